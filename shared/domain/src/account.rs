@@ -1,0 +1,209 @@
+//! Accounts' tokens, scopes and surfaces.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What a token may do (specification, Authentication 4), in the order of the specification's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+pub enum Scope {
+    /// Read canvases, nodes, connections, revisions, renders, Recipes, Actions.
+    #[serde(rename = "canvas:read")]
+    CanvasRead,
+    /// Apply graph operations, create canvases and workflows, fork Recipes.
+    #[serde(rename = "canvas:write")]
+    CanvasWrite,
+    /// Read and list assets.
+    #[serde(rename = "asset:read")]
+    AssetRead,
+    /// List Elements and collections, read exact versions.
+    #[serde(rename = "element:read")]
+    ElementRead,
+    /// Create, revise, organize, archive, restore Elements, manage collections.
+    #[serde(rename = "element:write")]
+    ElementWrite,
+    /// Queue image work and Recipe runs.
+    #[serde(rename = "image:generate")]
+    ImageGenerate,
+    /// Queue video work.
+    #[serde(rename = "video:generate")]
+    VideoGenerate,
+    /// Read and cancel jobs and Runs, download video output.
+    #[serde(rename = "job:manage")]
+    JobManage,
+}
+
+impl Scope {
+    /// Every scope, in the order in which they are listed.
+    pub const ALL: [Scope; 8] = [
+        Scope::CanvasRead,
+        Scope::CanvasWrite,
+        Scope::AssetRead,
+        Scope::ElementRead,
+        Scope::ElementWrite,
+        Scope::ImageGenerate,
+        Scope::VideoGenerate,
+        Scope::JobManage,
+    ];
+
+    /// The name in the contract.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Scope::CanvasRead => "canvas:read",
+            Scope::CanvasWrite => "canvas:write",
+            Scope::AssetRead => "asset:read",
+            Scope::ElementRead => "element:read",
+            Scope::ElementWrite => "element:write",
+            Scope::ImageGenerate => "image:generate",
+            Scope::VideoGenerate => "video:generate",
+            Scope::JobManage => "job:manage",
+        }
+    }
+
+    /// The scopes that this one cannot be granted without (specification, Authentication 5).
+    pub const fn needs(self) -> &'static [Scope] {
+        match self {
+            Scope::CanvasWrite => &[Scope::CanvasRead],
+            Scope::ElementWrite => &[Scope::ElementRead],
+            Scope::ImageGenerate => &[Scope::CanvasRead, Scope::CanvasWrite, Scope::AssetRead],
+            Scope::VideoGenerate => &[Scope::CanvasRead, Scope::AssetRead],
+            _ => &[],
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Scope {
+    type Err = UnknownName;
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        Scope::ALL.into_iter().find(|scope| scope.as_str() == name).ok_or_else(|| UnknownName(name.to_owned()))
+    }
+}
+
+/// A name that stands for nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown name `{0}`")]
+pub struct UnknownName(pub String);
+
+/// A set of scopes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scopes(u8);
+
+impl Scopes {
+    /// The set of `scopes`.
+    pub const fn of(scopes: &[Scope]) -> Self {
+        let mut bits = 0;
+        let mut index = 0;
+        while index < scopes.len() {
+            bits |= 1 << scopes[index] as u8;
+            index += 1;
+        }
+        Self(bits)
+    }
+
+    /// Whether `scope` is in the set.
+    pub const fn contains(self, scope: Scope) -> bool {
+        self.0 & (1 << scope as u8) != 0
+    }
+
+    /// What of `wanted` is not in the set.
+    pub const fn missing(self, wanted: Scopes) -> Scopes {
+        Scopes(wanted.0 & !self.0)
+    }
+
+    /// Whether nothing is in the set.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The members, in the order of the specification's table.
+    pub fn iter(self) -> impl Iterator<Item = Scope> {
+        Scope::ALL.into_iter().filter(move |scope| self.contains(*scope))
+    }
+
+    /// The first scope that is granted without one that it needs.
+    pub fn lacking_dependency(self) -> Option<(Scope, Scope)> {
+        self.iter().find_map(|scope| {
+            scope.needs().iter().find(|needed| !self.contains(**needed)).map(|needed| (scope, *needed))
+        })
+    }
+}
+
+impl FromIterator<Scope> for Scopes {
+    fn from_iter<I: IntoIterator<Item = Scope>>(scopes: I) -> Self {
+        Self(scopes.into_iter().fold(0, |bits, scope| bits | 1 << scope as u8))
+    }
+}
+
+/// Through what a token is used; decides who owns the nodes it creates (decisions 3.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Surface {
+    /// Programs.
+    #[default]
+    Api,
+    /// The command-line client.
+    Cli,
+    /// An AI agent's tool.
+    Tool,
+    /// The browser app: a person.
+    Browser,
+}
+
+impl Surface {
+    /// The name in the contract.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Surface::Api => "api",
+            Surface::Cli => "cli",
+            Surface::Tool => "tool",
+            Surface::Browser => "browser",
+        }
+    }
+
+    /// Whether what it creates belongs to agents.
+    pub const fn is_agent(self) -> bool {
+        !matches!(self, Surface::Browser)
+    }
+}
+
+impl FromStr for Surface {
+    type Err = UnknownName;
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        [Surface::Api, Surface::Cli, Surface::Tool, Surface::Browser]
+            .into_iter()
+            .find(|surface| surface.as_str() == name)
+            .ok_or_else(|| UnknownName(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_need_what_the_specification_says() {
+        let lacking = |scopes: &[Scope]| Scopes::of(scopes).lacking_dependency();
+        assert_eq!(lacking(&[Scope::CanvasWrite]), Some((Scope::CanvasWrite, Scope::CanvasRead)));
+        assert_eq!(lacking(&[Scope::ElementWrite]), Some((Scope::ElementWrite, Scope::ElementRead)));
+        assert_eq!(
+            lacking(&[Scope::CanvasRead, Scope::AssetRead, Scope::ImageGenerate]),
+            Some((Scope::ImageGenerate, Scope::CanvasWrite))
+        );
+        assert_eq!(lacking(&[Scope::VideoGenerate, Scope::CanvasRead]), Some((Scope::VideoGenerate, Scope::AssetRead)));
+        assert_eq!(lacking(&Scope::ALL), None);
+    }
+
+    #[test]
+    fn missing_scopes_are_named_in_table_order() {
+        let missing = Scopes::of(&[Scope::CanvasRead]).missing(Scopes::of(&[Scope::JobManage, Scope::CanvasWrite]));
+        assert_eq!(missing.iter().collect::<Vec<_>>(), [Scope::CanvasWrite, Scope::JobManage]);
+    }
+}

@@ -1,0 +1,171 @@
+//! Nodes and connections as the service holds them; `canvas` has the forms that are served.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::id::{AssetHandle, ConnectionId, NodeId};
+
+macro_rules! named {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize, utoipa::ToSchema,
+        )]
+        pub enum $name { $($(#[$vdoc])* #[serde(rename = $text)] $variant,)+ }
+
+        impl $name {
+            /// Every value, in the order of the contract.
+            pub const ALL: &[$name] = &[$($name::$variant),+];
+
+            /// The name in the contract.
+            pub const fn as_str(self) -> &'static str {
+                match self { $($name::$variant => $text),+ }
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::account::UnknownName;
+            fn from_str(name: &str) -> Result<Self, Self::Err> {
+                match name { $($text => Ok($name::$variant),)+ _ => Err($crate::account::UnknownName(name.to_owned())) }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+pub(crate) use named;
+
+named! {
+    /// What a node is (specification, Node).
+    NodeType {
+        /// A picture, or an empty slot for one.
+        Image = "image",
+        /// A video.
+        Video = "video",
+        /// Text.
+        Text = "text",
+        /// A note, or a Section.
+        Sticky = "sticky",
+    }
+}
+
+impl NodeType {
+    /// Width and height on creation, in canvas units (decisions 3.2).
+    pub const fn default_size(self) -> (f64, f64) {
+        match self {
+            NodeType::Image => (320.0, 320.0),
+            NodeType::Video => (480.0, 270.0),
+            NodeType::Text => (320.0, 160.0),
+            NodeType::Sticky => (240.0, 240.0),
+        }
+    }
+
+    /// Whether `metadata.content` may be written (specification, Node rule 1).
+    pub const fn holds_text(self) -> bool {
+        matches!(self, NodeType::Text | NodeType::Sticky)
+    }
+}
+
+named! {
+    /// What a connection is for (specification, Connection).
+    Purpose {
+        /// A plain dependency or transformation.
+        Flow = "flow",
+        /// An image reference guiding another node.
+        Reference = "reference",
+        /// A prompt list or image list.
+        List = "list",
+        /// The first frame of a video.
+        FirstFrame = "first-frame",
+        /// The last frame of a video.
+        LastFrame = "last-frame",
+    }
+}
+
+named! {
+    /// What a reference image is for.
+    Role {
+        /// Who or what it shows.
+        Identity = "identity",
+        /// How it is built.
+        Construction = "construction",
+        /// What it is made of.
+        Texture = "texture",
+        /// How it sits.
+        Fit = "fit",
+        /// How it looks.
+        Style = "style",
+    }
+}
+
+/// A point on the canvas, in canvas units.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Position {
+    /// Rightwards.
+    #[schema(minimum = -10_000_000, maximum = 10_000_000)]
+    pub x: f64,
+    /// Downwards.
+    #[schema(minimum = -10_000_000, maximum = 10_000_000)]
+    pub y: f64,
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Unique in its canvas.
+    pub id: NodeId,
+    /// What it is.
+    pub kind: NodeType,
+    /// At most 160 characters.
+    pub title: String,
+    /// Its top left corner.
+    pub position: Position,
+    /// 1 to 100000 canvas units.
+    pub width: f64,
+    /// 1 to 100000 canvas units.
+    pub height: f64,
+    /// Whether an agent made it (decisions 3.3).
+    pub agent_owned: bool,
+    /// What clients wrote: the writable keys of decisions 3.5.
+    pub metadata: Map<String, Value>,
+    /// What the service owns: `provenance`, `job`, `history`, `upload`, `source`, `recipe`.
+    pub server: Map<String, Value>,
+    /// The asset that it shows.
+    pub asset: Option<AssetHandle>,
+    /// The unfinished job that will fill it.
+    pub active_job: Option<Uuid>,
+}
+
+impl Node {
+    /// Whether it is a titled frame for other nodes (decisions 3.4).
+    pub fn is_section(&self) -> bool {
+        self.kind == NodeType::Sticky && self.metadata.get("section") == Some(&Value::Bool(true))
+    }
+
+    /// The Section that it belongs to, as stored: a plain id.
+    pub fn section_id(&self) -> Option<&str> {
+        self.metadata.get("sectionId").and_then(Value::as_str)
+    }
+}
+
+/// A connection from one node to another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Connection {
+    /// Unique in its canvas.
+    pub id: ConnectionId,
+    /// Where it starts.
+    pub from: NodeId,
+    /// Where it ends.
+    pub to: NodeId,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Only on references.
+    pub role: Option<Role>,
+}

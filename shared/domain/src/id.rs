@@ -1,0 +1,260 @@
+//! Ids and handles (specification, Identifiers and handles).
+//!
+//! A *plain id* is what a record is stored under; a *handle* is its kind and id in one string. Requests take either,
+//! responses carry both. Handles of canvases and assets name the owner in responses, always (decisions 1.4).
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::RefOr;
+use uuid::Uuid;
+
+use crate::limits::PLAIN_ID_MAX;
+
+/// A text that is no id or handle of the wanted kind.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("must be {expected}")]
+pub struct MalformedId {
+    expected: &'static str,
+}
+
+/// Whether `text` matches `^[A-Za-z0-9_-]{1,180}$`.
+pub fn is_plain_id(text: &str) -> bool {
+    (1..=PLAIN_ID_MAX).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+/// The OpenAPI schema of a type that is written as a text of one pattern, inlined where it is used.
+macro_rules! text_schema {
+    ($name:ident, $pattern:expr) => {
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                ObjectBuilder::new().schema_type(Type::String).pattern(Some($pattern)).into()
+            }
+        }
+
+        impl utoipa::ToSchema for $name {}
+    };
+}
+
+macro_rules! plain_id {
+    ($($(#[$doc:meta])* $name:ident, $kind:literal, $expected:literal;)+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        text_schema!($name, "^[A-Za-z0-9_-]{1,180}$");
+
+        impl $name {
+            /// A fresh id: a UUIDv7, so that ids made later sort later.
+            pub fn generate() -> Self {
+                Self(Uuid::now_v7().to_string())
+            }
+
+            /// Takes a plain id or a handle of this kind without owner.
+            pub fn parse(text: &str) -> Result<Self, MalformedId> {
+                let id = text.strip_prefix(concat!($kind, ":")).unwrap_or(text);
+                if is_plain_id(id) { Ok(Self(id.to_owned())) } else { Err(MalformedId { expected: $expected }) }
+            }
+
+            /// Takes back an id that was parsed before it was stored.
+            pub fn from_stored(id: String) -> Self {
+                Self(id)
+            }
+
+            /// The plain id.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+
+            /// The handle without owner.
+            pub fn handle(&self) -> String {
+                format!(concat!($kind, ":{}"), self.0)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = MalformedId;
+            fn try_from(text: String) -> Result<Self, MalformedId> {
+                Self::parse(&text)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = MalformedId;
+            fn from_str(text: &str) -> Result<Self, MalformedId> {
+                Self::parse(text)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> String {
+                id.0
+            }
+        }
+    )+};
+}
+
+plain_id! {
+    /// The plain id of an account, as it stands in handles.
+    AccountUid, "account", "an account id of 1 to 180 letters, digits, `_` or `-`";
+    /// The plain id of a canvas; unique for its owner.
+    CanvasId, "canvas", "a canvas id or handle";
+    /// The plain id of a node; unique in its canvas.
+    NodeId, "node", "a node id or handle";
+    /// The plain id of a connection; unique in its canvas.
+    ConnectionId, "connection", "a connection id or handle";
+    /// The plain id of an asset; unique for its owner.
+    AssetId, "asset", "an asset id or handle";
+}
+
+macro_rules! owned_ref {
+    ($(#[$doc:meta])* $name:ident, $handle:ident, $id:ident, $kind:literal, $expected:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        pub struct $name {
+            /// The owner, where the reference names one.
+            pub owner: Option<AccountUid>,
+            /// The plain id.
+            pub id: $id,
+        }
+
+        impl $name {
+            /// Takes the plain id, the handle, and the handle with owner.
+            pub fn parse(text: &str) -> Result<Self, MalformedId> {
+                let malformed = || MalformedId { expected: $expected };
+                let rest = text.strip_prefix(concat!($kind, ":"));
+                let (owner, id) = match rest.and_then(|rest| rest.split_once(':')) {
+                    Some((owner, id)) if is_plain_id(owner) => (Some(AccountUid(owner.to_owned())), id),
+                    Some(_) => return Err(malformed()),
+                    None => (None, rest.unwrap_or(text)),
+                };
+                if is_plain_id(id) { Ok(Self { owner, id: $id(id.to_owned()) }) } else { Err(malformed()) }
+            }
+
+            /// The full form; without an owner of its own it is `caller`'s.
+            pub fn resolve(self, caller: &AccountUid) -> $handle {
+                $handle { owner: self.owner.unwrap_or_else(|| caller.clone()), id: self.id }
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = MalformedId;
+            fn from_str(text: &str) -> Result<Self, MalformedId> {
+                Self::parse(text)
+            }
+        }
+
+        #[doc = concat!("The full handle `", $kind, ":<ownerUid>:<id>`, which serves every reader.")]
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $handle {
+            /// The owner's uid.
+            pub owner: AccountUid,
+            /// The plain id.
+            pub id: $id,
+        }
+
+        text_schema!($handle, $expected);
+
+        impl fmt::Display for $handle {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($kind, ":{}:{}"), self.owner, self.id)
+            }
+        }
+
+        impl TryFrom<String> for $handle {
+            type Error = MalformedId;
+            fn try_from(text: String) -> Result<Self, MalformedId> {
+                match $name::parse(&text)? {
+                    $name { owner: Some(owner), id } => Ok(Self { owner, id }),
+                    _ => Err(MalformedId { expected: $expected }),
+                }
+            }
+        }
+
+        impl From<$handle> for String {
+            fn from(handle: $handle) -> String {
+                handle.to_string()
+            }
+        }
+    };
+}
+
+owned_ref!(
+    /// A canvas as a request names it.
+    CanvasRef, CanvasHandle, CanvasId, "canvas", "^canvas:[A-Za-z0-9_-]+:[A-Za-z0-9_-]+$"
+);
+owned_ref!(
+    /// An asset as a request names it.
+    AssetRef, AssetHandle, AssetId, "asset", "^asset:(?:[A-Za-z0-9_-]{1,180}:)?[A-Za-z0-9_-]{1,180}$"
+);
+
+/// The id of a job or run: a UUID, with or without `job:` or `run:` before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct JobId(pub Uuid);
+
+impl JobId {
+    /// A fresh id.
+    pub fn generate() -> Self {
+        Self(Uuid::now_v7())
+    }
+
+    /// `job:<uuid>`.
+    pub fn job_handle(self) -> String {
+        format!("job:{}", self.0)
+    }
+
+    /// `run:<uuid>`.
+    pub fn run_handle(self) -> String {
+        format!("run:{}", self.0)
+    }
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_id_has_1_to_180_characters_of_its_alphabet() {
+        assert!(is_plain_id("a") && is_plain_id(&"x".repeat(180)) && is_plain_id("A-z_09"));
+        for wrong in ["", "a b", "ä", "a:b", "a/b", "a\0"] {
+            assert!(!is_plain_id(wrong), "{wrong:?}");
+        }
+        assert!(!is_plain_id(&"x".repeat(181)));
+    }
+
+    #[test]
+    fn a_canvas_is_named_in_three_ways() {
+        let caller = AccountUid::parse("me").expect("valid");
+        for (text, full) in [("c1", "canvas:me:c1"), ("canvas:c1", "canvas:me:c1"), ("canvas:you:c1", "canvas:you:c1")] {
+            assert_eq!(CanvasRef::parse(text).expect(text).resolve(&caller).to_string(), full);
+        }
+        for wrong in ["", "canvas:", "canvas::c1", "canvas:a:b:c", "asset:c1", "a:c1", "canvas:you:"] {
+            assert!(CanvasRef::parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_node_handle_is_the_kind_and_the_id() {
+        assert_eq!(NodeId::parse("node:n1").expect("valid"), NodeId::parse("n1").expect("valid"));
+        assert!(NodeId::parse("node:").is_err() && NodeId::parse("connection:n1").is_err());
+    }
+}

@@ -1,0 +1,513 @@
+//! Jobs: their states, what was asked, what came of it, and the record that is served.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::Timestamp;
+use crate::asset::Preview;
+use crate::graph::named;
+use crate::id::{AccountUid, AssetHandle, CanvasHandle, JobId, NodeId};
+use crate::webhook::DeliveryState;
+
+named! {
+    /// The state of an image or Action job (specification, States and transitions).
+    JobStatus {
+        /// A Recipe's child whose inputs are not there yet.
+        Preparing = "preparing",
+        /// Accepted; no worker has it.
+        Queued = "queued",
+        /// A worker has it under a lease.
+        Running = "running",
+        /// Its result is being made durable.
+        Finalizing = "finalizing",
+        /// Somebody asked to stop it and a worker has it.
+        Canceling = "canceling",
+        /// Every output is durable.
+        Succeeded = "succeeded",
+        /// It ended without all of its outputs.
+        Failed = "failed",
+        /// It was stopped.
+        Canceled = "canceled",
+        /// It had succeeded; its record has passed its time.
+        Expired = "expired",
+    }
+}
+
+impl JobStatus {
+    /// Whether nothing more happens to the work.
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, JobStatus::Succeeded | JobStatus::Failed | JobStatus::Canceled | JobStatus::Expired)
+    }
+
+    /// Whether a job may go from this state to `next`; every write of a state is conditional on this.
+    pub const fn may_become(self, next: JobStatus) -> bool {
+        use JobStatus::{Canceled, Canceling, Expired, Failed, Finalizing, Preparing, Queued, Running, Succeeded};
+        match self {
+            Preparing => matches!(next, Queued | Canceled | Failed),
+            Queued => matches!(next, Running | Canceled | Failed),
+            // Back to queued: the worker died or handed the work back.
+            Running => matches!(next, Queued | Finalizing | Canceling | Succeeded | Failed | Canceled),
+            Finalizing => matches!(next, Queued | Running | Canceling | Succeeded | Failed | Canceled),
+            // A cancel that loses the race against success leaves `succeeded` (decisions 9.5).
+            Canceling => matches!(next, Succeeded | Failed | Canceled),
+            Succeeded => matches!(next, Expired),
+            Failed | Canceled | Expired => false,
+        }
+    }
+}
+
+named! {
+    /// What kind of work a job is.
+    JobKind {
+        /// Image generation, edit or variations.
+        Image = "image",
+        /// An Image Action.
+        Action = "action",
+    }
+}
+
+named! {
+    /// What was asked for.
+    JobOperation {
+        /// Make an image.
+        Generate = "generate",
+        /// Change an image.
+        Edit = "edit",
+        /// Vary an image.
+        Variations = "variations",
+        /// Transform an image.
+        Action = "action",
+    }
+}
+
+named! {
+    /// Why a job was stopped.
+    CancelReason {
+        /// It waited too long for its inputs.
+        StalePreparing = "stale_preparing",
+        /// Somebody asked.
+        UserRequested = "user_requested",
+        /// It could not be set up.
+        SetupFailed = "setup_failed",
+    }
+}
+
+named! {
+    /// Why a job failed; stable, to branch on.
+    FailureCode {
+        /// The provider refused the credential.
+        ProviderAuthenticationFailed = "provider_authentication_failed",
+        /// The provider did not answer in time.
+        ProviderTimeout = "provider_timeout",
+        /// The provider limited us.
+        ProviderRateLimited = "provider_rate_limited",
+        /// The provider refused the request.
+        ProviderRejected = "provider_rejected",
+        /// The provider was out of order.
+        ProviderUnavailable = "provider_unavailable",
+        /// The service itself failed.
+        RuntimeFailed = "runtime_failed",
+        /// An input picture cannot be read or the result would be too large.
+        ActionInputInvalid = "action_input_invalid",
+        /// The record's time is over.
+        ResultExpired = "result_expired",
+        /// The work was done, its result could not be made durable.
+        OutputFinalizationFailed = "output_finalization_failed",
+    }
+}
+
+impl FailureCode {
+    /// Whether the same request may succeed later (decisions 12.5; specification, Events).
+    pub const fn is_retryable(self) -> bool {
+        matches!(
+            self,
+            FailureCode::ProviderTimeout
+                | FailureCode::ProviderRateLimited
+                | FailureCode::ProviderUnavailable
+                | FailureCode::OutputFinalizationFailed
+        )
+    }
+}
+
+/// Why a job failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Failure {
+    /// To branch on.
+    pub code: FailureCode,
+    /// For people.
+    pub message: String,
+    /// Whether a new attempt may help.
+    pub retryable: bool,
+    /// The provider's HTTP status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 400, maximum = 599, nullable = false)]
+    pub provider_status: Option<u16>,
+}
+
+impl Failure {
+    /// A failure of `code`.
+    pub fn new(code: FailureCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), retryable: code.is_retryable(), provider_status: None }
+    }
+}
+
+/// An input of a job: what the request named, and the asset that it stood for when the job was accepted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Input {
+    /// Node or asset handle in its full form.
+    pub handle: String,
+    /// The picture.
+    pub asset: AssetHandle,
+}
+
+/// What was asked of a job, resolved and normalized. Stored with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "camelCase")]
+pub enum Request {
+    /// An Image Action.
+    #[serde(rename_all = "camelCase")]
+    Action {
+        /// The Action's slug.
+        slug: String,
+        /// The Action's version.
+        version: String,
+        /// Every parameter, defaults filled in.
+        params: Map<String, Value>,
+        /// In the order that the Action declares.
+        inputs: Vec<Input>,
+        /// The node that takes the result.
+        target: NodeId,
+    },
+}
+
+impl Request {
+    /// Nodes that take results.
+    pub fn targets(&self) -> &[NodeId] {
+        match self {
+            Request::Action { target, .. } => std::slice::from_ref(target),
+        }
+    }
+}
+
+/// A durable result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Output {
+    /// The stored picture.
+    pub asset: AssetHandle,
+    /// The node that shows it (or, deleted meanwhile, would have).
+    pub node: NodeId,
+    /// Its media type.
+    pub media_type: String,
+    /// Pixels.
+    pub width: u32,
+    /// Pixels.
+    pub height: u32,
+    /// Of the stored file.
+    pub bytes: u64,
+}
+
+/// What came of a job. Stored with it when it ends.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Outcome {
+    /// The durable outputs; with a failure, those that were made all the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Output>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+}
+
+/// A job's row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Its id.
+    pub id: JobId,
+    /// Who started it and pays for it.
+    pub account: AccountUid,
+    /// What kind of work it is.
+    pub kind: JobKind,
+    /// What was asked for.
+    pub operation: JobOperation,
+    /// Where it stands.
+    pub status: JobStatus,
+    /// Grows with every visible change.
+    pub version: i32,
+    /// The canvas that it writes to.
+    pub canvas: Option<CanvasHandle>,
+    /// The revision of its last write to the canvas.
+    pub canvas_revision: Option<String>,
+    /// What was asked.
+    pub request: Request,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Guidance, at least 1.
+    pub estimated_seconds: i32,
+    /// What is reserved until it is terminal, then what was charged (decisions 18.18).
+    pub credit_cost: i64,
+    /// Why it was stopped.
+    pub cancel_reason: Option<CancelReason>,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When it was queued.
+    pub queued_at: Option<Timestamp>,
+    /// When a worker first took it.
+    pub started_at: Option<Timestamp>,
+    /// When it became terminal.
+    pub completed_at: Option<Timestamp>,
+    /// When its terminal record was first shown.
+    pub finalized_at: Option<Timestamp>,
+    /// Its webhook.
+    pub webhook: Option<DeliveryState>,
+}
+
+/// The ETag of a record: it changes with every visible change.
+pub fn etag(id: JobId, version: i32, delivery: Option<&DeliveryState>) -> String {
+    match delivery {
+        Some(delivery) => format!("W/\"{}-{version}-{}-{}\"", id.0.simple(), delivery.status, delivery.attempts),
+        None => format!("W/\"{}-{version}\"", id.0.simple()),
+    }
+}
+
+/// Times and durations of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Timing {
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When it was queued.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub queued_at: Option<Timestamp>,
+    /// When a worker first took it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub started_at: Option<Timestamp>,
+    /// When it became terminal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub completed_at: Option<Timestamp>,
+    /// From queued to started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, nullable = false)]
+    pub queue_duration_ms: Option<u64>,
+    /// From started to completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, nullable = false)]
+    pub execution_duration_ms: Option<u64>,
+    /// From created to completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, nullable = false)]
+    pub total_duration_ms: Option<u64>,
+}
+
+/// One picture that a job made.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobImage {
+    /// `asset:<ownerUid>:<id>`.
+    pub asset_id: AssetHandle,
+    /// `node:<id>`.
+    pub node_id: String,
+    /// Media type.
+    pub media_type: String,
+    /// Pixels.
+    #[schema(minimum = 1)]
+    pub width: u32,
+    /// Pixels.
+    #[schema(minimum = 1)]
+    pub height: u32,
+    /// Of the stored file.
+    #[schema(minimum = 1)]
+    pub bytes: u64,
+    /// A capability for this one picture; not part of webhooks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = Uri, nullable = false)]
+    pub preview_url: Option<String>,
+    /// An image link; not part of webhooks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub markdown: Option<String>,
+}
+
+/// An image or Action job, and the shared Run view of it.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageJob {
+    /// `job:<uuid>`.
+    pub id: String,
+    /// `run:<uuid>`.
+    pub run: String,
+    /// `image` or `action`.
+    pub kind: JobKind,
+    /// Where to ask for it again: a path.
+    pub poll_url: String,
+    /// The uuid.
+    pub raw_id: Uuid,
+    /// Where it stands.
+    pub status: JobStatus,
+    /// Guidance, not a deadline.
+    #[schema(minimum = 1)]
+    pub estimated_seconds: i32,
+    /// Total once terminal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, nullable = false)]
+    pub duration_ms: Option<u64>,
+    /// Times and durations.
+    pub timing: Timing,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub failure: Option<Failure>,
+    /// Delivery state of its webhook, for callers with job:manage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub webhook: Option<DeliveryState>,
+    /// Whether this answers an earlier, equal request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub replayed: Option<bool>,
+    /// What was asked for.
+    pub operation: JobOperation,
+    /// `action:<slug>`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub action_id: Option<String>,
+    /// The Action's version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub action_version: Option<String>,
+    /// Canvas handle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub canvas_id: Option<CanvasHandle>,
+    /// The revision of the job's last write to the canvas.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub canvas_revision: Option<String>,
+    /// Where people see the canvas.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = Uri, nullable = false)]
+    pub canvas_url: Option<String>,
+    /// When it was stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub canceled_at: Option<Timestamp>,
+    /// Why it was stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub cancel_reason: Option<CancelReason>,
+    /// Node handles that take results.
+    pub targets: Vec<String>,
+    /// Node and asset handles that were read, in order.
+    pub references: Vec<String>,
+    /// What it made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub images: Option<Vec<JobImage>>,
+    /// Credits: reserved until terminal, then charged.
+    #[schema(minimum = 0)]
+    pub credit_cost: i64,
+}
+
+impl Record {
+    /// The served form. `public_url` is the origin of `canvasUrl`; `preview` gives an asset's preview, or nothing in a
+    /// webhook. Who may not see the webhook is the caller's to take away.
+    pub fn document(&self, public_url: &str, preview: impl Fn(&AssetHandle) -> Option<Preview>) -> ImageJob {
+        let Request::Action { slug, version, inputs, .. } = &self.request;
+        let since = |later: Option<Timestamp>, earlier: Option<Timestamp>| Some(later?.millis_since(earlier?));
+        let total = since(self.completed_at, Some(self.created_at));
+        let failure = match self.status {
+            JobStatus::Expired => Some(Failure::new(FailureCode::ResultExpired, "the result's record has expired")),
+            _ => self.outcome.failure.clone(),
+        };
+        let images: Vec<JobImage> = match self.status {
+            JobStatus::Expired => Vec::new(),
+            _ => self.outcome.images.iter().map(|output| job_image(output, preview(&output.asset))).collect(),
+        };
+        ImageJob {
+            id: self.id.job_handle(),
+            run: self.id.run_handle(),
+            kind: self.kind,
+            poll_url: poll_url(self.id),
+            raw_id: self.id.0,
+            status: self.status,
+            estimated_seconds: self.estimated_seconds,
+            duration_ms: total,
+            timing: Timing {
+                created_at: self.created_at,
+                queued_at: self.queued_at,
+                started_at: self.started_at,
+                completed_at: self.completed_at,
+                queue_duration_ms: since(self.started_at, self.queued_at),
+                execution_duration_ms: since(self.completed_at, self.started_at),
+                total_duration_ms: total,
+            },
+            failure,
+            webhook: self.webhook.clone(),
+            replayed: None,
+            operation: self.operation,
+            action_id: Some(format!("action:{slug}")),
+            action_version: Some(version.clone()),
+            canvas_id: self.canvas.clone(),
+            canvas_revision: self.canvas_revision.clone(),
+            canvas_url: self.canvas.as_ref().map(|canvas| canvas_url(public_url, canvas)),
+            canceled_at: self.completed_at.filter(|_| self.status == JobStatus::Canceled),
+            cancel_reason: self.cancel_reason,
+            targets: self.request.targets().iter().map(NodeId::handle).collect(),
+            references: inputs.iter().map(|input| input.handle.clone()).collect(),
+            images: (!images.is_empty()).then_some(images),
+            credit_cost: self.credit_cost,
+        }
+    }
+}
+
+fn job_image(output: &Output, preview: Option<Preview>) -> JobImage {
+    JobImage {
+        asset_id: output.asset.clone(),
+        node_id: output.node.handle(),
+        media_type: output.media_type.clone(),
+        width: output.width,
+        height: output.height,
+        bytes: output.bytes,
+        markdown: preview.as_ref().map(|preview| format!("![{}]({})", output.node.handle(), preview.url)),
+        preview_url: preview.map(|preview| preview.url),
+    }
+}
+
+/// The path under which a run is read.
+pub fn poll_url(id: JobId) -> String {
+    format!("/api/canvas-agent/v1/runs/{}", id.0)
+}
+
+/// Where people see a canvas (decisions 3.6).
+pub fn canvas_url(public_url: &str, canvas: &CanvasHandle) -> String {
+    format!("{public_url}/c/{}/{}", canvas.owner, canvas.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_terminal_state_but_success_is_ever_left() {
+        for from in JobStatus::ALL.iter().filter(|status| status.is_terminal()) {
+            for to in JobStatus::ALL {
+                assert_eq!(from.may_become(*to), (*from, *to) == (JobStatus::Succeeded, JobStatus::Expired), "{from} → {to}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_unfinished_state_can_end() {
+        for from in JobStatus::ALL.iter().filter(|status| !status.is_terminal()) {
+            assert!(from.may_become(JobStatus::Failed) && from.may_become(JobStatus::Canceled), "{from}");
+            assert!(!from.may_become(JobStatus::Expired), "{from}");
+        }
+    }
+}

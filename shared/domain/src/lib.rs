@@ -1,0 +1,23 @@
+//! The words of the service: ids and handles, limits, resources, requests, job states and messages.
+//!
+//! Everything here is a value: no I/O, no clock, no knowledge of HTTP, SQL or the broker. A type that is part of the
+//! public contract carries its serialisation and its OpenAPI schema, so that one definition is what is validated,
+//! served and documented.
+
+pub mod account;
+pub mod action;
+pub mod asset;
+pub mod canvas;
+pub mod graph;
+pub mod id;
+pub mod idempotency;
+pub mod job;
+pub mod limits;
+pub mod message;
+pub mod operation;
+pub mod timestamp;
+pub mod violation;
+pub mod webhook;
+
+pub use timestamp::Timestamp;
+pub use violation::Violation;
