@@ -1,0 +1,88 @@
+//! Times codec settings and the two whole jobs, to choose by figures: `cargo run --release -p raster --example measure`.
+//!
+//! Prints milliseconds (best of five) and bytes, for a photo-like and a flat picture. The choices that rest on it
+//! are named where they are made (`encode`, `decode::jpeg`).
+
+use std::time::{Duration, Instant};
+
+use raster::{Bounds, Channels, Color, Encoding, FormatChoice, OutputFormat, Picture, Resize, Size};
+
+fn main() {
+    for side in [512, 2048] {
+        for (name, picture) in [("photo", photo(side, side)), ("flat", flat(side, side))] {
+            for level in [1, 2, 3, 4, 6] {
+                report(&format!("png {name} {side} level {level}"), || png(&picture, level));
+            }
+            for format in [OutputFormat::Png, OutputFormat::Jpeg, OutputFormat::Webp] {
+                let encoding = Encoding { format, quality: 85, flatten: Color::WHITE };
+                report(&format!("encode {name} {side} {format:?}"), || {
+                    raster::encode(&picture, &encoding).unwrap_or_default()
+                });
+            }
+        }
+    }
+    let large = photo(4000, 3000);
+    let jpeg = Encoding { format: OutputFormat::Jpeg, quality: 90, flatten: Color::WHITE };
+    let jpeg = raster::encode(&large, &jpeg).unwrap_or_default();
+    for width in [512, 1024, 1999, 2001] {
+        let Some(bounds) = Bounds::new(Some(width), None) else { continue };
+        report(&format!("12 MP JPEG to {width} wide"), || {
+            let output = raster::transform_resize(&jpeg, &Resize::new(bounds), FormatChoice::Auto, 85);
+            output.map(|output| output.bytes).unwrap_or_default()
+        });
+    }
+    report("12 MP JPEG rendition 512", || raster::rendition(&jpeg, 512).map(|output| output.bytes).unwrap_or_default());
+}
+
+/// Runs a job five times and prints its best time and its size.
+fn report(name: &str, job: impl Fn() -> Vec<u8>) {
+    let mut best = Duration::MAX;
+    let mut bytes = 0;
+    for _ in 0..5 {
+        let start = Instant::now();
+        bytes = job().len();
+        best = best.min(start.elapsed());
+    }
+    println!("{name:40} {:8.1} ms {bytes:10} bytes", best.as_secs_f64() * 1e3);
+}
+
+fn png(picture: &Picture, level: u8) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, picture.width(), picture.height());
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_deflate_compression(png::DeflateCompression::Level(level));
+    encoder.set_filter(png::Filter::Adaptive);
+    let written = encoder.write_header().and_then(|mut writer| {
+        writer.write_image_data(picture.pixels())?;
+        writer.finish()
+    });
+    written.map(|()| bytes).unwrap_or_default()
+}
+
+/// Waves, fine texture and sensor noise.
+fn photo(width: u32, height: u32) -> Picture {
+    let mut noise = 1u32;
+    drawn(width, height, move |x, y| {
+        noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let grain = f64::from(noise >> 28) - 7.5;
+        let (x, y) = (f64::from(x), f64::from(y));
+        let sample = |a: f64, b: f64| {
+            127.0 + 60.0 * (x / a).sin() + 45.0 * (y / b).cos() + 8.0 * ((x * y) / 9e3).sin() + grain * 0.6
+        };
+        [sample(137.0, 93.0) as u8, sample(161.0, 147.0) as u8, sample(229.0, 83.0) as u8]
+    })
+}
+
+/// Discs of plain colour on plain ground, as in a drawing.
+fn flat(width: u32, height: u32) -> Picture {
+    drawn(width, height, |x, y| {
+        let (cell_x, cell_y) = (x / 128, y / 128);
+        let (dx, dy) = (i64::from(x % 128) - 64, i64::from(y % 128) - 64);
+        if dx * dx + dy * dy < 50 * 50 { [(cell_x * 40) as u8, (cell_y * 70) as u8, 180] } else { [250, 248, 240] }
+    })
+}
+
+fn drawn(width: u32, height: u32, mut pixel: impl FnMut(u32, u32) -> [u8; 3]) -> Picture {
+    let pixels = (0..height).flat_map(|y| (0..width).map(move |x| (x, y))).flat_map(|(x, y)| pixel(x, y)).collect();
+    Picture::new(Size::new(width, height), Channels::Rgb, pixels).expect("one pixel was drawn for each place")
+}

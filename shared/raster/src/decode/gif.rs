@@ -1,0 +1,73 @@
+//! The first frame of a GIF on its logical screen.
+
+use std::num::NonZeroU64;
+
+use ::gif::{ColorOutput, DecodeOptions, MemoryLimit};
+
+use super::{DecodeError, Raw, Samples};
+use crate::geometry::Size;
+use crate::header::{MAX_PIXELS, check_limits};
+
+/// Decodes the first frame. What it leaves of the screen is transparent, as in browsers: the background colour of
+/// the header is honoured by none of them.
+pub(super) fn decode(bytes: &[u8], screen: Size) -> Result<Raw, DecodeError> {
+    check_complete(bytes).ok_or(DecodeError::CutShort)?;
+    let mut options = DecodeOptions::new();
+    options.set_color_output(ColorOutput::Indexed);
+    options.set_memory_limit(NonZeroU64::new(MAX_PIXELS).map_or(MemoryLimit::Unlimited, MemoryLimit::Bytes));
+    let mut decoder = options.read_info(bytes).map_err(DecodeError::Gif)?;
+    let frame = decoder.next_frame_info().map_err(DecodeError::Gif)?.ok_or(DecodeError::CutShort)?;
+    let (left, top, transparent) = (usize::from(frame.left), usize::from(frame.top), frame.transparent);
+    let size = Size::new(u32::from(frame.width), u32::from(frame.height));
+    // A frame may be larger than the screen it is clipped to.
+    check_limits(size)?;
+    let mut indices = vec![0; size.pixels() as usize];
+    decoder.read_into_buffer(&mut indices).map_err(DecodeError::Gif)?;
+    let palette = decoder.palette().map_err(DecodeError::Gif)?;
+    let mut colors = [[0; 4]; 256];
+    for (color, rgb) in colors.iter_mut().zip(palette.chunks_exact(3)) {
+        *color = [rgb[0], rgb[1], rgb[2], 255];
+    }
+    if let Some(index) = transparent {
+        colors[usize::from(index)] = [0; 4];
+    }
+
+    let (width, height) = (screen.width as usize, screen.height as usize);
+    let covers = left == 0 && top == 0 && size.width >= screen.width && size.height >= screen.height;
+    let rows = indices.chunks_exact(size.width as usize);
+    let opaque = covers
+        && rows.clone().take(height).all(|row| row[..width].iter().all(|index| colors[usize::from(*index)][3] == 255));
+    let samples = if opaque { Samples::Rgb } else { Samples::Rgba };
+    let count = samples.count();
+    let mut data = vec![0; width * height * count];
+    for (target, row) in data.chunks_exact_mut(width * count).skip(top).zip(rows) {
+        for (pixel, index) in target.chunks_exact_mut(count).skip(left).zip(row) {
+            pixel.copy_from_slice(&colors[usize::from(*index)][..count]);
+        }
+    }
+    Ok(Raw { size: screen, samples, data, icc: decoder.icc_profile().map(<[u8]>::to_vec) })
+}
+
+/// Walks the blocks of the file up to its trailer without decoding them; `None` when it ends before (GIF89a, 12).
+fn check_complete(bytes: &[u8]) -> Option<()> {
+    let color_table = |flags: u8| if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) };
+    let sub_blocks = |mut at: usize| {
+        loop {
+            match bytes.get(at)? {
+                0 => return Some(at + 1),
+                length => at += 1 + usize::from(*length),
+            }
+        }
+    };
+    let mut at = 13 + color_table(*bytes.get(10)?);
+    loop {
+        at = match bytes.get(at)? {
+            0x3b => return Some(()),
+            // The label, then data.
+            0x21 => sub_blocks(at + 2)?,
+            // The descriptor, its palette, the code size, then data.
+            0x2c => sub_blocks(at + 10 + color_table(*bytes.get(at + 9)?) + 1)?,
+            _ => return None,
+        };
+    }
+}

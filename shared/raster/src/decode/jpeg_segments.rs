@@ -1,0 +1,77 @@
+//! The parts of a JPEG's structure that libjpeg-turbo does not tell: ICC profile, Adobe marker, number of scans.
+
+use super::DecodeError;
+
+/// The most scans a JPEG may have. Encoders write about ten; each further one makes the decoder pass over the
+/// whole picture again for as little as a few bytes of input (libjpeg-turbo, "Two Issues with the JPEG Standard").
+pub const MAX_SCANS: u32 = 100;
+
+#[derive(Debug, Default)]
+pub(super) struct Segments {
+    /// The ICC profile, put together (ICC.1:2022, B.4).
+    pub icc: Option<Vec<u8>>,
+    /// Whether an Adobe marker is there: its writers store CMYK inverted.
+    pub adobe: bool,
+    /// Up to [`MAX_SCANS`] + 1.
+    pub scans: u32,
+}
+
+/// Walks the whole file.
+///
+/// # Errors
+/// `CutShort` when a segment leaves the file or the end marker is missing, `TooManyScans`.
+pub(super) fn read(bytes: &[u8]) -> Result<Segments, DecodeError> {
+    const ICC: &[u8] = b"ICC_PROFILE\0";
+    let mut segments = Segments::default();
+    let mut profile: Vec<(u8, &[u8])> = Vec::new();
+    let mut at = 2;
+    loop {
+        at = next_marker(bytes, at).ok_or(DecodeError::CutShort)?;
+        let marker = bytes[at];
+        at += 1;
+        if marker == 0xd9 {
+            break;
+        }
+        if matches!(marker, 0x01 | 0xd0..=0xd8) {
+            continue;
+        }
+        let length = bytes.get(at..at + 2).ok_or(DecodeError::CutShort)?;
+        let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
+        let data = bytes.get(at + 2..at + length.max(2)).ok_or(DecodeError::CutShort)?;
+        at += length.max(2);
+        match marker {
+            0xda => {
+                segments.scans += 1;
+                if segments.scans > MAX_SCANS {
+                    return Err(DecodeError::TooManyScans);
+                }
+            }
+            0xe2 => {
+                if let Some([number, _count, part @ ..]) = data.strip_prefix(ICC) {
+                    profile.push((*number, part));
+                }
+            }
+            0xee => segments.adobe |= data.len() >= 12 && data.starts_with(b"Adobe"),
+            _ => {}
+        }
+    }
+    if !profile.is_empty() {
+        profile.sort_by_key(|(number, _)| *number);
+        segments.icc = Some(profile.iter().flat_map(|(_, part)| part.iter().copied()).collect());
+    }
+    Ok(segments)
+}
+
+/// The position of the next marker's code, passing over entropy-coded data and fill bytes (T.81, B.1.1.2 and B.1.1.5).
+fn next_marker(bytes: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        at += bytes.get(at..)?.iter().position(|byte| *byte == 0xff)? + 1;
+        match bytes.get(at)? {
+            // A data byte of 255 is followed by a stuffed zero; restart markers belong to the data.
+            0x00 | 0xd0..=0xd7 => at += 1,
+            // The byte just seen was fill; this one may begin the marker.
+            0xff => {}
+            _ => return Some(at),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Stored samples to sRGB.
+//!
+//! By the embedded ICC profile when it is readable and of the samples' own kind; a profile of another kind, or a
+//! broken one, is as good as none. A profile that changes nothing (most of them are sRGB itself) is found out on a
+//! lattice of colours and costs no pass over the pixels.
+
+use moxcms::{ColorProfile, DataColorSpace, Layout, Transform8BitExecutor, TransformOptions};
+use std::sync::Arc;
+
+use super::{Raw, Samples};
+use crate::picture::{Channels, Picture};
+
+pub(super) fn convert(raw: Raw) -> Picture {
+    let channels = match raw.samples {
+        Samples::Grey | Samples::Rgb | Samples::Cmyk => Channels::Rgb,
+        Samples::GreyAlpha | Samples::Rgba => Channels::Rgba,
+    };
+    let transform = raw.icc.as_deref().and_then(|icc| transform(icc, raw.samples));
+    let pixels = match (transform, raw.samples) {
+        (Some(transform), samples) => {
+            let row = raw.size.width as usize;
+            converted(&raw.data, row * samples.count(), row * channels.count(), &*transform)
+        }
+        (None, samples) => untagged(samples, &raw.data),
+    };
+    Picture::made(raw.size, channels, pixels.unwrap_or(raw.data))
+}
+
+/// The conversion that a profile asks for; `None` when there is nothing to do or nothing that can be done.
+fn transform(icc: &[u8], samples: Samples) -> Option<Arc<Transform8BitExecutor>> {
+    let profile = ColorProfile::new_from_slice(icc).ok()?;
+    let (space, from, to) = match samples {
+        Samples::Grey => (DataColorSpace::Gray, Layout::Gray, Layout::Rgb),
+        Samples::GreyAlpha => (DataColorSpace::Gray, Layout::GrayAlpha, Layout::Rgba),
+        Samples::Rgb => (DataColorSpace::Rgb, Layout::Rgb, Layout::Rgb),
+        Samples::Rgba => (DataColorSpace::Rgb, Layout::Rgba, Layout::Rgba),
+        // Four inks travel in the layout of four channels.
+        Samples::Cmyk => (DataColorSpace::Cmyk, Layout::Rgba, Layout::Rgb),
+    };
+    if profile.color_space != space {
+        return None;
+    }
+    let transform =
+        profile.create_transform_8bit(from, &ColorProfile::new_srgb(), to, TransformOptions::default()).ok()?;
+    let idle = matches!(samples, Samples::Rgb | Samples::Rgba) && changes_nothing(&*transform, samples.count());
+    (!idle).then_some(transform)
+}
+
+/// Whether a transform of colour to colour leaves a lattice of colours where they are, rounding aside.
+fn changes_nothing(transform: &Transform8BitExecutor, channels: usize) -> bool {
+    const STEPS: [u8; 8] = [0, 13, 51, 90, 128, 179, 217, 255];
+    let mut lattice = Vec::with_capacity(STEPS.len().pow(3) * channels);
+    for r in STEPS {
+        for g in STEPS {
+            for b in STEPS {
+                lattice.extend(&[r, g, b, 255][..channels]);
+            }
+        }
+    }
+    let mut moved = vec![0; lattice.len()];
+    transform.transform(&lattice, &mut moved).is_ok()
+        && lattice.iter().zip(&moved).all(|(before, after)| before.abs_diff(*after) <= 1)
+}
+
+/// All rows through a transform; `None` when it fails, as a profile can only do on its first row.
+fn converted(data: &[u8], row: usize, converted_row: usize, transform: &Transform8BitExecutor) -> Option<Vec<u8>> {
+    let mut pixels = vec![0; data.len() / row * converted_row];
+    for (from, to) in data.chunks_exact(row).zip(pixels.chunks_exact_mut(converted_row)) {
+        transform.transform(from, to).ok()?;
+    }
+    Some(pixels)
+}
+
+/// Samples without a profile: grey is repeated, ink absorbs light channel by channel; `None` when they are colour
+/// already.
+fn untagged(samples: Samples, data: &[u8]) -> Option<Vec<u8>> {
+    match samples {
+        Samples::Rgb | Samples::Rgba => None,
+        Samples::Grey => Some(data.iter().flat_map(|grey| [*grey; 3]).collect()),
+        Samples::GreyAlpha => {
+            Some(data.as_chunks().0.iter().flat_map(|[grey, alpha]| [*grey, *grey, *grey, *alpha]).collect())
+        }
+        Samples::Cmyk => {
+            let light = |ink: u8, black: u8| {
+                let product = u32::from(255 - ink) * u32::from(255 - black);
+                ((product + 127) / 255) as u8
+            };
+            let pixels = data.as_chunks().0.iter();
+            Some(pixels.flat_map(|[c, m, y, k]| [light(*c, *k), light(*m, *k), light(*y, *k)]).collect())
+        }
+    }
+}

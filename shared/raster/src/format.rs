@@ -1,0 +1,171 @@
+//! The file formats that come in and go out.
+
+use std::str::FromStr;
+
+use crate::geometry::ParseError;
+
+/// A format that is accepted as input (decisions 6.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// PNG, including APNG, of which the default image is used.
+    Png,
+    /// JPEG: baseline, extended and progressive.
+    Jpeg,
+    /// WebP: lossy, lossless, and animated, of which the first frame is used.
+    Webp,
+    /// GIF, of which the first frame is used.
+    Gif,
+}
+
+impl Format {
+    /// How many leading bytes [`Format::sniff`] looks at.
+    pub const SNIFF_BYTES: usize = 12;
+
+    /// The format by its magic bytes, `None` when they are of no accepted format.
+    ///
+    /// [`Format::SNIFF_BYTES`] bytes always suffice; fewer suffice for the formats with a shorter signature.
+    pub fn sniff(bytes: &[u8]) -> Option<Self> {
+        if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
+            Some(Self::Png)
+        } else if bytes.starts_with(b"\xff\xd8\xff") {
+            Some(Self::Jpeg)
+        } else if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") {
+            Some(Self::Gif)
+        } else if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
+            Some(Self::Webp)
+        } else {
+            None
+        }
+    }
+
+    /// The media type, as sent in `Content-Type`.
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Png => "image/png",
+            Self::Jpeg => "image/jpeg",
+            Self::Webp => "image/webp",
+            Self::Gif => "image/gif",
+        }
+    }
+
+    /// The file name extension without its dot; `jpg` for a JPEG (decisions 18.7).
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Png => "png",
+            Self::Jpeg => "jpg",
+            Self::Webp => "webp",
+            Self::Gif => "gif",
+        }
+    }
+}
+
+/// A format that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OutputFormat {
+    /// PNG, lossless.
+    Png,
+    /// JPEG, lossy, without alpha.
+    Jpeg,
+    /// WebP, lossy, with alpha.
+    Webp,
+}
+
+impl From<OutputFormat> for Format {
+    fn from(format: OutputFormat) -> Self {
+        match format {
+            OutputFormat::Png => Self::Png,
+            OutputFormat::Jpeg => Self::Jpeg,
+            OutputFormat::Webp => Self::Webp,
+        }
+    }
+}
+
+impl OutputFormat {
+    /// The format to write when `choice` was asked of a picture that came as `source` (decisions 8.1).
+    ///
+    /// `auto`: JPEG stays JPEG unless the result needs alpha (then PNG), WebP stays WebP, everything else is PNG.
+    pub fn resolve(choice: FormatChoice, source: Format, needs_alpha: bool) -> Self {
+        match (choice, source) {
+            (FormatChoice::Png, _) => Self::Png,
+            (FormatChoice::Jpeg, _) => Self::Jpeg,
+            (FormatChoice::Webp, _) => Self::Webp,
+            (FormatChoice::Auto, Format::Jpeg) if !needs_alpha => Self::Jpeg,
+            (FormatChoice::Auto, Format::Webp) => Self::Webp,
+            (FormatChoice::Auto, _) => Self::Png,
+        }
+    }
+}
+
+/// The Actions' parameter `format` (decisions 8.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum FormatChoice {
+    /// By the source, see [`OutputFormat::resolve`].
+    #[default]
+    Auto,
+    /// Always PNG.
+    Png,
+    /// Always JPEG.
+    Jpeg,
+    /// Always WebP.
+    Webp,
+}
+
+impl FromStr for FormatChoice {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "png" => Ok(Self::Png),
+            "jpeg" => Ok(Self::Jpeg),
+            "webp" => Ok(Self::Webp),
+            _ => Err(ParseError),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn magic_bytes_tell_the_format() {
+        assert_eq!(Format::sniff(b"\x89PNG\r\n\x1a\n"), Some(Format::Png));
+        assert_eq!(Format::sniff(b"\xff\xd8\xff\xe0"), Some(Format::Jpeg));
+        assert_eq!(Format::sniff(b"GIF87a"), Some(Format::Gif));
+        assert_eq!(Format::sniff(b"GIF89a"), Some(Format::Gif));
+        assert_eq!(Format::sniff(b"RIFF\0\0\0\0WEBP"), Some(Format::Webp));
+        for foreign in [&b""[..], b"\xff\xd8", b"GIF88a", b"RIFF\0\0\0\0WAVE", b"RIFF\0\0\0\0WEB", b"<svg>", b"BM"] {
+            assert_eq!(Format::sniff(foreign), None, "{foreign:?}");
+        }
+    }
+
+    #[test]
+    fn auto_keeps_jpeg_and_webp_and_turns_the_rest_to_png() {
+        let auto = |source, alpha| OutputFormat::resolve(FormatChoice::Auto, source, alpha);
+        assert_eq!(auto(Format::Jpeg, false), OutputFormat::Jpeg);
+        assert_eq!(auto(Format::Jpeg, true), OutputFormat::Png);
+        assert_eq!(auto(Format::Webp, false), OutputFormat::Webp);
+        assert_eq!(auto(Format::Webp, true), OutputFormat::Webp);
+        assert_eq!(auto(Format::Png, false), OutputFormat::Png);
+        assert_eq!(auto(Format::Gif, true), OutputFormat::Png);
+    }
+
+    #[test]
+    fn a_named_format_wins_over_the_source() {
+        for (text, format) in [("png", OutputFormat::Png), ("jpeg", OutputFormat::Jpeg), ("webp", OutputFormat::Webp)] {
+            let choice = text.parse().unwrap();
+            assert_eq!(OutputFormat::resolve(choice, Format::Gif, true), format);
+        }
+        assert_eq!("auto".parse(), Ok(FormatChoice::Auto));
+        assert_eq!("jpg".parse::<FormatChoice>(), Err(ParseError));
+    }
+
+    #[test]
+    fn names_of_files_and_media_are_the_usual_ones() {
+        assert_eq!((Format::Jpeg.media_type(), Format::Jpeg.extension()), ("image/jpeg", "jpg"));
+        assert_eq!((Format::Png.media_type(), Format::Png.extension()), ("image/png", "png"));
+        assert_eq!((Format::Webp.media_type(), Format::Webp.extension()), ("image/webp", "webp"));
+        assert_eq!((Format::Gif.media_type(), Format::Gif.extension()), ("image/gif", "gif"));
+    }
+}

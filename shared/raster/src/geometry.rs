@@ -1,0 +1,145 @@
+//! Sizes, rectangles and anchors, in whole pixels.
+
+use std::str::FromStr;
+
+/// A parameter's text names nothing known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the value is none of the known ones")]
+pub struct ParseError;
+
+/// Width and height in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Size {
+    /// Columns.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+}
+
+impl Size {
+    /// A size of `width` columns and `height` rows.
+    pub const fn new(width: u32, height: u32) -> Self {
+        Self { width, height }
+    }
+
+    /// How many pixels there are.
+    pub const fn pixels(self) -> u64 {
+        self.width as u64 * self.height as u64
+    }
+
+    /// Height as width and width as height.
+    pub const fn transposed(self) -> Self {
+        Self { width: self.height, height: self.width }
+    }
+}
+
+/// A rectangle of whole pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rect {
+    /// Columns left of it.
+    pub x: u32,
+    /// Rows above it.
+    pub y: u32,
+    /// Its extent.
+    pub size: Size,
+}
+
+/// Which part of the slack lies left of and above a placed rectangle (decisions 8.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Anchor {
+    /// `top-left`
+    TopLeft,
+    /// `top`
+    Top,
+    /// `top-right`
+    TopRight,
+    /// `left`
+    Left,
+    /// `center`
+    #[default]
+    Center,
+    /// `right`
+    Right,
+    /// `bottom-left`
+    BottomLeft,
+    /// `bottom`
+    Bottom,
+    /// `bottom-right`
+    BottomRight,
+}
+
+impl Anchor {
+    /// All nine, row by row.
+    pub const ALL: [Self; 9] = [
+        Self::TopLeft,
+        Self::Top,
+        Self::TopRight,
+        Self::Left,
+        Self::Center,
+        Self::Right,
+        Self::BottomLeft,
+        Self::Bottom,
+        Self::BottomRight,
+    ];
+
+    /// Where `inner` lies in `outer`: columns left of it and rows above it.
+    ///
+    /// An odd pixel of centred slack goes right or to the bottom (decisions 8.1). An `inner` that is larger on
+    /// a side has no slack there.
+    pub fn place(self, inner: Size, outer: Size) -> (u32, u32) {
+        use Anchor::{Bottom, BottomLeft, BottomRight, Center, Left, Right, Top, TopLeft, TopRight};
+        let (slack_x, slack_y) = (outer.width.saturating_sub(inner.width), outer.height.saturating_sub(inner.height));
+        let x = match self {
+            TopLeft | Left | BottomLeft => 0,
+            Top | Center | Bottom => slack_x / 2,
+            TopRight | Right | BottomRight => slack_x,
+        };
+        let y = match self {
+            TopLeft | Top | TopRight => 0,
+            Left | Center | Right => slack_y / 2,
+            BottomLeft | Bottom | BottomRight => slack_y,
+        };
+        (x, y)
+    }
+}
+
+impl FromStr for Anchor {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        match text {
+            "top-left" => Ok(Self::TopLeft),
+            "top" => Ok(Self::Top),
+            "top-right" => Ok(Self::TopRight),
+            "left" => Ok(Self::Left),
+            "center" => Ok(Self::Center),
+            "right" => Ok(Self::Right),
+            "bottom-left" => Ok(Self::BottomLeft),
+            "bottom" => Ok(Self::Bottom),
+            "bottom-right" => Ok(Self::BottomRight),
+            _ => Err(ParseError),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nine_anchors_place_and_the_odd_pixel_goes_right_and_down() {
+        let (inner, outer) = (Size::new(4, 6), Size::new(9, 9));
+        let placed: Vec<_> = Anchor::ALL.iter().map(|anchor| anchor.place(inner, outer)).collect();
+        assert_eq!(placed, [(0, 0), (2, 0), (5, 0), (0, 1), (2, 1), (5, 1), (0, 3), (2, 3), (5, 3)]);
+    }
+
+    #[test]
+    fn anchors_are_read_by_name() {
+        let names =
+            ["top-left", "top", "top-right", "left", "center", "right", "bottom-left", "bottom", "bottom-right"];
+        for (name, anchor) in names.iter().zip(Anchor::ALL) {
+            assert_eq!(name.parse(), Ok(anchor));
+        }
+        assert_eq!("middle".parse::<Anchor>(), Err(ParseError));
+    }
+}

@@ -1,0 +1,20 @@
+//! GIF (GIF89a specification, 17 and 18): the logical screen follows the signature at once.
+
+use super::{Header, HeaderError, Step, le16};
+use crate::format::Format;
+use crate::geometry::Size;
+use crate::orientation::Orientation;
+
+pub(super) struct Parser;
+
+impl Parser {
+    pub(super) fn step(&mut self, bytes: &[u8]) -> Result<Step, HeaderError> {
+        const SIGNATURE_AND_SCREEN: usize = 13;
+        if bytes.len() < SIGNATURE_AND_SCREEN {
+            return Ok(Step::Need(SIGNATURE_AND_SCREEN));
+        }
+        let screen = Size::new(u32::from(le16(bytes, 6)), u32::from(le16(bytes, 8)));
+        // Four for the pixels and one for the frame's palette indices.
+        Header::new(Format::Gif, screen, Orientation::Normal, 5).map(Step::Done)
+    }
+}

@@ -1,0 +1,270 @@
+//! EXIF orientation: how a stored picture is turned for display.
+//!
+//! Source: Exif 2.32, 4.6.4 tag 0x0112 (the meaning of the eight values) and 4.6.2 / TIFF 6.0, 2 (the structure
+//! that holds it).
+
+use crate::geometry::{Rect, Size};
+use crate::picture::Picture;
+
+/// One of the eight ways a picture can be stored: the value of the EXIF tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Orientation {
+    /// 1: as displayed.
+    #[default]
+    Normal,
+    /// 2: mirrored left to right.
+    FlippedHorizontally,
+    /// 3: turned by half.
+    Rotated180,
+    /// 4: mirrored top to bottom.
+    FlippedVertically,
+    /// 5: mirrored at the main diagonal.
+    Transposed,
+    /// 6: to be turned a quarter clockwise for display.
+    Rotate90,
+    /// 7: mirrored at the other diagonal.
+    Transversed,
+    /// 8: to be turned a quarter counter-clockwise for display.
+    Rotate270,
+}
+
+impl Orientation {
+    /// The orientation of an EXIF value, `None` for a value outside 1 to 8.
+    pub fn from_exif(value: u32) -> Option<Self> {
+        Some(match value {
+            1 => Self::Normal,
+            2 => Self::FlippedHorizontally,
+            3 => Self::Rotated180,
+            4 => Self::FlippedVertically,
+            5 => Self::Transposed,
+            6 => Self::Rotate90,
+            7 => Self::Transversed,
+            8 => Self::Rotate270,
+            _ => return None,
+        })
+    }
+
+    /// The orientation that an EXIF block (a TIFF structure, with or without its `Exif\0\0` prefix) names.
+    ///
+    /// `None` when the block is broken or names none: metadata at fault does not make the pixels unusable.
+    pub(crate) fn from_exif_block(block: &[u8]) -> Option<Self> {
+        const ORIENTATION: u16 = 0x0112;
+        const SHORT: u16 = 3;
+        const LONG: u16 = 4;
+        let tiff = block.strip_prefix(b"Exif\0\0").unwrap_or(block);
+        let little = match tiff.get(..4)? {
+            b"II*\0" => true,
+            b"MM\0*" => false,
+            _ => return None,
+        };
+        let u16_at = |at: usize| {
+            let bytes = tiff.get(at..at.checked_add(2)?)?.try_into().ok()?;
+            Some(if little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) })
+        };
+        let u32_at = |at: usize| {
+            let bytes = tiff.get(at..at.checked_add(4)?)?.try_into().ok()?;
+            Some(if little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) })
+        };
+        let directory = u32_at(4)? as usize;
+        let entries = usize::from(u16_at(directory)?);
+        for entry in 0..entries {
+            let at = directory.checked_add(2 + entry * 12)?;
+            if u16_at(at)? == ORIENTATION {
+                // Some writers store a LONG where the standard asks for a SHORT.
+                return match u16_at(at + 2)? {
+                    SHORT => Self::from_exif(u32::from(u16_at(at + 8)?)),
+                    LONG => Self::from_exif(u32_at(at + 8)?),
+                    _ => None,
+                };
+            }
+        }
+        None
+    }
+
+    /// Whether width and height change places.
+    pub fn swaps_sides(self) -> bool {
+        matches!(self, Self::Transposed | Self::Rotate90 | Self::Transversed | Self::Rotate270)
+    }
+
+    /// Whether the first displayed column (row, when sides are swapped) is the last stored one.
+    fn flips_columns(self) -> bool {
+        matches!(self, Self::FlippedHorizontally | Self::Rotated180 | Self::Transversed | Self::Rotate270)
+    }
+
+    /// Whether the first displayed row (column, when sides are swapped) is the last stored one.
+    fn flips_rows(self) -> bool {
+        matches!(self, Self::Rotated180 | Self::FlippedVertically | Self::Rotate90 | Self::Transversed)
+    }
+
+    /// The size on display of a picture of this stored size, and the other way round: the swap is its own inverse.
+    pub fn apply_to_size(self, size: Size) -> Size {
+        if self.swaps_sides() { size.transposed() } else { size }
+    }
+
+    /// Where a rectangle of the displayed picture lies in the stored one, which measures `stored`.
+    pub(crate) fn rect_in_stored(self, displayed: Rect, stored: Size) -> Rect {
+        let mut rect = displayed;
+        if self.swaps_sides() {
+            rect = Rect { x: displayed.y, y: displayed.x, size: displayed.size.transposed() };
+        }
+        if self.flips_columns() {
+            rect.x = stored.width - rect.x - rect.size.width;
+        }
+        if self.flips_rows() {
+            rect.y = stored.height - rect.y - rect.size.height;
+        }
+        rect
+    }
+
+    /// The picture as displayed. Moves pixels, changes none.
+    pub fn apply(self, picture: Picture) -> Picture {
+        if self == Self::Normal {
+            return picture;
+        }
+        let size = self.apply_to_size(picture.size());
+        let channels = picture.channels();
+        let pixels = match channels {
+            crate::picture::Channels::Rgb => self.turn::<3>(picture.pixels(), picture.size()),
+            crate::picture::Channels::Rgba => self.turn::<4>(picture.pixels(), picture.size()),
+        };
+        Picture::made(size, channels, pixels)
+    }
+
+    fn turn<const N: usize>(self, stored: &[u8], size: Size) -> Vec<u8> {
+        // Of a transposed picture, a square this wide is read and written while both its sides are in the cache.
+        const TILE: usize = 32;
+        let (stored, _) = stored.as_chunks::<N>();
+        let (width, height) = (size.width as usize, size.height as usize);
+        let mut turned = vec![0; width * height * N];
+        let (out, _) = turned.as_chunks_mut::<N>();
+        let column = |x: usize| if self.flips_columns() { width - 1 - x } else { x };
+        let row = |y: usize| if self.flips_rows() { height - 1 - y } else { y };
+        if !self.swaps_sides() {
+            for (y, out) in out.chunks_exact_mut(width).enumerate() {
+                let source = &stored[row(y) * width..][..width];
+                out.copy_from_slice(source);
+                if self.flips_columns() {
+                    out.reverse();
+                }
+            }
+            return turned;
+        }
+        for tile_y in (0..height).step_by(TILE) {
+            for tile_x in (0..width).step_by(TILE) {
+                for x in tile_x..width.min(tile_x + TILE) {
+                    for y in tile_y..height.min(tile_y + TILE) {
+                        out[x * height + y] = stored[row(y) * width + column(x)];
+                    }
+                }
+            }
+        }
+        turned
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::picture::Channels;
+    use crate::testing::exif_block;
+
+    /// Three columns, two rows, each pixel's red its own number:
+    ///
+    /// ```text
+    /// 1 2 3
+    /// 4 5 6
+    /// ```
+    fn numbered(channels: Channels) -> Picture {
+        let mut pixels = Vec::new();
+        for number in 1..=6 {
+            pixels.extend(&[number, 0, 0, 255][..channels.count()]);
+        }
+        Picture::new(Size::new(3, 2), channels, pixels).unwrap()
+    }
+
+    fn numbers(picture: &Picture) -> Vec<Vec<u8>> {
+        let rows = picture.pixels().chunks_exact(picture.stride());
+        rows.map(|row| row.iter().step_by(picture.channels().count()).copied().collect()).collect()
+    }
+
+    #[test]
+    fn all_eight_values_turn_the_picture_as_exif_says() {
+        // What the camera stored at the top left of its file is named by "row 0 is the visual …, column 0 the …".
+        let expected: [(u32, Vec<Vec<u8>>); 8] = [
+            (1, vec![vec![1, 2, 3], vec![4, 5, 6]]),
+            (2, vec![vec![3, 2, 1], vec![6, 5, 4]]),
+            (3, vec![vec![6, 5, 4], vec![3, 2, 1]]),
+            (4, vec![vec![4, 5, 6], vec![1, 2, 3]]),
+            (5, vec![vec![1, 4], vec![2, 5], vec![3, 6]]),
+            (6, vec![vec![4, 1], vec![5, 2], vec![6, 3]]),
+            (7, vec![vec![6, 3], vec![5, 2], vec![4, 1]]),
+            (8, vec![vec![3, 6], vec![2, 5], vec![1, 4]]),
+        ];
+        for channels in [Channels::Rgb, Channels::Rgba] {
+            for (value, rows) in &expected {
+                let orientation = Orientation::from_exif(*value).unwrap();
+                assert_eq!(&numbers(&orientation.apply(numbered(channels))), rows, "orientation {value}");
+            }
+        }
+        assert_eq!(Orientation::from_exif(0), None);
+        assert_eq!(Orientation::from_exif(9), None);
+    }
+
+    #[test]
+    fn pictures_larger_than_a_tile_are_turned_whole() {
+        let size = Size::new(70, 45);
+        let pixels: Vec<u8> = (0..size.pixels()).flat_map(|n| [(n % 251) as u8, (n / 251) as u8, 7]).collect();
+        let picture = Picture::new(size, Channels::Rgb, pixels).unwrap();
+        let turned = Orientation::Rotate90.apply(picture.clone());
+        assert_eq!(turned.size(), Size::new(45, 70));
+        for y in 0..70 {
+            for x in 0..45 {
+                assert_eq!(turned.pixel(x, y), picture.pixel(y, 44 - x));
+            }
+        }
+        assert_eq!(Orientation::Rotate270.apply(turned), picture);
+    }
+
+    #[test]
+    fn a_displayed_rectangle_is_found_in_the_stored_picture() {
+        for value in 1..=8 {
+            let orientation = Orientation::from_exif(value).unwrap();
+            let stored = numbered(Channels::Rgb);
+            let displayed = orientation.apply(stored.clone());
+            for y in 0..displayed.height() {
+                for x in 0..displayed.width() {
+                    let found = orientation.rect_in_stored(Rect { x, y, size: Size::new(1, 1) }, stored.size());
+                    assert_eq!(stored.pixel(found.x, found.y), displayed.pixel(x, y), "orientation {value}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_tag_is_read_in_both_byte_orders_and_as_long() {
+        for little in [true, false] {
+            for value in 1..=8 {
+                let block = exif_block(value, little);
+                assert_eq!(Orientation::from_exif_block(&block), Orientation::from_exif(u32::from(value)));
+                let prefixed = [b"Exif\0\0", &block[..]].concat();
+                assert_eq!(Orientation::from_exif_block(&prefixed), Orientation::from_exif(u32::from(value)));
+            }
+        }
+        let mut long = exif_block(6, true);
+        long[12..14].copy_from_slice(&4u16.to_le_bytes());
+        assert_eq!(Orientation::from_exif_block(&long), Some(Orientation::Rotate90));
+    }
+
+    #[test]
+    fn a_broken_block_names_no_orientation() {
+        let block = exif_block(6, true);
+        for length in 0..20 {
+            assert_eq!(Orientation::from_exif_block(&block[..length]), None, "cut to {length}");
+        }
+        assert_eq!(Orientation::from_exif_block(&exif_block(0, true)), None);
+        assert_eq!(Orientation::from_exif_block(&exif_block(9, true)), None);
+        let mut far = block.clone();
+        far[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert_eq!(Orientation::from_exif_block(&far), None);
+    }
+}

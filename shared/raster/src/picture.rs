@@ -1,0 +1,199 @@
+//! Decoded pixels.
+
+use crate::color::Color;
+use crate::geometry::Size;
+
+/// What a pixel is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Channels {
+    /// Red, green, blue.
+    Rgb,
+    /// Red, green, blue and straight alpha.
+    Rgba,
+}
+
+impl Channels {
+    /// Bytes a pixel.
+    pub const fn count(self) -> usize {
+        match self {
+            Self::Rgb => 3,
+            Self::Rgba => 4,
+        }
+    }
+}
+
+/// A picture: 8-bit sRGB samples, interleaved, rows from top to bottom without padding.
+///
+/// Its sides are never zero and its buffer always fits them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Picture {
+    size: Size,
+    channels: Channels,
+    pixels: Vec<u8>,
+}
+
+impl Picture {
+    /// A picture over `pixels`; `None` when a side is zero or the length does not fit the size.
+    pub fn new(size: Size, channels: Channels, pixels: Vec<u8>) -> Option<Self> {
+        let expected = size.pixels().checked_mul(channels.count() as u64)?;
+        (size.pixels() > 0 && pixels.len() as u64 == expected).then_some(Self { size, channels, pixels })
+    }
+
+    /// A picture over `pixels` that were made for exactly this size.
+    pub(crate) fn made(size: Size, channels: Channels, pixels: Vec<u8>) -> Self {
+        debug_assert_eq!(pixels.len() as u64, size.pixels() * channels.count() as u64);
+        debug_assert!(size.pixels() > 0);
+        Self { size, channels, pixels }
+    }
+
+    /// A picture of one colour; it has an alpha channel when asked for one.
+    pub(crate) fn filled(size: Size, channels: Channels, color: Color) -> Self {
+        let count = size.pixels() as usize;
+        let pixels = match channels {
+            Channels::Rgb => color.rgb().repeat(count),
+            Channels::Rgba => color.rgba().repeat(count),
+        };
+        Self::made(size, channels, pixels)
+    }
+
+    /// Width and height.
+    pub fn size(&self) -> Size {
+        self.size
+    }
+
+    /// Columns.
+    pub fn width(&self) -> u32 {
+        self.size.width
+    }
+
+    /// Rows.
+    pub fn height(&self) -> u32 {
+        self.size.height
+    }
+
+    /// What a pixel is made of.
+    pub fn channels(&self) -> Channels {
+        self.channels
+    }
+
+    /// The samples, row by row.
+    pub fn pixels(&self) -> &[u8] {
+        &self.pixels
+    }
+
+    /// Bytes a row.
+    pub fn stride(&self) -> usize {
+        self.size.width as usize * self.channels.count()
+    }
+
+    /// Whether no pixel is transparent, not even a little: an alpha channel full of 255 counts as none.
+    pub fn is_opaque(&self) -> bool {
+        match self.channels {
+            Channels::Rgb => true,
+            // Folding a block before testing lets the compiler use wide instructions; the early end is a block late.
+            Channels::Rgba => self
+                .pixels
+                .chunks(4096)
+                .all(|block| block.iter().skip(3).step_by(4).fold(255, |all, alpha| all & alpha) == 255),
+        }
+    }
+
+    /// The pixel in column `x` of row `y` as red, green, blue, alpha; `None` outside.
+    pub fn pixel(&self, x: u32, y: u32) -> Option<[u8; 4]> {
+        if x >= self.size.width || y >= self.size.height {
+            return None;
+        }
+        let start = y as usize * self.stride() + x as usize * self.channels.count();
+        match *self.pixels.get(start..start + self.channels.count())? {
+            [r, g, b] => Some([r, g, b, 255]),
+            [r, g, b, a] => Some([r, g, b, a]),
+            _ => None,
+        }
+    }
+
+    /// The same picture without its alpha channel: each pixel over an opaque `background`, blended in sRGB.
+    ///
+    /// Rounds to nearest, so that an opaque pixel keeps its samples exactly.
+    pub fn flattened(&self, background: Color) -> Self {
+        let over = |sample: u8, below: u8, alpha: u8| {
+            let (sample, below, alpha) = (u32::from(sample), u32::from(below), u32::from(alpha));
+            ((sample * alpha + below * (255 - alpha) + 127) / 255) as u8
+        };
+        let pixels = match self.channels {
+            Channels::Rgb => self.pixels.clone(),
+            Channels::Rgba => {
+                let mut flat = Vec::with_capacity(self.pixels.len() / 4 * 3);
+                for pixel in self.pixels.chunks_exact(4) {
+                    let alpha = pixel[3];
+                    flat.extend([
+                        over(pixel[0], background.r, alpha),
+                        over(pixel[1], background.g, alpha),
+                        over(pixel[2], background.b, alpha),
+                    ]);
+                }
+                flat
+            }
+        };
+        Self::made(self.size, Channels::Rgb, pixels)
+    }
+
+    /// The same picture with an alpha channel.
+    pub(crate) fn into_rgba(self) -> Self {
+        match self.channels {
+            Channels::Rgba => self,
+            Channels::Rgb => {
+                let mut pixels = Vec::with_capacity(self.pixels.len() / 3 * 4);
+                for pixel in self.pixels.chunks_exact(3) {
+                    pixels.extend([pixel[0], pixel[1], pixel[2], 255]);
+                }
+                Self::made(self.size, Channels::Rgba, pixels)
+            }
+        }
+    }
+
+    /// Writes `inner`, of the same channels, with its top left pixel at column `x` of row `y`.
+    pub(crate) fn paste(&mut self, inner: &Self, x: u32, y: u32) {
+        debug_assert_eq!(self.channels, inner.channels);
+        let (stride, inner_stride) = (self.stride(), inner.stride());
+        let left = x as usize * self.channels.count();
+        let rows = self.pixels.chunks_exact_mut(stride).skip(y as usize);
+        for (row, source) in rows.zip(inner.pixels.chunks_exact(inner_stride)) {
+            row[left..left + inner_stride].copy_from_slice(source);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_fits_its_buffer_or_is_none() {
+        assert!(Picture::new(Size::new(2, 1), Channels::Rgb, vec![0; 6]).is_some());
+        assert!(Picture::new(Size::new(2, 1), Channels::Rgb, vec![0; 5]).is_none());
+        assert!(Picture::new(Size::new(2, 1), Channels::Rgba, vec![0; 6]).is_none());
+        assert!(Picture::new(Size::new(0, 1), Channels::Rgb, vec![]).is_none());
+        assert!(Picture::new(Size::new(u32::MAX, u32::MAX), Channels::Rgba, vec![]).is_none());
+    }
+
+    #[test]
+    fn one_transparent_pixel_anywhere_makes_a_picture_transparent() {
+        let size = Size::new(41, 53);
+        let opaque = Picture::filled(size, Channels::Rgba, Color::WHITE);
+        assert!(opaque.is_opaque());
+        for index in [0, 1023, 1024, size.pixels() as usize - 1] {
+            let mut pixels = opaque.pixels.clone();
+            pixels[index * 4 + 3] = 254;
+            assert!(!Picture::made(size, Channels::Rgba, pixels).is_opaque(), "pixel {index}");
+        }
+    }
+
+    #[test]
+    fn flattening_blends_over_the_background() {
+        let pixels = vec![200, 100, 0, 255, 200, 100, 0, 0, 255, 255, 255, 128];
+        let picture = Picture::new(Size::new(3, 1), Channels::Rgba, pixels).unwrap();
+        let flat = picture.flattened(Color { r: 0, g: 0, b: 255, a: 255 });
+        assert_eq!(flat.channels(), Channels::Rgb);
+        assert_eq!(flat.pixels(), [200, 100, 0, 0, 0, 255, 128, 128, 255]);
+    }
+}

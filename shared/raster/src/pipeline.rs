@@ -1,0 +1,110 @@
+//! Whole jobs in one call, from bytes to bytes.
+
+use crate::color::Color;
+use crate::decode::{DecodeError, DecodeOptions, decode};
+use crate::encode::{EncodeError, Encoding, encode};
+use crate::format::{FormatChoice, OutputFormat};
+use crate::geometry::Size;
+use crate::header::probe;
+use crate::resize::{self, Plan, PlanError, Resize};
+
+/// The JPEG quality of renditions: for looking at, not for working on.
+const RENDITION_QUALITY: u8 = 82;
+
+/// A written picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// Its format.
+    pub format: OutputFormat,
+    /// Columns.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+}
+
+/// Why a job gave no picture.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The source cannot be decoded.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// The result would be over the limits.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The result cannot be written.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+}
+
+/// Whose fault an [`Error`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The picture's: it is broken, or over the limits of an input. The message is fit for its owner.
+    Picture,
+    /// The request's: the result would be over the limits of an output. The message is fit for its owner.
+    Limit,
+    /// Ours: an encoder failed.
+    Internal,
+}
+
+impl Error {
+    /// Whose fault it is.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Decode(_) | Self::Plan(PlanError::EmptySource) => Fault::Picture,
+            Self::Plan(PlanError::TooManyPixels | PlanError::SideTooLong)
+            | Self::Encode(EncodeError::WebpSideTooLong) => Fault::Limit,
+            Self::Encode(EncodeError::Webp { .. } | EncodeError::Jpeg(_) | EncodeError::Png(_)) => Fault::Internal,
+        }
+    }
+}
+
+/// The Action `resize`: decodes, resizes and writes in the format that `choice` comes to (decisions 8.1).
+///
+/// `quality`, 1 to 100, is of JPEG and WebP.
+///
+/// # Errors
+/// Any [`Error`]; a result over the limits is refused before the source is decoded.
+pub fn transform_resize(bytes: &[u8], resize: &Resize, choice: FormatChoice, quality: u8) -> Result<Output, Error> {
+    let header = probe(bytes).map_err(DecodeError::from)?;
+    let plan = resize::plan(header.size(), resize)?;
+    let decoded = decode(bytes, DecodeOptions { at_least: Some(plan.scaled()) })?;
+    let picture = resize::apply(&decoded, &plan, resize.background);
+    drop(decoded);
+    let format = OutputFormat::resolve(choice, header.format, !picture.is_opaque());
+    let encoding = Encoding { format, quality, flatten: resize.background };
+    Ok(Output { bytes: encode(&picture, &encoding)?, format, width: picture.width(), height: picture.height() })
+}
+
+/// A rendition no wider than `width`: JPEG, or PNG where something is transparent; never enlarged (decisions 6.4).
+///
+/// The limits of results do not apply: whatever may be uploaded can be looked at.
+///
+/// # Errors
+/// Any [`Error`] but a `Plan`.
+pub fn rendition(bytes: &[u8], width: u32) -> Result<Output, Error> {
+    let header = probe(bytes).map_err(DecodeError::from)?;
+    let plan = Plan::whole(rendition_size(header.size(), width));
+    let decoded = decode(bytes, DecodeOptions { at_least: Some(plan.scaled()) })?;
+    let picture = resize::apply(&decoded, &plan, Color::TRANSPARENT);
+    drop(decoded);
+    let format = if picture.is_opaque() { OutputFormat::Jpeg } else { OutputFormat::Png };
+    let encoding = Encoding { format, quality: RENDITION_QUALITY, flatten: Color::WHITE };
+    Ok(Output { bytes: encode(&picture, &encoding)?, format, width: picture.width(), height: picture.height() })
+}
+
+/// The size of a rendition: the width at most `width`, the height in ratio, rounded half up, at least 1.
+fn rendition_size(source: Size, width: u32) -> Size {
+    let width = width.max(1);
+    if source.width <= width {
+        return source;
+    }
+    let (height, of) = (u64::from(source.height) * u64::from(width), u64::from(source.width));
+    // Less than the source's own height, which is a `u32`.
+    Size::new(width, ((2 * height + of) / (2 * of)).max(1) as u32)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! Resampling: the Action `resize` (decisions 8.1, 18.8).
+//!
+//! **Guarantee.** Lanczos-3 with premultiplied alpha, to exactly the sizes that [`plan()`] names; a source that is
+//! already of its size is copied bit by bit.
+//!
+//! **Mechanism.** The plan is a scaling of the whole, a part to keep and a place on a canvas. The part is traced
+//! back to the stored pixels, whatever their orientation and reduction, and only it is resampled; the kernel sees
+//! the pixels around it, so the result is that of scaling the whole and cropping. What is small then is turned
+//! upright and put onto the canvas.
+
+mod plan;
+
+#[cfg(test)]
+mod tests;
+
+use fast_image_resize as fir;
+
+use crate::color::Color;
+use crate::decode::Decoded;
+use crate::orientation::Orientation;
+use crate::picture::{Channels, Picture};
+
+pub use plan::{Bounds, Fit, MAX_OUTPUT_PIXELS, MAX_OUTPUT_SIDE, Plan, PlanError, Resize, plan};
+
+/// Resizes an upright picture.
+///
+/// # Errors
+/// [`PlanError`], as of [`plan()`].
+pub fn resize(picture: &Picture, resize: &Resize) -> Result<Picture, PlanError> {
+    let plan = plan(picture.size(), resize)?;
+    let extent = (f64::from(picture.width()), f64::from(picture.height()));
+    Ok(run(picture, extent, Orientation::Normal, &plan, resize.background))
+}
+
+/// Carries out a plan that was made for the displayed size of `decoded`.
+pub fn apply(decoded: &Decoded, plan: &Plan, background: Color) -> Picture {
+    let (picture, extent, orientation) = decoded.stored();
+    run(picture, extent, orientation, plan, background)
+}
+
+fn run(picture: &Picture, extent: (f64, f64), orientation: Orientation, plan: &Plan, background: Color) -> Picture {
+    let scaled = orientation.apply_to_size(plan.scaled);
+    let kept = orientation.rect_in_stored(plan.kept, scaled);
+    let (left, width) = span(kept.x, kept.size.width, scaled.width, extent.0, picture.width());
+    let (top, height) = span(kept.y, kept.size.height, scaled.height, extent.1, picture.height());
+    let part = fir::CropBox { left, top, width, height };
+    let resampled = orientation.apply(resample(picture, part, kept.size));
+    if !plan.pads() {
+        return resampled;
+    }
+    let (resampled, channels) = match resampled.channels() {
+        Channels::Rgb if background.is_opaque() => (resampled, Channels::Rgb),
+        _ => (resampled.into_rgba(), Channels::Rgba),
+    };
+    let mut canvas = Picture::filled(plan.output(), channels, background);
+    let (x, y) = plan.offset;
+    canvas.paste(&resampled, x, y);
+    canvas
+}
+
+/// Where `length` of `scaled` pixels from `start` on lie in a side of which the source fills `extent`: start and
+/// length there, never beyond the `available` pixels, whatever rounding does to the last bit.
+fn span(start: u32, length: u32, scaled: u32, extent: f64, available: u32) -> (f64, f64) {
+    let at = f64::from(start) * extent / f64::from(scaled);
+    let length = f64::from(length) * extent / f64::from(scaled);
+    (at, length.min(f64::from(available) - at))
+}
+
+/// A part of a picture, scaled to `size`.
+fn resample(picture: &Picture, part: fir::CropBox, size: crate::geometry::Size) -> Picture {
+    let kind = match picture.channels() {
+        Channels::Rgb => fir::PixelType::U8x3,
+        Channels::Rgba => fir::PixelType::U8x4,
+    };
+    let options = fir::ResizeOptions::new()
+        .resize_alg(fir::ResizeAlg::Convolution(fir::FilterType::Lanczos3))
+        .crop(part.left, part.top, part.width, part.height)
+        .use_alpha(!picture.is_opaque());
+    let mut pixels = vec![0; size.pixels() as usize * picture.channels().count()];
+    let source = fir::images::ImageRef::new(picture.width(), picture.height(), picture.pixels(), kind)
+        .expect("a picture's buffer fits its size");
+    let mut target = fir::images::Image::from_slice_u8(size.width, size.height, &mut pixels, kind)
+        .expect("the buffer was made for this size");
+    fir::Resizer::new()
+        .resize(&source, &mut target, &options)
+        .expect("both images are of one kind and the part lies within the source");
+    Picture::made(size, picture.channels(), pixels)
+}

@@ -1,0 +1,225 @@
+//! What a resize will give, by arithmetic alone.
+//!
+//! All of it is exact in whole numbers (decisions 8.1, 18.8), so that the gateway, which knows stored sizes only,
+//! and the worker, which holds the pixels, come to the same answer.
+
+use std::num::NonZeroU32;
+use std::str::FromStr;
+
+use crate::color::Color;
+use crate::geometry::{Anchor, ParseError, Rect, Size};
+
+/// The most pixels a result may have: 100 megapixels (decisions 8.1).
+pub const MAX_OUTPUT_PIXELS: u64 = 100_000_000;
+
+/// The longest side a result may have (decisions 8.1).
+pub const MAX_OUTPUT_SIDE: u32 = 16_384;
+
+/// The sides that were asked for: one of them, or both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Bounds {
+    width: Option<NonZeroU32>,
+    height: Option<NonZeroU32>,
+}
+
+impl Bounds {
+    /// The asked sides; `None` when there is none or one is zero.
+    pub fn new(width: Option<u32>, height: Option<u32>) -> Option<Self> {
+        let side = |side: Option<u32>| side.map_or(Some(None), |side| NonZeroU32::new(side).map(Some));
+        let bounds = Self { width: side(width)?, height: side(height)? };
+        (bounds.width.is_some() || bounds.height.is_some()).then_some(bounds)
+    }
+}
+
+/// How the picture is brought into a box of both sides (decisions 8.1). With one side all are alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Fit {
+    /// As large as fits into the box; the result is no larger than the picture needs.
+    #[default]
+    Inside,
+    /// Covers the box, what sticks out is cropped.
+    Cover,
+    /// As large as fits into the box, the rest is background.
+    Contain,
+    /// Both sides exactly, whatever becomes of the ratio.
+    Fill,
+    /// As small as covers the box, nothing is cropped.
+    Outside,
+}
+
+impl FromStr for Fit {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        match text {
+            "inside" => Ok(Self::Inside),
+            "cover" => Ok(Self::Cover),
+            "contain" => Ok(Self::Contain),
+            "fill" => Ok(Self::Fill),
+            "outside" => Ok(Self::Outside),
+            _ => Err(ParseError),
+        }
+    }
+}
+
+/// The parameters of the Action `resize`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Resize {
+    /// The asked sides.
+    pub bounds: Bounds,
+    /// How the picture is brought into the box.
+    pub fit: Fit,
+    /// What `cover` keeps and where `contain` puts the picture.
+    pub anchor: Anchor,
+    /// What `contain` pads with.
+    pub background: Color,
+    /// Whether pixels may be scaled up.
+    pub enlarge: bool,
+}
+
+impl Resize {
+    /// A resize into `bounds` with the Action's defaults: inside, centred, transparent, enlarging.
+    pub fn new(bounds: Bounds) -> Self {
+        Self { bounds, fit: Fit::Inside, anchor: Anchor::Center, background: Color::TRANSPARENT, enlarge: true }
+    }
+}
+
+/// Why a result is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// The source has a side of zero.
+    #[error("the picture is empty")]
+    EmptySource,
+    /// There would be more than [`MAX_OUTPUT_PIXELS`] pixels.
+    #[error("the result would have more than 100 megapixels")]
+    TooManyPixels,
+    /// A side would be longer than [`MAX_OUTPUT_SIDE`].
+    #[error("a side of the result would be longer than 16384 pixels")]
+    SideTooLong,
+}
+
+/// What a resize does to a source of a certain size: scale the whole, keep a part, put it onto a canvas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// What the whole source is scaled to.
+    pub(crate) scaled: Size,
+    /// The part of `scaled` that is kept.
+    pub(crate) kept: Rect,
+    /// Where the kept part lies on the canvas.
+    pub(crate) offset: (u32, u32),
+    canvas: Size,
+}
+
+impl Plan {
+    /// The size of the result.
+    pub fn output(&self) -> Size {
+        self.canvas
+    }
+
+    /// The size that the whole source is scaled to; what a decoder must deliver at least.
+    pub fn scaled(&self) -> Size {
+        self.scaled
+    }
+
+    /// Whether some of the canvas is left to the background.
+    pub fn pads(&self) -> bool {
+        self.kept.size != self.canvas
+    }
+
+    /// Scales the whole and keeps all of it.
+    pub(crate) fn whole(scaled: Size) -> Self {
+        Self { scaled, kept: Rect { x: 0, y: 0, size: scaled }, offset: (0, 0), canvas: scaled }
+    }
+}
+
+/// Plans the resize of a source of a size as displayed.
+///
+/// # Errors
+/// [`PlanError`]: a result over the limits, or a source without pixels.
+pub fn plan(source: Size, resize: &Resize) -> Result<Plan, PlanError> {
+    if source.pixels() == 0 {
+        return Err(PlanError::EmptySource);
+    }
+    let plan = unchecked(source, resize)?;
+    check_output(plan.canvas)?;
+    Ok(plan)
+}
+
+fn unchecked(source: Size, resize: &Resize) -> Result<Plan, PlanError> {
+    let grown = |size: Size| size.width > source.width || size.height > source.height;
+    let asked = match (resize.bounds.width, resize.bounds.height) {
+        (Some(width), Some(height)) => Size::new(width.get(), height.get()),
+        (width, height) => {
+            // One side: the other follows the ratio, whatever the fit.
+            let scaled = match (width, height) {
+                (Some(width), _) => with_width(source, width.get())?,
+                (None, Some(height)) => with_width(source.transposed(), height.get())?.transposed(),
+                (None, None) => source,
+            };
+            return Ok(Plan::whole(if !resize.enlarge && grown(scaled) { source } else { scaled }));
+        }
+    };
+    Ok(match resize.fit {
+        Fit::Inside | Fit::Outside => {
+            let scaled = with_ratio(source, asked, resize.fit == Fit::Outside)?;
+            Plan::whole(if !resize.enlarge && grown(scaled) { source } else { scaled })
+        }
+        Fit::Fill => Plan::whole(if resize.enlarge { asked } else { shrunk_into(asked, source) }),
+        Fit::Cover => {
+            let canvas = if resize.enlarge { asked } else { shrunk_into(asked, source) };
+            let scaled = with_ratio(source, canvas, true)?;
+            let (x, y) = resize.anchor.place(canvas, scaled);
+            Plan { scaled, kept: Rect { x, y, size: canvas }, offset: (0, 0), canvas }
+        }
+        Fit::Contain => {
+            let fitted = with_ratio(source, asked, false)?;
+            let scaled = if !resize.enlarge && grown(fitted) { source } else { fitted };
+            let offset = resize.anchor.place(scaled, asked);
+            Plan { scaled, kept: Rect { x: 0, y: 0, size: scaled }, offset, canvas: asked }
+        }
+    })
+}
+
+/// Refuses a result over the limits.
+fn check_output(size: Size) -> Result<(), PlanError> {
+    if size.width.max(size.height) > MAX_OUTPUT_SIDE {
+        Err(PlanError::SideTooLong)
+    } else if size.pixels() > MAX_OUTPUT_PIXELS {
+        Err(PlanError::TooManyPixels)
+    } else {
+        Ok(())
+    }
+}
+
+/// The source's ratio at this width; the height is rounded half up and at least 1.
+fn with_width(source: Size, width: u32) -> Result<Size, PlanError> {
+    let (numerator, denominator) = (u64::from(source.height) * u64::from(width), u64::from(source.width));
+    let height = ((2 * u128::from(numerator) + u128::from(denominator)) / (2 * u128::from(denominator))).max(1);
+    Ok(Size::new(width, u32::try_from(height).map_err(|_| PlanError::SideTooLong)?))
+}
+
+/// The source's ratio, touching the box from within or, if `outside`, from without.
+fn with_ratio(source: Size, within: Size, outside: bool) -> Result<Size, PlanError> {
+    let by_width = u64::from(within.width) * u64::from(source.height);
+    let by_height = u64::from(within.height) * u64::from(source.width);
+    if (by_width <= by_height) != outside {
+        with_width(source, within.width)
+    } else {
+        Ok(with_width(source.transposed(), within.height)?.transposed())
+    }
+}
+
+/// The box, made so small in its own ratio that `source` covers it: rounded down and at least 1 (decisions 18.8).
+fn shrunk_into(asked: Size, source: Size) -> Size {
+    if asked.width <= source.width && asked.height <= source.height {
+        return asked;
+    }
+    let scaled = |side: u32, by: u32, of: u32| ((u64::from(side) * u64::from(by) / u64::from(of)) as u32).max(1);
+    let by_width = u64::from(source.width) * u64::from(asked.height);
+    let by_height = u64::from(source.height) * u64::from(asked.width);
+    if by_width <= by_height {
+        Size::new(source.width, scaled(asked.height, source.width, asked.width))
+    } else {
+        Size::new(scaled(asked.width, source.height, asked.height), source.height)
+    }
+}

@@ -1,0 +1,192 @@
+//! Pictures and files for tests, built byte by byte where no encoder offers what is needed.
+
+use std::io::Write;
+
+use crate::color::Color;
+use crate::encode::{Encoding, encode};
+use crate::format::OutputFormat;
+use crate::geometry::Size;
+use crate::picture::{Channels, Picture};
+
+/// A TIFF structure whose only entry is the orientation.
+pub fn exif_block(orientation: u16, little: bool) -> Vec<u8> {
+    let n16 = |value: u16| if little { value.to_le_bytes() } else { value.to_be_bytes() };
+    let n32 = |value: u32| if little { value.to_le_bytes() } else { value.to_be_bytes() };
+    let mut block = if little { b"II*\0".to_vec() } else { b"MM\0*".to_vec() };
+    block.extend(n32(8));
+    block.extend(n16(1));
+    block.extend(n16(0x0112));
+    block.extend(n16(3));
+    block.extend(n32(1));
+    block.extend(n16(orientation));
+    block.extend([0, 0]);
+    block.extend(n32(0));
+    block
+}
+
+/// A picture computed pixel by pixel.
+pub fn drawn(width: u32, height: u32, channels: Channels, pixel: impl Fn(u32, u32) -> [u8; 4]) -> Picture {
+    let mut pixels = Vec::new();
+    for y in 0..height {
+        for x in 0..width {
+            pixels.extend(&pixel(x, y)[..channels.count()]);
+        }
+    }
+    Picture::new(Size::new(width, height), channels, pixels).unwrap()
+}
+
+/// Smooth waves with some texture: the kind of content a photo has.
+pub fn photo(width: u32, height: u32) -> Picture {
+    drawn(width, height, Channels::Rgb, |x, y| {
+        let (x, y) = (f64::from(x), f64::from(y));
+        let wave = |a: f64, b: f64, c: f64| {
+            (127.0 + 60.0 * (x / a).sin() + 50.0 * (y / b).cos() + 12.0 * ((x + y) / c).sin()) as u8
+        };
+        [wave(37.0, 23.0, 3.1), wave(61.0, 47.0, 4.3), wave(29.0, 83.0, 5.7), 255]
+    })
+}
+
+/// Four quarters: red, green, blue, white. Distinguishes all eight orientations even after a lossy codec.
+pub fn quarters(width: u32, height: u32) -> Picture {
+    drawn(width, height, Channels::Rgb, |x, y| match (x < width / 2, y < height / 2) {
+        (true, true) => [255, 0, 0, 255],
+        (false, true) => [0, 255, 0, 255],
+        (true, false) => [0, 0, 255, 255],
+        (false, false) => [255, 255, 255, 255],
+    })
+}
+
+pub fn written(picture: &Picture, format: OutputFormat, quality: u8) -> Vec<u8> {
+    encode(picture, &Encoding { format, quality, flatten: Color::WHITE }).unwrap()
+}
+
+/// Options of a JPEG fixture.
+pub struct Jpeg {
+    pub quality: i32,
+    pub progressive: bool,
+    pub subsamp: turbojpeg::Subsamp,
+}
+
+impl Default for Jpeg {
+    fn default() -> Self {
+        Self { quality: 95, progressive: false, subsamp: turbojpeg::Subsamp::None }
+    }
+}
+
+pub fn jpeg(picture: &Picture, options: &Jpeg) -> Vec<u8> {
+    let mut compressor = turbojpeg::Compressor::new().unwrap();
+    compressor.set_quality(options.quality).unwrap();
+    compressor.set_progressive(options.progressive).unwrap();
+    compressor.set_subsamp(options.subsamp).unwrap();
+    let image = turbojpeg::Image {
+        pixels: picture.pixels(),
+        width: picture.width() as usize,
+        pitch: picture.stride(),
+        height: picture.height() as usize,
+        format: turbojpeg::PixelFormat::RGB,
+    };
+    compressor.compress_to_vec(image).unwrap()
+}
+
+/// A JPEG of four inks, as stored: inverted when its Adobe marker stays.
+pub fn cmyk_jpeg(width: usize, height: usize, inks: [u8; 4], colorspace: turbojpeg::Colorspace) -> Vec<u8> {
+    let pixels = inks.repeat(width * height);
+    let mut compressor = turbojpeg::Compressor::new().unwrap();
+    compressor.set_quality(100).unwrap();
+    compressor.set_colorspace(colorspace).unwrap();
+    let format = turbojpeg::PixelFormat::CMYK;
+    let image = turbojpeg::Image { pixels: pixels.as_slice(), width, pitch: width * 4, height, format };
+    compressor.compress_to_vec(image).unwrap()
+}
+
+/// A JPEG with one more segment right behind its start marker.
+pub fn with_segment(jpeg: &[u8], marker: u8, data: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(data.len() + 2).unwrap().to_be_bytes();
+    [&jpeg[..2], &[0xff, marker], &length, data, &jpeg[2..]].concat()
+}
+
+pub fn with_exif(jpeg: &[u8], orientation: u16) -> Vec<u8> {
+    with_segment(jpeg, 0xe1, &[b"Exif\0\0", &exif_block(orientation, false)[..]].concat())
+}
+
+pub fn png_chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
+    let mut checksum = flate2::Crc::new();
+    checksum.update(name);
+    checksum.update(data);
+    [&(data.len() as u32).to_be_bytes(), &name[..], data, &checksum.sum().to_be_bytes()].concat()
+}
+
+pub fn ihdr(width: u32, height: u32, depth: u8, color: u8, interlaced: bool) -> Vec<u8> {
+    let mut data = [width.to_be_bytes(), height.to_be_bytes()].concat();
+    data.extend([depth, color, 0, 0, u8::from(interlaced)]);
+    png_chunk(b"IHDR", &data)
+}
+
+/// A PNG of whole chunks: a header, further chunks, `rows` (filter bytes included) as image data, the end.
+pub fn png_file(header: Vec<u8>, chunks: &[Vec<u8>], rows: &[u8]) -> Vec<u8> {
+    let mut deflated = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+    deflated.write_all(rows).unwrap();
+    let data = png_chunk(b"IDAT", &deflated.finish().unwrap());
+    [b"\x89PNG\r\n\x1a\n".to_vec(), header, chunks.concat(), data, png_chunk(b"IEND", &[])].concat()
+}
+
+/// An `iCCP` chunk.
+pub fn iccp(profile: &[u8]) -> Vec<u8> {
+    let mut deflated = flate2::write::ZlibEncoder::new(b"p\0\0".to_vec(), flate2::Compression::default());
+    deflated.write_all(profile).unwrap();
+    png_chunk(b"iCCP", &deflated.finish().unwrap())
+}
+
+/// A PNG of an RGB or RGBA picture without filters, with further chunks before the data.
+pub fn png_with(picture: &Picture, chunks: &[Vec<u8>]) -> Vec<u8> {
+    let color = match picture.channels() {
+        Channels::Rgb => 2,
+        Channels::Rgba => 6,
+    };
+    let rows: Vec<u8> = picture.pixels().chunks_exact(picture.stride()).flat_map(|row| [&[0], row].concat()).collect();
+    png_file(ihdr(picture.width(), picture.height(), 8, color, false), chunks, &rows)
+}
+
+pub fn riff_chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
+    let padding = vec![0; data.len() & 1];
+    [&name[..], &(data.len() as u32).to_le_bytes(), data, &padding].concat()
+}
+
+pub fn riff(chunks: &[Vec<u8>]) -> Vec<u8> {
+    let body = chunks.concat();
+    [b"RIFF", &(body.len() as u32 + 4).to_le_bytes()[..], b"WEBP", &body].concat()
+}
+
+pub fn vp8x(flags: u8, width: u32, height: u32) -> Vec<u8> {
+    let mut data = vec![flags, 0, 0, 0];
+    data.extend(&(width - 1).to_le_bytes()[..3]);
+    data.extend(&(height - 1).to_le_bytes()[..3]);
+    riff_chunk(b"VP8X", &data)
+}
+
+/// The chunks of a simple WebP file, without the container.
+pub fn webp_chunks(file: &[u8]) -> Vec<u8> {
+    match &file[12..16] {
+        b"VP8X" => file[12 + 18..].to_vec(),
+        _ => file[12..].to_vec(),
+    }
+}
+
+/// A one-frame GIF: a screen, and the frame's place, size, palette indices and transparent index.
+pub fn gif(screen: (u16, u16), frame: (u16, u16, u16, u16), indices: Vec<u8>, transparent: Option<u8>) -> Vec<u8> {
+    let palette = [255, 0, 0, 0, 255, 0, 0, 0, 255, 255, 255, 255];
+    let mut bytes = Vec::new();
+    let mut encoder = gif::Encoder::new(&mut bytes, screen.0, screen.1, &palette).unwrap();
+    let (left, top, width, height) = frame;
+    let frame = gif::Frame { left, top, width, height, transparent, buffer: indices.into(), ..gif::Frame::default() };
+    encoder.write_frame(&frame).unwrap();
+    drop(encoder);
+    bytes
+}
+
+/// Peak signal-to-noise ratio in decibels.
+pub fn psnr(a: &[u8], b: &[u8]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    let squares: f64 = a.iter().zip(b).map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum();
+    10.0 * (255.0f64.powi(2) * a.len() as f64 / squares.max(1e-9)).log10()
+}
