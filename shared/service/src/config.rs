@@ -1,0 +1,183 @@
+//! Configuration: one validated type for all four processes, read from the environment once, before anything else starts (decisions 17.1).
+//!
+//! One table, at the foot of this module, declares each variable's name, default, help and type; the struct, the parser and
+//! [`Config::help`] are all made from it, so that they cannot disagree. A wrong value stops the process with one line that names the
+//! variable and says what is expected, and never repeats the value: most of them can carry a password.
+
+mod parse;
+mod secret;
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use thiserror::Error;
+use url::Url;
+
+use crate::keys::KeyRing;
+pub use secret::Secret;
+
+/// Why the configuration was refused. Displays as one line that names the variable.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum ConfigError {
+    /// A variable without a default is unset or empty.
+    #[error("{variable}: is required and not set")]
+    Missing {
+        /// Name of the variable.
+        variable: &'static str,
+    },
+    /// A value was not understood.
+    #[error("{variable}: {problem}")]
+    Invalid {
+        /// Name of the variable.
+        variable: &'static str,
+        /// What was expected; without the value.
+        problem: String,
+    },
+}
+
+/// One row of the table.
+struct Variable {
+    name: &'static str,
+    /// What holds when the variable is unset or empty; `None`: it is required.
+    default: Option<&'static str>,
+    help: &'static str,
+}
+
+/// Makes `Config`, its parser and `VARIABLES` out of one table.
+macro_rules! variables {
+    ($($name:literal => $field:ident: $type:ty = $default:expr, $parse:expr, $help:literal;)*) => {
+        /// Everything a process is told from outside. `Debug` hides what is secret.
+        #[derive(Clone, Debug)]
+        pub struct Config {
+            $(#[doc = concat!("`", $name, "`: ", $help)] pub $field: $type,)*
+        }
+
+        const VARIABLES: &[Variable] = &[$(Variable { name: $name, default: $default, help: $help },)*];
+
+        impl Config {
+            /// Reads the configuration through `lookup`, which gives the value of a variable. Surrounding white space is dropped; an empty
+            /// value counts as unset.
+            ///
+            /// # Errors
+            ///
+            /// [`ConfigError`] for the first variable, in the order of the table, that is missing or wrong.
+            pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+                Ok(Self { $($field: read(&lookup, $name, $default, $parse)?,)* })
+            }
+        }
+    };
+}
+
+impl Config {
+    /// Reads the configuration from the environment of the process.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] for the first variable that is missing or wrong.
+    pub fn from_env() -> Result<Self, ConfigError> {
+        for &Variable { name: variable, .. } in VARIABLES {
+            if std::env::var_os(variable).is_some_and(|value| value.to_str().is_none()) {
+                return Err(ConfigError::Invalid { variable, problem: "expected UTF-8".to_owned() });
+            }
+        }
+        Self::from_lookup(|name| std::env::var(name).ok())
+    }
+
+    /// All variables with their defaults and meanings, for `--help`.
+    pub fn help() -> String {
+        let mut help = String::from("Environment:\n");
+        for Variable { name, default, help: meaning } in VARIABLES {
+            let presence = match default {
+                None => " (required)".to_owned(),
+                Some("") => String::new(),
+                Some(value) => format!(" (default {value})"),
+            };
+            write!(help, "  {name}{presence}\n      {meaning}\n").expect("writing to a String does not fail");
+        }
+        help
+    }
+
+    /// How often the holder of a lease renews it: a third of the lease, so that two lost heartbeats do not lose it.
+    pub fn heartbeat(&self) -> Duration {
+        self.lease / 3
+    }
+}
+
+/// One variable's value, or its default's.
+fn read<T>(
+    lookup: impl Fn(&str) -> Option<String>,
+    variable: &'static str,
+    default: Option<&'static str>,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<T, ConfigError> {
+    let value = lookup(variable);
+    let given = value.as_deref().map(str::trim).filter(|value| !value.is_empty());
+    let text = given.or(default).ok_or(ConfigError::Missing { variable })?;
+    parse(text).map_err(|problem| ConfigError::Invalid { variable, problem })
+}
+
+variables! {
+    "CANVAS_DATABASE_URL" => database_url: Secret = None, parse::database_url,
+        "PostgreSQL: postgres://user:password@host:5432/database.";
+    "CANVAS_REDIS_URL" => redis_url: Secret = None, parse::redis_url,
+        "Redis (rate limits, change notification): redis://host:6379/0; rediss:// for TLS.";
+    "CANVAS_AMQP_URL" => amqp_url: Secret = None, parse::amqp_url,
+        "RabbitMQ: amqp://user:password@host:5672/vhost; amqps:// for TLS.";
+    "CANVAS_BLOB_URL" => blob_url: Url = None, parse::blob_url,
+        "Where blobs are kept: file:///absolute/directory or s3://bucket/prefix.";
+    "CANVAS_MASTER_KEYS" => master_keys: KeyRing = None, parse::master_keys,
+        "Key ring for secrets at rest: id:base64[,id:base64...], 32 bytes each; the first seals, every one opens.";
+    "CANVAS_PUBLIC_URL" => public_url: String = Some("http://127.0.0.1:8080"), parse::origin,
+        "Origin under which clients reach the gateway: scheme, host and port, no path.";
+    "CANVAS_LISTEN" => listen: SocketAddr = Some("127.0.0.1:8080"), parse::address,
+        "Address and port the gateway serves.";
+    "CANVAS_ADMIN_LISTEN" => admin_listen: SocketAddr = Some("127.0.0.1:9090"), parse::address,
+        "Address and port of /healthz, /readyz and /metrics of this process.";
+    "CANVAS_CORS_ORIGINS" => cors_origins: Vec<String> = Some(""), parse::origins,
+        "Origins that browsers may call from, comma separated; none when empty.";
+    "CANVAS_RATE_PER_MINUTE" => rate_per_minute: u32 = Some("1200"), parse::count,
+        "Requests a token may make a minute; 0 turns the limit off.";
+    "CANVAS_RATE_BURST" => rate_burst: u32 = Some("200"), parse::count,
+        "Requests a token may make at once; 0 turns the limit off.";
+    "CANVAS_FAILED_AUTH_PER_MINUTE" => failed_auth_per_minute: u32 = Some("60"), parse::count,
+        "Failed credentials an address may send a minute; 0 turns the limit off.";
+    "CANVAS_IDEMPOTENCY_DAYS" => idempotency_window: Duration = Some("30"), parse::days,
+        "Days an idempotency key is remembered.";
+    "CANVAS_ACTIVE_JOBS" => active_jobs: u32 = Some("1000"), parse::positive_count,
+        "Jobs and Recipe runs an account may have unfinished at once.";
+    "CANVAS_PREVIEW_TTL_SECONDS" => preview_ttl: Duration = Some("900"), parse::whole_seconds,
+        "Whole seconds a preview link lives.";
+    "CANVAS_RETENTION_UNREAD_SECONDS" => retention_unread: Duration = Some("86400"), parse::window,
+        "Seconds a succeeded job is kept that nobody has read.";
+    "CANVAS_RETENTION_FINALIZED_SECONDS" => retention_finalized: Duration = Some("900"), parse::window,
+        "Seconds a succeeded job is kept after it was first read or delivered.";
+    "CANVAS_RETENTION_TOMBSTONE_SECONDS" => retention_tombstone: Duration = Some("604800"), parse::window,
+        "Seconds an expired job still answers as expired.";
+    "CANVAS_RETENTION_FAILED_SECONDS" => retention_failed: Duration = Some("86400"), parse::window,
+        "Seconds a failed or canceled job is kept.";
+    "CANVAS_EGRESS_ALLOW" => egress_allow: String = Some(""), parse::raw,
+        "Targets admitted although not public, for webhooks and imports: CIDR or host:port, comma separated.";
+    "CANVAS_EGRESS_CA_FILE" => egress_ca_file: Option<PathBuf> = Some(""), parse::path,
+        "PEM file of certificate authorities trusted for outbound calls in addition to the machine's.";
+    "CANVAS_WEBHOOK_BACKOFF_SECONDS" => webhook_backoff: [Duration; 3] = Some("10,60,300"), parse::backoff,
+        "Seconds before the second, third and fourth attempt of a webhook delivery; fractions allowed.";
+    "CANVAS_LEASE_SECONDS" => lease: Duration = Some("30"), parse::seconds,
+        "Seconds a claimed task is protected without a heartbeat; fractions allowed, renewed every third of it.";
+    "CANVAS_IDLE_CLAIM_MILLISECONDS" => idle_claim: Duration = Some("2000"), parse::milliseconds,
+        "Milliseconds between the looks of an idle worker for due work that no message announced.";
+    "CANVAS_SLOTS" => slots: Option<usize> = Some(""), parse::slots,
+        "Tasks this process runs at once; when empty the process chooses.";
+    "CANVAS_DATABASE_CONNECTIONS" => database_connections: u32 = Some("16"), parse::positive_count,
+        "PostgreSQL connections this process opens at most.";
+    "CANVAS_SWEEP_SECONDS" => sweep: Duration = Some("60"), parse::seconds,
+        "Seconds between runs of the sweepers that expire and delete; fractions allowed.";
+    "CANVAS_FAILPOINTS" => failpoints: String = Some(""), parse::raw,
+        "Named faults to inject, for tests: name=action[;name=action...].";
+    "CANVAS_LOG" => log: String = Some("info"), parse::log_filter,
+        "Log filter: a level, or comma separated target=level directives.";
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! Parsers of single values. Their errors say what is expected and never repeat what was given.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use tracing_subscriber::EnvFilter;
+use url::Url;
+
+use super::secret::Secret;
+use crate::keys::KeyRing;
+
+/// No duration exceeds ten years: far beyond any use, and within what PostgreSQL intervals and timers add up without overflow.
+const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+/// No interval is shorter than a millisecond, the resolution of timers; a shorter one would be a busy loop.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+pub(super) fn raw(text: &str) -> Result<String, String> {
+    Ok(text.to_owned())
+}
+
+pub(super) fn database_url(text: &str) -> Result<Secret, String> {
+    service_url(text, &["postgres", "postgresql"], "postgres://user:password@host:5432/database")
+}
+
+pub(super) fn redis_url(text: &str) -> Result<Secret, String> {
+    service_url(text, &["redis", "rediss", "redis+unix", "unix"], "redis://host:6379/0")
+}
+
+pub(super) fn amqp_url(text: &str) -> Result<Secret, String> {
+    service_url(text, &["amqp", "amqps"], "amqp://user:password@host:5672/vhost")
+}
+
+fn service_url(text: &str, schemes: &[&str], example: &str) -> Result<Secret, String> {
+    match Url::parse(text) {
+        Ok(url) if schemes.contains(&url.scheme()) => Ok(Secret::new(text)),
+        _ => Err(format!("expected a URL such as {example}")),
+    }
+}
+
+pub(super) fn blob_url(text: &str) -> Result<Url, String> {
+    let plain = |url: &Url| {
+        url.query().is_none() && url.fragment().is_none() && url.username().is_empty() && url.password().is_none()
+    };
+    Url::parse(text)
+        .ok()
+        .filter(|url| match url.scheme() {
+            "file" => plain(url) && url.to_file_path().is_ok_and(|path| path.parent().is_some()),
+            "s3" => plain(url) && url.host_str().is_some_and(|bucket| !bucket.is_empty()) && url.port().is_none(),
+            _ => false,
+        })
+        .ok_or_else(|| "expected file:///absolute/directory or s3://bucket/prefix".to_owned())
+}
+
+pub(super) fn master_keys(text: &str) -> Result<KeyRing, String> {
+    KeyRing::parse(text).map_err(|error| error.to_string())
+}
+
+/// A web origin in its serialised form: lower case host, no default port, no slash at the end.
+pub(super) fn origin(text: &str) -> Result<String, String> {
+    Url::parse(text)
+        .ok()
+        .filter(|url| {
+            matches!(url.scheme(), "http" | "https")
+                && url.path() == "/"
+                && url.query().is_none()
+                && url.fragment().is_none()
+                && url.username().is_empty()
+                && url.password().is_none()
+        })
+        .map(|url| url.origin().ascii_serialization())
+        .ok_or_else(|| "expected an origin such as https://canvas.example.com, without a path".to_owned())
+}
+
+pub(super) fn origins(text: &str) -> Result<Vec<String>, String> {
+    text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(origin).collect()
+}
+
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "expected an IP address and a port, such as 127.0.0.1:8080".to_owned())
+}
+
+pub(super) fn path(text: &str) -> Result<Option<PathBuf>, String> {
+    Ok((!text.is_empty()).then(|| PathBuf::from(text)))
+}
+
+pub(super) fn count(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u32::MAX))
+}
+
+pub(super) fn positive_count(text: &str) -> Result<u32, String> {
+    at_least_one(text, u32::MAX)
+}
+
+pub(super) fn slots(text: &str) -> Result<Option<usize>, String> {
+    /// More slots than this is a typing error: each holds a task's memory.
+    const SLOTS_MAX: usize = 10_000;
+    if text.is_empty() { Ok(None) } else { at_least_one(text, SLOTS_MAX).map(Some) }
+}
+
+fn at_least_one<T: FromStr + PartialOrd + From<u8> + std::fmt::Display>(text: &str, most: T) -> Result<T, String> {
+    match text.parse::<T>() {
+        Ok(number) if number >= T::from(1) && number <= most => Ok(number),
+        _ => Err(format!("expected a whole number from 1 to {most}")),
+    }
+}
+
+pub(super) fn days(text: &str) -> Result<Duration, String> {
+    at_least_one::<u64>(text, 3650).map(|days| Duration::from_secs(days * 24 * 60 * 60))
+}
+
+pub(super) fn whole_seconds(text: &str) -> Result<Duration, String> {
+    at_least_one(text, LONGEST.as_secs()).map(Duration::from_secs)
+}
+
+pub(super) fn milliseconds(text: &str) -> Result<Duration, String> {
+    at_least_one::<u64>(text, 3_600_000).map(Duration::from_millis)
+}
+
+/// A positive number of seconds, fractions allowed.
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
+    match number_of_seconds(text) {
+        Some(duration) if duration >= SHORTEST => Ok(duration),
+        _ => Err(format!("expected a number of seconds from 0.001 to {}", LONGEST.as_secs())),
+    }
+}
+
+/// A number of seconds that may be zero, fractions allowed.
+pub(super) fn window(text: &str) -> Result<Duration, String> {
+    number_of_seconds(text).ok_or_else(|| format!("expected a number of seconds from 0 to {}", LONGEST.as_secs()))
+}
+
+fn number_of_seconds(text: &str) -> Option<Duration> {
+    let duration = Duration::try_from_secs_f64(text.parse().ok()?).ok()?;
+    (duration <= LONGEST).then_some(duration)
+}
+
+pub(super) fn backoff(text: &str) -> Result<[Duration; 3], String> {
+    let steps: Result<Vec<Duration>, String> = text.split(',').map(|step| seconds(step.trim())).collect();
+    steps
+        .ok()
+        .and_then(|steps| steps.try_into().ok())
+        .ok_or_else(|| "expected exactly three positive numbers of seconds, such as 10,60,300".to_owned())
+}
+
+pub(super) fn log_filter(text: &str) -> Result<String, String> {
+    match EnvFilter::try_new(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err("expected a log filter such as info or warn,db=debug".to_owned()),
+    }
+}

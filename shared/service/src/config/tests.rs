@@ -1,0 +1,175 @@
+use std::collections::HashMap;
+
+use super::*;
+
+/// 32 bytes of zeros in base64.
+const KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+
+/// The configuration of the required variables, changed by `changes`.
+fn load(changes: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    let keys = format!("k1:{KEY}");
+    let mut values = HashMap::from([
+        ("CANVAS_DATABASE_URL", "postgres://canvas:hunter2@db/canvas"),
+        ("CANVAS_REDIS_URL", "redis://:hunter2@redis/0"),
+        ("CANVAS_AMQP_URL", "amqp://canvas:hunter2@rabbit/vhost"),
+        ("CANVAS_BLOB_URL", "file:///var/lib/canvas/blobs"),
+        ("CANVAS_MASTER_KEYS", keys.as_str()),
+    ]);
+    values.extend(changes.iter().copied());
+    Config::from_lookup(|name| values.get(name).map(|value| (*value).to_owned()))
+}
+
+fn loaded(changes: &[(&str, &str)]) -> Config {
+    load(changes).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn defaults_hold_for_everything_that_is_not_required() {
+    let config = loaded(&[]);
+    assert_eq!(config.database_url.expose(), "postgres://canvas:hunter2@db/canvas");
+    assert_eq!(config.public_url, "http://127.0.0.1:8080");
+    assert_eq!(config.listen, SocketAddr::from(([127, 0, 0, 1], 8080)));
+    assert_eq!(config.admin_listen, SocketAddr::from(([127, 0, 0, 1], 9090)));
+    assert!(config.cors_origins.is_empty());
+    assert_eq!((config.rate_per_minute, config.rate_burst, config.failed_auth_per_minute), (1200, 200, 60));
+    assert_eq!(config.idempotency_window, Duration::from_secs(30 * 86400));
+    assert_eq!(config.active_jobs, 1000);
+    assert_eq!(config.preview_ttl, Duration::from_secs(900));
+    assert_eq!(config.retention_unread, Duration::from_secs(86400));
+    assert_eq!(config.retention_finalized, Duration::from_secs(900));
+    assert_eq!(config.retention_tombstone, Duration::from_secs(604_800));
+    assert_eq!(config.retention_failed, Duration::from_secs(86400));
+    assert_eq!(config.egress_allow, "");
+    assert_eq!(config.egress_ca_file, None);
+    assert_eq!(config.webhook_backoff, [10, 60, 300].map(Duration::from_secs));
+    assert_eq!((config.lease, config.heartbeat()), (Duration::from_secs(30), Duration::from_secs(10)));
+    assert_eq!(config.idle_claim, Duration::from_secs(2));
+    assert_eq!(config.slots, None);
+    assert_eq!(config.database_connections, 16);
+    assert_eq!(config.sweep, Duration::from_secs(60));
+    assert_eq!((config.failpoints.as_str(), config.log.as_str()), ("", "info"));
+}
+
+#[test]
+fn an_optional_variable_that_is_empty_counts_as_unset() {
+    for Variable { name, default, .. } in VARIABLES {
+        if default.is_some() {
+            assert_eq!(format!("{:?}", loaded(&[(name, " ")])), format!("{:?}", loaded(&[])), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_required_variable_that_is_unset_or_empty_is_named() {
+    for Variable { name, default, .. } in VARIABLES {
+        if default.is_none() {
+            let error = load(&[(name, "")]).expect_err("required");
+            assert_eq!(error.to_string(), format!("{name}: is required and not set"));
+        }
+    }
+}
+
+#[test]
+fn a_wrong_value_gives_one_line_that_names_the_variable_and_not_the_value() {
+    for (name, value) in [
+        ("CANVAS_DATABASE_URL", "mysql://hunter2"),
+        ("CANVAS_REDIS_URL", "hunter2:6379"),
+        ("CANVAS_AMQP_URL", "http://hunter2/"),
+        ("CANVAS_BLOB_URL", "file://host/hunter2"),
+        ("CANVAS_BLOB_URL", "file:///"),
+        ("CANVAS_BLOB_URL", "s3:///hunter2"),
+        ("CANVAS_BLOB_URL", "s3://user:hunter2@bucket/"),
+        ("CANVAS_MASTER_KEYS", "k1:hunter2\nhunter2"),
+        ("CANVAS_PUBLIC_URL", "https://hunter2/path"),
+        ("CANVAS_PUBLIC_URL", "ftp://hunter2"),
+        ("CANVAS_PUBLIC_URL", "https://a:hunter2@b"),
+        ("CANVAS_LISTEN", "hunter2:80"),
+        ("CANVAS_ADMIN_LISTEN", "127.0.0.1"),
+        ("CANVAS_CORS_ORIGINS", "https://a.example,hunter2"),
+        ("CANVAS_CORS_ORIGINS", "*"),
+        ("CANVAS_RATE_PER_MINUTE", "-1"),
+        ("CANVAS_RATE_BURST", "4294967296"),
+        ("CANVAS_FAILED_AUTH_PER_MINUTE", "1.5"),
+        ("CANVAS_IDEMPOTENCY_DAYS", "0"),
+        ("CANVAS_IDEMPOTENCY_DAYS", "3651"),
+        ("CANVAS_ACTIVE_JOBS", "0"),
+        ("CANVAS_PREVIEW_TTL_SECONDS", "0"),
+        ("CANVAS_PREVIEW_TTL_SECONDS", "1.5"),
+        ("CANVAS_RETENTION_UNREAD_SECONDS", "-1"),
+        ("CANVAS_RETENTION_FINALIZED_SECONDS", "NaN"),
+        ("CANVAS_RETENTION_TOMBSTONE_SECONDS", "inf"),
+        ("CANVAS_RETENTION_FAILED_SECONDS", "315360001"),
+        ("CANVAS_WEBHOOK_BACKOFF_SECONDS", "1,2"),
+        ("CANVAS_WEBHOOK_BACKOFF_SECONDS", "1,2,3,4"),
+        ("CANVAS_WEBHOOK_BACKOFF_SECONDS", "1,0,3"),
+        ("CANVAS_LEASE_SECONDS", "0"),
+        ("CANVAS_LEASE_SECONDS", "0.0009"),
+        ("CANVAS_IDLE_CLAIM_MILLISECONDS", "0"),
+        ("CANVAS_SLOTS", "0"),
+        ("CANVAS_SLOTS", "10001"),
+        ("CANVAS_DATABASE_CONNECTIONS", "0"),
+        ("CANVAS_SWEEP_SECONDS", "soon"),
+        ("CANVAS_LOG", "db=hunter2"),
+    ] {
+        let error = load(&[(name, value)]).err().unwrap_or_else(|| panic!("{name}={value} is wrong")).to_string();
+        assert!(error.starts_with(&format!("{name}: ")), "{error}");
+        assert!(!error.contains('\n') && !error.contains("hunter2"), "{error}");
+    }
+}
+
+#[test]
+fn values_at_their_limits_are_accepted() {
+    let config = loaded(&[
+        ("CANVAS_RATE_PER_MINUTE", "0"),
+        ("CANVAS_RATE_BURST", "4294967295"),
+        ("CANVAS_IDEMPOTENCY_DAYS", "1"),
+        ("CANVAS_ACTIVE_JOBS", "1"),
+        ("CANVAS_PREVIEW_TTL_SECONDS", "1"),
+        ("CANVAS_RETENTION_UNREAD_SECONDS", "0"),
+        ("CANVAS_RETENTION_FAILED_SECONDS", "315360000"),
+        ("CANVAS_LEASE_SECONDS", "0.001"),
+        ("CANVAS_IDLE_CLAIM_MILLISECONDS", "1"),
+        ("CANVAS_SLOTS", "1"),
+        ("CANVAS_WEBHOOK_BACKOFF_SECONDS", "0.2, 0.5,1"),
+    ]);
+    assert_eq!((config.rate_per_minute, config.rate_burst), (0, u32::MAX));
+    assert_eq!(config.retention_unread, Duration::ZERO);
+    assert_eq!(config.lease, Duration::from_millis(1));
+    assert_eq!(config.slots, Some(1));
+    assert_eq!(config.webhook_backoff, [200, 500, 1000].map(Duration::from_millis));
+}
+
+#[test]
+fn origins_are_kept_in_their_serialised_form() {
+    let config = loaded(&[
+        ("CANVAS_PUBLIC_URL", "HTTPS://Canvas.Example:443/"),
+        ("CANVAS_CORS_ORIGINS", "https://a.example/, http://b.example:8080"),
+    ]);
+    assert_eq!(config.public_url, "https://canvas.example");
+    assert_eq!(config.cors_origins, ["https://a.example", "http://b.example:8080"]);
+}
+
+#[test]
+fn blobs_live_in_a_directory_or_a_bucket() {
+    for url in ["file:///var/lib/canvas", "s3://bucket", "s3://bucket/a/prefix"] {
+        assert_eq!(loaded(&[("CANVAS_BLOB_URL", url)]).blob_url.as_str(), url);
+    }
+}
+
+#[test]
+fn debug_hides_every_secret() {
+    let shown = format!("{:?}", loaded(&[]));
+    assert!(!shown.contains("hunter2") && !shown.contains(KEY), "{shown}");
+    assert!(shown.contains("[hidden]"), "{shown}");
+}
+
+#[test]
+fn help_lists_every_variable_with_its_default() {
+    let help = Config::help();
+    for Variable { name, help: meaning, .. } in VARIABLES {
+        assert!(help.contains(&format!("  {name}")) && help.contains(meaning), "{name}");
+    }
+    assert!(help.contains("CANVAS_DATABASE_URL (required)\n"));
+    assert!(help.contains("CANVAS_RATE_PER_MINUTE (default 1200)\n"));
+    assert!(help.contains("CANVAS_SLOTS\n"));
+}

@@ -1,0 +1,208 @@
+//! The installation key and what is derived from it.
+
+use std::fmt;
+
+use aes_gcm_siv::aead::{Aead as _, Payload};
+use aes_gcm_siv::{Aes256GcmSiv, KeyInit as _, Nonce};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hkdf::Hkdf;
+use hmac::{Hmac, Mac as _};
+use sha2::Sha256;
+use subtle::ConstantTimeEq as _;
+use zeroize::Zeroizing;
+
+use crate::random;
+
+/// HKDF salt: separates these keys from any other use of the same key material (RFC 5869, section 3.1).
+const SALT: &[u8] = b"canvas-service installation key v1";
+/// The nonce of deterministic sealing. AES-GCM-SIV with a fixed nonce is a deterministic AEAD (RFC 8452, section 1): equal input, equal
+/// output, and that equality is all it reveals.
+const FIXED_NONCE: [u8; 12] = [0; 12];
+
+/// The one random key of an installation: made by the first migration, stored sealed under the [`KeyRing`](super::KeyRing), wiped when
+/// dropped. Changing it invalidates every token, cursor and preview link.
+pub struct InstallationKey(Zeroizing<[u8; 32]>);
+
+impl InstallationKey {
+    /// A new random key.
+    pub fn generate() -> Self {
+        Self(Zeroizing::new(random::bytes()))
+    }
+
+    /// The key of these bytes.
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(Zeroizing::new(bytes))
+    }
+
+    /// The bytes, to be sealed for storage.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for InstallationKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("InstallationKey([hidden])")
+    }
+}
+
+/// The purposes of the installation key, one subkey each (HKDF-SHA256, one label a purpose), derived once.
+pub struct DerivedKeys {
+    token: Hmac<Sha256>,
+    model: Hmac<Sha256>,
+    cursor: DeterministicSealer,
+    preview: DeterministicSealer,
+}
+
+impl DerivedKeys {
+    /// Derives every subkey of `installation`.
+    pub fn derive(installation: &InstallationKey) -> Self {
+        let root = Hkdf::<Sha256>::new(Some(SALT), installation.as_bytes());
+        let subkey = |label: &str| {
+            let mut key = Zeroizing::new([0; 32]);
+            root.expand(label.as_bytes(), key.as_mut_slice())
+                .expect("32 bytes are within the 8160 that HKDF-SHA256 can give");
+            key
+        };
+        Self {
+            token: keyed_hash(&subkey("token hash")),
+            model: keyed_hash(&subkey("model key")),
+            cursor: DeterministicSealer::new(&subkey("cursor")),
+            preview: DeterministicSealer::new(&subkey("preview token")),
+        }
+    }
+
+    /// What is stored of a bearer secret: HMAC-SHA256 under a key of its own. Secrets are random, so that no slow hash is needed, and a copy
+    /// of the database alone can verify no guess.
+    pub fn token_hash(&self, secret: &str) -> [u8; 32] {
+        self.token.clone().chain_update(secret).finalize().into_bytes().into()
+    }
+
+    /// Whether `hash` is the stored hash of `secret`, in constant time.
+    pub fn verify_token(&self, secret: &str, hash: &[u8]) -> bool {
+        self.token_hash(secret).ct_eq(hash).into()
+    }
+
+    /// The opaque public key of a model (decisions 12.3): a keyed hash of `identity` (the caller's unambiguous naming of account, connection
+    /// and model) as 43 characters of base64url; stable, and revealing nothing of what it names.
+    pub fn model_key(&self, identity: &str) -> String {
+        URL_SAFE_NO_PAD.encode(self.model.clone().chain_update(identity).finalize().into_bytes())
+    }
+
+    /// Seals list cursors (decisions 1.8).
+    pub fn cursor(&self) -> &DeterministicSealer {
+        &self.cursor
+    }
+
+    /// Seals preview tokens (decisions 6.4).
+    pub fn preview(&self) -> &DeterministicSealer {
+        &self.preview
+    }
+}
+
+impl fmt::Debug for DerivedKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DerivedKeys([hidden])")
+    }
+}
+
+fn keyed_hash(key: &[u8; 32]) -> Hmac<Sha256> {
+    Hmac::new_from_slice(key).expect("HMAC takes keys of every length")
+}
+
+/// Deterministic authenticated encryption: equal input gives equal text, so that the same asset has the same URL and browsers can cache it.
+pub struct DeterministicSealer(Aes256GcmSiv);
+
+impl DeterministicSealer {
+    fn new(key: &[u8; 32]) -> Self {
+        Self(Aes256GcmSiv::new(key.into()))
+    }
+
+    /// Seals `bytes` as base64url. `context` is authenticated, not contained: only the same one opens the text.
+    pub fn seal(&self, context: &str, bytes: &[u8]) -> String {
+        let sealed = self
+            .0
+            .encrypt(&Nonce::from(FIXED_NONCE), Payload { msg: bytes, aad: context.as_bytes() })
+            .expect("a plaintext in memory is shorter than the 64 GiB that AES-GCM-SIV refuses");
+        URL_SAFE_NO_PAD.encode(sealed)
+    }
+
+    /// Opens what [`seal`](Self::seal) made for the same `context`; `None` for anything else.
+    pub fn open(&self, context: &str, text: &str) -> Option<Vec<u8>> {
+        let sealed = URL_SAFE_NO_PAD.decode(text).ok()?;
+        self.0.decrypt(&Nonce::from(FIXED_NONCE), Payload { msg: &sealed, aad: context.as_bytes() }).ok()
+    }
+}
+
+impl fmt::Debug for DeterministicSealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DeterministicSealer([hidden])")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn derived_from(byte: u8) -> DerivedKeys {
+        DerivedKeys::derive(&InstallationKey::from_bytes([byte; 32]))
+    }
+
+    #[test]
+    fn a_token_verifies_against_its_own_hash_only() {
+        let keys = derived_from(1);
+        let hash = keys.token_hash("secret");
+        assert!(keys.verify_token("secret", &hash));
+        assert!(!keys.verify_token("Secret", &hash));
+        assert!(!keys.verify_token("secret", &hash[..31]));
+        assert!(!keys.verify_token("secret", &[]));
+        assert!(!derived_from(2).verify_token("secret", &hash));
+    }
+
+    #[test]
+    fn every_purpose_has_a_key_of_its_own() {
+        let keys = derived_from(1);
+        assert_ne!(URL_SAFE_NO_PAD.encode(keys.token_hash("x")), keys.model_key("x"));
+        let cursor = keys.cursor().seal("context", b"position");
+        assert_ne!(cursor, keys.preview().seal("context", b"position"));
+        assert_eq!(keys.preview().open("context", &cursor), None);
+    }
+
+    /// What is derived must outlive upgrades: a change here would sign out every client and break every link.
+    #[test]
+    fn derivation_never_changes() {
+        let keys = derived_from(7);
+        assert_eq!(URL_SAFE_NO_PAD.encode(keys.token_hash("secret")), "lYJVsHV05HEwwlGonpR5tPo4kUys822xMEGL0_hNlzU");
+        assert_eq!(keys.model_key("identity"), "XNcwJLfo3gZCDNZXxlvwFfvkpsENszivtO1G7VD82wo");
+        assert_eq!(keys.cursor().seal("context", b"position"), "80jGZWnFmB8ZxiiqTFVSNiSBq6FDB--O");
+        assert_eq!(keys.preview().seal("context", b"asset"), "n_9TVOQP8uPTL-fdVnwrB5bNws9Y");
+    }
+
+    #[test]
+    fn deterministic_sealing_gives_equal_texts_that_open_in_their_context_alone() {
+        let keys = derived_from(1);
+        let sealed = keys.preview().seal("assets", b"asset and expiry");
+        assert_eq!(sealed, derived_from(1).preview().seal("assets", b"asset and expiry"));
+        assert_eq!(keys.preview().open("assets", &sealed).as_deref(), Some(b"asset and expiry".as_slice()));
+        assert_eq!(keys.preview().open("other", &sealed), None);
+        assert_eq!(derived_from(2).preview().open("assets", &sealed), None);
+        for tampered in [&sealed[1..], &sealed[..sealed.len() - 1], "", "!", &format!("{sealed}AAAA")] {
+            assert_eq!(keys.preview().open("assets", tampered), None, "{tampered}");
+        }
+    }
+
+    #[test]
+    fn generated_keys_differ_and_survive_their_bytes() {
+        let key = InstallationKey::generate();
+        assert_ne!(key.as_bytes(), InstallationKey::generate().as_bytes());
+        assert_eq!(InstallationKey::from_bytes(*key.as_bytes()).as_bytes(), key.as_bytes());
+    }
+
+    #[test]
+    fn debug_hides_every_key() {
+        let installation = InstallationKey::from_bytes([7; 32]);
+        assert_eq!(format!("{installation:?}"), "InstallationKey([hidden])");
+        assert_eq!(format!("{:?}", DerivedKeys::derive(&installation)), "DerivedKeys([hidden])");
+    }
+}

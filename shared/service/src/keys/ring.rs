@@ -1,0 +1,237 @@
+//! The ring of master keys.
+
+use std::fmt;
+use std::sync::Arc;
+
+use aes_gcm_siv::aead::{Aead as _, Payload};
+use aes_gcm_siv::{Aes256GcmSiv, KeyInit as _, Nonce};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use thiserror::Error;
+use zeroize::Zeroizing;
+
+use crate::random;
+
+/// First part of everything sealed, so that a later format can live beside this one.
+const VERSION: &str = "v1";
+/// Bytes of an AES-GCM-SIV nonce (RFC 8452, section 4).
+const NONCE_BYTES: usize = 12;
+/// Longest key id.
+const KEY_ID_MAX: usize = 32;
+
+/// Master keys by id: the first seals, every one opens. Cheap to clone; `Debug` shows ids alone.
+#[derive(Clone)]
+pub struct KeyRing {
+    keys: Arc<[MasterKey]>,
+}
+
+struct MasterKey {
+    id: String,
+    cipher: Aes256GcmSiv,
+}
+
+/// Why a key ring was not understood. Entries are counted from 1; no key material is named.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum KeyRingError {
+    /// An entry is not of the form `id:base64`.
+    #[error("entry {0} is not of the form id:base64")]
+    Form(usize),
+    /// A key id is empty, too long or has characters outside `[A-Za-z0-9_-]`.
+    #[error("the id of entry {0} is not 1 to 32 characters of A-Z, a-z, 0-9, _ and -")]
+    Id(usize),
+    /// A key is not base64 of exactly 32 bytes.
+    #[error("the key of entry {0} is not base64 of exactly 32 bytes")]
+    Key(usize),
+    /// Two entries have the same id.
+    #[error("the id of entry {0} is used by an earlier entry")]
+    Duplicate(usize),
+}
+
+/// Why a sealed text was not opened.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum OpenError {
+    /// The text has not the form of something sealed.
+    #[error("the sealed text is malformed")]
+    Malformed,
+    /// The key it was sealed under is not in the ring.
+    #[error("the key {0:?} is not in the key ring")]
+    UnknownKey(String),
+    /// It was altered, sealed for another context, or under another key of the same id.
+    #[error("the sealed text does not belong to this key and context")]
+    Refused,
+}
+
+impl KeyRing {
+    /// Reads `id:base64[,id:base64…]`: keys of 32 bytes, unique ids of 1 to 32 characters `[A-Za-z0-9_-]`.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyRingError`] names the entry that is wrong, never its key.
+    pub fn parse(text: &str) -> Result<Self, KeyRingError> {
+        let mut keys: Vec<MasterKey> = Vec::new();
+        for (number, entry) in (1..).zip(text.split(',')) {
+            let (id, key) = entry.trim().split_once(':').ok_or(KeyRingError::Form(number))?;
+            if id.is_empty() || id.len() > KEY_ID_MAX || !id.bytes().all(is_id_byte) {
+                return Err(KeyRingError::Id(number));
+            }
+            if keys.iter().any(|known| known.id == id) {
+                return Err(KeyRingError::Duplicate(number));
+            }
+            let key = Zeroizing::new(STANDARD.decode(key).map_err(|_| KeyRingError::Key(number))?);
+            let cipher = Aes256GcmSiv::new_from_slice(&key).map_err(|_| KeyRingError::Key(number))?;
+            keys.push(MasterKey { id: id.to_owned(), cipher });
+        }
+        Ok(Self { keys: keys.into() })
+    }
+
+    /// The id of the key that seals.
+    pub fn primary(&self) -> &str {
+        &self.sealing_key().id
+    }
+
+    /// Seals `plaintext` under the primary key as `v1.<key id>.<base64url(nonce || ciphertext)>`.
+    ///
+    /// `context` names where the text belongs (such as `webhook:<id>`); it is authenticated and not stored, so that a sealed text copied to
+    /// another place does not open there.
+    pub fn seal(&self, context: &str, plaintext: &[u8]) -> String {
+        let key = self.sealing_key();
+        let nonce: [u8; NONCE_BYTES] = random::bytes();
+        let ciphertext = key
+            .cipher
+            .encrypt(&Nonce::from(nonce), Payload { msg: plaintext, aad: context.as_bytes() })
+            .expect("a plaintext in memory is shorter than the 64 GiB that AES-GCM-SIV refuses");
+        let mut sealed = Vec::with_capacity(NONCE_BYTES + ciphertext.len());
+        sealed.extend_from_slice(&nonce);
+        sealed.extend_from_slice(&ciphertext);
+        format!("{VERSION}.{}.{}", key.id, URL_SAFE_NO_PAD.encode(sealed))
+    }
+
+    /// Opens what [`seal`](Self::seal) made for the same `context` under any key of the ring. The plaintext is wiped when dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`] when the text is malformed, its key is not here, or it was altered or sealed for another context.
+    pub fn open(&self, context: &str, sealed: &str) -> Result<Zeroizing<Vec<u8>>, OpenError> {
+        let (id, body) = split(sealed).ok_or(OpenError::Malformed)?;
+        let body = URL_SAFE_NO_PAD.decode(body).map_err(|_| OpenError::Malformed)?;
+        let (nonce, ciphertext) = body.split_first_chunk::<NONCE_BYTES>().ok_or(OpenError::Malformed)?;
+        let key = self.keys.iter().find(|key| key.id == id).ok_or_else(|| OpenError::UnknownKey(id.to_owned()))?;
+        key.cipher
+            .decrypt(&Nonce::from(*nonce), Payload { msg: ciphertext, aad: context.as_bytes() })
+            .map(Zeroizing::new)
+            .map_err(|_| OpenError::Refused)
+    }
+
+    /// The id of the key that `sealed` was sealed under, `None` when it is not a sealed text. Tells what still hangs on an old key.
+    pub fn key_id(sealed: &str) -> Option<&str> {
+        split(sealed).map(|(id, _)| id)
+    }
+
+    fn sealing_key(&self) -> &MasterKey {
+        self.keys.first().expect("parse refuses an empty ring: splitting any text gives at least one entry")
+    }
+}
+
+impl fmt::Debug for KeyRing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.keys.iter().map(|key| &key.id)).finish()
+    }
+}
+
+fn is_id_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
+}
+
+/// The key id and the body of a sealed text.
+fn split(sealed: &str) -> Option<(&str, &str)> {
+    let (id, body) = sealed.strip_prefix(VERSION)?.strip_prefix('.')?.split_once('.')?;
+    (!id.is_empty()).then_some((id, body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(id: &str, byte: u8) -> String {
+        format!("{id}:{}", STANDARD.encode([byte; 32]))
+    }
+
+    fn ring(text: &str) -> KeyRing {
+        KeyRing::parse(text).expect("a valid ring")
+    }
+
+    #[test]
+    fn what_is_sealed_opens_in_its_context() {
+        let ring = ring(&entry("k1", 1));
+        let sealed = ring.seal("webhook:1", b"whsec");
+        assert!(sealed.starts_with("v1.k1."), "{sealed}");
+        assert_eq!(ring.open("webhook:1", &sealed).expect("opens").as_slice(), b"whsec");
+    }
+
+    #[test]
+    fn equal_plaintexts_seal_differently() {
+        let ring = ring(&entry("k1", 1));
+        assert_ne!(ring.seal("context", b"same"), ring.seal("context", b"same"));
+    }
+
+    #[test]
+    fn another_context_an_altered_text_and_another_key_of_the_id_are_refused() {
+        let ours = ring(&entry("k1", 1));
+        let sealed = ours.seal("webhook:1", b"whsec");
+        assert_eq!(ours.open("webhook:2", &sealed), Err(OpenError::Refused));
+        assert_eq!(ring(&entry("k1", 2)).open("webhook:1", &sealed), Err(OpenError::Refused));
+        // A character in the middle carries six whole bits, so that changing it changes the bytes.
+        let middle = sealed.len() - 10;
+        let other = if &sealed[middle..=middle] == "A" { "B" } else { "A" };
+        let altered = format!("{}{other}{}", &sealed[..middle], &sealed[middle + 1..]);
+        assert_eq!(ours.open("webhook:1", &altered), Err(OpenError::Refused));
+    }
+
+    #[test]
+    fn a_rotated_ring_seals_under_the_new_key_and_still_opens_the_old_one() {
+        let (old, new) = (entry("2024", 1), entry("2025", 2));
+        let sealed = ring(&old).seal("context", b"secret");
+        let rotated = ring(&format!("{new},{old}"));
+        assert_eq!(rotated.primary(), "2025");
+        assert_eq!(rotated.open("context", &sealed).expect("opens").as_slice(), b"secret");
+        let resealed = rotated.seal("context", b"secret");
+        assert_eq!((KeyRing::key_id(&sealed), KeyRing::key_id(&resealed)), (Some("2024"), Some("2025")));
+        assert_eq!(ring(&new).open("context", &sealed), Err(OpenError::UnknownKey("2024".to_owned())));
+    }
+
+    #[test]
+    fn malformed_texts_are_told_apart_from_refused_ones() {
+        let ring = ring(&entry("k1", 1));
+        for sealed in ["", "v1", "v1.k1", "v1..AAAA", "v2.k1.AAAA", "v1.k1.AAAA", "v1.k1.not base64", "v1.k1."] {
+            assert_eq!(ring.open("context", sealed), Err(OpenError::Malformed), "{sealed}");
+        }
+        assert_eq!(KeyRing::key_id("plain text"), None);
+    }
+
+    #[test]
+    fn a_wrong_ring_is_refused_naming_the_entry() {
+        let long = "i".repeat(KEY_ID_MAX + 1);
+        let short_key = format!("k1:{}", STANDARD.encode([1; 31]));
+        let long_key = format!("k1:{}", STANDARD.encode([1; 33]));
+        for (text, error) in [
+            (String::new(), KeyRingError::Form(1)),
+            (STANDARD.encode([1; 32]), KeyRingError::Form(1)),
+            (format!("{},", entry("k1", 1)), KeyRingError::Form(2)),
+            (entry("", 1), KeyRingError::Id(1)),
+            (entry("k.1", 1), KeyRingError::Id(1)),
+            (entry(&long, 1), KeyRingError::Id(1)),
+            (short_key, KeyRingError::Key(1)),
+            (long_key, KeyRingError::Key(1)),
+            ("k1:***".to_owned(), KeyRingError::Key(1)),
+            (format!("{},{}", entry("k1", 1), entry("k1", 2)), KeyRingError::Duplicate(2)),
+        ] {
+            assert_eq!(KeyRing::parse(&text).expect_err("wrong"), error, "{text}");
+        }
+        assert!(KeyRing::parse(&entry(&long[1..], 1)).is_ok());
+    }
+
+    #[test]
+    fn debug_shows_ids_alone() {
+        assert_eq!(format!("{:?}", ring(&format!("{},{}", entry("a", 1), entry("b", 2)))), r#"["a", "b"]"#);
+    }
+}
