@@ -88,6 +88,13 @@ named! {
     }
 }
 
+impl Purpose {
+    /// Whether it joins an image to a video, which has at most one of each kind (specification, Connection).
+    pub const fn is_frame(self) -> bool {
+        matches!(self, Purpose::FirstFrame | Purpose::LastFrame)
+    }
+}
+
 named! {
     /// What a reference image is for.
     Role {
@@ -135,7 +142,8 @@ pub struct Node {
     pub agent_owned: bool,
     /// What clients wrote: the writable keys of decisions 3.5.
     pub metadata: Map<String, Value>,
-    /// What the service owns: `provenance`, `job`, `history`, `upload`, `source`, `recipe`.
+    /// What the service owns: `provenance`, `job`, `history`, `upload`, `source`, `recipe`; and `content` where the
+    /// service wrote it, which is outside the cap on what clients write (decisions 3.5).
     pub server: Map<String, Value>,
     /// The asset that it shows.
     pub asset: Option<AssetHandle>,
@@ -147,6 +155,11 @@ impl Node {
     /// Whether it is a titled frame for other nodes (decisions 3.4).
     pub fn is_section(&self) -> bool {
         self.kind == NodeType::Sticky && self.metadata.get("section") == Some(&Value::Bool(true))
+    }
+
+    /// Its text, whoever wrote it: the service's stands until a client writes its own.
+    pub fn content(&self) -> Option<&str> {
+        self.server.get("content").or_else(|| self.metadata.get("content")).and_then(Value::as_str)
     }
 
     /// The Section that it belongs to, as stored: a plain id.

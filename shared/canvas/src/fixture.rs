@@ -1,0 +1,132 @@
+//! Short ways to state graphs and batches in tests.
+
+use domain::Violation;
+use domain::graph::{Connection, Node, NodeType, Position, Purpose};
+use domain::id::{AccountUid, AssetHandle, AssetId, ConnectionId, NodeId};
+use domain::operation::Operation;
+use serde_json::{Map, Value, json};
+
+use crate::size::serialized_size;
+use crate::{Applied, Batch, Graph, Options, Refused, apply};
+
+pub(crate) const AGENT: Options = Options { agent: true, force: false };
+
+pub(crate) fn id(text: &str) -> NodeId {
+    NodeId::parse(text).expect("a node id")
+}
+
+pub(crate) fn cid(text: &str) -> ConnectionId {
+    ConnectionId::parse(text).expect("a connection id")
+}
+
+pub(crate) fn asset(id: &str) -> AssetHandle {
+    AssetHandle { owner: AccountUid::parse("me").expect("an account id"), id: AssetId::parse(id).expect("an asset id") }
+}
+
+pub(crate) fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        other => panic!("no object: {other}"),
+    }
+}
+
+pub(crate) fn node(text: &str, kind: NodeType) -> Node {
+    let (width, height) = kind.default_size();
+    Node {
+        id: id(text),
+        kind,
+        title: text.to_owned(),
+        position: Position { x: 0.0, y: 0.0 },
+        width,
+        height,
+        agent_owned: false,
+        metadata: Map::new(),
+        server: Map::new(),
+        asset: None,
+        active_job: None,
+    }
+}
+
+pub(crate) fn image(text: &str) -> Node {
+    node(text, NodeType::Image)
+}
+
+pub(crate) fn video(text: &str) -> Node {
+    node(text, NodeType::Video)
+}
+
+pub(crate) fn text(text: &str) -> Node {
+    node(text, NodeType::Text)
+}
+
+pub(crate) fn sticky(text: &str) -> Node {
+    node(text, NodeType::Sticky)
+}
+
+pub(crate) fn section(text: &str) -> Node {
+    Node { metadata: object(json!({"section": true})), ..sticky(text) }
+}
+
+pub(crate) fn member(mut node: Node, section: &str) -> Node {
+    node.metadata.insert("sectionId".into(), section.into());
+    node
+}
+
+pub(crate) fn working(mut node: Node) -> Node {
+    node.active_job = Some(uuid::Uuid::from_u128(1));
+    node
+}
+
+pub(crate) fn connection(text: &str, from: &str, to: &str, purpose: Purpose) -> Connection {
+    Connection { id: cid(text), from: id(from), to: id(to), purpose, role: None }
+}
+
+pub(crate) fn graph(nodes: Vec<Node>, connections: Vec<Connection>) -> Graph {
+    let bytes = nodes.iter().map(serialized_size).sum::<i64>() + connections.iter().map(serialized_size).sum::<i64>();
+    Graph::new("Board".into(), bytes, nodes, connections)
+}
+
+/// Operations as a request writes them.
+pub(crate) fn operations(list: Value) -> Vec<Operation> {
+    serde_json::from_value(list).expect("operations")
+}
+
+pub(crate) fn batch(list: Value) -> Batch {
+    Batch::new(operations(list)).expect("a batch without violations")
+}
+
+/// Applies operations as an agent without force.
+pub(crate) fn run(graph: &mut Graph, list: Value) -> Result<Applied, Refused> {
+    apply(graph, &batch(list), AGENT)
+}
+
+pub(crate) fn fields(violations: &[Violation]) -> Vec<&str> {
+    violations.iter().map(|violation| violation.field.as_str()).collect()
+}
+
+/// Everything that can be seen of a graph.
+pub(crate) fn seen(graph: &Graph) -> (String, i64, Vec<Node>, Vec<Connection>) {
+    (graph.title().into(), graph.bytes(), graph.nodes().cloned().collect(), graph.connections().cloned().collect())
+}
+
+/// The fields refused with 422; the graph must be as it was.
+pub(crate) fn unprocessable(graph: &mut Graph, list: Value) -> Vec<String> {
+    let before = seen(graph);
+    let refused = run(graph, list).expect_err("a refusal");
+    assert_eq!(seen(graph), before);
+    match refused {
+        Refused::Unprocessable(violations) => violations.into_iter().map(|violation| violation.field).collect(),
+        Refused::Invalid(violations) => panic!("400 for {violations:?}"),
+    }
+}
+
+/// The fields refused with 400 although the batch alone is well formed; the graph must be as it was.
+pub(crate) fn invalid(graph: &mut Graph, list: Value) -> Vec<String> {
+    let before = seen(graph);
+    let refused = run(graph, list).expect_err("a refusal");
+    assert_eq!(seen(graph), before);
+    match refused {
+        Refused::Invalid(violations) => violations.into_iter().map(|violation| violation.field).collect(),
+        Refused::Unprocessable(violations) => panic!("422 for {violations:?}"),
+    }
+}

@@ -1,0 +1,23 @@
+//! The graph engine: what a batch of operations does to a canvas, decided in memory.
+//!
+//! A request's operations become a [`Batch`], which holds every rule that the request alone can break; [`apply()`] takes
+//! the batch to a [`Graph`], atomically and in order, and reports exactly what changed. Both list every violation they
+//! can find, not only the first. Nothing here does I/O or reads a clock, so a dry run is the same call as a write.
+
+pub mod apply;
+pub mod batch;
+pub mod graph;
+mod journal;
+mod metadata;
+pub mod placement;
+pub mod size;
+mod slots;
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod properties;
+
+pub use apply::{Applied, Options, Refused, Touched, Writes, apply};
+pub use batch::Batch;
+pub use graph::Graph;

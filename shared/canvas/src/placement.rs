@@ -1,0 +1,156 @@
+//! Where the service puts what it adds to a canvas (decisions 6.2): the first free spot to the right of the content.
+
+use domain::graph::{Node, Position};
+use domain::limits::COORDINATE_MAX;
+
+/// Between the content and what is placed beside it, in canvas units.
+pub const GAP: f64 = 40.0;
+/// Rows in which a gap is looked for when neither side of the content is free: a bound on the work, far beyond what a
+/// canvas with both edges in use has been seen to need.
+const ROWS_MAX: usize = 64;
+
+/// What a node covers: `[left, right] × [top, bottom]` (decisions 5.1).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Frame {
+    /// Smallest x.
+    pub left: f64,
+    /// Smallest y.
+    pub top: f64,
+    /// Largest x.
+    pub right: f64,
+    /// Largest y.
+    pub bottom: f64,
+}
+
+impl Frame {
+    /// The frame of a node.
+    pub fn of(node: &Node) -> Self {
+        Self::new(node.position, node.width, node.height)
+    }
+
+    /// The frame with this top left corner.
+    pub fn new(position: Position, width: f64, height: f64) -> Self {
+        Self { left: position.x, top: position.y, right: position.x + width, bottom: position.y + height }
+    }
+
+    /// The smallest frame that holds both.
+    pub fn union(self, other: Self) -> Self {
+        Self {
+            left: self.left.min(other.left),
+            top: self.top.min(other.top),
+            right: self.right.max(other.right),
+            bottom: self.bottom.max(other.bottom),
+        }
+    }
+}
+
+/// The first free spot for something of this size: to the right of the content, level with its top; the origin on an
+/// empty canvas. Where the right edge of the canvas is too near, the spot is below the content; where the bottom is,
+/// too, it is the first gap in the content that is wide and high enough. When there is none, frames must overlap: the
+/// spot is then as far to the right as a node may stand.
+pub fn free_spot(frames: impl IntoIterator<Item = Frame>, width: f64, height: f64) -> Position {
+    let frames: Vec<Frame> = frames.into_iter().collect();
+    let Some(content) = frames.iter().copied().reduce(Frame::union) else {
+        return Position { x: 0.0, y: 0.0 };
+    };
+    let (right, below) = (content.right + GAP, content.bottom + GAP);
+    if right <= COORDINATE_MAX {
+        Position { x: right, y: content.top }
+    } else if below <= COORDINATE_MAX {
+        Position { x: content.left, y: below }
+    } else {
+        gap_between(&frames, content.top, width, height).unwrap_or(Position { x: COORDINATE_MAX, y: content.top })
+    }
+}
+
+/// The first gap in the rows that begin at the top of the content and below each of its frames.
+fn gap_between(frames: &[Frame], top: f64, width: f64, height: f64) -> Option<Position> {
+    let mut tops: Vec<f64> = frames.iter().map(|frame| frame.bottom + GAP).chain([top]).collect();
+    tops.sort_by(f64::total_cmp);
+    tops.dedup();
+    tops.into_iter().filter(|y| *y <= COORDINATE_MAX).take(ROWS_MAX).find_map(|y| {
+        let mut row: Vec<&Frame> =
+            frames.iter().filter(|frame| frame.top < y + height + GAP && frame.bottom > y - GAP).collect();
+        row.sort_by(|a, b| a.left.total_cmp(&b.left));
+        let mut x = -COORDINATE_MAX;
+        for frame in row {
+            if x + width + GAP <= frame.left {
+                break;
+            }
+            x = x.max(frame.right + GAP);
+        }
+        (x <= COORDINATE_MAX).then_some(Position { x, y })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn frame(x: f64, y: f64, width: f64, height: f64) -> Frame {
+        Frame::new(Position { x, y }, width, height)
+    }
+
+    fn spot(frames: &[Frame]) -> (f64, f64) {
+        let spot = free_spot(frames.iter().copied(), 320.0, 320.0);
+        (spot.x, spot.y)
+    }
+
+    #[test]
+    fn the_first_node_is_at_the_origin() {
+        assert_eq!(spot(&[]), (0.0, 0.0));
+    }
+
+    #[test]
+    fn a_node_is_to_the_right_of_everything_level_with_the_top() {
+        assert_eq!(spot(&[frame(10.0, 20.0, 100.0, 50.0)]), (150.0, 20.0));
+        assert_eq!(spot(&[frame(-500.0, -70.0, 100.0, 50.0), frame(10.0, 20.0, 100.0, 50.0)]), (150.0, -70.0));
+    }
+
+    #[test]
+    fn near_the_right_edge_a_node_is_below() {
+        let last = COORDINATE_MAX - GAP - 100.0;
+        assert_eq!(spot(&[frame(last, 0.0, 100.0, 100.0)]), (COORDINATE_MAX, 0.0));
+        assert_eq!(spot(&[frame(last + 1.0, 0.0, 100.0, 100.0)]), (last + 1.0, 140.0));
+    }
+
+    #[test]
+    fn content_at_both_edges_is_filled_from_its_first_gap() {
+        let corner = frame(COORDINATE_MAX, COORDINATE_MAX, 100.0, 100.0);
+        let origin = frame(-COORDINATE_MAX, -COORDINATE_MAX, 100.0, 100.0);
+        assert_eq!(spot(&[corner, origin]), (-COORDINATE_MAX + 140.0, -COORDINATE_MAX));
+    }
+
+    #[test]
+    fn a_full_canvas_gets_the_node_at_the_edge() {
+        let wall = Frame { left: -COORDINATE_MAX, top: -COORDINATE_MAX, right: 1.1e7, bottom: 1.1e7 };
+        assert_eq!(spot(&[wall]), (COORDINATE_MAX, -COORDINATE_MAX));
+    }
+
+    proptest! {
+        #[test]
+        fn the_spot_is_free_and_on_the_canvas(
+            frames in prop::collection::vec(
+                (-COORDINATE_MAX..=COORDINATE_MAX, -COORDINATE_MAX..=COORDINATE_MAX, 1.0..100_000.0, 1.0..100_000.0),
+                0..40,
+            ),
+            width in 1.0..100_000.0,
+            height in 1.0..100_000.0,
+            edge in any::<bool>(),
+        ) {
+            let mut frames: Vec<Frame> = frames.into_iter().map(|(x, y, w, h)| frame(x, y, w, h)).collect();
+            if edge {
+                frames.push(frame(COORDINATE_MAX, COORDINATE_MAX, 1.0, 1.0));
+            }
+            let at = free_spot(frames.iter().copied(), width, height);
+            prop_assert!(at.x.abs() <= COORDINATE_MAX && at.y.abs() <= COORDINATE_MAX);
+            let new = Frame::new(at, width, height);
+            for old in frames {
+                let apart = new.left >= old.right || old.left >= new.right || new.top >= old.bottom || old.top >= new.bottom;
+                prop_assert!(apart, "{new:?} {old:?}");
+            }
+        }
+    }
+}

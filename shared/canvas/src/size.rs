@@ -1,0 +1,133 @@
+//! Serialized sizes, counted without writing anything down.
+//!
+//! A canvas's size (decisions 3.7) is the sum over its nodes and connections of the JSON that a read serves for each,
+//! with the comma after it. It is kept as a running sum in the canvas's record, so both sides of a change must be
+//! measured the same way: through [`serialized_size`].
+
+use std::io;
+
+use domain::canvas;
+use domain::graph::{Connection, Node, NodeType, Position};
+use domain::id::{AssetHandle, NodeId};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+/// What counts towards the size of a canvas.
+pub trait Measured {
+    /// Bytes of its served JSON.
+    fn served_len(&self) -> usize;
+}
+
+/// What `item` adds to the size of its canvas, in bytes.
+pub fn serialized_size(item: &impl Measured) -> i64 {
+    i64::try_from(item.served_len() + 1).unwrap_or(i64::MAX)
+}
+
+impl Measured for Node {
+    fn served_len(&self) -> usize {
+        json_len(&ServedNode {
+            id: &self.id,
+            handle: self.id.handle(),
+            kind: self.kind,
+            title: &self.title,
+            position: self.position,
+            width: self.width,
+            height: self.height,
+            metadata: ServedMetadata(self),
+            asset: self.asset.as_ref(),
+        })
+    }
+}
+
+impl Measured for Connection {
+    fn served_len(&self) -> usize {
+        json_len(&canvas::Connection::from(self.clone()))
+    }
+}
+
+/// Bytes of `value` as JSON.
+pub(crate) fn json_len(value: &impl Serialize) -> usize {
+    struct Count(usize);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    serde_json::to_writer(&mut count, value)
+        .expect("counting does not fail, and what is measured has only text keys and no failing serializer");
+    count.0
+}
+
+/// [`canvas::Node`] borrowed: metadata can be large, and measuring must not copy it.
+#[derive(Serialize)]
+struct ServedNode<'a> {
+    id: &'a NodeId,
+    handle: String,
+    #[serde(rename = "type")]
+    kind: NodeType,
+    title: &'a str,
+    position: Position,
+    width: f64,
+    height: f64,
+    metadata: ServedMetadata<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asset: Option<&'a AssetHandle>,
+}
+
+struct ServedMetadata<'a>(&'a Node);
+
+impl Serialize for ServedMetadata<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let node = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        for (key, value) in node.metadata.iter().filter(|(key, _)| !node.server.contains_key(*key)) {
+            map.serialize_entry(key, value)?;
+        }
+        for (key, value) in &node.server {
+            map.serialize_entry(key, value)?;
+        }
+        map.serialize_entry("createdBy", if node.agent_owned { "agent" } else { "user" })?;
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::graph::{Purpose, Role};
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixture::{asset, connection, image, object, text};
+
+    #[test]
+    fn the_size_of_a_node_is_that_of_its_served_form_and_a_comma() {
+        let mut full = image("n1");
+        full.title = "Grüße \"und\" \n".into();
+        full.position = Position { x: -0.5, y: 1e7 };
+        full.metadata = object(json!({"prompt": "ä\u{1}", "custom": {"deep": [1, 2.5, null]}, "tags": ["a"]}));
+        full.server = object(json!({"provenance": {"kind": "upload"}}));
+        full.asset = Some(asset("a1"));
+        let mut written = text("n2");
+        written.agent_owned = true;
+        written.metadata = object(json!({"content": "by the client"}));
+        written.server = object(json!({"content": "by the service"}));
+        for node in [full, written, image("bare")] {
+            let served = serde_json::to_string(&canvas::Node::from(node.clone())).expect("serializes");
+            assert_eq!(serialized_size(&node), served.len() as i64 + 1, "{served}");
+        }
+    }
+
+    #[test]
+    fn the_size_of_a_connection_is_that_of_its_served_form_and_a_comma() {
+        let mut connection = connection("c", "a", "b", Purpose::Reference);
+        connection.role = Some(Role::Identity);
+        let served = serde_json::to_string(&canvas::Connection::from(connection.clone())).expect("serializes");
+        assert_eq!(serialized_size(&connection), served.len() as i64 + 1);
+    }
+}

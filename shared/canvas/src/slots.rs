@@ -1,0 +1,84 @@
+//! A list in the order of creation whose items are found by id and stay where they are.
+//!
+//! An item's slot is its place in the list and is never given to another: a removed item leaves a hole. Slots are thus
+//! cheap, stable names for the indexes of the graph, and putting an item back restores the order.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use domain::graph::{Connection, Node};
+use domain::id::{ConnectionId, NodeId};
+
+/// What is found by an id of its own.
+pub(crate) trait Keyed {
+    /// The id.
+    type Key: Clone + Eq + Hash;
+
+    fn key(&self) -> &Self::Key;
+}
+
+impl Keyed for Node {
+    type Key = NodeId;
+
+    fn key(&self) -> &NodeId {
+        &self.id
+    }
+}
+
+impl Keyed for Connection {
+    type Key = ConnectionId;
+
+    fn key(&self) -> &ConnectionId {
+        &self.id
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Slots<T: Keyed> {
+    slots: Vec<Option<T>>,
+    index: HashMap<T::Key, usize>,
+}
+
+impl<T: Keyed> Slots<T> {
+    pub(crate) fn with_capacity(capacity: usize) -> Self {
+        Self { slots: Vec::with_capacity(capacity), index: HashMap::with_capacity(capacity) }
+    }
+
+    /// How many items there are.
+    pub(crate) fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// The slot after the last.
+    pub(crate) fn end(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(crate) fn find(&self, key: &T::Key) -> Option<usize> {
+        self.index.get(key).copied()
+    }
+
+    pub(crate) fn get(&self, slot: usize) -> Option<&T> {
+        self.slots.get(slot)?.as_ref()
+    }
+
+    /// Puts `item`, or nothing, into a slot up to [`Slots::end`]; what was there.
+    pub(crate) fn set(&mut self, slot: usize, item: Option<T>) -> Option<T> {
+        if slot == self.slots.len() {
+            self.slots.push(None);
+        }
+        let old = std::mem::replace(&mut self.slots[slot], item);
+        if let Some(old) = &old {
+            self.index.remove(old.key());
+        }
+        if let Some(new) = &self.slots[slot] {
+            self.index.insert(new.key().clone(), slot);
+        }
+        old
+    }
+
+    /// In the order of creation.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().flatten()
+    }
+}
