@@ -1,0 +1,101 @@
+//! The object store: a directory (`file:///dir`) or a bucket (`s3://bucket/prefix`) behind one interface (decisions 6.6).
+//!
+//! **Guarantee.** An object appears whole or not at all, and what a write returned for survives a power loss: it may be named
+//! by a row. **Mechanism.** In a directory, write to a temporary file, fsync, rename, fsync the directory; in a bucket, what
+//! S3 promises. Keys are random and never reused, so an object never changes and may be cached for ever.
+
+mod error;
+mod read;
+mod write;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::aws::AmazonS3Builder;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::prefix::PrefixStore;
+use object_store::{ObjectStore, ObjectStoreExt, RetryConfig};
+use url::Url;
+use uuid::Uuid;
+
+pub use error::{Error, Result};
+pub use read::Object;
+pub use write::{Writer, Written};
+
+/// Attempts after the first, and the time in which they begin: an answer is due to somebody, and work is retried as a whole.
+const RETRIES: usize = 4;
+const RETRY_LIMIT: Duration = Duration::from_secs(20);
+
+/// The name of an object: the key of its row in `blobs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BlobKey(pub Uuid);
+
+impl BlobKey {
+    /// `blobs/<first two hex digits>/<all 32>`: no directory becomes large.
+    fn path(self) -> Path {
+        let name = self.0.simple().to_string();
+        Path::from_iter(["blobs", &name[..2], &name])
+    }
+}
+
+/// The store; clones share its connections.
+#[derive(Clone, Debug)]
+pub struct Store {
+    objects: Arc<dyn ObjectStore>,
+    /// Of a file store.
+    directory: Option<PathBuf>,
+}
+
+impl Store {
+    /// Opens `file:///dir`, which is made if it is not there, or `s3://bucket/prefix`, whose credentials, region and endpoint
+    /// come from the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT`,
+    /// `AWS_ALLOW_HTTP`, …). A bucket is not contacted.
+    pub fn open(url: &str) -> Result<Self> {
+        let url: Url = url.parse().map_err(Error::Url)?;
+        match url.scheme() {
+            "file" => Self::open_directory(url.to_file_path().map_err(|()| Error::Unsupported)?),
+            "s3" => Self::open_bucket(&url),
+            _ => Err(Error::Unsupported),
+        }
+    }
+
+    fn open_directory(directory: PathBuf) -> Result<Self> {
+        std::fs::create_dir_all(&directory).map_err(Error::Directory)?;
+        let objects = LocalFileSystem::new_with_prefix(&directory).map_err(Error::Open)?.with_fsync(true);
+        Ok(Self { objects: Arc::new(objects), directory: Some(directory) })
+    }
+
+    fn open_bucket(url: &Url) -> Result<Self> {
+        let bucket = url.host_str().ok_or(Error::Unsupported)?;
+        let prefix = Path::from_url_path(url.path()).map_err(|error| Error::Open(error.into()))?;
+        let retry = RetryConfig { max_retries: RETRIES, retry_timeout: RETRY_LIMIT, ..RetryConfig::default() };
+        let bucket =
+            AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry).build().map_err(Error::Open)?;
+        Ok(Self { objects: Arc::new(PrefixStore::new(bucket, prefix)), directory: None })
+    }
+
+    /// Deletes an object; one that is not there is deleted already.
+    pub async fn delete(&self, key: BlobKey) -> Result<()> {
+        match self.objects.delete(&key.path()).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(source) => Err(Error::Delete { key: key.0, source }),
+        }
+    }
+
+    /// Whether the store answers: for readiness.
+    pub async fn check(&self) -> Result<()> {
+        if let Some(directory) = &self.directory {
+            return tokio::fs::read_dir(directory).await.map(drop).map_err(Error::Directory);
+        }
+        // Any answer will do, and that there is no such object is the one to expect.
+        match self.objects.head(&BlobKey(Uuid::nil()).path()).await {
+            Ok(_) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(source) => Err(Error::Check(source)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

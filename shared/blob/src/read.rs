@@ -1,0 +1,63 @@
+//! Reading objects.
+
+use std::io::SeekFrom;
+use std::ops::Range;
+
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use futures_util::stream::BoxStream;
+use object_store::{GetOptions, GetResultPayload, ObjectStore, ObjectStoreExt};
+use tokio::io::{AsyncReadExt, AsyncSeekExt};
+use tokio_util::io::ReaderStream;
+
+use crate::{BlobKey, Error, Result, Store};
+
+/// Read from a file at once: each piece is a trip to the blocking pool, and the store's own 8 KiB make many.
+const PIECE: usize = 256 * 1024;
+
+/// An object, or a part of it, being read.
+pub struct Object {
+    /// Bytes of the whole object.
+    pub size: u64,
+    /// Which of them the stream gives.
+    pub range: Range<u64>,
+    /// The bytes, in pieces.
+    pub stream: BoxStream<'static, Result<Bytes>>,
+}
+
+impl Store {
+    /// A whole object of at most `limit` bytes.
+    pub async fn get(&self, key: BlobKey, limit: u64) -> Result<Bytes> {
+        let found = self.objects.get(&key.path()).await.map_err(|source| unreadable(key, source))?;
+        if found.meta.size > limit {
+            return Err(Error::TooLarge { key: key.0, bytes: found.meta.size, limit });
+        }
+        found.bytes().await.map_err(|source| unreadable(key, source))
+    }
+
+    /// An object as a stream; with `range`, that part of it. A range is cut at the object's end, and an empty one or one that
+    /// begins beyond it is an error.
+    pub async fn stream(&self, key: BlobKey, range: Option<Range<u64>>) -> Result<Object> {
+        let options = GetOptions { range: range.map(Into::into), ..GetOptions::default() };
+        let found = self.objects.get_opts(&key.path(), options).await.map_err(|source| unreadable(key, source))?;
+        let (size, range) = (found.meta.size, found.range.clone());
+        let stream: BoxStream<'static, Result<Bytes>> = match found.payload {
+            GetResultPayload::File(file, _) => {
+                let broken = move |source| Error::Stream { key: key.0, source };
+                let mut file = tokio::fs::File::from_std(file);
+                file.seek(SeekFrom::Start(range.start)).await.map_err(broken)?;
+                let part = file.take(range.end - range.start);
+                Box::pin(ReaderStream::with_capacity(part, PIECE).map_err(broken))
+            }
+            GetResultPayload::Stream(stream) => Box::pin(stream.map_err(move |source| unreadable(key, source))),
+        };
+        Ok(Object { size, range, stream })
+    }
+}
+
+fn unreadable(key: BlobKey, source: object_store::Error) -> Error {
+    match source {
+        object_store::Error::NotFound { .. } => Error::Missing(key.0),
+        source => Error::Read { key: key.0, source },
+    }
+}

@@ -1,0 +1,93 @@
+//! Redis: rate limits and change notification. Losing Redis loses nothing.
+//!
+//! **Guarantee.** No call fails and none takes longer than 50 ms (decisions 1.12): a rate limit that cannot be asked lets
+//! the request pass, a notification that cannot be sent is found by the reader's own look at Postgres.
+//! **Mechanism.** One supervised connection behind a circuit breaker (`link`) for commands, and one that multiplexes all
+//! subscriptions of the process (`subscriptions`). Both are rebuilt for as long as the [`Cache`] lives.
+//! **Reason.** Nothing of the contract may depend on Redis being up (decisions 1.11).
+
+mod limit;
+mod link;
+mod subscriptions;
+
+use std::sync::Arc;
+
+pub use limit::{Quota, RateDecision};
+pub use subscriptions::Watch;
+
+use link::Link;
+use subscriptions::Subscriptions;
+
+/// Why a cache cannot be used at all: configuration, never the state of Redis.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The URL is not that of a Redis.
+    #[error("not a Redis URL")]
+    Url(#[source] redis::RedisError),
+}
+
+/// A handle to Redis; clones share its connections, which close with the last of them.
+#[derive(Clone)]
+pub struct Cache {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    prefix: String,
+    link: Link,
+    subscriptions: Subscriptions,
+}
+
+impl Cache {
+    /// Begins to connect to `url` (`redis://…`) and returns at once, whether Redis is there or not. Every key and channel
+    /// begins with `prefix` and a colon, which `prefix` may end with; processes that talk to each other have the same one.
+    /// Must be called inside a Tokio runtime.
+    pub fn connect(url: &str, prefix: &str) -> Result<Self, Error> {
+        let client = redis::Client::open(url).map_err(Error::Url)?;
+        let prefix = format!("{}:", prefix.trim_end_matches(':'));
+        let inner = Inner {
+            link: Link::start(client.clone()),
+            subscriptions: Subscriptions::start(client, prefix.clone()),
+            prefix,
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Whether commands reach Redis at the moment. Nothing but reports may depend on it.
+    pub fn is_up(&self) -> bool {
+        self.inner.link.is_up()
+    }
+
+    /// Takes one request out of `key`'s quota and says whether it may pass. `None`: Redis could not be asked, and the
+    /// request passes.
+    pub async fn rate_limit(&self, key: &str, quota: Quota) -> Option<RateDecision> {
+        self.decide("rate_limit", key, quota, 1).await
+    }
+
+    /// What [`rate_limit`](Self::rate_limit) would say, without taking anything: for limits that count only failures.
+    pub async fn peek(&self, key: &str, quota: Quota) -> Option<RateDecision> {
+        self.decide("peek", key, quota, 0).await
+    }
+
+    /// Wakes everybody who waits for `channel`, in all processes; best effort.
+    pub async fn notify(&self, channel: &str) {
+        let mut command = redis::cmd("PUBLISH");
+        command.arg(format!("{}{channel}", self.inner.prefix)).arg("");
+        let _: Option<u64> =
+            self.inner.link.call("notify", async |connection| command.query_async(connection).await).await;
+    }
+
+    /// Begins to watch `channel`. No change that is committed after this is missed, so: subscribe, look at Postgres, then
+    /// wait for [`changed`](Watch::changed) before each further look.
+    pub fn subscribe(&self, channel: &str) -> Watch {
+        self.inner.subscriptions.subscribe(channel)
+    }
+
+    async fn decide(&self, operation: &'static str, key: &str, quota: Quota, cost: u32) -> Option<RateDecision> {
+        let key = format!("{}rate:{key}", self.inner.prefix);
+        self.inner.link.call(operation, async |connection| limit::decide(connection, &key, quota, cost).await).await
+    }
+}
+
+#[cfg(test)]
+mod tests;
