@@ -125,7 +125,8 @@ CREATE TABLE connections (
     purpose      text NOT NULL CHECK (purpose IN ('flow', 'reference', 'list', 'first-frame', 'last-frame')),
     role         text CHECK (role IN ('identity', 'construction', 'texture', 'fit', 'style')),
     PRIMARY KEY (canvas_key, id),
-    CONSTRAINT connections_once UNIQUE (canvas_key, from_node_id, to_node_id, purpose)
+    -- Deferrable, so that it is judged at the end of a statement: one batch may swap the purposes of parallel connections.
+    CONSTRAINT connections_once UNIQUE (canvas_key, from_node_id, to_node_id, purpose) DEFERRABLE INITIALLY IMMEDIATE
 );
 CREATE INDEX connections_to ON connections (canvas_key, to_node_id);
 
@@ -138,7 +139,9 @@ CREATE TABLE canvas_changes (
     deleted_nodes       text[] NOT NULL DEFAULT '{}',
     changed_connections text[] NOT NULL DEFAULT '{}',
     deleted_connections text[] NOT NULL DEFAULT '{}',
+    -- Type, actor, summary and nodes of what happened; its time and revision are the row's.
     activity            jsonb,
+    at                  timestamptz(3) NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (canvas_key, sequence)
 );
 CREATE INDEX canvas_changes_activity ON canvas_changes (canvas_key, sequence DESC) WHERE activity IS NOT NULL;
@@ -312,6 +315,8 @@ CREATE TABLE webhook_deliveries (
     event_type      text,
     body            bytea,
     attempts        integer NOT NULL DEFAULT 0,
+    -- While an operator's replay is under way: the attempts it has begun; more than one only when a process died in one.
+    replay_attempts integer,
     next_attempt_at timestamptz(3),
     last_attempt_at timestamptz(3),
     delivered_at    timestamptz(3),

@@ -1,0 +1,353 @@
+//! Accounts, sessions and tokens.
+
+use domain::Timestamp;
+use domain::account::{Scope, Scopes, Surface};
+use domain::canvas::{AccessRole, Actor, CanvasRecord};
+use domain::id::{AccountUid, CanvasRef};
+use domain::limits::ACTIVE_TOKENS_MAX;
+use sqlx::PgConnection;
+use sqlx::types::chrono::{DateTime, Utc};
+use tracing::instrument;
+use uuid::Uuid;
+
+use crate::Result;
+use crate::canvases;
+use crate::error::known;
+
+/// A token with the session and account that it hangs on.
+#[derive(Clone, Debug)]
+pub struct Credential {
+    /// The token's id.
+    pub token: Uuid,
+    /// Its label.
+    pub label: String,
+    /// What it may do.
+    pub scopes: Scopes,
+    /// Through what it is used.
+    pub surface: Surface,
+    /// Keyed hash of its secret.
+    pub secret_hash: Vec<u8>,
+    /// Neither expired nor revoked, of a live session of an enabled account: by Postgres's clock, at this statement.
+    pub valid: bool,
+    /// Whether `lastUsedAt` is more than a minute old.
+    pub use_unrecorded: bool,
+    /// When it ends by itself.
+    pub expires_at: Option<Timestamp>,
+    /// The account.
+    pub account: AccountUid,
+    /// The account's email.
+    pub email: String,
+    /// The account's credits.
+    pub credit_balance: i64,
+}
+
+impl Credential {
+    /// Who acts, as activities name them.
+    pub fn actor(&self) -> Actor {
+        Actor { owner_uid: self.account.clone(), surface: self.surface, label: self.label.clone() }
+    }
+}
+
+/// A token, and the canvas of the request's path as the token's account may see it, in one statement: revocation takes
+/// effect with the very next request because nothing of this is ever cached (decisions 2.2).
+#[instrument(skip_all, name = "db.token.authenticate")]
+pub async fn authenticate(
+    conn: &mut PgConnection,
+    token: Uuid,
+    canvas: Option<&CanvasRef>,
+) -> Result<Option<(Credential, Option<(CanvasRecord, AccessRole)>)>> {
+    let Some(row) = sqlx::query!(
+        r#"SELECT t.id AS token, t.label, t.scopes, t.surface, t.secret_hash, t.expires_at,
+                  (t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
+                   AND s.revoked_at IS NULL AND a.enabled) AS "valid!",
+                  (t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute') AS "use_unrecorded!",
+                  a.uid, a.email, a.credit_balance,
+                  c.key AS "key?", c.owner_uid AS "owner_uid?", c.id AS "id?", c.canvas_type, c.title AS "title?",
+                  c.revision AS "revision?", c.sequence AS "sequence?", c.node_count AS "node_count?",
+                  c.connection_count AS "connection_count?", c.graph_bytes AS "graph_bytes?",
+                  c.created_at AS "created_at?", c.updated_at AS "updated_at?",
+                  CASE WHEN c.owner_uid = a.uid THEN 'owner' ELSE sh.role END AS "role?"
+           FROM tokens t
+           JOIN account_sessions s ON s.id = t.session_id
+           JOIN accounts a ON a.uid = t.account_uid
+           LEFT JOIN canvases c ON c.owner_uid = coalesce($2, a.uid) AND c.id = $3
+           LEFT JOIN canvas_shares sh ON sh.canvas_key = c.key AND sh.account_uid = a.uid
+           WHERE t.id = $1"#,
+        token,
+        canvas.and_then(|canvas| canvas.owner.as_ref()).map(AccountUid::as_str),
+        canvas.map(|canvas| canvas.id.as_str()),
+    )
+    .fetch_optional(conn)
+    .await?
+    else {
+        return Ok(None);
+    };
+    let credential = Credential {
+        token: row.token,
+        label: row.label,
+        scopes: scopes(&row.scopes)?,
+        surface: known("tokens.surface", &row.surface)?,
+        secret_hash: row.secret_hash,
+        valid: row.valid,
+        use_unrecorded: row.use_unrecorded,
+        expires_at: row.expires_at.map(Timestamp::from),
+        account: AccountUid::from_stored(row.uid),
+        email: row.email,
+        credit_balance: row.credit_balance,
+    };
+    // A row of the outer join is there as a whole or not at all.
+    let found = match (row.key, row.owner_uid, row.id, row.title, row.revision, row.created_at, row.updated_at) {
+        (Some(key), Some(owner_uid), Some(id), Some(title), Some(revision), Some(created_at), Some(updated_at)) => {
+            let (record, role) = canvases::Row {
+                key,
+                owner_uid,
+                id,
+                canvas_type: row.canvas_type,
+                title,
+                revision,
+                sequence: row.sequence.unwrap_or_default(),
+                node_count: row.node_count.unwrap_or_default(),
+                connection_count: row.connection_count.unwrap_or_default(),
+                graph_bytes: row.graph_bytes.unwrap_or_default(),
+                created_at,
+                updated_at,
+                role: row.role,
+            }
+            .record()?;
+            role.map(|role| (record, role))
+        }
+        _ => None,
+    };
+    Ok(Some((credential, found)))
+}
+
+fn scopes(names: &[String]) -> Result<Scopes> {
+    names.iter().map(|name| known::<Scope>("tokens.scopes", name)).collect()
+}
+
+/// Notes that a token was used, at most once a minute however many ask at once.
+#[instrument(skip_all, name = "db.token.record_use")]
+pub async fn record_use(conn: &mut PgConnection, token: Uuid) -> Result<()> {
+    sqlx::query!(
+        "UPDATE tokens SET last_used_at = now()
+         WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')",
+        token
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Holds an account's row until the transaction ends, so that its active jobs and credit are judged one start at a time.
+#[instrument(skip_all, name = "db.account.lock")]
+pub async fn lock(conn: &mut PgConnection, account: &AccountUid) -> Result<()> {
+    sqlx::query!("SELECT uid FROM accounts WHERE uid = $1 FOR NO KEY UPDATE", account.as_str())
+        .fetch_one(conn)
+        .await?;
+    Ok(())
+}
+
+/// An account, as administration sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Account {
+    /// Its uid.
+    pub uid: AccountUid,
+    /// Its email.
+    pub email: String,
+    /// Its credits.
+    pub credit_balance: i64,
+    /// Whether its tokens work.
+    pub enabled: bool,
+}
+
+/// Makes an account without credit; `None` when the uid or the email is taken.
+#[instrument(skip_all, name = "db.account.create")]
+pub async fn create(conn: &mut PgConnection, uid: &AccountUid, email: &str) -> Result<Option<Account>> {
+    let made = sqlx::query!(
+        "INSERT INTO accounts (uid, email) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING uid",
+        uid.as_str(),
+        email
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(made.map(|_| Account { uid: uid.clone(), email: email.to_owned(), credit_balance: 0, enabled: true }))
+}
+
+/// The account of a uid or an email.
+#[instrument(skip_all, name = "db.account.find")]
+pub async fn find(conn: &mut PgConnection, uid_or_email: &str) -> Result<Option<Account>> {
+    let row = sqlx::query!(
+        "SELECT uid, email, credit_balance, enabled FROM accounts
+         WHERE uid = $1 OR lower(email) = lower($1) ORDER BY uid = $1 DESC LIMIT 1",
+        uid_or_email
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(row.map(|row| Account {
+        uid: AccountUid::from_stored(row.uid),
+        email: row.email,
+        credit_balance: row.credit_balance,
+        enabled: row.enabled,
+    }))
+}
+
+/// Enables or disables an account; its sessions and tokens stay what they are (decisions 18.4).
+#[instrument(skip_all, name = "db.account.set_enabled")]
+pub async fn set_enabled(conn: &mut PgConnection, account: &AccountUid, enabled: bool) -> Result<()> {
+    sqlx::query!("UPDATE accounts SET enabled = $2 WHERE uid = $1", account.as_str(), enabled).execute(conn).await?;
+    Ok(())
+}
+
+/// Revokes an account's sessions and thereby every token under them; how many sessions.
+#[instrument(skip_all, name = "db.session.revoke")]
+pub async fn revoke_sessions(conn: &mut PgConnection, account: &AccountUid) -> Result<u64> {
+    let revoked = sqlx::query!(
+        "UPDATE account_sessions SET revoked_at = now() WHERE account_uid = $1 AND revoked_at IS NULL",
+        account.as_str()
+    )
+    .execute(conn)
+    .await?;
+    Ok(revoked.rows_affected())
+}
+
+/// A token to make.
+pub struct NewToken<'a> {
+    /// Its id.
+    pub id: Uuid,
+    /// Whose it is.
+    pub account: &'a AccountUid,
+    /// At most 80 characters.
+    pub label: &'a str,
+    /// With every scope that they need.
+    pub scopes: Scopes,
+    /// Through what it will be used.
+    pub surface: Surface,
+    /// Keyed hash of its secret.
+    pub secret_hash: &'a [u8],
+    /// Days until it expires.
+    pub expires_days: Option<u32>,
+}
+
+/// What was made.
+#[derive(Debug, PartialEq)]
+pub enum TokenCreated {
+    /// The token; when it expires.
+    Done(Option<Timestamp>),
+    /// The account has as many active tokens as it may have.
+    TooMany,
+}
+
+/// Makes a token under the account's session, which it opens when none is active (decisions 2.4).
+///
+/// Holds the account's row, so that two at once cannot both be the twentieth.
+#[instrument(skip_all, name = "db.token.create")]
+pub async fn create_token(conn: &mut PgConnection, token: &NewToken<'_>) -> Result<TokenCreated> {
+    lock(&mut *conn, token.account).await?;
+    let active = sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM tokens t JOIN account_sessions s ON s.id = t.session_id
+           WHERE t.account_uid = $1 AND t.revoked_at IS NULL AND s.revoked_at IS NULL
+             AND (t.expires_at IS NULL OR t.expires_at > now())"#,
+        token.account.as_str()
+    )
+    .fetch_one(&mut *conn)
+    .await?;
+    if active >= ACTIVE_TOKENS_MAX {
+        return Ok(TokenCreated::TooMany);
+    }
+    sqlx::query!(
+        "INSERT INTO account_sessions (id, account_uid) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+        Uuid::now_v7(),
+        token.account.as_str()
+    )
+    .execute(&mut *conn)
+    .await?;
+    let scopes: Vec<String> = token.scopes.iter().map(|scope| scope.to_string()).collect();
+    let row = sqlx::query!(
+        "INSERT INTO tokens (id, account_uid, session_id, label, scopes, surface, secret_hash, expires_at)
+         SELECT $1, $2, id, $3, $4, $5, $6, now() + make_interval(days => $7)
+         FROM account_sessions WHERE account_uid = $2 AND revoked_at IS NULL
+         RETURNING expires_at",
+        token.id,
+        token.account.as_str(),
+        token.label,
+        &scopes,
+        token.surface.as_str(),
+        token.secret_hash,
+        token.expires_days.map(|days| i32::try_from(days).unwrap_or(i32::MAX)),
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(TokenCreated::Done(row.expires_at.map(Timestamp::from)))
+}
+
+/// A token, as administration sees it.
+#[derive(Clone, Debug)]
+pub struct TokenRow {
+    /// Its id.
+    pub id: Uuid,
+    /// Its label.
+    pub label: String,
+    /// What it may do.
+    pub scopes: Scopes,
+    /// Through what it is used.
+    pub surface: Surface,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it ends by itself.
+    pub expires_at: Option<Timestamp>,
+    /// When it, or its session, was revoked.
+    pub revoked_at: Option<Timestamp>,
+    /// When it was last used, to the minute.
+    pub last_used_at: Option<Timestamp>,
+}
+
+/// An account's tokens, oldest first.
+#[instrument(skip_all, name = "db.token.list")]
+pub async fn list_tokens(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<TokenRow>> {
+    struct Row {
+        id: Uuid,
+        label: String,
+        scopes: Vec<String>,
+        surface: String,
+        created_at: DateTime<Utc>,
+        expires_at: Option<DateTime<Utc>>,
+        revoked_at: Option<DateTime<Utc>>,
+        last_used_at: Option<DateTime<Utc>>,
+    }
+    let rows = sqlx::query_as!(
+        Row,
+        r#"SELECT t.id, t.label, t.scopes, t.surface, t.created_at, t.expires_at,
+                  coalesce(t.revoked_at, s.revoked_at) AS revoked_at, t.last_used_at
+           FROM tokens t JOIN account_sessions s ON s.id = t.session_id
+           WHERE t.account_uid = $1 ORDER BY t.created_at, t.id"#,
+        account.as_str()
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(TokenRow {
+                id: row.id,
+                label: row.label,
+                scopes: scopes(&row.scopes)?,
+                surface: known("tokens.surface", &row.surface)?,
+                created_at: row.created_at.into(),
+                expires_at: row.expires_at.map(Into::into),
+                revoked_at: row.revoked_at.map(Into::into),
+                last_used_at: row.last_used_at.map(Into::into),
+            })
+        })
+        .collect()
+}
+
+/// Revokes a token, for good; when it was revoked first, or `None` when there is none.
+#[instrument(skip_all, name = "db.token.revoke")]
+pub async fn revoke_token(conn: &mut PgConnection, token: Uuid) -> Result<Option<Timestamp>> {
+    let revoked = sqlx::query_scalar!(
+        r#"UPDATE tokens SET revoked_at = coalesce(revoked_at, now()) WHERE id = $1 RETURNING revoked_at AS "at!""#,
+        token
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(revoked.map(Timestamp::from))
+}

@@ -1,0 +1,363 @@
+//! Assets: durable pictures, and who may see them.
+//!
+//! An asset belongs to an account, and to a canvas when it was stored in one; the members of that canvas may read it
+//! under its owner's handle (decisions 3.11). Its bytes are a blob, shared by all assets of the same content.
+
+use chrono::{DateTime, Utc};
+use domain::asset::{AssetKind, AssetRecord};
+use domain::canvas::AccessRole;
+use domain::id::{AccountUid, AssetHandle, AssetId, NodeId};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::Result;
+use crate::canvases::After;
+use crate::error::known;
+
+/// An asset to store. Its times are the transaction's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewAsset {
+    /// Owner and id.
+    pub handle: AssetHandle,
+    /// The canvas that it is stored in; none: the account's own (decisions 6.2).
+    pub canvas_key: Option<i64>,
+    /// The node that an upload was placed in.
+    pub node: Option<NodeId>,
+    /// What it is.
+    pub kind: AssetKind,
+    /// The file's name.
+    pub name: String,
+    /// `image/png`, `image/jpeg`, `image/webp` or `image/gif`.
+    pub mime_type: String,
+    /// Pixels, as displayed.
+    pub width: i32,
+    /// Pixels, as displayed.
+    pub height: i32,
+    /// Of the stored file.
+    pub bytes: i64,
+    /// A blob that this transaction adopted, so that no sweeper can take it.
+    pub blob_key: Uuid,
+}
+
+struct Row {
+    owner_uid: String,
+    id: String,
+    canvas_key: Option<i64>,
+    node_id: Option<String>,
+    kind: String,
+    name: String,
+    mime_type: String,
+    width: i32,
+    height: i32,
+    bytes: i64,
+    blob_key: Uuid,
+    created_at: DateTime<Utc>,
+    updated_at: DateTime<Utc>,
+}
+
+impl TryFrom<Row> for AssetRecord {
+    type Error = crate::Error;
+
+    fn try_from(row: Row) -> Result<Self> {
+        Ok(Self {
+            handle: AssetHandle { owner: AccountUid::from_stored(row.owner_uid), id: AssetId::from_stored(row.id) },
+            canvas_key: row.canvas_key,
+            node: row.node_id.map(NodeId::from_stored),
+            kind: known("assets.kind", &row.kind)?,
+            name: row.name,
+            mime_type: row.mime_type,
+            width: row.width,
+            height: row.height,
+            bytes: row.bytes,
+            blob_key: row.blob_key,
+            created_at: row.created_at.into(),
+            updated_at: row.updated_at.into(),
+        })
+    }
+}
+
+/// Stores an asset.
+#[tracing::instrument(skip_all, name = "db.asset.insert")]
+pub async fn insert(conn: &mut PgConnection, asset: &NewAsset) -> Result<AssetRecord> {
+    let row = sqlx::query_as!(
+        Row,
+        "INSERT INTO assets
+             (owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+         RETURNING owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
+                   created_at, updated_at",
+        asset.handle.owner.as_str(),
+        asset.handle.id.as_str(),
+        asset.canvas_key,
+        asset.node.as_ref().map(NodeId::as_str),
+        asset.kind.as_str(),
+        asset.name,
+        asset.mime_type,
+        asset.width,
+        asset.height,
+        asset.bytes,
+        asset.blob_key,
+    )
+    .fetch_one(conn)
+    .await?;
+    row.try_into()
+}
+
+/// The asset of `handle`, whoever asks: for work that was permitted when it was accepted, and for previews, whose
+/// token is the permission.
+#[tracing::instrument(skip_all, name = "db.asset.get")]
+pub async fn get(conn: &mut PgConnection, handle: &AssetHandle) -> Result<Option<AssetRecord>> {
+    let row = sqlx::query_as!(
+        Row,
+        "SELECT owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
+                created_at, updated_at
+         FROM assets WHERE owner_uid = $1 AND id = $2",
+        handle.owner.as_str(),
+        handle.id.as_str(),
+    )
+    .fetch_optional(conn)
+    .await?;
+    row.map(TryInto::try_into).transpose()
+}
+
+/// The asset of `handle` if `caller` may read it, and as what: its owner, or a member of the canvas that it is stored in.
+#[tracing::instrument(skip_all, name = "db.asset.get_readable")]
+pub async fn get_readable(
+    conn: &mut PgConnection,
+    caller: &AccountUid,
+    handle: &AssetHandle,
+) -> Result<Option<(AssetRecord, AccessRole)>> {
+    let row = sqlx::query!(
+        r#"SELECT a.owner_uid, a.id, a.canvas_key, a.node_id, a.kind, a.name, a.mime_type, a.width, a.height, a.bytes,
+                  a.blob_key, a.created_at, a.updated_at,
+                  CASE WHEN a.owner_uid = $1 THEN 'owner' ELSE s.role END AS "role!"
+           FROM assets a LEFT JOIN canvas_shares s ON s.canvas_key = a.canvas_key AND s.account_uid = $1
+           WHERE a.owner_uid = $2 AND a.id = $3 AND (a.owner_uid = $1 OR s.role IS NOT NULL)"#,
+        caller.as_str(),
+        handle.owner.as_str(),
+        handle.id.as_str(),
+    )
+    .fetch_optional(conn)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let role = known("canvas_shares.role", &row.role)?;
+    let record = Row {
+        owner_uid: row.owner_uid,
+        id: row.id,
+        canvas_key: row.canvas_key,
+        node_id: row.node_id,
+        kind: row.kind,
+        name: row.name,
+        mime_type: row.mime_type,
+        width: row.width,
+        height: row.height,
+        bytes: row.bytes,
+        blob_key: row.blob_key,
+        created_at: row.created_at,
+        updated_at: row.updated_at,
+    };
+    Ok(Some((record.try_into()?, role)))
+}
+
+/// At most `limit` of the account's own assets, the ones stored in no canvas, the last changed first (decisions 6.5).
+#[tracing::instrument(skip_all, name = "db.asset.list_own")]
+pub async fn list_own(
+    conn: &mut PgConnection,
+    owner: &AccountUid,
+    after: Option<&After>,
+    limit: i64,
+) -> Result<Vec<AssetRecord>> {
+    let rows = sqlx::query_as!(
+        Row,
+        "SELECT owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
+                created_at, updated_at
+         FROM assets
+         WHERE owner_uid = $1 AND canvas_key IS NULL
+           AND ($2::timestamptz IS NULL OR (updated_at, id) < ($2, $3))
+         ORDER BY updated_at DESC, id DESC LIMIT $4",
+        owner.as_str(),
+        after.map(|after| after.updated_at.get()),
+        after.map(last_id),
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter().map(TryInto::try_into).collect()
+}
+
+/// At most `limit` of the assets stored in a canvas, the last changed first. The caller has been permitted the canvas.
+#[tracing::instrument(skip_all, name = "db.asset.list_canvas")]
+pub async fn list_canvas(
+    conn: &mut PgConnection,
+    canvas_key: i64,
+    after: Option<&After>,
+    limit: i64,
+) -> Result<Vec<AssetRecord>> {
+    let rows = sqlx::query_as!(
+        Row,
+        "SELECT owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
+                created_at, updated_at
+         FROM assets
+         WHERE canvas_key = $1 AND ($2::timestamptz IS NULL OR (updated_at, id) < ($2, $3))
+         ORDER BY updated_at DESC, id DESC LIMIT $4",
+        canvas_key,
+        after.map(|after| after.updated_at.get()),
+        after.map(last_id),
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter().map(TryInto::try_into).collect()
+}
+
+/// The plain id in a position's handle. All assets of one list have one owner, so that ids order them as handles would,
+/// and an index can.
+fn last_id(after: &After) -> &str {
+    after.handle.rsplit(':').next().unwrap_or_default()
+}
+
+/// The asset that a node shows.
+#[tracing::instrument(skip_all, name = "db.asset.of_node")]
+pub async fn of_node(conn: &mut PgConnection, canvas_key: i64, node: &NodeId) -> Result<Option<AssetRecord>> {
+    let row = sqlx::query_as!(
+        Row,
+        "SELECT a.owner_uid, a.id, a.canvas_key, a.node_id, a.kind, a.name, a.mime_type, a.width, a.height, a.bytes,
+                a.blob_key, a.created_at, a.updated_at
+         FROM nodes n JOIN assets a ON a.owner_uid = n.asset_owner AND a.id = n.asset_id
+         WHERE n.canvas_key = $1 AND n.id = $2",
+        canvas_key,
+        node.as_str(),
+    )
+    .fetch_optional(conn)
+    .await?;
+    row.map(TryInto::try_into).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use testkit::TestDatabase;
+
+    use super::*;
+
+    fn account(uid: &str) -> AccountUid {
+        AccountUid::from_stored(uid.into())
+    }
+
+    fn handle(id: &str) -> AssetHandle {
+        AssetHandle { owner: account("me"), id: AssetId::from_stored(id.into()) }
+    }
+
+    /// A database with the accounts `me` and `you`, canvas 1 of `me`, and assets of `me` all of one moment.
+    async fn database(own: &[&str], in_canvas: &[&str]) -> TestDatabase {
+        let database = TestDatabase::new().await;
+        let mut tx = database.pool().begin().await.expect("begins");
+        let blob_key = Uuid::new_v4();
+        for statement in [
+            "INSERT INTO accounts (uid, email) VALUES ('me', 'me@example.com'), ('you', 'you@example.com')",
+            "INSERT INTO canvases (owner_uid, id, title, revision) VALUES ('me', 'c', 'C', 'r0')",
+        ] {
+            sqlx::query(statement).execute(&mut *tx).await.expect("inserts");
+        }
+        sqlx::query("INSERT INTO blobs (key, state, sha256, bytes) VALUES ($1, 'stored', '', 1)")
+            .bind(blob_key)
+            .execute(&mut *tx)
+            .await
+            .expect("inserts a blob");
+        let all = own.iter().map(|id| (id, None)).chain(in_canvas.iter().map(|id| (id, Some(1))));
+        for (id, canvas_key) in all {
+            let asset = NewAsset {
+                handle: handle(id),
+                canvas_key,
+                node: None,
+                kind: AssetKind::Image,
+                name: "a.png".into(),
+                mime_type: "image/png".into(),
+                width: 1,
+                height: 1,
+                bytes: 1,
+                blob_key,
+            };
+            let stored = insert(&mut tx, &asset).await.expect("inserts");
+            assert_eq!(get(&mut tx, &asset.handle).await.expect("reads"), Some(stored));
+        }
+        tx.commit().await.expect("commits");
+        database
+    }
+
+    fn ids(assets: &[AssetRecord]) -> Vec<&str> {
+        assets.iter().map(|asset| asset.handle.id.as_str()).collect()
+    }
+
+    fn after(asset: &AssetRecord) -> After {
+        After { updated_at: asset.updated_at, handle: asset.handle.to_string() }
+    }
+
+    #[tokio::test]
+    async fn lists_go_by_handle_bytewise_within_a_moment_and_page_without_gap_or_repeat() {
+        let database = database(&["a", "B", "_", "b"], &["x", "Y"]).await;
+        let mut conn = database.pool().acquire().await.expect("connects");
+        let first = list_own(&mut conn, &account("me"), None, 3).await.expect("lists");
+        assert_eq!(ids(&first), ["b", "a", "_"]);
+        let second = list_own(&mut conn, &account("me"), Some(&after(&first[2])), 3).await.expect("lists");
+        assert_eq!(ids(&second), ["B"]);
+        let first = list_canvas(&mut conn, 1, None, 1).await.expect("lists");
+        let second = list_canvas(&mut conn, 1, Some(&after(&first[0])), 5).await.expect("lists");
+        assert_eq!((ids(&first), ids(&second)), (vec!["x"], vec!["Y"]));
+    }
+
+    #[tokio::test]
+    async fn what_changed_last_comes_first() {
+        let database = database(&["a", "b"], &[]).await;
+        let mut conn = database.pool().acquire().await.expect("connects");
+        sqlx::query("UPDATE assets SET updated_at = updated_at + interval '1 s' WHERE id = 'a'")
+            .execute(&mut *conn)
+            .await
+            .expect("updates");
+        let page = list_own(&mut conn, &account("me"), None, 5).await.expect("lists");
+        assert_eq!(ids(&page), ["a", "b"]);
+        let rest = list_own(&mut conn, &account("me"), Some(&after(&page[0])), 5).await.expect("lists");
+        assert_eq!(ids(&rest), ["b"]);
+    }
+
+    #[tokio::test]
+    async fn an_asset_is_readable_by_its_owner_and_by_members_of_its_canvas_alone() {
+        let database = database(&["own"], &["shared"]).await;
+        let mut conn = database.pool().acquire().await.expect("connects");
+        for (caller, id, role) in
+            [("me", "own", Some(AccessRole::Owner)), ("me", "shared", Some(AccessRole::Owner)), ("you", "shared", None)]
+        {
+            let read = get_readable(&mut conn, &account(caller), &handle(id)).await.expect("reads");
+            assert_eq!(read.map(|(_, role)| role), role, "{caller} {id}");
+        }
+        sqlx::query("INSERT INTO canvas_shares (canvas_key, account_uid, role) VALUES (1, 'you', 'viewer')")
+            .execute(&mut *conn)
+            .await
+            .expect("shares");
+        for (id, role) in [("shared", Some(AccessRole::Viewer)), ("own", None), ("none", None)] {
+            let read = get_readable(&mut conn, &account("you"), &handle(id)).await.expect("reads");
+            assert_eq!(read.map(|(_, role)| role), role, "{id}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_node_leads_to_what_it_shows() {
+        let database = database(&[], &["shown"]).await;
+        let mut conn = database.pool().acquire().await.expect("connects");
+        for (id, asset) in [("full", Some("shown")), ("empty", None)] {
+            sqlx::query(
+                "INSERT INTO nodes (canvas_key, id, type, title, x, y, width, height, agent_owned, asset_owner, asset_id)
+                 VALUES (1, $1, 'image', '', 0, 0, 1, 1, true, CASE WHEN $2 IS NOT NULL THEN 'me' END, $2)",
+            )
+            .bind(id)
+            .bind(asset)
+            .execute(&mut *conn)
+            .await
+            .expect("inserts a node");
+        }
+        for (id, asset) in [("full", Some("shown")), ("empty", None), ("gone", None)] {
+            let node = NodeId::from_stored(id.into());
+            let shown = of_node(&mut conn, 1, &node).await.expect("reads");
+            assert_eq!(shown.as_ref().map(|asset| asset.handle.id.as_str()), asset, "{id}");
+        }
+    }
+}

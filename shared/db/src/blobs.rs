@@ -1,0 +1,154 @@
+//! Blobs: the rows behind the object store (decisions 6.6).
+//!
+//! **Guarantee.** No object is in the store without a row here, nothing refers to an object that is not whole, and an
+//! object that is being removed is never referred to again.
+//!
+//! **Mechanism.** A row is `staged` before its object is put; [`adopt`], in the transaction that makes the reference, turns
+//! it into `stored` under the row's lock. [`begin_removal`] takes the same lock and looks for references once more under
+//! it, so that of a referrer and a sweeper one waits for the other and then sees what it did. Touching a blob puts the
+//! sweeper off for its grace period, which covers the time between [`stage`] and [`adopt`].
+
+use std::time::Duration;
+
+use sqlx::PgConnection;
+use tracing::instrument;
+use uuid::Uuid;
+
+use crate::{Result, pool};
+
+/// Where content is to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Staged {
+    /// It is in the store already, under this key.
+    Existing(Uuid),
+    /// It is to be put under this key.
+    New(Uuid),
+}
+
+/// Prepares for content of this hash: the stored blob that has it, or a fresh key.
+#[instrument(skip_all, name = "db.blob.stage")]
+pub async fn stage(conn: &mut PgConnection, sha256: &[u8; 32]) -> Result<Staged> {
+    let row = sqlx::query!(
+        r#"WITH touched AS (
+               UPDATE blobs SET touched_at = now() WHERE sha256 = $1 AND state = 'stored' RETURNING key
+           ), made AS (
+               INSERT INTO blobs (key) SELECT $2 WHERE NOT EXISTS (SELECT FROM touched) RETURNING key
+           )
+           SELECT key AS "key!", true AS "existing!" FROM touched UNION ALL SELECT key, false FROM made"#,
+        sha256,
+        Uuid::now_v7(),
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(if row.existing { Staged::Existing(row.key) } else { Staged::New(row.key) })
+}
+
+/// A fresh key for content whose hash is known only when it has been put.
+#[instrument(skip_all, name = "db.blob.stage_unknown")]
+pub async fn stage_unknown(conn: &mut PgConnection) -> Result<Uuid> {
+    let key = Uuid::now_v7();
+    sqlx::query!("INSERT INTO blobs (key) VALUES ($1)", key).execute(conn).await?;
+    Ok(key)
+}
+
+/// Lets the transaction refer to content that was put under `key`: the key to refer to, which is another one when the same
+/// content was stored meanwhile. `None`: the blob was removed since it was staged, and has to be put again.
+#[instrument(skip_all, name = "db.blob.adopt")]
+pub async fn adopt(conn: &mut PgConnection, key: Uuid, sha256: &[u8; 32], bytes: i64) -> Result<Option<Uuid>> {
+    // Equal contents are adopted one after the other: the second finds the first stored, instead of failing on the
+    // unique index when it has already waited for it.
+    let content = i64::from_be_bytes(*sha256.first_chunk().expect("a hash has 32 bytes"));
+    sqlx::query!("SELECT pg_advisory_xact_lock($1)", content).execute(&mut *conn).await?;
+    let state = sqlx::query_scalar!("SELECT state FROM blobs WHERE key = $1 FOR UPDATE", key)
+        .fetch_optional(&mut *conn)
+        .await?;
+    match state.as_deref() {
+        Some("stored") => {
+            sqlx::query!("UPDATE blobs SET touched_at = now() WHERE key = $1", key).execute(conn).await?;
+            Ok(Some(key))
+        }
+        Some("staged") => adopt_staged(conn, key, sha256, bytes).await.map(Some),
+        _ => Ok(None),
+    }
+}
+
+async fn adopt_staged(conn: &mut PgConnection, key: Uuid, sha256: &[u8; 32], bytes: i64) -> Result<Uuid> {
+    let stored = sqlx::query_scalar!(
+        "UPDATE blobs SET touched_at = now() WHERE sha256 = $1 AND state = 'stored' RETURNING key",
+        sha256
+    )
+    .fetch_optional(&mut *conn)
+    .await?;
+    match stored {
+        Some(stored) => {
+            sqlx::query!("UPDATE blobs SET state = 'removing' WHERE key = $1", key).execute(conn).await?;
+            Ok(stored)
+        }
+        None => {
+            sqlx::query!(
+                "UPDATE blobs SET state = 'stored', sha256 = $2, bytes = $3, touched_at = now() WHERE key = $1",
+                key,
+                sha256,
+                bytes
+            )
+            .execute(conn)
+            .await?;
+            Ok(key)
+        }
+    }
+}
+
+/// At most `limit` blobs that may be due for removal, beyond `after` in the order of keys (nil to begin with): those under
+/// removal, and those untouched for `grace` that nothing seems to refer to.
+#[instrument(skip_all, name = "db.blob.removable")]
+pub async fn removable(conn: &mut PgConnection, grace: Duration, after: Uuid, limit: i64) -> Result<Vec<Uuid>> {
+    Ok(sqlx::query_scalar!(
+        "SELECT key FROM blobs b
+         WHERE key > $2 AND (state = 'removing' OR (touched_at < now() - make_interval(secs => $1)
+               AND NOT EXISTS (SELECT FROM assets WHERE blob_key = b.key)
+               AND NOT EXISTS (SELECT FROM renditions WHERE blob_key = b.key)))
+         ORDER BY key LIMIT $3",
+        grace.as_secs_f64(),
+        after,
+        limit
+    )
+    .fetch_all(conn)
+    .await?)
+}
+
+/// Puts a blob under removal, unless somebody refers to it or means to. From the commit on nobody ever will again: its
+/// object may be deleted, and then its row, by [`forget`].
+#[instrument(skip_all, name = "db.blob.begin_removal")]
+pub async fn begin_removal(conn: &mut PgConnection, key: Uuid, grace: Duration) -> Result<bool> {
+    // A transaction of its own, or a savepoint: without one the lock would be gone before the second statement.
+    let mut transaction = pool::begin_on(conn).await?;
+    let held = sqlx::query_scalar!("SELECT key FROM blobs WHERE key = $1 FOR UPDATE SKIP LOCKED", key)
+        .fetch_optional(&mut *transaction)
+        .await?;
+    if held.is_none() {
+        return Ok(false);
+    }
+    // A statement of its own: it sees the references of whoever held the lock before.
+    let removing = sqlx::query!(
+        "UPDATE blobs b SET state = 'removing'
+         WHERE key = $1 AND (state = 'removing' OR (touched_at < now() - make_interval(secs => $2)
+               AND NOT EXISTS (SELECT FROM assets WHERE blob_key = b.key)
+               AND NOT EXISTS (SELECT FROM renditions WHERE blob_key = b.key)))",
+        key,
+        grace.as_secs_f64(),
+    )
+    .execute(&mut *transaction)
+    .await?;
+    pool::commit(transaction).await?;
+    Ok(removing.rows_affected() == 1)
+}
+
+/// Forgets a blob whose object was deleted, and with it the renditions that were made of it.
+#[instrument(skip_all, name = "db.blob.forget")]
+pub async fn forget(conn: &mut PgConnection, key: Uuid) -> Result<()> {
+    sqlx::query!("DELETE FROM blobs WHERE key = $1 AND state = 'removing'", key).execute(conn).await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

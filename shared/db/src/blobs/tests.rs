@@ -1,0 +1,233 @@
+use sqlx::PgPool;
+use testkit::TestDatabase;
+
+use super::*;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+fn hash(content: u8) -> [u8; 32] {
+    [content; 32]
+}
+
+async fn staged(conn: &mut PgConnection, content: u8) -> Uuid {
+    match stage(conn, &hash(content)).await.expect("stages") {
+        Staged::New(key) => key,
+        Staged::Existing(key) => panic!("{key} is stored already"),
+    }
+}
+
+/// A stored blob.
+async fn stored(pool: &PgPool, content: u8) -> Uuid {
+    let mut transaction = pool.begin().await.expect("begins");
+    let key = staged(&mut transaction, content).await;
+    let adopted = adopt(&mut transaction, key, &hash(content), 1).await.expect("adopts");
+    transaction.commit().await.expect("commits");
+    adopted.expect("is there")
+}
+
+async fn state(pool: &PgPool, key: Uuid) -> Option<String> {
+    sqlx::query_scalar("SELECT state FROM blobs WHERE key = $1").bind(key).fetch_optional(pool).await.expect("reads")
+}
+
+/// Makes all blobs as old as the sweeper wants them, or a second younger.
+async fn age(pool: &PgPool, seconds: i64) {
+    sqlx::query("UPDATE blobs SET touched_at = now() - make_interval(secs => $1)")
+        .bind(seconds as f64)
+        .execute(pool)
+        .await
+        .expect("ages");
+}
+
+async fn account(pool: &PgPool) {
+    sqlx::query("INSERT INTO accounts (uid, email) VALUES ('a', 'a@example.com')")
+        .execute(pool)
+        .await
+        .expect("inserts");
+}
+
+/// Refers to a blob, as an asset does.
+async fn refer(conn: &mut PgConnection, id: &str, key: Uuid) {
+    sqlx::query(
+        "INSERT INTO assets (owner_uid, id, name, mime_type, width, height, bytes, blob_key)
+         VALUES ('a', $1, 'x.png', 'image/png', 1, 1, 1, $2)",
+    )
+    .bind(id)
+    .bind(key)
+    .execute(conn)
+    .await
+    .expect("refers");
+}
+
+#[tokio::test]
+async fn content_that_is_stored_is_used_again() {
+    let database = TestDatabase::new().await;
+    let key = stored(database.pool(), 1).await;
+    let mut conn = database.pool().acquire().await.expect("connects");
+    assert_eq!(stage(&mut conn, &hash(1)).await.expect("stages"), Staged::Existing(key));
+    assert!(matches!(stage(&mut conn, &hash(2)).await.expect("stages"), Staged::New(_)));
+}
+
+#[tokio::test]
+async fn content_that_was_stored_meanwhile_wins_and_the_other_copy_goes() {
+    let database = TestDatabase::new().await;
+    let mut conn = database.pool().acquire().await.expect("connects");
+    let late = stage_unknown(&mut conn).await.expect("stages");
+    let first = stored(database.pool(), 1).await;
+    assert_eq!(adopt(&mut conn, late, &hash(1), 1).await.expect("adopts"), Some(first));
+    assert_eq!(state(database.pool(), late).await.as_deref(), Some("removing"));
+    assert_eq!(removable(&mut conn, DAY, Uuid::nil(), 10).await.expect("lists"), [late], "without a day of grace");
+    assert_eq!(adopt(&mut conn, late, &hash(1), 1).await.expect("asks"), None, "what is going is never referred to");
+}
+
+#[tokio::test]
+async fn equal_contents_that_arrive_at_once_become_one_blob() {
+    let database = TestDatabase::new().await;
+    let uploads = (0..8).map(|_| {
+        let pool = database.pool().clone();
+        tokio::spawn(async move {
+            let mut keys = Vec::new();
+            for content in 0..20 {
+                let mut transaction = pool.begin().await.expect("begins");
+                let key = stage_unknown(&mut transaction).await.expect("stages");
+                let adopted = adopt(&mut transaction, key, &hash(content), 1).await.expect("adopts");
+                transaction.commit().await.expect("commits");
+                keys.push(adopted.expect("is there"));
+            }
+            keys
+        })
+    });
+    let mut seen = Vec::new();
+    for upload in uploads.collect::<Vec<_>>() {
+        seen.push(upload.await.expect("uploads"));
+    }
+    assert!(seen.iter().all(|keys| *keys == seen[0]), "everybody refers to the same blobs");
+}
+
+#[tokio::test]
+async fn a_blob_is_removed_after_its_grace_and_not_before() {
+    let database = TestDatabase::new().await;
+    let pool = database.pool();
+    let key = stored(pool, 1).await;
+    let mut conn = pool.acquire().await.expect("connects");
+    age(pool, 24 * 3600 - 60).await;
+    assert!(removable(&mut conn, DAY, Uuid::nil(), 10).await.expect("lists").is_empty());
+    assert!(!begin_removal(&mut conn, key, DAY).await.expect("asks"));
+    age(pool, 24 * 3600 + 1).await;
+    assert_eq!(removable(&mut conn, DAY, Uuid::nil(), 10).await.expect("lists"), [key]);
+    assert!(begin_removal(&mut conn, key, DAY).await.expect("begins"));
+    assert!(begin_removal(&mut conn, key, DAY).await.expect("resumes"), "a removal that broke off goes on");
+    assert!(matches!(stage(&mut conn, &hash(1)).await.expect("stages"), Staged::New(fresh) if fresh != key));
+    forget(&mut conn, key).await.expect("forgets");
+    assert_eq!(state(pool, key).await, None);
+}
+
+#[tokio::test]
+async fn a_blob_that_somebody_means_to_use_or_refers_to_stays() {
+    let database = TestDatabase::new().await;
+    let pool = database.pool();
+    account(pool).await;
+    let (meant, used) = (stored(pool, 1).await, stored(pool, 2).await);
+    let mut conn = pool.acquire().await.expect("connects");
+    refer(&mut conn, "x", used).await;
+    age(pool, 2 * 24 * 3600).await;
+    assert_eq!(removable(&mut conn, DAY, Uuid::nil(), 10).await.expect("lists"), [meant]);
+    stage(&mut conn, &hash(1)).await.expect("touches");
+    assert!(!begin_removal(&mut conn, meant, DAY).await.expect("asks"), "touched since it was listed");
+    assert!(!begin_removal(&mut conn, used, DAY).await.expect("asks"));
+    forget(&mut conn, used).await.expect("forgets only what is being removed");
+    assert_eq!(state(pool, used).await.as_deref(), Some("stored"));
+}
+
+#[tokio::test]
+async fn candidates_come_in_pages() {
+    let database = TestDatabase::new().await;
+    let mut keys =
+        [stored(database.pool(), 1).await, stored(database.pool(), 2).await, stored(database.pool(), 3).await];
+    keys.sort();
+    age(database.pool(), 2 * 24 * 3600).await;
+    let mut conn = database.pool().acquire().await.expect("connects");
+    assert_eq!(removable(&mut conn, DAY, Uuid::nil(), 2).await.expect("lists"), keys[..2]);
+    assert_eq!(removable(&mut conn, DAY, keys[1], 2).await.expect("lists"), keys[2..]);
+}
+
+/// One blob, a referrer that staged it long ago, and a sweeper, each on a connection of its own, many times over: either the
+/// blob is referred to and stays, or it goes and the referrer is told.
+#[tokio::test]
+async fn of_a_sweeper_and_a_referrer_exactly_one_has_the_blob() {
+    let database = TestDatabase::new().await;
+    let pool = database.pool();
+    account(pool).await;
+    let (mut kept, mut removed) = (0, 0);
+    for round in 0..300_u32 {
+        let key = stored(pool, 1).await;
+        age(pool, 2 * 24 * 3600).await;
+        let refer = async {
+            let mut transaction = pool.begin().await.expect("begins");
+            if round % 2 == 0 {
+                tokio::task::yield_now().await;
+            }
+            let adopted = adopt(&mut transaction, key, &hash(1), 1).await.expect("adopts");
+            if let Some(key) = adopted {
+                refer(&mut transaction, &format!("r{round}"), key).await;
+            }
+            transaction.commit().await.expect("commits");
+            adopted.is_some()
+        };
+        let sweep = async {
+            let mut conn = pool.acquire().await.expect("connects");
+            begin_removal(&mut conn, key, DAY).await.expect("begins")
+        };
+        let (referred, removing) = tokio::join!(refer, sweep);
+        assert!(!(referred && removing), "round {round}: a blob under removal is referred to");
+        assert_eq!(state(pool, key).await.as_deref(), Some(if removing { "removing" } else { "stored" }));
+        if referred {
+            kept += 1
+        } else {
+            removed += 1
+        }
+        sqlx::raw_sql("DELETE FROM assets; DELETE FROM blobs").execute(pool).await.expect("clears");
+    }
+    println!("referred {kept} times, removed {removed} times");
+}
+
+/// The two orders that a race can take, each forced.
+#[tokio::test]
+async fn a_referrer_waits_for_a_removal_and_a_sweeper_passes_over_a_referrer() {
+    let database = TestDatabase::new().await;
+    let pool = database.pool();
+    account(pool).await;
+    let key = stored(pool, 1).await;
+    age(pool, 2 * 24 * 3600).await;
+
+    let mut referrer = pool.begin().await.expect("begins");
+    assert_eq!(adopt(&mut referrer, key, &hash(1), 1).await.expect("adopts"), Some(key));
+    let mut conn = pool.acquire().await.expect("connects");
+    assert!(!begin_removal(&mut conn, key, Duration::ZERO).await.expect("passes over what is locked"));
+    refer(&mut referrer, "x", key).await;
+    referrer.commit().await.expect("commits");
+    age(pool, 2 * 24 * 3600).await;
+    assert!(!begin_removal(&mut conn, key, DAY).await.expect("sees the reference"));
+
+    sqlx::query("DELETE FROM assets").execute(pool).await.expect("deletes");
+    let mut sweeper = pool.begin().await.expect("begins");
+    assert!(begin_removal(&mut sweeper, key, DAY).await.expect("begins"));
+    let waiting = {
+        let pool = pool.clone();
+        tokio::spawn(async move {
+            let mut transaction = pool.begin().await.expect("begins");
+            adopt(&mut transaction, key, &hash(1), 1).await.expect("asks")
+        })
+    };
+    testkit::wait_for("the referrer to wait", Duration::from_secs(10), async || {
+        let waits: bool = sqlx::query_scalar(
+            "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')",
+        )
+        .fetch_one(&mut *conn)
+        .await
+        .expect("reads");
+        waits.then_some(())
+    })
+    .await;
+    sweeper.commit().await.expect("commits");
+    assert_eq!(waiting.await.expect("ends"), None);
+}

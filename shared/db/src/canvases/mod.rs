@@ -1,0 +1,400 @@
+//! Canvases: rows, roles, lists, and the one way in which a canvas changes.
+//!
+//! Every visible change goes through [`commit_change`]: under the canvas row's lock it takes a new revision and notes
+//! what changed, so that revisions, `/changes` and the activity can never disagree (decisions 3.7, 4.7).
+
+mod graph;
+
+use domain::Timestamp;
+use domain::canvas::{AccessRole, Activity, ActivityType, Actor, CanvasRecord, CanvasType, Changes};
+use domain::id::{AccountUid, CanvasHandle, CanvasId, NodeId};
+use domain::limits::{ACTIVITY_MAX, CHANGES_KEPT};
+use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
+use sqlx::types::Json;
+use sqlx::types::chrono::{DateTime, Utc};
+use tracing::instrument;
+
+pub use graph::{GraphWrites, NodeFrame, connections_of, frames, graph, node, write_graph};
+
+use crate::error::known;
+use crate::{Error, Result};
+
+/// A row of `canvases`, with the caller's role where the query asks for it.
+pub(crate) struct Row {
+    pub key: i64,
+    pub owner_uid: String,
+    pub id: String,
+    pub canvas_type: Option<String>,
+    pub title: String,
+    pub revision: String,
+    pub sequence: i64,
+    pub node_count: i32,
+    pub connection_count: i32,
+    pub graph_bytes: i64,
+    pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
+    pub role: Option<String>,
+}
+
+impl Row {
+    /// The record.
+    pub(crate) fn record(self) -> Result<(CanvasRecord, Option<AccessRole>)> {
+        let role = self.role.as_deref().map(|role| known("canvas_shares.role", role)).transpose()?;
+        let canvas_type =
+            self.canvas_type.as_deref().map(|name| known::<CanvasType>("canvases.canvas_type", name)).transpose()?;
+        let record = CanvasRecord {
+            key: self.key,
+            handle: CanvasHandle {
+                owner: AccountUid::from_stored(self.owner_uid),
+                id: CanvasId::from_stored(self.id),
+            },
+            canvas_type,
+            title: self.title,
+            revision: self.revision,
+            sequence: self.sequence,
+            node_count: self.node_count,
+            connection_count: self.connection_count,
+            graph_bytes: self.graph_bytes,
+            created_at: Timestamp::from(self.created_at),
+            updated_at: Timestamp::from(self.updated_at),
+        };
+        Ok((record, role))
+    }
+
+    fn visible(self) -> Result<Option<(CanvasRecord, AccessRole)>> {
+        let (record, role) = self.record()?;
+        Ok(role.map(|role| (record, role)))
+    }
+}
+
+/// A canvas to make.
+pub struct NewCanvas<'a> {
+    /// Owner and id.
+    pub handle: &'a CanvasHandle,
+    /// Whether it is the Agent Canvas.
+    pub canvas_type: Option<CanvasType>,
+    /// At most 160 characters.
+    pub title: &'a str,
+    /// Its first revision.
+    pub revision: &'a str,
+    /// Who makes it.
+    pub actor: &'a Actor,
+}
+
+/// Makes a canvas; `None` when the owner has one of this id, or an Agent Canvas already.
+#[instrument(skip_all, name = "db.canvas.create")]
+pub async fn create(conn: &mut PgConnection, canvas: &NewCanvas<'_>) -> Result<Option<CanvasRecord>> {
+    let activity = NoteOfActivity::created(canvas.actor);
+    let row = sqlx::query_as!(
+        Row,
+        r#"WITH made AS (
+            INSERT INTO canvases (owner_uid, id, canvas_type, title, revision) VALUES ($1, $2, $3, $4, $5)
+            ON CONFLICT DO NOTHING RETURNING *
+        ), noted AS (
+            INSERT INTO canvas_changes (canvas_key, sequence, revision, activity)
+            SELECT key, sequence, revision, $6 FROM made
+        )
+        SELECT key AS "key!", owner_uid AS "owner_uid!", id AS "id!", canvas_type, title AS "title!",
+               revision AS "revision!", sequence AS "sequence!", node_count AS "node_count!",
+               connection_count AS "connection_count!", graph_bytes AS "graph_bytes!", created_at AS "created_at!",
+               updated_at AS "updated_at!", 'owner' AS "role?" FROM made"#,
+        canvas.handle.owner.as_str(),
+        canvas.handle.id.as_str(),
+        canvas.canvas_type.map(CanvasType::as_str),
+        canvas.title,
+        canvas.revision,
+        Json(activity) as _,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(row.map(Row::record).transpose()?.map(|(record, _)| record))
+}
+
+/// The account's Agent Canvas, if it has one.
+#[instrument(skip_all, name = "db.canvas.agent")]
+pub async fn agent(conn: &mut PgConnection, owner: &AccountUid) -> Result<Option<CanvasRecord>> {
+    let row = sqlx::query_as!(
+        Row,
+        r#"SELECT key, owner_uid, id, canvas_type, title, revision, sequence, node_count, connection_count, graph_bytes,
+                  created_at, updated_at, 'owner' AS "role?"
+           FROM canvases WHERE owner_uid = $1 AND canvas_type = 'agent'"#,
+        owner.as_str(),
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(row.map(Row::record).transpose()?.map(|(record, _)| record))
+}
+
+/// A canvas as `caller` may see it: theirs, or shared with them; else nothing.
+#[instrument(skip_all, name = "db.canvas.find")]
+pub async fn find(
+    conn: &mut PgConnection,
+    caller: &AccountUid,
+    canvas: &CanvasHandle,
+) -> Result<Option<(CanvasRecord, AccessRole)>> {
+    let row = sqlx::query_as!(
+        Row,
+        r#"SELECT c.key, c.owner_uid, c.id, c.canvas_type, c.title, c.revision, c.sequence, c.node_count,
+                  c.connection_count, c.graph_bytes, c.created_at, c.updated_at,
+                  CASE WHEN c.owner_uid = $1 THEN 'owner' ELSE s.role END AS "role?"
+           FROM canvases c LEFT JOIN canvas_shares s ON s.canvas_key = c.key AND s.account_uid = $1
+           WHERE c.owner_uid = $2 AND c.id = $3"#,
+        caller.as_str(),
+        canvas.owner.as_str(),
+        canvas.id.as_str(),
+    )
+    .fetch_optional(conn)
+    .await?;
+    row.map(Row::visible).transpose().map(Option::flatten)
+}
+
+/// [`find`], and holds the canvas row until the transaction ends: every writer comes through here.
+#[instrument(skip_all, name = "db.canvas.lock")]
+pub async fn lock(
+    conn: &mut PgConnection,
+    caller: &AccountUid,
+    canvas: &CanvasHandle,
+) -> Result<Option<(CanvasRecord, AccessRole)>> {
+    let row = sqlx::query_as!(
+        Row,
+        r#"SELECT c.key, c.owner_uid, c.id, c.canvas_type, c.title, c.revision, c.sequence, c.node_count,
+                  c.connection_count, c.graph_bytes, c.created_at, c.updated_at,
+                  CASE WHEN c.owner_uid = $1 THEN 'owner' ELSE s.role END AS "role?"
+           FROM canvases c LEFT JOIN canvas_shares s ON s.canvas_key = c.key AND s.account_uid = $1
+           WHERE c.owner_uid = $2 AND c.id = $3 FOR UPDATE OF c"#,
+        caller.as_str(),
+        canvas.owner.as_str(),
+        canvas.id.as_str(),
+    )
+    .fetch_optional(conn)
+    .await?;
+    row.map(Row::visible).transpose().map(Option::flatten)
+}
+
+/// Where a page of canvases or assets goes on: behind this update time and handle.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct After {
+    /// Last item's update time.
+    pub updated_at: Timestamp,
+    /// Last item's handle.
+    pub handle: String,
+}
+
+/// Canvases that `caller` owns or shares, newest update first, then handle descending (specification, Conventions 3).
+#[instrument(skip_all, name = "db.canvas.list")]
+pub async fn list(
+    conn: &mut PgConnection,
+    caller: &AccountUid,
+    after: Option<&After>,
+    limit: i64,
+) -> Result<Vec<(CanvasRecord, AccessRole)>> {
+    let rows = sqlx::query_as!(
+        Row,
+        r#"SELECT key AS "key!", owner_uid AS "owner_uid!", id AS "id!", canvas_type, title AS "title!",
+                  revision AS "revision!", sequence AS "sequence!", node_count AS "node_count!",
+                  connection_count AS "connection_count!", graph_bytes AS "graph_bytes!", created_at AS "created_at!",
+                  updated_at AS "updated_at!", role AS "role?"
+           FROM (
+               (SELECT c.*, 'owner' AS role FROM canvases c
+                WHERE owner_uid = $1 AND ($2::timestamptz IS NULL OR
+                      (updated_at, ('canvas:' || owner_uid || ':' || id) COLLATE "C") < ($2, $3 COLLATE "C"))
+                ORDER BY updated_at DESC, id DESC LIMIT $4)
+               UNION ALL
+               (SELECT c.*, s.role FROM canvas_shares s JOIN canvases c ON c.key = s.canvas_key
+                WHERE s.account_uid = $1 AND c.owner_uid <> $1 AND ($2::timestamptz IS NULL OR
+                      (c.updated_at, ('canvas:' || c.owner_uid || ':' || c.id) COLLATE "C") < ($2, $3 COLLATE "C")))
+           ) AS merged
+           ORDER BY updated_at DESC, ('canvas:' || owner_uid || ':' || id) COLLATE "C" DESC LIMIT $4"#,
+        caller.as_str(),
+        after.map(|after| after.updated_at.get()),
+        after.map(|after| after.handle.as_str()),
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter().filter_map(|row| row.visible().transpose()).collect()
+}
+
+/// What happened, as a writer states it; time and revision are those of the change.
+pub struct NewActivity<'a> {
+    /// What happened.
+    pub kind: ActivityType,
+    /// Who did it.
+    pub actor: &'a Actor,
+    /// For people; no prompt text.
+    pub summary: String,
+    /// The nodes concerned; the first 200 are kept.
+    pub nodes: &'a [NodeId],
+}
+
+/// A change of a canvas.
+pub struct Change<'a> {
+    /// The new revision.
+    pub revision: &'a str,
+    /// The new title, when it changes.
+    pub title: Option<&'a str>,
+    /// Nodes made less nodes deleted.
+    pub nodes_delta: i32,
+    /// Connections made less connections deleted.
+    pub connections_delta: i32,
+    /// Growth of the serialized graph.
+    pub bytes_delta: i64,
+    /// What changed.
+    pub changes: &'a Changes,
+    /// What it was about.
+    pub activity: Option<NewActivity<'a>>,
+}
+
+/// Gives a canvas, whose row the transaction holds, its next revision and notes the change.
+#[instrument(skip_all, name = "db.canvas.commit_change")]
+pub async fn commit_change(conn: &mut PgConnection, canvas_key: i64, change: &Change<'_>) -> Result<CanvasRecord> {
+    fn ids<T: Clone + Into<String>>(ids: &[T]) -> Vec<String> {
+        ids.iter().cloned().map(Into::into).collect()
+    }
+    let activity = change.activity.as_ref().map(NoteOfActivity::of);
+    let row = sqlx::query_as!(
+        Row,
+        r#"WITH bumped AS (
+            UPDATE canvases SET revision = $2, sequence = sequence + 1, updated_at = clock_timestamp(),
+                   title = coalesce($3, title), node_count = node_count + $4, connection_count = connection_count + $5,
+                   graph_bytes = greatest(graph_bytes + $6, 0)
+            WHERE key = $1 RETURNING *
+        ), noted AS (
+            INSERT INTO canvas_changes (canvas_key, sequence, revision, changed_nodes, deleted_nodes,
+                                        changed_connections, deleted_connections, activity, at)
+            SELECT key, sequence, revision, $7, $8, $9, $10, $11, updated_at FROM bumped
+        ), trimmed AS (
+            DELETE FROM canvas_changes USING bumped
+            WHERE canvas_key = bumped.key AND canvas_changes.sequence <= bumped.sequence - $12
+        )
+        SELECT key AS "key!", owner_uid AS "owner_uid!", id AS "id!", canvas_type, title AS "title!",
+               revision AS "revision!", sequence AS "sequence!", node_count AS "node_count!",
+               connection_count AS "connection_count!", graph_bytes AS "graph_bytes!", created_at AS "created_at!",
+               updated_at AS "updated_at!", NULL AS "role?" FROM bumped"#,
+        canvas_key,
+        change.revision,
+        change.title,
+        change.nodes_delta,
+        change.connections_delta,
+        change.bytes_delta,
+        &ids(&change.changes.changed_node_ids),
+        &ids(&change.changes.deleted_node_ids),
+        &ids(&change.changes.changed_connection_ids),
+        &ids(&change.changes.deleted_connection_ids),
+        activity.map(Json) as _,
+        CHANGES_KEPT,
+    )
+    .fetch_one(conn)
+    .await?;
+    row.record().map(|(record, _)| record)
+}
+
+/// The newest activity of a canvas, newest first (decisions 3.6).
+#[instrument(skip_all, name = "db.canvas.activity")]
+pub async fn activity(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<Activity>> {
+    let rows = sqlx::query!(
+        r#"SELECT revision, at, activity AS "activity!: Json<NoteOfActivity>" FROM canvas_changes
+           WHERE canvas_key = $1 AND activity IS NOT NULL ORDER BY sequence DESC LIMIT $2"#,
+        canvas_key,
+        ACTIVITY_MAX,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| row.activity.0.entry(Timestamp::from(row.at), row.revision)).collect())
+}
+
+/// Sets or withdraws an account's role on a canvas; whether the canvas exists.
+#[instrument(skip_all, name = "db.canvas.share")]
+pub async fn share(
+    conn: &mut PgConnection,
+    canvas: &CanvasHandle,
+    with: &AccountUid,
+    role: Option<AccessRole>,
+) -> Result<bool> {
+    let Some(key) = sqlx::query_scalar!(
+        "SELECT key FROM canvases WHERE owner_uid = $1 AND id = $2",
+        canvas.owner.as_str(),
+        canvas.id.as_str()
+    )
+    .fetch_optional(&mut *conn)
+    .await?
+    else {
+        return Ok(false);
+    };
+    match role {
+        Some(role) => {
+            sqlx::query!(
+                "INSERT INTO canvas_shares (canvas_key, account_uid, role) VALUES ($1, $2, $3)
+                 ON CONFLICT (account_uid, canvas_key) DO UPDATE SET role = excluded.role",
+                key,
+                with.as_str(),
+                role.as_str(),
+            )
+            .execute(conn)
+            .await?;
+        }
+        None => {
+            sqlx::query!(
+                "DELETE FROM canvas_shares WHERE canvas_key = $1 AND account_uid = $2",
+                key,
+                with.as_str()
+            )
+            .execute(conn)
+            .await?;
+        }
+    }
+    Ok(true)
+}
+
+/// An activity as it is stored.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NoteOfActivity {
+    id: String,
+    #[serde(rename = "type")]
+    kind: ActivityType,
+    actor: Actor,
+    summary: String,
+    node_ids: Vec<NodeId>,
+}
+
+impl NoteOfActivity {
+    const NODES_MAX: usize = 200;
+
+    fn of(activity: &NewActivity<'_>) -> Self {
+        Self {
+            id: uuid::Uuid::now_v7().to_string(),
+            kind: activity.kind,
+            actor: activity.actor.clone(),
+            summary: activity.summary.clone(),
+            node_ids: activity.nodes.iter().take(Self::NODES_MAX).cloned().collect(),
+        }
+    }
+
+    fn created(actor: &Actor) -> Self {
+        Self::of(&NewActivity {
+            kind: ActivityType::CanvasCreated,
+            actor,
+            summary: "created the canvas".into(),
+            nodes: &[],
+        })
+    }
+
+    fn entry(self, at: Timestamp, revision: String) -> Activity {
+        Activity {
+            id: self.id,
+            kind: self.kind,
+            at,
+            revision,
+            actor: self.actor,
+            summary: self.summary,
+            node_ids: self.node_ids,
+        }
+    }
+}
+
+/// A stored value that an earlier write should have refused.
+pub(crate) fn unreadable(column: &'static str, value: impl ToString) -> Error {
+    Error::Unreadable { column, value: value.to_string() }
+}

@@ -1,0 +1,265 @@
+//! Attempts: counted before they are sent, recorded with the task's end.
+//!
+//! Both functions take many deliveries at once, because a commit costs more than a row: a busy dispatcher begins and
+//! records what has gathered since its last statement. Each delivery of a batch stands for itself; one whose lease is
+//! gone does not disturb the others.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use domain::id::JobId;
+use domain::limits::WEBHOOK_ATTEMPTS_MAX;
+use domain::webhook::{DeliveryError, DeliveryStatus};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::Result;
+
+/// A delivery as a worker holds it: the task's id and fencing token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The delivery, and its task.
+    pub id: Uuid,
+    /// The token of the claim.
+    pub lease_token: Uuid,
+}
+
+/// An attempt that has been counted and may be sent.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// Counts from 1, scheduled attempts and replays each for themselves.
+    pub number: i32,
+    /// Whether an operator asked for it.
+    pub replay: bool,
+    /// The run that ended.
+    pub job_id: JobId,
+    /// The endpoint.
+    pub url: String,
+    /// The secret to sign with, sealed.
+    pub sealed_secret: String,
+    /// `event:<uuid>`.
+    pub event_id: String,
+    /// What to send.
+    pub body: Vec<u8>,
+    /// How long after its due time the attempt began.
+    pub lag: Duration,
+}
+
+/// What came of beginning an attempt.
+#[derive(Clone, Debug)]
+pub enum Begun {
+    /// It is counted; send it.
+    Attempt(Box<Attempt>),
+    /// The last attempt there was has been counted already, by a process that did not live to record it.
+    Spent,
+    /// There is nothing to deliver: the delivery was removed. The task is to be settled.
+    Gone,
+    /// The task is somebody else's by now.
+    LeaseLost,
+}
+
+/// What a delivery is after an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The receiver acknowledged it.
+    Delivered,
+    /// It is over.
+    Failed(DeliveryError),
+    /// It is tried again after this long.
+    RetryAfter(Duration),
+}
+
+/// The result of an attempt.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The delivery, held under the lease that the attempt was begun with.
+    pub held: Held,
+    /// The attempt's number and whether it is a replay; absent when none could begin.
+    pub attempt: Option<(i32, bool)>,
+    /// The receiver's status, 100 to 599.
+    pub status: Option<u16>,
+    /// What went wrong, in a word, for operators.
+    pub error: Option<&'static str>,
+    /// What the delivery is now.
+    pub next: Next,
+}
+
+/// Counts one attempt of each delivery, and marks it as being delivered. An event's first attempt also starts the window in
+/// which its run's result stays readable (decisions 9.3), `finalized` long, as [`mark_finalized`](crate::jobs::mark_finalized)
+/// does; here, because it must cost no round trip of its own. The answers stand in the order of `held`.
+#[tracing::instrument(skip_all, name = "db.delivery.begin")]
+pub async fn begin(conn: &mut PgConnection, held: &[Held], finalized: Duration) -> Result<Vec<Begun>> {
+    let (ids, tokens): (Vec<Uuid>, Vec<Uuid>) = held.iter().map(|held| (held.id, held.lease_token)).unzip();
+    let rows = sqlx::query!(
+        r#"WITH held AS (
+               SELECT t.id, d.next_attempt_at AS due_at FROM unnest($1::uuid[], $2::uuid[]) h (id, lease_token)
+               JOIN tasks t ON t.id = h.id AND t.lease_token = h.lease_token
+               JOIN webhook_deliveries d ON d.id = t.id
+           ), begun AS (
+               UPDATE webhook_deliveries d
+               SET status = 'delivering',
+                   attempts = d.attempts + CASE WHEN d.replay_attempts IS NULL THEN 1 ELSE 0 END,
+                   replay_attempts = d.replay_attempts + 1,
+                   next_attempt_at = NULL, last_attempt_at = now()
+               FROM held
+               WHERE d.id = held.id AND d.status IN ('pending', 'delivering') AND d.body IS NOT NULL
+                 AND coalesce(d.replay_attempts, d.attempts) < $3
+               RETURNING d.*, held.due_at
+           ), noted AS (
+               INSERT INTO webhook_attempts (delivery_id, number, replay)
+               SELECT id,
+                      CASE WHEN replay_attempts IS NULL THEN attempts
+                           ELSE 1 + coalesce((SELECT max(a.number) FROM webhook_attempts a
+                                              WHERE a.delivery_id = begun.id AND a.replay), 0) END,
+                      replay_attempts IS NOT NULL
+               FROM begun
+               RETURNING delivery_id, number, replay
+           ), finalized AS (
+               UPDATE jobs j
+               SET finalized_at = now(),
+                   retain_until = CASE WHEN j.status = 'succeeded' THEN now() + make_interval(secs => $4)
+                                       ELSE j.retain_until END
+               FROM begun
+               WHERE j.id = begun.job_id AND j.status IN ('succeeded', 'failed', 'canceled') AND j.finalized_at IS NULL
+           )
+           SELECT begun.id AS "id!", begun.job_id AS "job_id!", begun.url AS "url!",
+                  begun.sealed_secret AS "sealed_secret!", begun.event_id AS "event_id!", begun.body AS "body!",
+                  noted.number AS "number!", noted.replay AS "replay!",
+                  extract(epoch FROM now() - coalesce(begun.due_at, now()))::float8 AS "lag!"
+           FROM begun JOIN noted ON noted.delivery_id = begun.id"#,
+        &ids,
+        &tokens,
+        WEBHOOK_ATTEMPTS_MAX,
+        finalized.as_secs_f64(),
+    )
+    .fetch_all(&mut *conn)
+    .await?;
+    let mut begun: HashMap<Uuid, Begun> = rows
+        .into_iter()
+        .map(|row| {
+            let attempt = Attempt {
+                number: row.number,
+                replay: row.replay,
+                job_id: JobId(row.job_id),
+                url: row.url,
+                sealed_secret: row.sealed_secret,
+                event_id: row.event_id,
+                body: row.body,
+                lag: crate::tasks::seconds(row.lag).unwrap_or_default(),
+            };
+            (row.id, Begun::Attempt(Box::new(attempt)))
+        })
+        .collect();
+    if begun.len() < held.len() {
+        begun.extend(refusals(conn, &ids, &tokens).await?);
+    }
+    Ok(held.iter().map(|held| begun.remove(&held.id).unwrap_or(Begun::LeaseLost)).collect())
+}
+
+/// Why an attempt did not begin, of those still held. Rarely asked.
+async fn refusals(conn: &mut PgConnection, ids: &[Uuid], tokens: &[Uuid]) -> Result<Vec<(Uuid, Begun)>> {
+    let rows = sqlx::query!(
+        r#"SELECT t.id, d.status IN ('pending', 'delivering') AND d.body IS NOT NULL AS "open"
+           FROM unnest($1::uuid[], $2::uuid[]) h (id, lease_token)
+           JOIN tasks t ON t.id = h.id AND t.lease_token = h.lease_token
+           LEFT JOIN webhook_deliveries d ON d.id = t.id
+           WHERE d.id IS NULL OR d.status NOT IN ('pending', 'delivering') OR d.body IS NULL
+              OR coalesce(d.replay_attempts, d.attempts) >= $3"#,
+        ids,
+        tokens,
+        WEBHOOK_ATTEMPTS_MAX,
+    )
+    .fetch_all(conn)
+    .await?;
+    let refusal = |open: Option<bool>| if open == Some(true) { Begun::Spent } else { Begun::Gone };
+    Ok(rows.into_iter().map(|row| (row.id, refusal(row.open))).collect())
+}
+
+/// Records results: the attempt's, the delivery's, and the task's end or pause, all or nothing per delivery. `false`, in the
+/// order of `outcomes`, where the lease was lost: nothing was changed.
+#[tracing::instrument(skip_all, name = "db.delivery.record")]
+pub async fn record(conn: &mut PgConnection, outcomes: &[Outcome]) -> Result<Vec<bool>> {
+    let column = Columns::of(outcomes);
+    // The tasks are locked in the order of their ids, so that two such statements cannot wait for each other.
+    let rows = sqlx::query!(
+        r#"WITH result AS (
+               SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int[], $4::bool[], $5::int[], $6::text[], $7::text[],
+                                    $8::text[], $9::float8[])
+               r (id, lease_token, number, replay, http_status, error, status, error_code, after)
+           ), held AS (
+               SELECT t.id FROM tasks t JOIN result r ON r.id = t.id AND r.lease_token = t.lease_token
+               ORDER BY t.id FOR UPDATE OF t
+           ), settled AS (
+               DELETE FROM tasks t USING held, result r WHERE t.id = held.id AND r.id = t.id AND r.after IS NULL
+           ), parked AS (
+               UPDATE tasks t
+               SET state = 'parked', due_at = now() + make_interval(secs => r.after),
+                   claims = 0, lease_token = NULL, lease_until = NULL, lease_owner = NULL
+               FROM held, result r WHERE t.id = held.id AND r.id = t.id AND r.after IS NOT NULL
+           ), attempt AS (
+               UPDATE webhook_attempts a SET finished_at = now(), status = r.http_status, error = r.error
+               FROM held JOIN result r ON r.id = held.id
+               WHERE a.delivery_id = r.id AND a.number = r.number AND a.replay = r.replay
+           ), delivery AS (
+               UPDATE webhook_deliveries d
+               SET status = r.status,
+                   replay_attempts = CASE WHEN r.after IS NULL THEN NULL ELSE d.replay_attempts END,
+                   next_attempt_at = now() + make_interval(secs => r.after),
+                   delivered_at = CASE WHEN r.status = 'delivered' THEN now() ELSE d.delivered_at END,
+                   last_status = CASE WHEN r.number IS NULL THEN d.last_status ELSE r.http_status END,
+                   error_code = r.error_code
+               FROM held JOIN result r ON r.id = held.id
+               WHERE d.id = held.id
+           )
+           SELECT id AS "id!" FROM held"#,
+        &column.ids,
+        &column.lease_tokens,
+        &column.numbers as &[Option<i32>],
+        &column.replays as &[Option<bool>],
+        &column.http_statuses as &[Option<i32>],
+        &column.errors as &[Option<&str>],
+        &column.statuses as &[&str],
+        &column.error_codes as &[Option<&str>],
+        &column.afters as &[Option<f64>],
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(outcomes.iter().map(|outcome| rows.iter().any(|row| row.id == outcome.held.id)).collect())
+}
+
+/// Outcomes, turned into the columns that one statement takes.
+#[derive(Default)]
+struct Columns<'a> {
+    ids: Vec<Uuid>,
+    lease_tokens: Vec<Uuid>,
+    numbers: Vec<Option<i32>>,
+    replays: Vec<Option<bool>>,
+    http_statuses: Vec<Option<i32>>,
+    errors: Vec<Option<&'a str>>,
+    statuses: Vec<&'static str>,
+    error_codes: Vec<Option<&'static str>>,
+    afters: Vec<Option<f64>>,
+}
+
+impl Columns<'_> {
+    fn of(outcomes: &[Outcome]) -> Self {
+        let mut columns = Self::default();
+        for outcome in outcomes {
+            let (status, error_code, after) = match outcome.next {
+                Next::Delivered => (DeliveryStatus::Delivered, None, None),
+                Next::Failed(code) => (DeliveryStatus::Failed, Some(code.as_str()), None),
+                Next::RetryAfter(after) => (DeliveryStatus::Pending, None, Some(after.as_secs_f64())),
+            };
+            columns.ids.push(outcome.held.id);
+            columns.lease_tokens.push(outcome.held.lease_token);
+            columns.numbers.push(outcome.attempt.map(|(number, _)| number));
+            columns.replays.push(outcome.attempt.map(|(_, replay)| replay));
+            columns.http_statuses.push(outcome.status.map(i32::from));
+            columns.errors.push(outcome.error);
+            columns.statuses.push(status.as_str());
+            columns.error_codes.push(error_code);
+            columns.afters.push(after);
+        }
+        columns
+    }
+}

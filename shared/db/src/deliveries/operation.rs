@@ -1,0 +1,118 @@
+//! What operators do with deliveries, and how old ones go (decisions 2.4, 15.4).
+
+use chrono::{DateTime, Utc};
+use domain::id::{AccountUid, JobId};
+use domain::webhook::{DeliveryError, DeliveryStatus};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::Result;
+use crate::error::known;
+
+/// Days that a delivery is kept after its last attempt: as long as an idempotency key, so that what a replayed start
+/// answers still has its delivery state.
+const KEPT_DAYS: i32 = 30;
+
+/// A delivery as operators see it: neither endpoint nor secret.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed {
+    /// The id, without `webhook:`.
+    pub id: Uuid,
+    /// The run it announces the end of.
+    pub job_id: JobId,
+    /// Where it stands.
+    pub status: DeliveryStatus,
+    /// Scheduled attempts so far, replays not counted.
+    pub attempts: i32,
+    /// The receiver's last status.
+    pub last_status: Option<i32>,
+    /// Why it failed.
+    pub error_code: Option<DeliveryError>,
+    /// When the run was started.
+    pub created_at: DateTime<Utc>,
+}
+
+/// The newest `limit` deliveries, newest first, of one account or all, in one status or any.
+#[tracing::instrument(skip_all, name = "db.delivery.list")]
+pub async fn list(
+    conn: &mut PgConnection,
+    account: Option<&AccountUid>,
+    status: Option<DeliveryStatus>,
+    limit: i64,
+) -> Result<Vec<Listed>> {
+    let rows = sqlx::query!(
+        "SELECT id, job_id, status, attempts, last_status, error_code, created_at FROM webhook_deliveries
+         WHERE ($1::text IS NULL OR account_uid = $1) AND ($2::text IS NULL OR status = $2)
+         ORDER BY created_at DESC, id DESC LIMIT $3",
+        account.map(AccountUid::as_str),
+        status.map(DeliveryStatus::as_str),
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(Listed {
+                id: row.id,
+                job_id: JobId(row.job_id),
+                status: known("webhook_deliveries.status", &row.status)?,
+                attempts: row.attempts,
+                last_status: row.last_status,
+                error_code: row.error_code.map(|code| known("webhook_deliveries.error_code", &code)).transpose()?,
+                created_at: row.created_at,
+            })
+        })
+        .collect()
+}
+
+/// What came of asking for a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replay {
+    /// One more attempt of the same event is enqueued; the delivery now has this status. Nudge the relay after the commit.
+    Enqueued(DeliveryStatus),
+    /// It is not over yet; this is its status.
+    Unfinished(DeliveryStatus),
+}
+
+/// Enqueues one more attempt of a delivery that is over, delivered or failed: same event id and body, signed fresh. It is
+/// recorded apart and leaves the count of attempts as it is. `None`: there is no such delivery.
+#[tracing::instrument(skip_all, name = "db.delivery.replay")]
+pub async fn replay(conn: &mut PgConnection, id: Uuid) -> Result<Option<Replay>> {
+    let Some(row) = sqlx::query!("SELECT url, status FROM webhook_deliveries WHERE id = $1 FOR UPDATE", id)
+        .fetch_optional(&mut *conn)
+        .await?
+    else {
+        return Ok(None);
+    };
+    let status: DeliveryStatus = known("webhook_deliveries.status", &row.status)?;
+    if !matches!(status, DeliveryStatus::Delivered | DeliveryStatus::Failed) {
+        return Ok(Some(Replay::Unfinished(status)));
+    }
+    sqlx::query!(
+        "UPDATE webhook_deliveries
+         SET status = 'pending', replay_attempts = 0, next_attempt_at = now(), error_code = NULL
+         WHERE id = $1",
+        id,
+    )
+    .execute(&mut *conn)
+    .await?;
+    super::enqueue(conn, id, &row.url, None).await?;
+    Ok(Some(Replay::Enqueued(DeliveryStatus::Pending)))
+}
+
+/// Removes at most `limit` deliveries that have been over for 30 days, and says how many.
+#[tracing::instrument(skip_all, name = "db.delivery.sweep")]
+pub async fn sweep(conn: &mut PgConnection, limit: i64) -> Result<u64> {
+    let removed = sqlx::query!(
+        "DELETE FROM webhook_deliveries WHERE id IN (
+             SELECT id FROM webhook_deliveries
+             WHERE created_at < now() - make_interval(days => $1) AND status IN ('delivered', 'failed')
+               AND coalesce(last_attempt_at, created_at) < now() - make_interval(days => $1)
+             ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
+        KEPT_DAYS,
+        limit,
+    )
+    .execute(conn)
+    .await?;
+    Ok(removed.rows_affected())
+}

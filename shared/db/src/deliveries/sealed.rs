@@ -1,0 +1,64 @@
+//! Secrets under the key ring, and their move to its first key (decisions 2.5). A sealed text is `v1.<key id>.<rest>`.
+
+use std::collections::BTreeMap;
+
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::Result;
+
+/// A delivery's sealed secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedSecret {
+    /// The delivery; `webhook:<id>` is the context of the seal.
+    pub id: Uuid,
+    /// The sealed text.
+    pub sealed: String,
+}
+
+/// How many secrets hang on each key, by its id.
+#[tracing::instrument(skip_all, name = "db.delivery.sealed_counts")]
+pub async fn sealed_counts(conn: &mut PgConnection) -> Result<BTreeMap<String, i64>> {
+    let rows = sqlx::query!(
+        r#"SELECT split_part(sealed_secret, '.', 2) AS "key!", count(*) AS "count!" FROM webhook_deliveries GROUP BY 1"#
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.key, row.count)).collect())
+}
+
+/// The next `limit` secrets that hang on another key than `primary`, in the order of ids beyond `after` (nil to begin
+/// with): one that cannot be opened does not hold up those behind it.
+#[tracing::instrument(skip_all, name = "db.delivery.next_to_rewrap")]
+pub async fn next_to_rewrap(
+    conn: &mut PgConnection,
+    primary: &str,
+    after: Uuid,
+    limit: i64,
+) -> Result<Vec<SealedSecret>> {
+    let rows = sqlx::query_as!(
+        SealedSecret,
+        "SELECT id, sealed_secret AS sealed FROM webhook_deliveries
+         WHERE split_part(sealed_secret, '.', 2) <> $1 AND id > $2 ORDER BY id LIMIT $3",
+        primary,
+        after,
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows)
+}
+
+/// Stores a secret that was sealed anew. `false`: it is no longer what was opened.
+#[tracing::instrument(skip_all, name = "db.delivery.store_resealed")]
+pub async fn store_resealed(conn: &mut PgConnection, id: Uuid, old: &str, new: &str) -> Result<bool> {
+    let stored = sqlx::query!(
+        "UPDATE webhook_deliveries SET sealed_secret = $3 WHERE id = $1 AND sealed_secret = $2",
+        id,
+        old,
+        new,
+    )
+    .execute(conn)
+    .await?;
+    Ok(stored.rows_affected() == 1)
+}

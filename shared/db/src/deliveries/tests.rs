@@ -1,0 +1,391 @@
+use std::time::Duration;
+
+use domain::webhook::{DeliveryError, DeliveryStatus};
+use sqlx::PgPool;
+use testkit::TestDatabase;
+
+use super::attempts::{Attempt, Begun, Held, Next, Outcome, begin, record};
+use super::operation::{Replay, list, replay, sweep};
+use super::*;
+use crate::tasks::{self, Wanted};
+
+const FINALIZED: Duration = Duration::from_secs(900);
+const URL: &str = "https://hooks.example.com/in?key=1";
+
+/// A run's delivery in a database of its own.
+struct Case {
+    database: TestDatabase,
+    account: AccountUid,
+    id: Uuid,
+    job: JobId,
+}
+
+impl Case {
+    /// A run that is still going on.
+    async fn new() -> Self {
+        let database = TestDatabase::new().await;
+        let account = AccountUid::parse("owner").expect("valid");
+        run(database.pool(), "INSERT INTO accounts (uid, email) VALUES ('owner', 'owner@example.com')").await;
+        let (id, job) = insert_one(database.pool(), &account).await;
+        Self { database, account, id, job }
+    }
+
+    /// A run that has ended, with its event.
+    async fn ended() -> Self {
+        let case = Self::new().await;
+        assert!(complete_one(case.database.pool(), case.job).await);
+        case
+    }
+
+    fn pool(&self) -> &PgPool {
+        self.database.pool()
+    }
+
+    async fn state(&self) -> DeliveryState {
+        state(&mut *conn(self.pool()).await, self.job).await.expect("reads").expect("is there")
+    }
+
+    /// Claims the one task that is ready.
+    async fn claim(&self) -> Held {
+        let held = claim(self.pool(), 10).await;
+        assert_eq!(held.len(), 1, "one ready task");
+        held[0]
+    }
+
+    /// What a crash leaves: a lease that has run out. Its task is made ready and claimed anew.
+    async fn claim_after_crash(&self) -> Held {
+        run(self.pool(), "UPDATE tasks SET lease_until = now() - interval '1 second' WHERE state = 'leased'").await;
+        self.claim_when_due().await
+    }
+
+    async fn claim_when_due(&self) -> Held {
+        run(self.pool(), "UPDATE tasks SET due_at = now() WHERE state = 'parked'").await;
+        tasks::promote(&mut *conn(self.pool()).await, Queue::Webhook, 10).await.expect("promotes");
+        self.claim().await
+    }
+
+    async fn begin(&self, held: Held) -> Begun {
+        begin(&mut *conn(self.pool()).await, &[held], FINALIZED).await.expect("begins").remove(0)
+    }
+
+    async fn attempt(&self, held: Held) -> Attempt {
+        match self.begin(held).await {
+            Begun::Attempt(attempt) => *attempt,
+            other => panic!("no attempt but {other:?}"),
+        }
+    }
+
+    async fn record(&self, held: Held, attempt: &Attempt, status: Option<u16>, next: Next) -> bool {
+        let attempt = Some((attempt.number, attempt.replay));
+        let outcome = Outcome { held, attempt, status, error: status.is_none().then_some("timeout"), next };
+        record(&mut *conn(self.pool()).await, &[outcome]).await.expect("records")[0]
+    }
+
+    /// Claims, begins and records one attempt.
+    async fn try_once(&self, status: u16, next: Next) -> Attempt {
+        let held = self.claim_when_due().await;
+        let attempt = self.attempt(held).await;
+        assert!(self.record(held, &attempt, Some(status), next).await);
+        attempt
+    }
+
+    async fn count(&self, sql: &'static str) -> i64 {
+        sqlx::query_scalar(sql).fetch_one(self.pool()).await.expect("counts")
+    }
+}
+
+async fn conn(pool: &PgPool) -> sqlx::pool::PoolConnection<sqlx::Postgres> {
+    pool.acquire().await.expect("connects")
+}
+
+async fn run(pool: &PgPool, sql: &'static str) {
+    sqlx::raw_sql(sql).execute(pool).await.expect("runs");
+}
+
+async fn insert_one(pool: &PgPool, account: &AccountUid) -> (Uuid, JobId) {
+    let (id, job_id) = (Uuid::now_v7(), JobId::generate());
+    let new = NewDelivery { id, account, job_id, url: URL, sealed_secret: "v1.k1.abc" };
+    insert(&mut *conn(pool).await, &new).await.expect("inserts");
+    (id, job_id)
+}
+
+async fn complete_one(pool: &PgPool, job: JobId) -> bool {
+    let event = NewEvent {
+        id: Uuid::nil(),
+        kind: EventType::ImageJobSucceeded,
+        body: br#"{"id":"event"}"#,
+        traceparent: Some("00-1-2-01"),
+    };
+    complete(&mut *conn(pool).await, job, &event).await.expect("completes")
+}
+
+async fn claim(pool: &PgPool, limit: usize) -> Vec<Held> {
+    let wanted = Wanted { queue: Queue::Webhook, limit, lanes: None, lease: Duration::from_secs(30), owner: "test" };
+    let claims = tasks::claim(&mut *conn(pool).await, &wanted).await.expect("claims");
+    claims.into_iter().map(|claim| Held { id: claim.id, lease_token: claim.lease_token }).collect()
+}
+
+#[test]
+fn the_lane_is_the_destination_with_its_port() {
+    for (url, lane) in [
+        ("https://hooks.example.com/a?b#c", "hooks.example.com:443"),
+        ("https://HOOKS.example.com:8443/", "hooks.example.com:8443"),
+        ("https://[2606:4700::1]/", "[2606:4700::1]:443"),
+        ("no url", "none"),
+    ] {
+        assert_eq!(destination(url), lane, "{url}");
+    }
+}
+
+#[tokio::test]
+async fn a_delivery_waits_for_the_runs_end_and_takes_one_event() {
+    let case = Case::new().await;
+    let state = case.state().await;
+    assert_eq!((state.id, state.status, state.attempts), (handle(case.id), DeliveryStatus::Pending, 0));
+    assert_eq!(state.next_attempt_at, None);
+    assert_eq!(case.count("SELECT count(*) FROM tasks").await, 0);
+
+    assert!(complete_one(case.pool(), case.job).await);
+    assert!(!complete_one(case.pool(), case.job).await, "its event is fixed");
+    assert!(!complete_one(case.pool(), JobId::generate()).await, "a run without webhook");
+    assert!(case.state().await.next_attempt_at.is_some());
+    let tasks =
+        "SELECT count(*) FROM tasks JOIN outbox ON task_id = tasks.id JOIN webhook_deliveries d ON d.id = tasks.id
+                 WHERE lane = 'hooks.example.com:443' AND tasks.queue = 'webhook' AND kind = 'delivery'
+                   AND tasks.traceparent = '00-1-2-01' AND d.event_id = 'event:00000000-0000-0000-0000-000000000000'";
+    assert_eq!(case.count(tasks).await, 1);
+}
+
+#[tokio::test]
+async fn an_attempt_counts_before_it_is_sent() {
+    let case = Case::ended().await;
+    let held = case.claim().await;
+    let attempt = case.attempt(held).await;
+    assert_eq!((attempt.number, attempt.replay, attempt.job_id), (1, false, case.job));
+    assert_eq!((&*attempt.url, &*attempt.body), (URL, &br#"{"id":"event"}"#[..]));
+    let state = case.state().await;
+    assert_eq!((state.status, state.attempts), (DeliveryStatus::Delivering, 1));
+    assert!(state.last_attempt_at.is_some() && state.next_attempt_at.is_none());
+    assert_eq!(case.count("SELECT count(*) FROM webhook_attempts WHERE finished_at IS NULL").await, 1);
+}
+
+#[tokio::test]
+async fn an_acknowledged_delivery_is_over() {
+    let case = Case::ended().await;
+    case.try_once(204, Next::Delivered).await;
+    let state = case.state().await;
+    assert_eq!((state.status, state.attempts, state.last_status), (DeliveryStatus::Delivered, 1, Some(204)));
+    assert!(state.delivered_at.is_some() && state.error_code.is_none());
+    assert_eq!(case.count("SELECT count(*) FROM tasks").await, 0);
+    assert_eq!(
+        case.count("SELECT count(*) FROM webhook_attempts WHERE status = 204 AND finished_at IS NOT NULL").await,
+        1
+    );
+}
+
+#[tokio::test]
+async fn a_retry_is_parked_until_the_time_that_is_shown() {
+    let case = Case::ended().await;
+    case.try_once(503, Next::RetryAfter(Duration::from_millis(10_250))).await;
+    let state = case.state().await;
+    assert_eq!((state.status, state.attempts, state.last_status), (DeliveryStatus::Pending, 1, Some(503)));
+    let same = "SELECT count(*) FROM tasks JOIN webhook_deliveries d USING (id)
+                WHERE state = 'parked' AND claims = 0 AND due_at = next_attempt_at
+                  AND due_at - last_attempt_at BETWEEN interval '10.25 s' AND interval '11 s'";
+    assert_eq!(case.count(same).await, 1);
+    assert_eq!(case.try_once(200, Next::Delivered).await.number, 2);
+}
+
+#[tokio::test]
+async fn there_is_no_fifth_attempt_even_after_crashes() {
+    let case = Case::ended().await;
+    let mut held = case.claim().await;
+    for number in 1..=4 {
+        assert_eq!(case.attempt(held).await.number, number);
+        held = case.claim_after_crash().await;
+    }
+    assert!(matches!(case.begin(held).await, Begun::Spent));
+    let next = Next::Failed(DeliveryError::DeliveryFailed);
+    let outcome = Outcome { held, attempt: None, status: None, error: None, next };
+    assert_eq!(record(&mut *conn(case.pool()).await, &[outcome]).await.expect("records"), [true]);
+    let state = case.state().await;
+    assert_eq!((state.status, state.attempts), (DeliveryStatus::Failed, 4));
+    assert_eq!(state.error_code, Some(DeliveryError::DeliveryFailed));
+    assert_eq!(case.count("SELECT count(*) FROM tasks").await, 0);
+}
+
+#[tokio::test]
+async fn whoever_lost_the_lease_begins_and_records_nothing() {
+    let case = Case::ended().await;
+    let stale = case.claim().await;
+    let attempt = case.attempt(stale).await;
+    let held = case.claim_after_crash().await;
+    assert!(matches!(case.begin(stale).await, Begun::LeaseLost));
+    assert!(!case.record(stale, &attempt, Some(200), Next::Delivered).await);
+    assert_eq!(case.state().await.status, DeliveryStatus::Delivering);
+    assert_eq!(case.attempt(held).await.number, 2);
+}
+
+#[tokio::test]
+async fn in_a_batch_each_delivery_stands_for_itself() {
+    let case = Case::ended().await;
+    for _ in 0..3 {
+        let (_, job) = insert_one(case.pool(), &case.account).await;
+        sqlx::query("UPDATE webhook_deliveries SET event_id = 'e' || id, body = 'x' WHERE job_id = $1")
+            .bind(job.0)
+            .execute(case.pool())
+            .await
+            .expect("updates");
+    }
+    sqlx::query(
+        "INSERT INTO tasks (id, queue, kind, lane, turn) SELECT id, 'webhook', 'delivery', 'x', 1
+         FROM webhook_deliveries d WHERE NOT EXISTS (SELECT FROM tasks t WHERE t.id = d.id)",
+    )
+    .execute(case.pool())
+    .await
+    .expect("enqueues");
+    let held = claim(case.pool(), 10).await;
+    assert_eq!(held.len(), 4);
+    let mut wanted = held.clone();
+    wanted[1].lease_token = Uuid::nil();
+    sqlx::query("UPDATE webhook_deliveries SET attempts = 4 WHERE id = $1")
+        .bind(held[2].id)
+        .execute(case.pool())
+        .await
+        .expect("updates");
+    sqlx::query("DELETE FROM webhook_deliveries WHERE id = $1")
+        .bind(held[3].id)
+        .execute(case.pool())
+        .await
+        .expect("deletes");
+    let begun = begin(&mut *conn(case.pool()).await, &wanted, FINALIZED).await.expect("begins");
+    assert!(matches!(&begun[..], [Begun::Attempt(_), Begun::LeaseLost, Begun::Spent, Begun::Gone]), "{begun:?}");
+    let outcomes: Vec<_> = wanted[..2]
+        .iter()
+        .map(|held| Outcome {
+            held: *held,
+            attempt: Some((1, false)),
+            status: None,
+            error: None,
+            next: Next::Delivered,
+        })
+        .collect();
+    assert_eq!(record(&mut *conn(case.pool()).await, &outcomes).await.expect("records"), [true, false]);
+}
+
+#[tokio::test]
+async fn the_first_attempt_starts_the_window_of_the_result() {
+    let case = Case::ended().await;
+    run(
+        case.pool(),
+        "INSERT INTO account_sessions (id, account_uid) VALUES ('00000000-0000-0000-0000-000000000001', 'owner');
+         INSERT INTO tokens (id, account_uid, session_id, label, scopes, surface, secret_hash)
+         VALUES ('00000000-0000-0000-0000-000000000002', 'owner', '00000000-0000-0000-0000-000000000001', 'l', '{}', 'api', '');
+         INSERT INTO jobs (id, account_uid, token_id, kind, operation, status, request, estimated_seconds)
+         SELECT job_id, 'owner', '00000000-0000-0000-0000-000000000002', 'image', 'generate', 'succeeded', '{}', 1
+         FROM webhook_deliveries",
+    )
+    .await;
+    case.try_once(503, Next::RetryAfter(Duration::ZERO)).await;
+    let kept = "SELECT count(*) FROM jobs JOIN webhook_deliveries d ON d.job_id = jobs.id
+                WHERE finalized_at = last_attempt_at AND retain_until = finalized_at + interval '900 s'";
+    assert_eq!(case.count(kept).await, 1);
+    run(case.pool(), "UPDATE jobs SET finalized_at = finalized_at - interval '1 s'").await;
+    case.try_once(200, Next::Delivered).await;
+    assert_eq!(case.count("SELECT count(*) FROM jobs WHERE retain_until = finalized_at + interval '901 s'").await, 1);
+}
+
+#[tokio::test]
+async fn a_replay_is_one_more_attempt_recorded_apart() {
+    let case = Case::ended().await;
+    let ask = async || replay(&mut *conn(case.pool()).await, case.id).await.expect("replays");
+    assert_eq!(ask().await, Some(Replay::Unfinished(DeliveryStatus::Pending)));
+    let first = case.try_once(200, Next::Delivered).await;
+    for number in 1..=2 {
+        assert_eq!(ask().await, Some(Replay::Enqueued(DeliveryStatus::Pending)));
+        let again = case.try_once(500, Next::Failed(DeliveryError::DeliveryFailed)).await;
+        assert_eq!((again.number, again.replay), (number, true));
+        assert_eq!((&again.event_id, &again.body), (&first.event_id, &first.body));
+        let state = case.state().await;
+        assert_eq!((state.status, state.attempts), (DeliveryStatus::Failed, 1));
+    }
+    assert_eq!(ask().await, Some(Replay::Enqueued(DeliveryStatus::Pending)));
+    case.try_once(200, Next::Delivered).await;
+    let state = case.state().await;
+    assert_eq!((state.status, state.attempts, state.error_code), (DeliveryStatus::Delivered, 1, None));
+    assert_eq!(case.count("SELECT count(*) FROM webhook_attempts WHERE replay").await, 3);
+    assert_eq!(replay(&mut *conn(case.pool()).await, Uuid::nil()).await.expect("replays"), None);
+}
+
+#[tokio::test]
+async fn a_replay_survives_crashes_but_not_for_ever() {
+    let case = Case::ended().await;
+    case.try_once(410, Next::Failed(DeliveryError::EndpointRejected)).await;
+    replay(&mut *conn(case.pool()).await, case.id).await.expect("replays");
+    let mut held = case.claim().await;
+    for number in 1..=4 {
+        let attempt = case.attempt(held).await;
+        assert_eq!((attempt.number, attempt.replay), (number, true));
+        held = case.claim_after_crash().await;
+    }
+    assert!(matches!(case.begin(held).await, Begun::Spent));
+    assert_eq!(case.state().await.attempts, 1);
+}
+
+#[tokio::test]
+async fn operators_see_the_newest_first_by_account_and_status() {
+    let case = Case::ended().await;
+    case.try_once(301, Next::Failed(DeliveryError::RedirectNotAllowed)).await;
+    run(case.pool(), "UPDATE webhook_deliveries SET created_at = created_at - interval '1 hour'").await;
+    let (newer, _) = insert_one(case.pool(), &case.account).await;
+    let ids = async |account: Option<&AccountUid>, status, limit| -> Vec<Uuid> {
+        let listed = list(&mut *conn(case.pool()).await, account, status, limit).await.expect("lists");
+        listed.into_iter().map(|listed| listed.id).collect()
+    };
+    assert_eq!(ids(None, None, 10).await, [newer, case.id]);
+    assert_eq!(ids(None, None, 1).await, [newer]);
+    assert_eq!(ids(Some(&case.account), Some(DeliveryStatus::Failed), 10).await, [case.id]);
+    assert_eq!(ids(Some(&AccountUid::parse("other").expect("valid")), None, 10).await, [] as [Uuid; 0]);
+    let listed = list(&mut *conn(case.pool()).await, None, Some(DeliveryStatus::Failed), 10).await.expect("lists");
+    assert_eq!((listed[0].last_status, listed[0].error_code), (Some(301), Some(DeliveryError::RedirectNotAllowed)));
+}
+
+#[tokio::test]
+async fn a_delivery_goes_thirty_days_after_its_last_attempt_and_never_before_its_end() {
+    let case = Case::ended().await;
+    let swept = async || sweep(&mut *conn(case.pool()).await, 10).await.expect("sweeps");
+    run(case.pool(), "UPDATE webhook_deliveries SET created_at = now() - interval '60 days'").await;
+    assert_eq!(swept().await, 0, "pending");
+    case.try_once(200, Next::Delivered).await;
+    run(
+        case.pool(),
+        "UPDATE webhook_deliveries SET last_attempt_at = now() - interval '30 days' + interval '1 minute'",
+    )
+    .await;
+    assert_eq!(swept().await, 0, "29 days");
+    run(
+        case.pool(),
+        "UPDATE webhook_deliveries SET last_attempt_at = now() - interval '30 days' - interval '1 second'",
+    )
+    .await;
+    assert_eq!(swept().await, 1);
+    assert_eq!(case.count("SELECT count(*) FROM webhook_attempts").await, 0);
+}
+
+#[tokio::test]
+async fn secrets_move_to_another_key_one_by_one() {
+    let case = Case::new().await;
+    let (other, _) = insert_one(case.pool(), &case.account).await;
+    let mut conn = conn(case.pool()).await;
+    assert_eq!(sealed_counts(&mut conn).await.expect("counts"), [("k1".to_owned(), 2)].into());
+    let old = next_to_rewrap(&mut conn, "k2", Uuid::nil(), 10).await.expect("lists");
+    assert_eq!(old.iter().map(|secret| secret.id).collect::<Vec<_>>(), [case.id, other]);
+    assert_eq!(next_to_rewrap(&mut conn, "k2", case.id, 10).await.expect("lists").len(), 1);
+    assert!(store_resealed(&mut conn, case.id, &old[0].sealed, "v1.k2.new").await.expect("stores"));
+    assert!(
+        !store_resealed(&mut conn, case.id, &old[0].sealed, "v1.k2.other").await.expect("stores"),
+        "not what it was"
+    );
+    assert_eq!(sealed_counts(&mut conn).await.expect("counts"), [("k1".to_owned(), 1), ("k2".to_owned(), 1)].into());
+    assert_eq!(next_to_rewrap(&mut conn, "k2", Uuid::nil(), 10).await.expect("lists").len(), 1);
+}

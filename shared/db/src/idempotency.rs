@@ -1,0 +1,106 @@
+//! Idempotency keys, scoped to the account (decisions 1.12).
+//!
+//! A key is taken by [`take`] inside the transaction of the work it stands for: whoever takes it second waits for the
+//! first to end, and then either finds its outcome or, when it was rolled back, has the key for itself. So two equal
+//! requests at one moment give one effect and one replay, and a refused request consumes nothing.
+
+use domain::id::AccountUid;
+use domain::idempotency::Outcome;
+use sqlx::PgConnection;
+use sqlx::types::Json;
+use tracing::instrument;
+use uuid::Uuid;
+
+use crate::Result;
+
+/// What a key turned out to be.
+#[derive(Debug, PartialEq)]
+pub enum Taken {
+    /// It is the caller's; the outcome has to be stored before the transaction ends.
+    Fresh,
+    /// An equal request took it before: its outcome.
+    Replay(Outcome),
+    /// Another request took it before.
+    Conflict,
+}
+
+/// What an earlier request did with a key, if anything; takes nothing.
+#[instrument(skip_all, name = "db.idempotency.look_up")]
+pub async fn look_up(
+    conn: &mut PgConnection,
+    account: &AccountUid,
+    key: &str,
+    fingerprint: &[u8; 32],
+) -> Result<Option<Taken>> {
+    let row = sqlx::query!(
+        r#"SELECT fingerprint, outcome AS "outcome: Json<Outcome>" FROM idempotency_keys
+           WHERE account_uid = $1 AND key = $2"#,
+        account.as_str(),
+        key
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(row.map(|row| match row.outcome {
+        Some(outcome) if row.fingerprint == fingerprint => Taken::Replay(outcome.0),
+        _ => Taken::Conflict,
+    }))
+}
+
+/// Takes a key for the transaction, waiting for another one that is just taking it.
+#[instrument(skip_all, name = "db.idempotency.take")]
+pub async fn take(
+    conn: &mut PgConnection,
+    account: &AccountUid,
+    key: &str,
+    fingerprint: &[u8; 32],
+) -> Result<Taken> {
+    let taken = sqlx::query!(
+        "INSERT INTO idempotency_keys (account_uid, key, fingerprint) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+        account.as_str(),
+        key,
+        fingerprint
+    )
+    .execute(&mut *conn)
+    .await?;
+    if taken.rows_affected() == 1 {
+        return Ok(Taken::Fresh);
+    }
+    // The other transaction has ended, or the insert would still wait; its row is visible to a new statement.
+    Ok(look_up(conn, account, key, fingerprint).await?.unwrap_or(Taken::Conflict))
+}
+
+/// Stores the outcome of a key that the transaction took.
+#[instrument(skip_all, name = "db.idempotency.store")]
+pub async fn store(
+    conn: &mut PgConnection,
+    account: &AccountUid,
+    key: &str,
+    outcome: &Outcome,
+    job: Option<Uuid>,
+) -> Result<()> {
+    sqlx::query!(
+        "UPDATE idempotency_keys SET outcome = $3, job_id = $4 WHERE account_uid = $1 AND key = $2",
+        account.as_str(),
+        key,
+        Json(outcome) as _,
+        job
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Forgets at most `limit` keys that were taken more than `days` ago; how many.
+#[instrument(skip_all, name = "db.idempotency.sweep")]
+pub async fn sweep(conn: &mut PgConnection, days: i32, limit: i64) -> Result<u64> {
+    let swept = sqlx::query!(
+        "DELETE FROM idempotency_keys WHERE (account_uid, key) IN (
+            SELECT account_uid, key FROM idempotency_keys WHERE created_at < now() - make_interval(days => $1)
+            ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
+        days,
+        limit
+    )
+    .execute(conn)
+    .await?;
+    Ok(swept.rows_affected())
+}

@@ -1,0 +1,59 @@
+//! Stopping a job: an intent, and its end where nobody works on it (decisions 9.5).
+
+use domain::id::{AccountUid, JobId};
+use domain::job::{CancelReason, JobStatus, Record};
+use sqlx::PgConnection;
+
+use super::conclude::{Concluded, Ending, Scene, Terms};
+use super::{get, work};
+use crate::Result;
+use crate::tasks::{self, TaskState};
+
+/// What a cancel came to; each with the record as it is now. The transaction is to be committed in every case, and after
+/// `Canceled` the relay nudged.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cancellation {
+    /// It was over already.
+    Unchanged(Box<Record>),
+    /// Nobody had taken it: it is over.
+    Canceled(Box<Record>),
+    /// A worker has it and will stop at its next step; a success that comes first stands.
+    Requested(Box<Record>),
+}
+
+/// Stops the job of `id` if it is `account`'s; `None` when it is not.
+#[tracing::instrument(skip_all, name = "db.job.cancel")]
+pub async fn cancel(
+    conn: &mut PgConnection,
+    id: JobId,
+    account: &AccountUid,
+    terms: &Terms<'_>,
+) -> Result<Option<Cancellation>> {
+    let Some(record) = get(conn, id, account).await? else { return Ok(None) };
+    if record.status.is_terminal() {
+        return Ok(Some(Cancellation::Unchanged(Box::new(record))));
+    }
+    let Some(scene) = Scene::lock(conn, id).await? else { return Ok(None) };
+    match tasks::request_cancel(conn, id.0).await? {
+        Some(TaskState::Ready | TaskState::Parked) => {
+            let ending = Ending::Canceled(CancelReason::UserRequested);
+            if let Concluded::Done(record) = scene.end(conn, ending, terms).await? {
+                return Ok(Some(Cancellation::Canceled(record)));
+            }
+        }
+        // Taken but not begun yet counts as running: a worker has it under a lease.
+        Some(TaskState::Leased) => {
+            if record.status == JobStatus::Queued {
+                work::transition(conn, id, JobStatus::Running, None).await?;
+            }
+            work::transition(conn, id, JobStatus::Canceling, None).await?;
+        }
+        None => {}
+    }
+    let Some(record) = get(conn, id, account).await?.map(Box::new) else { return Ok(None) };
+    Ok(Some(if record.status.is_terminal() {
+        Cancellation::Unchanged(record)
+    } else {
+        Cancellation::Requested(record)
+    }))
+}

@@ -1,0 +1,394 @@
+//! The end of a job, in one transaction.
+//!
+//! **Guarantee.** Task, assets, nodes, revision, activity, job, history and webhook event change together or not at
+//! all, once a job: whoever comes second finds no task to settle. A target node is freed whatever happened.
+//!
+//! **Mechanism.** The canvas row is locked first, then the task is settled under its fencing token, then rows are
+//! written in the one lock order (account, canvas, job and task, asset and blob). Under the canvas lock it is looked
+//! at once more whether the account may still write there (decisions 3.11).
+//!
+//! **Reason.** A crash between any two of these would leave something that a person has to mend.
+
+use domain::account::Surface;
+use domain::asset::AssetKind;
+use domain::canvas::{AccessRole, ActivityType, Actor, Changes};
+use domain::graph::Node;
+use domain::id::{AccountUid, AssetHandle, AssetId, JobId, NodeId};
+use domain::job::{CancelReason, Failure, FailureCode, JobOperation, JobStatus, Outcome, Output, Record, Request};
+use domain::limits::RENDITION_EAGER;
+use domain::webhook::Event;
+use serde_json::{Map, Value};
+use sqlx::PgConnection;
+use sqlx::types::Json;
+use sqlx::types::chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use super::row::select_jobs;
+use super::work::states_before;
+use super::{Windows, target};
+use crate::assets::{self, NewAsset};
+use crate::canvases::{self, Change, GraphWrites, NewActivity};
+use crate::deliveries::{self, NewEvent};
+use crate::error::known;
+use crate::{Error, Result, blobs, renditions, tasks};
+
+/// A result to store and to show.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placement {
+    /// The node that shows it, if it still waits for it.
+    pub node: NodeId,
+    /// The id of the new asset; its owner is the canvas's.
+    pub asset: AssetId,
+    /// The asset's file name.
+    pub name: String,
+    /// Media type.
+    pub mime_type: String,
+    /// Pixels.
+    pub width: u32,
+    /// Pixels.
+    pub height: u32,
+    /// Of the stored file.
+    pub bytes: u64,
+    /// SHA-256 of the stored file.
+    pub sha256: [u8; 32],
+    /// The blob that was put.
+    pub blob_key: Uuid,
+    /// The node's new `provenance`; its `createdAt` is filled in.
+    pub provenance: Map<String, Value>,
+}
+
+/// How a job ends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ending {
+    /// With every output.
+    Succeeded(Vec<Placement>),
+    /// Without.
+    Failed(Failure),
+    /// Because it was stopped.
+    Canceled(CancelReason),
+}
+
+/// What the end of a job takes from the process that brings it about.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms<'a> {
+    /// A fresh revision, for the canvas.
+    pub revision: &'a str,
+    /// The origin of `canvasUrl` in the event.
+    pub public_url: &'a str,
+    /// How long the record is kept.
+    pub windows: &'a Windows,
+    /// W3C trace context of what ends it, carried on to the webhook.
+    pub traceparent: Option<&'a str>,
+}
+
+/// What came of an attempt to end a job. Only after `Done` the transaction is to be committed, and the relay nudged.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Concluded {
+    /// It is over; the record as it is now.
+    Done(Box<Record>),
+    /// The lease is no longer current: somebody else has it, or has ended it.
+    Stale,
+    /// A blob was swept between its put and this; it has to be put again.
+    BlobGone,
+}
+
+/// Ends a job under the lease on its task. A success turns into a failure, `output_finalization_failed`, when the canvas
+/// is gone or the account may no longer write to it; without the target node the asset is stored all the same
+/// (decisions 3.11, 9.6).
+#[tracing::instrument(skip_all, name = "db.job.conclude")]
+pub async fn conclude(
+    conn: &mut PgConnection,
+    id: JobId,
+    lease_token: Uuid,
+    ending: Ending,
+    terms: &Terms<'_>,
+) -> Result<Concluded> {
+    let Some(scene) = Scene::lock(conn, id).await? else { return Ok(Concluded::Stale) };
+    if !tasks::settle(conn, id.0, lease_token).await? {
+        return Ok(Concluded::Stale);
+    }
+    scene.end(conn, ending, terms).await
+}
+
+/// A job about to end and the canvas that it writes to, locked.
+pub(super) struct Scene {
+    id: JobId,
+    operation: JobOperation,
+    request: Request,
+    canvas: Option<Canvas>,
+    actor: Actor,
+}
+
+struct Canvas {
+    key: i64,
+    owner: AccountUid,
+    /// Whether the job's account may still write to it.
+    writable: bool,
+}
+
+/// What an end writes to the canvas.
+struct Written {
+    nodes: Vec<Node>,
+    bytes_delta: i64,
+}
+
+impl Scene {
+    /// Reads what does not change about a job, and holds its canvas.
+    pub(super) async fn lock(conn: &mut PgConnection, id: JobId) -> Result<Option<Self>> {
+        let Some(job) = sqlx::query!(
+            r#"SELECT j.account_uid, j.operation, j.canvas_key, j.request AS "request: Json<Request>",
+                      t.surface, t.label
+               FROM jobs j JOIN tokens t ON t.id = j.token_id WHERE j.id = $1"#,
+            id.0
+        )
+        .fetch_optional(&mut *conn)
+        .await?
+        else {
+            return Ok(None);
+        };
+        let canvas = match job.canvas_key {
+            Some(key) => Canvas::lock(conn, key, &job.account_uid).await?,
+            None => None,
+        };
+        Ok(Some(Self {
+            id,
+            operation: known("jobs.operation", &job.operation)?,
+            request: job.request.0,
+            canvas,
+            actor: Actor {
+                owner_uid: AccountUid::from_stored(job.account_uid),
+                surface: known::<Surface>("tokens.surface", &job.surface)?,
+                label: job.label,
+            },
+        }))
+    }
+
+    /// Ends the job, whose task is settled.
+    pub(super) async fn end(self, conn: &mut PgConnection, ending: Ending, terms: &Terms<'_>) -> Result<Concluded> {
+        let (status, placements, failure, cancel_reason) = match ending {
+            Ending::Succeeded(placements) => match self.obstacle() {
+                None => (JobStatus::Succeeded, placements, None, None),
+                Some(message) => {
+                    let failure = Failure::new(FailureCode::OutputFinalizationFailed, message);
+                    (JobStatus::Failed, Vec::new(), Some(failure), None)
+                }
+            },
+            Ending::Failed(failure) => (JobStatus::Failed, Vec::new(), Some(failure), None),
+            Ending::Canceled(reason) => (JobStatus::Canceled, Vec::new(), None, Some(reason)),
+        };
+        let mut nodes = self.waiting_nodes(conn).await?;
+        let images = placements.iter().filter_map(|placement| self.output(placement)).collect();
+        let outcome = Outcome { images, failure };
+        let revision = (!nodes.is_empty()).then_some(terms.revision);
+        let window = terms.windows.after(status);
+        let Some(at) = self.end_job(conn, status, &outcome, cancel_reason, revision, window).await? else {
+            return Ok(Concluded::Stale);
+        };
+        if let Some(canvas) = &self.canvas {
+            if !self.store(conn, canvas, &placements, terms).await? {
+                return Ok(Concluded::BlobGone);
+            }
+            let written = self.write_nodes(conn, canvas, &mut nodes, &placements, status, at).await?;
+            self.commit_change(conn, canvas, &written, status, terms).await?;
+        }
+        let record = self.announce(conn, at, terms).await?;
+        Ok(Concluded::Done(Box::new(record)))
+    }
+
+    /// Why no output can be placed any more.
+    fn obstacle(&self) -> Option<&'static str> {
+        match &self.canvas {
+            None => Some("the canvas is gone"),
+            Some(canvas) if !canvas.writable => Some("the account may no longer write to the canvas"),
+            Some(_) => None,
+        }
+    }
+
+    /// The targets that still wait for this job. Nobody else changes them while the canvas is locked.
+    async fn waiting_nodes(&self, conn: &mut PgConnection) -> Result<Vec<Node>> {
+        let mut waiting = Vec::new();
+        let Some(canvas) = &self.canvas else { return Ok(waiting) };
+        for target in self.request.targets() {
+            let node = canvases::node(conn, canvas.key, target).await?;
+            waiting.extend(node.filter(|node| node.active_job == Some(self.id.0)));
+        }
+        Ok(waiting)
+    }
+
+    /// A placement as the record has it.
+    fn output(&self, placement: &Placement) -> Option<Output> {
+        Some(Output {
+            asset: AssetHandle { owner: self.canvas.as_ref()?.owner.clone(), id: placement.asset.clone() },
+            node: placement.node.clone(),
+            media_type: placement.mime_type.clone(),
+            width: placement.width,
+            height: placement.height,
+            bytes: placement.bytes,
+        })
+    }
+
+    /// Makes the job terminal, if it may still become so; when.
+    async fn end_job(
+        &self,
+        conn: &mut PgConnection,
+        status: JobStatus,
+        outcome: &Outcome,
+        cancel_reason: Option<CancelReason>,
+        revision: Option<&str>,
+        window_seconds: f64,
+    ) -> Result<Option<DateTime<Utc>>> {
+        let ended = sqlx::query_scalar!(
+            r#"WITH ended AS (
+                   UPDATE jobs SET status = $2, version = version + 1, outcome = $3, cancel_reason = $4,
+                          canvas_revision = coalesce($5, canvas_revision), completed_at = now(), updated_at = now(),
+                          retain_until = now() + make_interval(secs => $6)
+                   WHERE id = $1 AND status = ANY($7)
+                   RETURNING id, version, status, completed_at
+               ), noted AS (
+                   INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM ended
+               )
+               SELECT completed_at AS "completed_at!" FROM ended"#,
+            self.id.0,
+            status.as_str(),
+            Json(outcome) as _,
+            cancel_reason.map(CancelReason::as_str),
+            revision,
+            window_seconds,
+            &states_before(status),
+        )
+        .fetch_optional(conn)
+        .await?;
+        Ok(ended)
+    }
+
+    /// Stores the outputs' assets, each with the rendition that is made unasked; false when a blob is gone.
+    async fn store(
+        &self,
+        conn: &mut PgConnection,
+        canvas: &Canvas,
+        placements: &[Placement],
+        terms: &Terms<'_>,
+    ) -> Result<bool> {
+        for placement in placements {
+            let bytes = column("assets.bytes", placement.bytes)?;
+            let adopted = blobs::adopt(conn, placement.blob_key, &placement.sha256, bytes).await?;
+            let Some(blob_key) = adopted else { return Ok(false) };
+            let asset = NewAsset {
+                handle: AssetHandle { owner: canvas.owner.clone(), id: placement.asset.clone() },
+                canvas_key: Some(canvas.key),
+                node: None,
+                kind: AssetKind::Image,
+                name: placement.name.clone(),
+                mime_type: placement.mime_type.clone(),
+                width: column("assets.width", placement.width)?,
+                height: column("assets.height", placement.height)?,
+                bytes,
+                blob_key,
+            };
+            assets::insert(conn, &asset).await?;
+            renditions::request(conn, blob_key, RENDITION_EAGER, &canvas.owner, terms.traceparent).await?;
+        }
+        Ok(true)
+    }
+
+    /// Fills the waiting nodes with their outputs, or just frees them.
+    async fn write_nodes(
+        &self,
+        conn: &mut PgConnection,
+        canvas: &Canvas,
+        nodes: &mut [Node],
+        placements: &[Placement],
+        status: JobStatus,
+        at: DateTime<Utc>,
+    ) -> Result<Written> {
+        let mut bytes_delta = 0;
+        for node in nodes.iter_mut() {
+            let before = target::serialized_bytes(node)?;
+            target::free(node, self.id, status, self.operation);
+            if let Some(placement) = placements.iter().find(|placement| placement.node == node.id) {
+                let asset = AssetHandle { owner: canvas.owner.clone(), id: placement.asset.clone() };
+                target::fill(node, self.id, asset, placement.provenance.clone(), at.into());
+            }
+            bytes_delta += target::serialized_bytes(node)? - before;
+        }
+        let nodes = nodes.to_vec();
+        let writes = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
+        canvases::write_graph(conn, canvas.key, &writes).await?;
+        Ok(Written { nodes, bytes_delta })
+    }
+
+    /// Gives the canvas its next revision, if anything of it changed.
+    async fn commit_change(
+        &self,
+        conn: &mut PgConnection,
+        canvas: &Canvas,
+        written: &Written,
+        status: JobStatus,
+        terms: &Terms<'_>,
+    ) -> Result<()> {
+        if written.nodes.is_empty() {
+            return Ok(());
+        }
+        let changed: Vec<NodeId> = written.nodes.iter().map(|node| node.id.clone()).collect();
+        let Request::Action { slug, .. } = &self.request;
+        let change = Change {
+            revision: terms.revision,
+            title: None,
+            nodes_delta: 0,
+            connections_delta: 0,
+            bytes_delta: written.bytes_delta,
+            changes: &Changes { changed_node_ids: changed.clone(), ..Changes::default() },
+            activity: Some(NewActivity {
+                kind: ActivityType::JobFinished,
+                actor: &self.actor,
+                summary: match status {
+                    JobStatus::Canceled => format!("{slug} was canceled"),
+                    ended => format!("{slug} {ended}"),
+                },
+                nodes: &changed,
+            }),
+        };
+        canvases::commit_change(conn, canvas.key, &change).await?;
+        Ok(())
+    }
+
+    /// Fixes the webhook's event, where one is wanted, and gives the record as it is now.
+    async fn announce(&self, conn: &mut PgConnection, at: DateTime<Utc>, terms: &Terms<'_>) -> Result<Record> {
+        let record = select_jobs!("WHERE j.id = $1", self.id.0).fetch_one(&mut *conn).await?.record()?;
+        if record.webhook.is_some() {
+            let id = Uuid::now_v7();
+            let event = Event::image_job(id, at.into(), record.document(terms.public_url, |_| None));
+            let body = serde_json::to_vec(&event)
+                .map_err(|error| Error::Unreadable { column: "jobs", value: error.to_string() })?;
+            let event = NewEvent { id, kind: event.kind, body: &body, traceparent: terms.traceparent };
+            deliveries::complete(conn, self.id, &event).await?;
+        }
+        Ok(record)
+    }
+}
+
+impl Canvas {
+    async fn lock(conn: &mut PgConnection, key: i64, account: &str) -> Result<Option<Self>> {
+        let row = sqlx::query!(
+            r#"SELECT c.owner_uid, CASE WHEN c.owner_uid = $2 THEN 'owner' ELSE s.role END AS role
+               FROM canvases c LEFT JOIN canvas_shares s ON s.canvas_key = c.key AND s.account_uid = $2
+               WHERE c.key = $1 FOR UPDATE OF c"#,
+            key,
+            account,
+        )
+        .fetch_optional(conn)
+        .await?;
+        let Some(row) = row else { return Ok(None) };
+        let role = row.role.as_deref().map(|role| known("canvas_shares.role", role)).transpose()?;
+        Ok(Some(Self {
+            key,
+            owner: AccountUid::from_stored(row.owner_uid),
+            writable: role.is_some_and(AccessRole::may_write),
+        }))
+    }
+}
+
+/// A number in the type of its column, which the limits on pictures keep it within.
+fn column<T, N: TryInto<T> + ToString + Copy>(name: &'static str, number: N) -> Result<T> {
+    number.try_into().map_err(|_| Error::Unreadable { column: name, value: number.to_string() })
+}

@@ -1,0 +1,118 @@
+//! Jobs: the product's record of work, from its acceptance to its removal.
+//!
+//! **Guarantee.** A job goes through the states of `domain::job::JobStatus` only as they may follow each other, each
+//! change is one statement that is conditional on the state it leaves, counts up `version` and is noted in
+//! `job_history`; what a worker writes takes place only while its lease on the job's task holds.
+//!
+//! **Mechanism.** The task (`tasks`) says who works, the job says what is seen. [`begin`] and [`mark_finalizing`] are
+//! a worker's way forward, [`conclude`] is the only way to an end, for workers and for cancels of work that nobody
+//! took; [`cancel`] is the intent; [`sweep`] is what becomes of the record afterwards (decisions 9.3).
+//!
+//! A job whose worker died or handed it back stays `running` until another worker takes it and goes on: there is no
+//! way back to `queued`, because nobody could tell the two apart from outside and the first start stays the start.
+
+mod cancel;
+mod conclude;
+mod retention;
+mod row;
+mod target;
+mod work;
+
+use domain::id::{AccountUid, CanvasHandle, JobId};
+use domain::job::{JobKind, JobOperation, Record, Request};
+use sqlx::PgConnection;
+use sqlx::types::Json;
+use uuid::Uuid;
+
+pub use cancel::{Cancellation, cancel};
+pub use conclude::{Concluded, Ending, Placement, Terms, conclude};
+pub use retention::{Swept, Windows, mark_finalized, sweep};
+pub use target::mark_target;
+pub use work::{begin, mark_finalizing};
+
+use crate::Result;
+use row::{Row, select_jobs};
+
+/// A job to accept.
+#[derive(Clone, Debug)]
+pub struct NewJob<'a> {
+    /// Its id, and that of its task.
+    pub id: JobId,
+    /// Who starts it and pays for it.
+    pub account: &'a AccountUid,
+    /// The token that it is started with; names the actor of its activity.
+    pub token_id: Uuid,
+    /// What kind of work it is.
+    pub kind: JobKind,
+    /// What is asked for.
+    pub operation: JobOperation,
+    /// Key and handle of the canvas that it writes to.
+    pub canvas: Option<(i64, &'a CanvasHandle)>,
+    /// The revision that its start made.
+    pub canvas_revision: Option<&'a str>,
+    /// What is asked, resolved and normalized.
+    pub request: &'a Request,
+    /// Guidance, at least 1.
+    pub estimated_seconds: i32,
+    /// Credits that are reserved for it.
+    pub credit_cost: i64,
+}
+
+/// Accepts a job: `queued`, with its first line of history. Its task is the caller's to enqueue in the same transaction.
+#[tracing::instrument(skip_all, name = "db.job.insert")]
+pub async fn insert(conn: &mut PgConnection, job: &NewJob<'_>) -> Result<()> {
+    let handle = job.canvas.map(|(_, handle)| handle);
+    sqlx::query!(
+        "WITH accepted AS (
+             INSERT INTO jobs (id, account_uid, token_id, kind, operation, status, canvas_key, canvas_owner, canvas_id,
+                               canvas_revision, request, estimated_seconds, credit_cost, queued_at)
+             VALUES ($1, $2, $3, $4, $5, 'queued', $6, $7, $8, $9, $10, $11, $12, now())
+             RETURNING id, version, status
+         )
+         INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM accepted",
+        job.id.0,
+        job.account.as_str(),
+        job.token_id,
+        job.kind.as_str(),
+        job.operation.as_str(),
+        job.canvas.map(|(key, _)| key),
+        handle.map(|handle| handle.owner.as_str()),
+        handle.map(|handle| handle.id.as_str()),
+        job.canvas_revision,
+        Json(job.request) as _,
+        job.estimated_seconds,
+        job.credit_cost,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The job of `id` if it is `account`'s, with the state of its webhook.
+#[tracing::instrument(skip_all, name = "db.job.get")]
+pub async fn get(conn: &mut PgConnection, id: JobId, account: &AccountUid) -> Result<Option<Record>> {
+    select_jobs!("WHERE j.id = $1 AND j.account_uid = $2", id.0, account.as_str())
+        .fetch_optional(conn)
+        .await?
+        .map(Row::record)
+        .transpose()
+}
+
+/// How many unfinished jobs the account has, counted no further than `cap` (decisions 1.12).
+#[tracing::instrument(skip_all, name = "db.job.count_active")]
+pub async fn count_active(conn: &mut PgConnection, account: &AccountUid, cap: i64) -> Result<i64> {
+    Ok(sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM (
+               SELECT FROM jobs
+               WHERE account_uid = $1 AND status IN ('preparing', 'queued', 'running', 'finalizing', 'canceling')
+               LIMIT $2
+           ) AS active"#,
+        account.as_str(),
+        cap,
+    )
+    .fetch_one(conn)
+    .await?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+use domain::idempotency::Outcome;
+use domain::job::{Failure, FailureCode, JobStatus};
+use serde_json::Value;
+
+use super::fixture::{Fixture, PUBLIC_URL, WINDOWS};
+use crate::jobs::{self, Ending, Swept};
+
+impl Fixture {
+    /// Lets time pass for every job.
+    async fn pass(&self, seconds: f64) {
+        sqlx::query("UPDATE jobs SET retain_until = retain_until - make_interval(secs => $1)")
+            .bind(seconds)
+            .execute(&mut *self.conn().await)
+            .await
+            .expect("passes");
+    }
+
+    async fn sweep(&self) -> Swept {
+        let mut tx = self.database.pool().begin().await.expect("begins");
+        let swept = jobs::sweep(&mut tx, &WINDOWS, PUBLIC_URL, 100).await.expect("sweeps");
+        tx.commit().await.expect("commits");
+        swept
+    }
+}
+
+const NOTHING: Swept = Swept { expired: 0, removed: 0 };
+const EXPIRED: Swept = Swept { expired: 1, removed: 0 };
+const REMOVED: Swept = Swept { expired: 0, removed: 1 };
+
+/// More than a test takes, less than any window.
+const MARGIN: f64 = 600.0;
+
+#[tokio::test]
+async fn an_unread_success_expires_after_its_window_and_its_tombstone_goes_after_another() {
+    let fixture = Fixture::new().await;
+    let ending = fixture.success().await;
+    let record = fixture.ended(ending).await;
+    fixture.pass(WINDOWS.unread.as_secs_f64() - MARGIN).await;
+    assert_eq!(fixture.sweep().await, NOTHING);
+    fixture.pass(MARGIN).await;
+    assert_eq!(fixture.sweep().await, EXPIRED);
+    let expired = fixture.get(record.id).await;
+    assert_eq!((expired.status, expired.version), (JobStatus::Expired, record.version + 1));
+    assert_eq!(fixture.history(record.id).await.last().map(String::as_str), Some("expired"));
+
+    fixture.pass(WINDOWS.tombstone.as_secs_f64() - MARGIN).await;
+    assert_eq!(fixture.sweep().await, NOTHING);
+    fixture.pass(MARGIN).await;
+    assert_eq!(fixture.sweep().await, REMOVED);
+    assert_eq!(fixture.count("SELECT count(*) FROM jobs").await, 0);
+    assert_eq!(fixture.count("SELECT count(*) FROM assets").await, 1, "the asset outlives the record");
+    assert!(fixture.node().await.expect("is there").asset.is_some());
+}
+
+#[tokio::test]
+async fn the_first_showing_of_a_success_starts_the_short_window_once() {
+    let fixture = Fixture::new().await;
+    let ending = fixture.success().await;
+    let id = fixture.ended(ending).await.id;
+    let mut conn = fixture.conn().await;
+    assert!(jobs::mark_finalized(&mut conn, id, WINDOWS.finalized).await.expect("marks"));
+    assert!(fixture.get(id).await.finalized_at.is_some());
+    fixture.pass(WINDOWS.finalized.as_secs_f64() - MARGIN).await;
+    assert!(!jobs::mark_finalized(&mut conn, id, WINDOWS.finalized).await.expect("only once"));
+    assert_eq!(fixture.sweep().await, NOTHING);
+    fixture.pass(MARGIN).await;
+    assert_eq!(fixture.sweep().await, EXPIRED);
+}
+
+#[tokio::test]
+async fn an_unfinished_job_is_neither_finalized_nor_swept() {
+    let fixture = Fixture::new().await;
+    let id = fixture.start().await;
+    assert!(!jobs::mark_finalized(&mut *fixture.conn().await, id, WINDOWS.finalized).await.expect("refuses"));
+    assert_eq!(fixture.sweep().await, NOTHING);
+}
+
+#[tokio::test]
+async fn a_failure_is_kept_its_window_read_or_not_and_leaves_its_last_form_to_its_key() {
+    let fixture = Fixture::new().await;
+    let failed = Ending::Failed(Failure::new(FailureCode::RuntimeFailed, "gave up"));
+    let id = fixture.ended(failed).await.id;
+    let mut conn = fixture.conn().await;
+    sqlx::query(
+        "INSERT INTO idempotency_keys (account_uid, key, fingerprint, outcome, job_id) VALUES ('me', 'k', '', 'null', $1)",
+    )
+    .bind(id.0)
+    .execute(&mut *conn)
+    .await
+    .expect("inserts");
+    assert!(jobs::mark_finalized(&mut conn, id, WINDOWS.finalized).await.expect("marks"));
+    fixture.pass(WINDOWS.failed.as_secs_f64() - MARGIN).await;
+    assert_eq!(fixture.sweep().await, NOTHING);
+    fixture.pass(MARGIN).await;
+    assert_eq!(fixture.sweep().await, REMOVED);
+    let outcome: Value =
+        sqlx::query_scalar("SELECT outcome FROM idempotency_keys").fetch_one(&mut *conn).await.expect("is kept");
+    let Outcome::Job { id: kept, snapshot: Some(snapshot) } = serde_json::from_value(outcome).expect("reads back")
+    else {
+        panic!("no snapshot")
+    };
+    assert_eq!((kept, &snapshot["failure"]["code"]), (id.0, &Value::from("runtime_failed")));
+}
+
+#[tokio::test]
+async fn a_snapshot_of_an_expired_success_has_no_images() {
+    let fixture = Fixture::new().await;
+    let ending = fixture.success().await;
+    let id = fixture.ended(ending).await.id;
+    sqlx::query("INSERT INTO idempotency_keys (account_uid, key, fingerprint, job_id) VALUES ('me', 'k', '', $1)")
+        .bind(id.0)
+        .execute(&mut *fixture.conn().await)
+        .await
+        .expect("inserts");
+    fixture.pass(WINDOWS.unread.as_secs_f64()).await;
+    assert_eq!(fixture.sweep().await, EXPIRED);
+    fixture.pass(WINDOWS.tombstone.as_secs_f64()).await;
+    assert_eq!(fixture.sweep().await, REMOVED);
+    let snapshot: Value = sqlx::query_scalar("SELECT outcome -> 'snapshot' FROM idempotency_keys")
+        .fetch_one(&mut *fixture.conn().await)
+        .await
+        .expect("is kept");
+    assert_eq!((&snapshot["status"], snapshot.get("images")), (&Value::from("expired"), None));
+}
+
+#[tokio::test]
+async fn a_record_that_another_sweeper_holds_is_passed_over() {
+    let fixture = Fixture::new().await;
+    let ending = fixture.success().await;
+    fixture.ended(ending).await;
+    fixture.pass(WINDOWS.unread.as_secs_f64()).await;
+    let mut other = fixture.database.pool().begin().await.expect("begins");
+    sqlx::query("SELECT FROM jobs FOR UPDATE").execute(&mut *other).await.expect("locks");
+    assert_eq!(fixture.sweep().await, NOTHING);
+    other.rollback().await.expect("rolls back");
+    assert_eq!(fixture.sweep().await, EXPIRED);
+}

@@ -1,0 +1,65 @@
+//! A worker's way through a job, as far as its lease reaches.
+
+use domain::id::JobId;
+use domain::job::{JobStatus, Record};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::row::{Row, select_jobs};
+use crate::Result;
+
+/// Takes up a job under a lease on its task and sets it `running`: from `queued`, or from `finalizing` when an earlier
+/// worker died there. A job that is `running` already is continued, one that is `canceling` stays so; the record says
+/// which. `None`: the lease is no longer current, or the job is gone.
+#[tracing::instrument(skip_all, name = "db.job.begin")]
+pub async fn begin(conn: &mut PgConnection, id: JobId, lease_token: Uuid) -> Result<Option<Record>> {
+    transition(conn, id, JobStatus::Running, Some(lease_token)).await?;
+    select_jobs!(
+        "WHERE j.id = $1 AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
+        id.0,
+        lease_token
+    )
+    .fetch_optional(conn)
+    .await?
+    .map(Row::record)
+    .transpose()
+}
+
+/// Says that the work is done and its result is being made durable. False when the lease is no longer current or a
+/// cancel came first; neither keeps the result from being concluded, which looks for itself.
+#[tracing::instrument(skip_all, name = "db.job.mark_finalizing")]
+pub async fn mark_finalizing(conn: &mut PgConnection, id: JobId, lease_token: Uuid) -> Result<bool> {
+    transition(conn, id, JobStatus::Finalizing, Some(lease_token)).await
+}
+
+/// The states from which a job may go to `next`.
+pub(super) fn states_before(next: JobStatus) -> Vec<String> {
+    JobStatus::ALL.iter().filter(|status| status.may_become(next)).map(ToString::to_string).collect()
+}
+
+/// Brings a job to an unfinished state that may follow its present one; with a lease only while it is current. Whether
+/// it took place.
+pub(super) async fn transition(
+    conn: &mut PgConnection,
+    id: JobId,
+    next: JobStatus,
+    lease_token: Option<Uuid>,
+) -> Result<bool> {
+    let done = sqlx::query!(
+        "WITH moved AS (
+             UPDATE jobs SET status = $2, version = version + 1, updated_at = now(),
+                    started_at = CASE WHEN $2 = 'running' THEN coalesce(started_at, now()) ELSE started_at END
+             WHERE id = $1 AND status = ANY($3)
+               AND ($4::uuid IS NULL OR EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $4))
+             RETURNING id, version, status
+         )
+         INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM moved",
+        id.0,
+        next.as_str(),
+        &states_before(next),
+        lease_token,
+    )
+    .execute(conn)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}

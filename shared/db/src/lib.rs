@@ -1,0 +1,23 @@
+//! All SQL of the service: free functions over `&mut PgConnection`, one module an aggregate.
+//!
+//! Queries are checked against the schema at compile time (`.sqlx/` holds what an offline build needs). Absent is
+//! `Ok(None)`; a state change is conditional and reports whether it took place. Nobody but this crate knows a column.
+
+pub mod accounts;
+pub mod assets;
+pub mod blobs;
+pub mod canvases;
+pub mod deliveries;
+pub mod error;
+pub mod idempotency;
+pub mod installation;
+pub mod jobs;
+pub mod ledger;
+pub mod outbox;
+pub mod pool;
+pub mod renditions;
+pub mod tasks;
+
+pub use error::{Error, Result};
+pub use pool::{Connection, Transaction};
+pub use sqlx::{PgConnection, PgPool};

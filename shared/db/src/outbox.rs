@@ -1,0 +1,107 @@
+//! Wake-ups that the broker has not confirmed yet (decisions 9.2).
+//!
+//! A row is committed with the task that it announces ([`crate::tasks::enqueue`]) and deleted when the broker has
+//! confirmed it, so a wake-up is published at least once however often relay, broker or database fail. Relays share the
+//! work by leasing rows for a few seconds; no transaction is open while they publish.
+
+use std::time::Duration;
+
+use domain::message::Queue;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::Result;
+use crate::error::known;
+use crate::tasks::seconds;
+
+/// A wake-up to publish.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WakeUpRow {
+    /// The row.
+    pub id: i64,
+    /// Where the task waits.
+    pub queue: Queue,
+    /// The task.
+    pub task: Uuid,
+    /// W3C trace context of what caused it.
+    pub traceparent: Option<String>,
+}
+
+/// What [`claim_batch`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// Rows to publish, oldest first.
+    pub rows: Vec<WakeUpRow>,
+    /// Whether there may be more.
+    pub full: bool,
+}
+
+/// How far the outbox is behind.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct OutboxStats {
+    /// Rows that are not confirmed.
+    pub rows: i64,
+    /// Age of the oldest.
+    pub oldest: Option<Duration>,
+}
+
+/// Leases up to `limit` rows for `hold`, in one short statement.
+///
+/// Rows whose task is no longer ready are deleted instead: somebody has it, or it is settled, and a backlog that gathered
+/// while the broker was down is not replayed to workers that have long done the work. Queues that this
+/// build does not know are left to a build that does.
+#[tracing::instrument(skip_all, name = "db.outbox.claim_batch")]
+pub async fn claim_batch(conn: &mut PgConnection, limit: u16, hold: Duration) -> Result<Batch> {
+    let queues: Vec<&str> = Queue::ALL.iter().map(|queue| queue.as_str()).collect();
+    let rows = sqlx::query!(
+        r#"WITH batch AS MATERIALIZED (
+               SELECT o.id, o.queue, o.task_id, o.traceparent,
+                      EXISTS (SELECT FROM tasks t WHERE t.id = o.task_id AND t.state = 'ready') AS needed
+               FROM outbox o WHERE (o.claimed_until IS NULL OR o.claimed_until <= now()) AND o.queue = ANY($3::text[])
+               ORDER BY o.id LIMIT $1 FOR UPDATE OF o SKIP LOCKED
+           ), dropped AS (
+               DELETE FROM outbox USING batch WHERE outbox.id = batch.id AND NOT batch.needed
+           ), claimed AS (
+               UPDATE outbox SET claimed_until = now() + make_interval(secs => $2)
+               FROM batch WHERE outbox.id = batch.id AND batch.needed
+           )
+           SELECT id, queue, task_id, traceparent, needed AS "needed!" FROM batch ORDER BY id"#,
+        i64::from(limit),
+        hold.as_secs_f64(),
+        &queues as &[&str],
+    )
+    .fetch_all(conn)
+    .await?;
+    let full = rows.len() >= usize::from(limit);
+    let rows = rows
+        .into_iter()
+        .filter(|row| row.needed)
+        .map(|row| {
+            Ok(WakeUpRow {
+                id: row.id,
+                queue: known("outbox.queue", &row.queue)?,
+                task: row.task_id,
+                traceparent: row.traceparent,
+            })
+        })
+        .collect::<Result<_>>()?;
+    Ok(Batch { rows, full })
+}
+
+/// Deletes rows that the broker has confirmed.
+#[tracing::instrument(skip_all, name = "db.outbox.confirm")]
+pub async fn confirm(conn: &mut PgConnection, ids: &[i64]) -> Result<()> {
+    sqlx::query!("DELETE FROM outbox WHERE id = ANY($1)", ids).execute(conn).await?;
+    Ok(())
+}
+
+/// How far the outbox is behind.
+#[tracing::instrument(skip_all, name = "db.outbox.stats")]
+pub async fn stats(conn: &mut PgConnection) -> Result<OutboxStats> {
+    let row = sqlx::query!(
+        r#"SELECT count(*) AS "rows!", extract(epoch FROM now() - min(created_at))::float8 AS oldest FROM outbox"#
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(OutboxStats { rows: row.rows, oldest: row.oldest.and_then(seconds) })
+}

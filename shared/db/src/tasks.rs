@@ -1,0 +1,433 @@
+//! Work that is waiting, parked or leased: the spine's own table (reliability.md 2, decisions 9.2 and 9.8).
+//!
+//! **Exclusive.** A claim makes a fresh random `lease_token`, the fencing token. Whoever settles, parks or releases a
+//! task names the token; after a lease expired and the task was made ready again the token is gone, so a worker that
+//! comes back from the dead changes no row. Settling deletes the row and is the first statement of the transaction that
+//! writes the result: either both happen or neither.
+//!
+//! **Fair.** `turn` is start-time fair queueing. A task's turn is one more than the last that waits in its lane, and at
+//! least the lowest that waits in the queue; claims go by turn. A lane with ten thousand tasks thus stands in ten thousand
+//! consecutive turns, and a lane that comes later stands in the turn that is served next: before it come at most the one
+//! task of each other lane in that same turn. An empty queue takes its turn from a sequence of which every enqueue and
+//! every awakening draws, so no turn is above the sequence and an idle lane saves up no credit. Two transactions that
+//! enqueue in one lane at once may share a turn; that costs the others one place each and no order is promised.
+//!
+//! **Timed by one clock.** Leases and due times are set and judged by the database's `now()` alone.
+
+use std::time::Duration;
+
+use domain::message::{Queue, TaskKind};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::Result;
+use crate::error::known;
+
+/// A task to be.
+#[derive(Clone, Debug)]
+pub struct NewTask<'a> {
+    /// That of the record it works on.
+    pub id: Uuid,
+    /// Where it waits.
+    pub queue: Queue,
+    /// What it works on.
+    pub kind: TaskKind,
+    /// Whom to be fair to: an account, or a destination.
+    pub lane: &'a str,
+    /// `None`: ready at once, announced by an outbox row. Else parked for this long.
+    pub due_in: Option<Duration>,
+    /// W3C trace context of what causes it.
+    pub traceparent: Option<&'a str>,
+}
+
+/// Which tasks a worker may have.
+#[derive(Clone, Debug)]
+pub struct Wanted<'a> {
+    /// Where to look.
+    pub queue: Queue,
+    /// How many at most.
+    pub limit: usize,
+    /// How many of one lane may be in flight, and the lanes that have some: `(lane, in flight)`. Lanes at the cap are
+    /// passed over, so that they hold up nobody.
+    pub lanes: Option<LaneCap<'a>>,
+    /// How long the lease lasts unless it is renewed.
+    pub lease: Duration,
+    /// Who asks; for people who look into the table.
+    pub owner: &'a str,
+}
+
+/// A limit on what one worker holds of a lane.
+#[derive(Clone, Copy, Debug)]
+pub struct LaneCap<'a> {
+    /// The most in flight of one lane.
+    pub cap: usize,
+    /// What is in flight now, by lane.
+    pub held: &'a [(String, usize)],
+}
+
+/// A task in hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// That of the record it works on.
+    pub id: Uuid,
+    /// What it works on.
+    pub kind: TaskKind,
+    /// Whom it belongs to, for fairness.
+    pub lane: String,
+    /// The fencing token.
+    pub lease_token: Uuid,
+    /// Claims so far, this one included.
+    pub claims: i32,
+    /// Whether somebody asked to stop it while it was in another worker's hands.
+    pub cancel_requested: bool,
+    /// W3C trace context of what caused it.
+    pub traceparent: Option<String>,
+    /// How long it had been due.
+    pub waited: Duration,
+}
+
+/// What a heartbeat found of a lease that is still held; a lease that is missing from the answer is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// The task.
+    pub id: Uuid,
+    /// Whether the lease was extended; not so when a transaction has the row locked, the settling one most likely.
+    pub renewed: bool,
+    /// Whether somebody asked to stop it.
+    pub cancel_requested: bool,
+}
+
+/// What [`promote`] did and what it saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Promoted {
+    /// Parked tasks whose time had come.
+    pub due: u64,
+    /// Leases that had run out.
+    pub expired: u64,
+    /// How long until the next parked task is due.
+    pub next_due: Option<Duration>,
+}
+
+/// Where a task stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskState {
+    /// It may be claimed.
+    Ready,
+    /// It waits for its time.
+    Parked,
+    /// A worker has it.
+    Leased,
+}
+
+impl std::str::FromStr for TaskState {
+    type Err = ();
+
+    fn from_str(name: &str) -> std::result::Result<Self, ()> {
+        match name {
+            "ready" => Ok(TaskState::Ready),
+            "parked" => Ok(TaskState::Parked),
+            "leased" => Ok(TaskState::Leased),
+            _ => Err(()),
+        }
+    }
+}
+
+/// How full a queue is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct QueueStats {
+    /// Tasks that may be claimed.
+    pub ready: i64,
+    /// Tasks that wait for their time.
+    pub parked: i64,
+    /// Tasks in workers' hands.
+    pub leased: i64,
+    /// How long the longest waiting ready task has been due.
+    pub oldest_ready: Option<Duration>,
+}
+
+/// Adds a task, and the outbox row that announces it if it is ready. The caller nudges its relay after the commit.
+#[tracing::instrument(skip_all, name = "db.task.enqueue")]
+pub async fn enqueue(conn: &mut PgConnection, task: &NewTask<'_>) -> Result<()> {
+    sqlx::query!(
+        r#"WITH place AS (
+               SELECT greatest(
+                   (SELECT max(turn) + 1 FROM tasks WHERE queue = $2 AND lane = $4 AND state = 'ready'),
+                   coalesce((SELECT min(turn) FROM tasks WHERE queue = $2 AND state = 'ready'), drawn)
+               ) AS turn
+               FROM nextval('task_turns') AS drawn
+           ), task AS (
+               INSERT INTO tasks (id, queue, kind, lane, state, turn, due_at, traceparent)
+               SELECT $1, $2, $3, $4, CASE WHEN $5::float8 IS NULL THEN 'ready' ELSE 'parked' END, turn,
+                      now() + make_interval(secs => coalesce($5, 0)), $6
+               FROM place
+           )
+           INSERT INTO outbox (queue, task_id, traceparent) SELECT $2, $1, $6 WHERE $5 IS NULL"#,
+        task.id,
+        task.queue.as_str(),
+        task.kind.as_str(),
+        task.lane,
+        task.due_in.map(|delay| delay.as_secs_f64()),
+        task.traceparent,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Leases up to `wanted.limit` ready tasks, in the order of their turns.
+///
+/// One statement and no waiting: rows that another worker is claiming are skipped. Surplus rows of a capped lane are only
+/// locked for the length of the statement, never written. Kinds that this build does not know are left to a build
+/// that does.
+#[tracing::instrument(skip_all, name = "db.task.claim")]
+pub async fn claim(conn: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Vec<Claim>> {
+    let cap = wanted.lanes.map_or(i64::MAX, |lanes| count(lanes.cap));
+    let held = wanted.lanes.map_or(&[][..], |lanes| lanes.held);
+    let full: Vec<&str> = held.iter().filter(|(_, held)| count(*held) >= cap).map(|(lane, _)| lane.as_str()).collect();
+    let (lanes, counts): (Vec<&str>, Vec<i64>) = held.iter().map(|(lane, held)| (lane.as_str(), count(*held))).unzip();
+    let kinds: Vec<&str> = TaskKind::ALL.iter().map(|kind| kind.as_str()).collect();
+    let rows = sqlx::query!(
+        r#"WITH candidates AS MATERIALIZED (
+               SELECT id, lane, turn FROM tasks
+               WHERE queue = $1 AND state = 'ready' AND kind = ANY($2::text[]) AND lane <> ALL($3::text[])
+               ORDER BY turn, id LIMIT $4
+               FOR UPDATE SKIP LOCKED
+           ), placed AS (
+               SELECT c.id, row_number() OVER (PARTITION BY c.lane ORDER BY c.turn, c.id) + coalesce(held.count, 0) AS place
+               FROM candidates c LEFT JOIN unnest($5::text[], $6::bigint[]) AS held(lane, count) ON held.lane = c.lane
+           )
+           UPDATE tasks SET state = 'leased', lease_token = gen_random_uuid(), lease_owner = $8, claims = claims + 1,
+                            lease_until = now() + make_interval(secs => $7)
+           FROM placed WHERE tasks.id = placed.id AND placed.place <= $9
+           RETURNING tasks.id, tasks.kind, tasks.lane, tasks.lease_token AS "lease_token!", tasks.claims,
+                     tasks.cancel_requested, tasks.traceparent,
+                     extract(epoch FROM now() - tasks.due_at)::float8 AS "waited!""#,
+        wanted.queue.as_str(),
+        &kinds as &[&str],
+        &full as &[&str],
+        count(wanted.limit),
+        &lanes as &[&str],
+        &counts,
+        wanted.lease.as_secs_f64(),
+        wanted.owner,
+        cap,
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(Claim {
+                id: row.id,
+                kind: known("tasks.kind", &row.kind)?,
+                lane: row.lane,
+                lease_token: row.lease_token,
+                claims: row.claims,
+                cancel_requested: row.cancel_requested,
+                traceparent: row.traceparent,
+                waited: seconds(row.waited).unwrap_or_default(),
+            })
+        })
+        .collect()
+}
+
+/// Extends the leases `(task, token)` to `lease` from now, all in one statement.
+///
+/// A row that is locked is skipped instead of waited for: one slow finishing transaction must not cost its process the
+/// other leases.
+#[tracing::instrument(skip_all, name = "db.task.heartbeat")]
+pub async fn heartbeat(conn: &mut PgConnection, leases: &[(Uuid, Uuid)], lease: Duration) -> Result<Vec<Beat>> {
+    let (ids, tokens): (Vec<Uuid>, Vec<Uuid>) = leases.iter().copied().unzip();
+    let beats = sqlx::query_as!(
+        Beat,
+        r#"WITH held AS (
+               SELECT * FROM unnest($1::uuid[], $2::uuid[]) AS held(id, token)
+           ), mine AS (
+               SELECT t.id FROM tasks t JOIN held ON t.id = held.id AND t.lease_token = held.token
+               FOR UPDATE OF t SKIP LOCKED
+           ), renewed AS (
+               UPDATE tasks SET lease_until = now() + make_interval(secs => $3) FROM mine WHERE tasks.id = mine.id
+               RETURNING tasks.id
+           )
+           SELECT t.id, renewed.id IS NOT NULL AS "renewed!", t.cancel_requested
+           FROM tasks t JOIN held ON t.id = held.id AND t.lease_token = held.token
+           LEFT JOIN renewed ON renewed.id = t.id"#,
+        &ids,
+        &tokens,
+        lease.as_secs_f64(),
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(beats)
+}
+
+/// Which of `ids` somebody asked to stop.
+#[tracing::instrument(skip_all, name = "db.task.cancel_requests")]
+pub async fn cancel_requests(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<Uuid>> {
+    let found = sqlx::query_scalar!("SELECT id FROM tasks WHERE id = ANY($1) AND cancel_requested", ids)
+        .fetch_all(conn)
+        .await?;
+    Ok(found)
+}
+
+/// Ends a task. The first statement of every finishing transaction; `false`: the lease is somebody else's, roll back.
+#[tracing::instrument(skip_all, name = "db.task.settle")]
+pub async fn settle(conn: &mut PgConnection, id: Uuid, lease_token: Uuid) -> Result<bool> {
+    let done =
+        sqlx::query!("DELETE FROM tasks WHERE id = $1 AND lease_token = $2", id, lease_token).execute(conn).await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Parks a task that did not work out, to be tried again `after` this long; the claim counts. `false`: not ours any more.
+#[tracing::instrument(skip_all, name = "db.task.retry")]
+pub async fn retry(conn: &mut PgConnection, id: Uuid, lease_token: Uuid, after: Duration) -> Result<bool> {
+    park(conn, id, lease_token, after, false).await
+}
+
+/// Parks a task that went as planned and goes on `after` this long, as a poll does; claims count from zero again.
+/// `false`: not ours any more.
+#[tracing::instrument(skip_all, name = "db.task.reschedule")]
+pub async fn reschedule(conn: &mut PgConnection, id: Uuid, lease_token: Uuid, after: Duration) -> Result<bool> {
+    park(conn, id, lease_token, after, true).await
+}
+
+async fn park(
+    conn: &mut PgConnection,
+    id: Uuid,
+    lease_token: Uuid,
+    after: Duration,
+    went_as_planned: bool,
+) -> Result<bool> {
+    let done = sqlx::query!(
+        r#"UPDATE tasks SET state = 'parked', due_at = now() + make_interval(secs => $3),
+                            claims = CASE WHEN $4 THEN 0 ELSE claims END,
+                            lease_token = NULL, lease_until = NULL, lease_owner = NULL
+           WHERE id = $1 AND lease_token = $2"#,
+        id,
+        lease_token,
+        after.as_secs_f64(),
+        went_as_planned,
+    )
+    .execute(conn)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Hands a task back untouched, as at shutdown: the claim does not count, it keeps its turn, and an outbox row announces
+/// it to the others. `false`: not ours any more.
+#[tracing::instrument(skip_all, name = "db.task.release")]
+pub async fn release(conn: &mut PgConnection, id: Uuid, lease_token: Uuid) -> Result<bool> {
+    let announced = sqlx::query!(
+        r#"WITH released AS (
+               UPDATE tasks SET state = 'ready', claims = claims - 1,
+                                lease_token = NULL, lease_until = NULL, lease_owner = NULL
+               WHERE id = $1 AND lease_token = $2
+               RETURNING id, queue, traceparent
+           )
+           INSERT INTO outbox (queue, task_id, traceparent) SELECT queue, id, traceparent FROM released"#,
+        id,
+        lease_token,
+    )
+    .execute(conn)
+    .await?;
+    Ok(announced.rows_affected() == 1)
+}
+
+/// Makes up to `limit` due and up to `limit` lease-expired tasks of a queue ready, each with a fresh turn.
+///
+/// Rows that another worker is waking, or that are being settled at this moment, are skipped.
+#[tracing::instrument(skip_all, name = "db.task.promote")]
+pub async fn promote(conn: &mut PgConnection, queue: Queue, limit: usize) -> Result<Promoted> {
+    let row = sqlx::query!(
+        r#"WITH due AS MATERIALIZED (
+               SELECT id, lane FROM tasks WHERE queue = $1 AND state = 'parked' AND due_at <= now()
+               ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED
+           ), expired AS MATERIALIZED (
+               SELECT id, lane FROM tasks WHERE queue = $1 AND state = 'leased' AND lease_until <= now()
+               ORDER BY lease_until LIMIT $2 FOR UPDATE SKIP LOCKED
+           ), awake AS MATERIALIZED (
+               SELECT id, lane, nextval('task_turns') AS drawn
+               FROM (SELECT id, lane FROM due UNION ALL SELECT id, lane FROM expired) AS both_kinds
+           ), before AS (
+               SELECT lane, greatest(
+                   (SELECT max(turn) FROM tasks t WHERE t.queue = $1 AND t.lane = awake.lane AND t.state = 'ready'),
+                   coalesce((SELECT min(turn) FROM tasks WHERE queue = $1 AND state = 'ready'), min(drawn)) - 1
+               ) AS turn
+               FROM awake GROUP BY lane
+           ), placed AS (
+               SELECT id, before.turn + row_number() OVER (PARTITION BY lane ORDER BY drawn) AS turn
+               FROM awake JOIN before USING (lane)
+           ), woken AS (
+               UPDATE tasks SET state = 'ready', turn = placed.turn,
+                                lease_token = NULL, lease_until = NULL, lease_owner = NULL
+               FROM placed WHERE tasks.id = placed.id
+           )
+           SELECT (SELECT count(*) FROM due) AS "due!", (SELECT count(*) FROM expired) AS "expired!",
+                  (SELECT extract(epoch FROM min(due_at) - now())::float8 FROM tasks
+                   WHERE queue = $1 AND state = 'parked' AND due_at > now()) AS next_due"#,
+        queue.as_str(),
+        count(limit),
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(Promoted {
+        due: row.due.unsigned_abs(),
+        expired: row.expired.unsigned_abs(),
+        next_due: row.next_due.and_then(seconds),
+    })
+}
+
+/// Asks for a task to be stopped, and tells where it stood. The row stays locked until the transaction ends.
+///
+/// Ready or parked: nobody has it, and the row is gone, so the caller ends the record in the same transaction. Leased: the
+/// worker is told, and ends the record itself. `None`: it has ended already.
+#[tracing::instrument(skip_all, name = "db.task.request_cancel")]
+pub async fn request_cancel(conn: &mut PgConnection, id: Uuid) -> Result<Option<TaskState>> {
+    let Some(state) =
+        sqlx::query_scalar!("SELECT state FROM tasks WHERE id = $1 FOR UPDATE", id).fetch_optional(&mut *conn).await?
+    else {
+        return Ok(None);
+    };
+    let state = known("tasks.state", &state)?;
+    match state {
+        TaskState::Ready | TaskState::Parked => {
+            sqlx::query!("DELETE FROM tasks WHERE id = $1", id).execute(conn).await?
+        }
+        TaskState::Leased => {
+            sqlx::query!("UPDATE tasks SET cancel_requested = true WHERE id = $1", id).execute(conn).await?
+        }
+    };
+    Ok(Some(state))
+}
+
+/// How full a queue is.
+#[tracing::instrument(skip_all, name = "db.task.stats")]
+pub async fn stats(conn: &mut PgConnection, queue: Queue) -> Result<QueueStats> {
+    let row = sqlx::query!(
+        r#"SELECT count(*) FILTER (WHERE state = 'ready') AS "ready!", count(*) FILTER (WHERE state = 'parked') AS "parked!",
+                  count(*) FILTER (WHERE state = 'leased') AS "leased!",
+                  extract(epoch FROM now() - min(due_at) FILTER (WHERE state = 'ready'))::float8 AS oldest_ready
+           FROM tasks WHERE queue = $1"#,
+        queue.as_str(),
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(QueueStats {
+        ready: row.ready,
+        parked: row.parked,
+        leased: row.leased,
+        oldest_ready: row.oldest_ready.and_then(seconds),
+    })
+}
+
+/// A number for a `bigint` parameter.
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A non-negative duration out of the database's seconds.
+pub(crate) fn seconds(seconds: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(seconds.max(0.0)).ok()
+}
+
+#[cfg(test)]
+mod tests;
