@@ -1,0 +1,75 @@
+//! Where the broker is and what our things in it are called.
+
+use std::fmt;
+
+use domain::message::Queue;
+use lapin::uri::AMQPUri;
+
+use crate::Error;
+
+/// Seconds between heartbeats; a peer that is silent for two of them is dead.
+const HEARTBEAT_SECONDS: u16 = 10;
+
+/// What it takes to connect.
+#[derive(Clone)]
+pub struct Config {
+    pub(crate) uri: AMQPUri,
+    pub(crate) process: String,
+    prefix: String,
+}
+
+impl Config {
+    /// The prefix of exchanges and queues in production.
+    pub const PREFIX: &'static str = "canvas.";
+
+    /// The broker at `url` (`amqp://…/vhost` or `amqps://…`), for the process of this name. Every exchange and queue is
+    /// called `<prefix><name>`, so that tests can share a broker.
+    pub fn new(url: &str, prefix: &str, process: &str) -> Result<Self, Error> {
+        let mut uri: AMQPUri = url.parse().map_err(|reason| Error::Url { reason })?;
+        uri.query.heartbeat = Some(HEARTBEAT_SECONDS);
+        Ok(Self { uri, prefix: prefix.to_owned(), process: process.to_owned() })
+    }
+
+    /// The broker's name of a queue.
+    pub fn queue(&self, queue: Queue) -> String {
+        format!("{}{queue}", self.prefix)
+    }
+
+    /// The broker's name of both the dead-letter exchange and the queue behind it.
+    pub fn dead_letters(&self) -> String {
+        format!("{}dead", self.prefix)
+    }
+}
+
+/// Without the password.
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("host", &self.uri.authority.host)
+            .field("port", &self.uri.authority.port)
+            .field("vhost", &self.uri.vhost)
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_are_named_by_prefix_and_heartbeats_are_ours() {
+        let config = Config::new("amqp://user:secret@localhost/%2f?heartbeat=600", "canvas.", "test").expect("parses");
+        assert_eq!(config.queue(Queue::Image), "canvas.image");
+        assert_eq!(config.dead_letters(), "canvas.dead");
+        assert_eq!(config.uri.query.heartbeat, Some(10));
+    }
+
+    #[test]
+    fn a_password_is_not_printed() {
+        let config = Config::new("amqp://user:hunter2@localhost/%2f", "canvas.", "test").expect("parses");
+        assert!(!format!("{config:?}").contains("hunter2"));
+        let error = Config::new("http://user:hunter2@localhost", "canvas.", "test").expect_err("not AMQP");
+        assert!(!format!("{error} {error:?}").contains("hunter2"));
+    }
+}

@@ -1,0 +1,88 @@
+//! Exchanges and queues. Declared at every connect by publishers and consumers alike: declaring what exists changes
+//! nothing, and a broker that lost its disk is whole again with the first process that connects.
+//!
+//! - `<prefix>image`, `…video`, `…webhook`: quorum queues, written to disk before a publish is confirmed.
+//! - `<prefix>dead`: a fanout exchange and the quorum queue behind it, for what no worker could read, and for wake-ups
+//!   that came back [`DELIVERY_LIMIT`] times. No work is lost there: a task is found in Postgres without its message.
+//!
+//! Dead-lettering is at-least-once: the message stays in its queue until the dead-letter queue has confirmed it. RabbitMQ
+//! falls back to at-most-once, silently, unless the queue's overflow is `reject-publish` (quorum queues, 3.10 and later).
+
+use domain::message::Queue;
+use lapin::options::{
+    ExchangeDeclareOptions, ExchangeDeleteOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions,
+};
+use lapin::types::{AMQPValue, FieldTable};
+use lapin::{Channel, ExchangeKind};
+
+use crate::connection::Link;
+use crate::{Config, Error};
+
+/// Returns of a message to its queue, by crashed or cut-off consumers, before it is dead-lettered. RabbitMQ before 4.0
+/// has no limit of its own.
+const DELIVERY_LIMIT: i64 = 5;
+
+/// Declares everything.
+pub(crate) async fn declare(channel: &Channel, config: &Config) -> Result<(), Error> {
+    let dead = config.dead_letters();
+    let failed = |source| Error::Topology { name: dead.clone(), source };
+    let durable = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
+    channel
+        .exchange_declare(dead.as_str().into(), ExchangeKind::Fanout, durable, FieldTable::default())
+        .await
+        .map_err(failed)?;
+    declare_queue(channel, &dead, quorum()).await?;
+    channel
+        .queue_bind(
+            dead.as_str().into(),
+            dead.as_str().into(),
+            "".into(),
+            QueueBindOptions::default(),
+            FieldTable::default(),
+        )
+        .await
+        .map_err(failed)?;
+
+    for queue in Queue::ALL {
+        let mut arguments = quorum();
+        arguments.insert("x-delivery-limit".into(), AMQPValue::LongLongInt(DELIVERY_LIMIT));
+        arguments.insert("x-dead-letter-exchange".into(), text(&dead));
+        arguments.insert("x-dead-letter-strategy".into(), text("at-least-once"));
+        arguments.insert("x-overflow".into(), text("reject-publish"));
+        declare_queue(channel, &config.queue(*queue), arguments).await?;
+    }
+    Ok(())
+}
+
+/// Deletes everything of this configuration's prefix, messages included. For tests, which have a prefix of their own.
+pub async fn remove(config: &Config) -> Result<(), Error> {
+    let link = Link::open(config, "remover", false).await?;
+    let queues = Queue::ALL.iter().map(|queue| config.queue(*queue)).chain([config.dead_letters()]);
+    for name in queues {
+        let deleted = link.channel.queue_delete(name.as_str().into(), QueueDeleteOptions::default()).await;
+        deleted.map_err(|source| Error::Topology { name, source })?;
+    }
+    let name = config.dead_letters();
+    let deleted = link.channel.exchange_delete(name.as_str().into(), ExchangeDeleteOptions::default()).await;
+    deleted.map_err(|source| Error::Topology { name, source })?;
+    link.close().await;
+    Ok(())
+}
+
+async fn declare_queue(channel: &Channel, name: &str, arguments: FieldTable) -> Result<(), Error> {
+    channel
+        .queue_declare(name.into(), QueueDeclareOptions::durable(), arguments)
+        .await
+        .map_err(|source| Error::Topology { name: name.to_owned(), source })?;
+    Ok(())
+}
+
+fn quorum() -> FieldTable {
+    let mut arguments = FieldTable::default();
+    arguments.insert("x-queue-type".into(), text("quorum"));
+    arguments
+}
+
+fn text(value: &str) -> AMQPValue {
+    AMQPValue::LongString(value.into())
+}

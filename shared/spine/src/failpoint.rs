@@ -1,0 +1,198 @@
+//! Named places at which a test makes a process fail (reliability.md 3, R4).
+//!
+//! `CANVAS_FAILPOINTS="name=action;…"` arms them once, at the start of a process. Actions, each optionally followed by
+//! `*N` (the first N times only):
+//!
+//! - `hold`: stop here for ever, so that a test can end the process, or what it talks to, exactly here;
+//! - `hold:<file>`: stop here while the file exists; its own process id is appended to the file, so that a test sees it;
+//! - `kill`: SIGKILL to this process;
+//! - `error`: fail here, where the place allows it;
+//! - `sleep:<milliseconds>`.
+//!
+//! Without the variable a failpoint is the load of one static boolean.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How often a held failpoint looks whether its file is still there.
+const HOLD_INTERVAL: Duration = Duration::from_millis(10);
+
+static ARMED: OnceLock<Failpoints> = OnceLock::new();
+
+/// Marks a failpoint in async code: `failpoint!("task.claimed")`. With a second argument, `failpoint!("name", return
+/// Err(…))`, that expression is what the action `error` does.
+#[macro_export]
+macro_rules! failpoint {
+    ($name:literal) => {
+        if $crate::failpoint::armed() {
+            $crate::failpoint::reach($name).await;
+        }
+    };
+    ($name:literal, $on_error:expr) => {
+        if $crate::failpoint::armed() && $crate::failpoint::reach($name).await {
+            $on_error
+        }
+    };
+}
+
+/// The list of failpoints is malformed.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "CANVAS_FAILPOINTS: {0:?} is none of hold, hold:<file>, kill, error, sleep:<milliseconds>, each with an optional *<count>"
+)]
+pub struct InvalidFailpoint(String);
+
+/// Arms the failpoints of a list; an empty one arms nothing. Only the first call of a process counts.
+pub fn arm(list: &str) -> Result<(), InvalidFailpoint> {
+    let failpoints = Failpoints::parse(list)?;
+    if !failpoints.0.is_empty() {
+        tracing::warn!(list, "failpoints are armed: this process will fail on purpose");
+        ARMED.get_or_init(|| failpoints);
+    }
+    Ok(())
+}
+
+/// Whether there are any.
+pub fn armed() -> bool {
+    ARMED.get().is_some()
+}
+
+/// Does what the failpoint of this name is armed for; whether that is `error`.
+pub async fn reach(name: &str) -> bool {
+    match ARMED.get().and_then(|failpoints| failpoints.next(name)) {
+        Some(action) => {
+            tracing::warn!(failpoint = name, ?action, "failpoint {name} reached");
+            action.perform().await
+        }
+        None => false,
+    }
+}
+
+#[derive(Debug)]
+struct Failpoints(HashMap<String, Failpoint>);
+
+#[derive(Debug)]
+struct Failpoint {
+    action: Action,
+    left: AtomicU64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Action {
+    Hold(Option<PathBuf>),
+    Kill,
+    Error,
+    Sleep(Duration),
+}
+
+impl Failpoints {
+    fn parse(list: &str) -> Result<Self, InvalidFailpoint> {
+        let entries = list.split(';').map(str::trim).filter(|entry| !entry.is_empty());
+        entries
+            .map(|entry| {
+                let invalid = || InvalidFailpoint(entry.to_owned());
+                let (name, action) = entry.split_once('=').ok_or_else(invalid)?;
+                let (action, times) = match action.split_once('*') {
+                    Some((action, times)) => (action, times.parse().map_err(|_| invalid())?),
+                    None => (action, u64::MAX),
+                };
+                let action = match action.split_once(':') {
+                    None if action == "hold" => Action::Hold(None),
+                    None if action == "kill" => Action::Kill,
+                    None if action == "error" => Action::Error,
+                    Some(("hold", file)) if !file.is_empty() => Action::Hold(Some(PathBuf::from(file))),
+                    Some(("sleep", millis)) => {
+                        Action::Sleep(Duration::from_millis(millis.parse().map_err(|_| invalid())?))
+                    }
+                    _ => return Err(invalid()),
+                };
+                Ok((name.trim().to_owned(), Failpoint { action, left: AtomicU64::new(times) }))
+            })
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// What to do at `name` this time.
+    fn next(&self, name: &str) -> Option<Action> {
+        let failpoint = self.0.get(name)?;
+        let counted = failpoint.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        counted.ok().map(|_| failpoint.action.clone())
+    }
+}
+
+impl Action {
+    async fn perform(&self) -> bool {
+        match self {
+            Action::Hold(None) => std::future::pending().await,
+            Action::Hold(Some(file)) => hold(file).await,
+            Action::Kill => {
+                // The shell's tool, because sending a signal is a foreign call that nothing else here needs.
+                let _ = std::process::Command::new("kill").args(["-KILL", &std::process::id().to_string()]).status();
+                std::process::abort();
+            }
+            Action::Error => return true,
+            Action::Sleep(duration) => tokio::time::sleep(*duration).await,
+        }
+        false
+    }
+}
+
+async fn hold(file: &Path) {
+    // Not created: a file that is gone means "pass".
+    if let Ok(mut mark) = std::fs::OpenOptions::new().append(true).open(file) {
+        let _ = writeln!(mark, "{}", std::process::id());
+    }
+    while file.exists() {
+        tokio::time::sleep(HOLD_INTERVAL).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read() {
+        let failpoints = Failpoints::parse(" a=hold; b=hold:/tmp/x ;c=kill*2;d=error;e=sleep:50*1;").expect("parses");
+        assert_eq!(failpoints.next("a"), Some(Action::Hold(None)));
+        assert_eq!(failpoints.next("b"), Some(Action::Hold(Some(PathBuf::from("/tmp/x")))));
+        assert_eq!(failpoints.next("d"), Some(Action::Error));
+        assert_eq!(failpoints.next("unknown"), None);
+    }
+
+    #[test]
+    fn a_count_runs_out() {
+        let failpoints = Failpoints::parse("c=kill*2;e=sleep:50*0").expect("parses");
+        assert_eq!(failpoints.next("c"), Some(Action::Kill));
+        assert_eq!(failpoints.next("c"), Some(Action::Kill));
+        assert_eq!(failpoints.next("c"), None);
+        assert_eq!(failpoints.next("e"), None);
+    }
+
+    #[test]
+    fn an_empty_list_arms_nothing_and_a_wrong_one_is_refused() {
+        assert!(Failpoints::parse("").expect("parses").0.is_empty());
+        for wrong in ["a", "a=", "a=stop", "a=hold:", "a=sleep", "a=sleep:soon", "a=error*many"] {
+            assert_eq!(Failpoints::parse(wrong).expect_err("is refused"), InvalidFailpoint(wrong.to_owned()));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_hold_ends_with_its_file_and_leaves_the_process_id_in_it() {
+        let file = std::env::temp_dir().join(format!("canvas-failpoint-{}", uuid::Uuid::new_v4()));
+        std::fs::write(&file, "").expect("writes");
+        let action = Action::Hold(Some(file.clone()));
+        let held = tokio::spawn(async move { action.perform().await });
+        while std::fs::read_to_string(&file).expect("reads").is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(std::fs::read_to_string(&file).expect("reads").trim(), std::process::id().to_string());
+        assert!(!held.is_finished());
+        std::fs::remove_file(&file).expect("removes");
+        assert!(!held.await.expect("ends"));
+    }
+}

@@ -1,0 +1,191 @@
+//! Leases in hand and the one task that renews them all.
+//!
+//! A lease lasts by the database's clock; this side counts from *before* the statement that made or renewed it was sent, so
+//! it never believes longer than the database does. Renewal is one statement for all leases of a process, over connections
+//! of the spine's own: neither many slots nor handlers that use up the pool can make it late.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use db::PgPool;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::chain;
+
+/// How long a wish to stop may go unseen.
+const CANCEL_LOOK: Duration = Duration::from_secs(1);
+
+/// The right to work on a task and to write its result.
+#[derive(Clone, Debug)]
+pub struct Lease(Arc<Held>);
+
+#[derive(Debug)]
+struct Held {
+    task: Uuid,
+    token: Uuid,
+    /// Two heartbeats: a lease that was not renewed for this long may soon be somebody else's.
+    trusted_for: Duration,
+    renewed_at: Mutex<Instant>,
+    cancelled: CancellationToken,
+    lost: CancellationToken,
+}
+
+impl Lease {
+    /// The fencing token, for [`db::tasks::settle`] and every other write of a result.
+    pub fn token(&self) -> Uuid {
+        self.0.token
+    }
+
+    /// Whether a new side effect may be started. Not when the lease is lost, nor when two heartbeats were missed: it may
+    /// then be lost without our knowing.
+    #[must_use]
+    pub fn check(&self) -> bool {
+        !self.0.lost.is_cancelled() && self.0.renewed_at().elapsed() < self.0.trusted_for
+    }
+
+    /// Whether somebody asked to stop the task.
+    pub fn is_cancel_requested(&self) -> bool {
+        self.0.cancelled.is_cancelled()
+    }
+
+    /// Waits until somebody asks to stop the task; seen within a second.
+    pub async fn cancelled(&self) {
+        self.0.cancelled.cancelled().await;
+    }
+
+    /// Waits until the lease is known to be lost.
+    pub async fn lost(&self) {
+        self.0.lost.cancelled().await;
+    }
+}
+
+impl Held {
+    fn renewed_at(&self) -> Instant {
+        *self.renewed_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn renew(&self, at: Instant) {
+        *self.renewed_at.lock().unwrap_or_else(PoisonError::into_inner) = at;
+    }
+}
+
+/// All leases of a runner.
+#[derive(Clone, Debug)]
+pub(crate) struct Leases {
+    pool: PgPool,
+    duration: Duration,
+    heartbeat: Duration,
+    held: Arc<Mutex<HashMap<Uuid, Arc<Held>>>>,
+}
+
+/// A lease that is renewed until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) lease: Lease,
+    leases: Leases,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let Held { task, token, .. } = *self.lease.0;
+        let mut held = self.leases.lock();
+        // The same task may have come back to this process under a new token meanwhile.
+        if held.get(&task).is_some_and(|held| held.token == token) {
+            held.remove(&task);
+        }
+    }
+}
+
+impl Leases {
+    /// No leases yet. `pool` should be nobody else's.
+    pub(crate) fn new(pool: PgPool, duration: Duration, heartbeat: Duration) -> Self {
+        Self { pool, duration, heartbeat, held: Arc::default() }
+    }
+
+    /// Keeps the lease of a claim that was asked for at `since`.
+    pub(crate) fn keep(&self, task: Uuid, token: Uuid, since: Instant, cancel_requested: bool) -> Kept {
+        let held = Arc::new(Held {
+            task,
+            token,
+            trusted_for: self.heartbeat * 2,
+            renewed_at: Mutex::new(since),
+            cancelled: CancellationToken::new(),
+            lost: CancellationToken::new(),
+        });
+        if cancel_requested {
+            held.cancelled.cancel();
+        }
+        self.lock().insert(task, held.clone());
+        Kept { lease: Lease(held), leases: self.clone() }
+    }
+
+    /// Renews for ever, and looks for wishes to stop in between.
+    pub(crate) async fn beat(&self) {
+        let mut looks = interval(CANCEL_LOOK.min(self.heartbeat));
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut last = Instant::now();
+        loop {
+            looks.tick().await;
+            let held: Vec<Arc<Held>> = self.lock().values().cloned().collect();
+            if held.is_empty() {
+                last = Instant::now();
+                continue;
+            }
+            let due = last.elapsed() >= self.heartbeat;
+            if due {
+                last = Instant::now();
+            }
+            let round = async { if due { self.renew(&held).await } else { self.look(&held).await } };
+            // A round that hangs must not cost the next one.
+            let failure = match timeout(self.heartbeat, round).await {
+                Ok(Ok(())) => continue,
+                Ok(Err(error)) => chain(&error),
+                Err(_) => "no answer in time".to_owned(),
+            };
+            tracing::warn!(leases = held.len(), error = failure, "heartbeat failed");
+        }
+    }
+
+    async fn renew(&self, held: &[Arc<Held>]) -> db::Result<()> {
+        let asked_at = Instant::now();
+        let leases: Vec<(Uuid, Uuid)> = held.iter().map(|held| (held.task, held.token)).collect();
+        let mut conn = self.pool.acquire().await?;
+        let beats = db::tasks::heartbeat(&mut conn, &leases, self.duration).await?;
+        let beats: HashMap<Uuid, db::tasks::Beat> = beats.into_iter().map(|beat| (beat.id, beat)).collect();
+        for held in held {
+            match beats.get(&held.task) {
+                Some(beat) => {
+                    if beat.renewed {
+                        held.renew(asked_at);
+                    }
+                    if beat.cancel_requested {
+                        held.cancelled.cancel();
+                    }
+                }
+                None => held.lost.cancel(),
+            }
+        }
+        Ok(())
+    }
+
+    async fn look(&self, held: &[Arc<Held>]) -> db::Result<()> {
+        let ids: Vec<Uuid> = held.iter().filter(|held| !held.cancelled.is_cancelled()).map(|held| held.task).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let mut conn = self.pool.acquire().await?;
+        let wanted = db::tasks::cancel_requests(&mut conn, &ids).await?;
+        for held in held.iter().filter(|held| wanted.contains(&held.task)) {
+            held.cancelled.cancel();
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, Arc<Held>>> {
+        // The map is whole after every statement, so that a poisoned lock guards a valid value.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,216 @@
+//! What the worker processes have in common: command line, configuration, telemetry, probes, database, broker, relay, and
+//! stopping in two stages. A process adds its queue and its handler.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use broker::{Consumer, Publisher};
+use db::PgPool;
+use domain::message::Queue;
+use service::config::Config;
+use service::lifecycle::{Lifecycle, Outcome, block_on};
+use service::metrics::Metrics;
+use service::probes::{ComponentHandle, Readiness, watch_component};
+use service::{probes, telemetry};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::failpoint::InvalidFailpoint;
+use crate::{Handler, Nudge, Relay, Runner, RunnerOptions, chain, failpoint};
+
+/// Time to finish or hand back what is in hand (decisions 17.2).
+const GRACE: Duration = Duration::from_secs(25);
+
+/// Why a process does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum BootError {
+    /// The list of failpoints.
+    #[error(transparent)]
+    Failpoints(#[from] InvalidFailpoint),
+    /// Logging.
+    #[error("cannot set up logging")]
+    Telemetry(#[source] telemetry::TelemetryError),
+    /// Metrics.
+    #[error("cannot set up metrics")]
+    Metrics(#[source] service::metrics::RecorderTaken),
+    /// The database's URL.
+    #[error("CANVAS_DATABASE_URL: not understood")]
+    Database(#[source] db::Error),
+    /// The broker's URL.
+    #[error("CANVAS_AMQP_URL: not understood")]
+    Broker(#[source] broker::Error),
+    /// The address of the probes.
+    #[error("CANVAS_ADMIN_LISTEN: cannot listen on it")]
+    Listen(#[source] std::io::Error),
+}
+
+/// The `main` of a worker process: reads command line and environment, then runs `run` to its exit code.
+///
+/// The only arguments are `--help` and `--version`; anything else is refused with exit code 2, a wrong environment with 1.
+pub fn main<F>(name: &'static str, about: &str, run: impl FnOnce(Config) -> F) -> ExitCode
+where
+    F: Future<Output = Result<ExitCode, BootError>>,
+{
+    match std::env::args().nth(1).as_deref() {
+        None => {}
+        Some("--help" | "-h") => {
+            println!("{name}: {about}\n\nUsage: {name} [--help | --version]\n\n{}", Config::help());
+            return ExitCode::SUCCESS;
+        }
+        Some("--version" | "-V") => {
+            println!("{name} {}", env!("CARGO_PKG_VERSION"));
+            return ExitCode::SUCCESS;
+        }
+        Some(argument) => {
+            eprintln!("{name}: unexpected argument {argument:?}; see {name} --help");
+            return ExitCode::from(2);
+        }
+    }
+    let config = match Config::from_env() {
+        Ok(config) => config,
+        Err(error) => {
+            eprintln!("{name}: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    block_on(async {
+        run(config).await.unwrap_or_else(|error| {
+            eprintln!("{name}: {}", chain(&error));
+            ExitCode::FAILURE
+        })
+    })
+}
+
+/// A process that has booted: it serves its probes and relays its outbox, and waits to be given work.
+#[derive(Debug)]
+pub struct Process {
+    name: &'static str,
+    config: Config,
+    pool: PgPool,
+    broker: broker::Config,
+    nudge: Nudge,
+    readiness: Readiness,
+    lifecycle: Lifecycle,
+}
+
+impl Process {
+    /// Boots: failpoints, telemetry, metrics, probes, database pool, publisher and relay. Database and broker need not be
+    /// there; readiness tells whether they are.
+    pub async fn start(name: &'static str, config: Config) -> Result<Self, BootError> {
+        telemetry::init(name, &config.log).map_err(BootError::Telemetry)?;
+        failpoint::arm(&config.failpoints)?;
+        let metrics = Metrics::install().map_err(BootError::Metrics)?;
+        let pool = db::pool::connect(config.database_url.expose(), name, config.database_connections)
+            .map_err(BootError::Database)?;
+        let broker =
+            broker::Config::new(config.amqp_url.expose(), broker::Config::PREFIX, name).map_err(BootError::Broker)?;
+        let listener = TcpListener::bind(config.admin_listen).await.map_err(BootError::Listen)?;
+
+        let lifecycle = Lifecycle::new();
+        let readiness = Readiness::new(lifecycle.stopping());
+        let aborted = lifecycle.aborted();
+        lifecycle.spawn_support("probes", probes::serve(listener, readiness.clone(), metrics.clone(), aborted.clone()));
+        lifecycle.spawn_support("metrics", metrics.upkeep(aborted.clone()));
+        lifecycle.spawn_support("database watch", {
+            let (pool, handle) = (pool.clone(), readiness.component("database", true));
+            let ping = move || {
+                let pool = pool.clone();
+                async move { db::pool::ping(&pool).await.map_err(|error| chain(&error)) }
+            };
+            watch_component(handle, ping, aborted.clone())
+        });
+
+        let publisher = Publisher::start(broker.clone());
+        // Not required: without the broker work is delayed and none is refused (decisions 9.2).
+        let handle = readiness.component("broker publisher", false);
+        lifecycle.spawn_support("publisher watch", follow(handle, publisher.connected(), aborted.clone()));
+        let relay = Relay::new(pool.clone(), publisher);
+        let nudge = relay.nudge();
+        lifecycle.spawn_support("outbox relay", relay.run(aborted));
+
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), "{name} started");
+        Ok(Self { name, config, pool, broker, nudge, readiness, lifecycle })
+    }
+
+    /// What the process was told.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Connections to the database.
+    pub fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    /// Wakes the relay after the commit of an enqueue.
+    pub fn nudge(&self) -> Nudge {
+        self.nudge.clone()
+    }
+
+    /// To register further components.
+    pub fn readiness(&self) -> &Readiness {
+        &self.readiness
+    }
+
+    /// To supervise further tasks.
+    pub fn lifecycle(&self) -> &Lifecycle {
+        &self.lifecycle
+    }
+
+    /// Runs a further task under supervision; it watches the token, which is cancelled when stopping begins.
+    pub fn spawn<F>(&self, name: &'static str, task: impl FnOnce(CancellationToken) -> F)
+    where
+        F: Future<Output: Outcome> + Send + 'static,
+    {
+        self.lifecycle.spawn(name, task(self.lifecycle.stopping()));
+    }
+
+    /// Options for a runner of this process, as configured; `slots` unless `CANVAS_SLOTS` says otherwise.
+    pub fn runner_options(&self, queue: Queue, slots: usize) -> RunnerOptions {
+        RunnerOptions {
+            lease: self.config.lease,
+            heartbeat: self.config.heartbeat(),
+            idle_claim: self.config.idle_claim,
+            owner: format!("{} {}", self.name, std::process::id()),
+            ..RunnerOptions::new(queue, self.config.slots.unwrap_or(slots))
+        }
+    }
+
+    /// Gives the process its work.
+    pub fn work(&self, options: RunnerOptions, handler: impl Handler) {
+        let prefetch = u16::try_from(options.slots).unwrap_or(u16::MAX);
+        let consumer = Consumer::start(self.broker.clone(), options.queue, prefetch);
+        // Not required: a worker without messages looks for work by itself.
+        let handle = self.readiness.component("broker consumer", false);
+        let (stop, abort) = (self.lifecycle.stopping(), self.lifecycle.aborted());
+        self.lifecycle.spawn_support("consumer watch", follow(handle, consumer.live(), abort.clone()));
+        self.lifecycle.spawn("runner", Runner::new(&self.pool, consumer, handler, options).run(stop, abort));
+    }
+
+    /// Works until it is told to stop or a part fails, and stops in two stages.
+    pub async fn finish(self) -> ExitCode {
+        self.finish_within(GRACE).await
+    }
+
+    /// [`finish`](Self::finish) with a grace period of its own.
+    pub async fn finish_within(self, grace: Duration) -> ExitCode {
+        self.lifecycle.run(grace).await
+    }
+}
+
+/// Reports a component that tells of itself.
+async fn follow(handle: ComponentHandle, mut up: watch::Receiver<bool>, stop: CancellationToken) {
+    let follow = async {
+        // Not being connected yet is no failure.
+        if up.wait_for(|up| *up).await.is_ok() {
+            handle.set_ok();
+            while up.changed().await.is_ok() {
+                if *up.borrow_and_update() { handle.set_ok() } else { handle.set_failing("not connected") }
+            }
+        }
+        // It ended, which it does only while the process stops.
+        std::future::pending::<()>().await;
+    };
+    stop.run_until_cancelled(follow).await;
+}

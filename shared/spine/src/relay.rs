@@ -1,0 +1,175 @@
+//! From the outbox to the broker. A task in every process that commits outbox rows; any number may run.
+//!
+//! Rows are leased, published, and deleted when the broker has confirmed them. A relay that dies in between leaves rows
+//! whose lease runs out after ten seconds; what it had published is published again, and costs an empty claim.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use broker::{Message, Publisher};
+use db::PgPool;
+use db::outbox::{self, WakeUpRow};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::chain;
+
+/// Rows in a batch: the window of publishes that are not confirmed.
+const BATCH: u16 = 200;
+/// How long a batch is this relay's; longer than a publish with its confirms may take (5 s).
+const HOLD: Duration = Duration::from_secs(10);
+/// How long rows that another process committed, or nobody nudged about, may go unseen.
+const POLL: Duration = Duration::from_millis(100);
+/// Pause after trouble with database or broker.
+const TROUBLE_PAUSE: Duration = Duration::from_secs(1);
+/// How often the lag is measured.
+const MEASURE: Duration = Duration::from_secs(5);
+
+/// Wakes the relay of this process. To be used after the commit of an enqueue.
+#[derive(Clone, Debug, Default)]
+pub struct Nudge(Arc<Notify>);
+
+impl Nudge {
+    /// "There is something in the outbox." Never blocks; many nudges are as good as one.
+    pub fn nudge(&self) {
+        self.0.notify_one();
+    }
+}
+
+/// Publishes outbox rows.
+#[derive(Debug)]
+pub struct Relay {
+    pool: PgPool,
+    publisher: Publisher,
+    nudge: Nudge,
+}
+
+impl Relay {
+    /// A relay from `pool` to `publisher`.
+    pub fn new(pool: PgPool, publisher: Publisher) -> Self {
+        Self { pool, publisher, nudge: Nudge::default() }
+    }
+
+    /// To wake it.
+    pub fn nudge(&self) -> Nudge {
+        self.nudge.clone()
+    }
+
+    /// Publishes until `stop`, then takes one more turn, for what was committed last, and closes the publisher.
+    pub async fn run(self, stop: CancellationToken) {
+        tokio::select! {
+            () = self.measure() => {}
+            () = self.publish_until(&stop) => {}
+        }
+        if *self.publisher.connected().borrow()
+            && let Err(error) = self.turn().await
+        {
+            tracing::warn!(error = chain(&error), "outbox relay could not take its last turn");
+        }
+        self.publisher.close().await;
+    }
+
+    async fn publish_until(&self, stop: &CancellationToken) {
+        let mut connected = self.publisher.connected();
+        loop {
+            // Rows that cannot be published are left alone.
+            if !matches!(stop.run_until_cancelled(connected.wait_for(|connected| *connected)).await, Some(Ok(_))) {
+                return;
+            }
+            // Never interrupted: rows that it leased would wait for the lease to run out.
+            let pause = match self.turn().await {
+                Ok(Turn::More) => Duration::ZERO,
+                Ok(Turn::Drained) => POLL,
+                Ok(Turn::Stuck) => TROUBLE_PAUSE,
+                Err(error) => {
+                    tracing::warn!(error = chain(&error), "outbox relay cannot use the database");
+                    TROUBLE_PAUSE
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.nudge.0.notified(), if pause == POLL => {}
+                () = sleep(pause) => {}
+            }
+        }
+    }
+
+    /// One batch.
+    async fn turn(&self) -> db::Result<Turn> {
+        let batch = {
+            let mut conn = self.pool.acquire().await?;
+            outbox::claim_batch(&mut conn, BATCH, HOLD).await?
+        };
+        let mut turn = if batch.full { Turn::More } else { Turn::Drained };
+        if batch.rows.is_empty() {
+            return Ok(turn);
+        }
+        crate::failpoint!("relay.claimed");
+        let sent = self.publish(batch.rows).await;
+        crate::failpoint!("relay.published");
+        if !sent.failures.is_empty() {
+            turn = Turn::Stuck;
+            tracing::warn!(
+                rows = sent.failures.len(),
+                error = sent.failures[0],
+                "wake-ups were not sent and stay in the outbox"
+            );
+        }
+        if !sent.ids.is_empty() {
+            let mut conn = self.pool.acquire().await?;
+            outbox::confirm(&mut conn, &sent.ids).await?;
+        }
+        Ok(turn)
+    }
+
+    async fn publish(&self, rows: Vec<WakeUpRow>) -> Sent {
+        let started = Instant::now();
+        let (ids, messages): (Vec<i64>, Vec<Message>) = rows
+            .into_iter()
+            .map(|row| (row.id, Message { queue: row.queue, task: row.task, traceparent: row.traceparent }))
+            .unzip();
+        let mut sent = Sent { ids: Vec::with_capacity(ids.len()), failures: Vec::new() };
+        for (id, result) in ids.into_iter().zip(self.publisher.publish(&messages).await) {
+            match result {
+                Ok(()) => sent.ids.push(id),
+                Err(error) => sent.failures.push(chain(&error)),
+            }
+        }
+        metrics::histogram!("canvas_outbox_publish_duration_seconds").record(started.elapsed());
+        metrics::counter!("canvas_outbox_published_total").increment(sent.ids.len() as u64);
+        metrics::counter!("canvas_outbox_failed_total").increment(sent.failures.len() as u64);
+        sent
+    }
+
+    async fn measure(&self) {
+        loop {
+            let stats = async {
+                let mut conn = self.pool.acquire().await?;
+                outbox::stats(&mut conn).await
+            };
+            // Without an answer the gauges keep what they had; readiness tells of the database.
+            if let Ok(stats) = stats.await {
+                metrics::gauge!("canvas_outbox_rows").set(stats.rows as f64);
+                metrics::gauge!("canvas_outbox_lag_seconds").set(stats.oldest.unwrap_or_default().as_secs_f64());
+            }
+            sleep(MEASURE).await;
+        }
+    }
+}
+
+/// What to do after a batch.
+enum Turn {
+    /// There may be more rows.
+    More,
+    /// There were no more.
+    Drained,
+    /// Some were not sent.
+    Stuck,
+}
+
+struct Sent {
+    ids: Vec<i64>,
+    /// Why the others were not, one each.
+    failures: Vec<String>,
+}

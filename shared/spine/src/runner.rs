@@ -1,0 +1,320 @@
+//! The worker loop: wake-up → claim for all free slots → acknowledge, and run under leases → decisions.
+//!
+//! A wake-up says "look into Postgres" and nothing more. Whenever there is a free slot and a reason to look, one statement
+//! claims tasks for *all* free slots; which ones is Postgres's choice, fair between lanes. Reasons to look are a message,
+//! the idle interval (lost messages, due times, expired leases), a lane that has room again, and a last look that came back
+//! full, so that a backlog drains at full speed even if no message announces it.
+//!
+//! Messages are acknowledged once the claim is made, not when the work is done: from there on the lease protects the task. While all
+//! slots are busy messages wait at the broker, as many as there are slots; none is kept longer than [`HOLD_LIMIT`], because
+//! RabbitMQ closes a channel on which one stays unacknowledged for half an hour. When the database cannot be asked,
+//! messages are acknowledged all the same: the next look finds the work, and a requeue would be a hot loop.
+
+mod execute;
+mod options;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use broker::{Consumer, Delivery};
+use db::PgPool;
+use db::tasks::{self, LaneCap, Wanted};
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::lease::Leases;
+use crate::{Handler, Task, chain};
+use execute::Execution;
+pub use options::RunnerOptions;
+
+/// Connections of the spine's own, beside the handlers' pool: one for claims, one for heartbeats.
+const CONNECTIONS: u32 = 2;
+/// How long a message may stay unacknowledged while all slots are busy.
+const HOLD_LIMIT: Duration = Duration::from_secs(10);
+/// Tasks that one look makes ready at most; a look that finds more is followed by another.
+const PROMOTE_LIMIT: usize = 500;
+/// First pause after a failed claim; the pauses double up to the idle interval.
+const TROUBLE_PAUSE: Duration = Duration::from_millis(100);
+/// How often the depth of the queue is measured.
+const MEASURE: Duration = Duration::from_secs(5);
+
+/// Runs the tasks of one queue.
+#[derive(Debug)]
+pub struct Runner<H> {
+    /// The spine's own connections.
+    pool: PgPool,
+    consumer: Consumer,
+    handler: Arc<H>,
+    options: RunnerOptions,
+    leases: Leases,
+    /// Runs under way, with the lanes they belong to.
+    running: JoinSet<()>,
+    lanes: HashMap<Id, String>,
+    /// Messages in hand, with the time they came.
+    messages: VecDeque<(Delivery, Instant)>,
+    /// Whether there is a reason to claim.
+    look: bool,
+    next_idle_look: Instant,
+    /// After a failed claim: not before this time, and how long the next pause is.
+    not_before: Instant,
+    pause: Duration,
+}
+
+impl<H: Handler> Runner<H> {
+    /// A runner that is woken by `consumer` and claims through connections of its own beside `pool`.
+    pub fn new(pool: &PgPool, consumer: Consumer, handler: H, options: RunnerOptions) -> Self {
+        let pool = db::pool::beside(pool, CONNECTIONS);
+        let now = Instant::now();
+        Self {
+            leases: Leases::new(pool.clone(), options.lease, options.heartbeat),
+            pool,
+            consumer,
+            handler: Arc::new(handler),
+            options,
+            running: JoinSet::new(),
+            lanes: HashMap::new(),
+            messages: VecDeque::new(),
+            look: true,
+            next_idle_look: now,
+            not_before: now,
+            pause: TROUBLE_PAUSE,
+        }
+    }
+
+    /// Works until `stop`, then finishes what is in hand; from `abort` on, what is not finished is dropped and handed back.
+    pub async fn run(mut self, stop: CancellationToken, abort: CancellationToken) {
+        let leases = self.leases.clone();
+        let (pool, queue) = (self.pool.clone(), self.options.queue);
+        tokio::select! {
+            () = leases.beat() => {}
+            () = measure(pool, queue) => {}
+            () = self.work(&stop, &abort) => {}
+        }
+    }
+
+    async fn work(&mut self, stop: &CancellationToken, abort: &CancellationToken) {
+        while !stop.is_cancelled() {
+            let now = Instant::now();
+            let is_free = self.free() > 0;
+            let may_ask = now >= self.not_before;
+            if is_free && may_ask && now >= self.next_idle_look {
+                self.promote().await;
+                continue;
+            }
+            if is_free && may_ask && (self.look || !self.messages.is_empty()) {
+                self.claim(abort).await;
+                continue;
+            }
+            let next_look = if may_ask { self.next_idle_look } else { self.not_before };
+            let held_until = self.messages.front().map_or(now, |(_, since)| *since + HOLD_LIMIT);
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                Some(ended) = self.running.join_next_with_id() => self.ended(ended),
+                delivery = self.consumer.next(), if may_ask && self.messages.len() < self.options.slots => {
+                    self.messages.push_back((delivery, Instant::now()));
+                    while self.messages.len() < self.options.slots && let Some(delivery) = self.consumer.try_next() {
+                        self.messages.push_back((delivery, Instant::now()));
+                    }
+                }
+                () = sleep_until(next_look), if is_free => {}
+                () = sleep_until(held_until), if !self.messages.is_empty() => {
+                    self.acknowledge(usize::MAX).await;
+                    self.look = true;
+                }
+            }
+        }
+        self.wind_up().await;
+    }
+
+    fn free(&self) -> usize {
+        self.options.slots - self.running.len()
+    }
+
+    /// Makes ready what is due or whose lease has expired, and gives a reason to claim: the idle look.
+    async fn promote(&mut self) {
+        let promoted = async {
+            let mut conn = self.pool.acquire().await?;
+            tasks::promote(&mut conn, self.options.queue, PROMOTE_LIMIT).await
+        };
+        let queue = self.options.queue;
+        match promoted.await {
+            Ok(promoted) => {
+                if promoted.expired > 0 {
+                    metrics::counter!("canvas_leases_expired_total", "queue" => queue.as_str())
+                        .increment(promoted.expired);
+                    tracing::warn!(%queue, tasks = promoted.expired, "took over tasks whose lease had expired");
+                }
+                let limit = PROMOTE_LIMIT as u64;
+                let pause = if promoted.due >= limit || promoted.expired >= limit {
+                    Duration::ZERO
+                } else {
+                    self.options.idle_claim.min(promoted.next_due.unwrap_or(Duration::MAX))
+                };
+                self.next_idle_look = Instant::now() + pause;
+                self.look = true;
+            }
+            Err(error) => self.trouble(&error),
+        }
+    }
+
+    /// Claims tasks for all free slots, acknowledges, and starts them.
+    async fn claim(&mut self, abort: &CancellationToken) {
+        let free = self.free();
+        let held = self.held_lanes();
+        let wanted = Wanted {
+            queue: self.options.queue,
+            limit: free,
+            lanes: self.options.lane_cap.map(|cap| LaneCap { cap, held: &held }),
+            lease: self.options.lease,
+            owner: &self.options.owner,
+        };
+        let asked_at = Instant::now();
+        let claims = async {
+            let mut conn = self.pool.acquire().await?;
+            tasks::claim(&mut conn, &wanted).await
+        };
+        let claims = match claims.await {
+            Ok(claims) => claims,
+            Err(error) => {
+                self.acknowledge(usize::MAX).await;
+                self.trouble(&error);
+                return;
+            }
+        };
+        self.pause = TROUBLE_PAUSE;
+        let claimed = claims.len();
+        let queue = self.options.queue.as_str();
+        match claimed {
+            0 => metrics::counter!("canvas_claims_empty_total", "queue" => queue).increment(1),
+            _ => metrics::counter!("canvas_claims_total", "queue" => queue).increment(claimed as u64),
+        }
+
+        let kept: Vec<(Task, _)> = claims
+            .into_iter()
+            .map(|claim| {
+                metrics::histogram!("canvas_task_wait_seconds", "queue" => queue).record(claim.waited);
+                let kept = self.leases.keep(claim.id, claim.lease_token, asked_at, claim.cancel_requested);
+                (Task::from(claim), kept)
+            })
+            .collect();
+        if claimed > 0 {
+            crate::failpoint!("task.claimed");
+        }
+        for (task, kept) in kept {
+            self.start(task, kept, abort);
+        }
+        // A full answer means that there may be more. So does a lane that has just reached its cap: what was passed over
+        // behind it was not looked at.
+        self.look = claimed == free || self.lane_filled(&held);
+        // As many messages as tasks, so that the others are still there for other workers; all, once nothing is left.
+        self.acknowledge(if self.look { claimed } else { usize::MAX }).await;
+        if claimed > 0 {
+            crate::failpoint!("task.acked");
+        }
+    }
+
+    fn start(&mut self, task: Task, kept: crate::lease::Kept, abort: &CancellationToken) {
+        let lane = task.lane.clone();
+        let execution = Execution {
+            task,
+            kept,
+            pool: self.pool.clone(),
+            queue: self.options.queue,
+            retry_pause: self.options.retry_pause,
+            abort: abort.clone(),
+        };
+        let handle = self.running.spawn(execution.run(self.handler.clone()));
+        self.lanes.insert(handle.id(), lane);
+        self.count_busy();
+    }
+
+    fn ended(&mut self, ended: Result<(Id, ()), JoinError>) {
+        let id = match ended {
+            Ok((id, ())) => id,
+            Err(error) => {
+                // Handlers' panics are caught; this one is the spine's own. The lease will expire.
+                tracing::error!(error = chain(&error), "a task's run ended badly");
+                error.id()
+            }
+        };
+        if let Some(lane) = self.lanes.remove(&id)
+            && let Some(cap) = self.options.lane_cap
+        {
+            // The lane was passed over until now.
+            let held = self.lanes.values().filter(|held| **held == lane).count();
+            self.look |= held + 1 >= cap;
+        }
+        self.count_busy();
+    }
+
+    /// What is in flight, by lane.
+    fn held_lanes(&self) -> Vec<(String, usize)> {
+        if self.options.lane_cap.is_none() {
+            return Vec::new();
+        }
+        let mut held: HashMap<&str, usize> = HashMap::new();
+        for lane in self.lanes.values() {
+            *held.entry(lane).or_default() += 1;
+        }
+        held.into_iter().map(|(lane, count)| (lane.to_owned(), count)).collect()
+    }
+
+    /// Whether a lane is at its cap now that was not in `before`.
+    fn lane_filled(&self, before: &[(String, usize)]) -> bool {
+        let full = |lanes: &[(String, usize)]| {
+            self.options.lane_cap.map_or(0, |cap| lanes.iter().filter(|(_, held)| *held >= cap).count())
+        };
+        full(&self.held_lanes()) > full(before)
+    }
+
+    /// Acknowledges up to `count` messages, oldest first.
+    async fn acknowledge(&mut self, count: usize) {
+        let count = count.min(self.messages.len());
+        let acks = self.messages.drain(..count).map(|(delivery, _)| delivery.ack());
+        futures_util::future::join_all(acks).await;
+    }
+
+    /// The database could not be asked: not again for a while, and then without a message.
+    fn trouble(&mut self, error: &db::Error) {
+        tracing::warn!(queue = %self.options.queue, error = chain(error), "cannot claim tasks");
+        self.look = true;
+        self.not_before = Instant::now() + self.pause;
+        self.pause = (self.pause * 2).min(self.options.idle_claim.max(TROUBLE_PAUSE));
+    }
+
+    /// Gives unused messages back at once and waits for the runs in hand, which end by themselves at the abort stage.
+    async fn wind_up(&mut self) {
+        self.messages.clear();
+        self.consumer.close().await;
+        while let Some(ended) = self.running.join_next_with_id().await {
+            self.ended(ended);
+        }
+    }
+
+    fn count_busy(&self) {
+        let labels = [("queue", self.options.queue.as_str())];
+        metrics::gauge!("canvas_slots_busy", &labels).set(self.running.len() as f64);
+    }
+}
+
+async fn measure(pool: PgPool, queue: domain::message::Queue) {
+    let labels = [("queue", queue.as_str())];
+    loop {
+        let stats = async {
+            let mut conn = pool.acquire().await?;
+            tasks::stats(&mut conn, queue).await
+        };
+        // Without an answer the gauges keep what they had; readiness tells of the database.
+        if let Ok(stats) = stats.await {
+            metrics::gauge!("canvas_queue_ready", &labels).set(stats.ready as f64);
+            metrics::gauge!("canvas_queue_parked", &labels).set(stats.parked as f64);
+            metrics::gauge!("canvas_queue_leased", &labels).set(stats.leased as f64);
+            metrics::gauge!("canvas_queue_age_seconds", &labels)
+                .set(stats.oldest_ready.unwrap_or_default().as_secs_f64());
+        }
+        tokio::time::sleep(MEASURE).await;
+    }
+}

@@ -1,0 +1,180 @@
+//! One run of one task, from the handler's call to the fate of the row.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use db::PgPool;
+use db::tasks;
+use domain::limits::TASK_CLAIMS_MAX;
+use domain::message::Queue;
+use futures_util::FutureExt;
+use service::trace_span;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use crate::lease::{Kept, Lease};
+use crate::{Decision, Handler, Outcome, Task, chain};
+
+/// How long a run whose lease is lost may go on before it is dropped. A run that has just settled its task finds the lease
+/// gone as well, and gets the time to say so.
+const LOST_GRACE: Duration = Duration::from_secs(1);
+/// The longest pause after an unforeseen failure.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+pub(super) struct Execution {
+    pub(super) task: Task,
+    pub(super) kept: Kept,
+    pub(super) pool: PgPool,
+    pub(super) queue: Queue,
+    pub(super) retry_pause: Duration,
+    pub(super) abort: CancellationToken,
+}
+
+/// How a run ended.
+enum Ending {
+    Returned(Outcome),
+    Panicked(Box<dyn Any + Send>),
+    /// Somebody else has the task.
+    Lost,
+    /// The process must end.
+    Aborted,
+}
+
+impl Execution {
+    pub(super) async fn run(self, handler: Arc<impl Handler>) {
+        let span = trace_span!(self.task.trace, "task", task.id = %self.task.id, task.kind = %self.task.kind, claims = self.task.claims);
+        async {
+            let started = Instant::now();
+            let ending = self.handle(&*handler).await;
+            crate::failpoint!("task.finished");
+            let result = self.conclude(ending).await;
+            let duration = started.elapsed();
+            let labels = [("queue", self.queue.as_str()), ("kind", self.task.kind.as_str()), ("result", result)];
+            metrics::histogram!("canvas_task_duration_seconds", &labels).record(duration);
+            tracing::info!(
+                result,
+                duration_ms = duration.as_secs_f64() * 1e3,
+                "{} {} ended: {result}",
+                self.task.kind,
+                self.task.id
+            );
+        }
+        .instrument(span)
+        .await;
+    }
+
+    async fn handle(&self, handler: &impl Handler) -> Ending {
+        let (task, lease) = (&self.task, &self.kept.lease);
+        let work = async {
+            if task.claims > TASK_CLAIMS_MAX {
+                tracing::error!("{} {} was claimed {} times and is given up", task.kind, task.id, task.claims - 1);
+                handler.exhausted(task, lease).await
+            } else {
+                handler.run(task, lease).await
+            }
+        };
+        tokio::select! {
+            biased;
+            // A handler that panics leaves nothing of its own behind but what it shares, which is its to keep whole.
+            outcome = AssertUnwindSafe(work).catch_unwind() => match outcome {
+                Ok(outcome) => Ending::Returned(outcome),
+                Err(panic) => Ending::Panicked(panic),
+            },
+            () = abandoned(lease) => Ending::Lost,
+            () = self.abort.cancelled() => Ending::Aborted,
+        }
+    }
+
+    /// Brings the row where the ending wants it; what to call that.
+    async fn conclude(&self, ending: Ending) -> &'static str {
+        let (id, token) = (self.task.id, self.kept.lease.token());
+        match ending {
+            Ending::Returned(Ok(Decision::Done)) => "done",
+            Ending::Returned(Ok(Decision::Fail { code })) => {
+                metrics::counter!("canvas_task_failures_total", "queue" => self.queue.as_str(), "code" => code)
+                    .increment(1);
+                "failed"
+            }
+            Ending::Returned(Ok(Decision::Stale)) | Ending::Lost => self.refused(),
+            Ending::Returned(Ok(Decision::Retry { after })) => self.park(after, false).await,
+            Ending::Returned(Ok(Decision::Later { after })) => self.park(after, true).await,
+            Ending::Returned(Err(error)) => {
+                tracing::error!(error = chain(&*error), "{} {id} failed unexpectedly", self.task.kind);
+                self.park(pause_after(self.task.claims, self.retry_pause), false).await
+            }
+            Ending::Panicked(panic) => {
+                tracing::error!(error = panic_text(&*panic), "{} {id} panicked", self.task.kind);
+                metrics::counter!("canvas_task_panics_total", "queue" => self.queue.as_str()).increment(1);
+                self.park(pause_after(self.task.claims, self.retry_pause), false).await
+            }
+            Ending::Aborted => {
+                let released = async {
+                    let mut conn = self.pool.acquire().await?;
+                    tasks::release(&mut conn, id, token).await
+                };
+                self.moved(released.await, "released")
+            }
+        }
+    }
+
+    async fn park(&self, after: Duration, went_as_planned: bool) -> &'static str {
+        let (id, token) = (self.task.id, self.kept.lease.token());
+        let parked = async {
+            let mut conn = self.pool.acquire().await?;
+            if went_as_planned {
+                tasks::reschedule(&mut conn, id, token, after).await
+            } else {
+                tasks::retry(&mut conn, id, token, after).await
+            }
+        };
+        self.moved(parked.await, if went_as_planned { "later" } else { "retry" })
+    }
+
+    fn moved(&self, moved: db::Result<bool>, result: &'static str) -> &'static str {
+        match moved {
+            Ok(true) => result,
+            Ok(false) => self.refused(),
+            Err(error) => {
+                // The lease runs out, and the task is ready again then.
+                tracing::warn!(error = chain(&error), "{} {} is left to its lease", self.task.kind, self.task.id);
+                "left"
+            }
+        }
+    }
+
+    fn refused(&self) -> &'static str {
+        metrics::counter!("canvas_stale_writes_refused_total", "queue" => self.queue.as_str()).increment(1);
+        tracing::warn!("{} {} is somebody else's now; its result was dropped", self.task.kind, self.task.id);
+        "stale"
+    }
+}
+
+async fn abandoned(lease: &Lease) {
+    lease.lost().await;
+    sleep(LOST_GRACE).await;
+}
+
+/// `first` after the first claim, doubling, at most a minute.
+fn pause_after(claims: i32, first: Duration) -> Duration {
+    let doublings = u32::try_from(claims - 1).unwrap_or(0).min(16);
+    LONGEST_PAUSE.min(first.saturating_mul(2_u32.pow(doublings)))
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("no message")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unforeseen_failures_are_retried_after_growing_pauses() {
+        let seconds: Vec<u64> = (0..=9).map(|claims| pause_after(claims, Duration::from_secs(1)).as_secs()).collect();
+        assert_eq!(seconds, [1, 1, 2, 4, 8, 16, 32, 60, 60, 60]);
+    }
+}

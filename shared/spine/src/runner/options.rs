@@ -1,0 +1,44 @@
+//! How a runner works.
+
+use std::time::Duration;
+
+use domain::message::Queue;
+
+/// How a runner works.
+#[derive(Clone, Debug)]
+pub struct RunnerOptions {
+    /// Whose tasks.
+    pub queue: Queue,
+    /// Tasks at once, at least one.
+    pub slots: usize,
+    /// The most tasks of one lane at once; `None`: as many as there are slots. Lanes at the cap are passed over and hold
+    /// up nobody.
+    pub lane_cap: Option<usize>,
+    /// How long a lease lasts unless it is renewed.
+    pub lease: Duration,
+    /// How often leases are renewed; a third of `lease`, so that two may fail.
+    pub heartbeat: Duration,
+    /// How often an idle runner looks for work that no message announced.
+    pub idle_claim: Duration,
+    /// Pause before a task whose run panicked or failed unexpectedly is tried again; doubles with every claim, up to a
+    /// minute.
+    pub retry_pause: Duration,
+    /// Who holds the leases; for people who look into the table.
+    pub owner: String,
+}
+
+impl RunnerOptions {
+    /// The defaults of reliability.md 2: leases of 30 s renewed every 10 s, an idle look every 2 s, no cap on lanes.
+    pub fn new(queue: Queue, slots: usize) -> Self {
+        Self {
+            queue,
+            slots: slots.max(1),
+            lane_cap: None,
+            lease: Duration::from_secs(30),
+            heartbeat: Duration::from_secs(10),
+            idle_claim: Duration::from_secs(2),
+            retry_pause: Duration::from_secs(1),
+            owner: format!("pid {}", std::process::id()),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What a runner promises when things around it fail.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use spine::{Decision, Lease, RunnerOptions};
+use testkit::{Proxy, amqp_url, wait_for};
+use tokio::sync::Semaphore;
+
+use crate::world::{Log, PATIENCE, Script, World, looking, options, settle};
+
+#[tokio::test]
+async fn a_stalled_handler_is_taken_over_and_its_late_write_is_refused() {
+    let (world, log) = (World::new().await, Log::default());
+    let (gate, refused) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicBool::new(false)));
+    let stalled = {
+        let (pool, log, gate, refused) = (world.pool().clone(), log.clone(), gate.clone(), refused.clone());
+        Script::new(move |task, lease| {
+            let (pool, log, gate, refused) = (pool.clone(), log.clone(), gate.clone(), refused.clone());
+            async move {
+                log.note(&task);
+                gate.acquire().await?.forget();
+                let outcome = settle(&pool, &task, &lease).await;
+                refused.store(matches!(outcome, Ok(Decision::Stale)), Ordering::Relaxed);
+                outcome
+            }
+        })
+    };
+    // Its heartbeat comes too late, as that of a stopped process does.
+    let late = RunnerOptions { lease: Duration::from_millis(300), heartbeat: Duration::from_secs(3600), ..options(1) };
+    let stalled = world.runner(stalled, late);
+    let id = world.enqueue("a").await;
+    world.wake(id, 1).await;
+    log.until(1).await;
+
+    let other = world.runner(Script::settling(world.pool(), &log), looking(1));
+    world.until_no_task_is_left().await;
+    assert_eq!(log.ids(), [id, id]);
+    gate.add_permits(1);
+    wait_for("the refusal", PATIENCE, async || refused.load(Ordering::Relaxed).then_some(())).await;
+    stalled.stop().await;
+    other.stop().await;
+}
+
+#[tokio::test]
+async fn a_handler_that_takes_longer_than_its_lease_keeps_it() {
+    let (world, log) = (World::new().await, Log::default());
+    let short =
+        RunnerOptions { lease: Duration::from_millis(900), heartbeat: Duration::from_millis(200), ..looking(1) };
+    let slow = {
+        let (pool, log) = (world.pool().clone(), log.clone());
+        Script::new(move |task, lease| {
+            let (pool, log) = (pool.clone(), log.clone());
+            async move {
+                log.note(&task);
+                tokio::time::sleep(Duration::from_millis(2500)).await;
+                assert!(lease.check());
+                settle(&pool, &task, &lease).await
+            }
+        })
+    };
+    world.enqueue("a").await;
+    let (one, other) = (world.runner(slow.clone(), short.clone()), world.runner(slow, short));
+    world.until_no_task_is_left().await;
+    assert_eq!(log.len(), 1);
+    one.stop().await;
+    other.stop().await;
+}
+
+#[tokio::test]
+async fn a_worker_cut_off_from_the_database_starts_no_side_effect_until_it_is_back() {
+    let world = World::new().await;
+    let proxy = Proxy::in_front_of(&world.database.url()).await;
+    let pool = db::pool::connect(&proxy.url(), "cut off", 4).expect("a URL");
+    let held: Arc<Mutex<Option<Lease>>> = Arc::default();
+    let waiting = {
+        let held = held.clone();
+        Script::new(move |_, lease| {
+            *held.lock().expect("whole") = Some(lease);
+            std::future::pending()
+        })
+    };
+    let fast = RunnerOptions { heartbeat: Duration::from_millis(100), ..looking(1) };
+    let runner = world.runner_on(&pool, &amqp_url(), waiting, fast);
+    world.enqueue("a").await;
+    let lease = wait_for("the lease", PATIENCE, async || held.lock().expect("whole").clone()).await;
+    assert!(lease.check());
+    proxy.cut();
+    wait_for("two missed heartbeats", PATIENCE, async || (!lease.check()).then_some(())).await;
+    proxy.resume();
+    wait_for("a heartbeat", PATIENCE, async || lease.check().then_some(())).await;
+    runner.abort().await;
+}
+
+#[tokio::test]
+async fn a_run_whose_lease_is_taken_is_told_and_dropped() {
+    let (world, log) = (World::new().await, Log::default());
+    let told = Arc::new(AtomicBool::new(false));
+    let script = {
+        let (pool, log, told) = (world.pool().clone(), log.clone(), told.clone());
+        Script::new(move |task, lease| {
+            let (pool, log, told) = (pool.clone(), log.clone(), told.clone());
+            async move {
+                log.note(&task);
+                let mut conn = pool.acquire().await?;
+                // As far as the lease is concerned, this is what a takeover does.
+                assert!(db::tasks::retry(&mut conn, task.id, lease.token(), Duration::from_secs(3600)).await?);
+                lease.lost().await;
+                assert!(!lease.check());
+                told.store(true, Ordering::Relaxed);
+                std::future::pending().await
+            }
+        })
+    };
+    // Only ever claims by message, so that nobody takes the task again.
+    let runner = world.runner(script, RunnerOptions { heartbeat: Duration::from_millis(100), ..options(1) });
+    let id = world.enqueue("a").await;
+    world.wake(id, 1).await;
+    log.until(1).await;
+    wait_for("the loss", PATIENCE, async || told.load(Ordering::Relaxed).then_some(())).await;
+    // It ends although the handler never does, and touches the row no more.
+    runner.stop().await;
+    assert_eq!(world.stats().await.parked, 1);
+}
+
+#[tokio::test]
+async fn work_goes_on_through_cuts_of_broker_and_database() {
+    let (world, log) = (World::new().await, Log::default());
+    let (broker, database) = (Proxy::in_front_of(&amqp_url()).await, Proxy::in_front_of(&world.database.url()).await);
+    let pool = db::pool::connect(&database.url(), "cut off", 4).expect("a URL");
+    let runner = world.runner_on(
+        &pool,
+        &broker.url(),
+        Script::settling(&pool, &log),
+        RunnerOptions { retry_pause: Duration::from_millis(20), lease: Duration::from_secs(2), ..looking(3) },
+    );
+    let (relay, nudge) = world.relay_to(&broker.url());
+    for round in 0..6 {
+        world.enqueue_many(&format!("lane {round}"), 40).await;
+        nudge.nudge();
+        let begun = log.len();
+        log.until(begun + 5).await;
+        if round % 2 == 0 { broker.reset() } else { database.reset() }
+    }
+    world.until_no_task_is_left().await;
+    // A cut between the settling and its answer makes a run look failed; it is not repeated, for its task is gone.
+    let ids: std::collections::HashSet<_> = log.ids().into_iter().collect();
+    assert_eq!(ids.len(), 240);
+    runner.stop().await;
+    relay.stop().await;
+}
