@@ -1,0 +1,55 @@
+//! Pictures on their way out of and into the object store.
+
+use blob::BlobKey;
+use bytes::Bytes;
+use db::blobs::Staged;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::{Error, Worker};
+
+/// Bytes with their content address, made where hashing disturbs nobody.
+#[derive(Clone, Debug)]
+pub(super) struct Content {
+    /// The file.
+    pub bytes: Bytes,
+    /// Its SHA-256.
+    pub sha256: [u8; 32],
+}
+
+impl Content {
+    /// Hashes `bytes`; a thread is busy with that.
+    pub(super) fn of(bytes: Vec<u8>) -> Self {
+        Self { sha256: Sha256::digest(&bytes).into(), bytes: bytes.into() }
+    }
+}
+
+/// How often a result is put anew because the sweeper took its blob before it was referred to. Once is hardly possible:
+/// a blob is left alone for 24 h.
+pub(super) const PUTS_MAX: usize = 3;
+
+/// The largest picture that is read: larger than any upload (decisions 1.5) and than an Action's output of the largest size
+/// that does not compress at all.
+const PICTURE_BYTES_MAX: u64 = 512 * 1024 * 1024;
+
+/// A whole picture, or nothing when it is gone.
+pub(super) async fn get(worker: &Worker, key: Uuid) -> Result<Option<Bytes>, Error> {
+    match worker.blobs.get(BlobKey(key), PICTURE_BYTES_MAX).await {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(blob::Error::Missing(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes sure that the store holds `content`; the key of the blob to adopt. The row is there before the object
+/// (decisions 6.6), and what is stored already is not stored again.
+pub(super) async fn put(worker: &Worker, content: &Content) -> Result<Uuid, Error> {
+    let staged = db::blobs::stage(&mut *worker.connection().await?, &content.sha256).await?;
+    match staged {
+        Staged::Existing(key) => Ok(key),
+        Staged::New(key) => {
+            worker.blobs.put(BlobKey(key), content.bytes.clone()).await?;
+            Ok(key)
+        }
+    }
+}

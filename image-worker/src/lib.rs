@@ -1,0 +1,88 @@
+//! The image-worker: everything that touches pixels, and the sweeping of what it leaves behind.
+//!
+//! It takes tasks of the queue `image` (spine): an Image Action is a job of an account ([`jobs`] drives it, [`actions`]
+//! computes it), a rendition is a smaller copy of a picture that somebody wants to look at. Pictures are decoded here and
+//! nowhere else, on threads of their own and within a budget of memory ([`pixels`]).
+//!
+//! Retention: jobs of kinds `action` and `image` and blobs are this process's to sweep ([`sweep`]); any number of
+//! replicas may do so at once.
+
+pub mod actions;
+pub mod jobs;
+pub mod pixels;
+pub mod sweep;
+
+use std::process::ExitCode;
+use std::thread::available_parallelism;
+
+use db::jobs::Windows;
+use domain::message::Queue;
+use service::config::Config;
+use spine::{BootError, Process};
+
+use jobs::Worker;
+use pixels::Pixels;
+use sweep::Sweeper;
+
+/// The name of the process.
+pub const NAME: &str = "canvas-image-worker";
+
+/// Tasks in hand for each thread of pixel work, so that some load and store while others compute.
+const SLOTS_PER_THREAD: usize = 2;
+
+/// Memory for decoded pictures, all work together: one picture of the largest accepted size (100 megapixels, decisions
+/// 6.1) in the most expensive form, or very many usual ones.
+const PIXEL_MEMORY_BYTES: u64 = 1 << 30;
+
+/// What all keys and channels in Redis begin with.
+const CACHE_PREFIX: &str = "canvas:";
+
+/// Runs the process until it is told to stop.
+///
+/// # Errors
+/// [`BootError`] when it cannot start.
+pub async fn run(config: Config) -> Result<ExitCode, BootError> {
+    let store = match blob::Store::open(config.blob_url.as_str()) {
+        Ok(store) => store,
+        Err(error) => return Ok(refuse("CANVAS_BLOB_URL", &error)),
+    };
+    let cache = match cache::Cache::connect(config.redis_url.expose(), CACHE_PREFIX) {
+        Ok(cache) => cache,
+        Err(error) => return Ok(refuse("CANVAS_REDIS_URL", &error)),
+    };
+    let windows = windows(&config);
+    let process = Process::start(NAME, config).await?;
+    let config = process.config();
+    let threads = available_parallelism().map_or(1, usize::from);
+    let worker = Worker {
+        pool: process.pool().clone(),
+        blobs: store.clone(),
+        cache,
+        nudge: process.nudge(),
+        pixels: Pixels::new(threads, PIXEL_MEMORY_BYTES),
+        public_url: config.public_url.clone(),
+        windows,
+    };
+    let sweeper =
+        Sweeper { pool: process.pool().clone(), blobs: store, public_url: config.public_url.clone(), windows };
+    let interval = config.sweep;
+    process.spawn("sweeper", |stop| sweeper.run(interval, stop));
+    process.work(process.runner_options(Queue::Image, threads * SLOTS_PER_THREAD), worker);
+    Ok(process.finish().await)
+}
+
+/// The configured retention of jobs.
+fn windows(config: &Config) -> Windows {
+    Windows {
+        unread: config.retention_unread,
+        finalized: config.retention_finalized,
+        tombstone: config.retention_tombstone,
+        failed: config.retention_failed,
+    }
+}
+
+/// Says in one line which variable is wrong; never its value, which can carry a password.
+fn refuse(variable: &str, error: &dyn std::error::Error) -> ExitCode {
+    eprintln!("{NAME}: {variable}: {error}");
+    ExitCode::FAILURE
+}

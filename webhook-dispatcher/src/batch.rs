@@ -1,0 +1,171 @@
+//! Statements that take what has gathered.
+//!
+//! **Guarantee.** An item waits for no other: when the database is idle it goes alone and at once. Under load one statement
+//! takes all that came while the last one ran, so that commits per second stay few however many deliveries there are.
+//!
+//! **Mechanism.** One worker per kind of statement receives items, applies a batch, answers each item's own channel, and
+//! ends with the last handle. One statement is under way at a time.
+//!
+//! **Reason.** An attempt must be durable before it is sent and its result before the task ends: two commits a delivery, and
+//! a commit is what a database can do least of.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+
+/// The most that one statement takes; bounds its time and its locks.
+const LARGEST: usize = 256;
+/// How long a statement may take, connecting included. A connection that died without a word must not hold up the worker
+/// for longer than a lease has left after a heartbeat.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// Why an item has no answer. It may have been applied all the same.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum BatchError {
+    /// The statement failed for the whole batch.
+    #[error("the batch could not be written")]
+    Database(#[source] Arc<db::Error>),
+    /// The statement took too long.
+    #[error("the batch was not written within {LIMIT:?}")]
+    Timeout,
+    /// The worker has ended.
+    #[error("nothing is written any more")]
+    Closed,
+}
+
+type Answer<O> = oneshot::Sender<Result<O, BatchError>>;
+
+/// The way to one worker.
+#[derive(Debug)]
+pub struct Batcher<I, O> {
+    items: mpsc::Sender<(I, Answer<O>)>,
+}
+
+impl<I, O> Batcher<I, O>
+where
+    I: Send + 'static,
+    O: Send + 'static,
+{
+    /// A batcher and its worker, to be run. `apply` answers every item of a batch, in order.
+    pub fn new<A, F>(apply: A) -> (Self, impl Future<Output = ()> + Send)
+    where
+        A: Fn(Vec<I>) -> F + Send + 'static,
+        F: Future<Output = db::Result<Vec<O>>> + Send,
+    {
+        let (sender, receiver) = mpsc::channel(LARGEST);
+        (Self { items: sender }, work(receiver, apply))
+    }
+
+    /// Has `item` applied, together with whatever waits.
+    ///
+    /// # Errors
+    ///
+    /// [`BatchError`], the same for all items of a batch.
+    pub async fn apply(&self, item: I) -> Result<O, BatchError> {
+        let (sender, answer) = oneshot::channel();
+        self.items.send((item, sender)).await.map_err(|_| BatchError::Closed)?;
+        answer.await.map_err(|_| BatchError::Closed)?
+    }
+}
+
+async fn work<I, O, F>(mut receiver: mpsc::Receiver<(I, Answer<O>)>, apply: impl Fn(Vec<I>) -> F)
+where
+    F: Future<Output = db::Result<Vec<O>>>,
+{
+    let mut waiting = Vec::with_capacity(LARGEST);
+    while receiver.recv_many(&mut waiting, LARGEST).await > 0 {
+        let (items, answers): (Vec<I>, Vec<Answer<O>>) = waiting.drain(..).unzip();
+        // An answer that nobody takes belongs to a delivery whose lease was lost or handed back meanwhile.
+        match tokio::time::timeout(LIMIT, apply(items)).await {
+            Ok(Ok(results)) => {
+                answers.into_iter().zip(results).for_each(|(answer, result)| drop(answer.send(Ok(result))))
+            }
+            Ok(Err(error)) => refuse(answers, BatchError::Database(Arc::new(error))),
+            Err(_) => refuse(answers, BatchError::Timeout),
+        }
+    }
+}
+
+fn refuse<O>(answers: Vec<Answer<O>>, error: BatchError) {
+    for answer in answers {
+        drop(answer.send(Err(error.clone())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_gathers_during_a_statement_is_taken_by_the_next() {
+        let (sizes, gate) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Semaphore::new(0)));
+        let (batcher, worker) = Batcher::new({
+            let (sizes, gate) = (sizes.clone(), gate.clone());
+            move |items: Vec<u32>| {
+                let (sizes, gate) = (sizes.clone(), gate.clone());
+                async move {
+                    sizes.lock().expect("not poisoned").push(items.len());
+                    gate.acquire().await.expect("never closed").forget();
+                    Ok(items.into_iter().map(|item| item * 10).collect())
+                }
+            }
+        });
+        let worker = tokio::spawn(worker);
+        let batcher = Arc::new(batcher);
+        let apply = |item| {
+            tokio::spawn({
+                let batcher = batcher.clone();
+                async move { batcher.apply(item).await }
+            })
+        };
+        let first = apply(1);
+        testkit::wait_for("the first statement", Duration::from_secs(5), async || {
+            (sizes.lock().expect("not poisoned").len() == 1).then_some(())
+        })
+        .await;
+        let others: Vec<_> = (2..=5).map(apply).collect();
+        testkit::wait_for("four items in the channel", Duration::from_secs(5), async || {
+            (batcher.items.capacity() == LARGEST - 4).then_some(())
+        })
+        .await;
+        gate.add_permits(2);
+        assert_eq!(first.await.expect("runs").expect("applied"), 10);
+        for (number, other) in (2..).zip(others) {
+            assert_eq!(other.await.expect("runs").expect("applied"), number * 10);
+        }
+        assert_eq!(*sizes.lock().expect("not poisoned"), [1, 4]);
+        drop(batcher);
+        worker.await.expect("the worker ends with the last handle");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_statement_that_hangs_is_given_up_and_the_next_is_made() {
+        let (batcher, worker) = Batcher::new(|items: Vec<bool>| async move {
+            if items[0] {
+                std::future::pending::<()>().await;
+            }
+            Ok(items)
+        });
+        let _worker = tokio::spawn(worker);
+        assert!(matches!(batcher.apply(true).await, Err(BatchError::Timeout)));
+        assert!(matches!(batcher.apply(false).await, Ok(false)));
+    }
+
+    #[tokio::test]
+    async fn a_failure_reaches_every_item_and_no_later_batch() {
+        let (batcher, worker) = Batcher::new(|items: Vec<bool>| async move {
+            if items[0] { Err(db::Error::Unreadable { column: "c", value: "v".into() }) } else { Ok(items) }
+        });
+        let worker = tokio::spawn(worker);
+        assert!(matches!(batcher.apply(true).await, Err(BatchError::Database(_))));
+        assert!(matches!(batcher.apply(false).await, Ok(false)));
+        worker.abort();
+        assert!(worker.await.is_err());
+        assert!(matches!(batcher.apply(false).await, Err(BatchError::Closed)));
+    }
+}

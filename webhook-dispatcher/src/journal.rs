@@ -1,0 +1,68 @@
+//! The record of attempts: begun before the send, recorded after it, each in one statement with others.
+
+use std::time::Duration;
+
+use db::PgPool;
+use db::deliveries::attempts::{self, Begun, Held, Outcome};
+
+use crate::batch::{BatchError, Batcher};
+
+/// Pauses in milliseconds between tries to record a result: together longer than a restart of the database takes. A result
+/// that is dropped costs the receiver a duplicate and the delivery an attempt.
+const RECORD_PAUSES: [u64; 8] = [50, 100, 200, 400, 800, 1600, 3200, 6400];
+
+/// Writes attempts down.
+#[derive(Debug)]
+pub struct Journal {
+    begins: Batcher<Held, Begun>,
+    records: Batcher<Outcome, bool>,
+}
+
+impl Journal {
+    /// A journal in `pool`, and the worker behind it, to be run; it ends with the journal. A run's first attempt keeps its
+    /// result readable for `finalized` (decisions 9.3).
+    pub fn new(pool: PgPool, finalized: Duration) -> (Self, impl Future<Output = ()> + Send) {
+        let (begins, beginning) = Batcher::new({
+            let pool = pool.clone();
+            move |held: Vec<Held>| {
+                let pool = pool.clone();
+                async move { attempts::begin(&mut *pool.acquire().await?, &held, finalized).await }
+            }
+        });
+        let (records, recording) = Batcher::new(move |outcomes: Vec<Outcome>| {
+            let pool = pool.clone();
+            async move { attempts::record(&mut *pool.acquire().await?, &outcomes).await }
+        });
+        let work = async move {
+            tokio::join!(beginning, recording);
+        };
+        (Self { begins, records }, work)
+    }
+
+    /// Counts an attempt.
+    ///
+    /// # Errors
+    ///
+    /// When nothing was written, or it is unknown: the attempt must not be sent, and may be counted.
+    pub async fn begin(&self, held: Held) -> Result<Begun, BatchError> {
+        self.begins.apply(held).await
+    }
+
+    /// Records a result and settles or parks the task with it. `false`: the lease was lost, nothing was changed. Tries again
+    /// while the database is away; the statement is guarded by the lease token, so trying twice does nothing twice.
+    ///
+    /// # Errors
+    ///
+    /// When the database stayed away.
+    pub async fn record(&self, outcome: Outcome) -> Result<bool, BatchError> {
+        for pause in RECORD_PAUSES {
+            match self.records.apply(outcome.clone()).await {
+                Err(BatchError::Database(_) | BatchError::Timeout) => {
+                    tokio::time::sleep(Duration::from_millis(pause)).await
+                }
+                answered => return answered,
+            }
+        }
+        self.records.apply(outcome).await
+    }
+}

@@ -1,0 +1,72 @@
+//! The webhook dispatcher: signs, delivers, schedules, isolates (decisions 15; reliability.md 2, "Webhooks").
+//!
+//! A delivery is a task of the queue `webhook` whose lane is its destination. The [runner](spine::Runner) claims it, fair
+//! between destinations and never more than [`DESTINATION_CAP`] of one at once; the [`Dispatcher`] makes one attempt and
+//! settles or parks it. A destination that is slow or dead thus holds up at most that many slots, for at most the deadline
+//! of an attempt, and what waits for a later attempt is parked and costs nothing.
+
+mod batch;
+mod dispatch;
+mod journal;
+mod retention;
+mod schedule;
+mod signature;
+mod verdict;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use domain::message::Queue;
+use egress::{AllowList, Client, ClientConfig, Guard};
+use service::config::Config;
+use spine::{BootError, Process, RunnerOptions};
+
+pub use batch::BatchError;
+pub use dispatch::{Dispatcher, Settings};
+pub use journal::Journal;
+pub use schedule::Backoff;
+
+/// The name of the process.
+pub const NAME: &str = "canvas-webhook-dispatcher";
+/// Attempts under way to one destination in this process (reliability.md 2).
+pub const DESTINATION_CAP: usize = 4;
+/// Attempts under way altogether unless `CANVAS_SLOTS` says otherwise: mostly waiting, so far more than there are cores.
+const SLOTS: usize = 64;
+
+/// Boots the dispatcher and runs it until it is stopped.
+///
+/// # Errors
+///
+/// [`BootError`] when the process cannot start.
+pub async fn run(config: Config) -> Result<ExitCode, BootError> {
+    let client = match client(&config) {
+        Ok(client) => client,
+        Err(problem) => {
+            eprintln!("{NAME}: {problem}");
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    let settings = Settings { backoff: Backoff(config.webhook_backoff), ..Settings::default() };
+    let (keys, finalized, sweep) = (config.master_keys.clone(), config.retention_finalized, config.sweep);
+    let process = Process::start(NAME, config).await?;
+    let pool = process.pool().clone();
+    let (journal, writing) = Journal::new(pool.clone(), finalized);
+    // It ends with the dispatcher, which the runner drops when its last attempt has ended.
+    process.spawn("journal", |_| writing);
+    process.spawn("retention", |stop| retention::run(pool.clone(), sweep, stop));
+    let options = RunnerOptions { lane_cap: Some(DESTINATION_CAP), ..process.runner_options(Queue::Webhook, SLOTS) };
+    process.work(options, Dispatcher::new(pool, journal, keys, client, settings));
+    Ok(process.finish().await)
+}
+
+/// The way out that is configured; otherwise one line that names the variable.
+fn client(config: &Config) -> Result<Client, String> {
+    let allow = AllowList::parse(&config.egress_allow).map_err(|error| format!("CANVAS_EGRESS_ALLOW: {error}"))?;
+    let extra_ca_pem = config.egress_ca_file.as_deref().map(read).transpose()?;
+    Client::new(ClientConfig { guard: Guard::new(allow), extra_ca_pem })
+        .map_err(|error| format!("CANVAS_EGRESS_CA_FILE: {error}"))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| format!("CANVAS_EGRESS_CA_FILE: cannot be read: {error}"))
+}
