@@ -1,0 +1,117 @@
+//! Administration: subcommands that print one JSON object, or refuse with one line (decisions 2.4).
+//!
+//! Exit status 0: done. 1: the rules refuse a value, whichever. 2: the command line's grammar does.
+
+mod account;
+mod canvas;
+mod credits;
+mod keys;
+mod session;
+mod token;
+mod webhook;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use db::accounts::Account;
+use service::config::Config;
+use service::keys::KeyRing;
+
+use crate::installation;
+use crate::problem::Chain;
+
+/// What an administrator can ask for.
+#[derive(Debug, Subcommand)]
+pub enum Admin {
+    /// Accounts.
+    #[command(subcommand)]
+    Account(account::Command),
+    /// Agent tokens.
+    #[command(subcommand)]
+    Token(token::Command),
+    /// Account sessions.
+    #[command(subcommand)]
+    Session(session::Command),
+    /// Credit.
+    #[command(subcommand)]
+    Credits(credits::Command),
+    /// Share a canvas with an account, or stop.
+    Share(canvas::Share),
+    /// The key ring that secrets at rest are sealed under.
+    #[command(subcommand)]
+    Keys(keys::Command),
+    /// Webhook deliveries.
+    #[command(subcommand)]
+    Webhook(webhook::Command),
+}
+
+/// Why a command was not done.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    /// The rules refuse it.
+    #[error("{0}")]
+    Rule(String),
+    /// The database failed.
+    #[error(transparent)]
+    Database(#[from] db::Error),
+    /// The installation key cannot be had.
+    #[error(transparent)]
+    Installation(#[from] installation::Error),
+}
+
+impl Refusal {
+    fn rule(message: impl Into<String>) -> Self {
+        Refusal::Rule(message.into())
+    }
+}
+
+type Result<T = serde_json::Value> = std::result::Result<T, Refusal>;
+
+/// What every command works with.
+struct Context {
+    connection: db::Connection,
+    ring: KeyRing,
+}
+
+/// Carries out `command`.
+pub async fn run(command: Admin, config: &Config) -> ExitCode {
+    match carry_out(command, config).await {
+        Ok(answer) => {
+            println!("{answer}");
+            ExitCode::SUCCESS
+        }
+        Err(refusal) => {
+            eprintln!("{}", Chain(&refusal).to_string().replace('\n', " "));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn carry_out(command: Admin, config: &Config) -> Result {
+    let pool = db::pool::connect(config.database_url.expose(), "canvas-admin", 1)?;
+    let mut context = Context { connection: db::pool::acquire(&pool).await?, ring: config.master_keys.clone() };
+    match command {
+        Admin::Account(command) => account::run(command, &mut context).await,
+        Admin::Token(command) => token::run(command, &mut context).await,
+        Admin::Session(command) => session::run(command, &mut context).await,
+        Admin::Credits(command) => credits::run(command, &mut context).await,
+        Admin::Share(share) => canvas::run(share, &mut context).await,
+        Admin::Keys(command) => keys::run(command, &mut context).await,
+        Admin::Webhook(command) => webhook::run(command, &mut context).await,
+    }
+}
+
+/// The account that a uid or an email names.
+async fn account(context: &mut Context, uid_or_email: &str) -> Result<Account> {
+    db::accounts::find(&mut context.connection, uid_or_email)
+        .await?
+        .ok_or_else(|| Refusal::rule(format!("there is no account {uid_or_email:?}")))
+}
+
+/// A whole number of credits from `least` up.
+fn amount(text: &str, least: i64) -> Result<i64> {
+    text.parse()
+        .ok()
+        .filter(|amount| (least..=1_000_000_000_000).contains(amount))
+        .ok_or_else(|| Refusal::rule(format!("{text:?} is no number of credits from {least} to 1000000000000")))
+}

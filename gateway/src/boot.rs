@@ -1,0 +1,147 @@
+//! From a configuration to a serving process, and the migration.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use service::config::Config;
+use service::probes::watch_component;
+use spine::{BootError, Process};
+use tokio::net::TcpListener;
+
+use crate::installation;
+use crate::preview::Previews;
+use crate::problem::Chain;
+use crate::router::router;
+use crate::state::{App, Shared};
+
+const NAME: &str = "canvas-gateway";
+/// Time for requests in hand to be answered (decisions 17.2).
+const GRACE: Duration = Duration::from_secs(60);
+/// Uploads that are received at once; each holds at most one part of a multipart upload in memory.
+const UPLOADS_MAX: usize = 32;
+/// Between two tries to open the installation key while the database is not there.
+const KEY_RETRY: Duration = Duration::from_secs(1);
+
+/// Why the gateway does not start.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error(transparent)]
+    Boot(#[from] BootError),
+    #[error("CANVAS_BLOB_URL: the object store cannot be opened")]
+    Blobs(#[source] blob::Error),
+    #[error("CANVAS_REDIS_URL: not understood")]
+    Cache(#[source] cache::Error),
+    #[error("CANVAS_EGRESS_ALLOW: {0}")]
+    Egress(#[from] egress::AllowListError),
+    #[error("CANVAS_LISTEN: cannot listen on it")]
+    Listen(#[source] std::io::Error),
+    #[error(transparent)]
+    Installation(#[from] installation::Error),
+}
+
+/// Serves until the process is told to stop.
+pub async fn serve(config: Config) -> ExitCode {
+    match run(config).await {
+        Ok(code) => code,
+        Err(error) => refuse(&error),
+    }
+}
+
+fn refuse(error: &(dyn std::error::Error + 'static)) -> ExitCode {
+    eprintln!("{NAME}: {}", Chain(error));
+    ExitCode::FAILURE
+}
+
+async fn run(config: Config) -> Result<ExitCode, Error> {
+    let guard = egress::Guard::new(egress::AllowList::parse(&config.egress_allow)?);
+    let blobs = blob::Store::open(config.blob_url.as_str()).map_err(Error::Blobs)?;
+    let process = Process::start(NAME, config.clone()).await?;
+    let cache = cache::Cache::connect(config.redis_url.expose(), "canvas").map_err(Error::Cache)?;
+    let listener = TcpListener::bind(config.listen).await.map_err(Error::Listen)?;
+    let keys = wait_for_keys(&process, &config).await?;
+    let aborted = process.lifecycle().aborted();
+
+    process.lifecycle().spawn_support("object store watch", {
+        let (blobs, handle) = (blobs.clone(), process.readiness().component("object store", true));
+        let check = move || {
+            let blobs = blobs.clone();
+            async move { blobs.check().await.map_err(|error| Chain(&error).to_string()) }
+        };
+        watch_component(handle, check, aborted.clone())
+    });
+    process.lifecycle().spawn_support("cache watch", {
+        let (cache, handle) = (cache.clone(), process.readiness().component("cache", false));
+        let check = move || {
+            let up = cache.is_up();
+            async move { if up { Ok(()) } else { Err("not connected".to_owned()) } }
+        };
+        watch_component(handle, check, aborted)
+    });
+
+    let app = App::new(Shared {
+        pool: process.pool().clone(),
+        keys,
+        ring: config.master_keys.clone(),
+        cache,
+        blobs,
+        guard,
+        nudge: process.nudge(),
+        documents: Default::default(),
+        previews: Previews::new(&config.public_url, config.preview_ttl),
+        waits: Default::default(),
+        uploads: tokio::sync::Semaphore::new(UPLOADS_MAX),
+        stopping: process.lifecycle().stopping(),
+        config,
+    });
+    tracing::info!(address = %listener.local_addr().map_err(Error::Listen)?, "serving");
+    process.spawn("idempotency sweep", |stopping| sweep(app.clone(), stopping));
+    process.spawn("http", |stopping| crate::server::serve(listener, router(app), stopping));
+    Ok(process.finish_within(GRACE).await)
+}
+
+/// Waits for the database; a ring that does not open the key is for an operator to mend and ends the process.
+async fn wait_for_keys(process: &Process, config: &Config) -> Result<service::keys::DerivedKeys, Error> {
+    let stopping = process.lifecycle().stopping();
+    loop {
+        let opened = match db::pool::acquire(process.pool()).await {
+            Ok(mut connection) => installation::keys(&mut connection, &config.master_keys).await,
+            Err(error) => Err(error.into()),
+        };
+        match opened {
+            Err(installation::Error::Database(error)) if error.is_outage() && !stopping.is_cancelled() => {
+                tracing::warn!(error = %Chain(&error), "the database is not there yet");
+                tokio::time::sleep(KEY_RETRY).await;
+            }
+            done => return Ok(done?),
+        }
+    }
+}
+
+/// Forgets idempotency keys whose time is over: the gateway owns them.
+async fn sweep(app: App, stopping: tokio_util::sync::CancellationToken) {
+    const BATCH: i64 = 1000;
+    let days = i32::try_from(app.config.idempotency_window.as_secs() / 86_400).unwrap_or(i32::MAX);
+    while stopping.run_until_cancelled(tokio::time::sleep(app.config.sweep)).await.is_some() {
+        let swept = async {
+            let mut connection = db::pool::acquire(&app.pool).await?;
+            db::idempotency::sweep(&mut connection, days, BATCH).await
+        };
+        if let Err(error) = swept.await {
+            tracing::warn!(error = %Chain(&error), "idempotency keys were not swept; tried again later");
+        }
+    }
+}
+
+/// Brings the schema to this build's version and makes the installation key.
+pub async fn migrate(config: &Config) -> ExitCode {
+    let migrated = async {
+        let pool = db::pool::connect(config.database_url.expose(), "canvas-migrate", 1)?;
+        db::pool::migrate(&pool).await?;
+        let mut connection = db::pool::acquire(&pool).await?;
+        installation::ensure(&mut connection, &config.master_keys).await
+    };
+    match migrated.await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => refuse(&error),
+    }
+}

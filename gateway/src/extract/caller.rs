@@ -1,0 +1,236 @@
+//! Who asks, and whether they may: credential (401), rate (429), scopes known from the route (403); decisions 1.2.
+
+use std::marker::PhantomData;
+use std::net::{IpAddr, SocketAddr};
+
+use axum::extract::{ConnectInfo, FromRequestParts};
+use db::accounts::Credential;
+use domain::account::{Scope, Scopes};
+use domain::canvas::{AccessRole, CanvasRecord};
+use domain::id::CanvasRef;
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use uuid::Uuid;
+
+use crate::observe::RateLimitHeaders;
+use crate::problem::{Problem, Result};
+use crate::state::App;
+
+/// The scopes that a route needs.
+pub trait Grant: Send + Sync + 'static {
+    /// Every one of these.
+    const ALL: Scopes = Scopes::of(&[]);
+    /// At least one of these, unless empty.
+    const ANY: Scopes = Scopes::of(&[]);
+}
+
+macro_rules! grants {
+    ($($(#[$doc:meta])* $name:ident { $($kind:ident = [$($scope:ident),+]),* })+) => {$(
+        $(#[$doc])*
+        pub struct $name;
+        impl Grant for $name {
+            $(const $kind: Scopes = Scopes::of(&[$(Scope::$scope),+]);)*
+        }
+    )+};
+}
+
+grants! {
+    /// Any valid token.
+    AnyToken {}
+    /// canvas:read.
+    ReadCanvas { ALL = [CanvasRead] }
+    /// canvas:read and canvas:write.
+    WriteCanvas { ALL = [CanvasRead, CanvasWrite] }
+    /// asset:read.
+    ReadAsset { ALL = [AssetRead] }
+    /// asset:read and one of the two generate scopes.
+    UploadAsset { ALL = [AssetRead], ANY = [ImageGenerate, VideoGenerate] }
+    /// What an Action run needs.
+    RunAction { ALL = [CanvasRead, CanvasWrite, AssetRead] }
+    /// job:manage.
+    ManageJobs { ALL = [JobManage] }
+}
+
+/// The caller of a route that needs `G`.
+pub struct Caller<G> {
+    /// The token, its session and its account.
+    pub credential: Credential,
+    grant: PhantomData<G>,
+}
+
+impl<G> std::ops::Deref for Caller<G> {
+    type Target = Credential;
+    fn deref(&self) -> &Credential {
+        &self.credential
+    }
+}
+
+impl<G> Caller<G> {
+    /// Refuses a caller without `scopes`: those that depend on the body.
+    pub fn require(&self, scopes: &[Scope]) -> Result<()> {
+        require(self.credential.scopes, Scopes::of(scopes), Scopes::of(&[]))
+    }
+}
+
+fn require(granted: Scopes, all: Scopes, any: Scopes) -> Result<()> {
+    let names = |scopes: Scopes| scopes.iter().map(Scope::as_str).collect::<Vec<_>>();
+    let missing = granted.missing(all);
+    if !missing.is_empty() {
+        return Err(Problem::Forbidden(format!("the token lacks {}", names(missing).join(", "))));
+    }
+    if !any.is_empty() && granted.missing(any) == any {
+        return Err(Problem::Forbidden(format!("the token lacks one of {}", names(any).join(", "))));
+    }
+    Ok(())
+}
+
+impl<G: Grant> FromRequestParts<App> for Caller<G> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
+        Ok(admit(parts, app, None).await?.0)
+    }
+}
+
+/// The first three checks of a request; with the canvas of its path, if it names one, out of the same statement.
+pub(super) async fn admit<G: Grant>(
+    parts: &mut Parts,
+    app: &App,
+    canvas: Option<&CanvasRef>,
+) -> Result<(Caller<G>, Option<(CanvasRecord, AccessRole)>)> {
+    let Some((credential, canvas)) = authenticate(parts, app, canvas).await? else {
+        return Err(refuse_credential(parts, app).await);
+    };
+    let span = tracing::Span::current();
+    span.record("token_id", tracing::field::display(credential.token));
+    span.record("account", credential.account.as_str());
+    limit_rate(parts, app, credential.token).await?;
+    require(credential.scopes, G::ALL, G::ANY)?;
+    if credential.use_unrecorded {
+        record_use(app, credential.token);
+    }
+    Ok((Caller { credential, grant: PhantomData }, canvas))
+}
+
+async fn authenticate(
+    parts: &Parts,
+    app: &App,
+    canvas: Option<&CanvasRef>,
+) -> Result<Option<(Credential, Option<(CanvasRecord, AccessRole)>)>> {
+    let mut headers = parts.headers.get_all(AUTHORIZATION).iter();
+    let (Some(header), None) = (headers.next(), headers.next()) else { return Ok(None) };
+    let Some((token, secret)) = header.to_str().ok().and_then(parse_bearer) else { return Ok(None) };
+    let found = db::accounts::authenticate(&mut *app.connection().await?, token, canvas).await?;
+    Ok(found.filter(|(credential, _)| {
+        // The comparison comes first, so that a token's state is told to nobody who does not hold its secret.
+        app.keys.verify_token(secret, &credential.secret_hash) && credential.valid
+    }))
+}
+
+/// `Bearer cba_<token-id>.<secret>`: a UUID, a dot, 43 characters of base64url (specification, Authentication 1).
+fn parse_bearer(header: &str) -> Option<(Uuid, &str)> {
+    let (scheme, token) = header.split_once(' ')?;
+    let (id, secret) = token.trim_start_matches(' ').strip_prefix("cba_")?.split_once('.')?;
+    let is_base64url = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    let well_formed = scheme.eq_ignore_ascii_case("bearer")
+        && id.len() == 36
+        && secret.len() == 43
+        && secret.bytes().all(is_base64url);
+    if well_formed { Some((Uuid::try_parse(id).ok()?, secret)) } else { None }
+}
+
+/// Counts a failed credential against its address; 401, or 429 when there were too many (decisions 1.12).
+async fn refuse_credential(parts: &Parts, app: &App) -> Problem {
+    let allowed = app.config.failed_auth_per_minute;
+    if allowed == 0 {
+        return Problem::Unauthorized;
+    }
+    let quota = cache::Quota { per_minute: allowed, burst: allowed };
+    match app.cache.rate_limit(&format!("auth:{}", peer(parts)), quota).await {
+        Some(decision) if !decision.allowed => Problem::RateLimited(
+            "too many failed credentials from this address".into(),
+            whole_seconds(decision.retry_after),
+        ),
+        _ => Problem::Unauthorized,
+    }
+}
+
+fn peer(parts: &Parts) -> IpAddr {
+    parts
+        .extensions
+        .get::<ConnectInfo<SocketAddr>>()
+        .map_or(IpAddr::from([0, 0, 0, 0]), |ConnectInfo(address)| address.ip())
+}
+
+async fn limit_rate(parts: &Parts, app: &App, token: Uuid) -> Result<()> {
+    let quota = cache::Quota { per_minute: app.config.rate_per_minute, burst: app.config.rate_burst };
+    if quota.per_minute == 0 || quota.burst == 0 {
+        return Ok(());
+    }
+    let Some(decision) = app.cache.rate_limit(&format!("token:{token}"), quota).await else { return Ok(()) };
+    if let Some(headers) = parts.extensions.get::<RateLimitHeaders>() {
+        headers.set(&decision);
+    }
+    if decision.allowed {
+        return Ok(());
+    }
+    Err(Problem::RateLimited("too many requests with this token".into(), whole_seconds(decision.retry_after)))
+}
+
+/// Whole seconds, rounded up: who waits so long passes.
+pub fn whole_seconds(duration: std::time::Duration) -> u64 {
+    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
+}
+
+/// Notes the use beside the request; losing one costs a minute of `lastUsedAt`.
+fn record_use(app: &App, token: Uuid) {
+    let app = app.clone();
+    tokio::spawn(async move {
+        let recorded = async {
+            let mut connection = app.connection().await?;
+            Ok::<_, Problem>(db::accounts::record_use(&mut connection, token).await?)
+        };
+        if recorded.await.is_err() {
+            tracing::debug!(token_id = %token, "use of a token was not recorded");
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "0198c5a0-0000-7000-8000-000000000001";
+
+    #[test]
+    fn a_bearer_token_has_exactly_one_form() {
+        let secret = "s".repeat(43);
+        let good = format!("Bearer cba_{ID}.{secret}");
+        assert_eq!(parse_bearer(&good), Some((Uuid::try_parse(ID).expect("valid"), secret.as_str())));
+        assert!(parse_bearer(&good.replace("Bearer", "bearer")).is_some());
+        for wrong in [
+            format!("Basic cba_{ID}.{secret}"),
+            format!("cba_{ID}.{secret}"),
+            format!("Bearer {ID}.{secret}"),
+            format!("Bearer cba_{ID}{secret}"),
+            format!("Bearer cba_{ID}.{secret}x"),
+            format!("Bearer cba_{ID}.{}", "s".repeat(42)),
+            format!("Bearer cba_{ID}.{}=", "s".repeat(42)),
+            format!("Bearer cba_{}.{secret}", ID.replace('-', "")),
+        ] {
+            assert_eq!(parse_bearer(&wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn missing_scopes_are_named() {
+        let granted = Scopes::of(&[Scope::CanvasRead, Scope::AssetRead]);
+        assert!(require(granted, ReadCanvas::ALL, ReadCanvas::ANY).is_ok());
+        let refused = |all, any| match require(granted, all, any) {
+            Err(Problem::Forbidden(message)) => message,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(refused(WriteCanvas::ALL, WriteCanvas::ANY), "the token lacks canvas:write");
+        assert_eq!(refused(UploadAsset::ALL, UploadAsset::ANY), "the token lacks one of image:generate, video:generate");
+    }
+}

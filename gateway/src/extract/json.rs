@@ -1,0 +1,268 @@
+//! JSON bodies, strict: the published schema is what they are validated by (decisions 1.4, 1.14).
+//!
+//! A request type derives its OpenAPI schema; the same schema, compiled once, checks every body, so that document and
+//! behaviour cannot disagree and a refusal lists every violation and not only the first.
+
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, RwLock};
+
+use axum::body::Body;
+use axum::extract::{FromRequest, Request};
+use bytes::Bytes;
+use domain::Violation;
+use domain::limits::{JSON_BODY_MAX, JSON_DEPTH_MAX};
+use http::HeaderMap;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::paths::{Location, LocationSegment};
+use jsonschema::{ValidationError, Validator};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::problem::{Problem, Result};
+
+/// A request body of its type.
+pub trait Input: DeserializeOwned + ToSchema + 'static {
+    /// Most bytes (decisions 1.5).
+    const LIMIT: usize = JSON_BODY_MAX;
+    /// Whether no body at all counts as `{}`.
+    const MAY_BE_EMPTY: bool = false;
+
+    /// What no schema can say: rules over several fields, and ids.
+    fn check(&self) -> Vec<Violation> {
+        Vec::new()
+    }
+}
+
+/// A body that nobody has read yet, so that the credential is judged before a byte of it is taken.
+pub struct Unread {
+    headers: HeaderMap,
+    body: Body,
+}
+
+impl<S: Send + Sync> FromRequest<S> for Unread {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Self::Rejection> {
+        let (parts, body) = request.into_parts();
+        Ok(Self { headers: parts.headers, body })
+    }
+}
+
+impl Unread {
+    /// Reads and validates the body: size (413), type (415), JSON (400), shape and ranges (400, every violation).
+    pub async fn json<T: Input>(self) -> Result<T> {
+        let Self { headers, body } = self;
+        if declared_length(&headers).is_some_and(|length| length > T::LIMIT as u64) {
+            return Err(Problem::PayloadTooLarge(T::LIMIT as u64));
+        }
+        let typed = headers.contains_key(CONTENT_TYPE);
+        if typed && !is_json(&headers) {
+            return Err(Problem::UnsupportedMediaType("the body must be application/json".into()));
+        }
+        let bytes = read(body, T::LIMIT).await?;
+        match (bytes.is_empty(), typed, T::MAY_BE_EMPTY) {
+            (true, _, true) => return validate(json!({})),
+            (false, false, _) => {
+                return Err(Problem::UnsupportedMediaType("the body must be declared as application/json".into()));
+            }
+            _ => {}
+        }
+        validate(parse(&bytes)?)
+    }
+
+    /// The headers and the body, for a route that streams.
+    pub fn into_parts(self) -> (HeaderMap, Body) {
+        (self.headers, self.body)
+    }
+}
+
+/// The body's size as declared.
+pub fn declared_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let (Some(only), None) = (types.next(), types.next()) else { return false };
+    only.to_str().is_ok_and(|text| {
+        text.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+    })
+}
+
+async fn read(body: Body, limit: usize) -> Result<Bytes> {
+    match Limited::new(body, limit).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Problem::PayloadTooLarge(limit as u64)),
+        Err(_) => Err(Problem::InvalidJson("it ended before its time".into())),
+    }
+}
+
+fn parse(bytes: &[u8]) -> Result<Value> {
+    let value: Value = serde_json::from_slice(bytes).map_err(|error| Problem::InvalidJson(error.to_string()))?;
+    if depth_exceeds(&value, JSON_DEPTH_MAX) {
+        return Err(Problem::InvalidJson(format!("it is nested deeper than {JSON_DEPTH_MAX} levels")));
+    }
+    let mut with_nul = Vec::new();
+    find_nul(&value, &mut String::new(), &mut with_nul);
+    if with_nul.is_empty() { Ok(value) } else { Err(Problem::Invalid(with_nul)) }
+}
+
+fn depth_exceeds(value: &Value, allowed: usize) -> bool {
+    match value {
+        Value::Array(items) => allowed == 0 || items.iter().any(|item| depth_exceeds(item, allowed - 1)),
+        Value::Object(object) => allowed == 0 || object.values().any(|item| depth_exceeds(item, allowed - 1)),
+        _ => false,
+    }
+}
+
+/// Postgres holds no NUL: refused here, once for all (reliability.md 1).
+fn find_nul(value: &Value, path: &mut String, found: &mut Vec<Violation>) {
+    match value {
+        Value::String(text) if text.contains('\0') => {
+            found.push(Violation::new(path.as_str(), "must not contain the character U+0000"));
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                let length = path.len();
+                path.push_str(&format!("[{index}]"));
+                find_nul(item, path, found);
+                path.truncate(length);
+            }
+        }
+        Value::Object(object) => {
+            for (key, item) in object {
+                let length = path.len();
+                join(path, key);
+                if key.contains('\0') {
+                    found.push(Violation::new(path.replace('\0', "\u{fffd}"), "must not contain the character U+0000"));
+                } else {
+                    find_nul(item, path, found);
+                }
+                path.truncate(length);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn join(path: &mut String, key: &str) {
+    if !path.is_empty() {
+        path.push('.');
+    }
+    path.push_str(key);
+}
+
+fn validate<T: Input>(value: Value) -> Result<T> {
+    let validator = validator::<T>();
+    let violations: Vec<Violation> = validator.iter_errors(&value).flat_map(|error| violations_of(&error)).collect();
+    if !violations.is_empty() {
+        return Err(Problem::Invalid(violations));
+    }
+    let input: T = serde_path_to_error::deserialize(value).map_err(|error| {
+        Problem::invalid(error.path().to_string().trim_start_matches('.'), error.inner().to_string())
+    })?;
+    match input.check() {
+        violations if violations.is_empty() => Ok(input),
+        violations => Err(Problem::Invalid(violations)),
+    }
+}
+
+/// The compiled schema of `T`, made at its first use.
+fn validator<T: Input>() -> Arc<Validator> {
+    static VALIDATORS: LazyLock<RwLock<HashMap<TypeId, Arc<Validator>>>> = LazyLock::new(RwLock::default);
+    let poisoned = "a schema's compilation does not panic while the map is held";
+    if let Some(validator) = VALIDATORS.read().expect(poisoned).get(&TypeId::of::<T>()) {
+        return validator.clone();
+    }
+    let mut referenced = Vec::new();
+    T::schemas(&mut referenced);
+    let components: serde_json::Map<String, Value> = referenced
+        .into_iter()
+        .map(|(name, schema)| (name, serde_json::to_value(schema).expect("an OpenAPI schema serializes")))
+        .collect();
+    let mut schema = serde_json::to_value(T::schema()).expect("an OpenAPI schema serializes");
+    schema["components"] = json!({ "schemas": components });
+    let compiled = jsonschema::draft202012::new(&schema).expect("a derived schema is valid; tests compile each");
+    let compiled = Arc::new(compiled);
+    VALIDATORS.write().expect(poisoned).insert(TypeId::of::<T>(), compiled.clone());
+    compiled
+}
+
+fn field(location: &Location) -> String {
+    let mut path = String::new();
+    for segment in location {
+        match segment {
+            LocationSegment::Property(name) => join(&mut path, &name),
+            LocationSegment::Index(index) => path.push_str(&format!("[{index}]")),
+        }
+    }
+    path
+}
+
+fn violations_of(error: &ValidationError<'_>) -> Vec<Violation> {
+    let path = field(error.instance_path());
+    let within = |name: &str| {
+        let mut path = path.clone();
+        join(&mut path, name);
+        path
+    };
+    let one = |message: String| vec![Violation::new(path.as_str(), message)];
+    match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            vec![Violation::new(within(property.as_str().unwrap_or_default()), "is required")]
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            unexpected.iter().map(|name| Violation::new(within(name), "is not a known field")).collect()
+        }
+        ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } => {
+            nearest_form(&path, context)
+        }
+        ValidationErrorKind::Enum { options } => one(format!("must be one of {options}")),
+        ValidationErrorKind::Type { .. } => one(type_message(error)),
+        ValidationErrorKind::Minimum { limit } => one(format!("must be at least {limit}")),
+        ValidationErrorKind::Maximum { limit } => one(format!("must be at most {limit}")),
+        ValidationErrorKind::MinLength { limit } => one(format!("must have at least {limit} characters")),
+        ValidationErrorKind::MaxLength { limit } => one(format!("must have at most {limit} characters")),
+        ValidationErrorKind::MinItems { limit } => one(format!("must have at least {limit} items")),
+        ValidationErrorKind::MaxItems { limit } => one(format!("must have at most {limit} items")),
+        ValidationErrorKind::MinProperties { limit } => one(format!("must have at least {limit} fields")),
+        ValidationErrorKind::Pattern { pattern } => one(format!("must match {pattern}")),
+        // The value itself stays out of the message: it may be a secret.
+        _ => one(error.masked_with("the value").to_string()),
+    }
+}
+
+fn type_message(error: &ValidationError<'_>) -> String {
+    match error.kind() {
+        ValidationErrorKind::Type { kind: jsonschema::error::TypeKind::Single(kind) } => format!("must be of type {kind}"),
+        _ => error.masked_with("the value").to_string(),
+    }
+}
+
+/// Of a value that fits none of several forms: what keeps it from the form that its `type` names, or, where there is no
+/// such form, which types there are; for forms without `type`, the one with the least wrong.
+fn nearest_form(path: &str, forms: &[Vec<ValidationError<'static>>]) -> Vec<Violation> {
+    let mut tag = path.to_owned();
+    join(&mut tag, "type");
+    let names = |errors: &[ValidationError<'static>]| -> Option<Vec<Value>> {
+        errors.iter().find(|error| field(error.instance_path()) == tag).and_then(|error| match error.kind() {
+            ValidationErrorKind::Enum { options } => options.as_array().cloned(),
+            ValidationErrorKind::Constant { expected_value } => Some(vec![expected_value.as_ref().clone()]),
+            _ => None,
+        })
+    };
+    let tagged: Vec<Value> = forms.iter().filter_map(|errors| names(errors)).flatten().collect();
+    if !forms.is_empty() && forms.iter().all(|errors| names(errors).is_some()) {
+        return vec![Violation::new(tag, format!("must be one of {}", Value::Array(tagged)))];
+    }
+    forms
+        .iter()
+        .filter(|errors| names(errors).is_none())
+        .min_by_key(|errors| errors.len())
+        .map(|errors| errors.iter().flat_map(violations_of).collect())
+        .unwrap_or_else(|| vec![Violation::new(path, "has none of the known forms")])
+}

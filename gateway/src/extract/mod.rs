@@ -1,0 +1,9 @@
+//! From the request to typed, permitted values. The order of checks is decisions 1.2.
+
+pub mod caller;
+pub mod canvas;
+pub mod idempotency;
+pub mod json;
+pub mod page;
+pub mod path;
+pub mod query;

@@ -1,0 +1,82 @@
+//! Pages: a limit, and a cursor that is authenticated and bound to its list (decisions 1.8).
+
+use domain::limits::CURSOR_MAX;
+use serde::de::DeserializeOwned;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::query::QueryReader;
+use crate::state::App;
+
+/// Which list a cursor belongs to: endpoint, account and filters. `limit` is no part of it.
+pub struct ListScope(String);
+
+impl ListScope {
+    /// The list of `endpoint` that `account` walks under `filters`.
+    pub fn new(endpoint: &str, account: &domain::id::AccountUid, filters: &[&str]) -> Self {
+        // Each part is preceded by its length, so that no two lists share a text.
+        let mut text = format!("{endpoint} {account}");
+        for filter in filters {
+            text.push_str(&format!(" {}:{filter}", filter.len()));
+        }
+        Self(text)
+    }
+}
+
+/// What a request asks of a list.
+pub struct PageRequest<P> {
+    /// Most items.
+    pub limit: u32,
+    /// Where to go on.
+    pub after: Option<P>,
+}
+
+/// Reads `limit` and `cursor`; what is wrong with them is noted in `query`.
+pub fn page_request<P: DeserializeOwned>(
+    app: &App,
+    query: &mut QueryReader<'_>,
+    scope: &ListScope,
+    default: u32,
+    max: u32,
+) -> PageRequest<P> {
+    let limit = query.integer("limit", 1..=max).unwrap_or(default);
+    let after = query.text("cursor", CURSOR_MAX).and_then(|cursor| {
+        let position = app.keys.cursor().open(&scope.0, &cursor).and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        if position.is_none() {
+            query.refuse("cursor", "is invalid or belongs to a different list");
+        }
+        position
+    });
+    PageRequest { limit, after }
+}
+
+/// Where a list stands.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Page {
+    /// Most items of this page.
+    #[schema(minimum = 1)]
+    pub limit: u32,
+    /// Whether there are more.
+    pub has_more: bool,
+    /// Where to go on, with unchanged filters.
+    #[schema(max_length = 8192, required = true)]
+    pub next_cursor: Option<String>,
+}
+
+/// Cuts `items`, of which one more than `limit` was asked for, to a page; `position` tells where an item stands.
+pub fn page<T, P: Serialize>(
+    app: &App,
+    scope: &ListScope,
+    limit: u32,
+    items: &mut Vec<T>,
+    position: impl Fn(&T) -> P,
+) -> Page {
+    let has_more = items.len() > limit as usize;
+    items.truncate(limit as usize);
+    let next_cursor = items.last().filter(|_| has_more).map(|last| {
+        let position = serde_json::to_vec(&position(last)).expect("a position serializes");
+        app.keys.cursor().seal(&scope.0, &position)
+    });
+    Page { limit, has_more, next_cursor }
+}

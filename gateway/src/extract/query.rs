@@ -1,0 +1,91 @@
+//! Query parameters: unknown ones are ignored, known ones validated, every violation reported (decisions 1.4).
+
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::str::FromStr;
+
+use domain::Violation;
+use domain::id::AccountUid;
+use percent_encoding::percent_decode_str;
+
+use crate::problem::{Problem, Result};
+
+/// Reads known parameters out of a query string and collects what is wrong with them.
+pub struct QueryReader<'a> {
+    query: &'a str,
+    violations: Vec<Violation>,
+}
+
+impl<'a> QueryReader<'a> {
+    /// A reader of the query of `uri`.
+    pub fn new(uri: &'a http::Uri) -> Self {
+        Self { query: uri.query().unwrap_or_default(), violations: Vec::new() }
+    }
+
+    /// The parameter as text: at most once, UTF-8, without NUL, at most `max` characters.
+    pub fn text(&mut self, name: &str, max: usize) -> Option<String> {
+        let mut values = self.query.split('&').filter_map(|pair| {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decode(key).as_deref() == Some(name)).then_some(value)
+        });
+        let value = values.next()?;
+        let repeated = values.next().is_some();
+        let refuse = |message: String| Err(message);
+        let text = match decode(value) {
+            _ if repeated => refuse("must be sent at most once".into()),
+            None => refuse("must be UTF-8".into()),
+            Some(text) if text.contains('\0') => refuse("must not contain the character U+0000".into()),
+            Some(text) if text.chars().count() > max => refuse(format!("must have at most {max} characters")),
+            Some(text) => Ok(text.into_owned()),
+        };
+        text.map_err(|message| self.violations.push(Violation::new(name, message))).ok()
+    }
+
+    /// The parameter as what it stands for.
+    pub fn parsed<T: FromStr<Err: Display>>(&mut self, name: &str) -> Option<T> {
+        let text = self.text(name, 1024)?;
+        text.parse().map_err(|error: T::Err| self.violations.push(Violation::new(name, error.to_string()))).ok()
+    }
+
+    /// The parameter as a whole number of a range.
+    pub fn integer(&mut self, name: &str, range: std::ops::RangeInclusive<u32>) -> Option<u32> {
+        let text = self.text(name, 1024)?;
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        match text.parse() {
+            Ok(number) if digits && range.contains(&number) => Some(number),
+            _ => {
+                let message = format!("must be a whole number from {} to {}", range.start(), range.end());
+                self.violations.push(Violation::new(name, message));
+                None
+            }
+        }
+    }
+
+    /// `ownerUid`.
+    pub fn owner(&mut self) -> Option<AccountUid> {
+        let text = self.text("ownerUid", 1024)?;
+        match domain::id::is_plain_id(&text) {
+            true => Some(AccountUid::from_stored(text)),
+            false => {
+                self.refuse("ownerUid", "must be 1 to 180 letters, digits, `_` or `-`");
+                None
+            }
+        }
+    }
+
+    /// Notes a violation found elsewhere.
+    pub fn refuse(&mut self, field: &str, message: impl Into<String>) {
+        self.violations.push(Violation::new(field, message));
+    }
+
+    /// Nothing, or every violation.
+    pub fn finish(self) -> Result<()> {
+        if self.violations.is_empty() { Ok(()) } else { Err(Problem::Invalid(self.violations)) }
+    }
+}
+
+/// Form decoding: `+` is a space, `%XX` a byte.
+fn decode(text: &str) -> Option<Cow<'_, str>> {
+    let spaced = text.replace('+', " ");
+    percent_decode_str(&spaced).decode_utf8().ok().map(|decoded| Cow::Owned(decoded.into_owned()))
+}

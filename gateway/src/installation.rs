@@ -1,0 +1,49 @@
+//! The installation key: made once, sealed under the operator's ring, and what all other keys derive from (decisions 2.5).
+
+use service::keys::{DerivedKeys, InstallationKey, KeyRing, OpenError};
+
+const CONTEXT: &str = "installation";
+
+/// Why the installation key cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The database failed.
+    #[error(transparent)]
+    Database(#[from] db::Error),
+    /// No migration has made one.
+    #[error("the database has no installation key: run canvas-gateway migrate")]
+    Missing,
+    /// The ring does not hold the key that it is sealed under, or it was damaged.
+    #[error("the installation key cannot be opened with CANVAS_MASTER_KEYS")]
+    Open(#[source] OpenError),
+    /// It is not 32 bytes.
+    #[error("the installation key is damaged")]
+    Damaged,
+}
+
+/// Makes the key unless there is one; of several at once one counts.
+pub async fn ensure(connection: &mut db::PgConnection, ring: &KeyRing) -> Result<(), Error> {
+    if db::installation::sealed_key(connection).await?.is_none() {
+        let sealed = ring.seal(CONTEXT, InstallationKey::generate().as_bytes());
+        db::installation::store_if_absent(connection, &sealed).await?;
+    }
+    keys(connection, ring).await.map(drop)
+}
+
+/// Opens the key and derives all others.
+pub async fn keys(connection: &mut db::PgConnection, ring: &KeyRing) -> Result<DerivedKeys, Error> {
+    let sealed = db::installation::sealed_key(connection).await?.ok_or(Error::Missing)?;
+    let plain = ring.open(CONTEXT, &sealed).map_err(Error::Open)?;
+    let bytes = <[u8; 32]>::try_from(plain.as_slice()).map_err(|_| Error::Damaged)?;
+    Ok(DerivedKeys::derive(&InstallationKey::from_bytes(bytes)))
+}
+
+/// Seals the key under the first key of the ring.
+pub async fn rewrap(connection: &mut db::PgConnection, ring: &KeyRing) -> Result<(), Error> {
+    let sealed = db::installation::sealed_key(connection).await?.ok_or(Error::Missing)?;
+    if KeyRing::key_id(&sealed) != Some(ring.primary()) {
+        let plain = ring.open(CONTEXT, &sealed).map_err(Error::Open)?;
+        db::installation::reseal(connection, &sealed, &ring.seal(CONTEXT, &plain)).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,21 @@
+//! The HTTP process: validates, authorizes, commits, answers. It never decodes foreign pixels and never fetches foreign
+//! URLs; work is committed together with the outbox row that announces it, and done by the workers.
+
+pub mod admin;
+mod boot;
+mod documents;
+mod extract;
+mod installation;
+mod observe;
+mod openapi;
+mod preview;
+mod problem;
+mod reply;
+mod router;
+mod routes;
+mod server;
+mod state;
+mod wait;
+
+pub use boot::{migrate, serve};
+pub use router::documented;

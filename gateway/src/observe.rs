@@ -1,0 +1,108 @@
+//! What surrounds every request: its id, its trace, its closing log line, its metrics, and the headers that every
+//! response carries.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request};
+use axum::middleware::Next;
+use axum::response::Response;
+use http::HeaderValue;
+use http::header::{CACHE_CONTROL, HeaderName};
+use service::telemetry::TraceContext;
+use tracing::Instrument;
+use tracing::field::Empty;
+use uuid::Uuid;
+
+use crate::extract::caller::whole_seconds;
+use crate::problem::{Problem, names_methods};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const SURFACE: HeaderName = HeaderName::from_static("x-service-agent-surface");
+
+/// The request's trace, for what the request commits.
+#[derive(Clone, Copy)]
+pub struct Trace(pub TraceContext);
+
+/// Where the rate limiter leaves what the response has to tell (decisions 1.11).
+#[derive(Clone, Default)]
+pub struct RateLimitHeaders(Arc<OnceLock<[(HeaderName, u64); 3]>>);
+
+impl RateLimitHeaders {
+    /// Notes a decision; the first one of a request counts.
+    pub fn set(&self, decision: &cache::RateDecision) {
+        let _ = self.0.set([
+            (HeaderName::from_static("ratelimit-limit"), u64::from(decision.limit)),
+            (HeaderName::from_static("ratelimit-remaining"), u64::from(decision.remaining)),
+            (HeaderName::from_static("ratelimit-reset"), whole_seconds(decision.reset_after)),
+        ]);
+    }
+}
+
+/// The outermost layer.
+pub async fn observe(mut request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let request_id = request_id(&request);
+    let trace = request
+        .headers()
+        .get("traceparent")
+        .and_then(|header| header.to_str().ok())
+        .and_then(TraceContext::parse)
+        .map_or_else(TraceContext::new_root, |parent| parent.child());
+    let route = request.extensions().get::<MatchedPath>().map_or("unmatched".to_owned(), |path| path.as_str().to_owned());
+    let method = request.method().clone();
+    let surface = request.headers().get(SURFACE).and_then(|header| header.to_str().ok()).filter(|surface| {
+        matches!(*surface, "api" | "cli" | "tool" | "browser")
+    });
+    // The path's template and never its query: previews carry their capability there.
+    let span = service::trace_span!(
+        trace, "request", request_id = %request_id, method = %method, route = %route, surface = surface,
+        token_id = Empty, account = Empty
+    );
+    let rate = RateLimitHeaders::default();
+    request.extensions_mut().insert(Trace(trace));
+    request.extensions_mut().insert(rate.clone());
+
+    async move {
+        let mut response = next.run(request).await;
+        let status = response.status();
+        if status == http::StatusCode::METHOD_NOT_ALLOWED && !names_methods(&response) {
+            tracing::warn!(route = %route, "a refused method left out what is allowed");
+        }
+        let headers = response.headers_mut();
+        if let Ok(id) = HeaderValue::from_str(&request_id.to_string()) {
+            headers.insert(REQUEST_ID, id);
+        }
+        if let Some(rate) = rate.0.get() {
+            headers.extend(rate.iter().map(|(name, value)| (name.clone(), HeaderValue::from(*value))));
+        }
+        if !headers.contains_key(CACHE_CONTROL) {
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        }
+        let elapsed = started.elapsed();
+        let labels = [("method", method.to_string()), ("route", route), ("status", status.as_u16().to_string())];
+        metrics::counter!("http_requests_total", &labels).increment(1);
+        metrics::histogram!("http_request_duration_seconds", &labels[..2]).record(elapsed.as_secs_f64());
+        tracing::info!(status = status.as_u16(), duration_ms = elapsed.as_secs_f64() * 1000.0, "request done");
+        response
+    }
+    .instrument(span)
+    .await
+}
+
+/// A client's own id when it is a UUID, else a fresh one (decisions 1.1).
+fn request_id(request: &Request) -> Uuid {
+    request
+        .headers()
+        .get(REQUEST_ID)
+        .and_then(|header| header.to_str().ok())
+        .filter(|text| text.len() == 36)
+        .and_then(|text| Uuid::try_parse(text).ok())
+        .unwrap_or_else(Uuid::now_v7)
+}
+
+/// Turns a panic of a handler into the envelope; the panic hook has logged it.
+pub fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
+    use axum::response::IntoResponse;
+    Problem::internal("a handler panicked").into_response()
+}

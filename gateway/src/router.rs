@@ -1,0 +1,100 @@
+//! Every route, once: a route cannot exist undocumented (house rule 3).
+
+use axum::extract::DefaultBodyLimit;
+use axum::{Router, middleware};
+use http::{HeaderName, HeaderValue, Method};
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
+use tower_http::cors::{AllowOrigin, CorsLayer};
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::openapi;
+use crate::problem;
+use crate::reply::API_ROOT;
+use crate::routes::{actions, assets, auth, canvases, jobs, runs};
+use crate::state::App;
+
+/// From this size on a response is compressed (decisions 1.9).
+const COMPRESSED_FROM: u64 = 1024;
+
+/// The routes and their document.
+pub fn documented() -> (Router<App>, OpenApi) {
+    let api = OpenApiRouter::new()
+        .routes(routes!(auth::status::status))
+        .routes(routes!(canvases::list::list, canvases::create::create))
+        .routes(routes!(canvases::read::read))
+        .routes(routes!(canvases::node::node))
+        .routes(routes!(canvases::operations::operations))
+        .routes(routes!(assets::list::list, assets::upload::upload))
+        .routes(routes!(assets::preview::preview))
+        .routes(routes!(assets::read::read))
+        .routes(routes!(actions::list::list))
+        .routes(routes!(actions::read::read))
+        .routes(routes!(actions::run::run))
+        .routes(routes!(runs::read::read, runs::cancel::cancel))
+        .routes(routes!(runs::events::events))
+        .routes(routes!(jobs::read::read, jobs::cancel::cancel))
+        .routes(routes!(openapi::serve));
+    let (router, mut document) =
+        OpenApiRouter::with_openapi(openapi::base()).nest(API_ROOT, api).routes(routes!(openapi::page)).split_for_parts();
+    openapi::complete(&mut document);
+    (router, document)
+}
+
+/// The service: routes, and what surrounds each of them.
+pub fn router(app: App) -> Router {
+    let (router, document) = documented();
+    let pictures = NotForContentType::new("image/png")
+        .and(NotForContentType::new("image/jpeg"))
+        .and(NotForContentType::new("image/webp"))
+        .and(NotForContentType::new("image/gif"))
+        .and(NotForContentType::new("video/"))
+        .and(NotForContentType::new("text/event-stream"));
+    let cors = cors(&app.config.cors_origins);
+    router
+        .fallback(problem::unknown_path)
+        .method_not_allowed_fallback(problem::unknown_method)
+        // Each route reads its body under a limit of its own.
+        .layer(DefaultBodyLimit::disable())
+        .layer(axum::Extension(openapi::Document::of(&document)))
+        .layer(CatchPanicLayer::custom(crate::observe::panicked))
+        .layer(middleware::from_fn(crate::observe::observe))
+        .layer(CompressionLayer::new().compress_when(SizeAbove::new(COMPRESSED_FROM).and(pictures)))
+        .layer(cors)
+        .with_state(app)
+}
+
+/// No origin is admitted unless the operator names it (decisions 1.1).
+fn cors(origins: &[String]) -> CorsLayer {
+    let admitted: Vec<HeaderValue> = origins.iter().filter_map(|origin| origin.parse().ok()).collect();
+    let names = |names: &[&'static str]| names.iter().map(|name| HeaderName::from_static(name)).collect::<Vec<_>>();
+    CorsLayer::new()
+        .allow_origin(AllowOrigin::list(admitted))
+        .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE])
+        .allow_headers(names(&[
+            "authorization",
+            "content-type",
+            "if-none-match",
+            "idempotency-key",
+            "prefer",
+            "range",
+            "traceparent",
+            "x-request-id",
+            "x-service-agent-surface",
+            "x-service-file-name",
+            "x-canvas-file-name",
+        ]))
+        .expose_headers(names(&[
+            "etag",
+            "location",
+            "retry-after",
+            "x-request-id",
+            "ratelimit-limit",
+            "ratelimit-remaining",
+            "ratelimit-reset",
+        ]))
+        .max_age(std::time::Duration::from_secs(3600))
+}

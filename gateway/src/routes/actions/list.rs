@@ -1,0 +1,52 @@
+//! `GET /actions` (decisions 8.5).
+
+use axum::extract::{OriginalUri, State};
+use domain::action::{self, Action};
+use domain::limits::{ACTION_QUERY_MAX, PAGE_DEFAULT, PAGE_MAX};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::extract::caller::{Caller, ReadCanvas};
+use crate::extract::page::{ListScope, Page, page, page_request};
+use crate::extract::query::QueryReader;
+use crate::problem::Result;
+use crate::reply;
+use crate::state::App;
+
+/// A page of Actions, in the order of the decisions' table.
+#[derive(Serialize, ToSchema)]
+pub struct ActionList {
+    /// Their schemas, whole.
+    actions: Vec<&'static Action>,
+    /// Where the list stands.
+    page: Page,
+}
+
+/// List Image Actions
+#[utoipa::path(
+    get, path = "/actions", tag = "Image Actions",
+    params(
+        ("q" = Option<String>, Query, max_length = 240, description = "Found in slug, title or summary."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Most items; 50 when left out."),
+        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the page before."),
+    ),
+    responses((status = 200, body = ActionList))
+)]
+pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUri(uri): OriginalUri) -> Result {
+    let mut query = QueryReader::new(&uri);
+    let text = query.text("q", ACTION_QUERY_MAX).unwrap_or_default().to_lowercase();
+    let scope = ListScope::new("actions", &caller.account, &[&text]);
+    // An Action's place is its slug's in the fixed order.
+    let request = page_request::<String>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
+    query.finish()?;
+    let matches = |action: &&Action| {
+        [action.slug, action.title, action.summary].iter().any(|field| field.to_lowercase().contains(&text))
+    };
+    let start = request
+        .after
+        .and_then(|slug| action::all().iter().position(|action| action.slug == slug))
+        .map_or(0, |last| last + 1);
+    let mut actions: Vec<&'static Action> = action::all()[start..].iter().filter(matches).collect();
+    let page = page(&app, &scope, request.limit, &mut actions, |action| action.slug);
+    Ok(reply::ok(&ActionList { actions, page }))
+}

@@ -1,0 +1,27 @@
+//! What the stored dimensions of the inputs already tell about an Action's result (decisions 8.1).
+
+use domain::Violation;
+use domain::action::{Action, ResizeParams};
+use domain::asset::AssetRecord;
+use raster::{Bounds, Resize, Size};
+use serde_json::{Map, Value};
+
+/// Why the result would be larger than a result may be; nothing when it would not.
+pub fn refuse_oversized(action: &Action, params: &Map<String, Value>, inputs: &[AssetRecord]) -> Vec<Violation> {
+    let refused = match (action.slug, inputs) {
+        ("resize", [image]) => refuse_resize(params, image),
+        _ => None,
+    };
+    refused.map(|message| Violation::new("params.width", message)).into_iter().collect()
+}
+
+fn refuse_resize(params: &Map<String, Value>, image: &AssetRecord) -> Option<String> {
+    let params: ResizeParams = serde_json::from_value(Value::Object(params.clone())).ok()?;
+    let resize = Resize {
+        fit: params.fit.parse().ok()?,
+        enlarge: params.enlarge == "yes",
+        ..Resize::new(Bounds::new(params.width, params.height)?)
+    };
+    let source = Size { width: u32::try_from(image.width).ok()?, height: u32::try_from(image.height).ok()? };
+    raster::resize::plan(source, &resize).err().map(|error| error.to_string())
+}

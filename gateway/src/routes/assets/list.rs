@@ -1,0 +1,79 @@
+//! `GET /assets` (decisions 6.5).
+
+use axum::extract::{OriginalUri, State};
+use db::canvases::After;
+use domain::asset::Asset;
+use domain::id::CanvasRef;
+use domain::limits::{ASSET_PAGE_MAX, PAGE_DEFAULT};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::extract::canvas::with_owner;
+use crate::extract::caller::{Caller, ReadAsset};
+use crate::extract::page::{ListScope, Page, page, page_request};
+use crate::extract::query::QueryReader;
+use crate::problem::{Problem, Result};
+use crate::reply;
+use crate::state::App;
+
+/// A page of assets, newest update first.
+#[derive(Serialize, ToSchema)]
+pub struct AssetList {
+    /// Each with a fresh preview URL.
+    assets: Vec<Asset>,
+    /// Where the list stands.
+    page: Page,
+}
+
+/// List assets: the account's own, or those stored in a canvas
+#[utoipa::path(
+    get, path = "/assets", tag = "Assets",
+    params(
+        ("canvasId" = Option<String>, Query, description = "Plain id or handle of a canvas."),
+        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "Most items; 50 when left out."),
+        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the page before."),
+    ),
+    responses((status = 200, body = AssetList))
+)]
+pub async fn list(State(app): State<App>, caller: Caller<ReadAsset>, OriginalUri(uri): OriginalUri) -> Result {
+    let mut query = QueryReader::new(&uri);
+    let owner = query.owner();
+    let canvas = query.parsed::<CanvasRef>("canvasId");
+    let canvas = match canvas.map(|canvas| with_owner(canvas, owner).map(|canvas| canvas.resolve(&caller.account))) {
+        Some(Err(Problem::Invalid(violations))) => {
+            violations.into_iter().for_each(|violation| query.refuse(&violation.field, violation.message));
+            None
+        }
+        Some(resolved) => Some(resolved?),
+        None => None,
+    };
+    let filter = canvas.as_ref().map(ToString::to_string).unwrap_or_default();
+    let scope = ListScope::new("assets", &caller.account, &[&filter]);
+    let request = page_request::<After>(&app, &mut query, &scope, PAGE_DEFAULT, ASSET_PAGE_MAX);
+    query.finish()?;
+    let mut connection = app.connection().await?;
+    let (after, limit) = (request.after.as_ref(), i64::from(request.limit) + 1);
+    let mut found = match &canvas {
+        None => db::assets::list_own(&mut connection, &caller.account, after, limit).await?,
+        Some(handle) => {
+            let (record, _) = db::canvases::find(&mut connection, &caller.account, handle)
+                .await?
+                .ok_or(Problem::NotFound("canvas"))?;
+            db::assets::list_canvas(&mut connection, record.key, after, limit).await?
+        }
+    };
+    let page = page(&app, &scope, request.limit, &mut found, |asset| After {
+        updated_at: asset.updated_at,
+        handle: asset.handle.to_string(),
+    });
+    let now = service::clock::now();
+    let assets = found
+        .into_iter()
+        .map(|asset| {
+            let preview = app.previews.make(&app.keys, &asset.handle, now);
+            asset.document(preview)
+        })
+        .collect();
+    Ok(reply::ok(&AssetList { assets, page }))
+}

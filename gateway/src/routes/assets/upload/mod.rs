@@ -1,0 +1,348 @@
+//! `POST /assets`: a picture, streamed into the object store as it arrives (decisions 6.1 to 6.3).
+//!
+//! Only the header is read here, as the bytes pass; memory is bounded by one part of a multipart upload, however large
+//! the picture and however many come at once.
+
+mod file_name;
+
+use std::time::Duration;
+
+use axum::Extension;
+use axum::body::{Body, BodyDataStream};
+use axum::extract::{OriginalUri, State};
+use blob::{BlobKey, Written};
+use bytes::Bytes;
+use canvas::placement::{Frame, free_spot};
+use db::assets::NewAsset;
+use db::canvases::{Change, GraphWrites, NewActivity};
+use domain::account::Scope;
+use domain::asset::{AssetKind, AssetRecord};
+use domain::canvas::{ActivityType, Changes};
+use domain::graph::{Node, NodeType};
+use domain::id::{AssetHandle, AssetId, CanvasHandle, CanvasRef, NodeId};
+use domain::limits::{RENDITION_EAGER, TITLE_MAX, UPLOAD_MAX};
+use futures_util::StreamExt;
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use raster::{Format, Header, HeaderError, HeaderReader};
+use serde_json::{Map, json};
+
+use super::read::AssetRead;
+use crate::extract::canvas::{require_writer, with_owner};
+use crate::extract::caller::{Caller, UploadAsset};
+use crate::extract::json::{Unread, declared_length};
+use crate::extract::query::QueryReader;
+use crate::observe::Trace;
+use crate::problem::{Problem, Result};
+use crate::reply;
+use crate::state::{App, retrying};
+
+/// From the first byte of a body to its last: who drips holds one of few places.
+const UPLOAD_TIME_MAX: Duration = Duration::from_secs(300);
+/// Longest side of the node that shows an upload, in canvas units: that of a new image node (decisions 3.2).
+const NODE_SIDE: f64 = 320.0;
+
+/// Upload a picture
+#[utoipa::path(
+    post, path = "/assets", tag = "Assets",
+    params(
+        ("canvasId" = Option<String>, Query, description = "Stores the upload in this canvas, in a new node."),
+        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
+        ("X-Service-File-Name" = Option<String>, Header, description = "Percent-encoded UTF-8, at most 255 characters."),
+        ("X-Canvas-File-Name" = Option<String>, Header, deprecated, description = "The same, by its earlier name."),
+    ),
+    request_body(
+        description = "At most 52428800 bytes of PNG, JPEG, WebP or GIF.",
+        content((Vec<u8> = "application/octet-stream"), (Vec<u8> = "image/png"), (Vec<u8> = "image/jpeg"),
+                (Vec<u8> = "image/webp"), (Vec<u8> = "image/gif")),
+    ),
+    responses((status = 201, body = AssetRead))
+)]
+pub async fn upload(
+    State(app): State<App>,
+    caller: Caller<UploadAsset>,
+    Extension(trace): Extension<Trace>,
+    OriginalUri(uri): OriginalUri,
+    body: Unread,
+) -> Result {
+    let (headers, body) = body.into_parts();
+    if declared_length(&headers).is_some_and(|length| length > UPLOAD_MAX) {
+        return Err(Problem::PayloadTooLarge(UPLOAD_MAX));
+    }
+    let declared = declared_format(&headers)?;
+    let mut query = QueryReader::new(&uri);
+    let owner = query.owner();
+    let canvas = query.parsed::<CanvasRef>("canvasId");
+    let name = file_name::of(&headers).map_err(|message| query.refuse("X-Service-File-Name", message)).ok().flatten();
+    query.finish()?;
+    let canvas = match canvas {
+        None => None,
+        Some(canvas) => {
+            let handle = with_owner(canvas, owner)?.resolve(&caller.account);
+            caller.require(&[Scope::CanvasRead, Scope::CanvasWrite])?;
+            let (_, role) = db::canvases::find(&mut *app.connection().await?, &caller.account, &handle)
+                .await?
+                .ok_or(Problem::NotFound("canvas"))?;
+            require_writer(role)?;
+            Some(handle)
+        }
+    };
+    let stored = store(&app, body, declared).await?;
+    let upload = Upload { app: &app, caller: &caller, canvas, name, stored, trace };
+    let record = retrying(|| upload.attempt()).await?;
+    app.nudge.nudge();
+    let location = format!("/assets/{}", record.handle);
+    let preview = app.previews.make(&app.keys, &record.handle, service::clock::now());
+    Ok(reply::created(&location, &AssetRead { asset: record.document(preview) }))
+}
+
+/// The format that the content type promises; `None` for `application/octet-stream`.
+fn declared_format(headers: &HeaderMap) -> Result<Option<Format>> {
+    let text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    match text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
+        "application/octet-stream" => Ok(None),
+        "image/png" => Ok(Some(Format::Png)),
+        "image/jpeg" => Ok(Some(Format::Jpeg)),
+        "image/webp" => Ok(Some(Format::Webp)),
+        "image/gif" => Ok(Some(Format::Gif)),
+        _ => Err(Problem::UnsupportedMediaType(
+            "an upload is application/octet-stream, image/png, image/jpeg, image/webp or image/gif".into(),
+        )),
+    }
+}
+
+/// A picture in the object store that nothing refers to yet.
+struct Stored {
+    key: BlobKey,
+    written: Written,
+    header: Header,
+}
+
+async fn store(app: &App, body: Body, declared: Option<Format>) -> Result<Stored> {
+    let _place = app.uploads.acquire().await.map_err(Problem::internal)?;
+    match tokio::time::timeout(UPLOAD_TIME_MAX, stream(app, body, declared)).await {
+        Ok(stored) => stored,
+        Err(_) => Err(Problem::invalid("body", "took too long to arrive")),
+    }
+}
+
+async fn stream(app: &App, body: Body, declared: Option<Format>) -> Result<Stored> {
+    let mut pieces = body.into_data_stream();
+    let mut head = Head::new(declared);
+    // Foreign bytes are refused before a row or an object is made for them.
+    let mut held = Vec::new();
+    while !head.is_recognized() {
+        match next(&mut pieces).await? {
+            Some(piece) => {
+                head.push(&piece)?;
+                held.push(piece);
+            }
+            None => break,
+        }
+    }
+    if held.iter().all(Bytes::is_empty) {
+        return Err(Problem::invalid("body", "must not be empty"));
+    }
+    if !head.is_recognized() {
+        return Err(foreign());
+    }
+    let key = BlobKey(db::blobs::stage_unknown(&mut *app.connection().await?).await?);
+    let mut writer = app.blobs.writer(key);
+    for piece in held {
+        writer.write(&piece).await.map_err(unavailable)?;
+    }
+    while let Some(piece) = next(&mut pieces).await? {
+        if writer.bytes() + piece.len() as u64 > UPLOAD_MAX {
+            return Err(Problem::PayloadTooLarge(UPLOAD_MAX));
+        }
+        head.push(&piece)?;
+        writer.write(&piece).await.map_err(unavailable)?;
+    }
+    let header = head.finish()?;
+    let written = writer.finish().await.map_err(unavailable)?;
+    Ok(Stored { key, written, header })
+}
+
+async fn next(pieces: &mut BodyDataStream) -> Result<Option<Bytes>> {
+    pieces.next().await.transpose().map_err(|_| Problem::invalid("body", "ended before its time"))
+}
+
+fn unavailable(error: blob::Error) -> Problem {
+    Problem::Unavailable(error.into(), Some(1))
+}
+
+fn foreign() -> Problem {
+    Problem::UnsupportedMediaType("the body is no PNG, JPEG, WebP or GIF".into())
+}
+
+/// Reads the picture's header out of the passing bytes.
+struct Head {
+    declared: Option<Format>,
+    reader: HeaderReader,
+    error: Option<HeaderError>,
+}
+
+impl Head {
+    fn new(declared: Option<Format>) -> Self {
+        Self { declared, reader: HeaderReader::new(), error: None }
+    }
+
+    fn is_recognized(&self) -> bool {
+        self.reader.format().is_some()
+    }
+
+    /// Takes the next bytes. A type that is not the declared one is refused at once; what else is wrong with the header
+    /// is told at the end, when the size of the body has been judged.
+    fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.error.is_none() {
+            match self.reader.push(bytes) {
+                Ok(_) => {}
+                Err(HeaderError::UnknownFormat) => return Err(foreign()),
+                Err(error) => self.error = Some(error),
+            }
+        }
+        match (self.declared, self.reader.format()) {
+            (Some(declared), Some(found)) if declared != found => Err(Problem::UnsupportedMediaType(format!(
+                "the body is {}, not {} as declared",
+                found.media_type(),
+                declared.media_type()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(self) -> Result<Header> {
+        let read = match self.error {
+            Some(error) => Err(error),
+            None => self.reader.finish(),
+        };
+        read.map_err(|error| Problem::unprocessable("body", error.to_string()))
+    }
+}
+
+/// An upload whose picture is stored.
+struct Upload<'a> {
+    app: &'a App,
+    caller: &'a Caller<UploadAsset>,
+    canvas: Option<CanvasHandle>,
+    name: Option<String>,
+    stored: Stored,
+    trace: Trace,
+}
+
+impl Upload<'_> {
+    /// One transaction: canvas, blob, asset, node, revision, rendition.
+    async fn attempt(&self) -> Result<AssetRecord> {
+        let mut transaction = self.app.transaction().await?;
+        let conn = &mut *transaction;
+        let account = &self.caller.account;
+        let canvas = match &self.canvas {
+            None => None,
+            Some(handle) => {
+                let (record, role) =
+                    db::canvases::lock(conn, account, handle).await?.ok_or(Problem::NotFound("canvas"))?;
+                require_writer(role)?;
+                Some(record)
+            }
+        };
+        let Stored { key, written, header } = &self.stored;
+        let bytes = i64::try_from(written.bytes).map_err(Problem::internal)?;
+        let blob_key = db::blobs::adopt(conn, key.0, &written.sha256, bytes)
+            .await?
+            .ok_or_else(|| Problem::internal("an upload was swept before it was stored"))?;
+        let owner = canvas.as_ref().map_or(account, |canvas| &canvas.handle.owner);
+        let node = canvas.as_ref().map(|_| NodeId::generate());
+        let asset = NewAsset {
+            handle: AssetHandle { owner: owner.clone(), id: AssetId::generate() },
+            canvas_key: canvas.as_ref().map(|canvas| canvas.key),
+            node: node.clone(),
+            kind: AssetKind::Image,
+            name: self.name.clone().unwrap_or_else(|| format!("upload.{}", header.format.extension())),
+            mime_type: header.format.media_type().into(),
+            width: i32::try_from(header.width).map_err(Problem::internal)?,
+            height: i32::try_from(header.height).map_err(Problem::internal)?,
+            bytes,
+            blob_key,
+        };
+        let record = db::assets::insert(conn, &asset).await?;
+        if let (Some(canvas), Some(node)) = (&canvas, node) {
+            self.place(conn, canvas, node, &record).await?;
+        }
+        let traceparent = self.trace.0.to_string();
+        db::renditions::request(conn, blob_key, RENDITION_EAGER, owner, Some(&traceparent)).await?;
+        db::pool::commit(transaction).await?;
+        Ok(record)
+    }
+
+    /// A new image node at the first free spot to the right of the content (decisions 6.2).
+    async fn place(
+        &self,
+        conn: &mut db::PgConnection,
+        canvas: &domain::canvas::CanvasRecord,
+        id: NodeId,
+        asset: &AssetRecord,
+    ) -> Result<()> {
+        let (width, height) = fitted(f64::from(asset.width), f64::from(asset.height));
+        let frames = db::canvases::frames(conn, canvas.key).await?;
+        let frames = frames.into_iter().map(|frame| Frame::new(frame.position, frame.width, frame.height));
+        let provenance = json!({
+            "kind": "upload", "references": [], "elements": [], "createdAt": asset.created_at,
+        });
+        let node = Node {
+            id,
+            kind: NodeType::Image,
+            title: asset.name.chars().take(TITLE_MAX).collect(),
+            position: free_spot(frames, width, height),
+            width,
+            height,
+            agent_owned: self.caller.surface.is_agent(),
+            metadata: Map::new(),
+            server: Map::from_iter([("provenance".to_owned(), provenance)]),
+            asset: Some(asset.handle.clone()),
+            active_job: None,
+        };
+        let bytes_delta = canvas::size::serialized_size(&node);
+        if canvas.node_count as usize >= domain::limits::CANVAS_NODES_MAX
+            || canvas.graph_bytes + bytes_delta > domain::limits::CANVAS_BYTES_MAX
+        {
+            return Err(Problem::unprocessable("canvasId", "the canvas is full"));
+        }
+        db::canvases::write_graph(conn, canvas.key, &GraphWrites { nodes: vec![&node], ..GraphWrites::default() })
+            .await?;
+        let nodes = [node.id.clone()];
+        let change = Change {
+            revision: &service::random::revision(),
+            title: None,
+            nodes_delta: 1,
+            connections_delta: 0,
+            bytes_delta,
+            changes: &Changes { changed_node_ids: nodes.to_vec(), ..Changes::default() },
+            activity: Some(NewActivity {
+                kind: ActivityType::AssetUploaded,
+                actor: &self.caller.actor(),
+                summary: "uploaded a picture".into(),
+                nodes: &nodes,
+            }),
+        };
+        db::canvases::commit_change(conn, canvas.key, &change).await?;
+        Ok(())
+    }
+}
+
+/// The picture's ratio with [`NODE_SIDE`] as its longest side, at least 1 unit each way.
+fn fitted(width: f64, height: f64) -> (f64, f64) {
+    let scale = NODE_SIDE / width.max(height);
+    ((width * scale).round().max(1.0), (height * scale).round().max(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_keeps_the_ratio_of_its_picture() {
+        assert_eq!(fitted(600.0, 400.0), (320.0, 213.0));
+        assert_eq!(fitted(1.0, 30000.0), (1.0, 320.0));
+        assert_eq!(fitted(10.0, 10.0), (320.0, 320.0));
+    }
+}

@@ -1,0 +1,3 @@
+//! The caller itself.
+
+pub mod status;

@@ -1,0 +1,49 @@
+//! `GET /canvases`.
+
+use axum::extract::{OriginalUri, State};
+use db::canvases::After;
+use domain::canvas::CanvasSummary;
+use domain::limits::CANVAS_PAGE_MAX;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::extract::caller::{Caller, ReadCanvas};
+use crate::extract::page::{ListScope, Page, page, page_request};
+use crate::extract::query::QueryReader;
+use crate::problem::Result;
+use crate::reply;
+use crate::state::App;
+
+/// A page of canvases, newest update first.
+#[derive(Serialize, ToSchema)]
+pub struct CanvasList {
+    /// Owned and shared canvases, merged.
+    canvases: Vec<CanvasSummary>,
+    /// Where the list stands.
+    page: Page,
+}
+
+/// List canvases, owned and shared
+#[utoipa::path(
+    get, path = "/canvases", tag = "Canvases",
+    params(
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 25, description = "Most items; 25 when left out."),
+        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the page before."),
+    ),
+    responses((status = 200, body = CanvasList))
+)]
+pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUri(uri): OriginalUri) -> Result {
+    let scope = ListScope::new("canvases", &caller.account, &[]);
+    let mut query = QueryReader::new(&uri);
+    let request = page_request::<After>(&app, &mut query, &scope, CANVAS_PAGE_MAX, CANVAS_PAGE_MAX);
+    query.finish()?;
+    let mut connection = app.connection().await?;
+    let limit = i64::from(request.limit) + 1;
+    let mut found = db::canvases::list(&mut connection, &caller.account, request.after.as_ref(), limit).await?;
+    let page = page(&app, &scope, request.limit, &mut found, |(record, _)| After {
+        updated_at: record.updated_at,
+        handle: record.handle.to_string(),
+    });
+    let canvases = found.into_iter().map(|(record, role)| record.summary(Some(role))).collect();
+    Ok(reply::ok(&CanvasList { canvases, page }))
+}

@@ -1,0 +1,66 @@
+//! `GET /canvases/{canvasId}/nodes/{nodeId}` (decisions 3.9).
+
+use axum::extract::{RawPathParams, State};
+use domain::canvas::{CanvasSummary, Connection, Node};
+use domain::id::NodeId;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::extract::canvas::OnCanvas;
+use crate::extract::caller::ReadCanvas;
+use crate::extract::path;
+use crate::problem::{Problem, Result};
+use crate::reply;
+use crate::state::App;
+
+/// A node among its connections.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeRead {
+    /// The node.
+    node: Node,
+    /// Connections that end at it.
+    incoming: Vec<Connection>,
+    /// Connections that start at it.
+    outgoing: Vec<Connection>,
+    /// Its canvas.
+    canvas: CanvasSummary,
+    /// Of the picture that it shows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = Uri, nullable = false)]
+    preview_url: Option<String>,
+    /// How long the preview works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, nullable = false)]
+    preview_expires_in_seconds: Option<u64>,
+}
+
+/// Read one node with its connections
+#[utoipa::path(
+    get, path = "/canvases/{canvasId}/nodes/{nodeId}", tag = "Canvases",
+    params(
+        ("canvasId" = String, Path, description = "Plain id or handle."),
+        ("nodeId" = String, Path, description = "Plain id or handle."),
+        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
+    ),
+    responses((status = 200, body = NodeRead))
+)]
+pub async fn node(State(app): State<App>, on: OnCanvas<ReadCanvas>, params: RawPathParams) -> Result {
+    let id: NodeId = path::parameter(&params, "nodeId")?;
+    on.readable()?;
+    let mut snapshot = db::pool::snapshot(&app.pool).await?;
+    let (record, role) = db::canvases::find(&mut snapshot, &on.caller.account, &on.handle)
+        .await?
+        .ok_or(Problem::NotFound("canvas"))?;
+    let node = db::canvases::node(&mut snapshot, record.key, &id).await?.ok_or(Problem::NotFound("node"))?;
+    let (incoming, outgoing) = db::canvases::connections_of(&mut snapshot, record.key, &id).await?;
+    let preview = node.asset.as_ref().map(|asset| app.previews.make(&app.keys, asset, service::clock::now()));
+    Ok(reply::ok(&NodeRead {
+        node: node.into(),
+        incoming: incoming.into_iter().map(Into::into).collect(),
+        outgoing: outgoing.into_iter().map(Into::into).collect(),
+        canvas: record.summary(Some(role)),
+        preview_expires_in_seconds: preview.as_ref().map(|preview| preview.expires_in_seconds),
+        preview_url: preview.map(|preview| preview.url),
+    }))
+}

@@ -1,0 +1,191 @@
+//! `POST /canvases/{canvasId}/operations`: a batch, atomic and in order, safe against concurrent change (decisions 4).
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use canvas::{Applied, Batch, Graph, Options, Refused};
+use db::canvases::{Change, GraphWrites, NewActivity};
+use domain::canvas::{ActivityType, CanvasRecord, Changes, MutationResult};
+use domain::idempotency::Outcome;
+use domain::limits::OPERATIONS_BODY_MAX;
+use domain::operation::Operation;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::extract::canvas::{OnCanvas, require_writer};
+use crate::extract::caller::{Caller, WriteCanvas};
+use crate::extract::idempotency::{fingerprint, replay};
+use crate::extract::json::{Input, Unread};
+use crate::problem::{Problem, Result};
+use crate::reply;
+use crate::state::{App, retrying};
+
+const PATH: &str = "/canvases/{canvasId}/operations";
+
+/// A batch of operations.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct OperationsRequest {
+    /// The revision that the batch was made for.
+    #[schema(min_length = 1, max_length = 200)]
+    base_revision: String,
+    /// Names this batch, so that sending it again does nothing twice.
+    #[schema(min_length = 8, max_length = 200)]
+    idempotency_key: String,
+    /// What to do, in order.
+    #[schema(min_items = 1, max_items = 200)]
+    operations: Vec<Operation>,
+}
+
+impl Input for OperationsRequest {
+    const LIMIT: usize = OPERATIONS_BODY_MAX;
+}
+
+/// Apply a batch of operations
+#[utoipa::path(
+    post, path = "/canvases/{canvasId}/operations", tag = "Canvases", request_body = OperationsRequest,
+    params(
+        ("canvasId" = String, Path, description = "Plain id or handle."),
+        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
+    ),
+    responses((status = 200, body = MutationResult))
+)]
+pub async fn operations(State(app): State<App>, on: OnCanvas<WriteCanvas>, body: Unread) -> Result {
+    let request: OperationsRequest = body.json().await?;
+    let fingerprint = fingerprint(PATH, &on.handle.to_string(), &canonical(&request));
+    let batch = Batch::new(request.operations).map_err(Problem::Invalid)?;
+    let (_, role) = on.readable()?;
+    require_writer(*role)?;
+    let write = Write {
+        on: &on,
+        batch: &batch,
+        base_revision: &request.base_revision,
+        key: &request.idempotency_key,
+        fingerprint,
+    };
+    let result = retrying(|| write.attempt(&app)).await?;
+    Ok(reply::ok(&result))
+}
+
+/// The request with handles brought to plain ids, so that two spellings of one batch are one batch (decisions 18.2).
+fn canonical(request: &OperationsRequest) -> Value {
+    let mut body = serde_json::to_value(request).expect("a parsed request serializes");
+    for operation in body["operations"].as_array_mut().into_iter().flatten() {
+        for field in ["nodeId", "fromNodeId", "toNodeId", "connectionId"] {
+            strip_kind(operation.get_mut(field));
+        }
+        for holder in ["node", "patch"] {
+            strip_kind(operation.pointer_mut(&format!("/{holder}/metadata/sectionId")));
+        }
+    }
+    body
+}
+
+fn strip_kind(id: Option<&mut Value>) {
+    if let Some(Value::String(id)) = id
+        && let Some((_, plain)) = id.split_once(':')
+    {
+        *id = plain.to_owned();
+    }
+}
+
+struct Write<'a> {
+    on: &'a OnCanvas<WriteCanvas>,
+    batch: &'a Batch,
+    base_revision: &'a str,
+    key: &'a str,
+    fingerprint: [u8; 32],
+}
+
+impl Write<'_> {
+    /// One transaction: key, canvas row, revision, graph, rows, revision, outcome.
+    async fn attempt(&self, app: &App) -> Result<MutationResult> {
+        let caller: &Caller<WriteCanvas> = &self.on.caller;
+        let mut transaction = app.transaction().await?;
+        let taken =
+            db::idempotency::take(&mut transaction, &caller.account, self.key, &self.fingerprint).await?;
+        let replayed = replay(taken)?;
+        let (record, role) = db::canvases::lock(&mut transaction, &caller.account, &self.on.handle)
+            .await?
+            .ok_or(Problem::NotFound("canvas"))?;
+        require_writer(role)?;
+        if replayed.is_none() && record.revision != self.base_revision {
+            return Err(conflict(&record));
+        }
+        let (nodes, connections) = db::canvases::graph(&mut transaction, record.key).await?;
+        let mut graph = Graph::new(record.title.clone(), record.graph_bytes, nodes, connections);
+        if let Some(outcome) = replayed {
+            let Outcome::Operations { resolved_ids, changes } = outcome else {
+                return Err(Problem::internal("the outcome of a batch is of another kind"));
+            };
+            return Ok(result(&record, &graph, true, resolved_ids, changes));
+        }
+        let options = Options { agent: caller.surface.is_agent(), force: false };
+        let mut applied = canvas::apply(&mut graph, self.batch, options).map_err(|refused| match refused {
+            Refused::Invalid(violations) => Problem::Invalid(violations),
+            Refused::Unprocessable(violations) => Problem::Unprocessable(violations),
+        })?;
+        let record = self.commit(&mut transaction, &record, &graph, &applied).await?;
+        let outcome = Outcome::Operations {
+            resolved_ids: std::mem::take(&mut applied.resolved_ids),
+            changes: std::mem::take(&mut applied.changes),
+        };
+        db::idempotency::store(&mut transaction, &caller.account, self.key, &outcome, None).await?;
+        db::pool::commit(transaction).await?;
+        let Outcome::Operations { resolved_ids, changes } = outcome else { unreachable!("made above") };
+        Ok(result(&record, &graph, false, resolved_ids, changes))
+    }
+
+    async fn commit(
+        &self,
+        transaction: &mut db::Transaction,
+        record: &CanvasRecord,
+        graph: &Graph,
+        applied: &Applied,
+    ) -> Result<CanvasRecord> {
+        let writes = applied.writes(graph);
+        let writes = GraphWrites {
+            nodes: writes.nodes,
+            deleted_nodes: writes.deleted_nodes,
+            connections: writes.connections,
+            deleted_connections: writes.deleted_connections,
+        };
+        db::canvases::write_graph(transaction, record.key, &writes).await?;
+        let count = self.batch.operation_count();
+        let change = Change {
+            revision: &service::random::revision(),
+            title: applied.title.as_deref(),
+            nodes_delta: applied.nodes_delta,
+            connections_delta: applied.connections_delta,
+            bytes_delta: applied.bytes_delta,
+            changes: &applied.changes,
+            activity: Some(NewActivity {
+                kind: ActivityType::OperationsApplied,
+                actor: &self.on.caller.actor(),
+                summary: format!("applied {count} operation{}", if count == 1 { "" } else { "s" }),
+                nodes: &applied.changes.changed_node_ids,
+            }),
+        };
+        Ok(db::canvases::commit_change(transaction, record.key, &change).await?)
+    }
+}
+
+fn conflict(record: &CanvasRecord) -> Problem {
+    Problem::Conflict(
+        "the canvas has changed since baseRevision".into(),
+        Some(serde_json::json!({ "currentRevision": record.revision })),
+    )
+}
+
+fn result(
+    record: &CanvasRecord,
+    graph: &Graph,
+    replayed: bool,
+    resolved_ids: BTreeMap<String, String>,
+    changes: Changes,
+) -> MutationResult {
+    let nodes = graph.nodes().cloned().map(Into::into).collect();
+    let connections = graph.connections().cloned().map(Into::into).collect();
+    MutationResult { canvas: record.document(nodes, connections), replayed, resolved_ids, changes }
+}

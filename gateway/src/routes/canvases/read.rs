@@ -1,0 +1,89 @@
+//! `GET /canvases/{canvasId}`: the whole graph, out of the document cache where its revision is known (decisions 1.9).
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use domain::canvas::{Activity, Canvas, CanvasRecord};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, VARY};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::extract::canvas::OnCanvas;
+use crate::extract::caller::ReadCanvas;
+use crate::problem::{Problem, Result};
+use crate::reply::none_match;
+use crate::state::App;
+
+/// A canvas and what happened to it.
+#[derive(Serialize, ToSchema)]
+pub struct CanvasRead {
+    /// The whole graph.
+    canvas: Canvas,
+    /// The newest 50 entries, newest first.
+    activity: Vec<Activity>,
+}
+
+/// Read a canvas whole
+#[utoipa::path(
+    get, path = "/canvases/{canvasId}", tag = "Canvases",
+    params(
+        ("canvasId" = String, Path, description = "Plain id or handle."),
+        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
+        ("If-None-Match" = Option<String>, Header, description = "An `ETag` that is known."),
+    ),
+    responses((status = 200, body = CanvasRead), (status = 304, description = "Unchanged."))
+)]
+pub async fn read(State(app): State<App>, on: OnCanvas<ReadCanvas>, headers: HeaderMap) -> Result {
+    let (record, _) = on.readable()?;
+    if none_match(&headers, &etag(&record.revision)) {
+        return Ok(cacheable(StatusCode::NOT_MODIFIED, &record.revision, Bytes::new()));
+    }
+    match app.documents.get(record.key, &record.revision) {
+        Some(document) => Ok(cacheable(StatusCode::OK, &record.revision, document)),
+        None => {
+            let (revision, document) = load(&app, &on).await?;
+            Ok(cacheable(StatusCode::OK, &revision, document))
+        }
+    }
+}
+
+fn etag(revision: &str) -> String {
+    format!("W/\"{revision}\"")
+}
+
+/// The document and its revision, out of one snapshot: a write since the caller was admitted is in both or in neither.
+async fn load(app: &App, on: &OnCanvas<ReadCanvas>) -> Result<(String, Bytes)> {
+    let mut snapshot = db::pool::snapshot(&app.pool).await?;
+    let (record, _) = db::canvases::find(&mut snapshot, &on.caller.account, &on.handle)
+        .await?
+        .ok_or(Problem::NotFound("canvas"))?;
+    let read = document_of(&mut snapshot, &record).await?;
+    let document = Bytes::from(serde_json::to_vec(&read).map_err(Problem::internal)?);
+    app.documents.put(record.key, &record.revision, document.clone());
+    Ok((record.revision, document))
+}
+
+/// The full read of a canvas.
+pub async fn document_of(connection: &mut db::PgConnection, record: &CanvasRecord) -> Result<CanvasRead> {
+    let (nodes, connections) = db::canvases::graph(&mut *connection, record.key).await?;
+    let activity = db::canvases::activity(connection, record.key).await?;
+    let nodes = nodes.into_iter().map(Into::into).collect();
+    let connections = connections.into_iter().map(Into::into).collect();
+    Ok(CanvasRead { canvas: record.document(nodes, connections), activity })
+}
+
+fn cacheable(status: StatusCode, revision: &str, document: Bytes) -> Response {
+    let mut response = (status, document).into_response();
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.insert(VARY, HeaderValue::from_static("Authorization, Accept, Accept-Encoding"));
+    if let Ok(etag) = HeaderValue::from_str(&etag(revision)) {
+        headers.insert(ETAG, etag);
+    }
+    match status {
+        StatusCode::OK => drop(headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"))),
+        _ => drop(headers.remove(CONTENT_TYPE)),
+    }
+    response
+}

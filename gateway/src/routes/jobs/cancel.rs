@@ -1,0 +1,31 @@
+//! `DELETE /jobs/{jobId}`.
+
+use axum::Extension;
+use axum::extract::{RawPathParams, State};
+use domain::job::ImageJob;
+
+use crate::extract::caller::{Caller, ManageJobs};
+use crate::extract::path::{self, JobInPath};
+use crate::observe::Trace;
+use crate::problem::Result;
+use crate::routes::runs::cancel_record;
+use crate::state::App;
+
+/// Cancel a job
+#[utoipa::path(
+    delete, path = "/jobs/{jobId}", tag = "Jobs",
+    params(("jobId" = String, Path, description = "Id or `job:` handle.")),
+    responses(
+        (status = 200, body = ImageJob, description = "It is over."),
+        (status = 202, body = ImageJob, description = "It will stop at its next step."),
+    )
+)]
+pub async fn cancel(
+    State(app): State<App>,
+    caller: Caller<ManageJobs>,
+    params: RawPathParams,
+    Extension(trace): Extension<Trace>,
+) -> Result {
+    let JobInPath(id) = path::parameter(&params, "jobId")?;
+    cancel_record(&app, &caller, Some(id), trace).await
+}

@@ -1,0 +1,35 @@
+//! `GET /jobs/{jobId}`.
+
+use axum::extract::{RawPathParams, State};
+use domain::job::ImageJob;
+use http::HeaderMap;
+
+use crate::extract::caller::{Caller, ManageJobs};
+use crate::extract::path::{self, JobInPath};
+use crate::problem::Result;
+use crate::routes::runs::read_record;
+use crate::state::App;
+
+/// Read a job, or wait for it to change
+#[utoipa::path(
+    get, path = "/jobs/{jobId}", tag = "Jobs",
+    params(
+        ("jobId" = String, Path, description = "Id or `job:` handle."),
+        ("Prefer" = Option<String>, Header, description = "`wait=N`: answer when the job changes, after 1 to 30 seconds at the latest."),
+        ("If-None-Match" = Option<String>, Header, description = "An `ETag` that is known: waits are measured from it."),
+    ),
+    responses(
+        (status = 200, body = ImageJob, description = "It is over."),
+        (status = 202, body = ImageJob, description = "It is under way."),
+        (status = 304, description = "Unchanged."),
+    )
+)]
+pub async fn read(
+    State(app): State<App>,
+    caller: Caller<ManageJobs>,
+    params: RawPathParams,
+    headers: HeaderMap,
+) -> Result {
+    let JobInPath(id) = path::parameter(&params, "jobId")?;
+    read_record(&app, &caller, Some(id), &headers).await
+}

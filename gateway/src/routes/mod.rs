@@ -1,0 +1,8 @@
+//! The operations of the API: one operation one file, each with request, response, documentation, handler and tests.
+
+pub mod actions;
+pub mod assets;
+pub mod auth;
+pub mod canvases;
+pub mod jobs;
+pub mod runs;

@@ -1,0 +1,30 @@
+//! `DELETE /runs/{runId}`.
+
+use axum::Extension;
+use axum::extract::{RawPathParams, State};
+use domain::job::ImageJob;
+
+use crate::extract::caller::{Caller, ManageJobs};
+use crate::extract::path::{self, RunInPath};
+use crate::observe::Trace;
+use crate::problem::Result;
+use crate::state::App;
+
+/// Cancel a run
+#[utoipa::path(
+    delete, path = "/runs/{runId}", tag = "Runs",
+    params(("runId" = String, Path, description = "Id or `run:` handle.")),
+    responses(
+        (status = 200, body = ImageJob, description = "It is over."),
+        (status = 202, body = ImageJob, description = "It will stop at its next step."),
+    )
+)]
+pub async fn cancel(
+    State(app): State<App>,
+    caller: Caller<ManageJobs>,
+    params: RawPathParams,
+    Extension(trace): Extension<Trace>,
+) -> Result {
+    let RunInPath(id) = path::parameter(&params, "runId")?;
+    super::cancel_record(&app, &caller, id, trace).await
+}

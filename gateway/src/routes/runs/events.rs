@@ -1,0 +1,115 @@
+//! `GET /runs/{runId}/events`: the record on every change, as server-sent events (decisions 1.10).
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::extract::{RawPathParams, State};
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Response};
+use domain::account::Scope;
+use domain::id::{AccountUid, JobId};
+use futures_util::Stream;
+use http::header::{ACCEPT, CACHE_CONTROL};
+use http::{HeaderMap, HeaderValue};
+use tokio::time::{Instant, sleep_until};
+use uuid::Uuid;
+
+use super::view::{document, load, tag};
+use crate::extract::caller::{Caller, ManageJobs};
+use crate::extract::path::{self, RunInPath};
+use crate::problem::{Problem, Result};
+use crate::state::App;
+use crate::wait::{Changes, job_channel};
+
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// Follow a run as server-sent events
+///
+/// `event: run` with the run as `data` on every change, a comment every 15 seconds; ends after the terminal record.
+#[utoipa::path(
+    get, path = "/runs/{runId}/events", tag = "Runs",
+    params(("runId" = String, Path, description = "Id or `run:` handle.")),
+    responses((status = 200, content_type = "text/event-stream", body = String))
+)]
+pub async fn events(
+    State(app): State<App>,
+    caller: Caller<ManageJobs>,
+    params: RawPathParams,
+    headers: HeaderMap,
+) -> Result {
+    let RunInPath(id) = path::parameter(&params, "runId")?;
+    let id = id.ok_or(Problem::NotFound("run"))?;
+    load(&app, &caller.account, id).await?;
+    if !accepts_event_stream(&headers) {
+        return Err(Problem::NotAcceptable("text/event-stream"));
+    }
+    let wait = app.waits.open(caller.token)?;
+    let (token, account) = (caller.token, caller.credential.account);
+    let stream = follow(app, token, account, id, wait);
+    let mut response: Response = Sse::new(stream).into_response();
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
+    Ok(response)
+}
+
+fn accepts_event_stream(headers: &HeaderMap) -> bool {
+    let mut accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
+    accepts.peek().is_none()
+        || accepts.flat_map(|value| value.split(',')).any(|range| {
+            let range = range.split(';').next().unwrap_or_default().trim();
+            matches!(range.to_ascii_lowercase().as_str(), "*/*" | "text/*" | "text/event-stream")
+        })
+}
+
+/// The stream of a run; it ends after the terminal record, when the credential no longer holds, and when the process stops.
+fn follow(
+    app: App,
+    token: Uuid,
+    account: AccountUid,
+    id: JobId,
+    wait: crate::wait::Wait,
+) -> impl Stream<Item = Result<Event, Infallible>> {
+    let (sender, receiver) = tokio::sync::mpsc::channel(1);
+    tokio::spawn(async move {
+        let _wait = wait;
+        let mut changes = Changes::of(&app, &job_channel(id));
+        let mut shown = None;
+        let mut heartbeat = Instant::now() + HEARTBEAT;
+        loop {
+            let Ok(record) = load(&app, &account, id).await else { break };
+            let tag = tag(&record);
+            let event = if shown.as_ref() != Some(&tag) {
+                let scopes = domain::account::Scopes::of(&[Scope::JobManage]);
+                shown = Some(tag);
+                Event::default().event("run").json_data(document(&app, scopes, &record)).ok()
+            } else if Instant::now() >= heartbeat {
+                Some(Event::default().comment("alive"))
+            } else {
+                None
+            };
+            if let Some(event) = event {
+                if !holds(&app, token).await || sender.send(Ok(event)).await.is_err() {
+                    break;
+                }
+                heartbeat = Instant::now() + HEARTBEAT;
+            }
+            if record.status.is_terminal() || app.stopping.is_cancelled() {
+                break;
+            }
+            tokio::select! {
+                () = changes.next() => {}
+                () = sleep_until(heartbeat) => {}
+                () = sender.closed() => break,
+            }
+        }
+    });
+    tokio_stream::wrappers::ReceiverStream::new(receiver)
+}
+
+/// Whether the token still stands for somebody who may manage jobs.
+async fn holds(app: &App, token: Uuid) -> bool {
+    let looked = async {
+        let mut connection = app.connection().await?;
+        Ok::<_, Problem>(db::accounts::authenticate(&mut connection, token, None).await?)
+    };
+    matches!(looked.await, Ok(Some((credential, _))) if credential.valid && credential.scopes.contains(Scope::JobManage))
+}

@@ -1,0 +1,8 @@
+//! Runs: the shared view of image and Action work, and of Recipe runs (decisions 9).
+
+pub mod cancel;
+pub mod events;
+pub mod read;
+mod view;
+
+pub use view::{cancel_record, document, read_record};

@@ -1,0 +1,34 @@
+//! `GET /runs/{runId}`.
+
+use axum::extract::{RawPathParams, State};
+use domain::job::ImageJob;
+use http::HeaderMap;
+
+use crate::extract::caller::{Caller, ManageJobs};
+use crate::extract::path::{self, RunInPath};
+use crate::problem::Result;
+use crate::state::App;
+
+/// Read a run, or wait for it to change
+#[utoipa::path(
+    get, path = "/runs/{runId}", tag = "Runs",
+    params(
+        ("runId" = String, Path, description = "Id or `run:` handle."),
+        ("Prefer" = Option<String>, Header, description = "`wait=N`: answer when the run changes, after 1 to 30 seconds at the latest."),
+        ("If-None-Match" = Option<String>, Header, description = "An `ETag` that is known: waits are measured from it."),
+    ),
+    responses(
+        (status = 200, body = ImageJob, description = "It is over."),
+        (status = 202, body = ImageJob, description = "It is under way."),
+        (status = 304, description = "Unchanged."),
+    )
+)]
+pub async fn read(
+    State(app): State<App>,
+    caller: Caller<ManageJobs>,
+    params: RawPathParams,
+    headers: HeaderMap,
+) -> Result {
+    let RunInPath(id) = path::parameter(&params, "runId")?;
+    super::read_record(&app, &caller, id, &headers).await
+}

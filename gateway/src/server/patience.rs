@@ -1,0 +1,171 @@
+//! How long a connection is waited for.
+//!
+//! hyper's own header timeout also runs while a connection idles between requests, so it cannot be short for slow heads
+//! and long for idle connections. This wrapper times the two things that an attacker can drag out: a head that has
+//! begun, and an answer that is not taken.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
+
+/// From the first byte of a request's head to its last.
+const HEAD_MAX: Duration = Duration::from_secs(10);
+/// Without a single byte of an answer being taken.
+const WRITE_STALL_MAX: Duration = Duration::from_secs(20);
+/// How HTTP/2 begins; its frames have no heads to time, and hyper watches it by pings.
+const HTTP2_PREFACE: &[u8] = b"PRI ";
+
+/// Whether a request is being handled; told by the service.
+#[derive(Clone, Default)]
+pub(super) struct Phase(Arc<AtomicBool>);
+
+impl Phase {
+    /// A head is complete.
+    pub(super) fn begin_request(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// The answer is made.
+    pub(super) fn end_request(&self) {
+        self.0.store(false, Ordering::Release);
+    }
+
+    fn in_request(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// A stream that is given up on when its peer drags.
+pub(super) struct Patient<S> {
+    stream: S,
+    phase: Phase,
+    http2: Option<bool>,
+    head: Option<Pin<Box<Sleep>>>,
+    write: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Patient<S> {
+    pub(super) fn new(stream: S, phase: Phase) -> Self {
+        Self { stream, phase, http2: None, head: None, write: None }
+    }
+}
+
+fn timed_out(timer: &mut Option<Pin<Box<Sleep>>>, cx: &mut Context<'_>) -> bool {
+    timer.as_mut().is_some_and(|timer| timer.as_mut().poll(cx).is_ready())
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut this.stream).poll_read(cx, buffer);
+        let read = &buffer.filled()[before..];
+        if !read.is_empty() && this.http2.is_none() {
+            this.http2 = Some(read.starts_with(HTTP2_PREFACE));
+        }
+        if this.phase.in_request() || this.http2 == Some(true) {
+            this.head = None;
+            return polled;
+        }
+        if !read.is_empty() && this.head.is_none() {
+            this.head = Some(Box::pin(tokio::time::sleep(HEAD_MAX)));
+        }
+        if polled.is_pending() && timed_out(&mut this.head, cx) {
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the request's head took too long")));
+        }
+        polled
+    }
+}
+
+impl<S: AsyncWrite + Unpin> Patient<S> {
+    fn watch_write<T>(&mut self, polled: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if polled.is_ready() {
+            self.write = None;
+            return polled;
+        }
+        self.write.get_or_insert_with(|| Box::pin(tokio::time::sleep(WRITE_STALL_MAX)));
+        match timed_out(&mut self.write, cx) {
+            true => Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the answer was not taken"))),
+            false => Poll::Pending,
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.watch_write(polled, cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.watch_write(polled, cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.stream).poll_flush(cx);
+        self.watch_write(polled, cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.watch_write(polled, cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_that_drags_is_given_up_on_after_ten_seconds() {
+        let (mut peer, ours) = duplex(64);
+        let mut patient = Patient::new(ours, Phase::default());
+        peer.write_all(b"GET / HT").await.expect("sent");
+        let mut head = [0; 64];
+        assert_eq!(patient.read(&mut head).await.expect("read"), 8);
+        let started = tokio::time::Instant::now();
+        let error = patient.read(&mut head).await.expect_err("given up on");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(started.elapsed().as_secs(), 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_and_a_running_request_are_left_alone() {
+        let (mut peer, ours) = duplex(64);
+        let phase = Phase::default();
+        let mut patient = Patient::new(ours, phase.clone());
+        let mut buffer = [0; 64];
+        let idle = tokio::time::timeout(Duration::from_secs(50), patient.read(&mut buffer)).await;
+        assert!(idle.is_err(), "nothing was sent, nothing is timed");
+        phase.begin_request();
+        peer.write_all(b"body").await.expect("sent");
+        assert_eq!(patient.read(&mut buffer).await.expect("read"), 4);
+        let running = tokio::time::timeout(Duration::from_secs(50), patient.read(&mut buffer)).await;
+        assert!(running.is_err(), "a request's body has its own limit");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_nobody_takes_is_given_up_on() {
+        let (_peer, ours) = duplex(4);
+        let mut patient = Patient::new(ours, Phase::default());
+        let error = patient.write_all(&[0; 64]).await.expect_err("given up on");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+}

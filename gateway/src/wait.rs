@@ -1,0 +1,137 @@
+//! Waiting for a job to change: long polls and event streams (decisions 1.10).
+//!
+//! A change is announced through Redis; Postgres alone is believed. Where Redis is out of order, Postgres is looked at
+//! every half second; where it works, still every few seconds, so that a lost announcement costs little.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use domain::id::JobId;
+use http::HeaderMap;
+use uuid::Uuid;
+
+use crate::problem::{Problem, Result};
+use crate::state::App;
+
+/// Open waits and streams of one token.
+const WAITS_MAX: usize = 64;
+/// Between two looks at Postgres while nothing is announced.
+const SAFETY_LOOK: Duration = Duration::from_secs(3);
+/// Between two looks at Postgres without Redis.
+const BLIND_LOOK: Duration = Duration::from_millis(500);
+
+/// Counts open waits by token.
+#[derive(Default)]
+pub struct Waits(Arc<Mutex<HashMap<Uuid, usize>>>);
+
+/// An open wait; closed on drop.
+pub struct Wait {
+    open: Arc<Mutex<HashMap<Uuid, usize>>>,
+    token: Uuid,
+}
+
+impl Waits {
+    /// Opens a wait for a token; 429 when it has too many.
+    pub fn open(&self, token: Uuid) -> Result<Wait> {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = open.entry(token).or_default();
+        if *count >= WAITS_MAX {
+            return Err(Problem::RateLimited(format!("the token has {WAITS_MAX} open waits and streams"), 1));
+        }
+        *count += 1;
+        Ok(Wait { open: self.0.clone(), token })
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = open.get_mut(&self.token) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.token);
+            }
+        }
+    }
+}
+
+/// The channel on which a job's changes are announced.
+pub fn job_channel(id: JobId) -> String {
+    format!("job:{id}")
+}
+
+/// `Prefer: wait=N` (RFC 7240), clamped to 1 to 30 seconds; a malformed one is ignored.
+pub fn preferred_wait(headers: &HeaderMap) -> Option<u64> {
+    headers
+        .get_all("prefer")
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|preference| {
+            let preference = preference.split(';').next()?;
+            let (name, value) = preference.split_once('=')?;
+            name.trim().eq_ignore_ascii_case("wait").then_some(value.trim().trim_matches('"'))
+        })
+        .find_map(|value| {
+            let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+            digits.then(|| value.parse::<u64>().unwrap_or(u64::MAX).clamp(1, 30))
+        })
+}
+
+/// Announced changes of one channel. Made *before* the first look at Postgres, so that no change falls between.
+pub struct Changes<'a> {
+    app: &'a App,
+    watch: cache::Watch,
+}
+
+impl<'a> Changes<'a> {
+    /// Listens to `channel`.
+    pub fn of(app: &'a App, channel: &str) -> Self {
+        Self { app, watch: app.cache.subscribe(channel) }
+    }
+
+    /// Returns when it is time to look at Postgres again, or at once when the process stops.
+    pub async fn next(&mut self) {
+        let look = if self.app.cache.is_up() { SAFETY_LOOK } else { BLIND_LOOK };
+        tokio::select! {
+            () = self.watch.changed() => {}
+            () = tokio::time::sleep(look) => {}
+            () = self.app.stopping.cancelled() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn preferred(value: &str) -> Option<u64> {
+        let mut headers = HeaderMap::new();
+        headers.insert("prefer", value.parse().expect("a header value"));
+        preferred_wait(&headers)
+    }
+
+    #[test]
+    fn a_wait_is_clamped_and_a_malformed_one_ignored() {
+        assert_eq!(preferred("wait=5"), Some(5));
+        assert_eq!(preferred("respond-async, Wait=\"7\"; x=1"), Some(7));
+        assert_eq!(preferred("wait=0"), Some(1));
+        assert_eq!(preferred("wait=31"), Some(30));
+        assert_eq!(preferred("wait=99999999999999999999"), Some(30));
+        for malformed in ["wait=-1", "wait=1.5", "wait=", "wait", "wait=ten", "return=minimal"] {
+            assert_eq!(preferred(malformed), None, "{malformed}");
+        }
+    }
+
+    #[test]
+    fn a_token_has_at_most_64_open_waits() {
+        let waits = Waits::default();
+        let token = Uuid::nil();
+        let mut open: Vec<Wait> = (0..64).map(|_| waits.open(token).unwrap_or_else(|_| panic!("within"))).collect();
+        assert!(matches!(waits.open(token), Err(Problem::RateLimited(..))));
+        assert!(waits.open(Uuid::max()).is_ok(), "another token has its own");
+        open.pop();
+        assert!(waits.open(token).is_ok());
+    }
+}
