@@ -1,0 +1,139 @@
+# Parts: the programs that run under .local, each with its pid in run/<part>.pid, its log in log/<part>.log and its port in ports.
+# Nothing is ever started twice or stopped by name: a pid counts only while /proc says that it is that program of this checkout.
+# shellcheck shell=bash
+
+# prepare_local DIRECTORY: the place everything of this instance lives in.
+prepare_local() {
+    LOCAL=$1
+    mkdir -p "$LOCAL/run" "$LOCAL/log" "$LOCAL/data"
+    touch "$LOCAL/ports"
+    # Tells two checkouts (and the tests' services from `up`'s) apart where only a name fits.
+    INSTANCE=canvas-$(printf '%s' "$LOCAL" | cksum | cut -d ' ' -f 1)
+}
+
+# What the command line of a running part contains and no other program's does. The command line, because it is readable without
+# ptrace rights, which root lacks in a default container when the part runs as another user.
+marker_of() {
+    case $1 in
+        postgres) printf -- '-D %s ' "$(readlink -f "$LOCAL/data/postgres")" ;;
+        redis) printf '%s' "$LOCAL/data/redis/redis.conf" ;;
+        rabbitmq) printf -- '-instance %s ' "$INSTANCE" ;;
+        epmd) printf -- '-port %s ' "$(remembered_port epmd)" ;;
+        *) printf '/canvas-%s ' "$1" ;;
+    esac
+}
+
+# pid_of PART: its pid when it runs; fails when it does not (no file, a stale pid, a zombie, a pid that is another program's now).
+pid_of() {
+    local pid command=""
+    pid=$(cat "$LOCAL/run/$1.pid" 2>/dev/null) && [[ $pid =~ ^[0-9]+$ ]] || return 1
+    command=$(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") || return 1
+    [[ $command == *"$(marker_of "$1")"* ]] || return 1
+    printf '%s' "$pid"
+}
+
+is_up() { pid_of "$1" >/dev/null; }
+
+# spawn PART COMMAND…: runs COMMAND in a session of its own (Ctrl-C here does not reach it), without stdin, logging to its file.
+# The child writes its own pid before it becomes COMMAND, so that there is no moment at which it runs and is not on file.
+# Descriptors 8 and 9 are locks (here and in tests/run), which would else be held as long as the part runs.
+spawn() {
+    local part=$1
+    shift
+    rm -f "$LOCAL/run/$part.pid"
+    # shellcheck disable=SC2016 # expanded by the child
+    (setsid bash -c 'echo "$$" >"$1"; shift; exec "$@"' spawn "$LOCAL/run/$part.pid" "$@" \
+        </dev/null >>"$LOCAL/log/$part.log" 2>&1 8>&- 9>&- &)
+    wait_until 10 test -s "$LOCAL/run/$part.pid"
+}
+
+# Whether the pid just spawned still runs, whatever it has become: a start script is not yet recognisable as its server.
+is_running() {
+    local pid state
+    pid=$(cat "$LOCAL/run/$1.pid") && state=$(sed 's/.*) //' "/proc/$pid/stat" 2>/dev/null) && [[ $state != Z* ]]
+}
+
+ready_or_dead() {
+    local part=$1
+    shift
+    "$@" >/dev/null 2>&1 || ! is_running "$part"
+}
+
+# await_part PART SECONDS COMMAND…: waits until COMMAND says the part is ready; fails early when the part dies.
+await_part() {
+    local part=$1 seconds=$2
+    shift 2
+    if ! wait_until "$seconds" ready_or_dead "$part" "$@"; then
+        say "   $part was not ready within $seconds s" >&2
+        return 1
+    fi
+    if ! is_up "$part"; then
+        say "   $part ended instead of getting ready" >&2
+        return 1
+    fi
+}
+
+# stop_parts SIGNAL SECONDS PART…: signals all that run, at once; waits up to SECONDS for each; kills what is left.
+stop_parts() {
+    local signal=$1 seconds=$2 part pid
+    shift 2
+    local -A pids=()
+    for part in "$@"; do
+        if pid=$(pid_of "$part"); then
+            pids[$part]=$pid
+            kill -s "$signal" "$pid" 2>/dev/null || true
+        fi
+    done
+    for part in "$@"; do
+        if [[ -n ${pids[$part]:-} ]] && ! wait_until "$seconds" is_down "$part"; then
+            say "   $part did not stop within $seconds s: killed" >&2
+            kill -KILL "${pids[$part]}" 2>/dev/null || true
+            wait_until 10 is_down "$part" || true
+        fi
+        rm -f "$LOCAL/run/$part.pid"
+    done
+}
+
+is_down() { ! is_up "$1"; }
+
+# Whether something listens on PORT, on any address. Read from /proc: no tool needed.
+port_is_taken() {
+    local hex
+    printf -v hex '%04X' "$1"
+    awk -v port="$hex" '{ n = split($2, a, ":"); if (a[n] == port && $4 == "0A") found = 1 } END { exit !found }' \
+        /proc/net/tcp /proc/net/tcp6 2>/dev/null
+}
+
+remembered_port() { sed -n "s/^$1=//p" "$LOCAL/ports"; }
+
+# port NAME: the port of NAME, chosen once (below the range the kernel hands out to clients) and remembered.
+port() {
+    local chosen
+    chosen=$(remembered_port "$1")
+    while [[ -z $chosen ]]; do
+        chosen=$((20000 + SRANDOM % 12000))
+        if port_is_taken "$chosen" || grep -q "=$chosen\$" "$LOCAL/ports"; then
+            chosen=""
+        else
+            printf '%s=%s\n' "$1" "$chosen" >>"$LOCAL/ports"
+        fi
+    done
+    printf '%s' "$chosen"
+}
+
+# reserve_port NAME: to be called when the part on it is down. A remembered port that someone else took meanwhile is given up for
+# another; then PORTS_MOVED is set, because whoever was told the old one must be told again.
+PORTS_MOVED=""
+reserve_port() {
+    local old
+    old=$(remembered_port "$1")
+    if [[ -n $old ]] && port_is_taken "$old"; then
+        sed -i "/^$1=/d" "$LOCAL/ports"
+        PORTS_MOVED=yes
+        say "   port $old is taken by another program: moving to $(port "$1")"
+    fi
+    port "$1" >/dev/null
+}
+
+# http_ok URL: whether URL answers with a success.
+http_ok() { curl -fsS -o /dev/null --noproxy '*' --max-time 3 "$1"; }

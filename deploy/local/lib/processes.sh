@@ -1,0 +1,207 @@
+# The four processes: their settings, build, start; the demo account. What the environment sets wins over every choice made here.
+# shellcheck shell=bash
+
+PROCESSES=(gateway image-worker video-worker webhook-dispatcher)
+BINARIES=(canvas-gateway canvas-image-worker canvas-video-worker canvas-webhook-dispatcher canvas-demo)
+
+# The settings chosen here when the environment does not set them (decisions 17.1), and what the demo needs admitted (15.3).
+SETTINGS=(CANVAS_DATABASE_URL CANVAS_REDIS_URL CANVAS_AMQP_URL CANVAS_BLOB_URL CANVAS_LISTEN CANVAS_ADMIN_LISTEN CANVAS_PUBLIC_URL
+    CANVAS_MASTER_KEYS CANVAS_EGRESS_ALLOW CANVAS_EGRESS_CA_FILE)
+
+# What .local/env says to clients. A process never gets these, also when the shell that runs `up` has read that file.
+CLIENT_SETTINGS=(CANVAS_BASE_URL CANVAS_TOKEN CANVAS_GATEWAY_BIN)
+
+new_master_key() { printf 'k1:%s\n' "$(openssl rand -base64 32)"; }
+
+own_setting() {
+    case $1 in
+        CANVAS_DATABASE_URL) postgres_url ;;
+        CANVAS_REDIS_URL) redis_url ;;
+        CANVAS_AMQP_URL) amqp_url ;;
+        CANVAS_BLOB_URL) printf 'file://%s/data/blobs' "${LOCAL// /%20}" ;;
+        CANVAS_LISTEN) printf '127.0.0.1:%s' "$(port gateway)" ;;
+        CANVAS_ADMIN_LISTEN) printf '127.0.0.1:%s' "$(port gateway-admin)" ;;
+        CANVAS_PUBLIC_URL) base_url ;;
+        CANVAS_MASTER_KEYS) secret master-keys new_master_key ;;
+        CANVAS_EGRESS_ALLOW) receiver_address ;;
+        CANVAS_EGRESS_CA_FILE) printf '%s/tls/ca.pem' "$LOCAL" ;;
+    esac
+}
+
+# Where the demo's webhook receiver listens.
+receiver_address() { printf '127.0.0.1:%s' "$(port demo-receiver)"; }
+
+# is_own SETTING VALUE: whether VALUE is our own choice come back, from a shell that has read .local/env. A service's URL is known
+# by its password, for its port may have moved since.
+is_own() {
+    case $1 in
+        CANVAS_DATABASE_URL) [[ $2 == *":$(service_password postgres)@127.0.0.1:"* ]] ;;
+        CANVAS_REDIS_URL) [[ $2 == *":$(service_password redis)@127.0.0.1:"* ]] ;;
+        CANVAS_AMQP_URL) [[ $2 == *":$(service_password rabbitmq)@127.0.0.1:"* ]] ;;
+        *) [[ $2 == "$(own_setting "$1")" ]] ;;
+    esac
+}
+
+# find_given: what the environment sets stays as it is; every other setting is left unset until `choose_settings`.
+find_given() {
+    local name
+    for name in "${SETTINGS[@]}"; do
+        if [[ -n ${!name:-} ]] && ! is_own "$name" "${!name}"; then
+            say "   $name is set in the environment: used as it is"
+        else
+            unset "$name"
+        fi
+    done
+}
+
+is_given() { [[ -n ${!1:-} ]]; }
+
+choose_settings() {
+    local name
+    for name in "${SETTINGS[@]}"; do
+        if ! is_given "$name"; then printf -v "$name" '%s' "$(own_setting "$name")"; fi
+        export "${name?}"
+    done
+    unset "${CLIENT_SETTINGS[@]}"
+}
+
+# reachable ADDRESS: ADDRESS as a client on this machine writes it, where it may be a wildcard.
+reachable() {
+    case $1 in
+        0.0.0.0:* | '[::]':*) printf '127.0.0.1:%s' "${1##*:}" ;;
+        *) printf '%s' "$1" ;;
+    esac
+}
+
+base_url() { printf 'http://%s' "$(reachable "${CANVAS_LISTEN:-$(own_setting CANVAS_LISTEN)}")"; }
+
+# admin_listen PROCESS: one address cannot serve four, so that a given CANVAS_ADMIN_LISTEN is the gateway's.
+admin_listen() {
+    case $1 in
+        gateway) printf '%s' "${CANVAS_ADMIN_LISTEN:-$(own_setting CANVAS_ADMIN_LISTEN)}" ;;
+        *) printf '127.0.0.1:%s' "$(port "$1-admin")" ;;
+    esac
+}
+admin_url() { printf 'http://%s' "$(reachable "$(admin_listen "$1")")"; }
+
+# The demo's receiver speaks HTTPS, as every webhook must: a certificate for loopback, and the throw-away CA that the gateway and
+# the dispatcher are told to trust. The CA's key is gone once it has signed.
+make_receiver_certificate() {
+    local tls=$LOCAL/tls
+    if [[ -e $tls/receiver.pem ]]; then return; fi
+    step "Certificate of the demo's webhook receiver" "$LOCAL/log/openssl.log"
+    (
+        umask 077
+        mkdir -p "$tls"
+        openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj "/CN=Canvas demo CA" \
+            -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign \
+            -keyout "$tls/ca.key" -out "$tls/ca.pem"
+        openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj "/CN=Canvas demo receiver" \
+            -CA "$tls/ca.pem" -CAkey "$tls/ca.key" -addext basicConstraints=critical,CA:FALSE \
+            -addext subjectAltName=IP:127.0.0.1 -keyout "$tls/receiver.key" -out "$tls/receiver.new"
+        rm "$tls/ca.key"
+        mv "$tls/receiver.new" "$tls/receiver.pem"
+    ) >"$LOCAL/log/openssl.log" 2>&1
+    ok "made"
+}
+
+# Sets BIN, the directory of the release binaries, wherever cargo's configuration puts it.
+build_processes() {
+    step "Build (the first takes minutes)" "" "read cargo's message above, mend the cause, and run the same command again"
+    local args=() binary target
+    for binary in "${BINARIES[@]}"; do args+=(--bin "$binary"); done
+    cargo build --release --locked "${args[@]}" 9>&-
+    target=$(cargo metadata --no-deps --format-version 1 | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
+    BIN=$target/release
+    ok "built in $BIN"
+}
+
+migrate() {
+    step "Database schema" "$LOCAL/log/migrate.log"
+    "$BIN/canvas-gateway" migrate >"$LOCAL/log/migrate.log" 2>&1 9>&-
+    ok "current"
+}
+
+process_start() {
+    local part=$1 binary=$BIN/canvas-$1 arguments=()
+    step "canvas-$part" "$LOCAL/log/$part.log"
+    if is_up "$part"; then
+        if [[ $binary -nt $LOCAL/run/$part.pid ]]; then
+            say "   a newer build is there; to run it: kill $(pid_of "$part") && deploy/local/up"
+        fi
+        await_part "$part" 60 http_ok "$(admin_url "$part")/readyz"
+        ok "already up"
+        return
+    fi
+    if [[ $part == gateway ]]; then arguments=(serve); fi
+    spawn "$part" env CANVAS_ADMIN_LISTEN="$(admin_listen "$part")" "$binary" "${arguments[@]}"
+    await_part "$part" 60 http_ok "$(admin_url "$part")/readyz"
+    ok "up and ready"
+}
+
+# reserve_process_ports: keeps or moves the ports of processes that are down, before anything is derived from them. Nobody else
+# was told these, so that a move concerns none that is up. (The receiver's is left alone: a demo may be waiting on it right now.)
+reserve_process_ports() {
+    local part
+    for part in "${PROCESSES[@]}"; do
+        if is_up "$part"; then continue; fi
+        reserve_port "$part-admin"
+        if [[ $part == gateway ]]; then reserve_port gateway; fi
+    done
+    PORTS_MOVED=""
+}
+
+processes_stop() {
+    # The gateway ends its answers within 60 s, the others hand back or finish their work within 25 s (decisions 17.2).
+    stop_parts TERM 65 gateway
+    stop_parts TERM 30 image-worker video-worker webhook-dispatcher
+}
+
+# The token goes through a descriptor: arguments are readable by every user of the machine.
+token_works() {
+    [[ -s $LOCAL/token ]] && curl -fsS -o /dev/null --noproxy '*' --max-time 5 "$(base_url)/api/canvas-agent/v1/auth/status" \
+        --config - <<<"header = \"Authorization: Bearer $(cat "$LOCAL/token")\"" 2>/dev/null
+}
+
+DEMO_ACCOUNT=demo@example.com
+
+# The demo account and its token, once: as long as the token works nothing is made.
+ensure_account() {
+    local log=$LOCAL/log/admin.log created
+    step "Account $DEMO_ACCOUNT" "$log"
+    if token_works; then
+        ok "its token works"
+        return
+    fi
+    # The account may exist, in a database that was given or whose token is gone: creating it is then refused, the token is not.
+    "$BIN/canvas-gateway" admin account create --email "$DEMO_ACCOUNT" --credits 1000 >"$log" 2>&1 || true
+    created=$("$BIN/canvas-gateway" admin token create --account "$DEMO_ACCOUNT" --label "deploy/local/up" --scopes all 2>>"$log")
+    (
+        umask 077
+        sed -n 's/.*"token": *"\([^"]*\)".*/\1/p' <<<"$created" >"$LOCAL/token"
+    )
+    token_works
+    ok "made, with 1000 credits and a token of all scopes"
+}
+
+# write_env: .local/env, what a shell needs to talk to all this. Whole or not at all; readable by its owner alone.
+write_env() {
+    local name part
+    (
+        umask 077
+        {
+            for name in $(compgen -e CANVAS_); do
+                # A failpoint is meant for the one start it was given to.
+                if [[ $name != CANVAS_FAILPOINT* ]]; then printf 'export %s=%q\n' "$name" "${!name}"; fi
+            done
+            printf 'export CANVAS_BASE_URL=%q\n' "$(base_url)"
+            printf 'export CANVAS_TOKEN=%q\n' "$(cat "$LOCAL/token")"
+            printf 'export CANVAS_GATEWAY_BIN=%q\n' "$BIN/canvas-gateway"
+            for part in "${PROCESSES[@]}"; do
+                name=${part^^}
+                printf 'export %s_ADMIN_URL=%q\n' "${name//-/_}" "$(admin_url "$part")"
+            done
+        } >"$LOCAL/env.new"
+    )
+    mv "$LOCAL/env.new" "$LOCAL/env"
+}

@@ -1,0 +1,228 @@
+//! A database per test, cloned from a migrated template.
+//!
+//! The template is made once for each set of migrations, by whichever test process comes first (an advisory lock keeps
+//! the others waiting), and named after their hash, so that a changed migration makes another one. A clone takes some
+//! tens of milliseconds where migrating takes ten times that. Each test drops its own database; what a killed process
+//! left behind is dropped by the first test that comes after an hour.
+
+use std::path::Path;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use sqlx::migrate::Migrator;
+use sqlx::postgres::PgPoolOptions;
+use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
+use url::Url;
+
+use crate::environment::{unique, variable};
+
+/// Serialises the making of templates over all test processes ("canvas" in ASCII).
+const TEMPLATE_LOCK: i64 = 0x63_61_6e_76_61_73;
+/// Whoever has it drops leftovers; the others leave that to it.
+const SWEEP_LOCK: i64 = TEMPLATE_LOCK + 1;
+
+/// Enough for a test with a dozen concurrent workers; connections are opened on demand.
+const POOL_CONNECTIONS: u32 = 16;
+
+/// How long a drop may hold up the end of a test.
+const DROP_LIMIT: Duration = Duration::from_secs(10);
+
+/// An empty, migrated database that nobody else uses. It is dropped with this value, unless the test panics: then it is
+/// left for a look, for an hour.
+pub struct TestDatabase {
+    name: String,
+    server: Url,
+    pool: PgPool,
+}
+
+impl TestDatabase {
+    /// Makes one on the server that `TEST_DATABASE_URL` names.
+    pub async fn new() -> Self {
+        let url = variable("TEST_DATABASE_URL");
+        let server: Url = url.parse().unwrap_or_else(|error| panic!("TEST_DATABASE_URL is no URL: {error}"));
+        let mut admin = connect(&server).await;
+        let template = ensure_template(&server, &mut admin).await;
+        sweep(&mut admin, &template).await;
+        let name = format!("canvas_test_{}", unique());
+        execute(&mut admin, &format!(r#"CREATE DATABASE "{name}" TEMPLATE "{template}""#)).await;
+        close(admin).await;
+        let pool = PgPoolOptions::new()
+            .max_connections(POOL_CONNECTIONS)
+            .connect_lazy(with_database(&server, &name).as_str())
+            .unwrap_or_else(|error| panic!("TEST_DATABASE_URL is no database URL: {error}"));
+        Self { name, server, pool }
+    }
+
+    /// Connections to it.
+    pub fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    /// Its URL, for processes and for pools of one's own.
+    pub fn url(&self) -> String {
+        with_database(&self.server, &self.name).into()
+    }
+}
+
+impl Drop for TestDatabase {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the test's database is left for an hour: {}", self.name);
+            return;
+        }
+        let (server, name) = (self.server.clone(), std::mem::take(&mut self.name));
+        // On a thread with a runtime of its own, because the test's may be ending; joined, because the process may be, too.
+        let drop = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(async {
+                let drop = async {
+                    let mut admin = PgConnection::connect(server.as_str()).await?;
+                    let sql = format!(r#"DROP DATABASE IF EXISTS "{name}" WITH (FORCE)"#);
+                    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut admin).await?;
+                    admin.close().await
+                };
+                match tokio::time::timeout(DROP_LIMIT, drop).await {
+                    Ok(result) => result.map_err(std::io::Error::other),
+                    Err(_) => Err(std::io::ErrorKind::TimedOut.into()),
+                }
+            })
+        });
+        // Best effort: a test that stopped Postgres is no failure, and leftovers are swept.
+        let _ = drop.join();
+    }
+}
+
+/// Makes the template of the present migrations unless it is there, and returns its name.
+async fn ensure_template(server: &Url, admin: &mut PgConnection) -> String {
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../db/migrations"));
+    // Read at run time: no build can then hold an old set.
+    let migrator = Migrator::new(path).await.unwrap_or_else(|error| panic!("unreadable migrations: {error}"));
+    let mut hash = Sha256::new();
+    for migration in migrator.iter() {
+        hash.update(migration.version.to_be_bytes());
+        hash.update(&migration.checksum);
+    }
+    let digits: String = hash.finalize()[..6].iter().map(|byte| format!("{byte:02x}")).collect();
+    let template = format!("canvas_template_{digits}");
+    if is_complete(admin, &template).await {
+        return template;
+    }
+
+    sqlx::query("SELECT pg_advisory_lock($1)").bind(TEMPLATE_LOCK).execute(&mut *admin).await.expect("advisory lock");
+    if !is_complete(admin, &template).await {
+        execute(admin, &format!(r#"DROP DATABASE IF EXISTS "{template}" WITH (FORCE)"#)).await;
+        execute(admin, &format!(r#"CREATE DATABASE "{template}""#)).await;
+        let mut empty = connect(&with_database(server, &template)).await;
+        migrator.run(&mut empty).await.unwrap_or_else(|error| panic!("migration failed: {error}"));
+        close(empty).await;
+        // The mark of completeness; a template that nobody can connect to can always be cloned.
+        execute(admin, &format!(r#"ALTER DATABASE "{template}" IS_TEMPLATE true ALLOW_CONNECTIONS false"#)).await;
+    }
+    sqlx::query("SELECT pg_advisory_unlock($1)")
+        .bind(TEMPLATE_LOCK)
+        .execute(&mut *admin)
+        .await
+        .expect("advisory unlock");
+    template
+}
+
+async fn is_complete(admin: &mut PgConnection, template: &str) -> bool {
+    sqlx::query_scalar("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1 AND datistemplate)")
+        .bind(template)
+        .fetch_one(admin)
+        .await
+        .expect("reads pg_database")
+}
+
+/// Drops test databases of killed processes after an hour and templates of other migrations after a day. A database's
+/// age is that of the first file in its directory.
+async fn sweep(admin: &mut PgConnection, template: &str) {
+    let leftovers: Vec<(String, bool)> = sqlx::query_as(
+        r"SELECT datname::text, datistemplate FROM pg_database
+          WHERE (datname LIKE 'canvas\_test\_%' OR datname LIKE 'canvas\_template\_%' AND datname <> $1)
+            AND NOT EXISTS (SELECT FROM pg_stat_activity WHERE datid = pg_database.oid)
+            AND (pg_stat_file('base/' || oid || '/PG_VERSION', true)).modification
+                < now() - CASE WHEN datistemplate THEN interval '1 day' ELSE interval '1 hour' END
+            AND pg_try_advisory_lock($2)",
+    )
+    .bind(template)
+    .bind(SWEEP_LOCK)
+    .fetch_all(&mut *admin)
+    .await
+    .expect("lists leftover databases");
+    for (name, is_template) in leftovers {
+        if is_template {
+            execute(admin, &format!(r#"ALTER DATABASE "{name}" IS_TEMPLATE false"#)).await;
+        }
+        execute(admin, &format!(r#"DROP DATABASE IF EXISTS "{name}""#)).await;
+    }
+}
+
+async fn connect(url: &Url) -> PgConnection {
+    PgConnection::connect(url.as_str()).await.unwrap_or_else(|error| {
+        panic!("no connection to the test database server (is it up? tests/run --services-only): {error}")
+    })
+}
+
+async fn close(connection: PgConnection) {
+    connection.close().await.expect("closes a connection");
+}
+
+async fn execute(admin: &mut PgConnection, sql: &str) {
+    if let Err(error) = sqlx::raw_sql(AssertSqlSafe(sql)).execute(admin).await {
+        panic!("{sql}: {error}");
+    }
+}
+
+fn with_database(server: &Url, name: &str) -> Url {
+    let mut url = server.clone();
+    url.set_path(name);
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn accounts(database: &TestDatabase) -> i64 {
+        sqlx::query_scalar("SELECT count(*) FROM accounts").fetch_one(database.pool()).await.expect("counts")
+    }
+
+    async fn exists(name: &str) -> bool {
+        let server: Url = variable("TEST_DATABASE_URL").parse().expect("a URL");
+        sqlx::query_scalar("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)")
+            .bind(name)
+            .fetch_one(&mut connect(&server).await)
+            .await
+            .expect("reads pg_database")
+    }
+
+    #[tokio::test]
+    async fn each_test_has_an_empty_migrated_database_of_its_own() {
+        let (mine, yours) = tokio::join!(TestDatabase::new(), TestDatabase::new());
+        sqlx::query("INSERT INTO accounts (uid, email) VALUES ('a', 'a@example.com')")
+            .execute(mine.pool())
+            .await
+            .expect("inserts");
+        assert_eq!((accounts(&mine).await, accounts(&yours).await), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn a_database_goes_with_its_test_even_with_open_connections() {
+        let database = TestDatabase::new().await;
+        let name = database.name.clone();
+        let _held = database.pool().acquire().await.expect("connects");
+        assert!(exists(&name).await);
+        drop(database);
+        assert!(!exists(&name).await);
+    }
+
+    #[tokio::test]
+    async fn its_url_leads_to_it() {
+        let database = TestDatabase::new().await;
+        let mut connection = PgConnection::connect(&database.url()).await.expect("connects");
+        let name: String =
+            sqlx::query_scalar("SELECT current_database()").fetch_one(&mut connection).await.expect("answers");
+        assert_eq!(name, database.name);
+    }
+}

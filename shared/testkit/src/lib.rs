@@ -1,0 +1,16 @@
+//! What tests stand on: a database of their own, a webhook receiver, a network that can fail, and patient waits.
+//!
+//! Only tests use it, so it panics where a library would return an error, with a line that says what to do. The services
+//! come from the environment that `tests/run` sets: `TEST_DATABASE_URL`, `TEST_REDIS_URL`, `TEST_AMQP_URL`.
+
+mod database;
+mod environment;
+mod proxy;
+mod receiver;
+mod wait;
+
+pub use database::TestDatabase;
+pub use environment::{amqp_prefix, amqp_url, redis_prefix, redis_url};
+pub use proxy::Proxy;
+pub use receiver::{Answer, Received, Receiver};
+pub use wait::wait_for;

@@ -1,0 +1,256 @@
+//! A network that fails on command: a TCP proxy on loopback in front of any service.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use url::Url;
+
+/// How bytes pass at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Traffic {
+    Flowing,
+    Delayed(Duration),
+    Dripping(Duration),
+    Paused,
+    Cut,
+}
+
+#[derive(Clone, Copy)]
+struct State {
+    traffic: Traffic,
+    /// Connections of an earlier generation are reset.
+    generation: u64,
+}
+
+/// The proxy; everything passes until told otherwise. Its connections end when it is dropped.
+pub struct Proxy {
+    address: SocketAddr,
+    upstream: Url,
+    state: Arc<watch::Sender<State>>,
+    _stop: DropGuard,
+}
+
+impl Proxy {
+    /// Listens on a free port of 127.0.0.1, in front of the host and port of `upstream`, a URL such as
+    /// `redis://user:password@host:port/0`.
+    pub async fn in_front_of(upstream: &str) -> Self {
+        let upstream: Url = upstream.parse().unwrap_or_else(|error| panic!("no URL: {error}"));
+        let target = match (upstream.host_str(), upstream.port_or_known_default()) {
+            (Some(host), Some(port)) => format!("{host}:{port}"),
+            _ => panic!("a URL to stand in front of names its host and port"),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds a free port of loopback");
+        let address = listener.local_addr().expect("has an address");
+        let state = Arc::new(watch::Sender::new(State { traffic: Traffic::Flowing, generation: 0 }));
+        let stop = CancellationToken::new();
+        let serving = serve(listener, target, state.clone(), stop.clone());
+        tokio::spawn(stop.clone().run_until_cancelled_owned(serving));
+        Self { address, upstream, state, _stop: stop.drop_guard() }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The URL of the service with the proxy's host and port in place of its own.
+    pub fn url(&self) -> String {
+        let mut url = self.upstream.clone();
+        url.set_ip_host(self.address.ip()).expect("the URL has a host");
+        url.set_port(Some(self.address.port())).expect("the URL has a host");
+        url.into()
+    }
+
+    /// Everything passes; connections that were paused go on.
+    pub fn resume(&self) {
+        self.set(Traffic::Flowing);
+    }
+
+    /// Every connection is reset, and so is each new one, until [`resume`](Self::resume).
+    pub fn cut(&self) {
+        self.set(Traffic::Cut);
+        self.reset();
+    }
+
+    /// Every connection there is now is reset; new ones pass.
+    pub fn reset(&self) {
+        self.state.send_modify(|state| state.generation += 1);
+    }
+
+    /// Connections stay and new ones are accepted, but no byte passes either way.
+    pub fn pause(&self) {
+        self.set(Traffic::Paused);
+    }
+
+    /// Every read, up to 16 KiB, is passed on so much later.
+    pub fn delay(&self, delay: Duration) {
+        self.set(Traffic::Delayed(delay));
+    }
+
+    /// One byte passes each `interval` and direction.
+    pub fn drip(&self, interval: Duration) {
+        self.set(Traffic::Dripping(interval));
+    }
+
+    fn set(&self, traffic: Traffic) {
+        self.state.send_modify(|state| state.traffic = traffic);
+    }
+}
+
+async fn serve(listener: TcpListener, target: String, state: Arc<watch::Sender<State>>, stop: CancellationToken) {
+    loop {
+        let (client, _) = listener.accept().await.expect("accepts");
+        let connection = pass(client, target.clone(), state.subscribe());
+        tokio::spawn(stop.clone().run_until_cancelled_owned(connection));
+    }
+}
+
+/// Joins a client to the service until either closes both ways or the connection is reset.
+async fn pass(mut client: TcpStream, target: String, mut state: watch::Receiver<State>) {
+    let State { traffic, generation } = *state.borrow();
+    if traffic == Traffic::Cut {
+        let _ = client.set_zero_linger();
+        return;
+    }
+    let Ok(mut service) = TcpStream::connect(&target).await else { return };
+    let _ = (client.set_nodelay(true), service.set_nodelay(true));
+    let broken = {
+        let (from_client, to_client) = client.split();
+        let (from_service, to_service) = service.split();
+        let up = carry(from_client, to_service, state.clone());
+        let down = carry(from_service, to_client, state.clone());
+        tokio::select! {
+            _ = async { tokio::join!(up, down) } => false,
+            _ = state.wait_for(|now| now.generation != generation) => true,
+        }
+    };
+    if broken {
+        // Closing with linger zero sends a reset; an orderly end must not, for a reset discards what is under way.
+        let _ = (client.set_zero_linger(), service.set_zero_linger());
+    }
+}
+
+/// One direction, until its end; the end of input is passed on.
+async fn carry(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, mut state: watch::Receiver<State>) {
+    let mut buffer = vec![0; 16 * 1024];
+    while let Ok(read @ 1..) = from.read(&mut buffer).await {
+        let mut rest = &buffer[..read];
+        while !rest.is_empty() {
+            let Ok(now) = state.wait_for(|now| now.traffic != Traffic::Paused).await.map(|now| *now) else { return };
+            let (piece, pause) = match now.traffic {
+                Traffic::Dripping(interval) => (1, interval),
+                Traffic::Delayed(delay) => (rest.len(), delay),
+                Traffic::Flowing | Traffic::Paused | Traffic::Cut => (rest.len(), Duration::ZERO),
+            };
+            tokio::time::sleep(pause).await;
+            if to.write_all(&rest[..piece]).await.is_err() {
+                return;
+            }
+            rest = &rest[piece..];
+        }
+    }
+    let _ = to.shutdown().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(5);
+    /// Long enough to see that nothing comes.
+    const SILENCE: Duration = Duration::from_millis(100);
+
+    async fn echo() -> (Proxy, DropGuard) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+        let url = format!("echo://{}/", listener.local_addr().expect("has an address"));
+        let stop = CancellationToken::new();
+        tokio::spawn(stop.clone().run_until_cancelled_owned(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let (mut from, mut to) = stream.split();
+                    let _ = tokio::io::copy(&mut from, &mut to).await;
+                });
+            }
+        }));
+        (Proxy::in_front_of(&url).await, stop.drop_guard())
+    }
+
+    async fn exchange(stream: &mut TcpStream, text: &[u8]) -> std::io::Result<()> {
+        stream.write_all(text).await?;
+        let mut back = vec![0; text.len()];
+        tokio::time::timeout(LIMIT, stream.read_exact(&mut back)).await.expect("answers in time")?;
+        assert_eq!(back, text);
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn everything_passes_at_first_and_the_end_of_input_too() {
+        let (proxy, _service) = echo().await;
+        let mut stream = TcpStream::connect(proxy.address()).await.expect("connects");
+        exchange(&mut stream, &[7; 100_000]).await.expect("passes");
+        stream.shutdown().await.expect("ends");
+        assert_eq!(stream.read(&mut [0]).await.expect("ends too"), 0);
+    }
+
+    #[tokio::test]
+    async fn a_cut_resets_old_and_new_connections_until_the_network_resumes() {
+        let (proxy, _service) = echo().await;
+        let mut stream = TcpStream::connect(proxy.address()).await.expect("connects");
+        exchange(&mut stream, b"before").await.expect("passes");
+        proxy.cut();
+        assert!(exchange(&mut stream, b"after").await.is_err());
+        let mut fresh = TcpStream::connect(proxy.address()).await.expect("is accepted");
+        assert!(exchange(&mut fresh, b"fresh").await.is_err());
+        proxy.resume();
+        let mut fresh = TcpStream::connect(proxy.address()).await.expect("connects");
+        exchange(&mut fresh, b"again").await.expect("passes");
+    }
+
+    #[tokio::test]
+    async fn a_reset_spares_new_connections() {
+        let (proxy, _service) = echo().await;
+        let mut stream = TcpStream::connect(proxy.address()).await.expect("connects");
+        exchange(&mut stream, b"before").await.expect("passes");
+        proxy.reset();
+        assert!(exchange(&mut stream, b"after").await.is_err());
+        let mut fresh = TcpStream::connect(proxy.address()).await.expect("connects");
+        exchange(&mut fresh, b"fresh").await.expect("passes");
+    }
+
+    #[tokio::test]
+    async fn a_paused_connection_goes_on_where_it_was() {
+        let (proxy, _service) = echo().await;
+        let mut stream = TcpStream::connect(proxy.address()).await.expect("connects");
+        proxy.pause();
+        stream.write_all(b"held").await.expect("is taken");
+        let mut back = [0; 4];
+        assert!(tokio::time::timeout(SILENCE, stream.read_exact(&mut back)).await.is_err());
+        proxy.resume();
+        tokio::time::timeout(LIMIT, stream.read_exact(&mut back)).await.expect("in time").expect("passes");
+        assert_eq!(&back, b"held");
+    }
+
+    #[tokio::test]
+    async fn a_slow_network_passes_everything_in_the_end() {
+        let (proxy, _service) = echo().await;
+        let mut stream = TcpStream::connect(proxy.address()).await.expect("connects");
+        proxy.drip(Duration::from_millis(2));
+        exchange(&mut stream, b"byte by byte").await.expect("passes");
+        proxy.delay(Duration::from_millis(20));
+        let start = std::time::Instant::now();
+        exchange(&mut stream, b"late").await.expect("passes");
+        assert!(start.elapsed() >= Duration::from_millis(40), "delayed both ways");
+    }
+
+    #[tokio::test]
+    async fn its_url_keeps_everything_but_host_and_port() {
+        let proxy = Proxy::in_front_of("redis://user:secret@127.0.0.1:1/0?a=b").await;
+        assert_eq!(proxy.url(), format!("redis://user:secret@127.0.0.1:{}/0?a=b", proxy.address().port()));
+    }
+}

@@ -1,0 +1,108 @@
+//! What the receiver answers.
+
+use std::convert::Infallible;
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use http::Response;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::Frame;
+
+pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// Size of a piece of an endless body: large enough to be fast, small enough to be many.
+const ENDLESS_CHUNK: usize = 16 * 1024;
+
+/// An answer, or the lack of one.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    status: u16,
+    headers: Vec<(String, String)>,
+    delay: Duration,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Whole(Bytes),
+    Endless,
+    Drip(Duration),
+    Close,
+    Never,
+}
+
+impl Answer {
+    /// This status and an empty body.
+    pub fn status(status: u16) -> Self {
+        Self { status, headers: Vec::new(), delay: Duration::ZERO, kind: Kind::Whole(Bytes::new()) }
+    }
+
+    /// 302 to `location`.
+    pub fn redirect(location: &str) -> Self {
+        Self::status(302).header("location", location)
+    }
+
+    /// 200 and a body that never ends, as fast as it is read.
+    pub fn endless() -> Self {
+        Self { kind: Kind::Endless, ..Self::status(200) }
+    }
+
+    /// 200 and a body of one byte each `interval`, without end.
+    pub fn drip(interval: Duration) -> Self {
+        Self { kind: Kind::Drip(interval), ..Self::status(200) }
+    }
+
+    /// The connection is closed without an answer.
+    pub fn close() -> Self {
+        Self { kind: Kind::Close, ..Self::status(200) }
+    }
+
+    /// Nothing is ever answered, and the connection stays open.
+    pub fn never() -> Self {
+        Self { kind: Kind::Never, ..Self::status(200) }
+    }
+
+    /// The same with this header.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The same with this body.
+    pub fn body(self, body: impl Into<Bytes>) -> Self {
+        Self { kind: Kind::Whole(body.into()), ..self }
+    }
+
+    /// The same, begun so much later.
+    pub fn after(self, delay: Duration) -> Self {
+        Self { delay, ..self }
+    }
+
+    pub(super) async fn give(self) -> Result<Response<Body>, io::Error> {
+        tokio::time::sleep(self.delay).await;
+        let body = match self.kind {
+            Kind::Whole(bytes) => Full::new(bytes).boxed_unsync(),
+            Kind::Endless => {
+                let chunk = Bytes::from(vec![b'x'; ENDLESS_CHUNK]);
+                StreamBody::new(stream::repeat(chunk).map(|chunk| Ok(Frame::data(chunk)))).boxed_unsync()
+            }
+            Kind::Drip(interval) => {
+                let bytes = stream::unfold((), move |()| async move {
+                    tokio::time::sleep(interval).await;
+                    Some((Ok(Frame::data(Bytes::from_static(b"x"))), ()))
+                });
+                StreamBody::new(bytes).boxed_unsync()
+            }
+            Kind::Close => return Err(io::ErrorKind::ConnectionAborted.into()),
+            Kind::Never => std::future::pending().await,
+        };
+        let mut response = Response::builder().status(self.status);
+        for (name, value) in &self.headers {
+            response = response.header(name, value);
+        }
+        Ok(response.body(body).expect("status and headers as a test wrote them"))
+    }
+}
