@@ -56,7 +56,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
     let guard = egress::Guard::new(egress::AllowList::parse(&config.egress_allow)?);
     let blobs = blob::Store::open(config.blob_url.as_str()).map_err(Error::Blobs)?;
     let process = Process::start(NAME, config.clone()).await?;
-    let cache = cache::Cache::connect(config.redis_url.expose(), "canvas").map_err(Error::Cache)?;
+    let cache = cache::Cache::connect(config.redis_url.expose(), cache::PREFIX).map_err(Error::Cache)?;
     let listener = TcpListener::bind(config.listen).await.map_err(Error::Listen)?;
     let keys = wait_for_keys(&process, &config).await?;
     let aborted = process.lifecycle().aborted();

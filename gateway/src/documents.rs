@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use quick_cache::sync::Cache;
 use quick_cache::Weighter;
+use quick_cache::sync::Cache;
 
 /// Bytes of documents that one process keeps.
 const CAPACITY_BYTES: u64 = 64 * 1024 * 1024;

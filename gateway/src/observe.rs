@@ -49,11 +49,14 @@ pub async fn observe(mut request: Request, next: Next) -> Response {
         .and_then(|header| header.to_str().ok())
         .and_then(TraceContext::parse)
         .map_or_else(TraceContext::new_root, |parent| parent.child());
-    let route = request.extensions().get::<MatchedPath>().map_or("unmatched".to_owned(), |path| path.as_str().to_owned());
+    let route =
+        request.extensions().get::<MatchedPath>().map_or("unmatched".to_owned(), |path| path.as_str().to_owned());
     let method = request.method().clone();
-    let surface = request.headers().get(SURFACE).and_then(|header| header.to_str().ok()).filter(|surface| {
-        matches!(*surface, "api" | "cli" | "tool" | "browser")
-    });
+    let surface = request
+        .headers()
+        .get(SURFACE)
+        .and_then(|header| header.to_str().ok())
+        .filter(|surface| matches!(*surface, "api" | "cli" | "tool" | "browser"));
     // The path's template and never its query: previews carry their capability there.
     let span = service::trace_span!(
         trace, "request", request_id = %request_id, method = %method, route = %route, surface = surface,

@@ -8,7 +8,8 @@ use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
-    ComponentsBuilder, ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, ResponseBuilder,
+    ComponentsBuilder, ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Ref, RefOr,
+    ResponseBuilder,
 };
 use utoipa::{PartialSchema, ToSchema};
 
@@ -85,7 +86,11 @@ fn complete_operation(operation: &mut Operation, open: bool) {
         ]);
     }
     if open {
-        failures.extend([("401", "The token is malformed, tampered with or expired."), ("416", "No such range."), ("422", "The picture cannot be read.")]);
+        failures.extend([
+            ("401", "The token is malformed, tampered with or expired."),
+            ("416", "No such range."),
+            ("422", "The picture cannot be read."),
+        ]);
     }
     for (status, description) in failures {
         operation.responses.responses.entry(status.to_owned()).or_insert_with(|| RefOr::T(failure(description)));

@@ -160,14 +160,10 @@ impl Problem {
                 Code::RequestFailed,
                 "the method is not allowed here; see the Allow header",
             ),
-            Problem::NotAcceptable(offered) => plain(
-                StatusCode::NOT_ACCEPTABLE,
-                Code::RequestFailed,
-                &format!("this resource is served as {offered}"),
-            ),
-            Problem::Conflict(message, details) => {
-                (StatusCode::CONFLICT, Code::Conflict, message, Vec::new(), details)
+            Problem::NotAcceptable(offered) => {
+                plain(StatusCode::NOT_ACCEPTABLE, Code::RequestFailed, &format!("this resource is served as {offered}"))
             }
+            Problem::Conflict(message, details) => (StatusCode::CONFLICT, Code::Conflict, message, Vec::new(), details),
             Problem::PayloadTooLarge(limit) => plain(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 Code::PayloadTooLarge,
@@ -188,9 +184,7 @@ impl Problem {
                 fields,
                 None,
             ),
-            Problem::RateLimited(message, _) => {
-                plain(StatusCode::TOO_MANY_REQUESTS, Code::RateLimited, &message)
-            }
+            Problem::RateLimited(message, _) => plain(StatusCode::TOO_MANY_REQUESTS, Code::RateLimited, &message),
             Problem::Internal(_) => {
                 plain(StatusCode::INTERNAL_SERVER_ERROR, Code::InternalError, "the service failed; try again")
             }
@@ -245,7 +239,8 @@ impl IntoResponse for Problem {
             _ => None,
         };
         let (status, code, message, fields, details) = self.parts();
-        let mut response = (status, Json(ErrorEnvelope { error: ErrorBody { code, message, fields, details } })).into_response();
+        let mut response =
+            (status, Json(ErrorEnvelope { error: ErrorBody { code, message, fields, details } })).into_response();
         let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if status == StatusCode::UNAUTHORIZED {

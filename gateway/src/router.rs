@@ -3,6 +3,7 @@
 use axum::extract::DefaultBodyLimit;
 use axum::{Router, middleware};
 use http::{HeaderName, HeaderValue, Method};
+use tower::util::option_layer;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
@@ -38,8 +39,10 @@ pub fn documented() -> (Router<App>, OpenApi) {
         .routes(routes!(runs::events::events))
         .routes(routes!(jobs::read::read, jobs::cancel::cancel))
         .routes(routes!(openapi::serve));
-    let (router, mut document) =
-        OpenApiRouter::with_openapi(openapi::base()).nest(API_ROOT, api).routes(routes!(openapi::page)).split_for_parts();
+    let (router, mut document) = OpenApiRouter::with_openapi(openapi::base())
+        .nest(API_ROOT, api)
+        .routes(routes!(openapi::page))
+        .split_for_parts();
     openapi::complete(&mut document);
     (router, document)
 }
@@ -63,15 +66,18 @@ pub fn router(app: App) -> Router {
         .layer(CatchPanicLayer::custom(crate::observe::panicked))
         .layer(middleware::from_fn(crate::observe::observe))
         .layer(CompressionLayer::new().compress_when(SizeAbove::new(COMPRESSED_FROM).and(pictures)))
-        .layer(cors)
+        .layer(option_layer(cors))
         .with_state(app)
 }
 
 /// No origin is admitted unless the operator names it (decisions 1.1).
-fn cors(origins: &[String]) -> CorsLayer {
+fn cors(origins: &[String]) -> Option<CorsLayer> {
+    if origins.is_empty() {
+        return None;
+    }
     let admitted: Vec<HeaderValue> = origins.iter().filter_map(|origin| origin.parse().ok()).collect();
     let names = |names: &[&'static str]| names.iter().map(|name| HeaderName::from_static(name)).collect::<Vec<_>>();
-    CorsLayer::new()
+    let layer = CorsLayer::new()
         .allow_origin(AllowOrigin::list(admitted))
         .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE])
         .allow_headers(names(&[
@@ -96,5 +102,6 @@ fn cors(origins: &[String]) -> CorsLayer {
             "ratelimit-remaining",
             "ratelimit-reset",
         ]))
-        .max_age(std::time::Duration::from_secs(3600))
+        .max_age(std::time::Duration::from_secs(3600));
+    Some(layer)
 }

@@ -1,11 +1,10 @@
 //! Waiting for a job to change: long polls and event streams (decisions 1.10).
 //!
-//! A change is announced through Redis; Postgres alone is believed. Where Redis is out of order, Postgres is looked at
-//! every half second; where it works, still every few seconds, so that a lost announcement costs little.
+//! A change is announced through Redis; Postgres alone is believed. `cache::Watch` also wakes its waiter by time, more
+//! often while Redis is out of order, so that a lost announcement costs little.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use domain::id::JobId;
 use http::HeaderMap;
@@ -16,11 +15,6 @@ use crate::state::App;
 
 /// Open waits and streams of one token.
 const WAITS_MAX: usize = 64;
-/// Between two looks at Postgres while nothing is announced.
-const SAFETY_LOOK: Duration = Duration::from_secs(3);
-/// Between two looks at Postgres without Redis.
-const BLIND_LOOK: Duration = Duration::from_millis(500);
-
 /// Counts open waits by token.
 #[derive(Default)]
 pub struct Waits(Arc<Mutex<HashMap<Uuid, usize>>>);
@@ -93,12 +87,7 @@ impl<'a> Changes<'a> {
 
     /// Returns when it is time to look at Postgres again, or at once when the process stops.
     pub async fn next(&mut self) {
-        let look = if self.app.cache.is_up() { SAFETY_LOOK } else { BLIND_LOOK };
-        tokio::select! {
-            () = self.watch.changed() => {}
-            () = tokio::time::sleep(look) => {}
-            () = self.app.stopping.cancelled() => {}
-        }
+        self.app.stopping.run_until_cancelled(self.watch.changed()).await;
     }
 }
 

@@ -34,9 +34,6 @@ const SLOTS_PER_THREAD: usize = 2;
 /// 6.1) in the most expensive form, or very many usual ones.
 const PIXEL_MEMORY_BYTES: u64 = 1 << 30;
 
-/// What all keys and channels in Redis begin with.
-const CACHE_PREFIX: &str = "canvas:";
-
 /// Runs the process until it is told to stop.
 ///
 /// # Errors
@@ -46,7 +43,7 @@ pub async fn run(config: Config) -> Result<ExitCode, BootError> {
         Ok(store) => store,
         Err(error) => return Ok(refuse("CANVAS_BLOB_URL", &error)),
     };
-    let cache = match cache::Cache::connect(config.redis_url.expose(), CACHE_PREFIX) {
+    let cache = match cache::Cache::connect(config.redis_url.expose(), cache::PREFIX) {
         Ok(cache) => cache,
         Err(error) => return Ok(refuse("CANVAS_REDIS_URL", &error)),
     };

@@ -59,6 +59,8 @@ async fn rewrap(context: &mut Context) -> Result<()> {
     }
     match lost {
         0 => Ok(()),
-        _ => Err(Refusal::rule(format!("{lost} secrets hang on keys that the ring does not hold; all others were moved"))),
+        _ => Err(Refusal::rule(format!(
+            "{lost} secrets hang on keys that the ring does not hold; all others were moved"
+        ))),
     }
 }

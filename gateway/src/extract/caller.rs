@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::{ConnectInfo, FromRequestParts};
-use db::accounts::Credential;
+use db::accounts::{Authenticated, Credential};
 use domain::account::{Scope, Scopes};
 use domain::canvas::{AccessRole, CanvasRecord};
 use domain::id::CanvasRef;
@@ -112,11 +112,7 @@ pub(super) async fn admit<G: Grant>(
     Ok((Caller { credential, grant: PhantomData }, canvas))
 }
 
-async fn authenticate(
-    parts: &Parts,
-    app: &App,
-    canvas: Option<&CanvasRef>,
-) -> Result<Option<(Credential, Option<(CanvasRecord, AccessRole)>)>> {
+async fn authenticate(parts: &Parts, app: &App, canvas: Option<&CanvasRef>) -> Result<Option<Authenticated>> {
     let mut headers = parts.headers.get_all(AUTHORIZATION).iter();
     let (Some(header), None) = (headers.next(), headers.next()) else { return Ok(None) };
     let Some((token, secret)) = header.to_str().ok().and_then(parse_bearer) else { return Ok(None) };
@@ -231,6 +227,9 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!(refused(WriteCanvas::ALL, WriteCanvas::ANY), "the token lacks canvas:write");
-        assert_eq!(refused(UploadAsset::ALL, UploadAsset::ANY), "the token lacks one of image:generate, video:generate");
+        assert_eq!(
+            refused(UploadAsset::ALL, UploadAsset::ANY),
+            "the token lacks one of image:generate, video:generate"
+        );
     }
 }

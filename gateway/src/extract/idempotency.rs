@@ -23,8 +23,6 @@ pub fn replay(taken: Taken) -> Result<Option<Outcome>> {
     match taken {
         Taken::Fresh => Ok(None),
         Taken::Replay(outcome) => Ok(Some(outcome)),
-        Taken::Conflict => {
-            Err(Problem::Conflict("the idempotency key was used for a different request".into(), None))
-        }
+        Taken::Conflict => Err(Problem::Conflict("the idempotency key was used for a different request".into(), None)),
     }
 }

@@ -88,9 +88,8 @@ pub fn declared_length(headers: &HeaderMap) -> Option<u64> {
 fn is_json(headers: &HeaderMap) -> bool {
     let mut types = headers.get_all(CONTENT_TYPE).iter();
     let (Some(only), None) = (types.next(), types.next()) else { return false };
-    only.to_str().is_ok_and(|text| {
-        text.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
-    })
+    only.to_str()
+        .is_ok_and(|text| text.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json"))
 }
 
 async fn read(body: Body, limit: usize) -> Result<Bytes> {
@@ -221,7 +220,7 @@ fn violations_of(error: &ValidationError<'_>) -> Vec<Violation> {
         ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } => {
             nearest_form(&path, context)
         }
-        ValidationErrorKind::Enum { options } => one(format!("must be one of {options}")),
+        ValidationErrorKind::Enum { options } => one(format!("must be one of {}", choices(options))),
         ValidationErrorKind::Type { .. } => one(type_message(error)),
         ValidationErrorKind::Minimum { limit } => one(format!("must be at least {limit}")),
         ValidationErrorKind::Maximum { limit } => one(format!("must be at most {limit}")),
@@ -236,9 +235,20 @@ fn violations_of(error: &ValidationError<'_>) -> Vec<Violation> {
     }
 }
 
+/// The choices as people read them.
+fn choices(options: &Value) -> String {
+    let names = options.as_array().into_iter().flatten().map(|option| match option {
+        Value::String(name) => name.clone(),
+        other => other.to_string(),
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
 fn type_message(error: &ValidationError<'_>) -> String {
     match error.kind() {
-        ValidationErrorKind::Type { kind: jsonschema::error::TypeKind::Single(kind) } => format!("must be of type {kind}"),
+        ValidationErrorKind::Type { kind: jsonschema::error::TypeKind::Single(kind) } => {
+            format!("must be of type {kind}")
+        }
         _ => error.masked_with("the value").to_string(),
     }
 }
@@ -257,7 +267,7 @@ fn nearest_form(path: &str, forms: &[Vec<ValidationError<'static>>]) -> Vec<Viol
     };
     let tagged: Vec<Value> = forms.iter().filter_map(|errors| names(errors)).flatten().collect();
     if !forms.is_empty() && forms.iter().all(|errors| names(errors).is_some()) {
-        return vec![Violation::new(tag, format!("must be one of {}", Value::Array(tagged)))];
+        return vec![Violation::new(tag, format!("must be one of {}", choices(&Value::Array(tagged))))];
     }
     forms
         .iter()

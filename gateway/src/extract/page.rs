@@ -1,8 +1,8 @@
 //! Pages: a limit, and a cursor that is authenticated and bound to its list (decisions 1.8).
 
 use domain::limits::CURSOR_MAX;
-use serde::de::DeserializeOwned;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use utoipa::ToSchema;
 
 use super::query::QueryReader;

@@ -98,8 +98,7 @@ fn spawn_connection(
         phase.begin_request();
         let (phase, router) = (phase.clone(), router.clone());
         async move {
-            let mut request: Request =
-                request.map(|body| Body::new(TimeoutBody::new(BODY_PIECE_MAX, body)));
+            let mut request: Request = request.map(|body| Body::new(TimeoutBody::new(BODY_PIECE_MAX, body)));
             request.extensions_mut().insert(ConnectInfo(peer));
             let response = router.oneshot(request).await;
             phase.end_request();

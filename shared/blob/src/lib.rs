@@ -33,10 +33,11 @@ const RETRY_LIMIT: Duration = Duration::from_secs(20);
 pub struct BlobKey(pub Uuid);
 
 impl BlobKey {
-    /// `blobs/<first two hex digits>/<all 32>`: no directory becomes large.
+    /// `blobs/<last two hex digits>/<all 32>`: no directory becomes large. The first digits of a UUIDv7 are the time and would
+    /// be the same for years.
     fn path(self) -> Path {
         let name = self.0.simple().to_string();
-        Path::from_iter(["blobs", &name[..2], &name])
+        Path::from_iter(["blobs", &name[30..], &name])
     }
 }
 
@@ -69,6 +70,8 @@ impl Store {
 
     fn open_bucket(url: &Url) -> Result<Self> {
         let bucket = url.host_str().ok_or(Error::Unsupported)?;
+        // The client takes the process's provider; that somebody installed the same one before is no error.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let prefix = Path::from_url_path(url.path()).map_err(|error| Error::Open(error.into()))?;
         let retry = RetryConfig { max_retries: RETRIES, retry_timeout: RETRY_LIMIT, ..RetryConfig::default() };
         let bucket =

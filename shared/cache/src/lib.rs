@@ -26,6 +26,9 @@ pub enum Error {
     Url(#[source] redis::RedisError),
 }
 
+/// What the keys and channels of the service begin with.
+pub const PREFIX: &str = "canvas:";
+
 /// A handle to Redis; clones share its connections, which close with the last of them.
 #[derive(Clone)]
 pub struct Cache {

@@ -48,6 +48,9 @@ impl Credential {
     }
 }
 
+/// A credential, and the canvas that came with it as its account may see it.
+pub type Authenticated = (Credential, Option<(CanvasRecord, AccessRole)>);
+
 /// A token, and the canvas of the request's path as the token's account may see it, in one statement: revocation takes
 /// effect with the very next request because nothing of this is ever cached (decisions 2.2).
 #[instrument(skip_all, name = "db.token.authenticate")]
@@ -55,7 +58,7 @@ pub async fn authenticate(
     conn: &mut PgConnection,
     token: Uuid,
     canvas: Option<&CanvasRef>,
-) -> Result<Option<(Credential, Option<(CanvasRecord, AccessRole)>)>> {
+) -> Result<Option<Authenticated>> {
     let Some(row) = sqlx::query!(
         r#"SELECT t.id AS token, t.label, t.scopes, t.surface, t.secret_hash, t.expires_at,
                   (t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
@@ -141,9 +144,7 @@ pub async fn record_use(conn: &mut PgConnection, token: Uuid) -> Result<()> {
 /// Holds an account's row until the transaction ends, so that its active jobs and credit are judged one start at a time.
 #[instrument(skip_all, name = "db.account.lock")]
 pub async fn lock(conn: &mut PgConnection, account: &AccountUid) -> Result<()> {
-    sqlx::query!("SELECT uid FROM accounts WHERE uid = $1 FOR NO KEY UPDATE", account.as_str())
-        .fetch_one(conn)
-        .await?;
+    sqlx::query!("SELECT uid FROM accounts WHERE uid = $1 FOR NO KEY UPDATE", account.as_str()).fetch_one(conn).await?;
     Ok(())
 }
 

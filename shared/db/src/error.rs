@@ -34,9 +34,9 @@ impl Error {
     /// Whether Postgres could not be reached or asked, as against having refused.
     pub fn is_outage(&self) -> bool {
         match self {
-            Error::Sql(sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Tls(_)) => {
-                true
-            }
+            Error::Sql(
+                sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Tls(_),
+            ) => true,
             // Class 57: shutting down or starting up; class 53: out of connections or disk.
             Error::Sql(sqlx::Error::Database(error)) => {
                 error.code().is_some_and(|code| code.starts_with("57P") || code.starts_with("53"))

@@ -48,12 +48,7 @@ pub async fn look_up(
 
 /// Takes a key for the transaction, waiting for another one that is just taking it.
 #[instrument(skip_all, name = "db.idempotency.take")]
-pub async fn take(
-    conn: &mut PgConnection,
-    account: &AccountUid,
-    key: &str,
-    fingerprint: &[u8; 32],
-) -> Result<Taken> {
+pub async fn take(conn: &mut PgConnection, account: &AccountUid, key: &str, fingerprint: &[u8; 32]) -> Result<Taken> {
     let taken = sqlx::query!(
         "INSERT INTO idempotency_keys (account_uid, key, fingerprint) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
         account.as_str(),

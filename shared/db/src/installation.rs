@@ -19,8 +19,7 @@ pub async fn store_if_absent(conn: &mut PgConnection, sealed_key: &str) -> Resul
 
 /// Replaces the key's seal; whether `old` was still the stored one.
 pub async fn reseal(conn: &mut PgConnection, old: &str, new: &str) -> Result<bool> {
-    let done = sqlx::query!("UPDATE installation SET sealed_key = $2 WHERE sealed_key = $1", old, new)
-        .execute(conn)
-        .await?;
+    let done =
+        sqlx::query!("UPDATE installation SET sealed_key = $2 WHERE sealed_key = $1", old, new).execute(conn).await?;
     Ok(done.rows_affected() == 1)
 }

@@ -299,7 +299,12 @@ fn encoding() -> [Parameter; 2] {
     [
         Parameter {
             description: "Auto keeps JPEG (unless alpha is needed) and WebP; everything else becomes PNG.",
-            ..select("format", "Format", "auto", &[("auto", "Auto"), ("png", "PNG"), ("jpeg", "JPEG"), ("webp", "WebP")])
+            ..select(
+                "format",
+                "Format",
+                "auto",
+                &[("auto", "Auto"), ("png", "PNG"), ("jpeg", "JPEG"), ("webp", "WebP")],
+            )
         },
         Parameter {
             description: "Of JPEG and WebP.",
@@ -311,8 +316,14 @@ fn encoding() -> [Parameter; 2] {
 
 fn resize() -> Action {
     let mut parameters = vec![
-        Parameter { description: "In pixels; left out, it follows the ratio.", ..integer("width", "Width", 1, OUTPUT_SIDE_MAX) },
-        Parameter { description: "In pixels; left out, it follows the ratio.", ..integer("height", "Height", 1, OUTPUT_SIDE_MAX) },
+        Parameter {
+            description: "In pixels; left out, it follows the ratio.",
+            ..integer("width", "Width", 1, OUTPUT_SIDE_MAX)
+        },
+        Parameter {
+            description: "In pixels; left out, it follows the ratio.",
+            ..integer("height", "Height", 1, OUTPUT_SIDE_MAX)
+        },
         Parameter {
             description: "How the picture meets the asked box.",
             ..select(
@@ -329,7 +340,10 @@ fn resize() -> Action {
             )
         },
         anchor("center"),
-        Parameter { description: "Of what the picture does not cover.", ..color("background", "Background", "#00000000") },
+        Parameter {
+            description: "Of what the picture does not cover.",
+            ..color("background", "Background", "#00000000")
+        },
         Parameter {
             description: "Whether pixels may be scaled up.",
             ..select("enlarge", "Enlarge", "yes", &[("yes", "Yes"), ("no", "No")])
@@ -394,7 +408,8 @@ mod tests {
 
     #[test]
     fn every_wrong_parameter_is_named() {
-        let wrong = json!({"width": 0, "height": 16385, "fit": "wide", "background": "red", "quality": 1.5, "depth": 1});
+        let wrong =
+            json!({"width": 0, "height": 16385, "fit": "wide", "background": "red", "quality": 1.5, "depth": 1});
         let mut fields = normalize(wrong).expect_err("all wrong");
         fields.sort();
         assert_eq!(

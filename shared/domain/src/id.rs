@@ -8,8 +8,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use uuid::Uuid;
 
 use crate::limits::PLAIN_ID_MAX;
@@ -244,7 +244,8 @@ mod tests {
     #[test]
     fn a_canvas_is_named_in_three_ways() {
         let caller = AccountUid::parse("me").expect("valid");
-        for (text, full) in [("c1", "canvas:me:c1"), ("canvas:c1", "canvas:me:c1"), ("canvas:you:c1", "canvas:you:c1")] {
+        for (text, full) in [("c1", "canvas:me:c1"), ("canvas:c1", "canvas:me:c1"), ("canvas:you:c1", "canvas:you:c1")]
+        {
             assert_eq!(CanvasRef::parse(text).expect(text).resolve(&caller).to_string(), full);
         }
         for wrong in ["", "canvas:", "canvas::c1", "canvas:a:b:c", "asset:c1", "a:c1", "canvas:you:"] {

@@ -82,7 +82,10 @@ mod tests {
 
     #[test]
     fn the_order_of_keys_plays_no_part() {
-        assert_eq!(canonical(json!({"b": {"y": 1, "x": [2]}, "a": 1})), canonical(json!({"a": 1, "b": {"x": [2], "y": 1}})));
+        assert_eq!(
+            canonical(json!({"b": {"y": 1, "x": [2]}, "a": 1})),
+            canonical(json!({"a": 1, "b": {"x": [2], "y": 1}}))
+        );
     }
 
     #[test]

@@ -498,7 +498,11 @@ mod tests {
     fn no_terminal_state_but_success_is_ever_left() {
         for from in JobStatus::ALL.iter().filter(|status| status.is_terminal()) {
             for to in JobStatus::ALL {
-                assert_eq!(from.may_become(*to), (*from, *to) == (JobStatus::Succeeded, JobStatus::Expired), "{from} → {to}");
+                assert_eq!(
+                    from.may_become(*to),
+                    (*from, *to) == (JobStatus::Succeeded, JobStatus::Expired),
+                    "{from} → {to}"
+                );
             }
         }
     }

@@ -181,8 +181,7 @@ impl Process {
     pub fn work(&self, options: RunnerOptions, handler: impl Handler) {
         let prefetch = u16::try_from(options.slots).unwrap_or(u16::MAX);
         let consumer = Consumer::start(self.broker.clone(), options.queue, prefetch);
-        // Not required: a worker without messages looks for work by itself.
-        let handle = self.readiness.component("broker consumer", false);
+        let handle = self.readiness.component("broker consumer", true);
         let (stop, abort) = (self.lifecycle.stopping(), self.lifecycle.aborted());
         self.lifecycle.spawn_support("consumer watch", follow(handle, consumer.live(), abort.clone()));
         self.lifecycle.spawn("runner", Runner::new(&self.pool, consumer, handler, options).run(stop, abort));

@@ -23,8 +23,8 @@ use uuid::Uuid;
 
 use super::plan::refuse_oversized;
 use super::read::action_of;
-use crate::extract::canvas::require_writer;
 use crate::extract::caller::{Caller, RunAction};
+use crate::extract::canvas::require_writer;
 use crate::extract::idempotency::{fingerprint, replay};
 use crate::extract::json::{Input, Unread};
 use crate::observe::Trace;
@@ -83,7 +83,9 @@ pub async fn run(
     let start = Start::judge(&app, &caller, action, request, trace).map_err(Problem::Invalid)?;
     let (record, replayed) = retrying(|| start.attempt(&app, &caller)).await?;
     let mut job = match record {
-        Started::Record(record) => serde_json::to_value(document(&app, caller.scopes, &record)).map_err(Problem::internal)?,
+        Started::Record(record) => {
+            serde_json::to_value(document(&app, caller.scopes, &record)).map_err(Problem::internal)?
+        }
         Started::Snapshot(snapshot) => snapshot,
     };
     if replayed {
@@ -143,7 +145,8 @@ impl Start {
         let mut violations = Vec::new();
         let mut note = |field: &str, message: String| violations.push(Violation::new(field, message));
         let canvas = CanvasRef::parse(&request.canvas_id).map_err(|error| note("canvasId", error.to_string())).ok();
-        let target = NodeId::parse(&request.target_node_id).map_err(|error| note("targetNodeId", error.to_string())).ok();
+        let target =
+            NodeId::parse(&request.target_node_id).map_err(|error| note("targetNodeId", error.to_string())).ok();
         let mut inputs = Vec::new();
         for (index, text) in request.inputs.iter().enumerate() {
             match named(text, caller) {
@@ -169,7 +172,9 @@ impl Start {
             violations.extend(wrong);
             Map::new()
         });
-        let (Some(canvas), Some(target), true) = (canvas, target, violations.is_empty()) else { return Err(violations) };
+        let (Some(canvas), Some(target), true) = (canvas, target, violations.is_empty()) else {
+            return Err(violations);
+        };
         let canvas = canvas.resolve(&caller.account);
         let body = json!({
             "baseRevision": request.base_revision, "targetNodeId": target, "params": params, "webhook": webhook,
@@ -194,7 +199,8 @@ impl Start {
         let mut transaction = app.transaction().await?;
         let conn = &mut *transaction;
         // Who has no access is told so before the key is looked at (decisions 1.2).
-        let (_, role) = db::canvases::find(conn, &caller.account, &self.canvas).await?.ok_or(Problem::NotFound("canvas"))?;
+        let (_, role) =
+            db::canvases::find(conn, &caller.account, &self.canvas).await?.ok_or(Problem::NotFound("canvas"))?;
         require_writer(role)?;
         let taken = db::idempotency::take(conn, &caller.account, &self.key, &self.fingerprint).await?;
         if let Some(outcome) = replay(taken)? {
@@ -264,7 +270,9 @@ impl Start {
             };
             match asset {
                 Some(asset) => assets.push(asset),
-                None => violations.push(Violation::new(format!("inputs[{index}]"), "holds no picture that you can read")),
+                None => {
+                    violations.push(Violation::new(format!("inputs[{index}]"), "holds no picture that you can read"))
+                }
             }
         }
         if violations.is_empty() {
@@ -298,18 +306,21 @@ impl Start {
             inputs,
             target: self.target.clone(),
         };
-        db::jobs::insert(conn, &NewJob {
-            id,
-            account: &caller.account,
-            token_id: caller.token,
-            kind: JobKind::Action,
-            operation: JobOperation::Action,
-            canvas: Some((canvas.key, &canvas.handle)),
-            canvas_revision: Some(&revision),
-            request: &request,
-            estimated_seconds: self.action.estimated_seconds,
-            credit_cost: 0,
-        })
+        db::jobs::insert(
+            conn,
+            &NewJob {
+                id,
+                account: &caller.account,
+                token_id: caller.token,
+                kind: JobKind::Action,
+                operation: JobOperation::Action,
+                canvas: Some((canvas.key, &canvas.handle)),
+                canvas_revision: Some(&revision),
+                request: &request,
+                estimated_seconds: self.action.estimated_seconds,
+                credit_cost: 0,
+            },
+        )
         .await?;
         let bytes_delta = db::jobs::mark_target(conn, canvas.key, &self.target, id, JobOperation::Action)
             .await?
@@ -333,14 +344,17 @@ impl Start {
         if let Some(webhook) = &self.webhook {
             insert_delivery(app, conn, caller, id, webhook).await?;
         }
-        db::tasks::enqueue(conn, &NewTask {
-            id: id.0,
-            queue: Queue::Image,
-            kind: TaskKind::Action,
-            lane: caller.account.as_str(),
-            due_in: None,
-            traceparent: Some(&self.traceparent),
-        })
+        db::tasks::enqueue(
+            conn,
+            &NewTask {
+                id: id.0,
+                queue: Queue::Image,
+                kind: TaskKind::Action,
+                lane: caller.account.as_str(),
+                due_in: None,
+                traceparent: Some(&self.traceparent),
+            },
+        )
         .await?;
         let outcome = Outcome::Job { id: id.0, snapshot: None };
         db::idempotency::store(conn, &caller.account, &self.key, &outcome, Some(id.0)).await?;
@@ -357,8 +371,7 @@ async fn insert_delivery(
 ) -> Result<(), db::Error> {
     let id = Uuid::now_v7();
     let sealed = app.ring.seal(&db::deliveries::handle(id), webhook.secret.as_bytes());
-    let delivery =
-        NewDelivery { id, account: &caller.account, job_id, url: &webhook.url, sealed_secret: &sealed };
+    let delivery = NewDelivery { id, account: &caller.account, job_id, url: &webhook.url, sealed_secret: &sealed };
     db::deliveries::insert(conn, &delivery).await
 }
 

@@ -8,8 +8,8 @@ use domain::limits::{ASSET_PAGE_MAX, PAGE_DEFAULT};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::extract::canvas::with_owner;
 use crate::extract::caller::{Caller, ReadAsset};
+use crate::extract::canvas::with_owner;
 use crate::extract::page::{ListScope, Page, page, page_request};
 use crate::extract::query::QueryReader;
 use crate::problem::{Problem, Result};

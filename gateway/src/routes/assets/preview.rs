@@ -64,13 +64,10 @@ pub async fn preview(
         query.refuse("token", "is required");
     }
     query.finish()?;
-    let opened = app
-        .previews
-        .open(&app.keys, &token.unwrap_or_default(), service::clock::now())
-        .ok_or(Problem::Unauthorized)?;
-    let asset = db::assets::get(&mut *app.connection().await?, &opened.asset)
-        .await?
-        .ok_or(Problem::NotFound("asset"))?;
+    let opened =
+        app.previews.open(&app.keys, &token.unwrap_or_default(), service::clock::now()).ok_or(Problem::Unauthorized)?;
+    let asset =
+        db::assets::get(&mut *app.connection().await?, &opened.asset).await?.ok_or(Problem::NotFound("asset"))?;
     let picture = match width {
         None => Picture { key: asset.blob_key, media_type: asset.mime_type },
         Some(width) => rendition(&app, &asset, width, trace).await?,
@@ -197,7 +194,8 @@ fn parse_range(header: &str, size: u64) -> Asked {
     let Some((first, last)) = header.strip_prefix("bytes=").and_then(|range| range.split_once('-')) else {
         return Asked::Whole;
     };
-    let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().ok()).flatten();
+    let number =
+        |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().ok()).flatten();
     match (first.trim(), last.trim()) {
         ("", suffix) => match number(suffix) {
             Some(0) => Asked::Nothing,

@@ -41,9 +41,8 @@ pub async fn read(
     query.finish()?;
     let handle = resolve(named, owner, &caller.account)?;
     let mut connection = app.connection().await?;
-    let (record, _) = db::assets::get_readable(&mut connection, &caller.account, &handle)
-        .await?
-        .ok_or(Problem::NotFound("asset"))?;
+    let (record, _) =
+        db::assets::get_readable(&mut connection, &caller.account, &handle).await?.ok_or(Problem::NotFound("asset"))?;
     let preview = app.previews.make(&app.keys, &record.handle, service::clock::now());
     Ok(reply::ok(&AssetRead { asset: record.document(preview) }))
 }

@@ -60,7 +60,8 @@ impl Input for CreateCanvas {
 pub async fn create(State(app): State<App>, caller: Caller<WriteCanvas>, body: Unread) -> Result {
     let wanted: CreateCanvas = body.json().await?;
     let resolves = wanted.destination.is_some() || (wanted.canvas_type.is_some() && wanted.id.is_none());
-    let record = if resolves { resolve_agent(&app, &caller, wanted).await? } else { make(&app, &caller, wanted).await? };
+    let record =
+        if resolves { resolve_agent(&app, &caller, wanted).await? } else { make(&app, &caller, wanted).await? };
     let location = format!("/canvases/{}", record.handle);
     let mut connection = app.connection().await?;
     Ok(reply::created(&location, &document_of(&mut connection, &record).await?))

@@ -6,8 +6,8 @@ use domain::id::NodeId;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::extract::canvas::OnCanvas;
 use crate::extract::caller::ReadCanvas;
+use crate::extract::canvas::OnCanvas;
 use crate::extract::path;
 use crate::problem::{Problem, Result};
 use crate::reply;
@@ -49,9 +49,8 @@ pub async fn node(State(app): State<App>, on: OnCanvas<ReadCanvas>, params: RawP
     let id: NodeId = path::parameter(&params, "nodeId")?;
     on.readable()?;
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
-    let (record, role) = db::canvases::find(&mut snapshot, &on.caller.account, &on.handle)
-        .await?
-        .ok_or(Problem::NotFound("canvas"))?;
+    let (record, role) =
+        db::canvases::find(&mut snapshot, &on.caller.account, &on.handle).await?.ok_or(Problem::NotFound("canvas"))?;
     let node = db::canvases::node(&mut snapshot, record.key, &id).await?.ok_or(Problem::NotFound("node"))?;
     let (incoming, outgoing) = db::canvases::connections_of(&mut snapshot, record.key, &id).await?;
     let preview = node.asset.as_ref().map(|asset| app.previews.make(&app.keys, asset, service::clock::now()));

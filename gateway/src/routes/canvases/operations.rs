@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::extract::canvas::{OnCanvas, require_writer};
 use crate::extract::caller::{Caller, WriteCanvas};
+use crate::extract::canvas::{OnCanvas, require_writer};
 use crate::extract::idempotency::{fingerprint, replay};
 use crate::extract::json::{Input, Unread};
 use crate::problem::{Problem, Result};
@@ -103,8 +103,7 @@ impl Write<'_> {
     async fn attempt(&self, app: &App) -> Result<MutationResult> {
         let caller: &Caller<WriteCanvas> = &self.on.caller;
         let mut transaction = app.transaction().await?;
-        let taken =
-            db::idempotency::take(&mut transaction, &caller.account, self.key, &self.fingerprint).await?;
+        let taken = db::idempotency::take(&mut transaction, &caller.account, self.key, &self.fingerprint).await?;
         let replayed = replay(taken)?;
         let (record, role) = db::canvases::lock(&mut transaction, &caller.account, &self.on.handle)
             .await?

@@ -9,8 +9,8 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::extract::canvas::OnCanvas;
 use crate::extract::caller::ReadCanvas;
+use crate::extract::canvas::OnCanvas;
 use crate::problem::{Problem, Result};
 use crate::reply::none_match;
 use crate::state::App;
@@ -55,9 +55,8 @@ fn etag(revision: &str) -> String {
 /// The document and its revision, out of one snapshot: a write since the caller was admitted is in both or in neither.
 async fn load(app: &App, on: &OnCanvas<ReadCanvas>) -> Result<(String, Bytes)> {
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
-    let (record, _) = db::canvases::find(&mut snapshot, &on.caller.account, &on.handle)
-        .await?
-        .ok_or(Problem::NotFound("canvas"))?;
+    let (record, _) =
+        db::canvases::find(&mut snapshot, &on.caller.account, &on.handle).await?.ok_or(Problem::NotFound("canvas"))?;
     let read = document_of(&mut snapshot, &record).await?;
     let document = Bytes::from(serde_json::to_vec(&read).map_err(Problem::internal)?);
     app.documents.put(record.key, &record.revision, document.clone());

@@ -67,8 +67,7 @@ pub(super) async fn load(app: &App, account: &AccountUid, id: JobId) -> Result<R
 /// The served form of a record. Its webhook is for callers with job:manage (decisions 15.1).
 pub fn document(app: &App, scopes: domain::account::Scopes, record: &Record) -> ImageJob {
     let now = service::clock::now();
-    let mut job =
-        record.document(&app.config.public_url, |asset| Some(app.previews.make(&app.keys, asset, now)));
+    let mut job = record.document(&app.config.public_url, |asset| Some(app.previews.make(&app.keys, asset, now)));
     if !scopes.contains(Scope::JobManage) {
         job.webhook = None;
     }
@@ -116,9 +115,7 @@ pub fn windows(config: &Config) -> Windows {
 /// Stops a job (decisions 9.5).
 pub async fn cancel_record(app: &App, caller: &Caller<ManageJobs>, id: Option<JobId>, trace: Trace) -> Result {
     let id = id.ok_or(Problem::NotFound("run"))?;
-    let cancellation = retrying(|| attempt(app, &caller.account, id, trace))
-        .await?
-        .ok_or(Problem::NotFound("run"))?;
+    let cancellation = retrying(|| attempt(app, &caller.account, id, trace)).await?.ok_or(Problem::NotFound("run"))?;
     let (record, status) = match &cancellation {
         Cancellation::Unchanged(record) => (record, StatusCode::OK),
         Cancellation::Canceled(record) => {

@@ -154,9 +154,8 @@ pub struct NodeFrame {
 /// Where every node of a canvas lies: what placing another one needs, and no more.
 #[instrument(skip_all, name = "db.graph.frames")]
 pub async fn frames(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<NodeFrame>> {
-    let rows = sqlx::query!("SELECT x, y, width, height FROM nodes WHERE canvas_key = $1", canvas_key)
-        .fetch_all(conn)
-        .await?;
+    let rows =
+        sqlx::query!("SELECT x, y, width, height FROM nodes WHERE canvas_key = $1", canvas_key).fetch_all(conn).await?;
     Ok(rows
         .into_iter()
         .map(|row| NodeFrame { position: Position { x: row.x, y: row.y }, width: row.width, height: row.height })

@@ -45,10 +45,7 @@ impl Row {
             self.canvas_type.as_deref().map(|name| known::<CanvasType>("canvases.canvas_type", name)).transpose()?;
         let record = CanvasRecord {
             key: self.key,
-            handle: CanvasHandle {
-                owner: AccountUid::from_stored(self.owner_uid),
-                id: CanvasId::from_stored(self.id),
-            },
+            handle: CanvasHandle { owner: AccountUid::from_stored(self.owner_uid), id: CanvasId::from_stored(self.id) },
             canvas_type,
             title: self.title,
             revision: self.revision,
@@ -335,13 +332,9 @@ pub async fn share(
             .await?;
         }
         None => {
-            sqlx::query!(
-                "DELETE FROM canvas_shares WHERE canvas_key = $1 AND account_uid = $2",
-                key,
-                with.as_str()
-            )
-            .execute(conn)
-            .await?;
+            sqlx::query!("DELETE FROM canvas_shares WHERE canvas_key = $1 AND account_uid = $2", key, with.as_str())
+                .execute(conn)
+                .await?;
         }
     }
     Ok(true)

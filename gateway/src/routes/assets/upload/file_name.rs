@@ -24,9 +24,10 @@ pub fn of(headers: &HeaderMap) -> Result<Option<String>, &'static str> {
 
 /// Whether every `%` is followed by two hexadecimal digits.
 fn is_percent_encoded(text: &[u8]) -> bool {
-    text.iter().enumerate().filter(|(_, byte)| **byte == b'%').all(|(index, _)| {
-        text.get(index + 1..index + 3).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
-    })
+    text.iter()
+        .enumerate()
+        .filter(|(_, byte)| **byte == b'%')
+        .all(|(index, _)| text.get(index + 1..index + 3).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)))
 }
 
 #[cfg(test)]

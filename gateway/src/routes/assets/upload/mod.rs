@@ -28,8 +28,8 @@ use raster::{Format, Header, HeaderError, HeaderReader};
 use serde_json::{Map, json};
 
 use super::read::AssetRead;
-use crate::extract::canvas::{require_writer, with_owner};
 use crate::extract::caller::{Caller, UploadAsset};
+use crate::extract::canvas::{require_writer, with_owner};
 use crate::extract::json::{Unread, declared_length};
 use crate::extract::query::QueryReader;
 use crate::observe::Trace;

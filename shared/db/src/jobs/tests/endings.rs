@@ -48,7 +48,7 @@ async fn a_success_changes_everything_in_one_transaction() {
     assert_eq!((canvas.revision.as_str(), canvas.sequence), ("r2", fixture.canvas.sequence + 1));
     let activity = canvases::activity(&mut conn, canvas.key).await.expect("reads");
     assert_eq!((activity[0].kind.as_str(), activity[0].actor.label.as_str()), ("job.finished", "laptop"));
-    assert_eq!(activity[0].node_ids, [fixture.node.clone()]);
+    assert_eq!(activity[0].node_ids, std::slice::from_ref(&fixture.node));
 
     assert_eq!(fixture.count("SELECT count(*) FROM tasks WHERE kind = 'action'").await, 0);
     assert_eq!(fixture.count("SELECT count(*) FROM tasks WHERE kind = 'rendition'").await, 1);
