@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::path::Operation;
+use utoipa::openapi::schema::{AdditionalProperties, Schema};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
     ComponentsBuilder, ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Ref, RefOr,
@@ -51,11 +52,27 @@ const OPEN: [&str; 3] = ["/assets/preview", "/openapi.json", "/docs"];
 
 /// Adds what every operation has in common: the failures that its checks can give.
 pub fn complete(document: &mut OpenApi) {
+    for schema in document.components.iter_mut().flat_map(|components| components.schemas.values_mut()) {
+        close_variants(schema);
+    }
     for (path, item) in &mut document.paths.paths {
         let open = OPEN.iter().any(|end| path.ends_with(end));
         let operations = [&mut item.get, &mut item.post, &mut item.patch, &mut item.delete, &mut item.put];
         for operation in operations.into_iter().flatten() {
             complete_operation(operation, open);
+        }
+    }
+}
+
+/// Closes the variants of a tagged union to unknown fields. The derive closes structs that deny them, and forgets the
+/// variants of enums that do.
+pub fn close_variants(schema: &mut RefOr<Schema>) {
+    let RefOr::T(Schema::OneOf(union)) = schema else { return };
+    for variant in &mut union.items {
+        if let RefOr::T(Schema::Object(object)) = variant
+            && !object.properties.is_empty()
+        {
+            object.additional_properties.get_or_insert_with(|| Box::new(AdditionalProperties::FreeForm(false)));
         }
     }
 }
@@ -118,7 +135,7 @@ impl Document {
 
 /// Serve this document
 #[utoipa::path(
-    get, path = "/openapi.json", tag = "Contract",
+    get, path = "/openapi.json", operation_id = "getContract", tag = "Contract",
     responses((status = 200, content_type = "application/json", body = Object))
 )]
 pub async fn serve(Extension(Document(document)): Extension<Document>) -> Response {
@@ -127,7 +144,7 @@ pub async fn serve(Extension(Document(document)): Extension<Document>) -> Respon
 
 /// Render this document for people
 #[utoipa::path(
-    get, path = "/docs", tag = "Contract", responses((status = 200, content_type = "text/html", body = String))
+    get, path = "/docs", operation_id = "getDocs", tag = "Contract", responses((status = 200, content_type = "text/html", body = String))
 )]
 pub async fn page() -> Response {
     // The page is one file of our own; it loads nothing from anywhere else.

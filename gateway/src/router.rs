@@ -105,3 +105,38 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
         .max_age(std::time::Duration::from_secs(3600));
     Some(layer)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `UPDATE_OPENAPI=1 cargo test -p gateway` writes the snapshot anew.
+    #[test]
+    fn the_committed_contract_document_is_what_the_routes_say() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
+        let document = documented().1.to_pretty_json().expect("an OpenAPI document serializes") + "\n";
+        if std::env::var_os("UPDATE_OPENAPI").is_some() {
+            std::fs::write(path, &document).expect("the snapshot can be written");
+        }
+        let committed = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(committed == document, "gateway/openapi.json is stale: UPDATE_OPENAPI=1 cargo test -p gateway");
+    }
+
+    #[test]
+    fn every_operation_is_named_once_and_says_how_it_fails() {
+        let document = serde_json::to_value(documented().1).expect("serializes");
+        assert_eq!((&document["openapi"], &document["info"]["version"]), (&"3.1.0".into(), &"1.0.0".into()));
+        let mut names = std::collections::HashSet::new();
+        for (path, item) in document["paths"].as_object().expect("paths") {
+            for (method, operation) in item.as_object().expect("an item") {
+                assert!(names.insert(operation["operationId"].to_string()), "{method} {path}: its name is used twice");
+                assert!(operation["summary"].is_string(), "{method} {path}");
+                assert_eq!(
+                    operation["responses"]["500"]["content"]["application/json"]["schema"]["$ref"],
+                    "#/components/schemas/ErrorEnvelope",
+                    "{method} {path}"
+                );
+            }
+        }
+    }
+}

@@ -22,6 +22,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use crate::openapi::close_variants;
 use crate::problem::{Problem, Result};
 
 /// A request body of its type.
@@ -181,7 +182,10 @@ fn validator<T: Input>() -> Arc<Validator> {
     T::schemas(&mut referenced);
     let components: serde_json::Map<String, Value> = referenced
         .into_iter()
-        .map(|(name, schema)| (name, serde_json::to_value(schema).expect("an OpenAPI schema serializes")))
+        .map(|(name, mut schema)| {
+            close_variants(&mut schema);
+            (name, serde_json::to_value(schema).expect("an OpenAPI schema serializes"))
+        })
         .collect();
     let mut schema = serde_json::to_value(T::schema()).expect("an OpenAPI schema serializes");
     schema["components"] = json!({ "schemas": components });
@@ -265,6 +269,15 @@ fn nearest_form(path: &str, forms: &[Vec<ValidationError<'static>>]) -> Vec<Viol
             _ => None,
         })
     };
+    let lacks_tag = |errors: &Vec<ValidationError<'static>>| {
+        errors.iter().any(|error| {
+            let required = matches!(error.kind(), ValidationErrorKind::Required { property } if property == "type");
+            required && field(error.instance_path()) == path
+        })
+    };
+    if !forms.is_empty() && forms.iter().all(lacks_tag) {
+        return vec![Violation::new(tag, "is required")];
+    }
     let tagged: Vec<Value> = forms.iter().filter_map(|errors| names(errors)).flatten().collect();
     if !forms.is_empty() && forms.iter().all(|errors| names(errors).is_some()) {
         return vec![Violation::new(tag, format!("must be one of {}", choices(&Value::Array(tagged))))];
@@ -275,4 +288,92 @@ fn nearest_form(path: &str, forms: &[Vec<ValidationError<'static>>]) -> Vec<Viol
         .min_by_key(|errors| errors.len())
         .map(|errors| errors.iter().flat_map(violations_of).collect())
         .unwrap_or_else(|| vec![Violation::new(path, "has none of the known forms")])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize, ToSchema)]
+    #[serde(rename_all = "camelCase", deny_unknown_fields)]
+    struct Sample {
+        #[schema(max_length = 3)]
+        name: String,
+        #[schema(minimum = 1, maximum = 9, nullable = false)]
+        count: Option<u32>,
+        #[serde(default)]
+        shapes: Vec<Shape>,
+    }
+
+    #[derive(Debug, Deserialize, ToSchema)]
+    #[serde(tag = "type", deny_unknown_fields)]
+    enum Shape {
+        #[serde(rename = "circle")]
+        Circle {
+            #[schema(minimum = 1)]
+            radius: f64,
+        },
+        #[serde(rename = "box")]
+        Box { width: f64, height: f64 },
+    }
+
+    impl Input for Sample {}
+
+    fn fields(text: &str) -> Vec<String> {
+        let refused = match parse(text.as_bytes()).and_then(validate::<Sample>) {
+            Ok(sample) => panic!("accepted {sample:?}"),
+            Err(Problem::Invalid(violations)) => violations,
+            Err(other) => panic!("{other:?}"),
+        };
+        let mut fields: Vec<String> = refused.into_iter().map(|violation| violation.field).collect();
+        fields.sort();
+        fields
+    }
+
+    #[test]
+    fn every_violation_is_told_with_its_path() {
+        assert_eq!(fields(r#"{"name": "four", "count": 10, "extra": 1}"#), ["count", "extra", "name"]);
+        assert_eq!(fields(r#"{"count": null}"#), ["count", "name"]);
+    }
+
+    #[test]
+    fn of_several_forms_the_one_that_is_meant_is_judged() {
+        assert_eq!(
+            fields(
+                r#"{"name": "a", "shapes": [{"type": "circle", "radius": 0}, {"type": "box", "width": 1, "depth": 1}]}"#
+            ),
+            ["shapes[0].radius", "shapes[1].depth", "shapes[1].height"]
+        );
+        assert_eq!(fields(r#"{"name": "a", "shapes": [{"type": "line"}, {}]}"#), ["shapes[0].type", "shapes[1].type"]);
+    }
+
+    #[test]
+    fn a_fraction_where_a_whole_number_is_meant_is_refused() {
+        assert_eq!(fields(r#"{"name": "a", "count": 1.5}"#), ["count"]);
+        assert_eq!(fields(r#"{"name": "a", "count": 99999999999999999999}"#), ["count"]);
+    }
+
+    #[test]
+    fn nul_is_refused_wherever_it_stands() {
+        assert_eq!(fields(r#"{"name": "a\u0000"}"#), ["name"]);
+        assert_eq!(fields(r#"{"name": "a", "shapes": [{"type": "\u0000"}]}"#), ["shapes[0].type"]);
+        assert_eq!(fields(r#"{"a\u0000": 1}"#), ["a\u{fffd}"]);
+    }
+
+    #[test]
+    fn a_body_is_nested_at_most_64_levels() {
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(parse(nested(64).as_bytes()).is_ok());
+        assert!(matches!(parse(nested(65).as_bytes()), Err(Problem::InvalidJson(_))));
+        assert!(matches!(parse(nested(100_000).as_bytes()), Err(Problem::InvalidJson(_))));
+    }
+
+    #[test]
+    fn what_does_not_parse_is_invalid_json() {
+        for text in ["", "{", "nul", "{\"a\": 1e999}", "\u{feff}{}", "{} {}"] {
+            assert!(matches!(parse(text.as_bytes()), Err(Problem::InvalidJson(_))), "{text:?}");
+        }
+    }
 }

@@ -18,7 +18,7 @@ pub struct ActionRead {
 
 /// Read one Image Action's schema
 #[utoipa::path(
-    get, path = "/actions/{actionKey}", tag = "Image Actions",
+    get, path = "/actions/{actionKey}", operation_id = "getAction", tag = "Image Actions",
     params(("actionKey" = String, Path, description = "Slug, or `action:<slug>`.")),
     responses((status = 200, body = ActionRead))
 )]

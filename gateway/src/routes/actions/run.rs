@@ -67,7 +67,7 @@ impl Input for RunRequest {}
 
 /// Queue an Image Action
 #[utoipa::path(
-    post, path = "/actions/{actionKey}/runs", tag = "Image Actions", request_body = RunRequest,
+    post, path = "/actions/{actionKey}/runs", operation_id = "runAction", tag = "Image Actions", request_body = RunRequest,
     params(("actionKey" = String, Path, description = "Slug, or `action:<slug>`.")),
     responses((status = 202, body = domain::job::ImageJob))
 )]

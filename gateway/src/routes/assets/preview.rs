@@ -32,7 +32,7 @@ const RENDITION_WAIT: Duration = Duration::from_secs(10);
 
 /// Serve a picture to the holder of its preview URL
 #[utoipa::path(
-    get, path = "/assets/preview", tag = "Assets",
+    get, path = "/assets/preview", operation_id = "getAssetPreview", tag = "Assets",
     params(
         ("token" = String, Query, description = "Out of a `previewUrl`; never to be built."),
         ("w" = Option<u32>, Query, description = "A rendition no wider than 64, 128, 256, 512, 1024 or 2048 pixels."),

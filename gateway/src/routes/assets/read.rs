@@ -22,7 +22,7 @@ pub struct AssetRead {
 
 /// Read one asset
 #[utoipa::path(
-    get, path = "/assets/{assetId}", tag = "Assets",
+    get, path = "/assets/{assetId}", operation_id = "getAsset", tag = "Assets",
     params(
         ("assetId" = String, Path, description = "Plain id or handle."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),

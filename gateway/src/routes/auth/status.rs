@@ -37,7 +37,7 @@ pub struct AuthStatus {
 }
 
 /// Tell who the token stands for
-#[utoipa::path(get, path = "/auth/status", tag = "Authentication", responses((status = 200, body = AuthStatus)))]
+#[utoipa::path(get, path = "/auth/status", operation_id = "getAuthStatus", tag = "Authentication", responses((status = 200, body = AuthStatus)))]
 pub async fn status(caller: Caller<AnyToken>) -> Result {
     let credential = caller.credential;
     Ok(reply::ok(&AuthStatus {

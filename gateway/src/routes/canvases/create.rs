@@ -54,7 +54,7 @@ impl Input for CreateCanvas {
 
 /// Create a canvas, or resolve the Agent Canvas
 #[utoipa::path(
-    post, path = "/canvases", tag = "Canvases", request_body(content = Option<CreateCanvas>),
+    post, path = "/canvases", operation_id = "createCanvas", tag = "Canvases", request_body(content = Option<CreateCanvas>),
     responses((status = 201, body = CanvasRead))
 )]
 pub async fn create(State(app): State<App>, caller: Caller<WriteCanvas>, body: Unread) -> Result {

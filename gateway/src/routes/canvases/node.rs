@@ -37,7 +37,7 @@ pub struct NodeRead {
 
 /// Read one node with its connections
 #[utoipa::path(
-    get, path = "/canvases/{canvasId}/nodes/{nodeId}", tag = "Canvases",
+    get, path = "/canvases/{canvasId}/nodes/{nodeId}", operation_id = "getNode", tag = "Canvases",
     params(
         ("canvasId" = String, Path, description = "Plain id or handle."),
         ("nodeId" = String, Path, description = "Plain id or handle."),

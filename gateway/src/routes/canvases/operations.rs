@@ -44,7 +44,7 @@ impl Input for OperationsRequest {
 
 /// Apply a batch of operations
 #[utoipa::path(
-    post, path = "/canvases/{canvasId}/operations", tag = "Canvases", request_body = OperationsRequest,
+    post, path = "/canvases/{canvasId}/operations", operation_id = "applyOperations", tag = "Canvases", request_body = OperationsRequest,
     params(
         ("canvasId" = String, Path, description = "Plain id or handle."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),

@@ -26,7 +26,7 @@ pub struct CanvasRead {
 
 /// Read a canvas whole
 #[utoipa::path(
-    get, path = "/canvases/{canvasId}", tag = "Canvases",
+    get, path = "/canvases/{canvasId}", operation_id = "getCanvas", tag = "Canvases",
     params(
         ("canvasId" = String, Path, description = "Plain id or handle."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),

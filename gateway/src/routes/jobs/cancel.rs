@@ -13,7 +13,7 @@ use crate::state::App;
 
 /// Cancel a job
 #[utoipa::path(
-    delete, path = "/jobs/{jobId}", tag = "Jobs",
+    delete, path = "/jobs/{jobId}", operation_id = "cancelJob", tag = "Jobs",
     params(("jobId" = String, Path, description = "Id or `job:` handle.")),
     responses(
         (status = 200, body = ImageJob, description = "It is over."),

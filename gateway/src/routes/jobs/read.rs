@@ -12,7 +12,7 @@ use crate::state::App;
 
 /// Read a job, or wait for it to change
 #[utoipa::path(
-    get, path = "/jobs/{jobId}", tag = "Jobs",
+    get, path = "/jobs/{jobId}", operation_id = "getJob", tag = "Jobs",
     params(
         ("jobId" = String, Path, description = "Id or `job:` handle."),
         ("Prefer" = Option<String>, Header, description = "`wait=N`: answer when the job changes, after 1 to 30 seconds at the latest."),

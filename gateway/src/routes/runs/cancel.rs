@@ -12,7 +12,7 @@ use crate::state::App;
 
 /// Cancel a run
 #[utoipa::path(
-    delete, path = "/runs/{runId}", tag = "Runs",
+    delete, path = "/runs/{runId}", operation_id = "cancelRun", tag = "Runs",
     params(("runId" = String, Path, description = "Id or `run:` handle.")),
     responses(
         (status = 200, body = ImageJob, description = "It is over."),

@@ -11,7 +11,7 @@ use crate::state::App;
 
 /// Read a run, or wait for it to change
 #[utoipa::path(
-    get, path = "/runs/{runId}", tag = "Runs",
+    get, path = "/runs/{runId}", operation_id = "getRun", tag = "Runs",
     params(
         ("runId" = String, Path, description = "Id or `run:` handle."),
         ("Prefer" = Option<String>, Header, description = "`wait=N`: answer when the run changes, after 1 to 30 seconds at the latest."),
