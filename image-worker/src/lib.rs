@@ -18,6 +18,7 @@ use std::thread::available_parallelism;
 use db::jobs::Windows;
 use domain::message::Queue;
 use service::config::Config;
+use service::probes::watch_component;
 use spine::{BootError, Process};
 
 use jobs::Worker;
@@ -61,11 +62,23 @@ pub async fn run(config: Config) -> Result<ExitCode, BootError> {
         windows,
     };
     let sweeper =
-        Sweeper { pool: process.pool().clone(), blobs: store, public_url: config.public_url.clone(), windows };
+        Sweeper { pool: process.pool().clone(), blobs: store.clone(), public_url: config.public_url.clone(), windows };
     let interval = config.sweep;
+    watch_store(&process, &store);
     process.spawn("sweeper", |stop| sweeper.run(interval, stop));
     process.work(process.runner_options(Queue::Image, threads * SLOTS_PER_THREAD), worker);
     Ok(process.finish().await)
+}
+
+/// Reports whether the object store answers: nothing can be worked on without it.
+fn watch_store(process: &Process, store: &blob::Store) {
+    let (store, handle) = (store.clone(), process.readiness().component("object store", true));
+    let check = move || {
+        let store = store.clone();
+        async move { store.check().await.map_err(|error| error.to_string()) }
+    };
+    let lifecycle = process.lifecycle();
+    lifecycle.spawn_support("object store watch", watch_component(handle, check, lifecycle.aborted()));
 }
 
 /// The configured retention of jobs.
