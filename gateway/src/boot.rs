@@ -13,12 +13,15 @@ use crate::preview::Previews;
 use crate::problem::Chain;
 use crate::router::router;
 use crate::state::{App, Shared};
+use crate::turnstile::Turnstile;
 
 const NAME: &str = "canvas-gateway";
 /// Time for requests in hand to be answered (decisions 17.2).
 const GRACE: Duration = Duration::from_secs(60);
 /// Uploads that are received at once; each holds at most one part of a multipart upload in memory.
 const UPLOADS_MAX: usize = 32;
+/// Of these, uploads of one account.
+const UPLOADS_OF_ACCOUNT_MAX: usize = 8;
 /// Between two tries to open the installation key while the database is not there.
 const KEY_RETRY: Duration = Duration::from_secs(1);
 
@@ -90,6 +93,9 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
         previews: Previews::new(&config.public_url, config.preview_ttl),
         waits: Default::default(),
         uploads: tokio::sync::Semaphore::new(UPLOADS_MAX),
+        uploaders: Turnstile::new(UPLOADS_OF_ACCOUNT_MAX),
+        writers: Turnstile::new(1),
+        recording: Default::default(),
         stopping: process.lifecycle().stopping(),
         config,
     });
@@ -124,7 +130,8 @@ async fn sweep(app: App, stopping: tokio_util::sync::CancellationToken) {
     while stopping.run_until_cancelled(tokio::time::sleep(app.config.sweep)).await.is_some() {
         let swept = async {
             let mut connection = db::pool::acquire(&app.pool).await?;
-            db::idempotency::sweep(&mut connection, days, BATCH).await
+            while db::idempotency::sweep(&mut connection, days, BATCH).await? == BATCH.unsigned_abs() {}
+            Ok::<_, db::Error>(())
         };
         if let Err(error) = swept.await {
             tracing::warn!(error = %Chain(&error), "idempotency keys were not swept; tried again later");

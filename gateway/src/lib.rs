@@ -15,6 +15,7 @@ mod router;
 mod routes;
 mod server;
 mod state;
+mod turnstile;
 mod wait;
 
 pub use boot::{migrate, serve};

@@ -8,14 +8,14 @@ use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::Response;
 use http::HeaderValue;
-use http::header::{CACHE_CONTROL, HeaderName};
+use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, HeaderName};
 use service::telemetry::TraceContext;
 use tracing::Instrument;
 use tracing::field::Empty;
 use uuid::Uuid;
 
 use crate::extract::caller::whole_seconds;
-use crate::problem::{Problem, names_methods};
+use crate::problem::Problem;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const SURFACE: HeaderName = HeaderName::from_static("x-service-agent-surface");
@@ -39,10 +39,11 @@ impl RateLimitHeaders {
     }
 }
 
-/// The outermost layer.
+/// The layer around every route.
 pub async fn observe(mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let request_id = request_id(&request);
+    let request_id_text = request_id.to_str().unwrap_or_default().to_owned();
     let trace = request
         .headers()
         .get("traceparent")
@@ -59,7 +60,7 @@ pub async fn observe(mut request: Request, next: Next) -> Response {
         .filter(|surface| matches!(*surface, "api" | "cli" | "tool" | "browser"));
     // The path's template and never its query: previews carry their capability there.
     let span = service::trace_span!(
-        trace, "request", request_id = %request_id, method = %method, route = %route, surface = surface,
+        trace, "request", request_id = request_id_text, method = %method, route = %route, surface = surface,
         token_id = Empty, account = Empty
     );
     let rate = RateLimitHeaders::default();
@@ -69,13 +70,8 @@ pub async fn observe(mut request: Request, next: Next) -> Response {
     async move {
         let mut response = next.run(request).await;
         let status = response.status();
-        if status == http::StatusCode::METHOD_NOT_ALLOWED && !names_methods(&response) {
-            tracing::warn!(route = %route, "a refused method left out what is allowed");
-        }
         let headers = response.headers_mut();
-        if let Ok(id) = HeaderValue::from_str(&request_id.to_string()) {
-            headers.insert(REQUEST_ID, id);
-        }
+        headers.insert(REQUEST_ID, request_id);
         if let Some(rate) = rate.0.get() {
             headers.extend(rate.iter().map(|(name, value)| (name.clone(), HeaderValue::from(*value))));
         }
@@ -94,14 +90,27 @@ pub async fn observe(mut request: Request, next: Next) -> Response {
 }
 
 /// A client's own id when it is a UUID, else a fresh one (decisions 1.1).
-fn request_id(request: &Request) -> Uuid {
+fn request_id(request: &Request) -> HeaderValue {
+    let is_uuid = |header: &&HeaderValue| header.len() == 36 && Uuid::try_parse_ascii(header.as_bytes()).is_ok();
+    let fresh = || HeaderValue::from_str(&Uuid::now_v7().to_string()).expect("a UUID is a header value");
+    request.headers().get(REQUEST_ID).filter(is_uuid).cloned().unwrap_or_else(fresh)
+}
+
+/// Forgets an `Accept-Encoding` that refuses the plain form: the answer to a write that was done cannot be a 406.
+pub async fn always_servable(mut request: Request) -> Request {
+    let refuses = |value: &HeaderValue| {
+        value.to_str().is_ok_and(|text| {
+            text.split(',').any(|coding| {
+                let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+                let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.trim().parse::<f32>().ok());
+                matches!(name.trim(), "identity" | "*") && weight == Some(0.0)
+            })
+        })
+    };
+    if request.headers().get_all(ACCEPT_ENCODING).iter().any(refuses) {
+        request.headers_mut().remove(ACCEPT_ENCODING);
+    }
     request
-        .headers()
-        .get(REQUEST_ID)
-        .and_then(|header| header.to_str().ok())
-        .filter(|text| text.len() == 36)
-        .and_then(|text| Uuid::try_parse(text).ok())
-        .unwrap_or_else(Uuid::now_v7)
 }
 
 /// Turns a panic of a handler into the envelope; the panic hook has logged it.

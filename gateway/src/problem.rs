@@ -9,7 +9,8 @@ use std::fmt;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use domain::Violation;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_RANGE, RETRY_AFTER, WWW_AUTHENTICATE};
+use domain::canvas::CanvasRecord;
+use http::header::{CACHE_CONTROL, CONTENT_RANGE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::Value;
@@ -128,6 +129,12 @@ impl Problem {
     /// One field that does not fit what is stored.
     pub fn unprocessable(field: impl Into<String>, message: impl Into<String>) -> Self {
         Problem::Unprocessable(vec![Violation::new(field, message)])
+    }
+
+    /// A canvas that has changed since `baseRevision`.
+    pub fn stale(canvas: &CanvasRecord) -> Self {
+        let details = serde_json::json!({ "currentRevision": canvas.revision });
+        Problem::Conflict("the canvas has changed since baseRevision".into(), Some(details))
     }
 
     /// A failure of the service.
@@ -256,6 +263,15 @@ impl IntoResponse for Problem {
     }
 }
 
+impl From<blob::Error> for Problem {
+    fn from(error: blob::Error) -> Self {
+        match error {
+            blob::Error::Missing(_) => Problem::internal(error),
+            other => Problem::Unavailable(other.into(), Some(1)),
+        }
+    }
+}
+
 impl From<db::Error> for Problem {
     fn from(error: db::Error) -> Self {
         if error.is_outage() { Problem::Unavailable(error.into(), Some(1)) } else { Problem::internal(error) }
@@ -270,9 +286,4 @@ pub async fn unknown_path() -> Problem {
 /// What an unknown method on a known path answers; the router adds `Allow`.
 pub async fn unknown_method() -> Problem {
     Problem::MethodNotAllowed
-}
-
-/// Whether a response already names the methods that are allowed.
-pub fn names_methods(response: &Response) -> bool {
-    response.headers().contains_key(ALLOW)
 }

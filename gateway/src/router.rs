@@ -19,7 +19,7 @@ use crate::routes::{actions, assets, auth, canvases, jobs, runs};
 use crate::state::App;
 
 /// From this size on a response is compressed (decisions 1.9).
-const COMPRESSED_FROM: u64 = 1024;
+const COMPRESSED_FROM: u64 = 1025;
 
 /// The routes and their document.
 pub fn documented() -> (Router<App>, OpenApi) {
@@ -64,9 +64,10 @@ pub fn router(app: App) -> Router {
         .layer(DefaultBodyLimit::disable())
         .layer(axum::Extension(openapi::Document::of(&document)))
         .layer(CatchPanicLayer::custom(crate::observe::panicked))
+        .layer(option_layer(cors))
         .layer(middleware::from_fn(crate::observe::observe))
         .layer(CompressionLayer::new().compress_when(SizeAbove::new(COMPRESSED_FROM).and(pictures)))
-        .layer(option_layer(cors))
+        .layer(middleware::map_request(crate::observe::always_servable))
         .with_state(app)
 }
 

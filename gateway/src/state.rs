@@ -1,17 +1,20 @@
 //! What every request shares.
 
+use std::collections::HashSet;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use db::PgPool;
 use service::config::Config;
 use service::keys::{DerivedKeys, KeyRing};
 use spine::Nudge;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use crate::documents::Documents;
 use crate::preview::Previews;
 use crate::problem::{Problem, Result};
+use crate::turnstile::Turnstile;
 use crate::wait::Waits;
 
 /// The gateway's state: cheap to clone, and nothing in it outlives a process or differs between replicas, except for
@@ -43,8 +46,14 @@ pub struct Shared {
     pub previews: Previews,
     /// Long polls and streams.
     pub waits: Waits,
-    /// Places for uploads that are being received.
+    /// Places for uploads that are being received, all accounts together.
     pub uploads: tokio::sync::Semaphore,
+    /// Lets few uploads of one account in at once.
+    pub uploaders: Turnstile,
+    /// Lets one writer of a canvas at a time to the database.
+    pub writers: Turnstile,
+    /// Tokens whose use is being recorded.
+    pub recording: Mutex<HashSet<Uuid>>,
     /// Cancelled when the process begins to stop.
     pub stopping: CancellationToken,
 }

@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::PoisonError;
 
 use axum::extract::{ConnectInfo, FromRequestParts};
 use db::accounts::{Authenticated, Credential};
@@ -178,8 +179,12 @@ pub fn whole_seconds(duration: std::time::Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
 
-/// Notes the use beside the request; losing one costs a minute of `lastUsedAt`.
+/// Notes the use beside the request, one note a token at a time; losing one costs a minute of `lastUsedAt`.
 fn record_use(app: &App, token: Uuid) {
+    let begin = app.recording.lock().unwrap_or_else(PoisonError::into_inner).insert(token);
+    if !begin {
+        return;
+    }
     let app = app.clone();
     tokio::spawn(async move {
         let recorded = async {
@@ -189,6 +194,7 @@ fn record_use(app: &App, token: Uuid) {
         if recorded.await.is_err() {
             tracing::debug!(token_id = %token, "use of a token was not recorded");
         }
+        app.recording.lock().unwrap_or_else(PoisonError::into_inner).remove(&token);
     });
 }
 

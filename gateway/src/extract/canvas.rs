@@ -1,11 +1,13 @@
 //! The canvas that a request addresses: loaded, visible, permitted (house rule 4; decisions 1.3, 1.4).
 
-use axum::extract::{FromRequestParts, RawPathParams};
+use axum::extract::FromRequestParts;
+use domain::Violation;
 use domain::canvas::{AccessRole, CanvasRecord};
 use domain::id::{AccountUid, CanvasHandle, CanvasRef};
 use http::request::Parts;
 
 use super::caller::{Caller, Grant, admit};
+use super::path::PathText;
 use super::query::QueryReader;
 use crate::problem::{Problem, Result};
 use crate::state::App;
@@ -15,8 +17,7 @@ use crate::state::App;
 pub struct OnCanvas<G> {
     /// Who asks.
     pub caller: Caller<G>,
-    /// The canvas that the path names.
-    pub handle: CanvasHandle,
+    named: Result<CanvasHandle>,
     found: Option<(CanvasRecord, AccessRole)>,
 }
 
@@ -24,26 +25,38 @@ impl<G: Grant> FromRequestParts<App> for OnCanvas<G> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
-        let named = match RawPathParams::from_request_parts(parts, app).await {
-            Ok(params) => super::path::parameter::<CanvasRef>(&params, "canvasId"),
-            Err(_) => Err(Problem::invalid("canvasId", "must be UTF-8")),
-        };
+        let Ok(params) = PathText::from_request_parts(parts, app).await;
+        let named = params.parameter::<CanvasRef>("canvasId");
         let mut query = QueryReader::new(&parts.uri);
         let owner = query.owner();
         let named = match (named, query.finish()) {
             (Ok(named), Ok(())) => with_owner(named, owner),
+            (Err(Problem::Invalid(mut path)), Err(Problem::Invalid(query))) => {
+                path.extend(query);
+                Err(Problem::Invalid(path))
+            }
             (Err(problem), _) | (_, Err(problem)) => Err(problem),
         };
         let (caller, found) = admit(parts, app, named.as_ref().ok()).await?;
-        let handle = named?.resolve(&caller.account);
-        Ok(Self { caller, handle, found })
+        let named = named.map(|named| named.resolve(&caller.account));
+        Ok(Self { caller, named, found })
     }
 }
 
 impl<G> OnCanvas<G> {
-    /// The canvas, readable: absent or not shared is 404.
-    pub fn readable(&self) -> Result<&(CanvasRecord, AccessRole)> {
-        self.found.as_ref().ok_or(Problem::NotFound("canvas"))
+    /// What keeps path and query from naming a canvas, to be told together with what is wrong with the body.
+    pub fn violations(&self) -> Vec<Violation> {
+        match &self.named {
+            Err(Problem::Invalid(violations)) => violations.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The canvas, readable, and its handle: malformed is 400, absent or not shared is 404.
+    pub fn readable(&self) -> Result<(&CanvasHandle, &CanvasRecord, AccessRole)> {
+        let handle = self.named.as_ref().map_err(|_| Problem::Invalid(self.violations()))?;
+        let (record, role) = self.found.as_ref().ok_or(Problem::NotFound("canvas"))?;
+        Ok((handle, record, *role))
     }
 }
 

@@ -6,6 +6,7 @@
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, RwLock};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
@@ -20,10 +21,24 @@ use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{ValidationError, Validator};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use utoipa::ToSchema;
 
 use crate::openapi::close_variants;
 use crate::problem::{Problem, Result};
+
+/// From a body's first byte to its last.
+const READ_MAX: Duration = Duration::from_secs(60);
+/// Longest wait for a share of the memory for bodies.
+const RESERVE_MAX: Duration = Duration::from_secs(10);
+/// Bytes of one share.
+const UNIT: u64 = 64 * 1024;
+/// Shares for all bodies of the process: 256 MiB.
+static BODIES: Semaphore = Semaphore::const_new(4096);
+/// Violations that are told of one body.
+const VIOLATIONS_MAX: usize = 200;
+/// Fields of an object and items of an array, outside of `custom`, that are looked at: far more than any schema has.
+const WIDTH_MAX: usize = 1000;
 
 /// A request body of its type.
 pub trait Input: DeserializeOwned + ToSchema + 'static {
@@ -34,6 +49,11 @@ pub trait Input: DeserializeOwned + ToSchema + 'static {
 
     /// What no schema can say: rules over several fields, and ids.
     fn check(&self) -> Vec<Violation> {
+        Vec::new()
+    }
+
+    /// The same of a body that its schema refuses, as far as its fields allow, so that all of it is told at once.
+    fn check_value(_: &Value) -> Vec<Violation> {
         Vec::new()
     }
 }
@@ -60,13 +80,14 @@ impl Unread {
         if declared_length(&headers).is_some_and(|length| length > T::LIMIT as u64) {
             return Err(Problem::PayloadTooLarge(T::LIMIT as u64));
         }
+        let _share = reserve(&headers, T::LIMIT).await?;
+        let bytes = read(body, T::LIMIT).await?;
         let typed = headers.contains_key(CONTENT_TYPE);
         if typed && !is_json(&headers) {
             return Err(Problem::UnsupportedMediaType("the body must be application/json".into()));
         }
-        let bytes = read(body, T::LIMIT).await?;
         match (bytes.is_empty(), typed, T::MAY_BE_EMPTY) {
-            (true, _, true) => return validate(json!({})),
+            (true, false, true) => return validate(json!({})),
             (false, false, _) => {
                 return Err(Problem::UnsupportedMediaType("the body must be declared as application/json".into()));
             }
@@ -94,10 +115,21 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 async fn read(body: Body, limit: usize) -> Result<Bytes> {
-    match Limited::new(body, limit).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Problem::PayloadTooLarge(limit as u64)),
-        Err(_) => Err(Problem::InvalidJson("it ended before its time".into())),
+    match tokio::time::timeout(READ_MAX, Limited::new(body, limit).collect()).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Problem::PayloadTooLarge(limit as u64)),
+        Ok(Err(_)) => Err(Problem::InvalidJson("it ended before its time".into())),
+        Err(_) => Err(Problem::InvalidJson("it took too long to arrive".into())),
+    }
+}
+
+/// A share of the memory for bodies, held from the first byte to the parsed request.
+async fn reserve(headers: &HeaderMap, limit: usize) -> Result<SemaphorePermit<'static>> {
+    let bytes = declared_length(headers).unwrap_or(limit as u64);
+    let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).max(1);
+    match tokio::time::timeout(RESERVE_MAX, BODIES.acquire_many(units)).await {
+        Ok(permit) => permit.map_err(Problem::internal),
+        Err(_) => Err(Problem::Unavailable("too many large bodies at once".into(), Some(1))),
     }
 }
 
@@ -106,9 +138,53 @@ fn parse(bytes: &[u8]) -> Result<Value> {
     if depth_exceeds(&value, JSON_DEPTH_MAX) {
         return Err(Problem::InvalidJson(format!("it is nested deeper than {JSON_DEPTH_MAX} levels")));
     }
-    let mut with_nul = Vec::new();
-    find_nul(&value, &mut String::new(), &mut with_nul);
-    if with_nul.is_empty() { Ok(value) } else { Err(Problem::Invalid(with_nul)) }
+    let mut refused = Vec::new();
+    find_nul(&value, &mut String::new(), &mut refused);
+    if refused.is_empty() {
+        find_wide(&value, &mut String::new(), &mut refused);
+    }
+    if refused.is_empty() { Ok(value) } else { Err(Problem::Invalid(refused)) }
+}
+
+/// Objects and arrays far beyond every schema: refused before the schema is asked, which would note each of a million
+/// fields on its own.
+fn find_wide(value: &Value, path: &mut String, found: &mut Vec<Violation>) {
+    let width = match value {
+        Value::Array(items) => items.len(),
+        Value::Object(object) => object.len(),
+        _ => 0,
+    };
+    if width > WIDTH_MAX {
+        found.push(Violation::new(path.as_str(), format!("has more than {WIDTH_MAX} fields or items")));
+        return;
+    }
+    each_child(value, path, |key, child, path| {
+        if key != Some("custom") && found.len() < VIOLATIONS_MAX {
+            find_wide(child, path, found);
+        }
+    });
+}
+
+/// Visits the items of an array and the fields of an object, each with its path.
+fn each_child(value: &Value, path: &mut String, mut visit: impl FnMut(Option<&str>, &Value, &mut String)) {
+    let length = path.len();
+    match value {
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                path.push_str(&format!("[{index}]"));
+                visit(None, item, path);
+                path.truncate(length);
+            }
+        }
+        Value::Object(object) => {
+            for (key, item) in object {
+                join(path, key);
+                visit(Some(key), item, path);
+                path.truncate(length);
+            }
+        }
+        _ => {}
+    }
 }
 
 fn depth_exceeds(value: &Value, allowed: usize) -> bool {
@@ -121,32 +197,15 @@ fn depth_exceeds(value: &Value, allowed: usize) -> bool {
 
 /// Postgres holds no NUL: refused here, once for all (reliability.md 1).
 fn find_nul(value: &Value, path: &mut String, found: &mut Vec<Violation>) {
-    match value {
-        Value::String(text) if text.contains('\0') => {
-            found.push(Violation::new(path.as_str(), "must not contain the character U+0000"));
-        }
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                let length = path.len();
-                path.push_str(&format!("[{index}]"));
-                find_nul(item, path, found);
-                path.truncate(length);
-            }
-        }
-        Value::Object(object) => {
-            for (key, item) in object {
-                let length = path.len();
-                join(path, key);
-                if key.contains('\0') {
-                    found.push(Violation::new(path.replace('\0', "\u{fffd}"), "must not contain the character U+0000"));
-                } else {
-                    find_nul(item, path, found);
-                }
-                path.truncate(length);
-            }
-        }
-        _ => {}
+    let refusal = "must not contain the character U+0000";
+    if value.as_str().is_some_and(|text| text.contains('\0')) {
+        found.push(Violation::new(path.as_str(), refusal));
     }
+    each_child(value, path, |key, child, path| match key {
+        _ if found.len() >= VIOLATIONS_MAX => {}
+        Some(key) if key.contains('\0') => found.push(Violation::new(path.replace('\0', "\u{fffd}"), refusal)),
+        _ => find_nul(child, path, found),
+    });
 }
 
 fn join(path: &mut String, key: &str) {
@@ -158,8 +217,14 @@ fn join(path: &mut String, key: &str) {
 
 fn validate<T: Input>(value: Value) -> Result<T> {
     let validator = validator::<T>();
-    let violations: Vec<Violation> = validator.iter_errors(&value).flat_map(|error| violations_of(&error)).collect();
+    let mut violations: Vec<Violation> =
+        validator.iter_errors(&value).flat_map(|error| violations_of(&error)).take(VIOLATIONS_MAX).collect();
     if !violations.is_empty() {
+        let told: Vec<Violation> = T::check_value(&value)
+            .into_iter()
+            .filter(|extra| violations.iter().all(|violation| violation.field != extra.field))
+            .collect();
+        violations.extend(told);
         return Err(Problem::Invalid(violations));
     }
     let input: T = serde_path_to_error::deserialize(value).map_err(|error| {

@@ -41,6 +41,11 @@ impl<'a> QueryReader<'a> {
         text.map_err(|message| self.violations.push(Violation::new(name, message))).ok()
     }
 
+    /// The parameter's first value as it was sent: for tokens, which are nothing but what they were made as.
+    pub fn first(&self, name: &str) -> Option<&'a str> {
+        self.query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+    }
+
     /// The parameter as what it stands for.
     pub fn parsed<T: FromStr<Err: Display>>(&mut self, name: &str) -> Option<T> {
         let text = self.text(name, 1024)?;

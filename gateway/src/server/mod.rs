@@ -3,6 +3,7 @@
 //! A connection may idle 60 s, has 10 s for a request's head and 10 s for each piece of a body, must take what it is
 //! sent within 20 s, and there are at most 10000 of them.
 
+mod drain;
 mod patience;
 
 use std::convert::Infallible;
@@ -23,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use tower_http::timeout::TimeoutBody;
 
+use drain::Drained;
 use patience::{Patient, Phase};
 
 /// Open connections of one process.
@@ -98,7 +100,8 @@ fn spawn_connection(
         phase.begin_request();
         let (phase, router) = (phase.clone(), router.clone());
         async move {
-            let mut request: Request = request.map(|body| Body::new(TimeoutBody::new(BODY_PIECE_MAX, body)));
+            let mut request: Request =
+                request.map(|body| Body::new(Drained::new(Box::pin(TimeoutBody::new(BODY_PIECE_MAX, body)))));
             request.extensions_mut().insert(ConnectInfo(peer));
             let response = router.oneshot(request).await;
             phase.end_request();

@@ -167,9 +167,14 @@ async fn keep(worker: &Worker, task: &Task, lease: &Lease, made: &Made) -> Resul
     if !lease.check() {
         return Err(Stop::Stale);
     }
-    if db::jobs::mark_finalizing(&mut *worker.connection().await?, id, lease.token()).await? {
+    let mut connection = worker.connection().await?;
+    if db::jobs::mark_finalizing(&mut connection, id, lease.token()).await? {
         worker.announce(id).await;
+    } else if db::jobs::is_canceling(&mut connection, id).await? {
+        // Asked for since the lease last heard: who was told `canceling` sees the work stop at its next step.
+        return Err(Stop::Canceled);
     }
+    drop(connection);
     store::put(worker, &made.content).await.map_err(|error| match error {
         // The last claim says so; any earlier one leaves it to the next.
         Error::Store(source) if task.claims >= TASK_CLAIMS_MAX => {

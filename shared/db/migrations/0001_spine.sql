@@ -106,8 +106,9 @@ CREATE TABLE nodes (
     height      double precision NOT NULL,
     agent_owned boolean NOT NULL,
     -- What clients wrote (decisions 3.5) and what the service owns (`provenance`, `job`, `history`, …), merged in reads.
-    metadata    jsonb NOT NULL DEFAULT '{}',
-    server      jsonb NOT NULL DEFAULT '{}',
+    -- json, not jsonb: nothing looks inside, and jsonb rewrites numbers (1e308 comes back as 309 digits).
+    metadata    json NOT NULL DEFAULT '{}',
+    server      json NOT NULL DEFAULT '{}',
     asset_owner text COLLATE "C",
     asset_id    text COLLATE "C",
     -- The job that will fill this node; at most one.

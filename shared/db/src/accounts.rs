@@ -201,9 +201,12 @@ pub async fn set_enabled(conn: &mut PgConnection, account: &AccountUid, enabled:
 
 /// Revokes an account's sessions and thereby every token under them; how many sessions.
 #[instrument(skip_all, name = "db.session.revoke")]
+///
+/// Like the making of a token it holds the account's row, so that none is made under a session that is just ending.
 pub async fn revoke_sessions(conn: &mut PgConnection, account: &AccountUid) -> Result<u64> {
     let revoked = sqlx::query!(
-        "UPDATE account_sessions SET revoked_at = now() WHERE account_uid = $1 AND revoked_at IS NULL",
+        "WITH held AS MATERIALIZED (SELECT uid FROM accounts WHERE uid = $1 FOR NO KEY UPDATE)
+         UPDATE account_sessions SET revoked_at = now() FROM held WHERE account_uid = held.uid AND revoked_at IS NULL",
         account.as_str()
     )
     .execute(conn)

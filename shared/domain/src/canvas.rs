@@ -301,7 +301,6 @@ pub struct Activity {
     #[serde(rename = "type")]
     pub kind: ActivityType,
     /// When.
-    #[schema(inline)]
     pub at: Timestamp,
     /// The revision that it made.
     pub revision: String,

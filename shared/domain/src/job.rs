@@ -269,7 +269,10 @@ pub struct Record {
 /// The ETag of a record: it changes with every visible change.
 pub fn etag(id: JobId, version: i32, delivery: Option<&DeliveryState>) -> String {
     match delivery {
-        Some(delivery) => format!("W/\"{}-{version}-{}-{}\"", id.0.simple(), delivery.status, delivery.attempts),
+        Some(delivery) => {
+            let last = delivery.last_attempt_at.map_or(0, |at| at.get().timestamp_millis());
+            format!("W/\"{}-{version}-{}-{}-{last}\"", id.0.simple(), delivery.status, delivery.attempts)
+        }
         None => format!("W/\"{}-{version}\"", id.0.simple()),
     }
 }

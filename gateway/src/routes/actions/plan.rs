@@ -12,7 +12,8 @@ pub fn refuse_oversized(action: &Action, params: &Map<String, Value>, inputs: &[
         ("resize", [image]) => refuse_resize(params, image),
         _ => None,
     };
-    refused.map(|message| Violation::new("params.width", message)).into_iter().collect()
+    let field = if params.contains_key("width") { "params.width" } else { "params.height" };
+    refused.map(|message| Violation::new(field, message)).into_iter().collect()
 }
 
 fn refuse_resize(params: &Map<String, Value>, image: &AssetRecord) -> Option<String> {

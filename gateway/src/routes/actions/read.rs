@@ -1,11 +1,13 @@
 //! `GET /actions/{actionKey}`.
 
-use axum::extract::RawPathParams;
+use std::str::FromStr;
+
 use domain::action::{self, Action};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, ReadCanvas};
+use crate::extract::path::PathText;
 use crate::problem::{Problem, Result};
 use crate::reply;
 
@@ -22,15 +24,24 @@ pub struct ActionRead {
     params(("actionKey" = String, Path, description = "Slug, or `action:<slug>`.")),
     responses((status = 200, body = ActionRead))
 )]
-pub async fn read(_caller: Caller<ReadCanvas>, params: RawPathParams) -> Result {
+pub async fn read(_caller: Caller<ReadCanvas>, params: PathText) -> Result {
     Ok(reply::ok(&ActionRead { action: action_of(&params)? }))
 }
 
 /// The Action that the path names; a malformed key is 400, an unknown one 404.
-pub fn action_of(params: &RawPathParams) -> Result<&'static Action> {
-    let key = params.iter().find(|(name, _)| *name == "actionKey").map(|(_, key)| key).unwrap_or_default();
-    if !domain::id::is_plain_id(key.strip_prefix("action:").unwrap_or(key)) {
-        return Err(Problem::invalid("actionKey", "must be a slug or action:<slug>"));
+pub fn action_of(params: &PathText) -> Result<&'static Action> {
+    let ActionKey(slug) = params.parameter("actionKey")?;
+    action::find(&slug).ok_or(Problem::NotFound("action"))
+}
+
+/// A slug, or `action:<slug>`.
+struct ActionKey(String);
+
+impl FromStr for ActionKey {
+    type Err = &'static str;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let slug = text.strip_prefix("action:").unwrap_or(text);
+        let fits = domain::id::is_plain_id(slug);
+        if fits { Ok(Self(slug.to_owned())) } else { Err("must be a slug or action:<slug>") }
     }
-    action::find(key).ok_or(Problem::NotFound("action"))
 }

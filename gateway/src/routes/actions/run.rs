@@ -1,9 +1,10 @@
 //! `POST /actions/{actionKey}/runs`: accepts an Action run in one transaction (decisions 8.4, 9.2).
 
 use axum::Extension;
-use axum::extract::{RawPathParams, State};
+use axum::extract::State;
 use db::canvases::{Change, NewActivity};
 use db::deliveries::NewDelivery;
+use db::idempotency::Taken;
 use db::jobs::NewJob;
 use db::tasks::NewTask;
 use domain::Violation;
@@ -27,6 +28,7 @@ use crate::extract::caller::{Caller, RunAction};
 use crate::extract::canvas::require_writer;
 use crate::extract::idempotency::{fingerprint, replay};
 use crate::extract::json::{Input, Unread};
+use crate::extract::path::PathText;
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
 use crate::reply;
@@ -63,7 +65,18 @@ pub struct RunRequest {
     webhook: Option<WebhookInput>,
 }
 
-impl Input for RunRequest {}
+impl Input for RunRequest {
+    fn check_value(body: &Value) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        let mut check = |field: &str, wrong: Option<String>| {
+            violations.extend(wrong.map(|message| Violation::new(field, message)));
+        };
+        let id = |field: &str| body[field].as_str().unwrap_or_default().to_owned();
+        check("canvasId", CanvasRef::parse(&id("canvasId")).err().map(|error| error.to_string()));
+        check("targetNodeId", NodeId::parse(&id("targetNodeId")).err().map(|error| error.to_string()));
+        violations
+    }
+}
 
 /// Queue an Image Action
 #[utoipa::path(
@@ -75,13 +88,15 @@ pub async fn run(
     State(app): State<App>,
     caller: Caller<RunAction>,
     Extension(trace): Extension<Trace>,
-    params: RawPathParams,
+    params: PathText,
     body: Unread,
 ) -> Result {
-    let action = action_of(&params)?;
     let request: RunRequest = body.json().await?;
+    let action = action_of(&params)?;
     let start = Start::judge(&app, &caller, action, request, trace).map_err(Problem::Invalid)?;
+    let turn = app.writers.pass(&start.canvas.to_string()).await?;
     let (record, replayed) = retrying(|| start.attempt(&app, &caller)).await?;
+    drop(turn);
     let mut job = match record {
         Started::Record(record) => {
             serde_json::to_value(document(&app, caller.scopes, &record)).map_err(Problem::internal)?
@@ -204,7 +219,7 @@ impl Start {
         require_writer(role)?;
         let taken = db::idempotency::take(conn, &caller.account, &self.key, &self.fingerprint).await?;
         if let Some(outcome) = replay(taken)? {
-            return Ok((replayed(conn, caller, outcome).await?, true));
+            return Ok((replayed(conn, caller, (&self.key, &self.fingerprint), outcome).await?, true));
         }
         db::accounts::lock(conn, &caller.account).await?;
         let (canvas, role) =
@@ -230,10 +245,7 @@ impl Start {
         canvas: &CanvasRecord,
     ) -> Result<()> {
         if canvas.revision != self.base_revision {
-            return Err(Problem::Conflict(
-                "the canvas has changed since baseRevision".into(),
-                Some(json!({ "currentRevision": canvas.revision })),
-            ));
+            return Err(Problem::stale(canvas));
         }
         let cap = i64::from(app.config.active_jobs);
         if db::jobs::count_active(conn, &caller.account, cap).await? >= cap {
@@ -376,14 +388,23 @@ async fn insert_delivery(
 }
 
 /// The original job as it is now, or what is left of it.
-async fn replayed(conn: &mut db::PgConnection, caller: &Caller<RunAction>, outcome: Outcome) -> Result<Started> {
+async fn replayed(
+    conn: &mut db::PgConnection,
+    caller: &Caller<RunAction>,
+    (key, fingerprint): (&str, &[u8; 32]),
+    outcome: Outcome,
+) -> Result<Started> {
     let Outcome::Job { id, snapshot } = outcome else {
         return Err(Problem::internal("the outcome of a start is of another kind"));
     };
     match (db::jobs::get(conn, JobId(id), &caller.account).await?, snapshot) {
         (Some(record), _) => Ok(Started::Record(Box::new(record))),
         (None, Some(snapshot)) => Ok(Started::Snapshot(snapshot)),
-        (None, None) => Err(Problem::internal("a replayed job is gone and left no snapshot")),
+        // Removed since the key was looked at: what is left of it is stored with the key now.
+        (None, None) => match db::idempotency::look_up(conn, &caller.account, key, fingerprint).await? {
+            Some(Taken::Replay(Outcome::Job { snapshot: Some(snapshot), .. })) => Ok(Started::Snapshot(snapshot)),
+            _ => Err(Problem::internal("a replayed job is gone and left no snapshot")),
+        },
     }
 }
 

@@ -25,8 +25,6 @@ use crate::reply::none_match;
 use crate::state::App;
 use crate::wait::Changes;
 
-/// Longest token that is looked at.
-const TOKEN_MAX: usize = 4096;
 /// How long a rendition that is not there yet is waited for.
 const RENDITION_WAIT: Duration = Duration::from_secs(10);
 
@@ -52,7 +50,7 @@ pub async fn preview(
     headers: HeaderMap,
 ) -> Result {
     let mut query = QueryReader::new(&uri);
-    let token = query.text("token", TOKEN_MAX);
+    let token = query.first("token");
     let width = query.text("w", 8).and_then(|text| {
         let width = RENDITION_WIDTHS.into_iter().find(|width| width.to_string() == text);
         if width.is_none() {
@@ -65,7 +63,7 @@ pub async fn preview(
     }
     query.finish()?;
     let opened =
-        app.previews.open(&app.keys, &token.unwrap_or_default(), service::clock::now()).ok_or(Problem::Unauthorized)?;
+        app.previews.open(&app.keys, token.unwrap_or_default(), service::clock::now()).ok_or(Problem::Unauthorized)?;
     let asset =
         db::assets::get(&mut *app.connection().await?, &opened.asset).await?.ok_or(Problem::NotFound("asset"))?;
     let picture = match width {
@@ -131,7 +129,7 @@ async fn serve(app: &App, picture: &Picture, remaining: u64, headers: &HeaderMap
     if none_match(headers, &etag) {
         return dressed(StatusCode::NOT_MODIFIED.into_response(), &etag, remaining);
     }
-    let whole = app.blobs.stream(BlobKey(picture.key), None).await.map_err(unavailable)?;
+    let whole = app.blobs.stream(BlobKey(picture.key), None).await?;
     let size = whole.size;
     let same = headers.get(IF_RANGE).is_none_or(|tag| tag.as_bytes() == etag.as_bytes());
     let asked = headers.get(RANGE).filter(|_| same).and_then(|range| range.to_str().ok());
@@ -140,7 +138,7 @@ async fn serve(app: &App, picture: &Picture, remaining: u64, headers: &HeaderMap
         Some(Asked::Nothing) => return Err(Problem::RangeNotSatisfiable(size)),
         Some(Asked::Part(range)) => {
             drop(whole);
-            let part = app.blobs.stream(BlobKey(picture.key), Some(range)).await.map_err(unavailable)?;
+            let part = app.blobs.stream(BlobKey(picture.key), Some(range)).await?;
             (StatusCode::PARTIAL_CONTENT, part)
         }
     };
@@ -153,13 +151,6 @@ async fn serve(app: &App, picture: &Picture, remaining: u64, headers: &HeaderMap
         set(dress, CONTENT_RANGE, &format!("bytes {}-{}/{size}", range.start, range.end - 1))?;
     }
     dressed(response, &etag, remaining)
-}
-
-fn unavailable(error: blob::Error) -> Problem {
-    match error {
-        blob::Error::Missing(_) => Problem::internal(error),
-        other => Problem::Unavailable(other.into(), Some(1)),
-    }
 }
 
 /// What a browser needs to know of foreign bytes: what they are, that they are nothing else, and how long they may be kept.

@@ -1,13 +1,13 @@
 //! `GET /assets/{assetId}`.
 
-use axum::extract::{OriginalUri, RawPathParams, State};
+use axum::extract::{OriginalUri, State};
 use domain::asset::Asset;
 use domain::id::{AccountUid, AssetHandle, AssetRef};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, ReadAsset};
-use crate::extract::path;
+use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
 use crate::problem::{Problem, Result};
 use crate::reply;
@@ -32,10 +32,10 @@ pub struct AssetRead {
 pub async fn read(
     State(app): State<App>,
     caller: Caller<ReadAsset>,
-    params: RawPathParams,
+    params: PathText,
     OriginalUri(uri): OriginalUri,
 ) -> Result {
-    let named: AssetRef = path::parameter(&params, "assetId")?;
+    let named: AssetRef = params.parameter("assetId")?;
     let mut query = QueryReader::new(&uri);
     let owner = query.owner();
     query.finish()?;

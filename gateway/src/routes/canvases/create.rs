@@ -54,7 +54,7 @@ impl Input for CreateCanvas {
 
 /// Create a canvas, or resolve the Agent Canvas
 #[utoipa::path(
-    post, path = "/canvases", operation_id = "createCanvas", tag = "Canvases", request_body(content = Option<CreateCanvas>),
+    post, path = "/canvases", operation_id = "createCanvas", tag = "Canvases", request_body = CreateCanvas,
     responses((status = 201, body = CanvasRead))
 )]
 pub async fn create(State(app): State<App>, caller: Caller<WriteCanvas>, body: Unread) -> Result {
@@ -63,8 +63,11 @@ pub async fn create(State(app): State<App>, caller: Caller<WriteCanvas>, body: U
     let record =
         if resolves { resolve_agent(&app, &caller, wanted).await? } else { make(&app, &caller, wanted).await? };
     let location = format!("/canvases/{}", record.handle);
-    let mut connection = app.connection().await?;
-    Ok(reply::created(&location, &document_of(&mut connection, &record).await?))
+    let mut snapshot = db::pool::snapshot(&app.pool).await?;
+    let (record, _) = db::canvases::find(&mut snapshot, &caller.account, &record.handle)
+        .await?
+        .ok_or_else(|| Problem::internal("a canvas that was just made is not there"))?;
+    Ok(reply::created(&location, &document_of(&mut snapshot, &record).await?))
 }
 
 /// Makes the Agent Canvas or finds it; of equal calls at one moment one makes it and all find the same.

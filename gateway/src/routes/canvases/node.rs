@@ -1,6 +1,6 @@
 //! `GET /canvases/{canvasId}/nodes/{nodeId}` (decisions 3.9).
 
-use axum::extract::{RawPathParams, State};
+use axum::extract::State;
 use domain::canvas::{CanvasSummary, Connection, Node};
 use domain::id::NodeId;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::OnCanvas;
-use crate::extract::path;
+use crate::extract::path::PathText;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -45,12 +45,12 @@ pub struct NodeRead {
     ),
     responses((status = 200, body = NodeRead))
 )]
-pub async fn node(State(app): State<App>, on: OnCanvas<ReadCanvas>, params: RawPathParams) -> Result {
-    let id: NodeId = path::parameter(&params, "nodeId")?;
-    on.readable()?;
+pub async fn node(State(app): State<App>, on: OnCanvas<ReadCanvas>, params: PathText) -> Result {
+    let id: NodeId = params.parameter("nodeId")?;
+    let (handle, ..) = on.readable()?;
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
     let (record, role) =
-        db::canvases::find(&mut snapshot, &on.caller.account, &on.handle).await?.ok_or(Problem::NotFound("canvas"))?;
+        db::canvases::find(&mut snapshot, &on.caller.account, handle).await?.ok_or(Problem::NotFound("canvas"))?;
     let node = db::canvases::node(&mut snapshot, record.key, &id).await?.ok_or(Problem::NotFound("node"))?;
     let (incoming, outgoing) = db::canvases::connections_of(&mut snapshot, record.key, &id).await?;
     let preview = node.asset.as_ref().map(|asset| app.previews.make(&app.keys, asset, service::clock::now()));

@@ -1,17 +1,20 @@
 //! `POST /canvases/{canvasId}/operations`: a batch, atomic and in order, safe against concurrent change (decisions 4).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use axum::extract::State;
 use canvas::{Applied, Batch, Graph, Options, Refused};
 use db::canvases::{Change, GraphWrites, NewActivity};
 use domain::canvas::{ActivityType, CanvasRecord, Changes, MutationResult};
+use domain::id::CanvasHandle;
 use domain::idempotency::Outcome;
 use domain::limits::OPERATIONS_BODY_MAX;
 use domain::operation::Operation;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 use crate::extract::caller::{Caller, WriteCanvas};
 use crate::extract::canvas::{OnCanvas, require_writer};
@@ -33,6 +36,13 @@ pub struct OperationsRequest {
     /// Names this batch, so that sending it again does nothing twice.
     #[schema(min_length = 8, max_length = 200)]
     idempotency_key: String,
+    /// Applies the batch even where it would take a node from an unfinished job.
+    #[serde(default)]
+    force: bool,
+    /// Dry runs are not offered yet: only `false`.
+    #[serde(default)]
+    #[schema(schema_with = only_false)]
+    validate_only: bool,
     /// What to do, in order.
     #[schema(min_items = 1, max_items = 200)]
     operations: Vec<Operation>,
@@ -40,6 +50,11 @@ pub struct OperationsRequest {
 
 impl Input for OperationsRequest {
     const LIMIT: usize = OPERATIONS_BODY_MAX;
+}
+
+/// The schema of a switch that can only be off.
+fn only_false() -> impl Into<RefOr<Schema>> {
+    ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([false])).default(Some(false.into()))
 }
 
 /// Apply a batch of operations
@@ -53,46 +68,63 @@ impl Input for OperationsRequest {
 )]
 pub async fn operations(State(app): State<App>, on: OnCanvas<WriteCanvas>, body: Unread) -> Result {
     let request: OperationsRequest = body.json().await?;
-    let fingerprint = fingerprint(PATH, &on.handle.to_string(), &canonical(&request));
-    let batch = Batch::new(request.operations).map_err(Problem::Invalid)?;
-    let (_, role) = on.readable()?;
-    require_writer(*role)?;
+    let canonical = canonical(&request);
+    let batch = Batch::new(request.operations).map_err(|mut violations| {
+        violations.extend(on.violations());
+        Problem::Invalid(violations)
+    })?;
+    let (handle, _, role) = on.readable()?;
+    require_writer(role)?;
     let write = Write {
-        on: &on,
+        caller: &on.caller,
+        handle,
         batch: &batch,
+        force: request.force,
         base_revision: &request.base_revision,
         key: &request.idempotency_key,
-        fingerprint,
+        fingerprint: fingerprint(PATH, &handle.to_string(), &canonical),
     };
+    let _turn = app.writers.pass(&handle.to_string()).await?;
     let result = retrying(|| write.attempt(&app)).await?;
     Ok(reply::ok(&result))
 }
 
 /// The request with handles brought to plain ids, so that two spellings of one batch are one batch (decisions 18.2).
+///
+/// A handle that a `clientId` of the batch equals stays one: there the plain form means what the batch makes.
 fn canonical(request: &OperationsRequest) -> Value {
     let mut body = serde_json::to_value(request).expect("a parsed request serializes");
+    let made: HashSet<String> = body["operations"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|operation| operation["clientId"].as_str().map(str::to_owned))
+        .collect();
     for operation in body["operations"].as_array_mut().into_iter().flatten() {
         for field in ["nodeId", "fromNodeId", "toNodeId", "connectionId"] {
-            strip_kind(operation.get_mut(field));
+            strip_kind(operation.get_mut(field), &made);
         }
         for holder in ["node", "patch"] {
-            strip_kind(operation.pointer_mut(&format!("/{holder}/metadata/sectionId")));
+            strip_kind(operation.pointer_mut(&format!("/{holder}/metadata/sectionId")), &made);
         }
     }
     body
 }
 
-fn strip_kind(id: Option<&mut Value>) {
+fn strip_kind(id: Option<&mut Value>, made: &HashSet<String>) {
     if let Some(Value::String(id)) = id
         && let Some((_, plain)) = id.split_once(':')
+        && !made.contains(plain)
     {
         *id = plain.to_owned();
     }
 }
 
 struct Write<'a> {
-    on: &'a OnCanvas<WriteCanvas>,
+    caller: &'a Caller<WriteCanvas>,
+    handle: &'a CanvasHandle,
     batch: &'a Batch,
+    force: bool,
     base_revision: &'a str,
     key: &'a str,
     fingerprint: [u8; 32],
@@ -101,16 +133,16 @@ struct Write<'a> {
 impl Write<'_> {
     /// One transaction: key, canvas row, revision, graph, rows, revision, outcome.
     async fn attempt(&self, app: &App) -> Result<MutationResult> {
-        let caller: &Caller<WriteCanvas> = &self.on.caller;
+        let caller = self.caller;
         let mut transaction = app.transaction().await?;
         let taken = db::idempotency::take(&mut transaction, &caller.account, self.key, &self.fingerprint).await?;
         let replayed = replay(taken)?;
-        let (record, role) = db::canvases::lock(&mut transaction, &caller.account, &self.on.handle)
+        let (record, role) = db::canvases::lock(&mut transaction, &caller.account, self.handle)
             .await?
             .ok_or(Problem::NotFound("canvas"))?;
         require_writer(role)?;
         if replayed.is_none() && record.revision != self.base_revision {
-            return Err(conflict(&record));
+            return Err(Problem::stale(&record));
         }
         let (nodes, connections) = db::canvases::graph(&mut transaction, record.key).await?;
         let mut graph = Graph::new(record.title.clone(), record.graph_bytes, nodes, connections);
@@ -120,7 +152,7 @@ impl Write<'_> {
             };
             return Ok(result(&record, &graph, true, resolved_ids, changes));
         }
-        let options = Options { agent: caller.surface.is_agent(), force: false };
+        let options = Options { agent: caller.surface.is_agent(), force: self.force };
         let mut applied = canvas::apply(&mut graph, self.batch, options).map_err(|refused| match refused {
             Refused::Invalid(violations) => Problem::Invalid(violations),
             Refused::Unprocessable(violations) => Problem::Unprocessable(violations),
@@ -161,20 +193,13 @@ impl Write<'_> {
             changes: &applied.changes,
             activity: Some(NewActivity {
                 kind: ActivityType::OperationsApplied,
-                actor: &self.on.caller.actor(),
+                actor: &self.caller.actor(),
                 summary: format!("applied {count} operation{}", if count == 1 { "" } else { "s" }),
                 nodes: &applied.changes.changed_node_ids,
             }),
         };
         Ok(db::canvases::commit_change(transaction, record.key, &change).await?)
     }
-}
-
-fn conflict(record: &CanvasRecord) -> Problem {
-    Problem::Conflict(
-        "the canvas has changed since baseRevision".into(),
-        Some(serde_json::json!({ "currentRevision": record.revision })),
-    )
 }
 
 fn result(

@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use domain::canvas::{Activity, Canvas, CanvasRecord};
+use domain::id::{AccountUid, CanvasHandle};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, VARY};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
@@ -35,14 +36,14 @@ pub struct CanvasRead {
     responses((status = 200, body = CanvasRead), (status = 304, description = "Unchanged."))
 )]
 pub async fn read(State(app): State<App>, on: OnCanvas<ReadCanvas>, headers: HeaderMap) -> Result {
-    let (record, _) = on.readable()?;
+    let (handle, record, _) = on.readable()?;
     if none_match(&headers, &etag(&record.revision)) {
         return Ok(cacheable(StatusCode::NOT_MODIFIED, &record.revision, Bytes::new()));
     }
     match app.documents.get(record.key, &record.revision) {
         Some(document) => Ok(cacheable(StatusCode::OK, &record.revision, document)),
         None => {
-            let (revision, document) = load(&app, &on).await?;
+            let (revision, document) = load(&app, &on.caller.account, handle).await?;
             Ok(cacheable(StatusCode::OK, &revision, document))
         }
     }
@@ -53,10 +54,9 @@ fn etag(revision: &str) -> String {
 }
 
 /// The document and its revision, out of one snapshot: a write since the caller was admitted is in both or in neither.
-async fn load(app: &App, on: &OnCanvas<ReadCanvas>) -> Result<(String, Bytes)> {
+async fn load(app: &App, caller: &AccountUid, handle: &CanvasHandle) -> Result<(String, Bytes)> {
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
-    let (record, _) =
-        db::canvases::find(&mut snapshot, &on.caller.account, &on.handle).await?.ok_or(Problem::NotFound("canvas"))?;
+    let (record, _) = db::canvases::find(&mut snapshot, caller, handle).await?.ok_or(Problem::NotFound("canvas"))?;
     let read = document_of(&mut snapshot, &record).await?;
     let document = Bytes::from(serde_json::to_vec(&read).map_err(Problem::internal)?);
     app.documents.put(record.key, &record.revision, document.clone());

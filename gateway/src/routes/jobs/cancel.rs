@@ -1,11 +1,11 @@
 //! `DELETE /jobs/{jobId}`.
 
 use axum::Extension;
-use axum::extract::{RawPathParams, State};
+use axum::extract::State;
 use domain::job::ImageJob;
 
 use crate::extract::caller::{Caller, ManageJobs};
-use crate::extract::path::{self, JobInPath};
+use crate::extract::path::{JobInPath, PathText};
 use crate::observe::Trace;
 use crate::problem::Result;
 use crate::routes::runs::cancel_record;
@@ -23,9 +23,9 @@ use crate::state::App;
 pub async fn cancel(
     State(app): State<App>,
     caller: Caller<ManageJobs>,
-    params: RawPathParams,
+    params: PathText,
     Extension(trace): Extension<Trace>,
 ) -> Result {
-    let JobInPath(id) = path::parameter(&params, "jobId")?;
-    cancel_record(&app, &caller, Some(id), trace).await
+    let JobInPath(id) = params.parameter("jobId")?;
+    cancel_record(&app, &caller, id, trace).await
 }

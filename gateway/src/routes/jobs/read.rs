@@ -1,11 +1,11 @@
 //! `GET /jobs/{jobId}`.
 
-use axum::extract::{RawPathParams, State};
+use axum::extract::State;
 use domain::job::ImageJob;
 use http::HeaderMap;
 
 use crate::extract::caller::{Caller, ManageJobs};
-use crate::extract::path::{self, JobInPath};
+use crate::extract::path::{JobInPath, PathText};
 use crate::problem::Result;
 use crate::routes::runs::read_record;
 use crate::state::App;
@@ -24,12 +24,7 @@ use crate::state::App;
         (status = 304, description = "Unchanged."),
     )
 )]
-pub async fn read(
-    State(app): State<App>,
-    caller: Caller<ManageJobs>,
-    params: RawPathParams,
-    headers: HeaderMap,
-) -> Result {
-    let JobInPath(id) = path::parameter(&params, "jobId")?;
-    read_record(&app, &caller, Some(id), &headers).await
+pub async fn read(State(app): State<App>, caller: Caller<ManageJobs>, params: PathText, headers: HeaderMap) -> Result {
+    let JobInPath(id) = params.parameter("jobId")?;
+    read_record(&app, &caller, id, &headers).await
 }

@@ -1,11 +1,11 @@
 //! `DELETE /runs/{runId}`.
 
 use axum::Extension;
-use axum::extract::{RawPathParams, State};
+use axum::extract::State;
 use domain::job::ImageJob;
 
 use crate::extract::caller::{Caller, ManageJobs};
-use crate::extract::path::{self, RunInPath};
+use crate::extract::path::{PathText, RunInPath};
 use crate::observe::Trace;
 use crate::problem::Result;
 use crate::state::App;
@@ -22,9 +22,9 @@ use crate::state::App;
 pub async fn cancel(
     State(app): State<App>,
     caller: Caller<ManageJobs>,
-    params: RawPathParams,
+    params: PathText,
     Extension(trace): Extension<Trace>,
 ) -> Result {
-    let RunInPath(id) = path::parameter(&params, "runId")?;
+    let RunInPath(id) = params.parameter("runId")?;
     super::cancel_record(&app, &caller, id, trace).await
 }

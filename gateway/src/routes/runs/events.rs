@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::extract::{RawPathParams, State};
+use axum::extract::State;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use domain::account::Scope;
@@ -14,9 +14,9 @@ use http::{HeaderMap, HeaderValue};
 use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
-use super::view::{document, load, tag};
+use super::view::{document, load, note_shown, tag};
 use crate::extract::caller::{Caller, ManageJobs};
-use crate::extract::path::{self, RunInPath};
+use crate::extract::path::{PathText, RunInPath};
 use crate::problem::{Problem, Result};
 use crate::state::App;
 use crate::wait::{Changes, job_channel};
@@ -34,10 +34,10 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 pub async fn events(
     State(app): State<App>,
     caller: Caller<ManageJobs>,
-    params: RawPathParams,
+    params: PathText,
     headers: HeaderMap,
 ) -> Result {
-    let RunInPath(id) = path::parameter(&params, "runId")?;
+    let RunInPath(id) = params.parameter("runId")?;
     let id = id.ok_or(Problem::NotFound("run"))?;
     load(&app, &caller.account, id).await?;
     if !accepts_event_stream(&headers) {
@@ -87,7 +87,10 @@ fn follow(
                 None
             };
             if let Some(event) = event {
-                if !holds(&app, token).await || sender.send(Ok(event)).await.is_err() {
+                if !holds(&app, token).await || note_shown(&app, &record).await.is_err() {
+                    break;
+                }
+                if sender.send(Ok(event)).await.is_err() {
                     break;
                 }
                 heartbeat = Instant::now() + HEARTBEAT;

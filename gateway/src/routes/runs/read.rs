@@ -1,11 +1,11 @@
 //! `GET /runs/{runId}`.
 
-use axum::extract::{RawPathParams, State};
+use axum::extract::State;
 use domain::job::ImageJob;
 use http::HeaderMap;
 
 use crate::extract::caller::{Caller, ManageJobs};
-use crate::extract::path::{self, RunInPath};
+use crate::extract::path::{PathText, RunInPath};
 use crate::problem::Result;
 use crate::state::App;
 
@@ -23,12 +23,7 @@ use crate::state::App;
         (status = 304, description = "Unchanged."),
     )
 )]
-pub async fn read(
-    State(app): State<App>,
-    caller: Caller<ManageJobs>,
-    params: RawPathParams,
-    headers: HeaderMap,
-) -> Result {
-    let RunInPath(id) = path::parameter(&params, "runId")?;
+pub async fn read(State(app): State<App>, caller: Caller<ManageJobs>, params: PathText, headers: HeaderMap) -> Result {
+    let RunInPath(id) = params.parameter("runId")?;
     super::read_record(&app, &caller, id, &headers).await
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use db::jobs::{Cancellation, Terms, Windows};
 use domain::account::Scope;
 use domain::id::{AccountUid, JobId};
-use domain::job::{ImageJob, Record, etag};
-use http::header::{ETAG, HeaderName, RETRY_AFTER};
+use domain::job::{ImageJob, Record, etag, poll_url};
+use http::header::{CACHE_CONTROL, ETAG, HeaderName, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use service::config::Config;
 
@@ -24,6 +24,7 @@ pub async fn read_record(app: &App, caller: &Caller<ManageJobs>, id: Option<JobI
     let known = headers.contains_key(http::header::IF_NONE_MATCH);
     let Some(seconds) = preferred_wait(headers) else {
         let record = load(app, &caller.account, id).await?;
+        note_shown(app, &record).await?;
         return Ok(match known && reply::none_match(headers, &tag(&record)) {
             true => unchanged(&record),
             false => answer(app, &record, None),
@@ -44,6 +45,7 @@ pub async fn read_record(app: &App, caller: &Caller<ManageJobs>, id: Option<JobI
         }
         record = load(app, &caller.account, id).await?;
     }
+    note_shown(app, &record).await?;
     let mut response = match known && same(&record) {
         true => unchanged(&record),
         false => answer(app, &record, None),
@@ -54,14 +56,19 @@ pub async fn read_record(app: &App, caller: &Caller<ManageJobs>, id: Option<JobI
     Ok(response)
 }
 
-/// Loads a record for showing it: the first showing of a terminal one starts its last window (decisions 9.3).
+/// The record of a run, if it is the account's.
 pub(super) async fn load(app: &App, account: &AccountUid, id: JobId) -> Result<Record> {
     let mut connection = app.connection().await?;
-    let record = db::jobs::get(&mut connection, id, account).await?.ok_or(Problem::NotFound("run"))?;
+    db::jobs::get(&mut connection, id, account).await?.ok_or(Problem::NotFound("run"))
+}
+
+/// Notes that a record is shown: the first showing of a terminal one starts its last window (decisions 9.3).
+pub(super) async fn note_shown(app: &App, record: &Record) -> Result<()> {
     if record.status.is_terminal() && record.finalized_at.is_none() {
-        db::jobs::mark_finalized(&mut connection, id, app.config.retention_finalized).await?;
+        let mut connection = app.connection().await?;
+        db::jobs::mark_finalized(&mut connection, record.id, app.config.retention_finalized).await?;
     }
-    Ok(record)
+    Ok(())
 }
 
 /// The served form of a record. Its webhook is for callers with job:manage (decisions 15.1).
@@ -79,9 +86,8 @@ pub(super) fn tag(record: &Record) -> String {
 }
 
 fn unchanged(record: &Record) -> Response {
-    let mut response = reply::with_status(StatusCode::NOT_MODIFIED, &());
-    *response.body_mut() = axum::body::Body::empty();
-    response.headers_mut().remove(http::header::CONTENT_TYPE);
+    let mut response = StatusCode::NOT_MODIFIED.into_response();
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
     with_tag(response, record)
 }
 
@@ -91,6 +97,9 @@ fn answer(app: &App, record: &Record, status: Option<StatusCode>) -> Response {
     let mut response = reply::with_status(status, &document(app, scopes, record));
     if status == StatusCode::ACCEPTED {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        if let Ok(location) = HeaderValue::from_str(&poll_url(record.id)) {
+            response.headers_mut().insert(LOCATION, location);
+        }
     }
     with_tag(response, record)
 }
@@ -124,7 +133,9 @@ pub async fn cancel_record(app: &App, caller: &Caller<ManageJobs>, id: Option<Jo
         }
         Cancellation::Requested(record) => (record, StatusCode::ACCEPTED),
     };
-    app.cache.notify(&job_channel(id)).await;
+    if !matches!(cancellation, Cancellation::Unchanged(_)) {
+        app.cache.notify(&job_channel(id)).await;
+    }
     Ok(answer(app, record, Some(status)))
 }
 

@@ -54,7 +54,8 @@ impl NodeRow {
 fn object(column: &'static str, value: Value) -> Result<Map<String, Value>> {
     match value {
         Value::Object(object) => Ok(object),
-        other => Err(unreadable(column, other)),
+        // Not the value itself: it is the client's, and errors are logged.
+        _ => Err(unreadable(column, "no object")),
     }
 }
 
@@ -207,7 +208,7 @@ async fn write_nodes(conn: &mut PgConnection, canvas_key: i64, nodes: &[&Node]) 
         r#"INSERT INTO nodes (canvas_key, id, type, title, x, y, width, height, agent_owned, metadata, server,
                               asset_owner, asset_id, active_job)
            SELECT $1, n.* FROM UNNEST($2::text[], $3::text[], $4::text[], $5::float8[], $6::float8[], $7::float8[],
-                                      $8::float8[], $9::bool[], $10::jsonb[], $11::jsonb[], $12::text[], $13::text[],
+                                      $8::float8[], $9::bool[], $10::json[], $11::json[], $12::text[], $13::text[],
                                       $14::uuid[]) AS n
            ON CONFLICT (canvas_key, id) DO UPDATE SET
                type = excluded.type, title = excluded.title, x = excluded.x, y = excluded.y, width = excluded.width,

@@ -28,7 +28,7 @@ pub use cancel::{Cancellation, cancel};
 pub use conclude::{Concluded, Ending, Placement, Terms, conclude};
 pub use retention::{Swept, Windows, mark_finalized, sweep};
 pub use target::mark_target;
-pub use work::{begin, mark_finalizing};
+pub use work::{begin, is_canceling, mark_finalizing};
 
 use crate::Result;
 use row::{Row, select_jobs};

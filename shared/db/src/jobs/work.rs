@@ -32,6 +32,16 @@ pub async fn mark_finalizing(conn: &mut PgConnection, id: JobId, lease_token: Uu
     transition(conn, id, JobStatus::Finalizing, Some(lease_token)).await
 }
 
+/// Whether somebody asked to stop the job, as the record says; its worker may not have heard of it yet.
+#[tracing::instrument(skip_all, name = "db.job.is_canceling")]
+pub async fn is_canceling(conn: &mut PgConnection, id: JobId) -> Result<bool> {
+    let canceling = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM jobs WHERE id = $1 AND status = 'canceling') AS "canceling!""#,
+        id.0
+    );
+    Ok(canceling.fetch_one(conn).await?)
+}
+
 /// The states from which a job may go to `next`.
 pub(super) fn states_before(next: JobStatus) -> Vec<String> {
     JobStatus::ALL.iter().filter(|status| status.may_become(next)).map(ToString::to_string).collect()

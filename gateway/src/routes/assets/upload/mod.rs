@@ -37,8 +37,10 @@ use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::{App, retrying};
 
-/// From the first byte of a body to its last: who drips holds one of few places.
-const UPLOAD_TIME_MAX: Duration = Duration::from_secs(300);
+/// The time that any upload may take, however small; who drips holds one of few places.
+const UPLOAD_TIME_LEAST: Duration = Duration::from_secs(20);
+/// And the pace that a large one has to keep beyond that.
+const UPLOAD_BYTES_PER_SECOND_MIN: u64 = 256 * 1024;
 /// Longest side of the node that shows an upload, in canvas units: that of a new image node (decisions 3.2).
 const NODE_SIDE: f64 = 320.0;
 
@@ -87,9 +89,12 @@ pub async fn upload(
             Some(handle)
         }
     };
-    let stored = store(&app, body, declared).await?;
+    let stored = store(&app, &caller, declared_length(&headers), body, declared).await?;
     let upload = Upload { app: &app, caller: &caller, canvas, name, stored, trace };
+    let name = upload.canvas.as_ref().map_or_else(|| caller.account.to_string(), ToString::to_string);
+    let turn = app.writers.pass(&name).await?;
     let record = retrying(|| upload.attempt()).await?;
+    drop(turn);
     app.nudge.nudge();
     let location = format!("/assets/{}", record.handle);
     let preview = app.previews.make(&app.keys, &record.handle, service::clock::now());
@@ -118,9 +123,18 @@ struct Stored {
     header: Header,
 }
 
-async fn store(app: &App, body: Body, declared: Option<Format>) -> Result<Stored> {
+/// Receives a body in one of the few places there are, and in a time that fits its size.
+async fn store(
+    app: &App,
+    caller: &Caller<UploadAsset>,
+    length: Option<u64>,
+    body: Body,
+    declared: Option<Format>,
+) -> Result<Stored> {
+    let _turn = app.uploaders.pass(caller.account.as_str()).await?;
     let _place = app.uploads.acquire().await.map_err(Problem::internal)?;
-    match tokio::time::timeout(UPLOAD_TIME_MAX, stream(app, body, declared)).await {
+    let seconds = length.unwrap_or(UPLOAD_MAX) / UPLOAD_BYTES_PER_SECOND_MIN;
+    match tokio::time::timeout(UPLOAD_TIME_LEAST + Duration::from_secs(seconds), stream(app, body, declared)).await {
         Ok(stored) => stored,
         Err(_) => Err(Problem::invalid("body", "took too long to arrive")),
     }
@@ -144,31 +158,28 @@ async fn stream(app: &App, body: Body, declared: Option<Format>) -> Result<Store
         return Err(Problem::invalid("body", "must not be empty"));
     }
     if !head.is_recognized() {
-        return Err(foreign());
+        // It ended within its magic bytes: cut off (422) or foreign (415).
+        return Err(head.finish().err().unwrap_or_else(foreign));
     }
     let key = BlobKey(db::blobs::stage_unknown(&mut *app.connection().await?).await?);
     let mut writer = app.blobs.writer(key);
     for piece in held {
-        writer.write(&piece).await.map_err(unavailable)?;
+        writer.write(&piece).await?;
     }
     while let Some(piece) = next(&mut pieces).await? {
         if writer.bytes() + piece.len() as u64 > UPLOAD_MAX {
             return Err(Problem::PayloadTooLarge(UPLOAD_MAX));
         }
         head.push(&piece)?;
-        writer.write(&piece).await.map_err(unavailable)?;
+        writer.write(&piece).await?;
     }
     let header = head.finish()?;
-    let written = writer.finish().await.map_err(unavailable)?;
+    let written = writer.finish().await?;
     Ok(Stored { key, written, header })
 }
 
 async fn next(pieces: &mut BodyDataStream) -> Result<Option<Bytes>> {
     pieces.next().await.transpose().map_err(|_| Problem::invalid("body", "ended before its time"))
-}
-
-fn unavailable(error: blob::Error) -> Problem {
-    Problem::Unavailable(error.into(), Some(1))
 }
 
 fn foreign() -> Problem {
@@ -216,7 +227,10 @@ impl Head {
             Some(error) => Err(error),
             None => self.reader.finish(),
         };
-        read.map_err(|error| Problem::unprocessable("body", error.to_string()))
+        read.map_err(|error| match error {
+            HeaderError::UnknownFormat => foreign(),
+            error => Problem::unprocessable("body", error.to_string()),
+        })
     }
 }
 
