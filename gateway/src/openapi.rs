@@ -6,10 +6,12 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::path::Operation;
-use utoipa::openapi::schema::{AdditionalProperties, Schema};
+use utoipa::openapi::schema::{
+    AdditionalProperties, KnownFormat, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type,
+};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
-    ComponentsBuilder, ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Ref, RefOr,
+    ComponentsBuilder, ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Required,
     ResponseBuilder,
 };
 use utoipa::{PartialSchema, ToSchema};
@@ -47,6 +49,18 @@ pub fn base() -> OpenApi {
         .build()
 }
 
+/// Bytes of a file, for the document.
+pub struct Binary;
+
+impl PartialSchema for Binary {
+    fn schema() -> RefOr<Schema> {
+        let format = SchemaFormat::KnownFormat(KnownFormat::Binary);
+        ObjectBuilder::new().schema_type(Type::String).format(Some(format)).into()
+    }
+}
+
+impl ToSchema for Binary {}
+
 /// Routes that take no credential.
 const OPEN: [&str; 3] = ["/assets/preview", "/openapi.json", "/docs"];
 
@@ -59,8 +73,18 @@ pub fn complete(document: &mut OpenApi) {
         let open = OPEN.iter().any(|end| path.ends_with(end));
         let operations = [&mut item.get, &mut item.post, &mut item.patch, &mut item.delete, &mut item.put];
         for operation in operations.into_iter().flatten() {
-            complete_operation(operation, open);
+            complete_operation(operation, open, path.ends_with("/assets/preview"));
         }
+    }
+}
+
+/// A parameter that may be left out is not one that may be null.
+fn refuse_null(schema: Option<&mut RefOr<Schema>>) {
+    if let Some(RefOr::T(Schema::Object(object))) = schema
+        && let SchemaType::Array(types) = &object.schema_type
+        && let [only] = types.iter().filter(|kind| **kind != Type::Null).cloned().collect::<Vec<_>>().as_slice()
+    {
+        object.schema_type = SchemaType::Type(only.clone());
     }
 }
 
@@ -77,7 +101,17 @@ pub fn close_variants(schema: &mut RefOr<Schema>) {
     }
 }
 
-fn complete_operation(operation: &mut Operation, open: bool) {
+fn complete_operation(operation: &mut Operation, open: bool, preview: bool) {
+    for parameter in operation.parameters.iter_mut().flatten() {
+        if let RefOr::T(parameter) = parameter {
+            refuse_null(parameter.schema.as_mut());
+        }
+    }
+    if let Some(RefOr::T(body)) = &mut operation.request_body
+        && operation.operation_id.as_deref() == Some("createCanvas")
+    {
+        body.required = Some(Required::False);
+    }
     let body = operation.request_body.is_some();
     let mut failures = vec![
         ("400", "Missing, malformed or out-of-range input; `fields` names all of it."),
@@ -102,7 +136,7 @@ fn complete_operation(operation: &mut Operation, open: bool) {
             ("422", "A semantic rejection; `fields` says of what."),
         ]);
     }
-    if open {
+    if preview {
         failures.extend([
             ("401", "The token is malformed, tampered with or expired."),
             ("416", "No such range."),

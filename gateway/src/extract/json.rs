@@ -363,6 +363,7 @@ mod tests {
 
     #[derive(Debug, Deserialize, ToSchema)]
     #[serde(rename_all = "camelCase", deny_unknown_fields)]
+    #[expect(dead_code, reason = "only its form counts")]
     struct Sample {
         #[schema(max_length = 3)]
         name: String,
@@ -374,6 +375,7 @@ mod tests {
 
     #[derive(Debug, Deserialize, ToSchema)]
     #[serde(tag = "type", deny_unknown_fields)]
+    #[expect(dead_code, reason = "only its form counts")]
     enum Shape {
         #[serde(rename = "circle")]
         Circle {

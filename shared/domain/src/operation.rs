@@ -27,7 +27,7 @@ pub enum Operation {
     #[serde(rename = "node.update", rename_all = "camelCase")]
     NodeUpdate {
         /// The node: id, handle or `clientId`.
-        #[schema(min_length = 1, max_length = 185)]
+        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
         node_id: String,
         /// What changes; at least one field.
         patch: NodePatch,
@@ -36,7 +36,7 @@ pub enum Operation {
     #[serde(rename = "node.move", rename_all = "camelCase")]
     NodeMove {
         /// The node: id, handle or `clientId`.
-        #[schema(min_length = 1, max_length = 185)]
+        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
         node_id: String,
         /// Where to.
         position: Position,
@@ -45,7 +45,7 @@ pub enum Operation {
     #[serde(rename = "node.duplicate", rename_all = "camelCase")]
     NodeDuplicate {
         /// The node: id, handle or `clientId`.
-        #[schema(min_length = 1, max_length = 185)]
+        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
         node_id: String,
         /// A name for the copy within this batch.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,7 +58,7 @@ pub enum Operation {
     #[serde(rename = "node.delete", rename_all = "camelCase")]
     NodeDelete {
         /// The node: id, handle or `clientId`.
-        #[schema(min_length = 1, max_length = 185)]
+        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
         node_id: String,
     },
     /// Connects two nodes.
@@ -69,10 +69,10 @@ pub enum Operation {
         #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
         client_id: Option<String>,
         /// Where it starts: id, handle or `clientId`.
-        #[schema(min_length = 1, max_length = 185)]
+        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
         from_node_id: String,
         /// Where it ends: id, handle or `clientId`.
-        #[schema(min_length = 1, max_length = 185)]
+        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
         to_node_id: String,
         /// What it is for; `flow` when left out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,7 +87,7 @@ pub enum Operation {
     #[serde(rename = "connection.update", rename_all = "camelCase")]
     ConnectionUpdate {
         /// The connection: id, handle or `clientId`.
-        #[schema(min_length = 1, max_length = 191)]
+        #[schema(pattern = "^(connection:)?[A-Za-z0-9_-]{1,180}$")]
         connection_id: String,
         /// What it is for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -101,7 +101,7 @@ pub enum Operation {
     #[serde(rename = "connection.delete", rename_all = "camelCase")]
     ConnectionDelete {
         /// The connection: id, handle or `clientId`.
-        #[schema(min_length = 1, max_length = 191)]
+        #[schema(pattern = "^(connection:)?[A-Za-z0-9_-]{1,180}$")]
         connection_id: String,
     },
     /// Renames the canvas.

@@ -21,7 +21,7 @@ pub struct ActionRead {
 /// Read one Image Action's schema
 #[utoipa::path(
     get, path = "/actions/{actionKey}", operation_id = "getAction", tag = "Image Actions",
-    params(("actionKey" = String, Path, description = "Slug, or `action:<slug>`.")),
+    params(("actionKey" = String, Path, pattern = "^(action:)?[A-Za-z0-9_-]{1,180}$", description = "Slug, or `action:<slug>`.")),
     responses((status = 200, body = ActionRead))
 )]
 pub async fn read(_caller: Caller<ReadCanvas>, params: PathText) -> Result {

@@ -42,7 +42,7 @@ const PATH: &str = "/actions/{actionKey}/runs";
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RunRequest {
     /// Plain id or handle.
-    #[schema(min_length = 1, max_length = 560)]
+    #[schema(max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
     canvas_id: String,
     /// The revision that the run was made for.
     #[schema(min_length = 1, max_length = 200)]
@@ -51,7 +51,7 @@ pub struct RunRequest {
     #[schema(min_length = 8, max_length = 200)]
     idempotency_key: String,
     /// A new, empty image node that takes the result.
-    #[schema(min_length = 1, max_length = 185)]
+    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
     target_node_id: String,
     /// Node or asset handles, in the order that the Action declares.
     #[schema(min_items = 1, max_items = 2)]
@@ -81,7 +81,7 @@ impl Input for RunRequest {
 /// Queue an Image Action
 #[utoipa::path(
     post, path = "/actions/{actionKey}/runs", operation_id = "runAction", tag = "Image Actions", request_body = RunRequest,
-    params(("actionKey" = String, Path, description = "Slug, or `action:<slug>`.")),
+    params(("actionKey" = String, Path, pattern = "^(action:)?[A-Za-z0-9_-]{1,180}$", description = "Slug, or `action:<slug>`.")),
     responses((status = 202, body = domain::job::ImageJob))
 )]
 pub async fn run(

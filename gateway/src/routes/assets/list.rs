@@ -29,7 +29,7 @@ pub struct AssetList {
 #[utoipa::path(
     get, path = "/assets", operation_id = "listAssets", tag = "Assets",
     params(
-        ("canvasId" = Option<String>, Query, description = "Plain id or handle of a canvas."),
+        ("canvasId" = Option<String>, Query, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle of a canvas."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "Most items; 50 when left out."),
         ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the page before."),

@@ -16,10 +16,14 @@ use http::header::{
     HeaderName, IF_RANGE, RANGE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
 use crate::extract::query::QueryReader;
 use crate::observe::Trace;
+use crate::openapi::Binary;
 use crate::problem::{Problem, Result};
 use crate::reply::none_match;
 use crate::state::App;
@@ -28,18 +32,29 @@ use crate::wait::Changes;
 /// How long a rendition that is not there yet is waited for.
 const RENDITION_WAIT: Duration = Duration::from_secs(10);
 
+/// The widths that can be asked for, for the document.
+struct RenditionWidth;
+
+impl PartialSchema for RenditionWidth {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some(RENDITION_WIDTHS)).into()
+    }
+}
+
+impl ToSchema for RenditionWidth {}
+
 /// Serve a picture to the holder of its preview URL
 #[utoipa::path(
     get, path = "/assets/preview", operation_id = "getAssetPreview", tag = "Assets",
     params(
         ("token" = String, Query, description = "Out of a `previewUrl`; never to be built."),
-        ("w" = Option<u32>, Query, description = "A rendition no wider than 64, 128, 256, 512, 1024 or 2048 pixels."),
+        ("w" = Option<RenditionWidth>, Query, description = "A rendition no wider than 64, 128, 256, 512, 1024 or 2048 pixels."),
         ("Range" = Option<String>, Header, description = "One range of bytes."),
         ("If-None-Match" = Option<String>, Header, description = "An `ETag` that is known."),
     ),
     responses(
-        (status = 200, content((Vec<u8> = "image/png"), (Vec<u8> = "image/jpeg"), (Vec<u8> = "image/webp"), (Vec<u8> = "image/gif"))),
-        (status = 206, description = "The range.", content((Vec<u8> = "image/png"), (Vec<u8> = "image/jpeg"), (Vec<u8> = "image/webp"), (Vec<u8> = "image/gif"))),
+        (status = 200, content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"))),
+        (status = 206, description = "The range.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"))),
         (status = 304, description = "Unchanged."),
     )
 )]

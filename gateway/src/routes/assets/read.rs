@@ -24,7 +24,7 @@ pub struct AssetRead {
 #[utoipa::path(
     get, path = "/assets/{assetId}", operation_id = "getAsset", tag = "Assets",
     params(
-        ("assetId" = String, Path, description = "Plain id or handle."),
+        ("assetId" = String, Path, pattern = "^(asset:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
     ),
     responses((status = 200, body = AssetRead))

@@ -39,8 +39,8 @@ pub struct NodeRead {
 #[utoipa::path(
     get, path = "/canvases/{canvasId}/nodes/{nodeId}", operation_id = "getNode", tag = "Canvases",
     params(
-        ("canvasId" = String, Path, description = "Plain id or handle."),
-        ("nodeId" = String, Path, description = "Plain id or handle."),
+        ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
+        ("nodeId" = String, Path, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
     ),
     responses((status = 200, body = NodeRead))

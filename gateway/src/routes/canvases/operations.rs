@@ -61,7 +61,7 @@ fn only_false() -> impl Into<RefOr<Schema>> {
 #[utoipa::path(
     post, path = "/canvases/{canvasId}/operations", operation_id = "applyOperations", tag = "Canvases", request_body = OperationsRequest,
     params(
-        ("canvasId" = String, Path, description = "Plain id or handle."),
+        ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
     ),
     responses((status = 200, body = MutationResult))

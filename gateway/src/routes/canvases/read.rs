@@ -29,7 +29,7 @@ pub struct CanvasRead {
 #[utoipa::path(
     get, path = "/canvases/{canvasId}", operation_id = "getCanvas", tag = "Canvases",
     params(
-        ("canvasId" = String, Path, description = "Plain id or handle."),
+        ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
         ("If-None-Match" = Option<String>, Header, description = "An `ETag` that is known."),
     ),

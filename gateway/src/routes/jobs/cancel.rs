@@ -14,7 +14,7 @@ use crate::state::App;
 /// Cancel a job
 #[utoipa::path(
     delete, path = "/jobs/{jobId}", operation_id = "cancelJob", tag = "Jobs",
-    params(("jobId" = String, Path, description = "Id or `job:` handle.")),
+    params(("jobId" = String, Path, pattern = "^(?:job:)?[0-9a-fA-F-]{36}$", description = "Id or `job:` handle.")),
     responses(
         (status = 200, body = ImageJob, description = "It is over."),
         (status = 202, body = ImageJob, description = "It will stop at its next step."),

@@ -14,7 +14,7 @@ use crate::state::App;
 #[utoipa::path(
     get, path = "/jobs/{jobId}", operation_id = "getJob", tag = "Jobs",
     params(
-        ("jobId" = String, Path, description = "Id or `job:` handle."),
+        ("jobId" = String, Path, pattern = "^(?:job:)?[0-9a-fA-F-]{36}$", description = "Id or `job:` handle."),
         ("Prefer" = Option<String>, Header, description = "`wait=N`: answer when the job changes, after 1 to 30 seconds at the latest."),
         ("If-None-Match" = Option<String>, Header, description = "An `ETag` that is known: waits are measured from it."),
     ),

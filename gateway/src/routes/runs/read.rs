@@ -13,7 +13,7 @@ use crate::state::App;
 #[utoipa::path(
     get, path = "/runs/{runId}", operation_id = "getRun", tag = "Runs",
     params(
-        ("runId" = String, Path, description = "Id or `run:` handle."),
+        ("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id or `run:` handle."),
         ("Prefer" = Option<String>, Header, description = "`wait=N`: answer when the run changes, after 1 to 30 seconds at the latest."),
         ("If-None-Match" = Option<String>, Header, description = "An `ETag` that is known: waits are measured from it."),
     ),

@@ -33,6 +33,7 @@ use crate::extract::canvas::{require_writer, with_owner};
 use crate::extract::json::{Unread, declared_length};
 use crate::extract::query::QueryReader;
 use crate::observe::Trace;
+use crate::openapi::Binary;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::{App, retrying};
@@ -48,15 +49,15 @@ const NODE_SIDE: f64 = 320.0;
 #[utoipa::path(
     post, path = "/assets", operation_id = "uploadAsset", tag = "Assets",
     params(
-        ("canvasId" = Option<String>, Query, description = "Stores the upload in this canvas, in a new node."),
+        ("canvasId" = Option<String>, Query, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Stores the upload in this canvas, in a new node."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
         ("X-Service-File-Name" = Option<String>, Header, description = "Percent-encoded UTF-8, at most 255 characters."),
         ("X-Canvas-File-Name" = Option<String>, Header, deprecated, description = "The same, by its earlier name."),
     ),
     request_body(
         description = "At most 52428800 bytes of PNG, JPEG, WebP or GIF.",
-        content((Vec<u8> = "application/octet-stream"), (Vec<u8> = "image/png"), (Vec<u8> = "image/jpeg"),
-                (Vec<u8> = "image/webp"), (Vec<u8> = "image/gif")),
+        content((Binary = "application/octet-stream"), (Binary = "image/png"), (Binary = "image/jpeg"),
+                (Binary = "image/webp"), (Binary = "image/gif")),
     ),
     responses((status = 201, body = AssetRead))
 )]
