@@ -1,0 +1,319 @@
+//! Administration (decisions 2.1, 2.2, 2.4, 2.5, 18.4, 18.15).
+
+use e2e::api::text;
+use e2e::{Stack, suite};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+suite! {
+    administration on Stack::builder();
+    an_account_is_created_with_its_credits,
+    a_uid_is_a_plain_id_and_an_account_unique,
+    an_account_is_found_by_uid_or_email,
+    credits_are_granted_and_every_movement_is_in_the_ledger,
+    a_token_is_created_and_its_secret_shown_once,
+    scopes_must_be_known_and_have_their_dependencies,
+    a_label_has_at_most_80_characters,
+    a_token_lives_at_most_90_days,
+    an_account_has_at_most_20_active_tokens,
+    tokens_are_listed_with_what_became_of_them,
+    a_session_is_revoked_with_all_tokens_under_it,
+    a_canvas_is_shared_and_unshared,
+    keys_are_counted_and_rewrapped,
+    misuse_of_the_command_line_exits_2_and_a_refused_value_1,
+    a_wrong_environment_is_told_in_one_line_that_names_the_variable,
+}
+
+async fn an_account_is_created_with_its_credits(stack: &Stack) {
+    let email = format!("{}@example.com", Uuid::new_v4());
+    let made = stack.admin(&["admin", "account", "create", "--email", &email]).await.expect_success();
+    let uid = text(&made, "/uid");
+    assert_eq!(made, json!({"uid": uid, "email": email, "creditBalance": 0}));
+    let uid = format!("chosen_{}", Uuid::new_v4());
+    let email = format!("{uid}@example.com");
+    let create = ["admin", "account", "create", "--email", &email, "--uid", &uid, "--credits", "1000"];
+    assert_eq!(stack.admin(&create).await.expect_success(), json!({"uid": uid, "email": email, "creditBalance": 1000}));
+    for credits in ["-1", "1.5", "many", ""] {
+        let create = ["admin", "account", "create", "--email", "x@example.com", "--credits", credits];
+        stack.admin(&create).await.expect_refusal();
+    }
+}
+
+async fn a_uid_is_a_plain_id_and_an_account_unique(stack: &Stack) {
+    let create = async |email: &str, uid: &str| {
+        stack.admin(&["admin", "account", "create", "--email", email, "--uid", uid]).await
+    };
+    let unique = Uuid::new_v4().simple().to_string();
+    let longest = format!("{unique}{}", "u".repeat(180 - unique.len()));
+    create(&format!("{unique}@example.com"), &longest).await.expect_success();
+    for uid in [format!("{longest}u"), String::new(), "a:b".into(), "a b".into(), "ü".into()] {
+        create("other@example.com", &uid).await.expect_refusal();
+    }
+    create("other@example.com", &longest).await.expect_refusal();
+    let shouted = format!("{}@EXAMPLE.com", unique.to_uppercase());
+    create(&shouted, &format!("{unique}-2")).await.expect_refusal();
+    create("no-address", &format!("{unique}-3")).await.expect_refusal();
+}
+
+async fn an_account_is_found_by_uid_or_email(stack: &Stack) {
+    let account = stack.account().await;
+    for name in [&account.uid, &account.email, &account.email.to_uppercase()] {
+        let disabled = stack.admin(&["admin", "account", "disable", "--account", name]).await.expect_success();
+        assert_eq!(disabled, json!({"uid": account.uid, "enabled": false}));
+        let enabled = stack.admin(&["admin", "account", "enable", "--account", name]).await.expect_success();
+        assert_eq!(enabled, json!({"uid": account.uid, "enabled": true}));
+    }
+    for command in [&["account", "disable"][..], &["account", "enable"], &["token", "list"], &["session", "revoke"]] {
+        let arguments = [&["admin"], command, &["--account", "nobody"]].concat();
+        assert!(stack.admin(&arguments).await.expect_refusal().contains("nobody"));
+    }
+}
+
+async fn credits_are_granted_and_every_movement_is_in_the_ledger(stack: &Stack) {
+    let account = stack.account().await;
+    let grant = async |amount: &str| {
+        stack.admin(&["admin", "credits", "grant", "--account", &account.uid, "--amount", amount]).await
+    };
+    assert_eq!(grant("5").await.expect_success(), json!({"uid": account.uid, "creditBalance": 5}));
+    assert_eq!(grant("2").await.expect_success()["creditBalance"], 7);
+    for amount in ["0", "-1", "x", "99999999999999999999"] {
+        grant(amount).await.expect_refusal();
+    }
+    let entries: Vec<(i64, String)> =
+        sqlx::query_as("SELECT amount, reason FROM ledger WHERE account_uid = $1 ORDER BY id")
+            .bind(&account.uid)
+            .fetch_all(stack.pool())
+            .await
+            .expect("reads the ledger");
+    assert_eq!(entries, [(5, "grant".to_owned()), (2, "grant".to_owned())]);
+    let changed = sqlx::query("UPDATE ledger SET amount = 9 WHERE account_uid = $1").bind(&account.uid);
+    assert!(changed.execute(stack.pool()).await.is_err(), "append-only");
+}
+
+async fn a_token_is_created_and_its_secret_shown_once(stack: &Stack) {
+    let account = stack.account().await;
+    let create = ["admin", "token", "create", "--account", &account.email, "--label", "mine"];
+    let made = stack.admin(&[&create[..], &["--scopes", "canvas:write,canvas:read"]].concat()).await.expect_success();
+    let (id, token) = (text(&made, "/id"), text(&made, "/token"));
+    assert!(token.starts_with(&format!("cba_{id}.")));
+    assert_eq!(made["scopes"], json!(["canvas:read", "canvas:write"]));
+    assert_eq!(made["expiresAt"], Value::Null);
+    let secret = token.split_once('.').expect("a dot").1;
+    let listed = stack.admin(&["admin", "token", "list", "--account", &account.uid]).await.expect_success();
+    assert!(!listed.to_string().contains(secret));
+    let kept: i64 = sqlx::query_scalar(
+        "SELECT count(*) FROM tokens WHERE position(convert_to($1, 'UTF8') IN secret_hash) > 0 OR length(secret_hash) <> 32",
+    )
+    .bind(secret)
+    .fetch_one(stack.pool())
+    .await
+    .expect("looks at the hashes");
+    assert_eq!(kept, 0, "only a keyed hash is kept");
+    let all = [&create[..], &["--scopes", "all", "--surface", "tool"]].concat();
+    let all = stack.admin(&all).await.expect_success();
+    assert_eq!(all["scopes"].as_array().map(Vec::len), Some(8));
+}
+
+async fn scopes_must_be_known_and_have_their_dependencies(stack: &Stack) {
+    let account = stack.account().await;
+    let create = async |scopes: &str| {
+        let token = ["admin", "token", "create", "--account", &account.uid, "--label", "l", "--scopes", scopes];
+        stack.admin(&token).await
+    };
+    for (good, bad) in [
+        ("canvas:read,canvas:write", "canvas:write"),
+        ("element:read,element:write", "element:write"),
+        ("canvas:read,canvas:write,asset:read,image:generate", "canvas:read,canvas:write,image:generate"),
+        ("canvas:read,canvas:write,asset:read,image:generate", "canvas:read,asset:read,image:generate"),
+        ("canvas:read,asset:read,video:generate", "asset:read,video:generate"),
+        ("canvas:read,asset:read,video:generate", "canvas:read,video:generate"),
+    ] {
+        create(good).await.expect_success();
+        create(bad).await.expect_refusal();
+    }
+    for bad in ["", "canvas:delete", "canvas:read,", "All", "canvas:read canvas:write"] {
+        create(bad).await.expect_refusal();
+    }
+}
+
+async fn a_label_has_at_most_80_characters(stack: &Stack) {
+    let account = stack.account().await;
+    let create = async |label: &str| {
+        let token = ["admin", "token", "create", "--account", &account.uid, "--scopes", "all", "--label", label];
+        stack.admin(&token).await
+    };
+    create(&"ü".repeat(80)).await.expect_success();
+    create(&"x".repeat(81)).await.expect_refusal();
+    create("").await.expect_refusal();
+}
+
+async fn a_token_lives_at_most_90_days(stack: &Stack) {
+    let account = stack.account().await;
+    let create = async |days: &str| {
+        let token = ["admin", "token", "create", "--account", &account.uid, "--scopes", "all", "--label", "l"];
+        stack.admin(&[&token[..], &["--expires-days", days]].concat()).await
+    };
+    for days in ["1", "90"] {
+        let made = create(days).await.expect_success();
+        let expires = text(&made, "/expiresAt");
+        assert!(expires.len() == 24 && expires.ends_with('Z') && &expires[19..20] == ".", "1.7: {expires}");
+    }
+    for days in ["0", "91", "-1", "1.5", "never"] {
+        create(days).await.expect_refusal();
+    }
+    let surface = ["admin", "token", "create", "--account", &account.uid, "--scopes", "all", "--label", "l"];
+    stack.admin(&[&surface[..], &["--surface", "spaceship"]].concat()).await.expect_refusal();
+}
+
+async fn an_account_has_at_most_20_active_tokens(stack: &Stack) {
+    let account = stack.account().await;
+    let mut users = Vec::new();
+    for _ in 0..20 {
+        users.push(stack.user_of(&account, "canvas:read").await);
+    }
+    let create = ["admin", "token", "create", "--account", &account.uid, "--label", "l", "--scopes", "canvas:read"];
+    assert!(stack.admin(&create).await.expect_refusal().contains("20"));
+    // One that is revoked or expired no longer counts.
+    stack.admin(&["admin", "token", "revoke", &users[0].token_id]).await.expect_success();
+    stack.admin(&create).await.expect_success();
+    stack.admin(&create).await.expect_refusal();
+    sqlx::query("UPDATE tokens SET expires_at = now() - interval '1 second' WHERE id = $1::uuid")
+        .bind(&users[1].token_id)
+        .execute(stack.pool())
+        .await
+        .expect("lets time pass");
+    stack.admin(&create).await.expect_success();
+}
+
+async fn tokens_are_listed_with_what_became_of_them(stack: &Stack) {
+    let account = stack.account().await;
+    let used = stack.user_by(&account, "canvas:read", "cli").await;
+    let unused = stack.user_of(&account, "all").await;
+    used.get("/auth/status").await.ok();
+    let revoked = stack.admin(&["admin", "token", "revoke", &unused.token_id]).await.expect_success();
+    assert_eq!(revoked["id"], unused.token_id.as_str());
+    let list = async || {
+        let listed = stack.admin(&["admin", "token", "list", "--account", &account.uid]).await.expect_success();
+        listed["tokens"].as_array().expect("a list").clone()
+    };
+    // The use is noted beside the request.
+    testkit::wait_for("the use to be noted", e2e::PATIENCE, async || {
+        let tokens = list().await;
+        tokens.iter().any(|token| token["lastUsedAt"].is_string()).then_some(())
+    })
+    .await;
+    let tokens = list().await;
+    let entry = |id: &str| tokens.iter().find(|token| token["id"] == id).expect("is listed");
+    let one = entry(&used.token_id);
+    assert_eq!(
+        (&one["label"], &one["surface"], &one["scopes"]),
+        (&json!("e2e"), &json!("cli"), &json!(["canvas:read"]))
+    );
+    assert!(one["createdAt"].is_string() && one["expiresAt"].is_null() && one["revokedAt"].is_null());
+    let two = entry(&unused.token_id);
+    assert_eq!((&two["revokedAt"], &two["lastUsedAt"]), (&revoked["revokedAt"], &Value::Null));
+    // Irreversible, and the first time counts.
+    let again = stack.admin(&["admin", "token", "revoke", &unused.token_id]).await.expect_success();
+    assert_eq!(again["revokedAt"], revoked["revokedAt"]);
+    for unknown in [Uuid::new_v4().to_string(), "x".to_owned()] {
+        stack.admin(&["admin", "token", "revoke", &unknown]).await.expect_refusal();
+    }
+}
+
+async fn a_session_is_revoked_with_all_tokens_under_it(stack: &Stack) {
+    let account = stack.account().await;
+    let revoke =
+        async || stack.admin(&["admin", "session", "revoke", "--account", &account.uid]).await.expect_success();
+    assert_eq!(revoke().await, json!({"uid": account.uid, "revokedSessions": 0}), "no token, no session yet");
+    stack.user_of(&account, "all").await;
+    stack.user_of(&account, "all").await;
+    assert_eq!(revoke().await["revokedSessions"], 1, "two tokens hang on one session");
+    assert_eq!(revoke().await["revokedSessions"], 0);
+}
+
+async fn a_canvas_is_shared_and_unshared(stack: &Stack) {
+    let (owner, other) = (stack.user().await, stack.account().await);
+    let canvas = owner.make_canvas().await;
+    let handle = text(&canvas, "/handle");
+    let share = async |canvas: &str, with: &str, role: &str| {
+        stack.admin(&["admin", "share", "--canvas", canvas, "--with", with, "--role", role]).await
+    };
+    for role in ["viewer", "editor", "editor", "none", "none"] {
+        let shared = share(handle, &other.email, role).await.expect_success();
+        assert_eq!(shared, json!({"canvas": handle, "account": other.uid, "role": role}));
+    }
+    share(handle, &other.uid, "owner").await.expect_refusal();
+    share(handle, "nobody", "viewer").await.expect_refusal();
+    share(handle, &owner.uid, "viewer").await.expect_refusal();
+    share("canvas:nobody:absent", &other.uid, "viewer").await.expect_refusal();
+    share(text(&canvas, "/id"), &other.uid, "viewer").await.expect_refusal();
+}
+
+async fn keys_are_counted_and_rewrapped(stack: &Stack) {
+    let status = stack.admin(&["admin", "keys", "status"]).await.expect_success();
+    assert_eq!(text(&status, "/primary"), "e2e");
+    // The installation key itself is sealed under the ring.
+    assert!(status["sealed"]["e2e"].as_i64() >= Some(1), "{status}");
+    let rewrapped = stack.admin(&["admin", "keys", "rewrap"]).await.expect_success();
+    assert_eq!(rewrapped, status, "everything hung on the first key already");
+}
+
+async fn misuse_of_the_command_line_exits_2_and_a_refused_value_1(stack: &Stack) {
+    for misuse in [
+        &[][..],
+        &["dance"],
+        &["admin"],
+        &["admin", "account"],
+        &["admin", "account", "create"],
+        &["admin", "account", "create", "--email"],
+        &["admin", "account", "create", "--email", "a@example.com", "--colour", "red"],
+        &["admin", "token", "create", "--account", "a"],
+        &["admin", "token", "revoke"],
+        &["admin", "credits", "grant", "--account", "a"],
+        &["admin", "share", "--canvas", "canvas:a:b"],
+        &["admin", "keys", "burn"],
+        &["serve", "now"],
+    ] {
+        stack.admin(misuse).await.expect_misuse();
+    }
+    for refused in [
+        &["admin", "token", "revoke", "7"][..],
+        &["admin", "credits", "grant", "--account", "nobody", "--amount", "1"],
+        &["admin", "webhook", "list", "--status", "lost"],
+        &["admin", "webhook", "list", "--account", "nobody"],
+        &["admin", "webhook", "replay", "webhook:7"],
+    ] {
+        stack.admin(refused).await.expect_refusal();
+    }
+    assert_eq!(stack.admin(&["admin", "webhook", "list"]).await.expect_success()["deliveries"], json!([]));
+}
+
+async fn a_wrong_environment_is_told_in_one_line_that_names_the_variable(stack: &Stack) {
+    let binary = e2e::binary("canvas-gateway");
+    let help = tokio::process::Command::new(&binary).arg("--help").output().await.expect("runs");
+    let help = String::from_utf8(help.stdout).expect("UTF-8");
+    for name in
+        ["DATABASE_URL", "REDIS_URL", "AMQP_URL", "BLOB_URL", "PUBLIC_URL", "MASTER_KEYS", "LISTEN", "ADMIN_LISTEN"]
+    {
+        assert!(help.contains(&format!("CANVAS_{name}")), "--help lists CANVAS_{name}");
+    }
+    for (name, value) in [
+        ("CANVAS_DATABASE_URL", "mysql://user:hunter2@localhost"),
+        ("CANVAS_MASTER_KEYS", "id:hunter2"),
+        ("CANVAS_LISTEN", "hunter2"),
+        ("CANVAS_RATE_BURST", "-1hunter2"),
+        ("CANVAS_WEBHOOK_BACKOFF_SECONDS", "1,hunter2"),
+    ] {
+        for process in ["canvas-gateway", "canvas-image-worker", "canvas-video-worker", "canvas-webhook-dispatcher"] {
+            let mut command = tokio::process::Command::new(e2e::binary(process));
+            if process == "canvas-gateway" {
+                command.arg("serve");
+            }
+            command.envs(stack.env().iter().map(|(name, value)| (name, value))).env(name, value);
+            let output = command.kill_on_drop(true).output().await.expect("runs");
+            let told = String::from_utf8(output.stderr).expect("UTF-8");
+            assert_eq!((output.status.code(), told.lines().count()), (Some(1), 1), "{process} {name}: {told}");
+            assert!(told.contains(name) && !told.contains("hunter2"), "{process}: {told}");
+        }
+    }
+}

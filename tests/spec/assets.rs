@@ -1,0 +1,300 @@
+//! Assets (specification, Assets; decisions 1.5, 6.1 to 6.6, 18.2, 18.7).
+
+use e2e::api::text;
+use e2e::{Stack, pictures, suite};
+use serde_json::{Value, json};
+
+const UPLOAD_MAX: usize = 52_428_800;
+
+suite! {
+    assets on Stack::builder();
+    each_format_is_stored_as_it_came,
+    a_type_that_disagrees_with_the_bytes_is_415,
+    a_header_that_cannot_be_parsed_is_422,
+    pictures_have_at_most_100_megapixels_and_30000_a_side,
+    an_empty_upload_is_400,
+    an_upload_has_at_most_50_mebibytes,
+    a_refused_upload_leaves_nothing,
+    file_names_are_decoded_and_cleaned,
+    an_upload_into_a_canvas_places_a_node_beside_the_content,
+    own_assets_and_those_of_a_canvas_are_listed_apart,
+    an_asset_is_read_by_every_form_of_its_id,
+    equal_bytes_are_kept_once,
+}
+
+async fn each_format_is_stored_as_it_came(stack: &Stack) {
+    let user = stack.user().await;
+    for (media_type, bytes, extension) in [
+        ("image/png", pictures::png(6, 4), "png"),
+        ("image/png", pictures::transparent_png(6, 4), "png"),
+        ("image/jpeg", pictures::jpeg(6, 4), "jpg"),
+        ("image/webp", pictures::webp(6, 4), "webp"),
+        ("image/gif", pictures::gif(), "gif"),
+    ] {
+        for declared in [media_type, "application/octet-stream"] {
+            let reply = user.post("/assets").body(declared, bytes.clone()).await.expect(201);
+            let (location, asset) =
+                (reply.header("location").expect("a location").to_owned(), reply.json()["asset"].clone());
+            let (id, (width, height)) = (text(&asset, "/id"), pictures::size(&bytes));
+            assert_eq!(text(&asset, "/handle"), format!("asset:{}:{id}", user.uid));
+            assert_eq!((&asset["ownerUid"], &asset["kind"]), (&json!(user.uid), &json!("image")));
+            assert_eq!(
+                (&asset["mimeType"], &asset["name"]),
+                (&json!(media_type), &json!(format!("upload.{extension}")))
+            );
+            assert_eq!(
+                (&asset["width"], &asset["height"], &asset["bytes"]),
+                (&json!(width), &json!(height), &json!(bytes.len()))
+            );
+            assert!((1..=900).contains(&asset["previewExpiresInSeconds"].as_i64().expect("a number")));
+            assert!(asset.get("node").is_none());
+            assert_eq!(user.get(&location).await.ok()["asset"]["id"], id);
+            let stored = stack.anonymous().get(text(&asset, "/previewUrl")).await.expect(200);
+            assert_eq!(stored.header("content-type"), Some(media_type));
+            assert_eq!(stored.body, bytes, "unchanged");
+        }
+    }
+}
+
+async fn a_type_that_disagrees_with_the_bytes_is_415(stack: &Stack) {
+    let user = stack.user().await;
+    for (declared, bytes) in [
+        ("image/png", pictures::jpeg(4, 4)),
+        ("image/jpeg", pictures::png(4, 4)),
+        ("image/gif", pictures::webp(4, 4)),
+        ("image/webp", pictures::gif()),
+        ("image/png", b"not a picture at all".to_vec()),
+        ("application/octet-stream", b"not a picture at all".to_vec()),
+        ("application/octet-stream", b"BM\x1a\0\0\0\0\0\0\0".to_vec()),
+        ("application/octet-stream", b"<svg xmlns='http://www.w3.org/2000/svg'/>".to_vec()),
+        ("application/octet-stream", vec![0]),
+        ("text/plain", pictures::png(4, 4)),
+        ("image/svg+xml", pictures::png(4, 4)),
+        ("application/json", b"{}".to_vec()),
+    ] {
+        user.post("/assets").body(declared, bytes).await.expect_error(415, "unsupported_media_type", &[]);
+    }
+    user.post("/assets").untyped(pictures::png(4, 4)).await.expect_error(415, "unsupported_media_type", &[]);
+    user.post("/assets").body("image/png; charset=binary", pictures::png(4, 4)).await.expect(201);
+}
+
+async fn a_header_that_cannot_be_parsed_is_422(stack: &Stack) {
+    let user = stack.user().await;
+    let mut flipped = pictures::png(4, 4);
+    // The checksum of the header no longer fits.
+    flipped[20] ^= 1;
+    for (media_type, bytes) in [
+        ("image/png", pictures::png(4, 4)[..20].to_vec()),
+        ("image/png", flipped),
+        ("image/jpeg", pictures::jpeg(4, 4)[..20].to_vec()),
+        ("image/webp", pictures::webp(4, 4)[..16].to_vec()),
+        ("image/gif", b"GIF89a\x01".to_vec()),
+        ("application/octet-stream", pictures::png(4, 4)[..8].to_vec()),
+    ] {
+        let refused = user.post("/assets").body(media_type, bytes).await.expect(422);
+        assert_eq!(refused.json()["error"]["code"], "unprocessable_entity", "{media_type}");
+    }
+}
+
+async fn pictures_have_at_most_100_megapixels_and_30000_a_side(stack: &Stack) {
+    let user = stack.user().await;
+    for (width, height, status) in [
+        (10_000, 10_000, 201),
+        (10_001, 10_000, 422),
+        (30_000, 3_333, 201),
+        (30_000, 3_334, 422),
+        (30_001, 1, 422),
+        (1, 30_001, 422),
+        (u32::MAX, u32::MAX, 422),
+        (0, 5, 422),
+    ] {
+        let reply = user.post("/assets").body("image/png", pictures::broken_png(width, height)).await;
+        assert_eq!(reply.status, status, "{width} × {height}: {reply}");
+    }
+}
+
+async fn an_empty_upload_is_400(stack: &Stack) {
+    let user = stack.user().await;
+    for media_type in ["image/png", "application/octet-stream"] {
+        let refused = user.post("/assets").body(media_type, "").await.expect(400);
+        assert_eq!(refused.json()["error"]["code"], "input_validation_error");
+        user.post("/assets").chunked(media_type, Vec::new()).await.expect(400);
+    }
+}
+
+async fn an_upload_has_at_most_50_mebibytes(stack: &Stack) {
+    let user = stack.user().await;
+    let mut bytes = pictures::broken_png(8, 8);
+    bytes.resize(UPLOAD_MAX, 0);
+    let stored = user.post("/assets").body("image/png", bytes.clone()).await.expect(201).json();
+    assert_eq!(stored["asset"]["bytes"], UPLOAD_MAX);
+    bytes.push(0);
+    let declared = user.post("/assets").body("image/png", bytes.clone()).attempt().await;
+    let chunked = user.post("/assets").chunked("image/png", bytes).attempt().await;
+    // Whoever still sends may see the connection close before the answer is read.
+    for reply in [declared, chunked].into_iter().flatten() {
+        reply.expect_error(413, "payload_too_large", &[]);
+    }
+    let listed = user.get("/assets").await.ok();
+    assert_eq!(listed["assets"].as_array().map(Vec::len), Some(1), "what was too large is not there");
+}
+
+async fn a_refused_upload_leaves_nothing(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let path = format!("/assets?canvasId={}", text(&canvas, "/id"));
+    user.post(&path).body("image/png", pictures::jpeg(4, 4)).await.expect(415);
+    user.post(&path).body("image/png", pictures::png(4, 4)[..30].to_vec()).await.expect(422);
+    user.post(&path).body("image/png", "").await.expect(400);
+    assert_eq!(user.canvas(text(&canvas, "/id")).await, canvas);
+    assert_eq!(user.get(&path).await.ok()["assets"], json!([]));
+    assert_eq!(user.get("/assets").await.ok()["assets"], json!([]));
+}
+
+async fn file_names_are_decoded_and_cleaned(stack: &Stack) {
+    let user = stack.user().await;
+    let upload = async |header: &str, name: &str| {
+        user.post("/assets").header(header, name).body("image/png", pictures::png(2, 2)).await
+    };
+    let longest = "n".repeat(255);
+    let decoded = "%C3%BC".repeat(255);
+    for (sent, kept) in [
+        ("photo.png", "photo.png"),
+        ("caf%C3%A9%20%E2%98%95.png", "café ☕.png"),
+        ("a+b.png", "a+b.png"),
+        ("/etc/passwd", "passwd"),
+        ("C:\\Users\\me\\photo.png", "photo.png"),
+        ("..%2F..%2Fup.png", "up.png"),
+        ("a%0Ab%09c%7F.png", "abc.png"),
+        ("", "upload.png"),
+        ("folder/", "upload.png"),
+        ("%01", "upload.png"),
+        (longest.as_str(), longest.as_str()),
+        (decoded.as_str(), &"ü".repeat(255)),
+    ] {
+        for header in ["x-service-file-name", "x-canvas-file-name"] {
+            let reply = upload(header, sent).await;
+            assert_eq!((reply.status, &reply.json()["asset"]["name"]), (201, &json!(kept)), "{sent}");
+        }
+    }
+    for bad in ["n".repeat(256), "%C3%BC".repeat(256), "%C3".into(), "%zz".into(), "100%".into(), "%ff%fe".into()] {
+        let refused = upload("x-service-file-name", &bad).await.expect(400);
+        assert_eq!(refused.json()["error"]["code"], "input_validation_error", "{bad}");
+    }
+}
+
+async fn an_upload_into_a_canvas_places_a_node_beside_the_content(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let before = user
+        .apply(id, json!([{"type": "node.create", "node": {"type": "text", "position": {"x": 100, "y": 50}, "width": 400, "height": 300}}]))
+        .await["canvas"]
+        .clone();
+    let mut revision = text(&before, "/revision").to_owned();
+    for _ in 0..3 {
+        let asset = user.upload_into(id, "image/png", pictures::png(40, 30)).await;
+        let read = user.get(&format!("/canvases/{id}")).await.ok();
+        assert_ne!(read["canvas"]["revision"], revision.as_str(), "a new revision");
+        revision = text(&read, "/canvas/revision").to_owned();
+        let node = read["canvas"]["nodes"].as_array().and_then(|nodes| nodes.last()).expect("a node").clone();
+        assert_eq!(
+            (&node["handle"], &node["asset"], &node["type"]),
+            (&asset["node"], &asset["handle"], &json!("image"))
+        );
+        assert_eq!(node["metadata"]["provenance"]["kind"], "upload");
+        let entry = &read["activity"][0];
+        assert_eq!((&entry["type"], &entry["revision"]), (&json!("asset.uploaded"), &json!(revision)));
+        assert_eq!(entry["nodeIds"], json!([node["id"]]));
+        assert_eq!(user.get(&format!("/assets/{}", text(&asset, "/id"))).await.ok()["asset"]["node"], asset["node"]);
+    }
+    let nodes = user.canvas(id).await["nodes"].as_array().expect("a list").clone();
+    let frame = |node: &Value| {
+        let number = |pointer: &str| node.pointer(pointer).and_then(Value::as_f64).expect("a number");
+        (number("/position/x"), number("/position/y"), number("/width"), number("/height"))
+    };
+    let frames: Vec<_> = nodes.iter().map(frame).collect();
+    assert!(frames[1..].iter().all(|(x, ..)| *x >= 500.0), "to the right of the content: {frames:?}");
+    for (index, (x, y, width, height)) in frames.iter().enumerate() {
+        for (other_x, other_y, other_width, other_height) in &frames[index + 1..] {
+            let apart = x + width <= *other_x
+                || other_x + other_width <= *x
+                || y + height <= *other_y
+                || other_y + other_height <= *y;
+            assert!(apart, "no overlap: {frames:?}");
+        }
+    }
+    user.post("/assets?canvasId=absent").body("image/png", pictures::png(2, 2)).await.expect_error(
+        404,
+        "not_found",
+        &[],
+    );
+}
+
+async fn own_assets_and_those_of_a_canvas_are_listed_apart(stack: &Stack) {
+    let (user, member) = (stack.user().await, stack.user().await);
+    let canvas = user.make_canvas().await;
+    let (id, handle) = (text(&canvas, "/id"), text(&canvas, "/handle"));
+    let (mut own, mut placed) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        own.insert(0, text(&user.upload("image/png", pictures::png(2, 2)).await, "/handle").to_owned());
+        placed.insert(0, text(&user.upload_into(id, "image/png", pictures::png(2, 2)).await, "/handle").to_owned());
+    }
+    let list = async |who: &e2e::User, path: &str| {
+        let listed = who.get(path).await.ok();
+        let assets = listed["assets"].as_array().expect("a list").clone();
+        assets.iter().map(|asset| text(asset, "/handle").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(list(&user, "/assets").await, own, "newest first");
+    for path in [
+        format!("/assets?canvasId={id}"),
+        format!("/assets?canvasId={handle}"),
+        format!("/assets?canvasId={id}&ownerUid={}", user.uid),
+    ] {
+        assert_eq!(list(&user, &path).await, placed, "{path}");
+    }
+    stack.share(&user, id, &member.uid, "viewer").await;
+    assert_eq!(list(&member, &format!("/assets?canvasId={handle}")).await, placed);
+    assert_eq!(list(&member, "/assets").await, Vec::<String>::new());
+    // What is stored in a shared canvas is readable by its members, what is the owner's own is not.
+    member.get(&format!("/assets/{}", placed[0])).await.ok();
+    member.get(&format!("/assets/{}", own[0])).await.expect_error(404, "not_found", &[]);
+}
+
+async fn an_asset_is_read_by_every_form_of_its_id(stack: &Stack) {
+    let user = stack.user().await;
+    let asset = user.upload("image/png", pictures::png(2, 2)).await;
+    let (id, uid) = (text(&asset, "/id"), &user.uid);
+    for path in [
+        id.to_owned(),
+        format!("asset:{id}"),
+        format!("asset:{uid}:{id}"),
+        format!("asset%3A{uid}%3A{id}"),
+        format!("{id}?ownerUid={uid}"),
+    ] {
+        let mut read = user.get(&format!("/assets/{path}")).await.ok()["asset"].clone();
+        for passing in ["previewExpiresInSeconds", "previewUrl"] {
+            read[passing] = asset[passing].clone();
+        }
+        assert_eq!(read, asset, "{path}");
+    }
+}
+
+async fn equal_bytes_are_kept_once(stack: &Stack) {
+    let (user, other) = (stack.user().await, stack.user().await);
+    let bytes = pictures::png(7, 7);
+    let (one, two) = (user.upload("image/png", bytes.clone()).await, user.upload("image/png", bytes.clone()).await);
+    let three = other.upload("image/png", bytes.clone()).await;
+    assert_ne!(one["id"], two["id"], "assets of their own");
+    let ids = [&one, &two, &three].map(|asset| text(asset, "/id").to_owned());
+    let blobs: i64 = sqlx::query_scalar("SELECT count(DISTINCT blob_key) FROM assets WHERE id = ANY($1)")
+        .bind(&ids[..])
+        .fetch_one(stack.pool())
+        .await
+        .expect("counts");
+    assert_eq!(blobs, 1);
+    let both = futures_util::future::join_all((0..6).map(|_| user.upload("image/png", bytes.clone()))).await;
+    assert_eq!(both.len(), 6);
+    let stored = "SELECT count(*) FROM (SELECT sha256 FROM blobs WHERE state = 'stored' GROUP BY 1 HAVING count(*) > 1) AS twice";
+    assert_eq!(stack.count(stored).await, 0);
+}

@@ -1,0 +1,240 @@
+//! Authentication (specification, Authentication; decisions 2.1 to 2.3).
+
+use e2e::api::{key, text};
+use e2e::{Stack, pictures, suite};
+use reqwest::Method;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+suite! {
+    authentication on Stack::builder().gateways(2);
+    every_route_but_the_public_ones_needs_a_credential,
+    a_credential_has_one_form,
+    an_unknown_id_and_a_wrong_secret_are_the_same_refusal,
+    an_expired_token_is_refused,
+    a_revoked_token_is_refused_at_once_on_every_gateway,
+    a_disabled_account_is_refused_and_comes_back_when_enabled,
+    a_revoked_session_kills_its_tokens_and_a_new_token_opens_another,
+    the_status_tells_who_asks,
+    each_route_needs_its_scopes_and_names_those_that_are_missing,
+    a_token_without_scopes_that_a_route_needs_changes_nothing,
+}
+
+/// Routes of this version: method, path, scopes that are all needed, and scopes of which one is needed.
+const ROUTES: &[(&str, &str, &[&str], &[&str])] = &[
+    ("GET", "/auth/status", &[], &[]),
+    ("GET", "/canvases", &["canvas:read"], &[]),
+    ("POST", "/canvases", &["canvas:read", "canvas:write"], &[]),
+    ("GET", "/canvases/absent", &["canvas:read"], &[]),
+    ("GET", "/canvases/absent/nodes/absent", &["canvas:read"], &[]),
+    ("POST", "/canvases/absent/operations", &["canvas:read", "canvas:write"], &[]),
+    ("GET", "/assets", &["asset:read"], &[]),
+    ("POST", "/assets", &["asset:read"], &["image:generate", "video:generate"]),
+    ("GET", "/assets/absent", &["asset:read"], &[]),
+    ("GET", "/actions", &["canvas:read"], &[]),
+    ("GET", "/actions/resize", &["canvas:read"], &[]),
+    ("POST", "/actions/resize/runs", &["canvas:read", "canvas:write", "asset:read"], &[]),
+    ("GET", "/jobs/0198c5a0-0000-7000-8000-000000000001", &["job:manage"], &[]),
+    ("DELETE", "/jobs/0198c5a0-0000-7000-8000-000000000001", &["job:manage"], &[]),
+    ("GET", "/runs/0198c5a0-0000-7000-8000-000000000001", &["job:manage"], &[]),
+    ("DELETE", "/runs/0198c5a0-0000-7000-8000-000000000001", &["job:manage"], &[]),
+    ("GET", "/runs/0198c5a0-0000-7000-8000-000000000001/events", &["job:manage"], &[]),
+];
+
+/// Sets of scopes that a token can have, and that leave out something of every route that needs something.
+const TOKENS: &[&str] = &[
+    "canvas:read",
+    "asset:read",
+    "job:manage",
+    "element:read",
+    "canvas:read,canvas:write",
+    "canvas:read,asset:read",
+    "canvas:read,asset:read,video:generate",
+    "canvas:read,canvas:write,asset:read",
+    "canvas:read,canvas:write,asset:read,image:generate",
+    "all",
+];
+
+fn method(name: &str) -> Method {
+    Method::from_bytes(name.as_bytes()).expect("a method")
+}
+
+async fn every_route_but_the_public_ones_needs_a_credential(stack: &Stack) {
+    for (name, path, ..) in ROUTES {
+        stack.anonymous().call(method(name), path).await.expect_error(401, "unauthorized", &[]);
+    }
+    stack.anonymous().get("/openapi.json").await.expect(200);
+    stack.anonymous().get("/docs").await.expect(200);
+    stack.anonymous().get("/assets/preview").await.expect_error(400, "input_validation_error", &["token"]);
+}
+
+async fn a_credential_has_one_form(stack: &Stack) {
+    let user = stack.user().await;
+    let (id, secret) = user.token.strip_prefix("cba_").and_then(|rest| rest.split_once('.')).expect("id and secret");
+    assert!(Uuid::parse_str(id).is_ok());
+    assert!(secret.len() == 43 && secret.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)));
+    let send = async |header: &str| stack.anonymous().get("/auth/status").header("authorization", header).await;
+    send(&format!("Bearer {}", user.token)).await.ok();
+    send(&format!("bearer {}", user.token)).await.ok();
+    for wrong in [
+        String::new(),
+        "Bearer".to_owned(),
+        "Bearer ".to_owned(),
+        user.token.clone(),
+        format!("Basic {}", user.token),
+        format!("Bearer {id}.{secret}"),
+        format!("Bearer cba_{id}"),
+        format!("Bearer cba_{id}."),
+        format!("Bearer cba_{id}.{secret}="),
+        format!("Bearer cba_{id}.{}", &secret[1..]),
+        format!("Bearer cba_{}.{secret}", id.replace('-', "")),
+        format!("Bearer cba_not-a-uuid.{secret}"),
+        format!("Bearer {} {}", user.token, user.token),
+    ] {
+        send(&wrong).await.expect_error(401, "unauthorized", &[]);
+    }
+    // Nowhere else is it looked for.
+    let anonymous = stack.anonymous();
+    anonymous.get(&format!("/auth/status?access_token={}", user.token)).await.expect(401);
+    anonymous.get("/auth/status").header("x-api-key", &user.token).await.expect(401);
+    anonymous.get("/auth/status").header("cookie", &format!("token={}", user.token)).await.expect(401);
+    let twice = anonymous.get("/auth/status").header("authorization", &format!("Bearer {}", user.token));
+    twice.header("authorization", &format!("Bearer {}", user.token)).await.expect(401);
+}
+
+async fn an_unknown_id_and_a_wrong_secret_are_the_same_refusal(stack: &Stack) {
+    let (user, other) = (stack.user().await, stack.user().await);
+    let secret = user.token.split_once('.').expect("a dot").1;
+    let unknown = stack.anonymous().with_token(&format!("cba_{}.{secret}", Uuid::now_v7()));
+    let swapped = stack.anonymous().with_token(&format!("cba_{}.{secret}", other.token_id));
+    let mut bytes = user.token.clone().into_bytes();
+    let first = bytes.len() - 43;
+    bytes[first] = if bytes[first] == b'A' { b'B' } else { b'A' };
+    let wrong = stack.anonymous().with_token(&String::from_utf8(bytes).expect("ASCII"));
+    let mut messages = Vec::new();
+    for client in [unknown, swapped, wrong, stack.anonymous()] {
+        messages.push(client.get("/auth/status").await.expect_error(401, "unauthorized", &[]));
+    }
+    messages.dedup();
+    assert_eq!(messages.len(), 1, "nothing is told about why: {messages:?}");
+}
+
+async fn an_expired_token_is_refused(stack: &Stack) {
+    let account = stack.account().await;
+    let create = ["admin", "token", "create", "--account", &account.uid, "--label", "short", "--scopes", "all"];
+    let made = stack.admin(&[&create[..], &["--expires-days", "1"]].concat()).await.expect_success();
+    let client = stack.anonymous().with_token(text(&made, "/token"));
+    assert_eq!(client.get("/auth/status").await.ok()["expiresAt"], made["expiresAt"]);
+    let id = Uuid::parse_str(text(&made, "/id")).expect("a UUID");
+    sqlx::query("UPDATE tokens SET expires_at = now() - interval '1 millisecond' WHERE id = $1")
+        .bind(id)
+        .execute(stack.pool())
+        .await
+        .expect("lets time pass");
+    client.get("/auth/status").await.expect_error(401, "unauthorized", &[]);
+}
+
+async fn a_revoked_token_is_refused_at_once_on_every_gateway(stack: &Stack) {
+    let account = stack.account().await;
+    let (user, other) = (stack.user_of(&account, "all").await, stack.user_of(&account, "all").await);
+    let elsewhere = user.at(stack, 1);
+    user.get("/auth/status").await.ok();
+    elsewhere.get("/auth/status").await.ok();
+    stack.admin(&["admin", "token", "revoke", &user.token_id]).await.expect_success();
+    user.get("/auth/status").await.expect_error(401, "unauthorized", &[]);
+    elsewhere.get("/auth/status").await.expect_error(401, "unauthorized", &[]);
+    other.get("/auth/status").await.ok();
+}
+
+async fn a_disabled_account_is_refused_and_comes_back_when_enabled(stack: &Stack) {
+    let account = stack.account().await;
+    let user = stack.user_of(&account, "all").await;
+    let revoked = stack.user_of(&account, "all").await;
+    stack.admin(&["admin", "token", "revoke", &revoked.token_id]).await.expect_success();
+    stack.admin(&["admin", "account", "disable", "--account", &account.uid]).await.expect_success();
+    user.get("/auth/status").await.expect_error(401, "unauthorized", &[]);
+    user.at(stack, 1).get("/auth/status").await.expect(401);
+    stack.admin(&["admin", "account", "enable", "--account", &account.email]).await.expect_success();
+    user.get("/auth/status").await.ok();
+    revoked.get("/auth/status").await.expect(401);
+}
+
+async fn a_revoked_session_kills_its_tokens_and_a_new_token_opens_another(stack: &Stack) {
+    let account = stack.account().await;
+    let (one, two) = (stack.user_of(&account, "all").await, stack.user_of(&account, "all").await);
+    stack.admin(&["admin", "session", "revoke", "--account", &account.uid]).await.expect_success();
+    one.get("/auth/status").await.expect_error(401, "unauthorized", &[]);
+    two.get("/auth/status").await.expect(401);
+    let three = stack.user_of(&account, "all").await;
+    three.get("/auth/status").await.ok();
+    one.get("/auth/status").await.expect(401);
+    // Not even an account that is disabled and enabled again brings them back.
+    stack.admin(&["admin", "account", "disable", "--account", &account.uid]).await.expect_success();
+    stack.admin(&["admin", "account", "enable", "--account", &account.uid]).await.expect_success();
+    one.get("/auth/status").await.expect(401);
+    three.get("/auth/status").await.ok();
+}
+
+async fn the_status_tells_who_asks(stack: &Stack) {
+    let account = stack.account().await;
+    stack.admin(&["admin", "credits", "grant", "--account", &account.uid, "--amount", "7"]).await.expect_success();
+    let user = stack.user_of(&account, "job:manage,asset:read,canvas:write,canvas:read").await;
+    let status = user.get("/auth/status").await.ok();
+    let mut expected = json!({
+        "authenticated": true, "authType": "agent_token", "email": account.email, "agentTokenId": user.token_id,
+        "agentLabel": "e2e", "uid": account.uid, "creditBalance": 7,
+        // In the order of the specification's table.
+        "scopes": ["canvas:read", "canvas:write", "asset:read", "job:manage"],
+    });
+    if status.get("expiresAt").is_some() {
+        expected["expiresAt"] = Value::Null;
+    }
+    assert_eq!(status, expected);
+}
+
+async fn each_route_needs_its_scopes_and_names_those_that_are_missing(stack: &Stack) {
+    let account = stack.account().await;
+    for scopes in TOKENS {
+        let user = stack.user_of(&account, scopes).await;
+        let has = |scope: &&&str| *scopes == "all" || scopes.split(',').any(|held| held == **scope);
+        for (name, path, all, any) in ROUTES {
+            let missing: Vec<_> = all.iter().filter(|scope| !has(scope)).collect();
+            let none_of_any = !any.is_empty() && !any.iter().any(|scope| has(&scope));
+            let reply = user.call(method(name), path).await;
+            if missing.is_empty() && !none_of_any {
+                assert!(!matches!(reply.status, 401 | 403), "{scopes}: {reply}");
+                continue;
+            }
+            let message = reply.expect_error(403, "forbidden", &[]);
+            assert!(missing.iter().all(|scope| message.contains(**scope)), "{scopes} {path}: {message}");
+            assert!(all.iter().filter(has).all(|scope| !message.contains(*scope)), "{scopes} {path}: {message}");
+            if missing.is_empty() {
+                assert!(any.iter().all(|scope| message.contains(scope)), "{scopes} {path}: {message}");
+            }
+        }
+        stack.admin(&["admin", "token", "revoke", &user.token_id]).await.expect_success();
+    }
+    // A canvas on an upload needs the canvas scopes, too (Authentication 6).
+    let writer = stack.user_of(&account, "canvas:read,canvas:write,asset:read,video:generate").await;
+    let canvas = writer.make_canvas().await;
+    let reader = stack.user_of(&account, "canvas:read,asset:read,video:generate").await;
+    reader.upload("image/png", pictures::png(2, 2)).await;
+    let path = format!("/assets?canvasId={}", text(&canvas, "/id"));
+    let refused = reader.post(&path).body("image/png", pictures::png(2, 2)).await;
+    assert!(refused.expect_error(403, "forbidden", &[]).contains("canvas:write"));
+    writer.post(&path).body("image/png", pictures::png(2, 2)).await.expect(201);
+}
+
+async fn a_token_without_scopes_that_a_route_needs_changes_nothing(stack: &Stack) {
+    let account = stack.account().await;
+    let (owner, reader) = (stack.user_of(&account, "all").await, stack.user_of(&account, "canvas:read").await);
+    let canvas = owner.make_canvas().await;
+    let (id, revision) = (text(&canvas, "/id"), text(&canvas, "/revision"));
+    let batch = json!({"baseRevision": revision, "idempotencyKey": key(), "operations": [
+        {"type": "node.create", "node": {"type": "text"}}
+    ]});
+    reader.send(&format!("/canvases/{id}/operations"), &batch).await.expect(403);
+    assert_eq!(reader.canvas(id).await, canvas);
+    // Nor was the key taken.
+    owner.send(&format!("/canvases/{id}/operations"), &batch).await.ok();
+}

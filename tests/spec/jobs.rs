@@ -1,0 +1,321 @@
+//! Jobs and runs (specification, Jobs and Runs; decisions 1.10, 9.1, 9.3, 9.5 to 9.7, 18.3, 18.14).
+
+use std::time::{Duration, Instant};
+
+use e2e::api::text;
+use e2e::{Stack, User, pictures, suite};
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+
+suite! {
+    jobs on Stack::builder().image_workers(1);
+    a_record_is_the_same_by_every_name,
+    a_finished_record_is_200_and_its_tag_a_validator,
+    a_job_belongs_to_its_account,
+    a_wait_on_a_finished_job_comes_at_once,
+    an_event_stream_shows_every_change_and_ends,
+    a_finished_job_is_not_canceled,
+}
+
+suite! {
+    jobs_waiting on Stack::builder().gateways(2);
+    an_unfinished_record_is_202_and_says_when_to_come_back,
+    a_wait_that_ends_without_a_change_shows_what_is,
+    a_malformed_preference_is_ignored,
+    a_token_has_at_most_64_open_waits,
+    a_job_that_nobody_took_is_canceled_at_once,
+    a_cancel_wakes_a_long_poll_at_another_gateway,
+    a_revoked_token_is_told_nothing_more_by_a_stream,
+    an_event_stream_is_served_as_such_or_not_at_all,
+}
+
+/// A canvas of `user`'s with a job that a resize of a new picture made.
+async fn started(user: &User) -> (String, Value) {
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let job = user.start_resize(&canvas, json!({})).await;
+    (canvas, job)
+}
+
+/// The stream of a job to its end, as pairs of event and data.
+async fn events(user: &User, job: &Value) -> Vec<(String, Value)> {
+    let path = format!("{}/events", text(job, "/pollUrl"));
+    let response = user.get(&path).header("accept", "text/event-stream").streamed().await;
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let whole = tokio::time::timeout(e2e::PATIENCE, response.text()).await.expect("the stream ends").expect("a text");
+    whole
+        .split("\n\n")
+        .filter(|block| block.lines().any(|line| !line.is_empty() && !line.starts_with(':')))
+        .map(|block| {
+            let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).expect("a field").trim();
+            (field("event:").to_owned(), serde_json::from_str(field("data:")).expect("JSON"))
+        })
+        .collect()
+}
+
+async fn a_record_is_the_same_by_every_name(stack: &Stack) {
+    let user = stack.user().await;
+    let (_, job) = started(&user).await;
+    let done = user.finished(&job).await;
+    let uuid = text(&job, "/rawId");
+    for path in [
+        format!("/runs/{uuid}"),
+        format!("/runs/run:{uuid}"),
+        format!("/runs/run%3A{uuid}"),
+        format!("/jobs/{uuid}"),
+        format!("/jobs/job:{uuid}"),
+        format!("/jobs/{}", uuid.to_uppercase()),
+        text(&job, "/pollUrl").to_owned(),
+    ] {
+        assert_eq!(user.get(&path).await.ok(), done, "{path}");
+    }
+}
+
+async fn a_finished_record_is_200_and_its_tag_a_validator(stack: &Stack) {
+    let user = stack.user().await;
+    let (_, job) = started(&user).await;
+    user.finished(&job).await;
+    let path = text(&job, "/pollUrl");
+    let read = user.get(path).await.expect(200);
+    assert!(read.header("retry-after").is_none());
+    assert_eq!(read.header("cache-control"), Some("private, no-store"));
+    let tag = read.header("etag").expect("a tag");
+    let same = user.get(path).header("if-none-match", tag).await.expect(304);
+    assert!(same.body.is_empty() && same.header("etag") == Some(tag));
+    user.get(path).header("if-none-match", "W/\"other\"").await.expect(200);
+}
+
+async fn a_job_belongs_to_its_account(stack: &Stack) {
+    let account = stack.account().await;
+    let (user, colleague) = (stack.user_of(&account, "all").await, stack.user_of(&account, "job:manage").await);
+    let stranger = stack.user().await;
+    let (_, job) = started(&user).await;
+    user.finished(&job).await;
+    let path = text(&job, "/pollUrl");
+    colleague.get(path).await.ok();
+    stranger.get(path).await.expect_error(404, "not_found", &[]);
+    stranger.delete(path).await.expect_error(404, "not_found", &[]);
+    stranger.get(&format!("{path}/events")).await.expect_error(404, "not_found", &[]);
+    stranger.get(&format!("/jobs/{}", text(&job, "/id"))).await.expect_error(404, "not_found", &[]);
+}
+
+async fn a_wait_on_a_finished_job_comes_at_once(stack: &Stack) {
+    let user = stack.user().await;
+    let (_, job) = started(&user).await;
+    let path = text(&job, "/pollUrl");
+    // However the wait is cut up, no change is missed when each goes on from what the last one saw.
+    let (mut tag, mut seen) = (String::new(), Vec::new());
+    loop {
+        let poll = user.get(path).header("prefer", "wait=20").header("if-none-match", &tag).await;
+        assert_eq!(poll.header("preference-applied"), Some("wait=20"));
+        tag = poll.header("etag").expect("a tag").to_owned();
+        let record = poll.json();
+        seen.push(text(&record, "/status").to_owned());
+        match poll.status {
+            200 => break,
+            202 => assert_eq!(poll.header("retry-after"), Some("1")),
+            other => panic!("{other}"),
+        }
+    }
+    assert_eq!(seen.last().map(String::as_str), Some("succeeded"));
+    let began = Instant::now();
+    let applied = user.get(path).header("prefer", "wait=99").await.expect(200);
+    assert_eq!(applied.header("preference-applied"), Some("wait=30"), "clamped");
+    assert!(began.elapsed() < Duration::from_secs(10), "at once");
+}
+
+async fn an_event_stream_shows_every_change_and_ends(stack: &Stack) {
+    let user = stack.user().await;
+    let (_, job) = started(&user).await;
+    let shown = events(&user, &job).await;
+    assert!(shown.iter().all(|(event, _)| event == "run"));
+    let states: Vec<&str> = shown.iter().map(|(_, run)| text(run, "/status")).collect();
+    let rank = |state: &str| ["queued", "running", "finalizing", "succeeded"].iter().position(|known| *known == state);
+    assert!(
+        states.iter().all(|state| rank(state).is_some()) && states.is_sorted_by_key(|state| rank(state)),
+        "{states:?}"
+    );
+    assert_eq!(states.last(), Some(&"succeeded"));
+    let (_, last) = shown.last().expect("an event");
+    assert_eq!(*last, user.get(text(&job, "/pollUrl")).await.ok(), "the same record");
+    // Of a finished job it is the terminal one alone.
+    assert_eq!(events(&user, &job).await.len(), 1);
+}
+
+async fn a_finished_job_is_not_canceled(stack: &Stack) {
+    let user = stack.user().await;
+    let (_, job) = started(&user).await;
+    let done = user.finished(&job).await;
+    assert_eq!(user.delete(text(&job, "/pollUrl")).await.ok(), done, "unchanged");
+    assert_eq!(user.delete(&format!("/jobs/{}", text(&job, "/id"))).await.ok(), done);
+}
+
+async fn an_unfinished_record_is_202_and_says_when_to_come_back(stack: &Stack) {
+    let user = stack.user().await;
+    let (_, job) = started(&user).await;
+    let path = text(&job, "/pollUrl");
+    let read = user.get(path).await.expect(202);
+    assert_eq!(read.header("retry-after"), Some("1"));
+    assert_eq!((&read.json()["status"], &read.json()["id"]), (&json!("queued"), &job["id"]));
+    assert!(read.header("etag").is_some());
+    let aliased = user.get(&format!("/jobs/{}", text(&job, "/id"))).await.expect(202);
+    assert_eq!((aliased.header("etag"), aliased.json()), (read.header("etag"), read.json()));
+}
+
+async fn a_wait_that_ends_without_a_change_shows_what_is(stack: &Stack) {
+    let user = stack.user().await;
+    let (_, job) = started(&user).await;
+    let path = text(&job, "/pollUrl");
+    let now = user.get(path).await.expect(202);
+    let began = Instant::now();
+    let same = user.get(path).header("prefer", "wait=1").await.expect(202);
+    assert!(began.elapsed() >= Duration::from_secs(1));
+    assert_eq!((same.header("preference-applied"), same.json()), (Some("wait=1"), now.json()));
+    let tag = now.header("etag").expect("a tag");
+    let unchanged = user.get(path).header("prefer", "wait=1").header("if-none-match", tag).await.expect(304);
+    assert_eq!(unchanged.header("preference-applied"), Some("wait=1"));
+    // What is known to be old is answered at once.
+    let began = Instant::now();
+    user.get(path).header("prefer", "wait=20").header("if-none-match", "W/\"old\"").await.expect(202);
+    assert!(began.elapsed() < Duration::from_secs(10));
+    user.get(path).header("if-none-match", tag).await.expect(304);
+    let zero = user.get(path).header("prefer", "wait=0").await.expect(202);
+    assert_eq!(zero.header("preference-applied"), Some("wait=1"), "clamped");
+}
+
+async fn a_malformed_preference_is_ignored(stack: &Stack) {
+    let user = stack.user().await;
+    let (_, job) = started(&user).await;
+    for malformed in ["wait", "wait=", "wait=soon", "wait=-1", "wait=1.5", "respond-async", "return=minimal"] {
+        let read = user.get(text(&job, "/pollUrl")).header("prefer", malformed).await.expect(202);
+        assert_eq!(read.header("preference-applied"), None, "{malformed}");
+    }
+}
+
+async fn a_token_has_at_most_64_open_waits(stack: &Stack) {
+    let account = stack.account().await;
+    let (user, other) = (stack.user_of(&account, "all").await, stack.user_of(&account, "job:manage").await);
+    let (_, job) = started(&user).await;
+    let path = text(&job, "/pollUrl");
+    let waits =
+        futures_util::future::join_all((0..66).map(|_| async { user.get(path).header("prefer", "wait=3").await }));
+    let (waits, theirs) = tokio::join!(waits, async { other.get(path).header("prefer", "wait=1").await });
+    theirs.expect(202);
+    let refused: Vec<_> = waits.into_iter().filter(|reply| reply.status != 202).collect();
+    assert_eq!(refused.len(), 2);
+    for reply in refused {
+        assert!(reply.header("retry-after").is_some());
+        reply.expect_error(429, "rate_limited", &[]);
+    }
+    // What ended is open no more.
+    user.get(path).header("prefer", "wait=1").await.expect(202);
+}
+
+async fn a_job_that_nobody_took_is_canceled_at_once(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let target = user.slot(&canvas).await;
+    let asset = user.upload("image/png", pictures::png(8, 8)).await;
+    let request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
+    let job = user.send("/actions/resize/runs", &request).await.expect(202).json();
+    let canceled = user.delete(text(&job, "/pollUrl")).await.ok();
+    assert_eq!((&canceled["status"], &canceled["cancelReason"]), (&json!("canceled"), &json!("user_requested")));
+    assert!(canceled["canceledAt"].is_string() && canceled["durationMs"].is_u64() && canceled.get("images").is_none());
+    assert_eq!(user.get(text(&job, "/pollUrl")).await.ok(), canceled);
+    assert_eq!(user.delete(text(&job, "/pollUrl")).await.ok(), canceled, "terminal: unchanged");
+    let read = user.get(&format!("/canvases/{canvas}")).await.ok();
+    assert_eq!(
+        (&read["activity"][0]["type"], &read["canvas"]["revision"]),
+        (&json!("job.finished"), &canceled["canvasRevision"])
+    );
+    let tasks: i64 = sqlx::query_scalar("SELECT count(*) FROM tasks WHERE id = $1::uuid")
+        .bind(text(&job, "/rawId"))
+        .fetch_one(stack.pool())
+        .await
+        .expect("counts");
+    assert_eq!(tasks, 0, "nobody will ever take it");
+    // The node is free again.
+    let again = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
+    user.send("/actions/resize/runs", &again).await.expect(202);
+}
+
+async fn a_cancel_wakes_a_long_poll_at_another_gateway(stack: &Stack) {
+    let user = stack.user().await;
+    let elsewhere = user.at(stack, 1);
+    let (_, job) = started(&user).await;
+    let path = text(&job, "/pollUrl");
+    let tag = user.get(path).await.header("etag").expect("a tag").to_owned();
+    let began = Instant::now();
+    let poll = async { elsewhere.get(path).header("prefer", "wait=30").header("if-none-match", &tag).await };
+    let (woken, _) = tokio::join!(poll, async { user.delete(path).await.ok() });
+    assert_eq!(woken.ok()["status"], "canceled");
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+}
+
+async fn a_revoked_token_is_told_nothing_more_by_a_stream(stack: &Stack) {
+    let account = stack.account().await;
+    let (user, follower) = (stack.user_of(&account, "all").await, stack.user_of(&account, "job:manage").await);
+    let (_, job) = started(&user).await;
+    let path = format!("{}/events", text(&job, "/pollUrl"));
+    let mut stream = follower.get(&path).streamed().await.bytes_stream();
+    let first = stream.next().await.expect("an event").expect("reads");
+    assert!(String::from_utf8_lossy(&first).contains("queued"));
+    stack.admin(&["admin", "token", "revoke", &follower.token_id]).await.expect_success();
+    user.delete(text(&job, "/pollUrl")).await.ok();
+    let rest = async {
+        let mut rest = Vec::new();
+        while let Some(Ok(piece)) = stream.next().await {
+            rest.extend(piece);
+        }
+        String::from_utf8_lossy(&rest).into_owned()
+    };
+    let rest = tokio::time::timeout(e2e::PATIENCE, rest).await.expect("the stream ends");
+    assert!(!rest.contains("canceled"), "{rest}");
+}
+
+async fn an_event_stream_is_served_as_such_or_not_at_all(stack: &Stack) {
+    let user = stack.user().await;
+    let (_, job) = started(&user).await;
+    let path = format!("{}/events", text(&job, "/pollUrl"));
+    user.get(&path).header("accept", "application/json").await.expect_error(406, "request_failed", &[]);
+    user.delete(text(&job, "/pollUrl")).await.ok();
+    for accepted in ["*/*", "text/event-stream", "application/json, text/event-stream;q=0.5"] {
+        let stream = user.get(&path).header("accept", accepted).await.expect(200);
+        assert_eq!(stream.header("content-type"), Some("text/event-stream"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_was_taken_is_canceling_until_the_worker_stops() {
+    let stack = Stack::builder().image_workers(1).hold("action.loaded").start().await;
+    let user = stack.user().await;
+    let (canvas, job) = started(&user).await;
+    stack.hold("action.loaded").reached().await;
+    let path = text(&job, "/pollUrl");
+    assert_eq!(user.get(path).await.expect(202).json()["status"], "running");
+    for _ in 0..2 {
+        let asked = user.delete(path).await.expect(202);
+        assert_eq!(asked.header("retry-after"), Some("1"));
+        assert_eq!(asked.json()["status"], "canceling");
+    }
+    stack.hold("action.loaded").release();
+    let canceled = user.finished(&job).await;
+    assert_eq!((&canceled["status"], &canceled["cancelReason"]), (&json!("canceled"), &json!("user_requested")));
+    assert!(canceled.get("images").is_none());
+    let listed = user.get(&format!("/assets?canvasId={canvas}")).await.ok();
+    assert_eq!(listed["assets"], json!([]), "no output");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_that_loses_the_race_leaves_the_success() {
+    let stack = Stack::builder().image_workers(1).hold("action.committed").start().await;
+    let user = stack.user().await;
+    let (canvas, job) = started(&user).await;
+    stack.hold("action.committed").reached().await;
+    let unchanged = user.delete(text(&job, "/pollUrl")).await.ok();
+    assert_eq!(unchanged["status"], "succeeded");
+    stack.hold("action.committed").release();
+    assert_eq!(user.finished(&job).await["status"], "succeeded");
+    let listed = user.get(&format!("/assets?canvasId={canvas}")).await.ok();
+    assert_eq!(listed["assets"].as_array().map(Vec::len), Some(1));
+}

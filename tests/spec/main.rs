@@ -1,0 +1,18 @@
+//! The specification, chapter by chapter, as behaviour seen from outside.
+//!
+//! Each module is a chapter; each of its suites is a stack, and each behaviour a function named after what it shows.
+//! Sections of `canvas-service-api.md` are cited by name, those of `decisions.md` by number.
+
+mod actions;
+mod administration;
+mod assets;
+mod authentication;
+mod canvases;
+mod conventions;
+mod jobs;
+mod operations;
+mod previews;
+mod processes;
+mod rates;
+mod retention;
+mod webhooks;

@@ -1,0 +1,661 @@
+//! Operations (specification, Node and Canvases; decisions 3.1 to 3.5, 4.1 to 4.4).
+
+use e2e::api::{key, text};
+use e2e::{Stack, pictures, suite};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+suite! {
+    operations on Stack::builder();
+    each_kind_of_node_is_created_with_its_defaults,
+    a_node_is_updated_moved_and_deleted,
+    connections_are_made_and_deleted_and_go_with_their_nodes,
+    ids_are_taken_as_plain_ids_handles_and_client_ids,
+    ownership_follows_the_surface_of_the_token,
+    a_stale_revision_is_a_conflict_that_tells_the_current_one,
+    of_concurrent_batches_on_one_revision_one_is_applied,
+    an_equal_batch_is_replayed_and_not_applied_again,
+    equal_batches_at_one_moment_give_one_effect,
+    a_key_names_one_request,
+    a_refused_batch_takes_no_key_and_leaves_nothing,
+    a_batch_that_changes_nothing_is_a_write,
+    what_a_batch_makes_and_deletes_is_in_no_list,
+    a_batch_holds_1_to_200_operations,
+    keys_and_revisions_have_their_lengths,
+    positions_and_sizes_have_their_ranges,
+    titles_are_limited_and_default_to_the_type,
+    references_that_do_not_resolve_are_422,
+    connections_obey_the_graph,
+    content_belongs_to_text_and_sticky_alone,
+    writable_metadata_keys_are_kept_and_all_others_refused,
+    metadata_values_have_their_ranges,
+    metadata_is_merged_and_null_removes,
+    metadata_is_capped_at_64_kibibytes_after_the_merge,
+    sections_have_members_and_free_them,
+    a_revision_is_opaque_and_never_comes_back,
+    writable_text_comes_back_as_it_was_sent,
+}
+
+fn create(node: Value) -> Value {
+    json!({"type": "node.create", "clientId": "n", "node": node})
+}
+
+async fn each_kind_of_node_is_created_with_its_defaults(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    for (kind, width, height) in [("image", 320, 320), ("video", 480, 270), ("text", 320, 160), ("sticky", 240, 240)] {
+        let made = user.apply(text(&canvas, "/id"), json!([create(json!({"type": kind}))])).await;
+        assert_eq!(made["replayed"], false);
+        let id = text(&made, "/resolvedIds/n");
+        assert_eq!(made["changedNodeIds"], json!([id]));
+        for empty in ["deletedNodeIds", "changedConnectionIds", "deletedConnectionIds"] {
+            assert_eq!(made[empty], json!([]));
+        }
+        let nodes = made["canvas"]["nodes"].as_array().expect("a list");
+        let node = nodes.last().expect("the new one comes last");
+        assert_eq!((&node["id"], &node["handle"]), (&json!(id), &json!(format!("node:{id}"))));
+        assert_eq!(node["type"], kind);
+        assert_eq!((node["width"].as_f64(), node["height"].as_f64()), (Some(width.into()), Some(height.into())));
+        assert!(node["position"]["x"].is_number() && node["position"]["y"].is_number());
+        assert!(node.get("asset").is_none());
+    }
+}
+
+async fn a_node_is_updated_moved_and_deleted(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let made = user.apply(id, json!([create(json!({"type": "text", "position": {"x": 1, "y": 2}}))])).await;
+    let node = text(&made, "/resolvedIds/n").to_owned();
+    let patch = json!({"title": "T", "width": 10.5, "height": 20, "metadata": {"content": "hello"}, "type": "sticky"});
+    let updated = user.apply(id, json!([{"type": "node.update", "nodeId": node, "patch": patch}])).await;
+    let shown = &updated["canvas"]["nodes"][0];
+    assert_eq!(
+        (&shown["title"], &shown["type"], &shown["metadata"]["content"]),
+        (&json!("T"), &json!("sticky"), &json!("hello"))
+    );
+    assert_eq!((shown["width"].as_f64(), shown["height"].as_f64()), (Some(10.5), Some(20.0)));
+    let to = json!({"x": -10_000_000, "y": 10_000_000});
+    let moved = user.apply(id, json!([{"type": "node.move", "nodeId": node, "position": to}])).await;
+    let position = &moved["canvas"]["nodes"][0]["position"];
+    assert_eq!((position["x"].as_f64(), position["y"].as_f64()), (Some(-1e7), Some(1e7)));
+    assert_eq!(moved["changedNodeIds"], json!([node]));
+    let deleted = user.apply(id, json!([{"type": "node.delete", "nodeId": node}])).await;
+    assert_eq!((&deleted["canvas"]["nodes"], &deleted["deletedNodeIds"]), (&json!([]), &json!([node])));
+    assert_eq!(deleted["changedNodeIds"], json!([]));
+    assert_eq!(user.canvas(id).await, deleted["canvas"]);
+    // A patch must change something, and images and videos keep their type.
+    for (patch, status, code) in [
+        (json!({}), 400, "input_validation_error"),
+        (json!({"type": "image"}), 400, "input_validation_error"),
+        (json!({"type": "video"}), 400, "input_validation_error"),
+        (json!({"asset": "asset:x"}), 400, "input_validation_error"),
+    ] {
+        let now = user.canvas(id).await;
+        let update = json!([{"type": "node.update", "nodeId": "absent", "patch": patch}]);
+        let reply = user.batch(id, text(&now, "/revision"), update).await.expect(status);
+        assert_eq!(reply.json()["error"]["code"], code, "{patch}");
+    }
+    let image = user.apply(id, json!([create(json!({"type": "image"}))])).await;
+    let update = json!([{"type": "node.update", "nodeId": image["resolvedIds"]["n"], "patch": {"type": "text"}}]);
+    let refused = user.batch(id, text(&image, "/canvas/revision"), update).await.expect(422);
+    assert_eq!(refused.json()["error"]["code"], "unprocessable_entity");
+}
+
+async fn connections_are_made_and_deleted_and_go_with_their_nodes(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let made = user
+        .apply(id, json!([
+            {"type": "node.create", "clientId": "a", "node": {"type": "image"}},
+            {"type": "node.create", "clientId": "b", "node": {"type": "video"}},
+            {"type": "connection.create", "clientId": "flow", "fromNodeId": "a", "toNodeId": "b"},
+            {"type": "connection.create", "clientId": "first", "fromNodeId": "a", "toNodeId": "b", "purpose": "first-frame"},
+            {"type": "connection.create", "clientId": "last", "fromNodeId": "a", "toNodeId": "b", "purpose": "last-frame"},
+            {"type": "connection.create", "clientId": "list", "fromNodeId": "a", "toNodeId": "b", "purpose": "list"},
+            {"type": "connection.create", "clientId": "ref", "fromNodeId": "a", "toNodeId": "b", "purpose": "reference", "role": "identity"},
+        ]))
+        .await;
+    let resolved = |name: &str| text(&made["resolvedIds"], &format!("/{name}")).to_owned();
+    let (a, b, flow) = (resolved("a"), resolved("b"), resolved("flow"));
+    let connections = made["canvas"]["connections"].as_array().expect("a list");
+    assert_eq!(connections.len(), 5);
+    let shown = &connections[0];
+    assert_eq!(shown["id"], flow.as_str());
+    assert_eq!(shown["handle"], format!("connection:{flow}"));
+    assert_eq!((&shown["fromNodeId"], &shown["toNodeId"]), (&json!(a), &json!(b)));
+    assert_eq!((text(shown, "/from"), text(shown, "/to")), (&*format!("node:{a}"), &*format!("node:{b}")));
+    assert_eq!(shown["purpose"], "flow");
+    assert_eq!(made["changedConnectionIds"].as_array().map(Vec::len), Some(5));
+    let deleted =
+        user.apply(id, json!([{"type": "connection.delete", "connectionId": format!("connection:{flow}")}])).await;
+    assert_eq!((&deleted["deletedConnectionIds"], &deleted["changedNodeIds"]), (&json!([flow]), &json!([])));
+    let gone = user.apply(id, json!([{"type": "node.delete", "nodeId": a}])).await;
+    assert_eq!(gone["deletedNodeIds"], json!([a]));
+    assert_eq!(gone["deletedConnectionIds"].as_array().map(Vec::len), Some(4), "its connections are listed");
+    assert_eq!(gone["canvas"]["connections"], json!([]));
+}
+
+async fn ids_are_taken_as_plain_ids_handles_and_client_ids(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let made = user.apply(id, json!([create(json!({"type": "text"}))])).await;
+    let node = text(&made, "/resolvedIds/n").to_owned();
+    let moved = user
+        .apply(id, json!([
+            {"type": "node.move", "nodeId": node, "position": {"x": 1, "y": 0}},
+            {"type": "node.move", "nodeId": format!("node:{node}"), "position": {"x": 2, "y": 0}},
+            {"type": "node.create", "clientId": "other", "node": {"type": "text"}},
+            {"type": "node.move", "nodeId": "other", "position": {"x": 3, "y": 0}},
+            {"type": "connection.create", "clientId": "c", "fromNodeId": format!("node:{node}"), "toNodeId": "other"},
+            {"type": "connection.delete", "connectionId": "c"},
+        ]))
+        .await;
+    assert_eq!(moved["changedNodeIds"], json!([node, moved["resolvedIds"]["other"]]), "once each, first touch first");
+    let revision = text(&moved, "/canvas/revision");
+    for (client_id, field) in [("a b", "operations[0].clientId"), ("", "operations[0].clientId")] {
+        let node = json!({"type": "node.create", "clientId": client_id, "node": {"type": "text"}});
+        user.batch(id, revision, json!([node])).await.expect_error(400, "input_validation_error", &[field]);
+    }
+    let twice = json!([create(json!({"type": "text"})), create(json!({"type": "text"}))]);
+    user.batch(id, revision, twice).await.expect_error(400, "input_validation_error", &["operations[1].clientId"]);
+    for wrong in ["connection:x", "node:", "a b"] {
+        let batch = json!([{"type": "node.delete", "nodeId": wrong}]);
+        user.batch(id, revision, batch).await.expect_error(400, "input_validation_error", &["operations[0].nodeId"]);
+    }
+    // Made later in the batch is not made yet.
+    let early = json!([{"type": "node.delete", "nodeId": "n"}, create(json!({"type": "text"}))]);
+    user.batch(id, revision, early).await.expect_error(422, "unprocessable_entity", &["operations[0].nodeId"]);
+}
+
+async fn ownership_follows_the_surface_of_the_token(stack: &Stack) {
+    let account = stack.account().await;
+    for (surface, owner) in [("api", "agent"), ("cli", "agent"), ("tool", "agent"), ("browser", "user")] {
+        let user = stack.user_by(&account, "all", surface).await;
+        let canvas = user.make_canvas().await;
+        let made = user.apply(text(&canvas, "/id"), json!([create(json!({"type": "text"}))])).await;
+        assert_eq!(made["canvas"]["nodes"][0]["metadata"]["createdBy"], owner, "{surface}");
+    }
+}
+
+async fn a_stale_revision_is_a_conflict_that_tells_the_current_one(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let (id, first) = (text(&canvas, "/id"), text(&canvas, "/revision"));
+    let made = user.batch(id, first, json!([create(json!({"type": "text"}))])).await.ok();
+    let refused = user.batch(id, first, json!([create(json!({"type": "text"}))])).await.expect(409).json();
+    assert_eq!(refused["error"]["code"], "conflict");
+    assert_eq!(refused["error"]["details"]["currentRevision"], made["canvas"]["revision"]);
+    user.batch(id, "never", json!([create(json!({"type": "text"}))])).await.expect_error(409, "conflict", &[]);
+    assert_eq!(user.canvas(id).await, made["canvas"]);
+}
+
+async fn of_concurrent_batches_on_one_revision_one_is_applied(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let (id, revision) = (text(&canvas, "/id"), text(&canvas, "/revision"));
+    let batches =
+        (0..8).map(|_| async { user.batch(id, revision, json!([create(json!({"type": "text"}))])).await.status });
+    let mut seen = futures_util::future::join_all(batches).await;
+    seen.sort_unstable();
+    assert_eq!(seen, [200, 409, 409, 409, 409, 409, 409, 409]);
+    assert_eq!(user.canvas(id).await["nodes"].as_array().map(Vec::len), Some(1));
+}
+
+async fn an_equal_batch_is_replayed_and_not_applied_again(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let path = format!("/canvases/{id}/operations");
+    let batch = json!({"baseRevision": canvas["revision"], "idempotencyKey": key(), "operations": [create(json!({"type": "text"}))]});
+    let first = user.send(&path, &batch).await.ok();
+    // Meanwhile the canvas goes on.
+    let later = user.apply(id, json!([{"type": "node.create", "node": {"type": "sticky"}}])).await;
+    let mut replay = user.send(&path, &batch).await.ok();
+    assert_eq!((&replay["replayed"], &first["replayed"]), (&json!(true), &json!(false)));
+    assert_eq!(replay["canvas"], later["canvas"], "the canvas as it is now");
+    replay["replayed"] = json!(false);
+    replay["canvas"] = first["canvas"].clone();
+    assert_eq!(replay, first, "the original ids and lists");
+    assert_eq!(user.canvas(id).await, later["canvas"], "nothing was done");
+    // The order of keys, spaces, and the form of ids make no other request.
+    let node = text(&first, "/resolvedIds/n");
+    let revision = text(&later, "/canvas/revision");
+    let name = key();
+    let one = format!(
+        r#"{{"baseRevision":"{revision}","idempotencyKey":"{name}","operations":[{{"type":"node.delete","nodeId":"{node}"}}]}}"#
+    );
+    let two = format!(
+        r#"{{ "operations": [ {{"nodeId": "node:{node}", "type": "node.delete"}} ], "idempotencyKey": "{name}", "baseRevision": "{revision}" }}"#
+    );
+    let owned = format!("/canvases/{}/operations", text(&canvas, "/handle"));
+    user.post(&path).body("application/json", one).await.ok();
+    let again = user.post(&owned).body("application/json", two).await.ok();
+    assert_eq!((&again["replayed"], &again["deletedNodeIds"]), (&json!(true), &json!([node])));
+}
+
+async fn equal_batches_at_one_moment_give_one_effect(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
+    let batch = json!({"baseRevision": canvas["revision"], "idempotencyKey": key(), "operations": [create(json!({"type": "text"}))]});
+    let replies = futures_util::future::join_all((0..8).map(|_| async { user.send(&path, &batch).await.ok() })).await;
+    assert_eq!(replies.iter().filter(|reply| reply["replayed"] == false).count(), 1);
+    assert!(replies.iter().all(|reply| reply["resolvedIds"] == replies[0]["resolvedIds"]));
+    assert_eq!(user.canvas(text(&canvas, "/id")).await["nodes"].as_array().map(Vec::len), Some(1));
+}
+
+async fn a_key_names_one_request(stack: &Stack) {
+    let account = stack.account().await;
+    let (user, colleague, other) =
+        (stack.user_of(&account, "all").await, stack.user_of(&account, "all").await, stack.user().await);
+    let (canvas, second) = (user.make_canvas().await, user.make_canvas().await);
+    let path = |canvas: &Value| format!("/canvases/{}/operations", text(canvas, "/id"));
+    let name = key();
+    let batch = |canvas: &Value, kind: &str| json!({"baseRevision": canvas["revision"], "idempotencyKey": name, "operations": [create(json!({"type": kind}))]});
+    user.send(&path(&canvas), &batch(&canvas, "text")).await.ok();
+    // Another body, another canvas, another endpoint.
+    user.send(&path(&canvas), &batch(&canvas, "sticky")).await.expect_error(409, "conflict", &[]);
+    user.send(&path(&second), &batch(&second, "text")).await.expect_error(409, "conflict", &[]);
+    let run = json!({"canvasId": second["id"], "baseRevision": second["revision"], "idempotencyKey": name,
+        "targetNodeId": "t", "inputs": ["node:n"], "params": {"width": 1}});
+    user.send("/actions/resize/runs", &run).await.expect_error(409, "conflict", &[]);
+    // Scoped to the account, not the token.
+    assert_eq!(colleague.send(&path(&canvas), &batch(&canvas, "text")).await.ok()["replayed"], true);
+    let theirs = other.make_canvas().await;
+    assert_eq!(other.send(&path(&theirs), &batch(&theirs, "text")).await.ok()["replayed"], false);
+}
+
+async fn a_refused_batch_takes_no_key_and_leaves_nothing(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let path = format!("/canvases/{id}/operations");
+    let name = key();
+    let batch = |operations: Value, revision: &str| json!({"baseRevision": revision, "idempotencyKey": name, "operations": operations});
+    let revision = text(&canvas, "/revision");
+    let half = json!([create(json!({"type": "text"})), {"type": "node.delete", "nodeId": "absent"}]);
+    user.send(&path, &batch(half, revision)).await.expect_error(422, "unprocessable_entity", &["operations[1].nodeId"]);
+    user.send(&path, &batch(json!([]), revision)).await.expect(400);
+    user.send(&path, &batch(json!([create(json!({"type": "text"}))]), "stale")).await.expect(409);
+    assert_eq!(user.canvas(id).await, canvas);
+    let done = user.send(&path, &batch(json!([create(json!({"type": "text"}))]), revision)).await.ok();
+    assert_eq!(done["replayed"], false);
+}
+
+async fn a_batch_that_changes_nothing_is_a_write(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let made = user.apply(id, json!([create(json!({"type": "text", "position": {"x": 7, "y": 7}}))])).await;
+    let stay = json!([{"type": "node.move", "nodeId": made["resolvedIds"]["n"], "position": {"x": 7, "y": 7}}]);
+    let same = user.apply(id, stay).await;
+    assert_ne!(same["canvas"]["revision"], made["canvas"]["revision"]);
+    assert_eq!((&same["changedNodeIds"], &same["canvas"]["nodes"]), (&json!([]), &made["canvas"]["nodes"]));
+}
+
+async fn what_a_batch_makes_and_deletes_is_in_no_list(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let done = user
+        .apply(
+            text(&canvas, "/id"),
+            json!([
+                {"type": "node.create", "clientId": "a", "node": {"type": "text"}},
+                {"type": "node.create", "clientId": "b", "node": {"type": "text"}},
+                {"type": "connection.create", "clientId": "c", "fromNodeId": "a", "toNodeId": "b"},
+                {"type": "node.delete", "nodeId": "a"},
+            ]),
+        )
+        .await;
+    assert_eq!(done["changedNodeIds"], json!([done["resolvedIds"]["b"]]));
+    for empty in ["deletedNodeIds", "changedConnectionIds", "deletedConnectionIds"] {
+        assert_eq!(done[empty], json!([]), "{empty}");
+    }
+}
+
+async fn a_batch_holds_1_to_200_operations(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let (id, revision) = (text(&canvas, "/id"), text(&canvas, "/revision"));
+    let many = |count: usize| {
+        json!((0..count).map(|_| json!({"type": "node.create", "node": {"type": "text"}})).collect::<Vec<_>>())
+    };
+    for count in [0, 201] {
+        user.batch(id, revision, many(count)).await.expect_error(400, "input_validation_error", &["operations"]);
+    }
+    let full = user.batch(id, revision, many(200)).await.ok();
+    assert_eq!(full["canvas"]["nodes"].as_array().map(Vec::len), Some(200));
+    let unknown = json!([{"type": "node.paint"}]);
+    user.batch(id, "r", unknown).await.expect_error(400, "input_validation_error", &["operations[0].type"]);
+    user.batch(id, "r", json!([{}])).await.expect(400);
+    user.batch(id, "r", json!(["node.create"])).await.expect(400);
+}
+
+async fn keys_and_revisions_have_their_lengths(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
+    let body = |name: Value, revision: Value| json!({"baseRevision": revision, "idempotencyKey": name, "operations": [create(json!({"type": "text"}))]});
+    for name in ["1234567".to_owned(), "k".repeat(201)] {
+        let refused = user.send(&path, &body(json!(name), json!("r"))).await;
+        refused.expect_error(400, "input_validation_error", &["idempotencyKey"]);
+    }
+    for revision in [String::new(), "r".repeat(201)] {
+        let refused = user.send(&path, &body(json!(key()), json!(revision))).await;
+        refused.expect_error(400, "input_validation_error", &["baseRevision"]);
+    }
+    let unique = Uuid::new_v4().simple().to_string();
+    for name in [unique[..8].to_owned(), format!("{unique}{}", "k".repeat(168))] {
+        let now = user.canvas(text(&canvas, "/id")).await;
+        user.send(&path, &body(json!(name), now["revision"].clone())).await.ok();
+    }
+    user.send(&path, &body(json!(key()), json!("r".repeat(200)))).await.expect(409);
+    let refused = user.send(&path, &json!({"operations": [create(json!({"type": "text"}))]})).await;
+    refused.expect_error(400, "input_validation_error", &["baseRevision", "idempotencyKey"]);
+}
+
+async fn positions_and_sizes_have_their_ranges(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    for good in [
+        json!({"type": "text", "position": {"x": -10_000_000, "y": 10_000_000}, "width": 1, "height": 100_000}),
+        json!({"type": "text", "position": {"x": 0.25, "y": 1e-9}, "width": 1.5, "height": 1.0}),
+    ] {
+        user.apply(id, json!([create(good)])).await;
+    }
+    for (bad, field) in [
+        (json!({"type": "text", "position": {"x": -10_000_000.5, "y": 0}}), "operations[0].node.position.x"),
+        (json!({"type": "text", "position": {"x": 0, "y": 10_000_001}}), "operations[0].node.position.y"),
+        (json!({"type": "text", "position": {"x": 0}}), "operations[0].node.position.y"),
+        (json!({"type": "text", "width": 0.999}), "operations[0].node.width"),
+        (json!({"type": "text", "height": 100_000.5}), "operations[0].node.height"),
+        (json!({"type": "text", "width": "10"}), "operations[0].node.width"),
+        (json!({"type": "cube"}), "operations[0].node.type"),
+        (json!({}), "operations[0].node.type"),
+    ] {
+        user.batch(id, "r", json!([create(bad)])).await.expect_error(400, "input_validation_error", &[field]);
+    }
+}
+
+async fn titles_are_limited_and_default_to_the_type(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let made = user.apply(id, json!([create(json!({"type": "sticky"}))])).await;
+    assert!(text(&made, "/canvas/nodes/0/title").eq_ignore_ascii_case("sticky"));
+    let longest = "ü".repeat(160);
+    let made = user.apply(id, json!([create(json!({"type": "text", "title": longest}))])).await;
+    assert_eq!(made["canvas"]["nodes"][1]["title"], longest);
+    let over = json!([create(json!({"type": "text", "title": "x".repeat(161)}))]);
+    user.batch(id, "r", over).await.expect_error(400, "input_validation_error", &["operations[0].node.title"]);
+}
+
+async fn references_that_do_not_resolve_are_422(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let (id, revision) = (text(&canvas, "/id"), text(&canvas, "/revision"));
+    for (operation, field) in [
+        (json!({"type": "node.update", "nodeId": "absent", "patch": {"title": "t"}}), "nodeId"),
+        (json!({"type": "node.move", "nodeId": "node:absent", "position": {"x": 0, "y": 0}}), "nodeId"),
+        (json!({"type": "node.delete", "nodeId": "absent"}), "nodeId"),
+        (json!({"type": "connection.delete", "connectionId": "absent"}), "connectionId"),
+    ] {
+        let refused = user.batch(id, revision, json!([operation])).await;
+        refused.expect_error(422, "unprocessable_entity", &[&format!("operations[0].{field}")]);
+    }
+    let connect = json!([create(json!({"type": "text"})),
+        {"type": "connection.create", "fromNodeId": "absent", "toNodeId": "n"}]);
+    user.batch(id, revision, connect).await.expect_error(422, "unprocessable_entity", &["operations[1].fromNodeId"]);
+}
+
+async fn connections_obey_the_graph(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let made = user
+        .apply(
+            id,
+            json!([
+                {"type": "node.create", "clientId": "image", "node": {"type": "image"}},
+                {"type": "node.create", "clientId": "other", "node": {"type": "image"}},
+                {"type": "node.create", "clientId": "video", "node": {"type": "video"}},
+                {"type": "node.create", "clientId": "text", "node": {"type": "text"}},
+                {"type": "connection.create", "fromNodeId": "text", "toNodeId": "image"},
+                {"type": "connection.create", "fromNodeId": "image", "toNodeId": "video", "purpose": "first-frame"},
+            ]),
+        )
+        .await;
+    let node = |name: &str| made["resolvedIds"][name].clone();
+    let revision = text(&made, "/canvas/revision");
+    let connect = |from: &str, to: &str, purpose: &str| json!([{"type": "connection.create", "fromNodeId": node(from), "toNodeId": node(to), "purpose": purpose}]);
+    for refused in [
+        connect("text", "text", "flow"),
+        connect("text", "image", "flow"),
+        connect("text", "video", "first-frame"),
+        connect("image", "text", "last-frame"),
+        connect("other", "video", "first-frame"),
+        connect("video", "image", "reference"),
+    ] {
+        let reply = user.batch(id, revision, refused).await.expect(422);
+        assert_eq!(reply.json()["error"]["code"], "unprocessable_entity");
+    }
+    for wrong in [
+        json!([{"type": "connection.create", "fromNodeId": node("text"), "toNodeId": node("other"), "role": "style"}]),
+        json!([{"type": "connection.create", "fromNodeId": node("text"), "toNodeId": node("other"), "purpose": "flow", "role": "style"}]),
+    ] {
+        user.batch(id, revision, wrong).await.expect_error(400, "input_validation_error", &["operations[0].role"]);
+    }
+    let unknown = connect("text", "other", "love");
+    user.batch(id, revision, unknown).await.expect_error(400, "input_validation_error", &["operations[0].purpose"]);
+    // The same pair in another direction or for another purpose is another connection.
+    for allowed in [
+        connect("image", "text", "flow"),
+        connect("text", "image", "reference"),
+        connect("other", "video", "last-frame"),
+    ] {
+        user.apply(id, allowed).await;
+    }
+}
+
+async fn content_belongs_to_text_and_sticky_alone(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let longest = "ü".repeat(24_000);
+    for kind in ["text", "sticky"] {
+        user.apply(id, json!([create(json!({"type": kind, "metadata": {"content": longest}}))])).await;
+        let over = json!([create(json!({"type": kind, "metadata": {"content": format!("{longest}x")}}))]);
+        user.batch(id, "r", over).await.expect_error(
+            400,
+            "input_validation_error",
+            &["operations[0].node.metadata.content"],
+        );
+    }
+    for kind in ["image", "video"] {
+        let now = user.canvas(id).await;
+        let made = json!([create(json!({"type": kind, "metadata": {"content": "no"}}))]);
+        let refused = user.batch(id, text(&now, "/revision"), made).await;
+        refused.expect_error(400, "input_validation_error", &["operations[0].node.metadata.content"]);
+        // Also where only the stored type tells.
+        let node = user.apply(id, json!([create(json!({"type": kind}))])).await;
+        let patch = json!([{"type": "node.update", "nodeId": node["resolvedIds"]["n"], "patch": {"metadata": {"content": "no"}}}]);
+        let refused = user.batch(id, text(&node, "/canvas/revision"), patch).await;
+        refused.expect_error(400, "input_validation_error", &["operations[0].patch.metadata.content"]);
+    }
+}
+
+async fn writable_metadata_keys_are_kept_and_all_others_refused(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let written = json!({
+        "content": "c", "prompt": "p", "negativePrompt": "n", "model": "m", "size": "1024x1024", "quality": "high",
+        "aspectRatio": "1:1", "count": 4, "durationSeconds": 5, "color": "#a0B1c2", "fontSize": 12, "textAlign": "center",
+        "locked": true, "collapsed": false, "zIndex": -3, "tags": ["a", "b"], "custom": {"any": [1, null, {"x": "y"}]},
+    });
+    let made = user.apply(id, json!([create(json!({"type": "sticky", "metadata": written}))])).await;
+    let shown = made["canvas"]["nodes"][0]["metadata"].as_object().expect("an object");
+    for (name, value) in written.as_object().expect("an object") {
+        assert_eq!(shown.get(name), Some(value), "{name}");
+    }
+    for name in
+        ["createdBy", "provenance", "job", "history", "upload", "source", "recipe", "status", "storage", "", "Content"]
+    {
+        let metadata: Map<String, Value> = [(name.to_owned(), json!("x"))].into_iter().collect();
+        let create = json!([create(json!({"type": "text", "metadata": metadata}))]);
+        let refused = user.batch(id, text(&user.canvas(id).await, "/revision"), create).await;
+        assert_eq!(refused.expect(400).json()["error"]["code"], "input_validation_error", "{name}");
+        let patch =
+            json!([{"type": "node.update", "nodeId": made["resolvedIds"]["n"], "patch": {"metadata": {name: null}}}]);
+        user.batch(id, text(&user.canvas(id).await, "/revision"), patch).await.expect(400);
+    }
+}
+
+async fn metadata_values_have_their_ranges(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let tags =
+        |count: usize, length: usize| json!((0..count).map(|tag| format!("{tag:0>length$}")).collect::<Vec<_>>());
+    for (name, good, bad) in [
+        ("prompt", json!("p".repeat(8000)), json!("p".repeat(8001))),
+        ("negativePrompt", json!("p".repeat(8000)), json!("p".repeat(8001))),
+        ("model", json!("m".repeat(650)), json!("m".repeat(651))),
+        ("size", json!("s".repeat(80)), json!("s".repeat(81))),
+        ("quality", json!("q".repeat(80)), json!("q".repeat(81))),
+        ("aspectRatio", json!("a".repeat(80)), json!("a".repeat(81))),
+        ("count", json!(1), json!(0)),
+        ("count", json!(4), json!(5)),
+        ("count", json!(2), json!(1.5)),
+        ("color", json!("#00ff7F"), json!("#0f7")),
+        ("color", json!("#00ff7F"), json!("red")),
+        ("fontSize", json!(1), json!(0.5)),
+        ("fontSize", json!(1000), json!(1001)),
+        ("textAlign", json!("right"), json!("justify")),
+        ("locked", json!(true), json!("true")),
+        ("zIndex", json!(7), json!(7.5)),
+        ("tags", tags(24, 80), tags(25, 8)),
+        ("tags", tags(1, 80), tags(1, 81)),
+        ("custom", json!({}), json!([])),
+        ("custom", json!({"a": 1}), json!("a")),
+    ] {
+        let node = |value: &Value| json!([create(json!({"type": "text", "metadata": {name: value}}))]);
+        let now = user.canvas(id).await;
+        let made = user.batch(id, text(&now, "/revision"), node(&good)).await;
+        assert_eq!(made.status, 200, "{name} {good}: {made}");
+        let refused = user.batch(id, text(&made.json(), "/canvas/revision"), node(&bad)).await;
+        assert_eq!(refused.status, 400, "{name} {bad}: {refused}");
+        let field = text(&refused.json(), "/error/fields/0/field").to_owned();
+        assert!(field.starts_with(&format!("operations[0].node.metadata.{name}")), "{field}");
+    }
+}
+
+async fn metadata_is_merged_and_null_removes(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let metadata = json!({"prompt": "p", "count": 2, "custom": {"a": 1, "b": 2}});
+    let made = user.apply(id, json!([create(json!({"type": "text", "metadata": metadata}))])).await;
+    let node = &made["resolvedIds"]["n"];
+    let patch = json!({"metadata": {"prompt": null, "model": "m", "custom": {"c": 3}, "size": null}});
+    let patched = user.apply(id, json!([{"type": "node.update", "nodeId": node, "patch": patch}])).await;
+    let mut shown = patched["canvas"]["nodes"][0]["metadata"].clone();
+    shown.as_object_mut().expect("an object").remove("createdBy");
+    assert_eq!(shown, json!({"count": 2, "model": "m", "custom": {"c": 3}}), "custom is replaced whole");
+}
+
+async fn metadata_is_capped_at_64_kibibytes_after_the_merge(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    // {"custom":{"a":"…"}} serialized is the text and 20 more bytes.
+    let frame = json!({"custom": {"a": ""}}).to_string().len();
+    let metadata = |bytes: usize| json!({"custom": {"a": "x".repeat(bytes - frame)}});
+    let full = user.apply(id, json!([create(json!({"type": "text", "metadata": metadata(65_536)}))])).await;
+    let revision = text(&full, "/canvas/revision");
+    let over = json!([create(json!({"type": "text", "metadata": metadata(65_537)}))]);
+    assert_eq!(user.batch(id, revision, over).await.expect(400).json()["error"]["code"], "input_validation_error");
+    // A patch is judged by what it makes of the node.
+    let patch =
+        json!([{"type": "node.update", "nodeId": full["resolvedIds"]["n"], "patch": {"metadata": {"zIndex": 1}}}]);
+    assert_eq!(user.batch(id, revision, patch).await.expect(400).json()["error"]["code"], "input_validation_error");
+    let patch = json!([{"type": "node.update", "nodeId": full["resolvedIds"]["n"], "patch": {"metadata": {"custom": null, "zIndex": 1}}}]);
+    user.batch(id, revision, patch).await.ok();
+}
+
+async fn sections_have_members_and_free_them(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let made = user
+        .apply(id, json!([
+            {"type": "node.create", "clientId": "s", "node": {"type": "sticky", "width": 2000, "height": 2000, "metadata": {"section": true}}},
+            {"type": "node.create", "clientId": "m", "node": {"type": "text", "position": {"x": 50, "y": 50}, "metadata": {"sectionId": "s"}}},
+        ]))
+        .await;
+    let (section, member) = (made["resolvedIds"]["s"].clone(), made["resolvedIds"]["m"].clone());
+    assert_eq!(made["canvas"]["nodes"][1]["metadata"]["sectionId"], section, "stored as the plain id");
+    let revision = text(&made, "/canvas/revision");
+    let patch = |node: &Value, metadata: Value| json!([{"type": "node.update", "nodeId": node, "patch": {"metadata": metadata}}]);
+    // A member keeps its Section a Section; a Section is in none; only a sticky is one; only a Section has members.
+    user.batch(id, revision, patch(&section, json!({"section": null}))).await.expect(422);
+    user.batch(id, revision, patch(&section, json!({"sectionId": section}))).await.expect(400);
+    user.batch(id, revision, patch(&member, json!({"section": true}))).await.expect(400);
+    user.batch(id, revision, patch(&member, json!({"sectionId": "absent"}))).await.expect(422);
+    user.batch(id, revision, patch(&member, json!({"sectionId": member}))).await.expect(422);
+    let freed = user.apply(id, json!([{"type": "node.delete", "nodeId": section}])).await;
+    assert_eq!(freed["deletedNodeIds"], json!([section]));
+    assert_eq!(freed["changedNodeIds"], json!([member]), "members stay and are free");
+    assert!(freed["canvas"]["nodes"][0]["metadata"].get("sectionId").is_none());
+}
+
+async fn a_revision_is_opaque_and_never_comes_back(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let mut seen = vec![text(&canvas, "/revision").to_owned()];
+    for x in [0, 1, 0, 1] {
+        let change = match seen.len() {
+            1 => json!([create(json!({"type": "text"}))]),
+            _ => {
+                let node = user.canvas(id).await["nodes"][0]["id"].clone();
+                json!([{"type": "node.move", "nodeId": node, "position": {"x": x, "y": 0}}])
+            }
+        };
+        seen.push(text(&user.apply(id, change).await, "/canvas/revision").to_owned());
+    }
+    let asset = user.upload_into(id, "image/png", pictures::png(2, 2)).await;
+    assert!(asset["node"].is_string());
+    seen.push(text(&user.canvas(id).await, "/revision").to_owned());
+    let count = seen.len();
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), count, "{seen:?}");
+    assert!(seen.iter().all(|revision| (16..=200).contains(&revision.len())), "unguessable: {seen:?}");
+}
+
+async fn writable_text_comes_back_as_it_was_sent(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    for odd in [
+        "'; DROP TABLE nodes; --",
+        "<script>\u{2028}",
+        "a\u{301}\u{202e}rtl",
+        "😀👩‍👩‍👧",
+        "\u{1}\u{fffe}",
+        " lead\ttrail\r\n",
+    ] {
+        let node =
+            json!({"type": "text", "title": odd, "metadata": {"content": odd, "custom": {"custom": odd, odd: [odd]}}});
+        let made = user.apply(id, json!([create(node)])).await;
+        let nodes = user.canvas(id).await["nodes"].as_array().expect("a list").clone();
+        let read = nodes.iter().find(|node| node["id"] == made["resolvedIds"]["n"]).expect("is there");
+        assert_eq!((&read["title"], &read["metadata"]["content"]), (&json!(odd), &json!(odd)));
+        assert_eq!(read["metadata"]["custom"], json!({"custom": odd, odd: [odd]}));
+    }
+}

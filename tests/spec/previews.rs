@@ -1,0 +1,224 @@
+//! Previews and renditions (specification, Authentication 2; decisions 6.4).
+
+use e2e::api::text;
+use e2e::{Part, Reply, Stack, pictures, suite};
+use serde_json::Value;
+
+suite! {
+    previews on Stack::builder().image_workers(1);
+    a_preview_needs_no_credential_and_none_is_looked_at,
+    a_preview_is_served_with_its_safeguards,
+    a_missing_token_is_400_and_a_wrong_one_401,
+    an_asset_that_is_gone_is_404,
+    a_url_stays_the_same_for_a_while,
+    ranges_are_honoured,
+    a_validator_is_honoured,
+    renditions_are_no_wider_than_asked_and_never_enlarged,
+    an_invalid_width_is_400,
+    a_broken_picture_has_no_rendition,
+    a_token_reaches_no_log,
+}
+
+suite! {
+    expired_previews on Stack::builder().env("CANVAS_PREVIEW_TTL_SECONDS", 1);
+    a_token_expires,
+}
+
+suite! {
+    previews_without_a_worker on Stack::builder();
+    a_rendition_that_nobody_makes_is_503_and_the_picture_itself_is_served,
+}
+
+/// Uploads and returns the URL and what was uploaded.
+async fn uploaded(stack: &Stack) -> (String, Vec<u8>) {
+    let bytes = pictures::png(600, 300);
+    let asset = stack.user().await.upload("image/png", bytes.clone()).await;
+    (text(&asset, "/previewUrl").to_owned(), bytes)
+}
+
+async fn a_preview_needs_no_credential_and_none_is_looked_at(stack: &Stack) {
+    let (url, bytes) = uploaded(stack).await;
+    assert!(url.starts_with(&format!("{}/api/canvas-agent/v1/assets/preview?token=", stack.origin(0))), "{url}");
+    assert_eq!(stack.anonymous().get(&url).await.expect(200).body, bytes);
+    assert_eq!(stack.anonymous().with_token("nonsense").get(&url).await.expect(200).body, bytes);
+}
+
+async fn a_preview_is_served_with_its_safeguards(stack: &Stack) {
+    let (url, bytes) = uploaded(stack).await;
+    let reply = stack.anonymous().get(&url).await.expect(200);
+    assert_eq!(reply.header("content-type"), Some("image/png"));
+    assert_eq!(reply.header("content-length"), Some(bytes.len().to_string().as_str()));
+    assert_eq!(reply.header("x-content-type-options"), Some("nosniff"));
+    assert!(reply.header("content-security-policy").is_some_and(|policy| policy.contains("sandbox")), "{reply}");
+    assert_eq!(reply.header("accept-ranges"), Some("bytes"));
+    assert!(reply.header("etag").is_some_and(|tag| tag.starts_with('"')));
+    let caching = reply.header("cache-control").expect("may be cached");
+    let age = caching.split(',').find_map(|part| part.trim().strip_prefix("max-age=")).expect("a max-age");
+    assert!(caching.contains("private") && (1..=900).contains(&age.parse::<i64>().expect("seconds")), "{caching}");
+}
+
+async fn a_missing_token_is_400_and_a_wrong_one_401(stack: &Stack) {
+    let (url, _) = uploaded(stack).await;
+    let anonymous = stack.anonymous();
+    anonymous.get("/assets/preview").await.expect_error(400, "input_validation_error", &["token"]);
+    anonymous.get("/assets/preview?w=64").await.expect_error(400, "input_validation_error", &["token"]);
+    let (before, token) = url.split_once("token=").expect("a token");
+    for place in [0, token.len() / 2, token.len() - 1] {
+        let mut bytes = token.to_owned().into_bytes();
+        bytes[place] = if bytes[place] == b'A' { b'B' } else { b'A' };
+        let tampered = String::from_utf8(bytes).expect("ASCII");
+        anonymous.get(&format!("{before}token={tampered}")).await.expect_error(401, "unauthorized", &[]);
+    }
+    for wrong in ["x", "%ff", &token[1..], "YWJj"] {
+        let reply = anonymous.get(&format!("/assets/preview?token={wrong}")).await;
+        assert!(matches!(reply.status, 400 | 401), "{wrong}: {reply}");
+    }
+    // A cursor is no preview token, whoever made it.
+    let user = stack.user().await;
+    user.make_canvas().await;
+    user.make_canvas().await;
+    let page = user.get("/canvases?limit=1").await.ok();
+    let path = format!("/assets/preview?token={}", text(&page, "/page/nextCursor"));
+    anonymous.get(&path).await.expect_error(401, "unauthorized", &[]);
+}
+
+async fn an_asset_that_is_gone_is_404(stack: &Stack) {
+    let asset = stack.user().await.upload("image/png", pictures::png(3, 3)).await;
+    sqlx::query("DELETE FROM assets WHERE id = $1")
+        .bind(text(&asset, "/id"))
+        .execute(stack.pool())
+        .await
+        .expect("deletes");
+    stack.anonymous().get(text(&asset, "/previewUrl")).await.expect_error(404, "not_found", &[]);
+}
+
+async fn a_url_stays_the_same_for_a_while(stack: &Stack) {
+    let user = stack.user().await;
+    let asset = user.upload("image/png", pictures::png(3, 3)).await;
+    let path = format!("/assets/{}", text(&asset, "/id"));
+    // A five minute mark may pass once between two reads, not twice.
+    let mut seen = vec![text(&asset, "/previewUrl").to_owned()];
+    for _ in 0..3 {
+        seen.push(text(&user.get(&path).await.ok(), "/asset/previewUrl").to_owned());
+    }
+    seen.dedup();
+    assert!(seen.len() <= 2, "{seen:?}");
+}
+
+async fn ranges_are_honoured(stack: &Stack) {
+    let (url, bytes) = uploaded(stack).await;
+    let size = bytes.len();
+    let range = async |range: &str| -> Reply { stack.anonymous().get(&url).header("range", range).await };
+    for (asked, first, last) in [
+        ("bytes=0-0".to_owned(), 0, 0),
+        ("bytes=0-9".to_owned(), 0, 9),
+        (format!("bytes={}-", size - 5), size - 5, size - 1),
+        ("bytes=-7".to_owned(), size - 7, size - 1),
+        (format!("bytes=10-{}", size * 2), 10, size - 1),
+        (format!("bytes=-{}", size * 2), 0, size - 1),
+    ] {
+        let part = range(&asked).await.expect(206);
+        assert_eq!(part.header("content-range"), Some(format!("bytes {first}-{last}/{size}").as_str()), "{asked}");
+        assert_eq!(part.body, bytes[first..=last]);
+        assert_eq!(part.header("content-type"), Some("image/png"));
+    }
+    for beyond in [format!("bytes={size}-"), "bytes=-0".to_owned()] {
+        let refused = range(&beyond).await.expect(416);
+        assert_eq!(refused.header("content-range"), Some(format!("bytes */{size}").as_str()), "{beyond}");
+    }
+    for ignored in ["bytes=9-0", "lines=0-1", "bytes=a-b", "bytes="] {
+        assert_eq!(range(ignored).await.expect(200).body, bytes, "{ignored}");
+    }
+    // A range of another version is no range of this one (RFC 9110, 13.1.5).
+    let whole = stack.anonymous().get(&url).header("range", "bytes=0-1").header("if-range", "\"other\"").await;
+    assert_eq!(whole.expect(200).body, bytes);
+}
+
+async fn a_validator_is_honoured(stack: &Stack) {
+    let (url, _) = uploaded(stack).await;
+    let tag = stack.anonymous().get(&url).await.expect(200).header("etag").expect("a tag").to_owned();
+    let same = stack.anonymous().get(&url).header("if-none-match", &tag).await.expect(304);
+    assert!(same.body.is_empty() && same.header("etag") == Some(tag.as_str()));
+    stack.anonymous().get(&url).header("if-none-match", "\"other\"").await.expect(200);
+}
+
+async fn renditions_are_no_wider_than_asked_and_never_enlarged(stack: &Stack) {
+    let user = stack.user().await;
+    let preview = async |asset: &Value, width: u32| {
+        let url = format!("{}&w={width}", text(asset, "/previewUrl"));
+        let reply = stack.anonymous().get(&url).await.expect(200);
+        let kind = reply.header("content-type").expect("a type").to_owned();
+        (kind, pictures::size(&reply.body))
+    };
+    let opaque = user.upload("image/png", pictures::png(600, 300)).await;
+    for (width, size) in
+        [(64, (64, 32)), (128, (128, 64)), (256, (256, 128)), (512, (512, 256)), (1024, (600, 300)), (2048, (600, 300))]
+    {
+        assert_eq!(preview(&opaque, width).await, ("image/jpeg".to_owned(), size));
+        assert_eq!(preview(&opaque, width).await.1, size, "made once and kept");
+    }
+    let transparent = user.upload("image/png", pictures::transparent_png(600, 300)).await;
+    assert_eq!(preview(&transparent, 64).await, ("image/png".to_owned(), (64, 32)));
+    let small = user.upload("image/jpeg", pictures::jpeg(20, 10)).await;
+    assert_eq!(preview(&small, 64).await, ("image/jpeg".to_owned(), (20, 10)));
+    // The one of 512 is made without being asked for.
+    let asset = user.upload("image/webp", pictures::webp(700, 70)).await;
+    testkit::wait_for("the rendition of 512", e2e::PATIENCE, async || {
+        let made: i64 = sqlx::query_scalar(
+            "SELECT count(*) FROM renditions JOIN assets ON source_key = assets.blob_key
+             WHERE assets.id = $1 AND renditions.width = 512 AND state = 'ready'",
+        )
+        .bind(text(&asset, "/id"))
+        .fetch_one(stack.pool())
+        .await
+        .expect("counts");
+        (made == 1).then_some(())
+    })
+    .await;
+}
+
+async fn an_invalid_width_is_400(stack: &Stack) {
+    let (url, _) = uploaded(stack).await;
+    for width in ["0", "63", "65", "4096", "-64", "x", "", "64.0", "64&w=128"] {
+        let refused = stack.anonymous().get(&format!("{url}&w={width}")).await;
+        refused.expect_error(400, "input_validation_error", &["w"]);
+    }
+}
+
+async fn a_broken_picture_has_no_rendition(stack: &Stack) {
+    let user = stack.user().await;
+    for bytes in [pictures::broken_png(50, 50), pictures::jpeg(50, 50)[..300].to_vec()] {
+        let asset = user.upload("application/octet-stream", bytes.clone()).await;
+        let url = text(&asset, "/previewUrl");
+        let refused = stack.anonymous().get(&format!("{url}&w=64")).await.expect(422);
+        assert_eq!(refused.json()["error"]["code"], "unprocessable_entity");
+        assert_eq!(stack.anonymous().get(url).await.expect(200).body, bytes, "the stored bytes are served");
+    }
+}
+
+async fn a_token_reaches_no_log(stack: &Stack) {
+    let (url, _) = uploaded(stack).await;
+    stack.anonymous().get(&url).await.expect(200);
+    stack.anonymous().get(&format!("{url}&w=63")).await.expect(400);
+    let token = url.split_once("token=").expect("a token").1;
+    assert!(!stack.log(Part::GATEWAY).contains(token));
+    assert!(!stack.log(Part::GATEWAY).contains("token="));
+}
+
+async fn a_token_expires(stack: &Stack) {
+    let (url, _) = uploaded(stack).await;
+    let refused = testkit::wait_for("the token to expire", e2e::PATIENCE, async || {
+        let reply = stack.anonymous().get(&url).await;
+        (reply.status != 200).then_some(reply)
+    })
+    .await;
+    refused.expect_error(401, "unauthorized", &[]);
+}
+
+async fn a_rendition_that_nobody_makes_is_503_and_the_picture_itself_is_served(stack: &Stack) {
+    let (url, bytes) = uploaded(stack).await;
+    let late = stack.anonymous().get(&format!("{url}&w=64")).await;
+    assert!(late.header("retry-after").is_some(), "{late}");
+    late.expect_error(503, "service_unavailable", &[]);
+    assert_eq!(stack.anonymous().get(&url).await.expect(200).body, bytes);
+}

@@ -1,0 +1,69 @@
+//! Rate limits (decisions 1.11, 1.12).
+
+use e2e::{Stack, suite};
+
+suite! {
+    rates on Stack::builder()
+        .env("CANVAS_RATE_PER_MINUTE", 60)
+        .env("CANVAS_RATE_BURST", 3)
+        .env("CANVAS_FAILED_AUTH_PER_MINUTE", 4);
+    a_token_has_a_burst_and_is_then_told_when_to_come_back,
+    the_rate_comes_before_the_scopes,
+    failed_credentials_are_limited_by_address,
+}
+
+async fn a_token_has_a_burst_and_is_then_told_when_to_come_back(stack: &Stack) {
+    let account = stack.account().await;
+    let (one, other) = (stack.user_of(&account, "all").await, stack.user_of(&account, "all").await);
+    let mut refused = None;
+    for sent in 0..10 {
+        let reply = one.get("/auth/status").await;
+        let number = |name: &str| -> i64 {
+            reply.header(name).unwrap_or_else(|| panic!("{name}: {reply}")).parse().expect("a number")
+        };
+        assert!(number("ratelimit-limit") > 0 && number("ratelimit-reset") >= 0);
+        assert!((0..=3).contains(&number("ratelimit-remaining")), "{reply}");
+        match reply.status {
+            200 => assert!(sent < 9, "never limited"),
+            _ => {
+                assert!(sent >= 3, "refused within the burst: {sent}");
+                assert!((1..=60).contains(&number("retry-after")));
+                assert_eq!(number("ratelimit-remaining"), 0);
+                reply.clone().expect_error(429, "rate_limited", &[]);
+                refused = Some(sent);
+                break;
+            }
+        }
+    }
+    assert!(refused.is_some());
+    other.get("/auth/status").await.ok();
+}
+
+async fn the_rate_comes_before_the_scopes(stack: &Stack) {
+    let user = stack.user_with("canvas:read").await;
+    let mut seen = Vec::new();
+    for _ in 0..6 {
+        seen.push(user.post("/canvases").await.status);
+    }
+    assert_eq!(seen[0], 403);
+    assert!(seen.contains(&429), "{seen:?}");
+}
+
+async fn failed_credentials_are_limited_by_address(stack: &Stack) {
+    let user = stack.user().await;
+    // An address of this test's own, for the limit outlives the stack.
+    let [first, second, third, ..] = uuid::Uuid::new_v4().into_bytes();
+    let address = [127, first.max(1), second, third.clamp(1, 254)];
+    let guesser = stack.anonymous().from_address(address).with_token("cba_wrong");
+    let mut seen = Vec::new();
+    for _ in 0..6 {
+        let reply = guesser.get("/auth/status").await;
+        assert_eq!(reply.status == 429, reply.header("retry-after").is_some());
+        seen.push(reply.status);
+    }
+    assert_eq!(seen[..4], [401; 4]);
+    assert_eq!(seen[5], 429, "{seen:?}");
+    // Who shows a good one from there is still served, and so are other addresses.
+    stack.anonymous().from_address(address).with_token(&user.token).get("/auth/status").await.ok();
+    stack.anonymous().with_token("cba_wrong").get("/auth/status").await.expect(401);
+}

@@ -1,0 +1,432 @@
+//! Webhooks (specification, Webhook input and Events; decisions 15, 17.3).
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use e2e::api::text;
+use e2e::{Part, Stack, User, pictures, suite};
+use serde_json::{Value, json};
+use testkit::{Answer, Received, Receiver};
+
+const SECRET: &str = "a secret of the caller's own, long enough";
+
+suite! {
+    webhooks on Stack::builder()
+        .image_workers(1)
+        .dispatchers(1)
+        .receivers(14)
+        .env("CANVAS_WEBHOOK_BACKOFF_SECONDS", "0.1,0.1,0.1");
+    a_success_is_announced_once_and_signed,
+    a_failure_and_a_cancel_are_announced,
+    what_may_succeed_later_is_tried_again_as_the_same_event,
+    four_attempts_are_all,
+    a_receiver_that_is_gone_is_tried_four_times,
+    a_redirect_ends_delivery_and_is_not_followed,
+    a_refusal_ends_delivery,
+    one_slow_destination_delays_no_other,
+    the_webhook_is_shown_to_callers_with_job_manage_alone,
+    neither_url_nor_secret_is_ever_shown_or_kept_in_the_clear,
+    an_operator_lists_and_replays_deliveries,
+    the_trace_of_the_request_reaches_the_receiver,
+}
+
+suite! {
+    webhook_inputs on Stack::builder();
+    a_url_that_is_not_public_https_is_400,
+    secrets_and_urls_have_their_lengths,
+    a_public_url_is_accepted,
+}
+
+/// A resize of a new picture of `user`'s with a webhook to `receiver`.
+async fn start(user: &User, receiver: &Receiver) -> Value {
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    user.start_resize(&canvas, json!({"webhook": {"url": receiver.url("/hook?q=1"), "secret": SECRET}})).await
+}
+
+/// Polls until the delivery of a job is over; returns the run's webhook.
+async fn delivery(user: &User, job: &Value) -> Value {
+    let over = |record: &Value| matches!(record["webhook"]["status"].as_str(), Some("delivered" | "failed"));
+    user.until(job, over).await["webhook"].clone()
+}
+
+fn event(request: &Received) -> Value {
+    serde_json::from_slice(&request.body).expect("UTF-8 JSON")
+}
+
+async fn a_success_is_announced_once_and_signed(stack: &Stack) {
+    let (user, receiver) = (stack.user().await, stack.take_receiver());
+    let job = start(&user, &receiver).await;
+    assert_eq!((&job["webhook"]["status"], &job["webhook"]["attempts"]), (&json!("pending"), &json!(0)));
+    let requests = receiver.wait_for(1, e2e::PATIENCE).await;
+    let request = &requests[0];
+    request.verify_signature(SECRET).expect("is signed");
+    assert!(request.verify_signature("another secret of the same good length").is_err());
+    assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/hook?q=1"));
+    assert_eq!(request.header("content-type"), Ok("application/json"));
+    assert_eq!(request.header("user-agent"), Ok("Canvas-Webhooks/1.0"));
+    assert_eq!(request.header("service-webhook-id"), Ok(text(&job, "/webhook/id")));
+    let event = event(request);
+    assert!(text(&event, "/id").starts_with("event:"));
+    assert_eq!((&event["type"], &event["apiVersion"]), (&json!("image_job.succeeded"), &json!("v1")));
+    let done = user.finished(&job).await;
+    assert_eq!(event["createdAt"], done["timing"]["completedAt"]);
+    let run = &event["data"]["run"];
+    for same in [
+        "id",
+        "run",
+        "status",
+        "operation",
+        "kind",
+        "actionId",
+        "actionVersion",
+        "canvasId",
+        "canvasRevision",
+        "targets",
+        "timing",
+    ] {
+        assert_eq!(run[same], done[same], "{same}");
+    }
+    let (image, shown) = (&run["images"][0], &done["images"][0]);
+    for same in ["assetId", "nodeId", "mediaType", "width", "height", "bytes"] {
+        assert_eq!(image[same], shown[same], "{same}");
+    }
+    assert!(!event.to_string().contains("preview"), "handles and no preview URLs");
+    assert!(run.get("webhook").is_none());
+    let webhook = delivery(&user, &job).await;
+    assert_eq!(
+        (&webhook["status"], &webhook["attempts"], &webhook["lastStatus"]),
+        (&json!("delivered"), &json!(1), &json!(200))
+    );
+    assert!(
+        webhook["lastAttemptAt"].is_string()
+            && webhook["deliveredAt"].is_string()
+            && webhook.get("errorCode").is_none()
+    );
+    assert_eq!(receiver.requests().len(), 1);
+}
+
+async fn a_failure_and_a_cancel_are_announced(stack: &Stack) {
+    let (user, receiver) = (stack.user().await, stack.take_receiver());
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let target = user.slot(&canvas).await;
+    let asset = user.upload("image/png", pictures::broken_png(9, 9)).await;
+    let mut request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
+    request["webhook"] = json!({"url": receiver.url("/"), "secret": SECRET});
+    let job = user.send("/actions/resize/runs", &request).await.expect(202).json();
+    let failed = event(&receiver.wait_for(1, e2e::PATIENCE).await[0]);
+    assert_eq!((&failed["type"], &failed["data"]["run"]["id"]), (&json!("image_job.failed"), &job["id"]));
+    assert_eq!(failed["data"]["run"]["failure"]["code"], "action_input_invalid");
+    // Cancelled at whatever moment: what is announced is what happened.
+    let job = start(&user, &receiver).await;
+    user.delete(text(&job, "/pollUrl")).await;
+    let end = user.finished(&job).await;
+    let requests = receiver.wait_for(2, e2e::PATIENCE).await;
+    let announced = event(&requests[1]);
+    let expected = format!("image_job.{}", text(&end, "/status"));
+    assert_eq!((text(&announced, "/type"), &announced["data"]["run"]["status"]), (expected.as_str(), &end["status"]));
+    requests[1].verify_signature(SECRET).expect("is signed");
+}
+
+async fn what_may_succeed_later_is_tried_again_as_the_same_event(stack: &Stack) {
+    let (user, receiver) = (stack.user().await, stack.take_receiver());
+    for statuses in [&[408, 425, 429][..], &[500, 503, 599]] {
+        let before = receiver.requests().len();
+        let answers = statuses.iter().map(|status| Answer::status(*status)).chain([Answer::status(299)]);
+        receiver.answer_in_turn(answers.collect());
+        let job = start(&user, &receiver).await;
+        let webhook = delivery(&user, &job).await;
+        assert_eq!(
+            (&webhook["status"], &webhook["attempts"], &webhook["lastStatus"]),
+            (&json!("delivered"), &json!(4), &json!(299))
+        );
+        let requests = receiver.requests()[before..].to_vec();
+        assert_eq!(requests.len(), 4);
+        let bodies: BTreeSet<_> = requests.iter().map(|request| request.body.clone()).collect();
+        assert_eq!(bodies.len(), 1, "the same bytes");
+        for request in &requests {
+            request.verify_signature(SECRET).expect("each attempt is signed");
+            assert_eq!(request.header("service-webhook-id"), Ok(text(&job, "/webhook/id")));
+        }
+    }
+}
+
+async fn four_attempts_are_all(stack: &Stack) {
+    let (user, receiver) = (stack.user().await, stack.take_receiver());
+    receiver.answer(Answer::status(500));
+    let job = start(&user, &receiver).await;
+    let webhook = delivery(&user, &job).await;
+    assert_eq!((&webhook["status"], &webhook["attempts"]), (&json!("failed"), &json!(4)));
+    assert_eq!((&webhook["errorCode"], &webhook["lastStatus"]), (&json!("delivery_failed"), &json!(500)));
+    assert!(webhook.get("deliveredAt").is_none() && webhook.get("nextAttemptAt").is_none());
+    assert_eq!(receiver.requests().len(), 4);
+    assert_eq!(user.finished(&job).await["status"], "succeeded", "the run is what it was");
+}
+
+async fn a_receiver_that_is_gone_is_tried_four_times(stack: &Stack) {
+    let (user, receiver) = (stack.user().await, stack.take_receiver());
+    receiver.answer(Answer::close());
+    let job = start(&user, &receiver).await;
+    let webhook = delivery(&user, &job).await;
+    assert_eq!((&webhook["status"], &webhook["attempts"]), (&json!("failed"), &json!(4)));
+    assert_eq!(webhook["errorCode"], "delivery_failed");
+    assert!(webhook.get("lastStatus").is_none());
+}
+
+async fn a_redirect_ends_delivery_and_is_not_followed(stack: &Stack) {
+    let (user, receiver, elsewhere) = (stack.user().await, stack.take_receiver(), stack.take_receiver());
+    receiver.answer(Answer::redirect(&elsewhere.url("/")));
+    let job = start(&user, &receiver).await;
+    let webhook = delivery(&user, &job).await;
+    assert_eq!((&webhook["status"], &webhook["attempts"]), (&json!("failed"), &json!(1)));
+    assert_eq!((&webhook["errorCode"], &webhook["lastStatus"]), (&json!("redirect_not_allowed"), &json!(302)));
+    assert!(elsewhere.requests().is_empty());
+}
+
+async fn a_refusal_ends_delivery(stack: &Stack) {
+    let (user, receiver) = (stack.user().await, stack.take_receiver());
+    for status in [400, 401, 404, 410, 422] {
+        receiver.answer(Answer::status(status));
+        let job = start(&user, &receiver).await;
+        let webhook = delivery(&user, &job).await;
+        assert_eq!((&webhook["status"], &webhook["attempts"]), (&json!("failed"), &json!(1)), "{status}");
+        assert_eq!((&webhook["errorCode"], &webhook["lastStatus"]), (&json!("endpoint_rejected"), &json!(status)));
+    }
+}
+
+async fn one_slow_destination_delays_no_other(stack: &Stack) {
+    let (user, slow, quick) = (stack.user().await, stack.take_receiver(), stack.take_receiver());
+    slow.answer(Answer::status(200).after(Duration::from_secs(5)));
+    for _ in 0..3 {
+        start(&user, &slow).await;
+    }
+    slow.wait_for(1, e2e::PATIENCE).await;
+    let began = std::time::Instant::now();
+    let job = start(&user, &quick).await;
+    quick.wait_for(1, e2e::PATIENCE).await;
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    assert_eq!(delivery(&user, &job).await["status"], "delivered");
+}
+
+async fn the_webhook_is_shown_to_callers_with_job_manage_alone(stack: &Stack) {
+    let account = stack.account().await;
+    let starter = stack.user_of(&account, "canvas:read,canvas:write,asset:read,image:generate").await;
+    let manager = stack.user_of(&account, "job:manage").await;
+    let receiver = stack.take_receiver();
+    let job = start(&starter, &receiver).await;
+    assert!(job.get("webhook").is_none(), "{job}");
+    assert_eq!(delivery(&manager, &job).await["status"], "delivered");
+    starter.get(text(&job, "/pollUrl")).await.expect_error(403, "forbidden", &[]);
+}
+
+async fn neither_url_nor_secret_is_ever_shown_or_kept_in_the_clear(stack: &Stack) {
+    let (user, receiver) = (stack.user().await, stack.take_receiver());
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let secret = "never-to-be-seen-again-0123456789abcdef";
+    let webhook = json!({"webhook": {"url": receiver.url("/hook?key=whisper"), "secret": secret}});
+    let job = user.start_resize(&canvas, webhook).await;
+    delivery(&user, &job).await;
+    let shown =
+        user.finished(&job).await.to_string() + &user.get(&format!("/canvases/{canvas}")).await.ok().to_string();
+    let listed = stack.admin(&["admin", "webhook", "list", "--account", &user.uid]).await.expect_success().to_string();
+    for hidden in [secret, "whisper"] {
+        assert!(!shown.contains(hidden) && !job.to_string().contains(hidden) && !listed.contains(hidden), "{hidden}");
+        for part in [Part::GATEWAY, Part::IMAGE_WORKER, Part::DISPATCHER] {
+            assert!(!stack.log(part).contains(hidden), "{hidden} in the log of {part}");
+        }
+    }
+    let kept: i64 = sqlx::query_scalar(
+        "SELECT (SELECT count(*) FROM webhook_deliveries d WHERE position($1 IN d::text) > 0)
+              + (SELECT count(*) FROM jobs j WHERE position($1 IN j::text) > 0)
+              + (SELECT count(*) FROM idempotency_keys k WHERE position($1 IN k::text) > 0)",
+    )
+    .bind(secret)
+    .fetch_one(stack.pool())
+    .await
+    .expect("looks");
+    assert_eq!(kept, 0, "sealed at rest");
+}
+
+async fn an_operator_lists_and_replays_deliveries(stack: &Stack) {
+    let (user, receiver) = (stack.user().await, stack.take_receiver());
+    receiver.answer(Answer::status(400));
+    let job = start(&user, &receiver).await;
+    let webhook = delivery(&user, &job).await;
+    let list = async |more: &[&str]| {
+        let command = [&["admin", "webhook", "list", "--account", &user.uid], more].concat();
+        stack.admin(&command).await.expect_success()["deliveries"].as_array().expect("a list").clone()
+    };
+    let all = list(&[]).await;
+    assert_eq!(all.len(), 1);
+    let entry = &all[0];
+    assert_eq!((&entry["id"], &entry["run"]), (&webhook["id"], &job["run"]));
+    assert_eq!((&entry["status"], &entry["attempts"]), (&json!("failed"), &json!(1)));
+    assert_eq!((&entry["lastStatus"], &entry["errorCode"]), (&json!(400), &json!("endpoint_rejected")));
+    assert!(entry["createdAt"].is_string());
+    assert!(list(&["--status", "delivered"]).await.is_empty());
+    // The same event and body, signed fresh, one attempt, recorded apart.
+    receiver.answer(Answer::status(200));
+    let replayed = stack.admin(&["admin", "webhook", "replay", text(&webhook, "/id")]).await.expect_success();
+    assert_eq!(replayed["id"], webhook["id"]);
+    let requests = receiver.wait_for(2, e2e::PATIENCE).await;
+    assert_eq!(requests[0].body, requests[1].body);
+    requests[1].verify_signature(SECRET).expect("is signed");
+    let delivered = user.until(&job, |record| record["webhook"]["status"] == "delivered").await;
+    assert_eq!(delivered["webhook"]["attempts"], 1, "the attempts of the service itself");
+    assert_eq!(list(&["--status", "delivered"]).await.len(), 1);
+}
+
+async fn the_trace_of_the_request_reaches_the_receiver(stack: &Stack) {
+    let (user, receiver) = (stack.user().await, stack.take_receiver());
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let target = user.slot(&canvas).await;
+    let asset = user.upload("image/png", pictures::png(9, 9)).await;
+    let mut request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
+    request["webhook"] = json!({"url": receiver.url("/"), "secret": SECRET});
+    let trace = uuid::Uuid::new_v4().simple().to_string();
+    let call =
+        user.send("/actions/resize/runs", &request).header("traceparent", &format!("00-{trace}-00f067aa0ba902b7-01"));
+    call.await.expect(202);
+    let requests = receiver.wait_for(1, e2e::PATIENCE).await;
+    let parent = requests[0].header("traceparent").expect("carries the trace context");
+    assert_eq!(parent.split('-').nth(1), Some(trace.as_str()), "{parent}");
+    assert_ne!(parent.split('-').nth(2), Some("00f067aa0ba902b7"), "of a span of its own");
+    for part in [Part::GATEWAY, Part::IMAGE_WORKER, Part::DISPATCHER] {
+        testkit::wait_for(&format!("the trace in the log of {part}"), e2e::PATIENCE, async || {
+            stack.log(part).contains(&trace).then_some(())
+        })
+        .await;
+    }
+}
+
+/// The start of a run with this webhook; it is refused for that or for a missing canvas.
+async fn offered(user: &User, url: &str, secret: &str) -> e2e::Reply {
+    let request = json!({
+        "canvasId": "absent", "baseRevision": "r", "idempotencyKey": e2e::api::key(), "targetNodeId": "t",
+        "inputs": ["node:n"], "params": {"width": 1}, "webhook": {"url": url, "secret": secret},
+    });
+    user.send("/actions/resize/runs", &request).await
+}
+
+async fn a_url_that_is_not_public_https_is_400(stack: &Stack) {
+    let user = stack.user().await;
+    for url in [
+        // Scheme, credentials, fragment, form.
+        "http://example.com/",
+        "ftp://example.com/",
+        "example.com",
+        "https://",
+        "https:///path",
+        "HTTPS:example.com",
+        "https://user@example.com/",
+        "https://user:pass@example.com/",
+        "https://:pass@example.com/",
+        "https://example.com/#part",
+        "https://example.com/#",
+        "https://exa mple.com/",
+        "https://example.com:99999/",
+        // Loopback, however written.
+        "https://127.0.0.1/",
+        "https://127.1/",
+        "https://127.255.255.254/",
+        "https://2130706433/",
+        "https://0x7f000001/",
+        "https://0x7f.1/",
+        "https://0177.0.0.1/",
+        "https://017700000001/",
+        "https://127.0.0.1./",
+        "https://%31%32%37.0.0.1/",
+        "https://①②⑦.0.0.1/",
+        "https://[::1]/",
+        "https://[0:0:0:0:0:0:0:1]/",
+        "https://localhost/",
+        "https://LOCALHOST/",
+        "https://localhost./",
+        "https://a.localhost/",
+        // Unspecified, private, link-local, CGNAT, benchmarking, documentation, multicast, reserved, broadcast.
+        "https://0.0.0.0/",
+        "https://0/",
+        "https://10.0.0.1/",
+        "https://172.16.0.1/",
+        "https://172.31.255.255/",
+        "https://192.168.1.1/",
+        "https://169.254.169.254/",
+        "https://100.64.0.1/",
+        "https://100.127.255.255/",
+        "https://198.18.0.1/",
+        "https://192.0.2.1/",
+        "https://198.51.100.1/",
+        "https://203.0.113.1/",
+        "https://224.0.0.1/",
+        "https://239.1.1.1/",
+        "https://240.0.0.1/",
+        "https://255.255.255.255/",
+        "https://192.0.0.1/",
+        // IPv6 forms of these.
+        "https://[::]/",
+        "https://[::ffff:127.0.0.1]/",
+        "https://[::ffff:7f00:1]/",
+        "https://[::ffff:10.0.0.1]/",
+        "https://[::127.0.0.1]/",
+        "https://[64:ff9b::7f00:1]/",
+        "https://[64:ff9b::10.0.0.1]/",
+        "https://[2002:7f00:1::]/",
+        "https://[2002:a00:1::1]/",
+        "https://[2001:0:7f00:1::]/",
+        "https://[fc00::1]/",
+        "https://[fd12:3456::1]/",
+        "https://[fe80::1]/",
+        "https://[ff02::1]/",
+        "https://[2001:db8::1]/",
+        "https://[fec0::1]/",
+        "https://[::1%25lo]/",
+        // Names that are not public.
+        "https://printer.local/",
+        "https://db.internal/",
+        "https://router.home.arpa/",
+        "https://DB.INTERNAL./",
+        "https://metadata.google.internal/",
+    ] {
+        offered(&user, url, SECRET).await.expect_error(400, "input_validation_error", &["webhook.url"]);
+    }
+}
+
+async fn secrets_and_urls_have_their_lengths(stack: &Stack) {
+    let user = stack.user().await;
+    let url = "https://example.com/hook";
+    for (length, status) in [(31, 400), (32, 404), (512, 404), (513, 400)] {
+        let reply = offered(&user, url, &"ü".repeat(length)).await.expect(status);
+        if status == 400 {
+            reply.expect_error(400, "input_validation_error", &["webhook.secret"]);
+        }
+    }
+    let base = "https://example.com/";
+    for (length, status) in [(2048, 404), (2049, 400)] {
+        let url = format!("{base}{}", "p".repeat(length - base.len()));
+        offered(&user, &url, SECRET).await.expect(status);
+    }
+    for (webhook, field) in [
+        (json!({"secret": SECRET}), "webhook.url"),
+        (json!({"url": url}), "webhook.secret"),
+        (json!({"url": 7, "secret": SECRET}), "webhook.url"),
+    ] {
+        let request = json!({
+            "canvasId": "absent", "baseRevision": "r", "idempotencyKey": e2e::api::key(), "targetNodeId": "t",
+            "inputs": ["node:n"], "params": {"width": 1}, "webhook": webhook,
+        });
+        user.send("/actions/resize/runs", &request).await.expect_error(400, "input_validation_error", &[field]);
+    }
+}
+
+async fn a_public_url_is_accepted(stack: &Stack) {
+    let user = stack.user().await;
+    for url in [
+        "https://example.com/",
+        "https://example.com:8443/a?b=c",
+        "https://93.184.215.14/",
+        "https://bücher.example/",
+        "https://[2606:2800:21f:cb07:6820:80da:af6b:8b2c]/",
+    ] {
+        // Only the canvas is missing.
+        offered(&user, url, SECRET).await.expect_error(404, "not_found", &[]);
+    }
+}

@@ -1,0 +1,144 @@
+//! Accounts and tokens, made as an operator makes them: by the admin subcommands.
+
+use std::ops::Deref;
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::process::command;
+use crate::{Client, Stack};
+
+/// How an admin command ended.
+#[derive(Debug)]
+pub struct Admin {
+    arguments: String,
+    /// The exit status.
+    pub code: i32,
+    /// All of stdout.
+    pub stdout: String,
+    /// All of stderr.
+    pub stderr: String,
+}
+
+impl Admin {
+    /// What it printed, one JSON object and nothing else (nothing at all is `null`); panics unless it did what was asked.
+    #[track_caller]
+    pub fn expect_success(self) -> Value {
+        assert_eq!(self.code, 0, "{}: {}", self.arguments, self.stderr);
+        assert_eq!(self.stderr, "", "{}", self.arguments);
+        if self.stdout.is_empty() {
+            return Value::Null;
+        }
+        assert_eq!(self.stdout.lines().count(), 1, "{}: {}", self.arguments, self.stdout);
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{}: {error}: {}", self.arguments, self.stdout))
+    }
+
+    /// Panics unless the rules refused it: exit status 1, one line on stderr, which is returned, and nothing on stdout.
+    #[track_caller]
+    pub fn expect_refusal(self) -> String {
+        assert_eq!((self.code, self.stdout.as_str()), (1, ""), "{}: {}", self.arguments, self.stderr);
+        assert_eq!(self.stderr.lines().count(), 1, "{}: {}", self.arguments, self.stderr);
+        self.stderr
+    }
+
+    /// Panics unless the command line's grammar refused it: exit status 2, an explanation on stderr, nothing on stdout.
+    #[track_caller]
+    pub fn expect_misuse(self) {
+        assert_eq!((self.code, self.stdout.as_str()), (2, ""), "{}: {}", self.arguments, self.stderr);
+        assert!(!self.stderr.is_empty(), "{}", self.arguments);
+    }
+}
+
+/// An account.
+#[derive(Clone, Debug)]
+pub struct Account {
+    /// Its id.
+    pub uid: String,
+    /// Its address.
+    pub email: String,
+}
+
+/// A token of an account, and a client that shows it.
+#[derive(Clone)]
+pub struct User {
+    /// The account's id.
+    pub uid: String,
+    /// The token's id.
+    pub token_id: String,
+    /// The whole token.
+    pub token: String,
+    client: Client,
+}
+
+impl Deref for User {
+    type Target = Client;
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl User {
+    /// The same token, shown to another gateway.
+    pub fn at(&self, stack: &Stack, gateway: usize) -> Self {
+        Self { client: stack.anonymous_at(gateway).with_token(&self.token), ..self.clone() }
+    }
+}
+
+impl Stack {
+    /// Runs `canvas-gateway` with these arguments.
+    pub async fn admin(&self, arguments: &[&str]) -> Admin {
+        let mut command = tokio::process::Command::from(command("canvas-gateway"));
+        command.args(arguments).envs(self.env().iter().map(|(name, value)| (name, value)));
+        let output = command.kill_on_drop(true).output().await.expect("runs canvas-gateway");
+        Admin {
+            arguments: arguments.join(" "),
+            code: output.status.code().expect("was not killed"),
+            stdout: String::from_utf8(output.stdout).expect("prints UTF-8"),
+            stderr: String::from_utf8(output.stderr).expect("prints UTF-8"),
+        }
+    }
+
+    /// Makes an account that nobody else has.
+    pub async fn account(&self) -> Account {
+        let uid = format!("u-{}", Uuid::new_v4().simple());
+        let email = format!("{uid}@example.com");
+        self.admin(&["admin", "account", "create", "--email", &email, "--uid", &uid]).await.expect_success();
+        Account { uid, email }
+    }
+
+    /// Makes a token of `account`; `scopes` comma separated, or `all`.
+    pub async fn user_of(&self, account: &Account, scopes: &str) -> User {
+        self.user_by(account, scopes, "api").await
+    }
+
+    /// The same, of a surface.
+    pub async fn user_by(&self, account: &Account, scopes: &str, surface: &str) -> User {
+        let create = ["admin", "token", "create", "--label", "e2e", "--account", &account.uid];
+        let made = self.admin(&[&create[..], &["--scopes", scopes, "--surface", surface]].concat()).await;
+        let made = made.expect_success();
+        let token = made["token"].as_str().expect("a token").to_owned();
+        User {
+            uid: account.uid.clone(),
+            token_id: made["id"].as_str().expect("an id").to_owned(),
+            client: self.anonymous().with_token(&token),
+            token,
+        }
+    }
+
+    /// A token of all scopes, of an account of its own.
+    pub async fn user(&self) -> User {
+        self.user_with("all").await
+    }
+
+    /// A token of these scopes, of an account of its own.
+    pub async fn user_with(&self, scopes: &str) -> User {
+        self.user_of(&self.account().await, scopes).await
+    }
+
+    /// Shares a canvas of `owner`; `role` is `viewer`, `editor` or `none`.
+    pub async fn share(&self, owner: &User, canvas: &str, with: &str, role: &str) {
+        let handle = format!("canvas:{}:{canvas}", owner.uid);
+        self.admin(&["admin", "share", "--canvas", &handle, "--with", with, "--role", role]).await.expect_success();
+    }
+}

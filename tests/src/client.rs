@@ -1,0 +1,272 @@
+//! An HTTP client that knows what every response must be.
+
+use std::future::IntoFuture;
+use std::pin::Pin;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, RequestBuilder};
+use serde_json::Value;
+use uuid::Uuid;
+
+/// The path that the API is under.
+pub const API_ROOT: &str = "/api/canvas-agent/v1";
+
+/// Longer than any answer takes, the longest long poll included.
+const LIMIT: Duration = Duration::from_secs(75);
+
+/// A client of one gateway, with or without a token.
+#[derive(Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    origin: String,
+    token: Option<String>,
+}
+
+impl Client {
+    /// A client of `origin` (`http://host:port`) without a token.
+    pub fn new(origin: &str) -> Self {
+        static HTTP: LazyLock<()> = LazyLock::new(|| {
+            // Whoever is first; reqwest asks for one even where nothing is encrypted.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        });
+        LazyLock::force(&HTTP);
+        #[expect(clippy::disallowed_methods, reason = "a client of the service, not a part of it")]
+        let builder = reqwest::Client::builder();
+        let http = builder
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(LIMIT)
+            // A gateway that was restarted has closed what it kept open.
+            .pool_max_idle_per_host(0)
+            .build()
+            .expect("builds a client");
+        Self { http, origin: origin.to_owned(), token: None }
+    }
+
+    /// The same, calling from another address of loopback.
+    pub fn from_address(&self, address: [u8; 4]) -> Self {
+        #[expect(clippy::disallowed_methods, reason = "a client of the service, not a part of it")]
+        let builder = reqwest::Client::builder();
+        let http = builder.no_proxy().local_address(std::net::IpAddr::from(address)).timeout(LIMIT).build();
+        Self { http: http.expect("builds a client"), ..self.clone() }
+    }
+
+    /// The same with a token, well formed or not.
+    pub fn with_token(&self, token: &str) -> Self {
+        Self { token: Some(token.to_owned()), ..self.clone() }
+    }
+
+    /// `GET`. A path is below the API's root, unless it begins with that root, `/docs`, or is a whole URL.
+    pub fn get(&self, path: &str) -> Call {
+        self.call(Method::GET, path)
+    }
+
+    /// `POST` without a body.
+    pub fn post(&self, path: &str) -> Call {
+        self.call(Method::POST, path)
+    }
+
+    /// `POST` with a JSON body.
+    pub fn send(&self, path: &str, body: &Value) -> Call {
+        self.post(path).body("application/json", body.to_string())
+    }
+
+    /// `DELETE`.
+    pub fn delete(&self, path: &str) -> Call {
+        self.call(Method::DELETE, path)
+    }
+
+    /// Any method.
+    pub fn call(&self, method: Method, path: &str) -> Call {
+        let url = match path {
+            whole if whole.starts_with("http") => whole.to_owned(),
+            rooted if rooted.starts_with("/api/") || rooted.starts_with("/docs") => format!("{}{rooted}", self.origin),
+            path => format!("{}{API_ROOT}{path}", self.origin),
+        };
+        let name = format!("{method} {}", url.strip_prefix(&self.origin).unwrap_or(&url));
+        let mut request = self.http.request(method, url);
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token);
+        }
+        Call { name, request }
+    }
+
+    /// The JSON of a probe, whatever its status; `None` while nobody answers.
+    pub(crate) async fn probe(&self, path: &str) -> Option<Value> {
+        let response = self.http.get(format!("{}{path}", self.origin)).send().await.ok()?;
+        serde_json::from_slice(&response.bytes().await.ok()?).ok()
+    }
+
+    /// Status, headers and text of a probe.
+    pub async fn fetch(&self, path: &str) -> (u16, HeaderMap, String) {
+        let response = self.http.get(format!("{}{path}", self.origin)).send().await.expect("is answered");
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        (status, headers, response.text().await.expect("a text"))
+    }
+}
+
+/// A request; await it to send it.
+pub struct Call {
+    name: String,
+    request: RequestBuilder,
+}
+
+impl Call {
+    /// With this header.
+    pub fn header(self, name: &str, value: &str) -> Self {
+        let name = HeaderName::from_bytes(name.as_bytes()).expect("a header name");
+        let value = HeaderValue::from_bytes(value.as_bytes()).expect("a header value");
+        Self { request: self.request.header(name, value), ..self }
+    }
+
+    /// With this body and its `Content-Type`.
+    pub fn body(self, media_type: &str, body: impl Into<reqwest::Body>) -> Self {
+        let call = self.header("content-type", media_type);
+        call.untyped(body)
+    }
+
+    /// With this body and no `Content-Type`.
+    pub fn untyped(self, body: impl Into<reqwest::Body>) -> Self {
+        Self { request: self.request.body(body), ..self }
+    }
+
+    /// With this body in pieces and without `Content-Length`.
+    pub fn chunked(self, media_type: &str, body: Vec<u8>) -> Self {
+        let pieces: Vec<Result<Bytes, std::io::Error>> =
+            body.chunks(64 * 1024).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+        self.body(media_type, reqwest::Body::wrap_stream(futures_util::stream::iter(pieces)))
+    }
+
+    /// The response as it comes, for streams: only its head has been read.
+    pub async fn streamed(self) -> reqwest::Response {
+        let name = self.name;
+        self.request.send().await.unwrap_or_else(|error| panic!("{name} is not answered: {error:?}"))
+    }
+
+    /// The response, or why there is none.
+    pub async fn attempt(self) -> Result<Reply, reqwest::Error> {
+        let response = self.request.send().await?;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Ok(Reply { name: self.name, status, headers, body: response.bytes().await? })
+    }
+}
+
+impl IntoFuture for Call {
+    type Output = Reply;
+    type IntoFuture = Pin<Box<dyn Future<Output = Reply> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let name = self.name.clone();
+            let reply = self.attempt().await.unwrap_or_else(|error| panic!("{name} is not answered: {error:?}"));
+            reply.check();
+            reply
+        })
+    }
+}
+
+/// A response.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    name: String,
+    /// Its status.
+    pub status: u16,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: Bytes,
+}
+
+impl Reply {
+    /// What holds for every response (decisions 1.1): a request id, a caching rule, and for failures the envelope.
+    fn check(&self) {
+        let name = &self.name;
+        let id = self.header("x-request-id").and_then(|id| Uuid::parse_str(id).ok());
+        assert!(id.is_some(), "{name}: X-Request-ID is a UUID: {self}");
+        assert!(self.header("cache-control").is_some(), "{name}: says how it may be cached: {self}");
+        if self.status < 400 {
+            return;
+        }
+        assert_eq!(self.header("cache-control"), Some("no-store"), "{name}: {self}");
+        assert_eq!(self.header("content-type"), Some("application/json"), "{name}: {self}");
+        let error = &self.json()["error"];
+        let code = error["code"].as_str().unwrap_or_default();
+        let status = match code {
+            "input_validation_error" | "invalid_json" => 400,
+            "unauthorized" => 401,
+            "payment_required" => 402,
+            "forbidden" => 403,
+            "not_found" => 404,
+            "conflict" => 409,
+            "gone" => 410,
+            "payload_too_large" => 413,
+            "unsupported_media_type" => 415,
+            "unprocessable_entity" => 422,
+            "rate_limited" => 429,
+            "internal_error" => 500,
+            "upstream_error" => 502,
+            "service_unavailable" => 503,
+            "upstream_timeout" => 504,
+            "request_failed" => self.status,
+            other => panic!("{name}: {other:?} is no code of the specification: {self}"),
+        };
+        assert_eq!(self.status, status, "{name}: code and status belong together: {self}");
+        assert!(error["message"].as_str().is_some_and(|message| !message.is_empty()), "{name}: has a message: {self}");
+        assert_eq!(self.status == 401, self.header("www-authenticate") == Some("Bearer"), "{name}: {self}");
+        if self.status >= 500 {
+            assert!(error.get("fields").is_none() && error.get("details").is_none(), "{name}: tells nothing: {self}");
+        }
+    }
+
+    /// The text of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().expect("a header of ASCII"))
+    }
+
+    /// The body as JSON.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{}: no JSON: {error}: {self}", self.name))
+    }
+
+    /// Panics unless it has this status.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{}: {self}", self.name);
+        self
+    }
+
+    /// The JSON of a 200.
+    #[track_caller]
+    pub fn ok(self) -> Value {
+        self.expect(200).json()
+    }
+
+    /// Panics unless it is a failure of this status and code that names exactly these fields, in any order. Returns its
+    /// message.
+    #[track_caller]
+    pub fn expect_error(self, status: u16, code: &str, fields: &[&str]) -> String {
+        let reply = self.expect(status);
+        let error = &reply.json()["error"];
+        assert_eq!(error["code"], code, "{}: {reply}", reply.name);
+        let entries = error["fields"].as_array().cloned().unwrap_or_default();
+        let mut named: Vec<&str> = entries.iter().filter_map(|entry| entry["field"].as_str()).collect();
+        let mut wanted = fields.to_vec();
+        named.sort_unstable();
+        named.dedup();
+        wanted.sort_unstable();
+        assert_eq!(named, wanted, "{}: the fields that are wrong: {reply}", reply.name);
+        assert!(entries.iter().all(|entry| entry["message"].as_str().is_some_and(|text| !text.is_empty())), "{reply}");
+        error["message"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+impl std::fmt::Display for Reply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text = String::from_utf8_lossy(&self.body[..self.body.len().min(2000)]);
+        write!(f, "{} {:?} {text}", self.status, self.headers)
+    }
+}

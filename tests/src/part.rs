@@ -1,0 +1,55 @@
+//! The parts of a stack, by name.
+
+use std::fmt;
+
+/// Which process a part runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// `canvas-gateway serve`.
+    Gateway,
+    /// `canvas-image-worker`.
+    ImageWorker,
+    /// `canvas-video-worker`.
+    VideoWorker,
+    /// `canvas-webhook-dispatcher`.
+    Dispatcher,
+}
+
+/// A process of a stack: its kind, and its number among those of its kind, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Part(pub Kind, pub usize);
+
+impl Part {
+    /// The first gateway.
+    pub const GATEWAY: Self = Self(Kind::Gateway, 0);
+    /// The first image-worker.
+    pub const IMAGE_WORKER: Self = Self(Kind::ImageWorker, 0);
+    /// The first webhook-dispatcher.
+    pub const DISPATCHER: Self = Self(Kind::Dispatcher, 0);
+}
+
+impl Kind {
+    /// The file name of its binary.
+    pub fn binary(self) -> &'static str {
+        match self {
+            Self::Gateway => "canvas-gateway",
+            Self::ImageWorker => "canvas-image-worker",
+            Self::VideoWorker => "canvas-video-worker",
+            Self::Dispatcher => "canvas-webhook-dispatcher",
+        }
+    }
+
+    /// What follows it on the command line.
+    pub(crate) fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Gateway => &["serve"],
+            _ => &[],
+        }
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.0.binary(), self.1)
+    }
+}

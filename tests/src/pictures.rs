@@ -1,0 +1,102 @@
+//! Pictures, good and bad. Each call of a maker gives other bytes, so that no two tests share a stored blob.
+
+use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
+
+use crate::api::unique;
+
+/// A PNG of three channels.
+pub fn png(width: u32, height: u32) -> Vec<u8> {
+    written(width, height, OutputFormat::Png)
+}
+
+/// A JPEG.
+pub fn jpeg(width: u32, height: u32) -> Vec<u8> {
+    written(width, height, OutputFormat::Jpeg)
+}
+
+/// A WebP.
+pub fn webp(width: u32, height: u32) -> Vec<u8> {
+    written(width, height, OutputFormat::Webp)
+}
+
+/// A PNG with transparent pixels.
+pub fn transparent_png(width: u32, height: u32) -> Vec<u8> {
+    let pixels = gradient(width, height).flat_map(|[r, g, b]| [r, g, b, r]).collect();
+    encoded(Picture::new(Size::new(width, height), Channels::Rgba, pixels), OutputFormat::Png)
+}
+
+/// A GIF of one pixel, black (GIF89a: header, screen of two colours, a frame of LZW codes, trailer).
+pub fn gif() -> Vec<u8> {
+    let mut bytes = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff".to_vec();
+    // A comment, to differ.
+    let comment = unique().to_string();
+    bytes.extend([0x21, 0xfe, comment.len() as u8]);
+    bytes.extend(comment.as_bytes());
+    bytes.push(0);
+    bytes.extend(b"\x2c\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02\x44\x01\x00\x3b");
+    bytes
+}
+
+/// A PNG that claims a size and breaks behind its header: what is stored, and fails the work that reads it.
+pub fn broken_png(width: u32, height: u32) -> Vec<u8> {
+    let mut header = [width.to_be_bytes(), height.to_be_bytes()].concat();
+    header.extend([8, 2, 0, 0, 0]);
+    let comment = format!("n\0{}", unique());
+    let chunks = [chunk(b"IHDR", &header), chunk(b"tEXt", comment.as_bytes()), chunk(b"IDAT", b"no deflate stream")];
+    [b"\x89PNG\r\n\x1a\n".to_vec(), chunks.concat(), chunk(b"IEND", b"")].concat()
+}
+
+/// Columns and rows of a stored file.
+pub fn size(bytes: &[u8]) -> (u32, u32) {
+    let header = raster::probe(bytes).expect("a picture");
+    (header.size().width, header.size().height)
+}
+
+fn written(width: u32, height: u32, format: OutputFormat) -> Vec<u8> {
+    encoded(Picture::new(Size::new(width, height), Channels::Rgb, gradient(width, height).flatten().collect()), format)
+}
+
+fn encoded(picture: Option<Picture>, format: OutputFormat) -> Vec<u8> {
+    let encoding = Encoding { format, quality: 90, flatten: Color::WHITE };
+    raster::encode(&picture.expect("sides of at least 1"), &encoding).expect("encodes")
+}
+
+/// A gradient in which a unique number is hidden.
+fn gradient(width: u32, height: u32) -> impl Iterator<Item = [u8; 3]> {
+    let seed = unique().wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
+    (0..height).flat_map(move |y| {
+        (0..width).map(move |x| {
+            let [r, g, b, ..] = seed;
+            [r.wrapping_add((x * 3) as u8), g.wrapping_add((y * 5) as u8), b.wrapping_add((x + y) as u8)]
+        })
+    })
+}
+
+fn chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
+    let checked = [&name[..], data].concat();
+    [&(data.len() as u32).to_be_bytes(), &checked[..], &crc32(&checked).to_be_bytes()].concat()
+}
+
+/// CRC-32 of PNG (third edition, annex D), bit by bit.
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(u32::MAX, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_are_what_they_claim_and_differ() {
+        for (first, second) in [(png(9, 7), png(9, 7)), (jpeg(9, 7), jpeg(9, 7)), (webp(9, 7), webp(9, 7))] {
+            assert_eq!(size(&first), (9, 7));
+            assert_ne!(first, second);
+        }
+        assert_eq!(size(&gif()), (1, 1));
+        assert_eq!(size(&broken_png(30_000, 3)), (30_000, 3));
+        assert!(raster::decode(&gif(), raster::DecodeOptions::default()).is_ok());
+        assert!(raster::decode(&broken_png(3, 3), raster::DecodeOptions::default()).is_err());
+    }
+}

@@ -1,0 +1,134 @@
+//! One process of a stack: started, watched, signalled, and never left behind.
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use testkit::wait_for;
+
+use crate::{PATIENCE, Part};
+
+/// Lines of a log that are shown when a test fails.
+const LOG_TAIL: usize = 60;
+
+/// A running process, killed when dropped.
+pub(crate) struct Process {
+    part: Part,
+    child: Child,
+    log: PathBuf,
+    admin: u16,
+}
+
+/// What a process is started with.
+pub(crate) struct Launch<'a> {
+    pub(crate) part: Part,
+    pub(crate) env: &'a [(String, String)],
+    /// Where it serves the API (a gateway) and its probes.
+    pub(crate) port: u16,
+    pub(crate) admin: u16,
+    /// Where its log goes; appended, so that a restart keeps the history.
+    pub(crate) log: PathBuf,
+}
+
+impl Process {
+    /// Starts it; it may not be ready yet.
+    pub(crate) fn start(launch: Launch<'_>) -> Self {
+        let Launch { part, env, port, admin, log } = launch;
+        let file = File::options().create(true).append(true).open(&log).expect("opens the log of a part");
+        let child = command(part.0.binary())
+            .args(part.0.arguments())
+            .envs(env.iter().map(|(name, value)| (name, value)))
+            .env("CANVAS_LISTEN", format!("127.0.0.1:{port}"))
+            .env("CANVAS_ADMIN_LISTEN", format!("127.0.0.1:{admin}"))
+            .stdin(Stdio::null())
+            .stdout(file.try_clone().expect("duplicates a descriptor"))
+            .stderr(file)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{part} does not start: {error}"));
+        Self { part, child, log, admin }
+    }
+
+    /// The origin of its probes.
+    pub(crate) fn admin(&self) -> String {
+        format!("http://127.0.0.1:{}", self.admin)
+    }
+
+    /// Whether it has ended, and how.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("asks for the state of a child")
+    }
+
+    /// Sends a signal, by its name without `SIG`.
+    pub(crate) fn signal(&self, name: &str) {
+        // The shell's tool: sending a signal is a foreign call that nothing else here needs.
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "SIG{name} does not reach {}", self.part);
+    }
+
+    /// Ends it at once and waits until it is gone.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Asks it to stop and waits until it has.
+    pub(crate) async fn stop(&mut self) -> ExitStatus {
+        self.signal("TERM");
+        let part = self.part;
+        wait_for(&format!("{part} to stop"), PATIENCE * 2, async || self.ended()).await
+    }
+
+    /// The end of its log, without what is merely informative.
+    pub(crate) fn log_tail(&self) -> String {
+        let text = self.log();
+        let lines: Vec<&str> = text.lines().filter(|line| !line.contains(r#""level":"INFO""#)).collect();
+        lines[lines.len().saturating_sub(LOG_TAIL)..].join("\n")
+    }
+
+    /// All that it has written.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A command for a binary of the workspace, in an environment without any `CANVAS_*` of the machine's.
+pub(crate) fn command(binary: &str) -> Command {
+    let mut command = Command::new(self::binary(binary));
+    for (name, _) in std::env::vars_os() {
+        let ours = name.to_str().is_some_and(|name| name.starts_with("CANVAS_") || name.starts_with("OTEL_"));
+        if ours {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// The path of a binary of the workspace.
+pub fn binary(name: &str) -> PathBuf {
+    binaries().join(name)
+}
+
+/// The directory of the binaries: that of this test's own, or the one above it.
+fn binaries() -> &'static Path {
+    static DIRECTORY: std::sync::LazyLock<PathBuf> = std::sync::LazyLock::new(|| {
+        let test = std::env::current_exe().expect("knows its own path");
+        let found = test.ancestors().skip(1).take(2).find(|directory| directory.join("canvas-gateway").is_file());
+        found.expect("the processes are not built: cargo build --workspace").to_owned()
+    });
+    &DIRECTORY
+}
+
+/// Ports of loopback that nobody uses at the moment.
+pub(crate) fn free_ports(count: usize) -> Vec<u16> {
+    // All are held until all are known, so that they differ.
+    let held: Vec<TcpListener> =
+        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("binds a free port")).collect();
+    held.iter().map(|listener| listener.local_addr().expect("has an address").port()).collect()
+}

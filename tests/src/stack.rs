@@ -1,0 +1,373 @@
+//! A whole service: processes on a database, a virtual host, a blob directory and ports of their own.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use testkit::{Receiver, TestDatabase, wait_for};
+use uuid::Uuid;
+
+use crate::process::{Launch, Process, free_ports};
+use crate::vhost::VirtualHost;
+use crate::{Client, Kind, PATIENCE, Part};
+
+/// A key ring of one key, for tests.
+const MASTER_KEYS: &str = "e2e:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+/// What a stack is to be; [`Builder::start`] makes it.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    counts: BTreeMap<Kind, usize>,
+    receivers: usize,
+    env: BTreeMap<String, String>,
+    holds: Vec<String>,
+}
+
+impl Builder {
+    /// So many gateways (1 unless said).
+    pub fn gateways(mut self, count: usize) -> Self {
+        self.counts.insert(Kind::Gateway, count);
+        self
+    }
+
+    /// So many image-workers (none unless said).
+    pub fn image_workers(mut self, count: usize) -> Self {
+        self.counts.insert(Kind::ImageWorker, count);
+        self
+    }
+
+    /// So many video-workers (none unless said).
+    pub fn video_workers(mut self, count: usize) -> Self {
+        self.counts.insert(Kind::VideoWorker, count);
+        self
+    }
+
+    /// So many webhook-dispatchers (none unless said).
+    pub fn dispatchers(mut self, count: usize) -> Self {
+        self.counts.insert(Kind::Dispatcher, count);
+        self
+    }
+
+    /// So many webhook receivers, which the egress guard admits (none unless said).
+    pub fn receivers(mut self, count: usize) -> Self {
+        self.receivers = count;
+        self
+    }
+
+    /// A variable of the environment of all processes; it wins over the harness's own choice.
+    pub fn env(mut self, name: &str, value: impl ToString) -> Self {
+        self.env.insert(name.to_owned(), value.to_string());
+        self
+    }
+
+    /// Every process that comes by this failpoint stops there until [`Hold::release`].
+    pub fn hold(mut self, failpoint: &str) -> Self {
+        self.holds.push(failpoint.to_owned());
+        self
+    }
+
+    /// Starts it and waits until every part is ready.
+    pub async fn start(self) -> Stack {
+        Stack::start(self).await
+    }
+}
+
+/// A running service. Its parts and everything they kept go with it; when the test fails, the ends of their logs are
+/// shown, and the directory with whole logs and blobs is left.
+pub struct Stack {
+    database: TestDatabase,
+    virtual_host: VirtualHost,
+    directory: PathBuf,
+    env: Vec<(String, String)>,
+    ports: BTreeMap<Part, (u16, u16)>,
+    processes: Mutex<BTreeMap<Part, Process>>,
+    receivers: Mutex<Vec<Receiver>>,
+}
+
+impl Stack {
+    /// One gateway and nothing else, unless more is said.
+    pub fn builder() -> Builder {
+        let counts = BTreeMap::from([(Kind::Gateway, 1)]);
+        Builder { counts, receivers: 0, env: BTreeMap::new(), holds: Vec::new() }
+    }
+
+    async fn start(builder: Builder) -> Self {
+        let directory = std::env::temp_dir().join(format!("canvas-e2e-{}", Uuid::new_v4().simple()));
+        fs::create_dir_all(directory.join("blobs")).expect("makes a directory for the stack");
+        let (database, virtual_host) = tokio::join!(TestDatabase::new(), VirtualHost::take());
+        let parts: Vec<Part> =
+            builder.counts.iter().flat_map(|(kind, count)| (0..*count).map(|index| Part(*kind, index))).collect();
+        let free = free_ports(parts.len() * 2);
+        let ports: BTreeMap<Part, (u16, u16)> =
+            parts.iter().zip(free.chunks(2)).map(|(part, pair)| (*part, (pair[0], pair[1]))).collect();
+        let mut receivers = Vec::new();
+        for _ in 0..builder.receivers {
+            receivers.push(Receiver::start().await);
+        }
+        let origin = ports.get(&Part::GATEWAY).map_or(0, |(port, _)| *port);
+        let env = environment(&builder, &directory, &database.url(), &virtual_host.url(), origin, &receivers);
+        let stack = Self {
+            database,
+            virtual_host,
+            directory,
+            env,
+            ports,
+            processes: Mutex::default(),
+            receivers: Mutex::new(receivers),
+        };
+        stack.admin(&["migrate"]).await.expect_success();
+        for part in &parts {
+            stack.launch(*part, &[]);
+        }
+        for part in &parts {
+            stack.ready(*part).await;
+        }
+        stack
+    }
+
+    /// A client of a gateway without credential.
+    pub fn anonymous(&self) -> Client {
+        self.anonymous_at(0)
+    }
+
+    /// The same, of the gateway of this number.
+    pub fn anonymous_at(&self, gateway: usize) -> Client {
+        Client::new(&self.origin(gateway))
+    }
+
+    /// `http://127.0.0.1:<port>` of a gateway.
+    pub fn origin(&self, gateway: usize) -> String {
+        format!("http://{}", self.authority(gateway))
+    }
+
+    /// `127.0.0.1:<port>` of a gateway.
+    pub fn authority(&self, gateway: usize) -> String {
+        format!("127.0.0.1:{}", self.ports[&Part(Kind::Gateway, gateway)].0)
+    }
+
+    /// A client of a part's probes.
+    pub fn probes(&self, part: Part) -> Client {
+        Client::new(&format!("http://127.0.0.1:{}", self.ports[&part].1))
+    }
+
+    /// Connections to its database, for what HTTP cannot tell.
+    pub fn pool(&self) -> &sqlx::PgPool {
+        self.database.pool()
+    }
+
+    /// The one number that `sql` gives.
+    pub async fn count(&self, sql: &'static str) -> i64 {
+        sqlx::query_scalar(sql).fetch_one(self.pool()).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    /// Runs `sql`, for what only time or a defect would do.
+    pub async fn execute(&self, sql: &'static str) {
+        sqlx::query(sql).execute(self.pool()).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+
+    /// The environment of its processes.
+    pub fn env(&self) -> &[(String, String)] {
+        &self.env
+    }
+
+    /// Where it keeps blobs.
+    pub fn blobs(&self) -> PathBuf {
+        self.directory.join("blobs")
+    }
+
+    /// The URL of its broker with its virtual host.
+    pub fn amqp_url(&self) -> String {
+        self.virtual_host.url()
+    }
+
+    /// A webhook receiver for the caller alone; there are as many as [`Builder::receivers`] said.
+    pub fn take_receiver(&self) -> Receiver {
+        let mut receivers = self.receivers.lock().unwrap_or_else(PoisonError::into_inner);
+        receivers.pop().expect("a receiver is left: say more in Builder::receivers")
+    }
+
+    /// A hold that was asked for.
+    pub fn hold(&self, failpoint: &str) -> Hold {
+        Hold { file: hold_file(&self.directory, failpoint), failpoint: failpoint.to_owned() }
+    }
+
+    /// SIGKILL: gone at once.
+    pub fn kill(&self, part: Part) {
+        self.with(part, Process::kill);
+    }
+
+    /// SIGTERM, and the wait until it has stopped.
+    pub async fn stop(&self, part: Part) -> ExitStatus {
+        let mut process = self.processes().remove(&part).expect("the part runs");
+        let status = process.stop().await;
+        self.processes().insert(part, process);
+        status
+    }
+
+    /// SIGSTOP: there, and silent.
+    pub fn pause(&self, part: Part) {
+        self.with(part, |process| process.signal("STOP"));
+    }
+
+    /// SIGCONT: goes on.
+    pub fn resume(&self, part: Part) {
+        self.with(part, |process| process.signal("CONT"));
+    }
+
+    /// SIGTERM without waiting.
+    pub fn ask_to_stop(&self, part: Part) {
+        self.with(part, |process| process.signal("TERM"));
+    }
+
+    /// Ends it, if it still runs, starts it again in its place, and waits until it is ready.
+    pub async fn restart(&self, part: Part) {
+        self.restart_with(part, &[]).await;
+    }
+
+    /// The same, with further variables for this part.
+    pub async fn restart_with(&self, part: Part, env: &[(&str, &str)]) {
+        drop(self.processes().remove(&part));
+        self.launch(part, env);
+        self.ready(part).await;
+    }
+
+    /// Waits until a part has ended by itself.
+    pub async fn ended(&self, part: Part) -> ExitStatus {
+        wait_for(&format!("{part} to end"), PATIENCE * 2, async || self.with(part, Process::ended)).await
+    }
+
+    /// All that a part has written.
+    pub fn log(&self, part: Part) -> String {
+        self.with(part, |process| process.log())
+    }
+
+    /// Waits until `/readyz` of a part says `ready`: everything works.
+    pub async fn ready(&self, part: Part) {
+        self.readiness(part, "ready").await;
+    }
+
+    /// Waits until `/readyz` of a part says this: `ready`, `degraded` or `unready`. Returns the report.
+    pub async fn readiness(&self, part: Part, status: &str) -> Value {
+        let probes = self.probes(part);
+        wait_for(&format!("{part} to be {status}"), PATIENCE, async || {
+            if let Some(status) = self.with(part, Process::ended) {
+                panic!("{part} ended with {status}");
+            }
+            let report = probes.probe("/readyz").await?;
+            (report["status"] == status).then_some(report)
+        })
+        .await
+    }
+
+    fn launch(&self, part: Part, more: &[(&str, &str)]) {
+        let (port, admin) = self.ports[&part];
+        let mut env = self.env.clone();
+        env.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let log = self.directory.join(format!("{part}.log"));
+        let process = Process::start(Launch { part, env: &env, port, admin, log });
+        self.processes().insert(part, process);
+    }
+
+    fn with<T>(&self, part: Part, act: impl FnOnce(&mut Process) -> T) -> T {
+        act(self.processes().get_mut(&part).unwrap_or_else(|| panic!("the stack has no {part}")))
+    }
+
+    fn processes(&self) -> MutexGuard<'_, BTreeMap<Part, Process>> {
+        self.processes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        let mut processes = std::mem::take(&mut *self.processes());
+        processes.values_mut().for_each(Process::kill);
+        if std::thread::panicking() {
+            for (part, process) in &processes {
+                eprintln!("---- the end of the log of {part} ({}) ----\n{}", process.admin(), process.log_tail());
+            }
+            eprintln!("---- whole logs and blobs: {} ----", self.directory.display());
+            return;
+        }
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// A place at which processes stop until it is released.
+pub struct Hold {
+    file: PathBuf,
+    failpoint: String,
+}
+
+impl Hold {
+    /// Waits until a process is held here, and returns how many came so far.
+    pub async fn reached(&self) -> usize {
+        self.reached_by(1).await
+    }
+
+    /// Waits until so many came.
+    pub async fn reached_by(&self, count: usize) -> usize {
+        let came = async || fs::read_to_string(&self.file).map(|pids| pids.lines().count()).ok();
+        let what = format!("{} to be reached", self.failpoint);
+        wait_for(&what, PATIENCE, async || came().await.filter(|came| *came >= count)).await
+    }
+
+    /// Lets everybody pass, now and later.
+    pub fn release(&self) {
+        let _ = fs::remove_file(&self.file);
+    }
+
+    /// How long a held process takes at most to see its release.
+    pub const LATENCY: Duration = Duration::from_millis(50);
+}
+
+fn hold_file(directory: &Path, failpoint: &str) -> PathBuf {
+    directory.join(format!("hold-{failpoint}"))
+}
+
+fn environment(
+    builder: &Builder,
+    directory: &Path,
+    database: &str,
+    broker: &str,
+    port: u16,
+    receivers: &[Receiver],
+) -> Vec<(String, String)> {
+    let authorities = directory.join("authorities.pem");
+    fs::write(&authorities, receivers.iter().map(Receiver::ca_pem).collect::<String>()).expect("writes authorities");
+    let allowed: Vec<String> = receivers.iter().map(Receiver::authority).collect();
+    let holds: Vec<String> = builder
+        .holds
+        .iter()
+        .map(|failpoint| {
+            let file = hold_file(directory, failpoint);
+            fs::write(&file, "").expect("makes the file of a hold");
+            format!("{failpoint}=hold:{}", file.display())
+        })
+        .collect();
+    let mut env = BTreeMap::from(
+        [
+            ("CANVAS_DATABASE_URL", database.to_owned()),
+            ("CANVAS_REDIS_URL", testkit::redis_url()),
+            ("CANVAS_AMQP_URL", broker.to_owned()),
+            ("CANVAS_BLOB_URL", format!("file://{}", directory.join("blobs").display())),
+            ("CANVAS_MASTER_KEYS", MASTER_KEYS.to_owned()),
+            ("CANVAS_PUBLIC_URL", format!("http://127.0.0.1:{port}")),
+            ("CANVAS_EGRESS_ALLOW", allowed.join(",")),
+            ("CANVAS_FAILPOINTS", holds.join(";")),
+            // All tests share an address: those of the limit itself turn it on.
+            ("CANVAS_FAILED_AUTH_PER_MINUTE", "0".to_owned()),
+            // Small, so that many stacks fit a server.
+            ("CANVAS_DATABASE_CONNECTIONS", "8".to_owned()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value)),
+    );
+    if !receivers.is_empty() {
+        env.insert("CANVAS_EGRESS_CA_FILE".to_owned(), authorities.display().to_string());
+    }
+    env.extend(builder.env.clone());
+    env.into_iter().collect()
+}
