@@ -1,8 +1,9 @@
 //! Assets (specification, Assets; decisions 1.5, 6.1 to 6.6, 18.2, 18.7).
 
-use e2e::api::text;
+use e2e::api::{key, text};
 use e2e::{Stack, pictures, suite};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 const UPLOAD_MAX: usize = 52_428_800;
 
@@ -20,6 +21,7 @@ suite! {
     own_assets_and_those_of_a_canvas_are_listed_apart,
     an_asset_is_read_by_every_form_of_its_id,
     equal_bytes_are_kept_once,
+    an_idempotency_key_replays_an_upload,
 }
 
 async fn each_format_is_stored_as_it_came(stack: &Stack) {
@@ -297,4 +299,38 @@ async fn equal_bytes_are_kept_once(stack: &Stack) {
     assert_eq!(both.len(), 6);
     let stored = "SELECT count(*) FROM (SELECT sha256 FROM blobs WHERE state = 'stored' GROUP BY 1 HAVING count(*) > 1) AS twice";
     assert_eq!(stack.count(stored).await, 0);
+}
+
+/// Decisions 4.7, 18.3, 18.16.
+async fn an_idempotency_key_replays_an_upload(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let path = format!("/assets?canvasId={}", text(&canvas, "/id"));
+    let (bytes, name) = (pictures::png(5, 5), key());
+    let upload = async |path: &str, name: &str, bytes: Vec<u8>| {
+        user.post(path).header("idempotency-key", name).body("image/png", bytes).await
+    };
+    let first = upload(&path, &name, bytes.clone()).await.expect(201).json();
+    let read = user.canvas(text(&canvas, "/id")).await;
+    let replay = upload(&path, &name, bytes.clone()).await.ok();
+    assert_eq!((&replay["replayed"], &replay["asset"]["id"]), (&json!(true), &first["asset"]["id"]));
+    assert_eq!(replay["asset"]["node"], first["asset"]["node"]);
+    assert_eq!(user.canvas(text(&canvas, "/id")).await, read, "nothing was done again");
+    upload(&path, &name, pictures::png(5, 5)).await.expect_error(409, "conflict", &[]);
+    upload("/assets", &name, bytes.clone()).await.expect_error(409, "conflict", &[]);
+    for bad in ["1234567".to_owned(), "k".repeat(201)] {
+        let refused = upload("/assets", &bad, bytes.clone()).await.expect(400);
+        assert_eq!(refused.json()["error"]["code"], "input_validation_error");
+    }
+    // A refused upload takes no key.
+    let name = key();
+    upload("/assets", &name, b"nonsense".to_vec()).await.expect(415);
+    upload("/assets", &name, bytes.clone()).await.expect(201);
+    // Two at one moment give one asset.
+    let name = Uuid::new_v4().to_string();
+    let both = futures_util::future::join_all((0..4).map(|_| upload("/assets", &name, bytes.clone()))).await;
+    let created = both.iter().filter(|reply| reply.status == 201).count();
+    let ids: std::collections::BTreeSet<String> =
+        both.iter().map(|reply| text(&reply.json(), "/asset/id").to_owned()).collect();
+    assert_eq!((created, ids.len()), (1, 1), "{both:?}");
 }

@@ -2,6 +2,7 @@
 
 use db::idempotency::Taken;
 use domain::idempotency::{Outcome, canonical_request};
+use domain::limits::{IDEMPOTENCY_KEY_MAX, IDEMPOTENCY_KEY_MIN};
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -25,4 +26,9 @@ pub fn replay(taken: Taken) -> Result<Option<Outcome>> {
         Taken::Replay(outcome) => Ok(Some(outcome)),
         Taken::Conflict => Err(Problem::Conflict("the idempotency key was used for a different request".into(), None)),
     }
+}
+
+/// Whether a text can be a key, in characters.
+pub fn is_key(text: &str) -> bool {
+    (IDEMPOTENCY_KEY_MIN..=IDEMPOTENCY_KEY_MAX).contains(&text.chars().count())
 }

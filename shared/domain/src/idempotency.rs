@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::canvas::Changes;
+use crate::id::AssetHandle;
 
 /// The original result of a request, as far as it cannot be read from the state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,6 +19,11 @@ pub enum Outcome {
         resolved_ids: BTreeMap<String, String>,
         /// What it changed.
         changes: Changes,
+    },
+    /// An upload.
+    Asset {
+        /// What it stored.
+        handle: AssetHandle,
     },
     /// A start of work; the answer is the record as it is now.
     Job {

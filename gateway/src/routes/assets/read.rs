@@ -18,6 +18,10 @@ use crate::state::App;
 pub struct AssetRead {
     /// The asset, with a fresh preview URL.
     pub asset: Asset,
+    /// Whether this answers an earlier, equal upload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub replayed: Option<bool>,
 }
 
 /// Read one asset
@@ -44,7 +48,7 @@ pub async fn read(
     let (record, _) =
         db::assets::get_readable(&mut connection, &caller.account, &handle).await?.ok_or(Problem::NotFound("asset"))?;
     let preview = app.previews.make(&app.keys, &record.handle, service::clock::now());
-    Ok(reply::ok(&AssetRead { asset: record.document(preview) }))
+    Ok(reply::ok(&AssetRead { asset: record.document(preview), replayed: None }))
 }
 
 /// The full handle; an owner in the handle that differs from `ownerUid` is 400 (decisions 18.2).

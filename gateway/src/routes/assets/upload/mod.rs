@@ -19,7 +19,8 @@ use domain::account::Scope;
 use domain::asset::{AssetKind, AssetRecord};
 use domain::canvas::{ActivityType, Changes};
 use domain::graph::{Node, NodeType};
-use domain::id::{AssetHandle, AssetId, CanvasHandle, CanvasRef, NodeId};
+use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, CanvasRef, NodeId};
+use domain::idempotency::Outcome;
 use domain::limits::{RENDITION_EAGER, TITLE_MAX, UPLOAD_MAX};
 use futures_util::StreamExt;
 use http::HeaderMap;
@@ -30,6 +31,7 @@ use serde_json::{Map, json};
 use super::read::AssetRead;
 use crate::extract::caller::{Caller, UploadAsset};
 use crate::extract::canvas::{require_writer, with_owner};
+use crate::extract::idempotency::{fingerprint, is_key, replay};
 use crate::extract::json::{Unread, declared_length};
 use crate::extract::query::QueryReader;
 use crate::observe::Trace;
@@ -38,6 +40,8 @@ use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::{App, retrying};
 
+const PATH: &str = "/assets";
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// The time that any upload may take, however small; who drips holds one of few places.
 const UPLOAD_TIME_LEAST: Duration = Duration::from_secs(20);
 /// And the pace that a large one has to keep beyond that.
@@ -52,6 +56,7 @@ const NODE_SIDE: f64 = 320.0;
         ("canvasId" = Option<String>, Query, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Stores the upload in this canvas, in a new node."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
         ("X-Service-File-Name" = Option<String>, Header, description = "Percent-encoded UTF-8, at most 255 characters."),
+        ("Idempotency-Key" = Option<String>, Header, min_length = 8, max_length = 200, description = "Names this upload, so that sending it again stores nothing twice (an extension)."),
         ("X-Canvas-File-Name" = Option<String>, Header, deprecated, description = "The same, by its earlier name."),
     ),
     request_body(
@@ -59,7 +64,7 @@ const NODE_SIDE: f64 = 320.0;
         content((Binary = "application/octet-stream"), (Binary = "image/png"), (Binary = "image/jpeg"),
                 (Binary = "image/webp"), (Binary = "image/gif")),
     ),
-    responses((status = 201, body = AssetRead))
+    responses((status = 201, body = AssetRead), (status = 200, body = AssetRead, description = "Replayed."))
 )]
 pub async fn upload(
     State(app): State<App>,
@@ -77,6 +82,10 @@ pub async fn upload(
     let owner = query.owner();
     let canvas = query.parsed::<CanvasRef>("canvasId");
     let name = file_name::of(&headers).map_err(|message| query.refuse("X-Service-File-Name", message)).ok().flatten();
+    let key = headers.get(IDEMPOTENCY_KEY).map(|value| value.to_str().unwrap_or_default().to_owned());
+    if key.as_deref().is_some_and(|key| !is_key(key)) {
+        query.refuse("Idempotency-Key", "must have 8 to 200 characters");
+    }
     query.finish()?;
     let canvas = match canvas {
         None => None,
@@ -91,15 +100,24 @@ pub async fn upload(
         }
     };
     let stored = store(&app, &caller, declared_length(&headers), body, declared).await?;
-    let upload = Upload { app: &app, caller: &caller, canvas, name, stored, trace };
-    let name = upload.canvas.as_ref().map_or_else(|| caller.account.to_string(), ToString::to_string);
-    let turn = app.writers.pass(&name).await?;
-    let record = retrying(|| upload.attempt()).await?;
+    let resource = canvas.as_ref().map_or_else(|| caller.account.to_string(), ToString::to_string);
+    let key = key.map(|key| {
+        // What stands for the body is its hash: equal bytes under an equal name are an equal upload.
+        let body = json!({ "sha256": stored.written.sha256, "name": name });
+        (key, fingerprint(PATH, &resource, &body))
+    });
+    let upload = Upload { app: &app, caller: &caller, canvas, name, stored, key, trace };
+    let turn = app.writers.pass(&resource).await?;
+    let (record, replayed) = retrying(|| upload.attempt()).await?;
     drop(turn);
     app.nudge.nudge();
     let location = format!("/assets/{}", record.handle);
     let preview = app.previews.make(&app.keys, &record.handle, service::clock::now());
-    Ok(reply::created(&location, &AssetRead { asset: record.document(preview) }))
+    let asset = record.document(preview);
+    Ok(match replayed {
+        true => reply::ok(&AssetRead { asset, replayed: Some(true) }),
+        false => reply::created(&location, &AssetRead { asset, replayed: None }),
+    })
 }
 
 /// The format that the content type promises; `None` for `application/octet-stream`.
@@ -242,15 +260,22 @@ struct Upload<'a> {
     canvas: Option<CanvasHandle>,
     name: Option<String>,
     stored: Stored,
+    key: Option<(String, [u8; 32])>,
     trace: Trace,
 }
 
 impl Upload<'_> {
-    /// One transaction: canvas, blob, asset, node, revision, rendition.
-    async fn attempt(&self) -> Result<AssetRecord> {
+    /// One transaction: key, canvas, blob, asset, node, revision, rendition. The asset, and whether it is an earlier one.
+    async fn attempt(&self) -> Result<(AssetRecord, bool)> {
         let mut transaction = self.app.transaction().await?;
         let conn = &mut *transaction;
         let account = &self.caller.account;
+        if let Some((key, fingerprint)) = &self.key {
+            let taken = db::idempotency::take(conn, account, key, fingerprint).await?;
+            if let Some(outcome) = replay(taken)? {
+                return Ok((replayed(conn, account, outcome).await?, true));
+            }
+        }
         let canvas = match &self.canvas {
             None => None,
             Some(handle) => {
@@ -285,8 +310,12 @@ impl Upload<'_> {
         }
         let traceparent = self.trace.0.to_string();
         db::renditions::request(conn, blob_key, RENDITION_EAGER, owner, Some(&traceparent)).await?;
+        if let Some((key, _)) = &self.key {
+            let outcome = Outcome::Asset { handle: record.handle.clone() };
+            db::idempotency::store(conn, account, key, &outcome, None).await?;
+        }
         db::pool::commit(transaction).await?;
-        Ok(record)
+        Ok((record, false))
     }
 
     /// A new image node at the first free spot to the right of the content (decisions 6.2).
@@ -342,6 +371,15 @@ impl Upload<'_> {
         db::canvases::commit_change(conn, canvas.key, &change).await?;
         Ok(())
     }
+}
+
+/// The asset of an earlier, equal upload; its bytes that came again are left to the sweeper.
+async fn replayed(conn: &mut db::PgConnection, caller: &AccountUid, outcome: Outcome) -> Result<AssetRecord> {
+    let Outcome::Asset { handle } = outcome else {
+        return Err(Problem::internal("the outcome of an upload is of another kind"));
+    };
+    let found = db::assets::get_readable(conn, caller, &handle).await?;
+    found.map(|(asset, _)| asset).ok_or(Problem::NotFound("asset"))
 }
 
 /// The picture's ratio with [`NODE_SIDE`] as its longest side, at least 1 unit each way.
