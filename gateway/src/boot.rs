@@ -142,7 +142,7 @@ async fn sweep(app: App, stopping: tokio_util::sync::CancellationToken) {
 /// Brings the schema to this build's version and makes the installation key.
 pub async fn migrate(config: &Config) -> ExitCode {
     let migrated = async {
-        let pool = db::pool::connect(config.database_url.expose(), "canvas-migrate", 1)?;
+        let pool = db::pool::connect_for_maintenance(config.database_url.expose(), "canvas-migrate")?;
         db::pool::migrate(&pool).await?;
         let mut connection = db::pool::acquire(&pool).await?;
         installation::ensure(&mut connection, &config.master_keys).await

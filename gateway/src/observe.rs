@@ -14,7 +14,6 @@ use tracing::Instrument;
 use tracing::field::Empty;
 use uuid::Uuid;
 
-use crate::extract::caller::whole_seconds;
 use crate::problem::Problem;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -37,6 +36,11 @@ impl RateLimitHeaders {
             (HeaderName::from_static("ratelimit-reset"), whole_seconds(decision.reset_after)),
         ]);
     }
+}
+
+/// Whole seconds, rounded up: who waits so long passes.
+pub fn whole_seconds(duration: std::time::Duration) -> u64 {
+    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
 
 /// The layer around every route.

@@ -88,7 +88,7 @@ pub async fn run(command: Admin, config: &Config) -> ExitCode {
 }
 
 async fn carry_out(command: Admin, config: &Config) -> Result {
-    let pool = db::pool::connect(config.database_url.expose(), "canvas-admin", 1)?;
+    let pool = db::pool::connect_for_maintenance(config.database_url.expose(), "canvas-admin")?;
     let mut context = Context { connection: db::pool::acquire(&pool).await?, ring: config.master_keys.clone() };
     match command {
         Admin::Account(command) => account::run(command, &mut context).await,

@@ -13,7 +13,7 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use uuid::Uuid;
 
-use crate::observe::RateLimitHeaders;
+use crate::observe::{RateLimitHeaders, whole_seconds};
 use crate::problem::{Problem, Result};
 use crate::state::App;
 
@@ -172,11 +172,6 @@ async fn limit_rate(parts: &Parts, app: &App, token: Uuid) -> Result<()> {
         return Ok(());
     }
     Err(Problem::RateLimited("too many requests with this token".into(), whole_seconds(decision.retry_after)))
-}
-
-/// Whole seconds, rounded up: who waits so long passes.
-pub fn whole_seconds(duration: std::time::Duration) -> u64 {
-    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
 
 /// Notes the use beside the request, one note a token at a time; losing one costs a minute of `lastUsedAt`.
