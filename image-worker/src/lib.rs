@@ -14,6 +14,7 @@ pub mod sweep;
 
 use std::process::ExitCode;
 use std::thread::available_parallelism;
+use std::time::Duration;
 
 use db::jobs::Windows;
 use domain::message::Queue;
@@ -35,6 +36,15 @@ const SLOTS_PER_THREAD: usize = 2;
 /// 6.1) in the most expensive form, or very many usual ones.
 const PIXEL_MEMORY_BYTES: u64 = 1 << 30;
 
+/// How long every thread for pixels may be held by work that was given up before the process is restarted: longer than the
+/// largest picture takes.
+const STUCK_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Every thread for pixels is held by work that does not end.
+#[derive(Debug, thiserror::Error)]
+#[error("every thread for pixels is held by work that was given up")]
+struct Stuck;
+
 /// Runs the process until it is told to stop.
 ///
 /// # Errors
@@ -52,12 +62,13 @@ pub async fn run(config: Config) -> Result<ExitCode, BootError> {
     let process = Process::start(NAME, config).await?;
     let config = process.config();
     let threads = available_parallelism().map_or(1, usize::from);
+    let pixels = Pixels::new(threads, PIXEL_MEMORY_BYTES);
     let worker = Worker {
         pool: process.pool().clone(),
         blobs: store.clone(),
         cache,
         nudge: process.nudge(),
-        pixels: Pixels::new(threads, PIXEL_MEMORY_BYTES),
+        pixels: pixels.clone(),
         public_url: config.public_url.clone(),
         windows,
     };
@@ -65,6 +76,12 @@ pub async fn run(config: Config) -> Result<ExitCode, BootError> {
         Sweeper { pool: process.pool().clone(), blobs: store.clone(), public_url: config.public_url.clone(), windows };
     let interval = config.sweep;
     watch_store(&process, &store);
+    process.spawn("pixel threads", |stop| async move {
+        match stop.run_until_cancelled(pixels.stuck(STUCK_PATIENCE)).await {
+            Some(()) => Err(Stuck),
+            None => Ok(()),
+        }
+    });
     process.spawn("sweeper", |stop| sweeper.run(interval, stop));
     process.work(process.runner_options(Queue::Image, threads * SLOTS_PER_THREAD), worker);
     Ok(process.finish().await)

@@ -8,12 +8,17 @@
 //! gives them back when it has really ended, because a thread cannot be stopped from outside: a job that is given up
 //! goes on holding what it holds.
 //!
+//! What is given up too often at once leaves no thread: [`stuck`](Pixels::stuck) tells, so that the process is restarted.
+//!
 //! **Reason.** The number of pictures says nothing about memory: a hundred megapixels are ten thousand thumbnails.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use service::blocking::{Blocking, Panicked};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::sleep;
 
 /// What one permit stands for: fine enough for thumbnails, coarse enough for a `u32` of permits.
 const UNIT_BYTES: u64 = 64 * 1024;
@@ -24,18 +29,41 @@ pub struct Pixels {
     threads: Blocking,
     memory: Arc<Semaphore>,
     units: u32,
+    thread_count: usize,
+    /// Pieces of work that run and that nobody waits for.
+    abandoned: Arc<watch::Sender<usize>>,
 }
 
 impl Pixels {
     /// A pool of `threads` threads for work that takes `budget_bytes` of memory altogether.
     pub fn new(threads: usize, budget_bytes: u64) -> Self {
         let units = u32::try_from(budget_bytes / UNIT_BYTES).unwrap_or(u32::MAX).max(1);
-        Self { threads: Blocking::new(threads), memory: Arc::new(Semaphore::new(units as usize)), units }
+        Self {
+            threads: Blocking::new(threads),
+            memory: Arc::new(Semaphore::new(units as usize)),
+            units,
+            thread_count: threads.max(1),
+            abandoned: Arc::new(watch::Sender::new(0)),
+        }
     }
 
     /// Memory that is taken by work that runs or waits for a thread.
     pub fn reserved_bytes(&self) -> u64 {
         (self.units as usize - self.memory.available_permits()) as u64 * UNIT_BYTES
+    }
+
+    /// Waits until every thread has been held for `patience` by work that was given up: none of it will end, most likely, and
+    /// no other work will begin.
+    pub async fn stuck(&self, patience: Duration) {
+        let mut abandoned = self.abandoned.subscribe();
+        loop {
+            // The sender is held by `self`, so that neither wait fails.
+            let _ = abandoned.wait_for(|&count| count >= self.thread_count).await;
+            tokio::select! {
+                _ = abandoned.wait_for(|&count| count < self.thread_count) => {}
+                () = sleep(patience) => return,
+            }
+        }
     }
 
     /// Runs `work`, which takes `memory_bytes`, as soon as memory and a thread are free.
@@ -54,18 +82,50 @@ impl Pixels {
             .expect("nothing closes the semaphore while the pool is alive");
         // A whole number of units is far below 2^52.
         metrics::gauge!("canvas_pixel_memory_bytes").set(self.reserved_bytes() as f64);
+        let parted = Arc::new(AtomicBool::new(false));
+        let _waiter = Waiter { parted: parted.clone(), abandoned: self.abandoned.clone() };
+        let running = Running { parted, abandoned: self.abandoned.clone() };
         self.threads
             .run(move || {
-                let _memory = memory;
+                let _held = (memory, running);
                 work()
             })
             .await
     }
 }
 
+/// Whoever waits for a piece of work. Gone before the work has ended, it leaves it abandoned.
+struct Waiter {
+    /// Whether one of the two has gone.
+    parted: Arc<AtomicBool>,
+    abandoned: Arc<watch::Sender<usize>>,
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        if !self.parted.swap(true, Ordering::AcqRel) {
+            self.abandoned.send_modify(|count| *count += 1);
+        }
+    }
+}
+
+/// A piece of work, begun or about to.
+struct Running {
+    parted: Arc<AtomicBool>,
+    abandoned: Arc<watch::Sender<usize>>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.parted.swap(true, Ordering::AcqRel) {
+            // Wraps, were this to overtake the waiter's own step, until that has been taken.
+            self.abandoned.send_modify(|count| *count = count.wrapping_sub(1));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
 
     use super::*;
@@ -103,6 +163,41 @@ mod tests {
         first.await.expect("joins").expect("no panic");
         second.await.expect("no panic");
         assert!(second_ran.load(Ordering::SeqCst));
+    }
+
+    #[tokio::test]
+    async fn threads_that_are_all_held_by_abandoned_work_are_noticed() {
+        let pixels = Pixels::new(2, 8 * UNIT_BYTES);
+        let (releases, works): (Vec<_>, Vec<_>) = (0..2)
+            .map(|_| {
+                let (release, released) = mpsc::channel::<()>();
+                let (begun, started) = tokio::sync::oneshot::channel();
+                let pixels = pixels.clone();
+                let work = tokio::spawn(async move {
+                    let work = move || {
+                        begun.send(()).expect("the test listens");
+                        released.recv().expect_err("dropped to release");
+                    };
+                    pixels.run(UNIT_BYTES, work).await
+                });
+                (release, (work, started))
+            })
+            .unzip();
+        let patience = Duration::from_millis(50);
+        let stuck = tokio::spawn({
+            let pixels = pixels.clone();
+            async move { pixels.stuck(patience).await }
+        });
+        for (count, (work, started)) in works.into_iter().enumerate() {
+            started.await.expect("begins");
+            assert_eq!(*pixels.abandoned.borrow(), count);
+            work.abort();
+            assert!(work.await.expect_err("is given up").is_cancelled());
+        }
+        tokio::time::timeout(Duration::from_secs(20), stuck).await.expect("is noticed").expect("ends");
+        drop(releases);
+        let mut abandoned = pixels.abandoned.subscribe();
+        abandoned.wait_for(|&count| count == 0).await.expect("they end");
     }
 
     #[tokio::test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use blob::BlobKey;
 use db::PgPool;
-use db::jobs::{Swept, Windows};
+use db::jobs::{Removed, Windows};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -17,6 +17,9 @@ const BATCH: i64 = 200;
 /// How long an unreferenced blob is left alone: far more than any work takes from its put to its reference (decisions
 /// 6.6).
 const BLOB_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Blobs that cannot be removed in one round before it is given up: each may have taken as long as the store's retries do.
+const FAILURES_MAX: u32 = 10;
 
 /// Why a round of sweeping ended early.
 #[derive(Debug, thiserror::Error)]
@@ -46,11 +49,15 @@ impl Sweeper {
     /// Sweeps every `interval` until `stop`.
     pub async fn run(self, interval: Duration, stop: CancellationToken) {
         while stop.run_until_cancelled(tokio::time::sleep(interval)).await.is_some() {
+            match stop.run_until_cancelled(self.expire()).await {
+                Some(Ok(0)) | None => {}
+                Some(Ok(expired)) => tracing::info!(expired, "jobs expired"),
+                Some(Err(error)) => report("expired jobs", &error),
+            }
             match stop.run_until_cancelled(self.jobs()).await {
-                Some(Ok(swept)) if swept == Swept::default() => {}
-                Some(Ok(Swept { expired, removed })) => tracing::info!(expired, removed, "jobs swept"),
+                Some(Ok(Removed { removed: 0, unreadable: 0 })) | None => {}
+                Some(Ok(Removed { removed, unreadable })) => tracing::info!(removed, unreadable, "jobs swept"),
                 Some(Err(error)) => report("jobs", &error),
-                None => {}
             }
             match stop.run_until_cancelled(self.blobs(BLOB_GRACE)).await {
                 Some(Ok(0)) | None => {}
@@ -60,37 +67,66 @@ impl Sweeper {
         }
     }
 
-    /// Gives every job whose time has come its next step (decisions 9.3).
+    /// Lets every success whose time has come expire (decisions 9.3), and says how many.
     ///
     /// # Errors
-    /// [`Error::Database`]; what was swept before stays so.
-    pub async fn jobs(&self) -> Result<Swept, Error> {
-        let mut total = Swept::default();
+    /// [`Error::Database`]; what expired before stays so.
+    pub async fn expire(&self) -> Result<u64, Error> {
+        let mut connection = db::pool::acquire(&self.pool).await?;
+        let mut total = 0;
+        loop {
+            let expired = db::jobs::expire(&mut connection, &self.windows, BATCH).await?;
+            total += expired;
+            if expired < BATCH.unsigned_abs() {
+                return Ok(total);
+            }
+        }
+    }
+
+    /// Removes every job whose time is over (decisions 9.3).
+    ///
+    /// # Errors
+    /// [`Error::Database`]; what was removed before stays so.
+    pub async fn jobs(&self) -> Result<Removed, Error> {
+        let mut total = Removed::default();
         loop {
             let mut transaction = db::pool::begin(&self.pool).await?;
-            let swept = db::jobs::sweep(&mut transaction, &self.windows, &self.public_url, BATCH).await?;
+            let swept = db::jobs::remove(&mut transaction, &self.public_url, BATCH).await?;
             db::pool::commit(transaction).await?;
-            total.expired += swept.expired;
+            metrics::counter!("canvas_sweep_failures_total", "what" => "jobs").increment(swept.unreadable);
             total.removed += swept.removed;
-            if swept.expired.max(swept.removed) < BATCH.unsigned_abs() {
+            total.unreadable += swept.unreadable;
+            if swept.removed + swept.unreadable < BATCH.unsigned_abs() {
                 return Ok(total);
             }
         }
     }
 
     /// Removes blobs that nobody has referred to or touched for `grace`: first the row is put under removal, then the
-    /// object goes, then the row, so that a crash in between leaves something that the next round ends (decisions 6.6).
+    /// object goes, then the row, so that a crash in between leaves something that the next round ends (decisions 6.6). A
+    /// blob that cannot be removed is left to the next round and holds up no other.
     ///
     /// # Errors
-    /// [`Error`]; what was removed before stays so.
+    /// [`Error`], when the database is away or [`FAILURES_MAX`] blobs could not be removed; what was removed before stays so.
     pub async fn blobs(&self, grace: Duration) -> Result<u64, Error> {
-        let (mut removed, mut after) = (0, Uuid::nil());
+        let (mut removed, mut failures, mut after) = (0, 0, Uuid::nil());
         loop {
             let mut connection = db::pool::acquire(&self.pool).await?;
             let keys = db::blobs::removable(&mut connection, grace, after, BATCH).await?;
             drop(connection);
             for &key in &keys {
-                removed += u64::from(self.remove(key, grace).await?);
+                match self.remove(key, grace).await {
+                    Ok(gone) => removed += u64::from(gone),
+                    Err(Error::Database(error)) if error.is_outage() => return Err(error.into()),
+                    Err(error) => {
+                        metrics::counter!("canvas_sweep_failures_total", "what" => "blobs").increment(1);
+                        failures += 1;
+                        if failures == FAILURES_MAX {
+                            return Err(error);
+                        }
+                        report("a blob", &error);
+                    }
+                }
             }
             match keys.last() {
                 Some(&last) => after = last,

@@ -131,7 +131,8 @@ impl Dispatcher {
         Ok(match next {
             _ if !recorded => Decision::Stale,
             Next::Failed(code) => Decision::Fail { code: code.as_str() },
-            Next::Delivered | Next::RetryAfter(_) => Decision::Done,
+            Next::Delivered => Decision::Done,
+            Next::RetryAfter(after) => Decision::Parked { after },
         })
     }
 }

@@ -15,6 +15,7 @@ mod verdict;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use domain::message::Queue;
 use egress::{AllowList, Client, ClientConfig, Guard};
@@ -32,6 +33,8 @@ pub const NAME: &str = "canvas-webhook-dispatcher";
 pub const DESTINATION_CAP: usize = 4;
 /// Attempts under way altogether unless `CANVAS_SLOTS` says otherwise: mostly waiting, so far more than there are cores.
 const SLOTS: usize = 64;
+/// A run altogether: an attempt of 10 s, and the time for its record while the database restarts.
+const RUN_LIMIT: Duration = Duration::from_secs(60);
 
 /// Boots the dispatcher and runs it until it is stopped.
 ///
@@ -54,7 +57,11 @@ pub async fn run(config: Config) -> Result<ExitCode, BootError> {
     // It ends with the dispatcher, which the runner drops when its last attempt has ended.
     process.spawn("journal", |_| writing);
     process.spawn("retention", |stop| retention::run(pool.clone(), sweep, stop));
-    let options = RunnerOptions { lane_cap: Some(DESTINATION_CAP), ..process.runner_options(Queue::Webhook, SLOTS) };
+    let options = RunnerOptions {
+        lane_cap: Some(DESTINATION_CAP),
+        run_limit: RUN_LIMIT,
+        ..process.runner_options(Queue::Webhook, SLOTS)
+    };
     process.work(options, Dispatcher::new(pool, journal, keys, client, settings));
     Ok(process.finish().await)
 }

@@ -13,7 +13,7 @@ use domain::job::{CancelReason, Failure, FailureCode, Input, JobStatus, Record, 
 use domain::limits::{FILE_NAME_MAX, TASK_CLAIMS_MAX};
 use raster::{Fault, Format};
 use serde_json::{Map, Value, json};
-use spine::{Decision, Lease, Outcome, Task};
+use spine::{Decision, Lease, Task};
 use uuid::Uuid;
 
 use super::store::{self, Content, PUTS_MAX};
@@ -49,9 +49,9 @@ struct Made {
 }
 
 /// Runs the Action of a task.
-pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Outcome {
+pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
     let id = JobId(task.id);
-    let Some(job) = begin(worker, id, lease).await? else { return Ok(Decision::Stale) };
+    let Some(job) = begin(worker, id, lease).await? else { return worker.settle(task, lease).await };
     spine::failpoint!("action.loaded");
     let made = match make(worker, &job, lease).await {
         Ok(made) => made,
@@ -73,12 +73,22 @@ pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Outcome 
             concluded => return Ok(decision(&concluded)),
         }
     }
-    Err(Error::BlobGone.into())
+    Err(Error::BlobGone)
 }
 
 /// Ends the Action of a task that killed its workers, or failed them, too often.
-pub(super) async fn exhausted(worker: &Worker, task: &Task, lease: &Lease) -> Outcome {
-    let Some(job) = begin(worker, JobId(task.id), lease).await? else { return Ok(Decision::Stale) };
+pub(super) async fn exhausted(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
+    match give_up(worker, task, lease).await {
+        Err(Error::Database(error)) if error.is_unreadable() => {
+            tracing::error!(error = &error as &dyn std::error::Error, job.id = %task.id, "job {} cannot be read", task.id);
+            worker.abandon(task, lease).await
+        }
+        outcome => outcome,
+    }
+}
+
+async fn give_up(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
+    let Some(job) = begin(worker, JobId(task.id), lease).await? else { return worker.settle(task, lease).await };
     let stop = match job.status {
         JobStatus::Canceling => Stop::Canceled,
         _ => Stop::Failed(Failure::new(FailureCode::RuntimeFailed, "the work failed again and again and was given up")),
@@ -86,11 +96,12 @@ pub(super) async fn exhausted(worker: &Worker, task: &Task, lease: &Lease) -> Ou
     end_early(worker, task, lease, stop).await
 }
 
-/// Takes the job up and tells those who wait for a change.
+/// Takes the job up and tells those who wait for a change. Nothing: the job is gone or over, or the lease is, which settling
+/// the task finds out.
 async fn begin(worker: &Worker, id: JobId, lease: &Lease) -> Result<Option<Record>, Error> {
     let job = db::jobs::begin(&mut *worker.connection().await?, id, lease.token()).await?;
     worker.announce(id).await;
-    Ok(job)
+    Ok(job.filter(|job| !job.status.is_terminal()))
 }
 
 /// Loads, checks and computes.
@@ -202,12 +213,12 @@ fn placement(job: &Record, made: &Made, blob_key: Uuid) -> Placement {
 }
 
 /// Writes the end of work that has no result.
-async fn end_early(worker: &Worker, task: &Task, lease: &Lease, stop: Stop) -> Outcome {
+async fn end_early(worker: &Worker, task: &Task, lease: &Lease, stop: Stop) -> Result<Decision, Error> {
     let ending = match stop {
         Stop::Canceled => Ending::Canceled(CancelReason::UserRequested),
         Stop::Failed(failure) => Ending::Failed(failure),
         Stop::Stale => return Ok(Decision::Stale),
-        Stop::Error(error) => return Err(error.into()),
+        Stop::Error(error) => return Err(error),
     };
     Ok(decision(&worker.conclude(task, lease, &ending).await?))
 }

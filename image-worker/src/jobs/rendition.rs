@@ -6,13 +6,13 @@
 use db::renditions::{Rendition, Result as Made};
 use domain::message::TaskKind;
 use raster::{Fault, Format};
-use spine::{Decision, Lease, Outcome, Task};
+use spine::{Decision, Lease, Task};
 
 use super::store::{self, Content, PUTS_MAX};
 use super::{Error, Worker};
 
 /// Makes the rendition of a task.
-pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Outcome {
+pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
     let Some(rendition) = load(worker, task).await? else { return worker.settle(task, lease).await };
     let computed = match store::get(worker, rendition.source_key).await? {
         Some(source) => compute(worker, source, rendition.width).await?,
@@ -20,7 +20,7 @@ pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Outcome 
     };
     let Some((format, content)) = computed else {
         let finished = finish(worker, task, lease, &rendition, &Made::Undecodable).await?;
-        return finished.ok_or_else(|| Error::BlobGone.into());
+        return finished.ok_or(Error::BlobGone);
     };
     for _ in 0..PUTS_MAX {
         if !lease.check() {
@@ -37,14 +37,14 @@ pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Outcome 
             return Ok(decision);
         }
     }
-    Err(Error::BlobGone.into())
+    Err(Error::BlobGone)
 }
 
 /// Gives up the rendition of a task that failed too often.
-pub(super) async fn exhausted(worker: &Worker, task: &Task, lease: &Lease) -> Outcome {
+pub(super) async fn exhausted(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
     let Some(rendition) = load(worker, task).await? else { return worker.settle(task, lease).await };
     let finished = finish(worker, task, lease, &rendition, &Made::GivenUp).await?;
-    finished.ok_or_else(|| Error::BlobGone.into())
+    finished.ok_or(Error::BlobGone)
 }
 
 /// What the task is to make; nothing when its picture was swept meanwhile.

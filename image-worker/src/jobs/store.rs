@@ -32,11 +32,18 @@ pub(super) const PUTS_MAX: usize = 3;
 /// that does not compress at all.
 const PICTURE_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
-/// A whole picture, or nothing when it is gone.
+/// A whole picture, or nothing when it is gone: when its blob is. An object that is missing although its blob is stored is
+/// the store's failure (a mount that is away, a directory that was restored late), not the picture's.
 pub(super) async fn get(worker: &Worker, key: Uuid) -> Result<Option<Bytes>, Error> {
     match worker.blobs.get(BlobKey(key), PICTURE_BYTES_MAX).await {
         Ok(bytes) => Ok(Some(bytes)),
-        Err(blob::Error::Missing(_)) => Ok(None),
+        Err(error @ blob::Error::Missing(_)) => {
+            if db::blobs::is_stored(&mut *worker.connection().await?, key).await? {
+                Err(error.into())
+            } else {
+                Ok(None)
+            }
+        }
         Err(error) => Err(error.into()),
     }
 }

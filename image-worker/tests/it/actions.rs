@@ -58,11 +58,22 @@ async fn cancel(world: &World, id: JobId) -> Cancellation {
 async fn claim_in_vain(world: &World, id: JobId, times: i32) {
     let mut conn = world.conn().await;
     for _ in 0..times {
-        let wanted =
-            Wanted { queue: Queue::Image, limit: 1, lanes: None, lease: Duration::from_secs(60), owner: "the unlucky" };
+        let wanted = Wanted {
+            queue: Queue::Image,
+            limit: 1,
+            suspects: false,
+            lanes: None,
+            lease: Duration::from_secs(60),
+            owner: "the unlucky",
+        };
         let claim = db::tasks::claim(&mut conn, &wanted).await.expect("claims").pop().expect("is ready");
         assert!(db::tasks::retry(&mut conn, id.0, claim.lease_token, Duration::ZERO).await.expect("parks"));
-        db::tasks::promote(&mut conn, Queue::Image, 1).await.expect("promotes");
+        // Stored times are rounded to milliseconds, upwards too.
+        wait_for("the task to be due", DEADLINE, async || {
+            let promoted = db::tasks::promote(&mut conn, Queue::Image, 1).await.expect("promotes");
+            (promoted.due == 1).then_some(())
+        })
+        .await;
     }
 }
 
@@ -123,6 +134,7 @@ async fn an_input_whose_object_is_gone_is_named() {
     let input = world.upload("in", "green.png", png(40, 20)).await;
     let blob_key = world.asset(&input).await.expect("is there").blob_key;
     world.store.delete(BlobKey(blob_key)).await.expect("deletes");
+    world.execute("UPDATE blobs SET state = 'removing'").await;
     let (id, _) = world.resize(&input, json!({"width": 10})).await;
     let _worker = world.work();
     let failure = world.ended(id).await.outcome.failure.expect("failed");
@@ -130,6 +142,47 @@ async fn an_input_whose_object_is_gone_is_named() {
         (failure.code, failure.message),
         (FailureCode::ActionInputInvalid, format!("the input {input} is gone"))
     );
+}
+
+#[tokio::test]
+async fn an_input_that_the_store_has_lost_is_waited_for() {
+    let world = World::new().await;
+    let input = world.upload("in", "green.png", png(40, 20)).await;
+    let object = world.object_path(world.asset(&input).await.expect("is there").blob_key);
+    let aside = object.with_extension("aside");
+    std::fs::rename(&object, &aside).expect("moves the object aside");
+    let (id, _) = world.resize(&input, json!({"width": 10})).await;
+    let _worker = world.work();
+    world.until_parked().await;
+    assert_eq!(world.job(id).await.status, JobStatus::Running);
+    std::fs::rename(&aside, &object).expect("moves it back");
+    world.execute("UPDATE tasks SET due_at = now()").await;
+    assert_eq!(world.ended(id).await.status, JobStatus::Succeeded);
+}
+
+#[tokio::test]
+async fn a_job_that_cannot_be_read_fails_after_its_last_claim() {
+    let world = World::new().await;
+    let input = world.upload("in", "green.png", png(40, 20)).await;
+    let (id, node) = world.resize(&input, json!({"width": 10})).await;
+    claim_in_vain(&world, id, TASK_CLAIMS_MAX).await;
+    world.execute(r#"UPDATE jobs SET request = '{"kind": "of another build"}'"#).await;
+    let _worker = world.work();
+    world.until_no_task_is_left().await;
+    assert_eq!(world.node(&node).await.expect("is there").active_job, None);
+}
+
+#[tokio::test]
+async fn a_task_whose_job_is_gone_or_over_is_settled() {
+    let world = World::new().await;
+    let input = world.upload("in", "green.png", png(40, 20)).await;
+    world.resize(&input, json!({"width": 10})).await;
+    world.execute("DELETE FROM jobs").await;
+    let (over, _) = world.resize(&input, json!({"width": 10})).await;
+    world.execute("UPDATE jobs SET status = 'canceled'").await;
+    let _worker = world.work();
+    world.until_no_task_is_left().await;
+    assert_eq!(world.job(over).await.status, JobStatus::Canceled);
 }
 
 #[tokio::test]
@@ -165,8 +218,14 @@ async fn a_cancel_that_a_dead_worker_left_is_carried_out_by_the_next() {
     let input = world.upload("in", "green.png", png(40, 20)).await;
     let (id, _) = world.resize(&input, json!({"width": 10})).await;
     let mut conn = world.conn().await;
-    let wanted =
-        Wanted { queue: Queue::Image, limit: 1, lanes: None, lease: Duration::from_millis(1), owner: "the dead" };
+    let wanted = Wanted {
+        queue: Queue::Image,
+        limit: 1,
+        suspects: false,
+        lanes: None,
+        lease: Duration::from_millis(1),
+        owner: "the dead",
+    };
     assert_eq!(db::tasks::claim(&mut conn, &wanted).await.expect("claims").len(), 1);
     assert!(matches!(cancel(&world, id).await, Cancellation::Requested(_)));
     let _worker = world.work();
@@ -188,8 +247,14 @@ async fn a_worker_whose_lease_ran_out_writes_nothing() {
     let _worker = world.work_with(frozen);
     world.job_when(id, "the start of the job", |status| status == JobStatus::Running).await;
     let mut conn = world.conn().await;
-    let wanted =
-        Wanted { queue: Queue::Image, limit: 1, lanes: None, lease: Duration::from_secs(3600), owner: "the thief" };
+    let wanted = Wanted {
+        queue: Queue::Image,
+        limit: 1,
+        suspects: false,
+        lanes: None,
+        lease: Duration::from_secs(3600),
+        owner: "the thief",
+    };
     let stolen = wait_for("the lease to run out", DEADLINE, async || {
         db::tasks::promote(&mut conn, Queue::Image, 1).await.expect("promotes");
         db::tasks::claim(&mut conn, &wanted).await.expect("claims").pop()
@@ -242,13 +307,10 @@ async fn a_store_that_fails_is_tried_again() {
     Busy::is_waited_for(&world).await;
     let broken = world.break_store();
     drop(busy);
-    wait_for("the task to be parked", DEADLINE, async || {
-        let stats = db::tasks::stats(&mut *world.conn().await, Queue::Image).await.expect("counts");
-        (stats.parked == 1).then_some(())
-    })
-    .await;
+    world.until_parked().await;
     assert_eq!(world.job(id).await.status, JobStatus::Finalizing);
     drop(broken);
+    world.execute("UPDATE tasks SET due_at = now()").await;
     assert_eq!(world.ended(id).await.status, JobStatus::Succeeded);
 }
 

@@ -10,7 +10,7 @@ use db::assets::NewAsset;
 use db::blobs::Staged;
 use db::canvases::{GraphWrites, NewCanvas};
 use db::jobs::{NewJob, Windows};
-use db::tasks::NewTask;
+use db::tasks::{NewTask, QueueStats};
 use domain::account::{Scopes, Surface};
 use domain::asset::AssetKind;
 use domain::canvas::{AccessRole, Actor, CanvasRecord};
@@ -164,6 +164,17 @@ impl World {
         }
     }
 
+    /// Where the store keeps an object.
+    pub fn object_path(&self, key: Uuid) -> PathBuf {
+        let name = key.simple().to_string();
+        self.root.join("blobs").join(&name[30..]).join(&name)
+    }
+
+    /// Runs a statement on what no function of `db` is to change.
+    pub async fn execute(&self, sql: &'static str) {
+        sqlx::query(sql).execute(self.database.pool()).await.expect("takes place");
+    }
+
     /// Lets every access to the store fail until the value is dropped.
     pub fn break_store(&self) -> BrokenStore {
         let broken = BrokenStore { objects: self.root.join("blobs"), aside: self.root.join("aside") };
@@ -263,6 +274,24 @@ impl World {
         db::tasks::enqueue(conn, &task).await.expect("enqueues");
         db::pool::commit(transaction).await.expect("commits");
         (id, node.id)
+    }
+
+    /// Waits until the only task is parked.
+    pub async fn until_parked(&self) {
+        self.until("a parked task", |stats| stats.parked == 1).await;
+    }
+
+    /// Waits until every task is settled.
+    pub async fn until_no_task_is_left(&self) {
+        self.until("the end of all tasks", |stats| stats == QueueStats::default()).await;
+    }
+
+    async fn until(&self, what: &str, wanted: impl Fn(QueueStats) -> bool) {
+        let look = async || {
+            let stats = db::tasks::stats(&mut *self.conn().await, Queue::Image).await.expect("counts");
+            wanted(stats).then_some(())
+        };
+        wait_for(what, DEADLINE, look).await;
     }
 
     pub async fn job(&self, id: JobId) -> Record {

@@ -8,6 +8,7 @@ mod error;
 mod read;
 mod write;
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::prefix::PrefixStore;
-use object_store::{ObjectStore, ObjectStoreExt, RetryConfig};
+use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, RetryConfig};
 use url::Url;
 use uuid::Uuid;
 
@@ -27,6 +28,10 @@ pub use write::{Writer, Written};
 /// Attempts after the first, and the time in which they begin: an answer is due to somebody, and work is retried as a whole.
 const RETRIES: usize = 4;
 const RETRY_LIMIT: Duration = Duration::from_secs(20);
+
+/// How long connecting may take, and how long nothing may come.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+const READ_LIMIT: Duration = Duration::from_secs(10);
 
 /// The name of an object: the key of its row in `blobs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -74,16 +79,26 @@ impl Store {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let prefix = Path::from_url_path(url.path()).map_err(|error| Error::Open(error.into()))?;
         let retry = RetryConfig { max_retries: RETRIES, retry_timeout: RETRY_LIMIT, ..RetryConfig::default() };
-        let bucket =
-            AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry).build().map_err(Error::Open)?;
+        // A large object takes its time; a connection on which nothing moves does not get it.
+        let client = ClientOptions::new()
+            .with_timeout_disabled()
+            .with_connect_timeout(CONNECT_LIMIT)
+            .with_read_timeout(READ_LIMIT);
+        let builder = configured(AmazonS3Builder::new().with_client_options(client));
+        let bucket = builder.with_bucket_name(bucket).with_retry(retry).build().map_err(Error::Open)?;
         Ok(Self { objects: Arc::new(PrefixStore::new(bucket, prefix)), directory: None })
     }
 
-    /// Deletes an object; one that is not there is deleted already.
+    /// Deletes an object, and in a directory what writes of it that were killed left behind; one that is not there is deleted
+    /// already.
     pub async fn delete(&self, key: BlobKey) -> Result<()> {
         match self.objects.delete(&key.path()).await {
-            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(source) => Err(Error::Delete { key: key.0, source }),
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+            Err(source) => return Err(Error::Delete { key: key.0, source }),
+        }
+        match &self.directory {
+            Some(directory) => delete_temporary(directory, &key.path()).await.map_err(Error::Directory),
+            None => Ok(()),
         }
     }
 
@@ -98,6 +113,37 @@ impl Store {
             Err(source) => Err(Error::Check(source)),
         }
     }
+}
+
+/// Adds what the environment says, as [`AmazonS3Builder::from_env`] does, which cannot begin with options of one's own.
+fn configured(builder: AmazonS3Builder) -> AmazonS3Builder {
+    std::env::vars_os().fold(builder, |builder, (name, value)| {
+        let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else { return builder };
+        match name.to_ascii_lowercase().parse() {
+            Ok(key) if name.starts_with("AWS_") => builder.with_config(key, value),
+            _ => builder,
+        }
+    })
+}
+
+/// Deletes the temporary files of an object: `object_store` names them after it, with `#` and a number.
+async fn delete_temporary(directory: &std::path::Path, object: &Path) -> std::io::Result<()> {
+    let object = directory.join(object.as_ref());
+    let (Some(parent), Some(name)) = (object.parent(), object.file_name()) else { return Ok(()) };
+    let prefix = format!("{}#", name.to_string_lossy());
+    let mut entries = match tokio::fs::read_dir(parent).await {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    while let Some(entry) = entries.next_entry().await? {
+        if entry.file_name().to_string_lossy().starts_with(&prefix) {
+            match tokio::fs::remove_file(entry.path()).await {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -59,9 +59,9 @@ fn only_directories_and_buckets_are_opened() {
 }
 
 #[test]
-fn a_key_lies_in_a_directory_of_its_first_two_digits() {
+fn a_key_lies_in_a_directory_of_its_last_two_digits() {
     let key = BlobKey("0192f0c4-7a3b-7def-8123-456789abcdef".parse().expect("a UUID"));
-    assert_eq!(key.path().as_ref(), "blobs/01/0192f0c47a3b7def8123456789abcdef");
+    assert_eq!(key.path().as_ref(), "blobs/ef/0192f0c47a3b7def8123456789abcdef");
 }
 
 #[tokio::test]
@@ -93,6 +93,24 @@ async fn what_is_not_there_is_missing_and_may_be_deleted() {
     scratch.store.delete(key).await.expect("is absent");
     scratch.store.put(key, Bytes::from_static(b"x")).await.expect("writes");
     scratch.store.delete(key).await.expect("deletes");
+    assert!(scratch.files().is_empty());
+}
+
+#[tokio::test]
+async fn what_a_killed_write_left_goes_with_its_object() {
+    let scratch = Scratch::new();
+    let (mine, other) = (key(), key());
+    scratch.store.put(mine, Bytes::from_static(b"x")).await.expect("writes");
+    for key in [mine, other] {
+        let object = scratch.directory.join(key.path().as_ref());
+        std::fs::create_dir_all(object.parent().expect("is in a directory")).expect("makes it");
+        for number in 1..=2 {
+            std::fs::write(format!("{}#{number}", object.display()), "half").expect("writes");
+        }
+    }
+    scratch.store.delete(mine).await.expect("deletes");
+    assert_eq!(scratch.files().len(), 2, "those of the other");
+    scratch.store.delete(other).await.expect("deletes what was never whole");
     assert!(scratch.files().is_empty());
 }
 

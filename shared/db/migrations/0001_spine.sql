@@ -252,8 +252,8 @@ CREATE TABLE job_history (
 --   ready:  may be claimed; `turn` orders it fairly between lanes
 --   parked: may be claimed from `due_at` on, when it is made ready with a fresh turn
 --   leased: a worker has it until `lease_until`, and only that worker's `lease_token` can settle it
--- `turn` is start-time fair queueing: a task's turn is one more than the last of its lane, and at least the lowest that
--- waits in the queue. Ten thousand tasks of one account thus stand in ten thousand turns, and another's first stands in the next.
+-- `turn` is start-time fair queueing: a task's turn is one more than the last of its lane, and at least the one
+-- in service. Ten thousand tasks of one account thus stand in ten thousand turns, and another's first stands in the next.
 CREATE SEQUENCE task_turns;
 CREATE TABLE tasks (
     id               uuid PRIMARY KEY,
@@ -264,6 +264,10 @@ CREATE TABLE tasks (
     turn             bigint NOT NULL,
     due_at           timestamptz(3) NOT NULL DEFAULT now(),
     claims           integer NOT NULL DEFAULT 0,
+    -- Leases that ran out since it last went as planned: workers that died or stalled with it in hand. After two it may be
+    -- what killed them, and is worked on alone.
+    expired          integer NOT NULL DEFAULT 0,
+    suspect          boolean GENERATED ALWAYS AS (expired >= 2) STORED NOT NULL,
     lease_token      uuid,
     lease_until      timestamptz,
     lease_owner      text,
@@ -277,6 +281,8 @@ CREATE INDEX tasks_ready ON tasks (queue, turn, id) WHERE state = 'ready';
 CREATE INDEX tasks_lane ON tasks (queue, lane, turn DESC) WHERE state = 'ready';
 CREATE INDEX tasks_parked ON tasks (queue, due_at) WHERE state = 'parked';
 CREATE INDEX tasks_leased ON tasks (queue, lease_until) WHERE state = 'leased';
+CREATE INDEX tasks_service ON tasks (queue, turn) WHERE state = 'leased';
+CREATE INDEX tasks_suspects ON tasks (queue) WHERE state = 'ready' AND suspect;
 
 -- Wake-ups that the broker has not confirmed yet. Committed with the work they announce, deleted on the confirm.
 CREATE TABLE outbox (

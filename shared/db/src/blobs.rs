@@ -16,6 +16,9 @@ use uuid::Uuid;
 
 use crate::{Result, pool};
 
+/// Class of the advisory locks on contents ("blob" in ASCII), apart from any other use of such locks.
+const CONTENT_LOCKS: i32 = 0x62_6c_6f_62;
+
 /// Where content is to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Staged {
@@ -51,14 +54,15 @@ pub async fn stage_unknown(conn: &mut PgConnection) -> Result<Uuid> {
     Ok(key)
 }
 
-/// Lets the transaction refer to content that was put under `key`: the key to refer to, which is another one when the same
+/// Lets the transaction refer to content that was put under `key`; several in the order of their hashes, so that two
+/// transactions cannot wait for each other. It gives the key to refer to, which is another one when the same
 /// content was stored meanwhile. `None`: the blob was removed since it was staged, and has to be put again.
 #[instrument(skip_all, name = "db.blob.adopt")]
 pub async fn adopt(conn: &mut PgConnection, key: Uuid, sha256: &[u8; 32], bytes: i64) -> Result<Option<Uuid>> {
     // Equal contents are adopted one after the other: the second finds the first stored, instead of failing on the
     // unique index when it has already waited for it.
-    let content = i64::from_be_bytes(*sha256.first_chunk().expect("a hash has 32 bytes"));
-    sqlx::query!("SELECT pg_advisory_xact_lock($1)", content).execute(&mut *conn).await?;
+    let content = i32::from_be_bytes(*sha256.first_chunk().expect("a hash has 32 bytes"));
+    sqlx::query!("SELECT pg_advisory_xact_lock($1, $2)", CONTENT_LOCKS, content).execute(&mut *conn).await?;
     let state = sqlx::query_scalar!("SELECT state FROM blobs WHERE key = $1 FOR UPDATE", key)
         .fetch_optional(&mut *conn)
         .await?;
@@ -96,6 +100,16 @@ async fn adopt_staged(conn: &mut PgConnection, key: Uuid, sha256: &[u8; 32], byt
             Ok(key)
         }
     }
+}
+
+/// Whether an object of this key is in the store, as far as anybody knows: what is missing then is missing by mistake.
+#[instrument(skip_all, name = "db.blob.is_stored")]
+pub async fn is_stored(conn: &mut PgConnection, key: Uuid) -> Result<bool> {
+    let stored = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM blobs WHERE key = $1 AND state = 'stored') AS "stored!""#,
+        key
+    );
+    Ok(stored.fetch_one(conn).await?)
 }
 
 /// At most `limit` blobs that may be due for removal, beyond `after` in the order of keys (nil to begin with): those under

@@ -9,6 +9,9 @@ pub enum Error {
     /// The migrations failed.
     #[error("database migration failed")]
     Migrate(#[from] sqlx::migrate::MigrateError),
+    /// The database did not answer in time; what was asked of it may have taken place.
+    #[error("the database did not answer in time")]
+    Timeout,
     /// A stored value is none that this build knows.
     #[error("stored value of {column} is unknown: {value}")]
     Unreadable {
@@ -36,13 +39,20 @@ impl Error {
         match self {
             Error::Sql(
                 sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Tls(_),
-            ) => true,
-            // Class 57: shutting down or starting up; class 53: out of connections or disk.
-            Error::Sql(sqlx::Error::Database(error)) => {
-                error.code().is_some_and(|code| code.starts_with("57P") || code.starts_with("53"))
-            }
+            )
+            | Error::Timeout => true,
+            // Class 57: shutting down, starting up or out of time for a statement; class 53: out of connections or disk;
+            // 55P03 and 25P03: out of time for a lock and for a transaction.
+            Error::Sql(sqlx::Error::Database(error)) => error.code().is_some_and(|code| {
+                code.starts_with("57") || code.starts_with("53") || matches!(&*code, "55P03" | "25P03")
+            }),
             _ => false,
         }
+    }
+
+    /// Whether a stored value does not read back: whoever asks again gets the same answer.
+    pub fn is_unreadable(&self) -> bool {
+        matches!(self, Error::Unreadable { .. } | Error::Sql(sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_)))
     }
 
     /// Whether the transaction may simply be run again: a deadlock or a serialization failure.

@@ -2,31 +2,77 @@
 
 use std::time::Duration;
 
-use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{Connection as _, PgPool};
+use tokio::time::timeout;
 
-use crate::Result;
+use crate::{Error, Result};
 
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!();
+
+/// What the server ends by itself: whatever a client does that is stopped, cut off or stuck, its locks and its connection are
+/// free again well before a lease runs out.
+const STATEMENT_LIMITS: [(&str, &str); 3] =
+    [("idle_in_transaction_session_timeout", "5s"), ("lock_timeout", "5s"), ("statement_timeout", "30s")];
+/// How soon the server notices that a client is gone, in the midst of a statement too.
+const CONNECTION_LIMITS: [(&str, &str); 5] = [
+    ("client_connection_check_interval", "2s"),
+    ("tcp_keepalives_idle", "5"),
+    ("tcp_keepalives_interval", "2"),
+    ("tcp_keepalives_count", "3"),
+    ("tcp_user_timeout", "10000"),
+];
+/// How long to wait for a connection.
+const ACQUIRE_LIMIT: Duration = Duration::from_secs(5);
+/// How long a connection that is given back may take to say that it is still good.
+const RELEASE_LIMIT: Duration = Duration::from_secs(2);
+/// How long a short statement may take, connecting included; see [`limited`].
+const SHORT_LIMIT: Duration = Duration::from_secs(5);
 
 /// A pool of at most `connections`, opened on demand, so that a process starts without Postgres and says so in its
 /// readiness instead of dying.
 pub fn connect(url: &str, process: &str, connections: u32) -> Result<PgPool> {
-    let options: PgConnectOptions = url.parse::<PgConnectOptions>()?.application_name(process);
-    Ok(PgPoolOptions::new()
-        .max_connections(connections)
-        .acquire_timeout(Duration::from_secs(5))
-        .idle_timeout(Duration::from_secs(600))
-        .max_lifetime(Duration::from_secs(3600))
-        .connect_lazy_with(options))
+    let options = connect_options(url, process)?.options(STATEMENT_LIMITS);
+    Ok(pool_options(connections).connect_lazy_with(options))
+}
+
+/// A pool of one connection whose statements may take their time: for migrations and for people at work.
+pub fn connect_for_maintenance(url: &str, process: &str) -> Result<PgPool> {
+    Ok(pool_options(1).connect_lazy_with(connect_options(url, process)?))
 }
 
 /// A pool of `connections` to the same database beside `pool`, for what must not wait behind its other users.
 pub fn beside(pool: &PgPool, connections: u32) -> PgPool {
+    pool_options(connections).connect_lazy_with(pool.connect_options().as_ref().clone())
+}
+
+fn connect_options(url: &str, process: &str) -> Result<PgConnectOptions> {
+    Ok(url.parse::<PgConnectOptions>()?.application_name(process).options(CONNECTION_LIMITS))
+}
+
+fn pool_options(connections: u32) -> PgPoolOptions {
     PgPoolOptions::new()
         .max_connections(connections)
-        .acquire_timeout(Duration::from_secs(5))
-        .connect_lazy_with(pool.connect_options().as_ref().clone())
+        .acquire_timeout(ACQUIRE_LIMIT)
+        .idle_timeout(Duration::from_secs(600))
+        .max_lifetime(Duration::from_secs(3600))
+        // The pool itself would wait for ever for a connection whose other end is silent, and with it for a place.
+        .after_release(|connection, _| {
+            Box::pin(async move {
+                match timeout(RELEASE_LIMIT, connection.ping()).await {
+                    Ok(answered) => answered.map(|()| true),
+                    Err(elapsed) => Err(sqlx::Error::Io(elapsed.into())),
+                }
+            })
+        })
+}
+
+/// Bounds a short statement, the wait for a connection included, where the server cannot: when it is the one that is silent.
+///
+/// # Errors
+/// [`Error::Timeout`]; the statement may have taken place.
+pub async fn limited<T>(statement: impl Future<Output = Result<T>>) -> Result<T> {
+    timeout(SHORT_LIMIT, statement).await.unwrap_or(Err(Error::Timeout))
 }
 
 /// Brings the schema to this build's version. Safe to run from several places at once.
@@ -68,6 +114,62 @@ pub async fn snapshot(pool: &PgPool) -> Result<Transaction> {
 
 /// Begins a transaction on a connection that the caller holds.
 pub async fn begin_on(connection: &mut sqlx::PgConnection) -> Result<sqlx::Transaction<'_, sqlx::Postgres>> {
-    use sqlx::Connection as _;
     Ok(connection.begin().await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use testkit::{Proxy, TestDatabase};
+
+    use super::*;
+
+    /// The failure of a statement.
+    async fn failure(connection: &mut sqlx::PgConnection, sql: &'static str) -> Error {
+        sqlx::query(sql).execute(connection).await.expect_err("is ended").into()
+    }
+
+    #[tokio::test]
+    async fn a_client_that_stops_in_a_transaction_loses_its_locks_in_time() {
+        let database = TestDatabase::new().await;
+        let pool = connect(&database.url(), "test", 2).expect("a URL");
+        let mut stopped = begin(&pool).await.expect("begins");
+        sqlx::query("LOCK TABLE accounts").execute(&mut *stopped).await.expect("locks");
+        let mut other =
+            connect_for_maintenance(&database.url(), "test").expect("a URL").acquire().await.expect("connects");
+        // No limit of its own: it waits until the server has ended the other.
+        timeout(Duration::from_secs(9), sqlx::query("SELECT FROM accounts").execute(&mut *other))
+            .await
+            .expect("in time")
+            .expect("reads");
+        assert!(failure(&mut stopped, "SELECT FROM accounts").await.is_outage());
+    }
+
+    #[tokio::test]
+    async fn what_took_too_long_is_an_outage_and_not_a_defect() {
+        let database = TestDatabase::new().await;
+        let pool = connect(&database.url(), "test", 2).expect("a URL");
+        let (mut holder, mut waiter) = (begin(&pool).await.expect("begins"), begin(&pool).await.expect("begins"));
+        sqlx::query("LOCK TABLE accounts").execute(&mut *holder).await.expect("locks");
+        sqlx::query("SET LOCAL lock_timeout = 1").execute(&mut *waiter).await.expect("sets");
+        assert!(failure(&mut waiter, "SELECT FROM accounts").await.is_outage());
+        let mut slow = begin(&connect(&database.url(), "test", 1).expect("a URL")).await.expect("begins");
+        sqlx::query("SET LOCAL statement_timeout = 1").execute(&mut *slow).await.expect("sets");
+        assert!(failure(&mut slow, "SELECT pg_sleep(5)").await.is_outage());
+    }
+
+    #[tokio::test]
+    async fn a_silent_server_costs_neither_the_caller_nor_the_pool_more_than_their_limits() {
+        let database = TestDatabase::new().await;
+        let proxy = Proxy::in_front_of(&database.url()).await;
+        let pool = connect(&proxy.url(), "test", 1).expect("a URL");
+        ping(&pool).await.expect("answers");
+        proxy.pause();
+        let started = tokio::time::Instant::now();
+        assert!(matches!(limited(ping(&pool)).await, Err(Error::Timeout | Error::Sql(sqlx::Error::PoolTimedOut))));
+        assert!(started.elapsed() < SHORT_LIMIT + RELEASE_LIMIT, "{:?}", started.elapsed());
+        proxy.reset();
+        proxy.resume();
+        // The only place in the pool is free again.
+        ping(&pool).await.expect("answers");
+    }
 }

@@ -6,11 +6,15 @@
 //! writes the result: either both happen or neither.
 //!
 //! **Fair.** `turn` is start-time fair queueing. A task's turn is one more than the last that waits in its lane, and at
-//! least the lowest that waits in the queue; claims go by turn. A lane with ten thousand tasks thus stands in ten thousand
+//! least the one in service: the highest in workers' hands, or the lowest that waits if that is higher, as a lane at its cap
+//! stays behind without holding the others' time back. Claims go by turn. A lane with ten thousand tasks thus stands in ten thousand
 //! consecutive turns, and a lane that comes later stands in the turn that is served next: before it come at most the one
 //! task of each other lane in that same turn. An empty queue takes its turn from a sequence of which every enqueue and
 //! every awakening draws, so no turn is above the sequence and an idle lane saves up no credit. Two transactions that
 //! enqueue in one lane at once may share a turn; that costs the others one place each and no order is promised.
+//!
+//! **Contained.** A task whose lease ran out twice may be what killed its workers: a *suspect*, claimed only by a worker
+//! that asks for suspects and then has nothing else in hand, so that it takes no further neighbours down.
 //!
 //! **Timed by one clock.** Leases and due times are set and judged by the database's `now()` alone.
 
@@ -47,6 +51,8 @@ pub struct Wanted<'a> {
     pub queue: Queue,
     /// How many at most.
     pub limit: usize,
+    /// Whether suspects are wanted, and nothing else, or anything but suspects.
+    pub suspects: bool,
     /// How many of one lane may be in flight, and the lanes that have some: `(lane, in flight)`. Lanes at the cap are
     /// passed over, so that they hold up nobody.
     pub lanes: Option<LaneCap<'a>>,
@@ -106,6 +112,8 @@ pub struct Promoted {
     pub expired: u64,
     /// How long until the next parked task is due.
     pub next_due: Option<Duration>,
+    /// Whether a suspect was ready before.
+    pub suspects: bool,
 }
 
 /// Where a task stands.
@@ -152,7 +160,8 @@ pub async fn enqueue(conn: &mut PgConnection, task: &NewTask<'_>) -> Result<()> 
         r#"WITH place AS (
                SELECT greatest(
                    (SELECT max(turn) + 1 FROM tasks WHERE queue = $2 AND lane = $4 AND state = 'ready'),
-                   coalesce((SELECT min(turn) FROM tasks WHERE queue = $2 AND state = 'ready'), drawn)
+                   coalesce(greatest((SELECT max(turn) FROM tasks WHERE queue = $2 AND state = 'leased'),
+                                     (SELECT min(turn) FROM tasks WHERE queue = $2 AND state = 'ready')), drawn)
                ) AS turn
                FROM nextval('task_turns') AS drawn
            ), task AS (
@@ -190,6 +199,7 @@ pub async fn claim(conn: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Vec<C
         r#"WITH candidates AS MATERIALIZED (
                SELECT id, lane, turn FROM tasks
                WHERE queue = $1 AND state = 'ready' AND kind = ANY($2::text[]) AND lane <> ALL($3::text[])
+                 AND suspect = $10
                ORDER BY turn, id LIMIT $4
                FOR UPDATE SKIP LOCKED
            ), placed AS (
@@ -211,6 +221,7 @@ pub async fn claim(conn: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Vec<C
         wanted.lease.as_secs_f64(),
         wanted.owner,
         cap,
+        wanted.suspects,
     )
     .fetch_all(conn)
     .await?;
@@ -300,6 +311,7 @@ async fn park(
     let done = sqlx::query!(
         r#"UPDATE tasks SET state = 'parked', due_at = now() + make_interval(secs => $3),
                             claims = CASE WHEN $4 THEN 0 ELSE claims END,
+                            expired = CASE WHEN $4 THEN 0 ELSE expired END,
                             lease_token = NULL, lease_until = NULL, lease_owner = NULL
            WHERE id = $1 AND lease_token = $2"#,
         id,
@@ -332,7 +344,8 @@ pub async fn release(conn: &mut PgConnection, id: Uuid, lease_token: Uuid) -> Re
     Ok(announced.rows_affected() == 1)
 }
 
-/// Makes up to `limit` due and up to `limit` lease-expired tasks of a queue ready, each with a fresh turn.
+/// Makes up to `limit` due and up to `limit` lease-expired tasks of a queue ready: what was due with a fresh turn, what a
+/// worker lost in the turn that it had.
 ///
 /// Rows that another worker is waking, or that are being settled at this moment, are skipped.
 #[tracing::instrument(skip_all, name = "db.task.promote")]
@@ -342,28 +355,32 @@ pub async fn promote(conn: &mut PgConnection, queue: Queue, limit: usize) -> Res
                SELECT id, lane FROM tasks WHERE queue = $1 AND state = 'parked' AND due_at <= now()
                ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED
            ), expired AS MATERIALIZED (
-               SELECT id, lane FROM tasks WHERE queue = $1 AND state = 'leased' AND lease_until <= now()
+               SELECT id FROM tasks WHERE queue = $1 AND state = 'leased' AND lease_until <= now()
                ORDER BY lease_until LIMIT $2 FOR UPDATE SKIP LOCKED
            ), awake AS MATERIALIZED (
-               SELECT id, lane, nextval('task_turns') AS drawn
-               FROM (SELECT id, lane FROM due UNION ALL SELECT id, lane FROM expired) AS both_kinds
+               SELECT id, lane, nextval('task_turns') AS drawn FROM due
            ), before AS (
                SELECT lane, greatest(
                    (SELECT max(turn) FROM tasks t WHERE t.queue = $1 AND t.lane = awake.lane AND t.state = 'ready'),
-                   coalesce((SELECT min(turn) FROM tasks WHERE queue = $1 AND state = 'ready'), min(drawn)) - 1
+                   coalesce(greatest((SELECT max(turn) FROM tasks WHERE queue = $1 AND state = 'leased'),
+                                     (SELECT min(turn) FROM tasks WHERE queue = $1 AND state = 'ready')),
+                            min(drawn)) - 1
                ) AS turn
                FROM awake GROUP BY lane
            ), placed AS (
                SELECT id, before.turn + row_number() OVER (PARTITION BY lane ORDER BY drawn) AS turn
                FROM awake JOIN before USING (lane)
            ), woken AS (
-               UPDATE tasks SET state = 'ready', turn = placed.turn,
+               UPDATE tasks SET state = 'ready', turn = placed.turn FROM placed WHERE tasks.id = placed.id
+           ), freed AS (
+               UPDATE tasks SET state = 'ready', expired = tasks.expired + 1,
                                 lease_token = NULL, lease_until = NULL, lease_owner = NULL
-               FROM placed WHERE tasks.id = placed.id
+               FROM expired WHERE tasks.id = expired.id
            )
            SELECT (SELECT count(*) FROM due) AS "due!", (SELECT count(*) FROM expired) AS "expired!",
                   (SELECT extract(epoch FROM min(due_at) - now())::float8 FROM tasks
-                   WHERE queue = $1 AND state = 'parked' AND due_at > now()) AS next_due"#,
+                   WHERE queue = $1 AND state = 'parked' AND due_at > now()) AS next_due,
+                  EXISTS (SELECT FROM tasks WHERE queue = $1 AND state = 'ready' AND suspect) AS "suspects!""#,
         queue.as_str(),
         count(limit),
     )
@@ -373,6 +390,7 @@ pub async fn promote(conn: &mut PgConnection, queue: Queue, limit: usize) -> Res
         due: row.due.unsigned_abs(),
         expired: row.expired.unsigned_abs(),
         next_due: row.next_due.and_then(seconds),
+        suspects: row.suspects,
     })
 }
 

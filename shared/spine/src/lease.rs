@@ -1,8 +1,9 @@
 //! Leases in hand and the one task that renews them all.
 //!
 //! A lease lasts by the database's clock; this side counts from *before* the statement that made or renewed it was sent, so
-//! it never believes longer than the database does. Renewal is one statement for all leases of a process, over connections
-//! of the spine's own: neither many slots nor handlers that use up the pool can make it late.
+//! it never believes longer than the database does. Renewal is one statement for all leases of a process, over a connection
+//! of its own: neither many slots nor handlers that use up the pool nor a claim that hangs can make it late. A lease whose run
+//! is over its limit is not renewed, so that what even the limit cannot end, a thread that is stuck, strands no task.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::chain;
+use crate::{RunnerOptions, chain};
 
 /// How long a wish to stop may go unseen.
 const CANCEL_LOOK: Duration = Duration::from_secs(1);
@@ -28,6 +29,7 @@ struct Held {
     token: Uuid,
     /// Two heartbeats: a lease that was not renewed for this long may soon be somebody else's.
     trusted_for: Duration,
+    taken_at: Instant,
     renewed_at: Mutex<Instant>,
     cancelled: CancellationToken,
     lost: CancellationToken,
@@ -78,6 +80,7 @@ pub(crate) struct Leases {
     pool: PgPool,
     duration: Duration,
     heartbeat: Duration,
+    run_limit: Duration,
     held: Arc<Mutex<HashMap<Uuid, Arc<Held>>>>,
 }
 
@@ -101,8 +104,9 @@ impl Drop for Kept {
 
 impl Leases {
     /// No leases yet. `pool` should be nobody else's.
-    pub(crate) fn new(pool: PgPool, duration: Duration, heartbeat: Duration) -> Self {
-        Self { pool, duration, heartbeat, held: Arc::default() }
+    pub(crate) fn new(pool: PgPool, options: &RunnerOptions) -> Self {
+        let RunnerOptions { lease, heartbeat, run_limit, .. } = *options;
+        Self { pool, duration: lease, heartbeat, run_limit, held: Arc::default() }
     }
 
     /// Keeps the lease of a claim that was asked for at `since`.
@@ -111,6 +115,7 @@ impl Leases {
             task,
             token,
             trusted_for: self.heartbeat * 2,
+            taken_at: since,
             renewed_at: Mutex::new(since),
             cancelled: CancellationToken::new(),
             lost: CancellationToken::new(),
@@ -129,7 +134,8 @@ impl Leases {
         let mut last = Instant::now();
         loop {
             looks.tick().await;
-            let held: Vec<Arc<Held>> = self.lock().values().cloned().collect();
+            let is_in_time = |held: &&Arc<Held>| held.taken_at.elapsed() <= self.run_limit;
+            let held: Vec<Arc<Held>> = self.lock().values().filter(is_in_time).cloned().collect();
             if held.is_empty() {
                 last = Instant::now();
                 continue;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use broker::{Message, Publisher};
 use db::PgPool;
 use db::outbox::{self, WakeUpRow};
+use db::pool::limited;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -97,10 +98,8 @@ impl Relay {
 
     /// One batch.
     async fn turn(&self) -> db::Result<Turn> {
-        let batch = {
-            let mut conn = self.pool.acquire().await?;
-            outbox::claim_batch(&mut conn, BATCH, HOLD).await?
-        };
+        let claimed = async { outbox::claim_batch(&mut *self.pool.acquire().await?, BATCH, HOLD).await };
+        let batch = limited(claimed).await?;
         let mut turn = if batch.full { Turn::More } else { Turn::Drained };
         if batch.rows.is_empty() {
             return Ok(turn);
@@ -117,8 +116,7 @@ impl Relay {
             );
         }
         if !sent.ids.is_empty() {
-            let mut conn = self.pool.acquire().await?;
-            outbox::confirm(&mut conn, &sent.ids).await?;
+            limited(async { outbox::confirm(&mut *self.pool.acquire().await?, &sent.ids).await }).await?;
         }
         Ok(turn)
     }
@@ -144,12 +142,9 @@ impl Relay {
 
     async fn measure(&self) {
         loop {
-            let stats = async {
-                let mut conn = self.pool.acquire().await?;
-                outbox::stats(&mut conn).await
-            };
+            let stats = async { outbox::stats(&mut *self.pool.acquire().await?).await };
             // Without an answer the gauges keep what they had; readiness tells of the database.
-            if let Ok(stats) = stats.await {
+            if let Ok(stats) = limited(stats).await {
                 metrics::gauge!("canvas_outbox_rows").set(stats.rows as f64);
                 metrics::gauge!("canvas_outbox_lag_seconds").set(stats.oldest.unwrap_or_default().as_secs_f64());
             }

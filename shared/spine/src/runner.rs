@@ -10,6 +10,11 @@
 //! RabbitMQ closes a channel on which one stays unacknowledged for half an hour. When the database cannot be asked,
 //! messages are acknowledged all the same: the next look finds the work, and a requeue would be a hot loop.
 
+//!
+//! Where a task has lost two workers, it may be what killed them (a *suspect*). It is claimed when nothing else is in hand
+//! here, and nothing else is claimed until it has ended; when it has waited for [`SUSPECT_PATIENCE`] no further task is
+//! claimed, so that its time comes.
+
 mod execute;
 mod options;
 
@@ -19,6 +24,7 @@ use std::time::Duration;
 
 use broker::{Consumer, Delivery};
 use db::PgPool;
+use db::pool::limited;
 use db::tasks::{self, LaneCap, Wanted};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
@@ -29,8 +35,10 @@ use crate::{Handler, Task, chain};
 use execute::Execution;
 pub use options::RunnerOptions;
 
-/// Connections of the spine's own, beside the handlers' pool: one for claims, one for heartbeats.
+/// Connections of the spine's own, beside the handlers' pool, for claims and for the fates of tasks. Heartbeats have one more.
 const CONNECTIONS: u32 = 2;
+/// How long a suspect may wait for this process to have nothing else in hand.
+const SUSPECT_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a message may stay unacknowledged while all slots are busy.
 const HOLD_LIMIT: Duration = Duration::from_secs(10);
 /// Tasks that one look makes ready at most; a look that finds more is followed by another.
@@ -45,13 +53,19 @@ const MEASURE: Duration = Duration::from_secs(5);
 pub struct Runner<H> {
     /// The spine's own connections.
     pool: PgPool,
+    /// The handlers'.
+    shared_pool: PgPool,
     consumer: Consumer,
     handler: Arc<H>,
     options: RunnerOptions,
     leases: Leases,
     /// Runs under way, with the lanes they belong to.
-    running: JoinSet<()>,
+    running: JoinSet<Option<Duration>>,
     lanes: HashMap<Id, String>,
+    /// Since when there is a suspect to claim, as far as is known.
+    suspect: Option<Instant>,
+    /// Whether what is in hand is a suspect.
+    is_alone: bool,
     /// Messages in hand, with the time they came.
     messages: VecDeque<(Delivery, Instant)>,
     /// Whether there is a reason to claim.
@@ -65,16 +79,18 @@ pub struct Runner<H> {
 impl<H: Handler> Runner<H> {
     /// A runner that is woken by `consumer` and claims through connections of its own beside `pool`.
     pub fn new(pool: &PgPool, consumer: Consumer, handler: H, options: RunnerOptions) -> Self {
-        let pool = db::pool::beside(pool, CONNECTIONS);
         let now = Instant::now();
         Self {
-            leases: Leases::new(pool.clone(), options.lease, options.heartbeat),
-            pool,
+            leases: Leases::new(db::pool::beside(pool, 1), &options),
+            pool: db::pool::beside(pool, CONNECTIONS),
+            shared_pool: pool.clone(),
             consumer,
             handler: Arc::new(handler),
             options,
             running: JoinSet::new(),
             lanes: HashMap::new(),
+            suspect: None,
+            is_alone: false,
             messages: VecDeque::new(),
             look: true,
             next_idle_look: now,
@@ -86,7 +102,7 @@ impl<H: Handler> Runner<H> {
     /// Works until `stop`, then finishes what is in hand; from `abort` on, what is not finished is dropped and handed back.
     pub async fn run(mut self, stop: CancellationToken, abort: CancellationToken) {
         let leases = self.leases.clone();
-        let (pool, queue) = (self.pool.clone(), self.options.queue);
+        let (pool, queue) = (self.shared_pool.clone(), self.options.queue);
         tokio::select! {
             () = leases.beat() => {}
             () = measure(pool, queue) => {}
@@ -97,14 +113,18 @@ impl<H: Handler> Runner<H> {
     async fn work(&mut self, stop: &CancellationToken, abort: &CancellationToken) {
         while !stop.is_cancelled() {
             let now = Instant::now();
-            let is_free = self.free() > 0;
+            let is_free = self.is_free();
             let may_ask = now >= self.not_before;
             if is_free && may_ask && now >= self.next_idle_look {
                 self.promote().await;
                 continue;
             }
-            if is_free && may_ask && (self.look || !self.messages.is_empty()) {
+            if is_free && may_ask && !self.is_suspect_next() && (self.look || !self.messages.is_empty()) {
                 self.claim(abort).await;
+                continue;
+            }
+            if is_free && may_ask && self.running.is_empty() && self.suspect.is_some() {
+                self.claim_suspect(abort).await;
                 continue;
             }
             let next_look = if may_ask { self.next_idle_look } else { self.not_before };
@@ -133,14 +153,21 @@ impl<H: Handler> Runner<H> {
         self.options.slots - self.running.len()
     }
 
+    /// Whether there is anything to claim for: not beside a suspect, nor while its time is to come.
+    fn is_free(&self) -> bool {
+        self.free() > 0 && !self.is_alone && (self.running.is_empty() || !self.is_suspect_next())
+    }
+
+    /// Whether a suspect has waited for too long.
+    fn is_suspect_next(&self) -> bool {
+        self.suspect.is_some_and(|since| since.elapsed() >= SUSPECT_PATIENCE)
+    }
+
     /// Makes ready what is due or whose lease has expired, and gives a reason to claim: the idle look.
     async fn promote(&mut self) {
-        let promoted = async {
-            let mut conn = self.pool.acquire().await?;
-            tasks::promote(&mut conn, self.options.queue, PROMOTE_LIMIT).await
-        };
         let queue = self.options.queue;
-        match promoted.await {
+        let promoted = async { tasks::promote(&mut *self.pool.acquire().await?, queue, PROMOTE_LIMIT).await };
+        match limited(promoted).await {
             Ok(promoted) => {
                 if promoted.expired > 0 {
                     metrics::counter!("canvas_leases_expired_total", "queue" => queue.as_str())
@@ -155,6 +182,7 @@ impl<H: Handler> Runner<H> {
                 };
                 self.next_idle_look = Instant::now() + pause;
                 self.look = true;
+                self.suspect = promoted.suspects.then(|| self.suspect.unwrap_or_else(Instant::now));
             }
             Err(error) => self.trouble(&error),
         }
@@ -164,29 +192,50 @@ impl<H: Handler> Runner<H> {
     async fn claim(&mut self, abort: &CancellationToken) {
         let free = self.free();
         let held = self.held_lanes();
-        let wanted = Wanted {
-            queue: self.options.queue,
-            limit: free,
-            lanes: self.options.lane_cap.map(|cap| LaneCap { cap, held: &held }),
-            lease: self.options.lease,
-            owner: &self.options.owner,
-        };
+        let lanes = self.options.lane_cap.map(|cap| LaneCap { cap, held: &held });
+        let Some(claimed) = self.take(free, false, lanes, abort).await else { return };
+        // A full answer means that there may be more. So does a lane that has just reached its cap: what was passed over
+        // behind it was not looked at.
+        self.look = claimed == free || self.lane_filled(&held);
+        // As many messages as tasks, so that the others are still there for other workers; all, once nothing is left.
+        self.acknowledge(if self.look { claimed } else { usize::MAX }).await;
+        if claimed > 0 {
+            crate::failpoint!("task.acked");
+        }
+    }
+
+    /// Claims a suspect, if there still is one, with nothing else in hand.
+    async fn claim_suspect(&mut self, abort: &CancellationToken) {
+        let Some(claimed) = self.take(1, true, None, abort).await else { return };
+        self.is_alone = claimed > 0;
+        // There may be more of them; the others' turn comes first.
+        self.suspect = self.is_alone.then(Instant::now);
+        self.acknowledge(claimed).await;
+    }
+
+    /// Claims and starts up to `limit` tasks; how many, unless the database could not be asked.
+    async fn take(
+        &mut self,
+        limit: usize,
+        suspects: bool,
+        lanes: Option<LaneCap<'_>>,
+        abort: &CancellationToken,
+    ) -> Option<usize> {
+        let RunnerOptions { queue, lease, ref owner, .. } = self.options;
+        let wanted = Wanted { queue, limit, suspects, lanes, lease, owner };
         let asked_at = Instant::now();
-        let claims = async {
-            let mut conn = self.pool.acquire().await?;
-            tasks::claim(&mut conn, &wanted).await
-        };
-        let claims = match claims.await {
+        let claims = async { tasks::claim(&mut *self.pool.acquire().await?, &wanted).await };
+        let claims = match limited(claims).await {
             Ok(claims) => claims,
             Err(error) => {
                 self.acknowledge(usize::MAX).await;
                 self.trouble(&error);
-                return;
+                return None;
             }
         };
         self.pause = TROUBLE_PAUSE;
         let claimed = claims.len();
-        let queue = self.options.queue.as_str();
+        let queue = queue.as_str();
         match claimed {
             0 => metrics::counter!("canvas_claims_empty_total", "queue" => queue).increment(1),
             _ => metrics::counter!("canvas_claims_total", "queue" => queue).increment(claimed as u64),
@@ -206,14 +255,7 @@ impl<H: Handler> Runner<H> {
         for (task, kept) in kept {
             self.start(task, kept, abort);
         }
-        // A full answer means that there may be more. So does a lane that has just reached its cap: what was passed over
-        // behind it was not looked at.
-        self.look = claimed == free || self.lane_filled(&held);
-        // As many messages as tasks, so that the others are still there for other workers; all, once nothing is left.
-        self.acknowledge(if self.look { claimed } else { usize::MAX }).await;
-        if claimed > 0 {
-            crate::failpoint!("task.acked");
-        }
+        Some(claimed)
     }
 
     fn start(&mut self, task: Task, kept: crate::lease::Kept, abort: &CancellationToken) {
@@ -224,6 +266,7 @@ impl<H: Handler> Runner<H> {
             pool: self.pool.clone(),
             queue: self.options.queue,
             retry_pause: self.options.retry_pause,
+            run_limit: self.options.run_limit,
             abort: abort.clone(),
         };
         let handle = self.running.spawn(execution.run(self.handler.clone()));
@@ -231,15 +274,22 @@ impl<H: Handler> Runner<H> {
         self.count_busy();
     }
 
-    fn ended(&mut self, ended: Result<(Id, ()), JoinError>) {
+    fn ended(&mut self, ended: Result<(Id, Option<Duration>), JoinError>) {
         let id = match ended {
-            Ok((id, ())) => id,
+            Ok((id, due_in)) => {
+                if let Some(due_in) = due_in {
+                    self.next_idle_look = self.next_idle_look.min(Instant::now() + due_in);
+                }
+                id
+            }
             Err(error) => {
                 // Handlers' panics are caught; this one is the spine's own. The lease will expire.
                 tracing::error!(error = chain(&error), "a task's run ended badly");
                 error.id()
             }
         };
+        // Nothing was claimed beside a suspect.
+        self.look |= std::mem::take(&mut self.is_alone);
         if let Some(lane) = self.lanes.remove(&id)
             && let Some(cap) = self.options.lane_cap
         {
@@ -285,9 +335,13 @@ impl<H: Handler> Runner<H> {
         self.pause = (self.pause * 2).min(self.options.idle_claim.max(TROUBLE_PAUSE));
     }
 
-    /// Gives unused messages back at once and waits for the runs in hand, which end by themselves at the abort stage.
+    /// Waits for the runs in hand, which end by themselves at the abort stage. Unused messages are acknowledged: the others'
+    /// idle looks find the work, while a message that is given back is counted by the broker as one more failed delivery.
     async fn wind_up(&mut self) {
-        self.messages.clear();
+        while let Some(delivery) = self.consumer.try_next() {
+            self.messages.push_back((delivery, Instant::now()));
+        }
+        self.acknowledge(usize::MAX).await;
         self.consumer.close().await;
         while let Some(ended) = self.running.join_next_with_id().await {
             self.ended(ended);
@@ -303,12 +357,9 @@ impl<H: Handler> Runner<H> {
 async fn measure(pool: PgPool, queue: domain::message::Queue) {
     let labels = [("queue", queue.as_str())];
     loop {
-        let stats = async {
-            let mut conn = pool.acquire().await?;
-            tasks::stats(&mut conn, queue).await
-        };
+        let stats = async { tasks::stats(&mut *pool.acquire().await?, queue).await };
         // Without an answer the gauges keep what they had; readiness tells of the database.
-        if let Ok(stats) = stats.await {
+        if let Ok(stats) = limited(stats).await {
             metrics::gauge!("canvas_queue_ready", &labels).set(stats.ready as f64);
             metrics::gauge!("canvas_queue_parked", &labels).set(stats.parked as f64);
             metrics::gauge!("canvas_queue_leased", &labels).set(stats.leased as f64);

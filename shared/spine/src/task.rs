@@ -46,7 +46,12 @@ impl From<Claim> for Task {
 pub enum Decision {
     /// The handler settled or rescheduled the task in a transaction of its own.
     Done,
-    /// The same, and the record ended as failed.
+    /// The handler parked the task in a transaction of its own.
+    Parked {
+        /// How long: the runner looks for it then.
+        after: Duration,
+    },
+    /// As `Done`, and the record ended as failed.
     Fail {
         /// Why, for the log and the metrics.
         code: &'static str,
@@ -70,8 +75,8 @@ pub type Outcome = Result<Decision, Box<dyn Error + Send + Sync>>;
 
 /// A kind of work.
 ///
-/// The future of either method may be dropped at any await: when the lease is lost and when the process must end. That is
-/// no more than a crash could do.
+/// The future of either method may be dropped at any await: when the lease is lost, when the run is over its limit and when
+/// the process must end. That is no more than a crash could do.
 pub trait Handler: Send + Sync + 'static {
     /// Runs a task.
     fn run(&self, task: &Task, lease: &Lease) -> impl Future<Output = Outcome> + Send;

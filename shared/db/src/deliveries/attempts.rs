@@ -194,7 +194,7 @@ pub async fn record(conn: &mut PgConnection, outcomes: &[Outcome]) -> Result<Vec
            ), parked AS (
                UPDATE tasks t
                SET state = 'parked', due_at = now() + make_interval(secs => r.after),
-                   claims = 0, lease_token = NULL, lease_until = NULL, lease_owner = NULL
+                   claims = 0, expired = 0, lease_token = NULL, lease_until = NULL, lease_owner = NULL
                FROM held, result r WHERE t.id = held.id AND r.id = t.id AND r.after IS NOT NULL
            ), attempt AS (
                UPDATE webhook_attempts a SET finished_at = now(), status = r.http_status, error = r.error

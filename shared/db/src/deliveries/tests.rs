@@ -120,8 +120,12 @@ async fn complete_one(pool: &PgPool, job: JobId) -> bool {
 }
 
 async fn claim(pool: &PgPool, limit: usize) -> Vec<Held> {
-    let wanted = Wanted { queue: Queue::Webhook, limit, lanes: None, lease: Duration::from_secs(30), owner: "test" };
-    let claims = tasks::claim(&mut *conn(pool).await, &wanted).await.expect("claims");
+    let mut claims = Vec::new();
+    for suspects in [false, true] {
+        let lease = Duration::from_secs(30);
+        let wanted = Wanted { queue: Queue::Webhook, limit, suspects, lanes: None, lease, owner: "test" };
+        claims.extend(tasks::claim(&mut *conn(pool).await, &wanted).await.expect("claims"));
+    }
     claims.into_iter().map(|claim| Held { id: claim.id, lease_token: claim.lease_token }).collect()
 }
 

@@ -269,6 +269,8 @@ impl Scene {
         placements: &[Placement],
         terms: &Terms<'_>,
     ) -> Result<bool> {
+        let mut placements: Vec<&Placement> = placements.iter().collect();
+        placements.sort_unstable_by_key(|placement| placement.sha256);
         for placement in placements {
             let bytes = column("assets.bytes", placement.bytes)?;
             let adopted = blobs::adopt(conn, placement.blob_key, &placement.sha256, bytes).await?;

@@ -5,12 +5,13 @@
 //! `job_history`; what a worker writes takes place only while its lease on the job's task holds.
 //!
 //! **Mechanism.** The task (`tasks`) says who works, the job says what is seen. [`begin`] and [`mark_finalizing`] are
-//! a worker's way forward, [`conclude`] is the only way to an end, for workers and for cancels of work that nobody
-//! took; [`cancel`] is the intent; [`sweep`] is what becomes of the record afterwards (decisions 9.3).
+//! a worker's way forward, [`conclude`] is the way to an end, for workers and for cancels of work that nobody
+//! took ([`abandon`] where the record cannot be read); [`cancel`] is the intent; [`expire`] and [`remove`] are what becomes of the record afterwards (decisions 9.3).
 //!
 //! A job whose worker died or handed it back stays `running` until another worker takes it and goes on: there is no
 //! way back to `queued`, because nobody could tell the two apart from outside and the first start stays the start.
 
+mod abandon;
 mod cancel;
 mod conclude;
 mod retention;
@@ -24,9 +25,10 @@ use sqlx::PgConnection;
 use sqlx::types::Json;
 use uuid::Uuid;
 
+pub use abandon::abandon;
 pub use cancel::{Cancellation, cancel};
 pub use conclude::{Concluded, Ending, Placement, Terms, conclude};
-pub use retention::{Swept, Windows, mark_finalized, sweep};
+pub use retention::{Removed, Windows, expire, mark_finalized, remove};
 pub use target::mark_target;
 pub use work::{begin, is_canceling, mark_finalizing};
 
@@ -96,6 +98,20 @@ pub async fn get(conn: &mut PgConnection, id: JobId, account: &AccountUid) -> Re
         .await?
         .map(Row::record)
         .transpose()
+}
+
+/// The job of `id` if it is over and nobody works on it any more: for whoever does not know whether the transaction that
+/// was to end it took place.
+#[tracing::instrument(skip_all, name = "db.job.get_ended")]
+pub async fn get_ended(conn: &mut PgConnection, id: JobId) -> Result<Option<Record>> {
+    select_jobs!(
+        "WHERE j.id = $1 AND j.completed_at IS NOT NULL AND NOT EXISTS (SELECT FROM tasks t WHERE t.id = j.id)",
+        id.0
+    )
+    .fetch_optional(conn)
+    .await?
+    .map(Row::record)
+    .transpose()
 }
 
 /// How many unfinished jobs the account has, counted no further than `cap` (decisions 1.12).

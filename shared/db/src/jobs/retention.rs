@@ -12,7 +12,7 @@ use domain::job::{ImageJob, JobStatus};
 use sqlx::PgConnection;
 use sqlx::types::Json;
 
-use super::row::{Row, select_jobs};
+use super::row::select_jobs;
 use crate::{Error, Result};
 
 /// How long records are kept.
@@ -56,20 +56,19 @@ pub async fn mark_finalized(conn: &mut PgConnection, id: JobId, window: Duration
     Ok(done.rows_affected() == 1)
 }
 
-/// What a sweep did.
+/// What [`remove`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
-    /// Successes that became `expired`.
-    pub expired: u64,
-    /// Records that were removed.
+pub struct Removed {
+    /// Records that are gone.
     pub removed: u64,
+    /// Records that cannot be read, and are looked at again in an hour.
+    pub unreadable: u64,
 }
 
-/// Takes at most `limit` records of each kind whose time has come their next step. Safe from many processes at once: rows
-/// that another one holds are passed over. Nothing is announced (decisions 9.3). `public_url` is the origin of
-/// `canvasUrl` in what idempotency keys keep.
-#[tracing::instrument(skip_all, name = "db.job.sweep")]
-pub async fn sweep(conn: &mut PgConnection, windows: &Windows, public_url: &str, limit: i64) -> Result<Swept> {
+/// Lets at most `limit` successes whose time has come expire, in one statement, and says how many. Nothing is announced
+/// (decisions 9.3). Safe from many processes at once, as [`remove`] is: rows that another one holds are passed over.
+#[tracing::instrument(skip_all, name = "db.job.expire")]
+pub async fn expire(conn: &mut PgConnection, windows: &Windows, limit: i64) -> Result<u64> {
     let expired = sqlx::query!(
         "WITH due AS (
              SELECT id FROM jobs WHERE retain_until <= now() AND status = 'succeeded'
@@ -83,27 +82,43 @@ pub async fn sweep(conn: &mut PgConnection, windows: &Windows, public_url: &str,
         limit,
         windows.after(JobStatus::Expired),
     )
-    .execute(&mut *conn)
-    .await?
-    .rows_affected();
-    let due = select_jobs!(
-        "WHERE j.retain_until <= now() AND j.status IN ('failed', 'canceled', 'expired')
-         ORDER BY j.retain_until LIMIT $1 FOR UPDATE OF j SKIP LOCKED",
+    .execute(conn)
+    .await?;
+    Ok(expired.rows_affected())
+}
+
+/// Removes at most `limit` records whose time is over, in the caller's transaction. One that cannot be read is put off and
+/// holds up no other. `public_url` is the origin of `canvasUrl` in what idempotency keys keep.
+#[tracing::instrument(skip_all, name = "db.job.remove")]
+pub async fn remove(conn: &mut PgConnection, public_url: &str, limit: i64) -> Result<Removed> {
+    // Ids alone: a record that cannot be decoded must not fail the statement that finds the others.
+    let due = sqlx::query_scalar!(
+        "SELECT id FROM jobs WHERE retain_until <= now() AND status IN ('failed', 'canceled', 'expired')
+         ORDER BY retain_until LIMIT $1 FOR UPDATE SKIP LOCKED",
         limit
     )
     .fetch_all(&mut *conn)
     .await?;
-    let removed = due.len() as u64;
-    for row in due {
-        remove(conn, row, public_url).await?;
+    let mut done = Removed::default();
+    for id in due {
+        match remove_one(conn, JobId(id), public_url).await {
+            Ok(()) => done.removed += 1,
+            Err(error) if error.is_unreadable() => {
+                tracing::error!(job.id = %id, error = &error as &dyn std::error::Error, "job {id} cannot be read to be removed");
+                sqlx::query!("UPDATE jobs SET retain_until = now() + interval '1 hour' WHERE id = $1", id)
+                    .execute(&mut *conn)
+                    .await?;
+                done.unreadable += 1;
+            }
+            Err(error) => return Err(error),
+        }
     }
-    Ok(Swept { expired, removed })
+    Ok(done)
 }
 
 /// Removes a record and leaves its last form, without images and preview, to its idempotency key.
-async fn remove(conn: &mut PgConnection, row: Row, public_url: &str) -> Result<()> {
-    let record = row.record()?;
-    let id = record.id;
+async fn remove_one(conn: &mut PgConnection, id: JobId, public_url: &str) -> Result<()> {
+    let record = select_jobs!("WHERE j.id = $1", id.0).fetch_one(&mut *conn).await?.record()?;
     let last = ImageJob { images: None, webhook: None, ..record.document(public_url, |_| None) };
     let snapshot =
         serde_json::to_value(&last).map_err(|error| Error::Unreadable { column: "jobs", value: error.to_string() })?;

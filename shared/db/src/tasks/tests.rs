@@ -19,13 +19,13 @@ async fn enqueue_in(conn: &mut PgConnection, lane: &str, due_in: Option<Duration
 }
 
 async fn claim_up_to(conn: &mut PgConnection, limit: usize, lease: Duration) -> Vec<Claim> {
-    let wanted = Wanted { queue: Queue::Image, limit, lanes: None, lease, owner: "test" };
+    let wanted = Wanted { queue: Queue::Image, limit, suspects: false, lanes: None, lease, owner: "test" };
     claim(conn, &wanted).await.expect("claims")
 }
 
 async fn claim_capped(conn: &mut PgConnection, limit: usize, cap: usize, held: &[(String, usize)]) -> Vec<Claim> {
     let lanes = Some(LaneCap { cap, held });
-    let wanted = Wanted { queue: Queue::Image, limit, lanes, lease: LEASE, owner: "test" };
+    let wanted = Wanted { queue: Queue::Image, limit, suspects: false, lanes, lease: LEASE, owner: "test" };
     claim(conn, &wanted).await.expect("claims")
 }
 
@@ -164,6 +164,67 @@ async fn promoted_tasks_of_one_lane_stand_in_turns_of_their_own() {
     let last = enqueue_in(conn, "busy", None).await;
     let rest: Vec<Uuid> = claim_up_to(conn, 3, LEASE).await.iter().map(|claim| claim.id).collect();
     assert!(!rest.contains(&last));
+}
+
+#[tokio::test]
+async fn a_lane_that_stays_at_its_cap_gives_those_that_come_later_no_credit() {
+    database!(conn);
+    for _ in 0..5 {
+        enqueue_in(conn, "dead", None).await;
+    }
+    let dead = [("dead".to_owned(), claim_capped(conn, 10, 2, &[]).await.len())];
+    for _ in 0..30 {
+        enqueue_in(conn, "early", None).await;
+    }
+    // The early lane has been served for long when another one comes with as many tasks.
+    for _ in 0..20 {
+        let claim = claim_capped(conn, 1, 2, &dead).await.remove(0);
+        assert!(settle(conn, claim.id, claim.lease_token).await.expect("settles"));
+    }
+    let in_service = claim_capped(conn, 1, 2, &dead).await;
+    assert_eq!(in_service[0].lane, "early");
+    for _ in 0..9 {
+        enqueue_in(conn, "late", None).await;
+        enqueue_in(conn, "later", Some(Duration::ZERO)).await;
+    }
+    promote(conn, Queue::Image, 100).await.expect("promotes");
+    let lanes: Vec<String> =
+        claim_capped(conn, 20, 9, &[("dead".to_owned(), 9)]).await.into_iter().map(|claim| claim.lane).collect();
+    for lane in ["early", "late", "later"] {
+        let served = lanes.iter().filter(|served| *served == lane).count();
+        assert!(served >= 5, "{lane} is served {served} times of {}: {lanes:?}", lanes.len());
+    }
+}
+
+#[tokio::test]
+async fn a_task_whose_worker_died_keeps_its_turn() {
+    database!(conn);
+    let first = enqueue_in(conn, "a", None).await;
+    for _ in 0..5 {
+        enqueue_in(conn, "a", None).await;
+    }
+    assert_eq!(claim_up_to(conn, 1, EXPIRED).await[0].id, first);
+    promote(conn, Queue::Image, 10).await.expect("promotes");
+    assert_eq!(claim_up_to(conn, 1, LEASE).await[0].id, first);
+}
+
+#[tokio::test]
+async fn a_task_that_lost_two_workers_is_a_suspect_until_it_goes_as_planned() {
+    database!(conn);
+    let id = enqueue_in(conn, "a", None).await;
+    for _ in 0..2 {
+        assert_eq!(claim_up_to(conn, 1, EXPIRED).await.len(), 1, "not yet a suspect");
+        assert!(!promote(conn, Queue::Image, 10).await.expect("promotes").suspects);
+    }
+    let other = enqueue_in(conn, "a", None).await;
+    assert!(promote(conn, Queue::Image, 10).await.expect("promotes").suspects);
+    assert_eq!(claim_up_to(conn, 10, LEASE).await.iter().map(|claim| claim.id).collect::<Vec<_>>(), [other]);
+    let wanted = Wanted { queue: Queue::Image, limit: 10, suspects: true, lanes: None, lease: LEASE, owner: "test" };
+    let suspects = claim(conn, &wanted).await.expect("claims");
+    assert_eq!(suspects.iter().map(|claim| (claim.id, claim.claims)).collect::<Vec<_>>(), [(id, 3)]);
+    assert!(reschedule(conn, id, suspects[0].lease_token, Duration::ZERO).await.expect("parks"));
+    promote(conn, Queue::Image, 10).await.expect("promotes");
+    assert_eq!(only(conn).await.id, id);
 }
 
 #[tokio::test]

@@ -5,8 +5,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use db::PgPool;
-use db::tasks;
+use db::pool::limited;
+use db::{PgPool, tasks};
 use domain::limits::TASK_CLAIMS_MAX;
 use domain::message::Queue;
 use futures_util::FutureExt;
@@ -30,6 +30,7 @@ pub(super) struct Execution {
     pub(super) pool: PgPool,
     pub(super) queue: Queue,
     pub(super) retry_pause: Duration,
+    pub(super) run_limit: Duration,
     pub(super) abort: CancellationToken,
 }
 
@@ -37,20 +38,26 @@ pub(super) struct Execution {
 enum Ending {
     Returned(Outcome),
     Panicked(Box<dyn Any + Send>),
+    /// It took too long.
+    Overdue,
     /// Somebody else has the task.
     Lost,
     /// The process must end.
     Aborted,
 }
 
+/// What became of a task, in a word, and after how long it is due again if it was parked.
+type Fate = (&'static str, Option<Duration>);
+
 impl Execution {
-    pub(super) async fn run(self, handler: Arc<impl Handler>) {
+    /// Runs the task; after how long it is due again if it was parked.
+    pub(super) async fn run(self, handler: Arc<impl Handler>) -> Option<Duration> {
         let span = trace_span!(self.task.trace, "task", task.id = %self.task.id, task.kind = %self.task.kind, claims = self.task.claims);
         async {
             let started = Instant::now();
             let ending = self.handle(&*handler).await;
             crate::failpoint!("task.finished");
-            let result = self.conclude(ending).await;
+            let (result, due_in) = self.conclude(ending).await;
             let duration = started.elapsed();
             let labels = [("queue", self.queue.as_str()), ("kind", self.task.kind.as_str()), ("result", result)];
             metrics::histogram!("canvas_task_duration_seconds", &labels).record(duration);
@@ -61,9 +68,10 @@ impl Execution {
                 self.task.kind,
                 self.task.id
             );
+            due_in
         }
         .instrument(span)
-        .await;
+        .await
     }
 
     async fn handle(&self, handler: &impl Handler) -> Ending {
@@ -84,19 +92,21 @@ impl Execution {
                 Err(panic) => Ending::Panicked(panic),
             },
             () = abandoned(lease) => Ending::Lost,
+            () = sleep(self.run_limit) => Ending::Overdue,
             () = self.abort.cancelled() => Ending::Aborted,
         }
     }
 
-    /// Brings the row where the ending wants it; what to call that.
-    async fn conclude(&self, ending: Ending) -> &'static str {
+    /// Brings the row where the ending wants it.
+    async fn conclude(&self, ending: Ending) -> Fate {
         let (id, token) = (self.task.id, self.kept.lease.token());
         match ending {
-            Ending::Returned(Ok(Decision::Done)) => "done",
+            Ending::Returned(Ok(Decision::Done)) => ("done", None),
+            Ending::Returned(Ok(Decision::Parked { after })) => ("parked", Some(after)),
             Ending::Returned(Ok(Decision::Fail { code })) => {
                 metrics::counter!("canvas_task_failures_total", "queue" => self.queue.as_str(), "code" => code)
                     .increment(1);
-                "failed"
+                ("failed", None)
             }
             Ending::Returned(Ok(Decision::Stale)) | Ending::Lost => self.refused(),
             Ending::Returned(Ok(Decision::Retry { after })) => self.park(after, false).await,
@@ -110,17 +120,19 @@ impl Execution {
                 metrics::counter!("canvas_task_panics_total", "queue" => self.queue.as_str()).increment(1);
                 self.park(pause_after(self.task.claims, self.retry_pause), false).await
             }
+            Ending::Overdue => {
+                tracing::error!("{} {id} was not done within {:?} and is dropped", self.task.kind, self.run_limit);
+                metrics::counter!("canvas_task_overdue_total", "queue" => self.queue.as_str()).increment(1);
+                self.park(pause_after(self.task.claims, self.retry_pause), false).await
+            }
             Ending::Aborted => {
-                let released = async {
-                    let mut conn = self.pool.acquire().await?;
-                    tasks::release(&mut conn, id, token).await
-                };
-                self.moved(released.await, "released")
+                let released = async { tasks::release(&mut *self.pool.acquire().await?, id, token).await };
+                self.moved(limited(released).await, ("released", None))
             }
         }
     }
 
-    async fn park(&self, after: Duration, went_as_planned: bool) -> &'static str {
+    async fn park(&self, after: Duration, went_as_planned: bool) -> Fate {
         let (id, token) = (self.task.id, self.kept.lease.token());
         let parked = async {
             let mut conn = self.pool.acquire().await?;
@@ -130,25 +142,25 @@ impl Execution {
                 tasks::retry(&mut conn, id, token, after).await
             }
         };
-        self.moved(parked.await, if went_as_planned { "later" } else { "retry" })
+        self.moved(limited(parked).await, (if went_as_planned { "later" } else { "retry" }, Some(after)))
     }
 
-    fn moved(&self, moved: db::Result<bool>, result: &'static str) -> &'static str {
+    fn moved(&self, moved: db::Result<bool>, fate: Fate) -> Fate {
         match moved {
-            Ok(true) => result,
+            Ok(true) => fate,
             Ok(false) => self.refused(),
             Err(error) => {
                 // The lease runs out, and the task is ready again then.
                 tracing::warn!(error = chain(&error), "{} {} is left to its lease", self.task.kind, self.task.id);
-                "left"
+                ("left", None)
             }
         }
     }
 
-    fn refused(&self) -> &'static str {
+    fn refused(&self) -> Fate {
         metrics::counter!("canvas_stale_writes_refused_total", "queue" => self.queue.as_str()).increment(1);
         tracing::warn!("{} {} is somebody else's now; its result was dropped", self.task.kind, self.task.id);
-        "stale"
+        ("stale", None)
     }
 }
 

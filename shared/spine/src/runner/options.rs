@@ -18,6 +18,8 @@ pub struct RunnerOptions {
     pub lease: Duration,
     /// How often leases are renewed; a third of `lease`, so that two may fail.
     pub heartbeat: Duration,
+    /// How long a run may take: then it is dropped and tried again, as if it had failed, and its lease is renewed no more.
+    pub run_limit: Duration,
     /// How often an idle runner looks for work that no message announced.
     pub idle_claim: Duration,
     /// Pause before a task whose run panicked or failed unexpectedly is tried again; doubles with every claim, up to a
@@ -28,7 +30,8 @@ pub struct RunnerOptions {
 }
 
 impl RunnerOptions {
-    /// The defaults of reliability.md 2: leases of 30 s renewed every 10 s, an idle look every 2 s, no cap on lanes.
+    /// The defaults of reliability.md 2: leases of 30 s renewed every 10 s, runs of at most 5 min, an idle look every 2 s, no
+    /// cap on lanes.
     pub fn new(queue: Queue, slots: usize) -> Self {
         Self {
             queue,
@@ -36,6 +39,7 @@ impl RunnerOptions {
             lane_cap: None,
             lease: Duration::from_secs(30),
             heartbeat: Duration::from_secs(10),
+            run_limit: Duration::from_secs(300),
             idle_claim: Duration::from_secs(2),
             retry_pause: Duration::from_secs(1),
             owner: format!("pid {}", std::process::id()),

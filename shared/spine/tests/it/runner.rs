@@ -186,6 +186,37 @@ async fn retries_count_and_plans_do_not() {
 }
 
 #[tokio::test]
+async fn what_was_parked_here_is_looked_for_when_it_is_due() {
+    let (world, log) = (World::new().await, Log::default());
+    let script = {
+        let (pool, log) = (world.pool().clone(), log.clone());
+        Script::new(move |task, lease| {
+            log.note(&task);
+            let (pool, begun) = (pool.clone(), log.len());
+            async move {
+                let after = Duration::from_millis(50);
+                match begun {
+                    1 => Ok(Decision::Retry { after }),
+                    2 => Ok(Decision::Later { after }),
+                    3 => {
+                        let mut conn = pool.acquire().await?;
+                        assert!(db::tasks::reschedule(&mut conn, task.id, lease.token(), after).await?);
+                        Ok(Decision::Parked { after })
+                    }
+                    _ => settle(&pool, &task, &lease).await,
+                }
+            }
+        })
+    };
+    world.enqueue("a").await;
+    // The next idle look by itself would be in an hour.
+    let runner = world.runner(script, options(1));
+    world.until_no_task_is_left().await;
+    assert_eq!(log.len(), 4);
+    runner.stop().await;
+}
+
+#[tokio::test]
 async fn a_wish_to_stop_is_seen_within_two_seconds() {
     let (world, log) = (World::new().await, Log::default());
     let script = {

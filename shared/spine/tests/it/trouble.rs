@@ -1,12 +1,13 @@
 //! What a runner promises when things around it fail.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 use spine::{Decision, Lease, RunnerOptions};
 use testkit::{Proxy, amqp_url, wait_for};
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use crate::world::{Log, PATIENCE, Script, World, looking, options, settle};
 
@@ -149,4 +150,144 @@ async fn work_goes_on_through_cuts_of_broker_and_database() {
     assert_eq!(ids.len(), 240);
     runner.stop().await;
     relay.stop().await;
+}
+
+#[tokio::test]
+async fn a_run_over_its_limit_is_dropped_and_tried_again() {
+    let (world, log) = (World::new().await, Log::default());
+    let script = {
+        let (pool, log) = (world.pool().clone(), log.clone());
+        Script::new(move |task, lease| {
+            log.note(&task);
+            let pool = pool.clone();
+            async move {
+                if task.claims < 3 {
+                    std::future::pending::<()>().await;
+                }
+                settle(&pool, &task, &lease).await
+            }
+        })
+    };
+    let options =
+        RunnerOptions { run_limit: Duration::from_millis(200), retry_pause: Duration::from_millis(1), ..looking(1) };
+    let runner = world.runner(script, options);
+    world.enqueue("a").await;
+    world.until_no_task_is_left().await;
+    assert_eq!(log.len(), 3);
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn a_lease_over_the_limit_of_its_run_is_not_renewed() {
+    let (world, log) = (World::new().await, Log::default());
+    // A run that holds its thread, in a runtime of its own: nothing there can end it.
+    let gate = Arc::new(Barrier::new(2));
+    let stuck = {
+        let (log, gate) = (log.clone(), gate.clone());
+        Script::new(move |task, _| {
+            log.note(&task);
+            let gate = gate.clone();
+            async move {
+                gate.wait();
+                Ok(Decision::Stale)
+            }
+        })
+    };
+    let options = RunnerOptions {
+        lease: Duration::from_millis(600),
+        heartbeat: Duration::from_millis(100),
+        run_limit: Duration::from_millis(500),
+        ..looking(1)
+    };
+    let (pool, broker) = (world.database.url(), world.broker(&amqp_url()));
+    let over = CancellationToken::new();
+    let stop = over.clone();
+    let process = std::thread::spawn(move || {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(3).enable_all().build().expect("starts");
+        runtime.block_on(async {
+            let pool = db::pool::connect(&pool, "stuck", 2).expect("a URL");
+            let consumer = broker::Consumer::start(broker, domain::message::Queue::Image, 1);
+            let (token, abort) = (Default::default(), Default::default());
+            let runner = tokio::spawn(spine::Runner::new(&pool, consumer, stuck, options).run(token, abort));
+            stop.cancelled().await;
+            runner.abort();
+        });
+    });
+    let id = world.enqueue("a").await;
+    log.until(1).await;
+    let other = world.runner(Script::settling(world.pool(), &log), looking(1));
+    world.until_no_task_is_left().await;
+    assert_eq!(log.ids(), [id, id]);
+    gate.wait();
+    over.cancel();
+    process.join().expect("ends");
+    other.stop().await;
+}
+
+#[tokio::test]
+async fn a_task_that_kills_its_workers_takes_its_neighbours_down_twice_at_most() {
+    let world = World::new().await;
+    let poison = world.enqueue("poison").await;
+    world.enqueue_many("others", 3).await;
+    let killed = Arc::new(Semaphore::new(0));
+    // In hand now, and how many were when the poison was taken, by its claims.
+    let (in_hand, beside) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let most_claims = Arc::new(Mutex::new(0));
+    let script = {
+        let (pool, killed, in_hand, beside, most_claims) =
+            (world.pool().clone(), killed.clone(), in_hand.clone(), beside.clone(), most_claims.clone());
+        Script::new(move |task, lease| {
+            let (pool, killed, in_hand, beside, most_claims) =
+                (pool.clone(), killed.clone(), in_hand.clone(), beside.clone(), most_claims.clone());
+            async move {
+                *in_hand.lock().expect("whole") += 1;
+                if task.id == poison {
+                    // All that were claimed with it have begun.
+                    for _ in 0..100 {
+                        tokio::task::yield_now().await;
+                    }
+                    beside.lock().expect("whole").push((task.claims, *in_hand.lock().expect("whole") - 1));
+                    killed.add_permits(1);
+                    std::future::pending::<()>().await;
+                }
+                let claims = {
+                    let mut most = most_claims.lock().expect("whole");
+                    *most = task.claims.max(*most);
+                    task.claims
+                };
+                // Slow enough to be still there when the poison kills the process.
+                if claims < 3 {
+                    std::future::pending::<()>().await;
+                }
+                let outcome = settle(&pool, &task, &lease).await;
+                *in_hand.lock().expect("whole") -= 1;
+                outcome
+            }
+        })
+        .when_exhausted({
+            let pool = world.pool().clone();
+            move |task, lease| {
+                let pool = pool.clone();
+                async move { settle(&pool, &task, &lease).await }
+            }
+        })
+    };
+    let options = RunnerOptions {
+        lease: Duration::from_millis(300),
+        heartbeat: Duration::from_millis(100),
+        idle_claim: Duration::from_millis(50),
+        ..looking(8)
+    };
+    for _ in 1..=5 {
+        *in_hand.lock().expect("whole") = 0;
+        let runner = world.runner(script.clone(), options.clone());
+        tokio::time::timeout(PATIENCE, killed.acquire()).await.expect("in time").expect("open").forget();
+        runner.kill().await;
+    }
+    let runner = world.runner(script, options);
+    world.until_no_task_is_left().await;
+    assert_eq!(*beside.lock().expect("whole"), [(1, 3), (2, 3), (3, 0), (4, 0), (5, 0)]);
+    assert_eq!(*most_claims.lock().expect("whole"), 3);
+    runner.stop().await;
 }

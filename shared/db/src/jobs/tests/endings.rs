@@ -203,3 +203,41 @@ async fn a_failure_frees_the_node_and_tells_why() {
     let node = fixture.node().await.expect("is there");
     assert_eq!((node.active_job, &node.server["job"]["status"]), (None, &json!("failed")));
 }
+
+#[tokio::test]
+async fn a_job_that_cannot_be_read_is_ended_all_the_same() {
+    let fixture = Fixture::new().await;
+    let id = fixture.start().await;
+    let lease = fixture.claim().await;
+    sqlx::query(r#"UPDATE jobs SET request = '{"kind": "of another build"}'"#)
+        .execute(&mut *fixture.conn().await)
+        .await
+        .expect("updates");
+    let unreadable = jobs::begin(&mut *fixture.conn().await, id, lease).await.expect_err("cannot be read");
+    assert!(unreadable.is_unreadable());
+
+    let mut tx = fixture.database.pool().begin().await.expect("begins");
+    assert!(!jobs::abandon(&mut tx, id, Uuid::new_v4(), &terms("r2")).await.expect("answers"), "not its lease");
+    assert!(jobs::abandon(&mut tx, id, lease, &terms("r2")).await.expect("ends"));
+    tx.commit().await.expect("commits");
+    assert_eq!(fixture.count("SELECT count(*) FROM tasks").await, 0);
+    assert_eq!(fixture.history(id).await.last().map(String::as_str), Some("failed"));
+    let failure = "SELECT count(*) FROM jobs WHERE status = 'failed' AND completed_at IS NOT NULL
+                   AND retain_until IS NOT NULL AND outcome #>> '{failure,code}' = 'runtime_failed'";
+    assert_eq!(fixture.count(failure).await, 1);
+    let node = fixture.node().await.expect("is there");
+    assert_eq!((node.active_job, &node.server["job"]["status"]), (None, &json!("failed")));
+    assert_eq!(fixture.count("SELECT count(*) FROM canvases WHERE revision = 'r2'").await, 1);
+}
+
+#[tokio::test]
+async fn whether_a_job_has_ended_can_be_asked_afterwards() {
+    let fixture = Fixture::new().await;
+    let id = fixture.start().await;
+    assert_eq!(jobs::get_ended(&mut *fixture.conn().await, id).await.expect("reads"), None);
+    let lease = fixture.claim().await;
+    jobs::begin(&mut *fixture.conn().await, id, lease).await.expect("begins").expect("is ours");
+    let ending = fixture.success().await;
+    let Concluded::Done(record) = fixture.conclude(id, lease, ending, "r2").await else { panic!("not concluded") };
+    assert_eq!(jobs::get_ended(&mut *fixture.conn().await, id).await.expect("reads"), Some(*record));
+}

@@ -166,8 +166,14 @@ impl Fixture {
 
     /// Takes the only task in the queue; its lease token.
     pub async fn claim(&self) -> Uuid {
-        let wanted =
-            Wanted { queue: Queue::Image, limit: 1, lanes: None, lease: Duration::from_secs(30), owner: "test" };
+        let wanted = Wanted {
+            queue: Queue::Image,
+            limit: 1,
+            suspects: false,
+            lanes: None,
+            lease: Duration::from_secs(30),
+            owner: "test",
+        };
         let claims = tasks::claim(&mut *self.conn().await, &wanted).await.expect("claims");
         claims.first().expect("a task").lease_token
     }

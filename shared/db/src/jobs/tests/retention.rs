@@ -3,7 +3,7 @@ use domain::job::{Failure, FailureCode, JobStatus};
 use serde_json::Value;
 
 use super::fixture::{Fixture, PUBLIC_URL, WINDOWS};
-use crate::jobs::{self, Ending, Swept};
+use crate::jobs::{self, Ending, Removed};
 
 impl Fixture {
     /// Lets time pass for every job.
@@ -15,17 +15,23 @@ impl Fixture {
             .expect("passes");
     }
 
-    async fn sweep(&self) -> Swept {
+    /// How many records expired and how many were removed.
+    async fn sweep(&self) -> (u64, u64) {
+        let expired = jobs::expire(&mut *self.conn().await, &WINDOWS, 100).await.expect("expires");
+        (expired, self.remove().await.removed)
+    }
+
+    async fn remove(&self) -> Removed {
         let mut tx = self.database.pool().begin().await.expect("begins");
-        let swept = jobs::sweep(&mut tx, &WINDOWS, PUBLIC_URL, 100).await.expect("sweeps");
+        let removed = jobs::remove(&mut tx, PUBLIC_URL, 100).await.expect("removes");
         tx.commit().await.expect("commits");
-        swept
+        removed
     }
 }
 
-const NOTHING: Swept = Swept { expired: 0, removed: 0 };
-const EXPIRED: Swept = Swept { expired: 1, removed: 0 };
-const REMOVED: Swept = Swept { expired: 0, removed: 1 };
+const NOTHING: (u64, u64) = (0, 0);
+const EXPIRED: (u64, u64) = (1, 0);
+const REMOVED: (u64, u64) = (0, 1);
 
 /// More than a test takes, less than any window.
 const MARGIN: f64 = 600.0;
@@ -134,4 +140,22 @@ async fn a_record_that_another_sweeper_holds_is_passed_over() {
     assert_eq!(fixture.sweep().await, NOTHING);
     other.rollback().await.expect("rolls back");
     assert_eq!(fixture.sweep().await, EXPIRED);
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_read_is_put_off_and_holds_up_no_other() {
+    let fixture = Fixture::new().await;
+    let failed = || Ending::Failed(Failure::new(FailureCode::RuntimeFailed, "gave up"));
+    let unreadable = fixture.ended(failed()).await.id;
+    fixture.ended(failed()).await;
+    sqlx::query(r#"UPDATE jobs SET request = '{"kind": "of another build"}' WHERE id = $1"#)
+        .bind(unreadable.0)
+        .execute(&mut *fixture.conn().await)
+        .await
+        .expect("updates");
+    fixture.pass(WINDOWS.failed.as_secs_f64()).await;
+    assert_eq!(fixture.remove().await, Removed { removed: 1, unreadable: 1 });
+    assert_eq!(fixture.remove().await, Removed::default(), "not before an hour is over");
+    fixture.pass(3600.0).await;
+    assert_eq!(fixture.remove().await, Removed { removed: 0, unreadable: 1 });
 }
