@@ -18,6 +18,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::problem::{ErrorBody, ErrorCode, ErrorEnvelope};
 use crate::reply::API_ROOT;
+use crate::routes::assets::preview::RenditionWidth;
 
 /// The document without routes.
 pub fn base() -> OpenApi {
@@ -37,6 +38,8 @@ pub fn base() -> OpenApi {
         .build();
     let components = ComponentsBuilder::new()
         .security_scheme("bearer", SecurityScheme::Http(bearer))
+        // Types of parameters are not collected with the routes.
+        .schema(RenditionWidth::name(), RenditionWidth::schema())
         .schema(ErrorEnvelope::name(), ErrorEnvelope::schema())
         .schema(ErrorBody::name(), ErrorBody::schema())
         .schema(ErrorCode::name(), ErrorCode::schema())

@@ -401,7 +401,8 @@ async fn long_answers_are_compressed_and_pictures_never(stack: &Stack) {
     for (accepted, coding) in [("gzip", "gzip"), ("br", "br"), ("zstd", "zstd"), ("gzip;q=0.1, zstd", "zstd")] {
         let long = user.get("/actions").header("accept-encoding", accepted).await.expect(200);
         assert_eq!(long.header("content-encoding"), Some(coding), "{accepted}");
-        assert!(long.header("vary").is_some_and(|vary| vary.to_ascii_lowercase().contains("accept-encoding")));
+        let mut varies = long.headers.get_all("vary").iter().filter_map(|value| value.to_str().ok());
+        assert!(varies.any(|vary| vary.to_ascii_lowercase().contains("accept-encoding")));
     }
     let short = user.get("/auth/status").header("accept-encoding", "gzip").await.expect(200);
     assert_eq!(short.header("content-encoding"), None, "at most 1 KiB");

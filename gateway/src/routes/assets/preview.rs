@@ -33,7 +33,7 @@ use crate::wait::Changes;
 const RENDITION_WAIT: Duration = Duration::from_secs(10);
 
 /// The widths that can be asked for, for the document.
-struct RenditionWidth;
+pub struct RenditionWidth;
 
 impl PartialSchema for RenditionWidth {
     fn schema() -> RefOr<Schema> {

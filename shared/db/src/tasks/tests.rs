@@ -18,6 +18,14 @@ async fn enqueue_in(conn: &mut PgConnection, lane: &str, due_in: Option<Duration
     id
 }
 
+/// Promotes, as a moment later: stored times are rounded to milliseconds, upwards too.
+async fn promote(conn: &mut PgConnection, queue: Queue, limit: usize) -> Result<Promoted> {
+    sqlx::query("UPDATE tasks SET due_at = due_at - interval '1 ms' WHERE state = 'parked'")
+        .execute(&mut *conn)
+        .await?;
+    super::promote(conn, queue, limit).await
+}
+
 async fn claim_up_to(conn: &mut PgConnection, limit: usize, lease: Duration) -> Vec<Claim> {
     let wanted = Wanted { queue: Queue::Image, limit, suspects: false, lanes: None, lease, owner: "test" };
     claim(conn, &wanted).await.expect("claims")

@@ -141,22 +141,31 @@ fn a_runtime_is_left_although_a_thread_is_stuck() {
 
 #[test]
 fn a_termination_signal_lets_tasks_finish() {
-    assert_eq!(signalled("finishing", &["TERM"]), format!("{:?}", ExitCode::SUCCESS));
-    assert_eq!(signalled("finishing", &["INT"]), format!("{:?}", ExitCode::SUCCESS));
+    const NAME: &str = "lifecycle::tests::a_termination_signal_lets_tasks_finish";
+    if let Ok(task) = std::env::var(TASK) {
+        return process_under_test(task);
+    }
+    assert_eq!(signalled(NAME, "finishing", &["TERM"]), format!("{:?}", ExitCode::SUCCESS));
+    assert_eq!(signalled(NAME, "finishing", &["INT"]), format!("{:?}", ExitCode::SUCCESS));
 }
 
 #[test]
 fn a_second_signal_ends_the_process_at_once() {
-    assert_eq!(signalled("stuck", &["TERM", "INT"]), format!("{:?}", ExitCode::from(130)));
+    const NAME: &str = "lifecycle::tests::a_second_signal_ends_the_process_at_once";
+    if let Ok(task) = std::env::var(TASK) {
+        return process_under_test(task);
+    }
+    assert_eq!(signalled(NAME, "stuck", &["TERM", "INT"]), format!("{:?}", ExitCode::from(130)));
 }
 
-/// Variable that turns [`process_under_test`] into the process the two tests above send signals to, and says what its task does.
+/// Variable with which the tests above run themselves again as the process that they send signals to; it says what that
+/// process's task does.
 const TASK: &str = "SERVICE_TEST_TASK";
 
-/// Runs [`process_under_test`], sends it each signal as soon as it shows that it is ready for it, and gives the exit code it shows.
-fn signalled(task: &str, signals: &[&str]) -> String {
+/// Runs `test` as the process under test, sends it each signal as soon as it shows that it is ready for it, and gives the exit code it shows.
+fn signalled(test: &str, task: &str, signals: &[&str]) -> String {
     let mut process = Command::new(std::env::current_exe().expect("this test binary"))
-        .args(["--exact", "lifecycle::tests::process_under_test", "--ignored", "--nocapture"])
+        .args(["--exact", test, "--nocapture"])
         .env(TASK, task)
         .stdout(Stdio::piped())
         .spawn()
@@ -178,10 +187,7 @@ fn signalled(task: &str, signals: &[&str]) -> String {
     code.expect("the process shows its exit code")
 }
 
-#[test]
-#[ignore = "the other process of the signal tests"]
-fn process_under_test() {
-    let Ok(task) = std::env::var(TASK) else { return };
+fn process_under_test(task: String) {
     let code = block_on(async {
         let lifecycle = Lifecycle::new();
         let stopping = lifecycle.stopping();
