@@ -47,15 +47,14 @@ async fn a_stalled_handler_is_taken_over_and_its_late_write_is_refused() {
 #[tokio::test]
 async fn a_handler_that_takes_longer_than_its_lease_keeps_it() {
     let (world, log) = (World::new().await, Log::default());
-    let short =
-        RunnerOptions { lease: Duration::from_millis(900), heartbeat: Duration::from_millis(200), ..looking(1) };
+    let short = RunnerOptions { lease: Duration::from_secs(3), heartbeat: Duration::from_secs(1), ..looking(1) };
     let slow = {
         let (pool, log) = (world.pool().clone(), log.clone());
         Script::new(move |task, lease| {
             let (pool, log) = (pool.clone(), log.clone());
             async move {
                 log.note(&task);
-                tokio::time::sleep(Duration::from_millis(2500)).await;
+                tokio::time::sleep(Duration::from_secs(7)).await;
                 assert!(lease.check());
                 settle(&pool, &task, &lease).await
             }
