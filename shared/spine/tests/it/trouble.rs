@@ -81,11 +81,11 @@ async fn a_worker_cut_off_from_the_database_starts_no_side_effect_until_it_is_ba
             std::future::pending()
         })
     };
-    let fast = RunnerOptions { heartbeat: Duration::from_millis(100), ..looking(1) };
+    let fast = RunnerOptions { heartbeat: Duration::from_millis(500), ..looking(1) };
     let runner = world.runner_on(&pool, &amqp_url(), waiting, fast);
     world.enqueue("a").await;
     let lease = wait_for("the lease", PATIENCE, async || held.lock().expect("whole").clone()).await;
-    assert!(lease.check());
+    wait_for("a first heartbeat", PATIENCE, async || lease.check().then_some(())).await;
     proxy.cut();
     wait_for("two missed heartbeats", PATIENCE, async || (!lease.check()).then_some(())).await;
     proxy.resume();
