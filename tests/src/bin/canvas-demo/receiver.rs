@@ -121,7 +121,7 @@ fn parse(body: &[u8]) -> Result<Delivery, Error> {
     Ok(Delivery {
         event: text(&event, "/id")?.to_owned(),
         kind: text(&event, "/type")?.to_owned(),
-        run: text(&event, "/data/run/id")?.to_owned(),
+        run: text(&event, "/data/run/run")?.to_owned(),
     })
 }
 
