@@ -1,0 +1,70 @@
+-- What the gateway runs for a batch of one `node.move`: authentication, key, canvas row, graph, node, revision, outcome.
+-- The bench compares it in every run with what PostgreSQL recorded of the gateway (statements.rs).
+\set canvas :first_canvas + :client_id
+\set canvas_key :first_key + :client_id
+\set key random(1, 9000000000000000000)
+
+SELECT t.id AS token, t.label, t.scopes, t.surface, t.secret_hash, t.expires_at,
+       (t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
+        AND s.revoked_at IS NULL AND a.enabled) AS "valid!",
+       (t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute') AS "use_unrecorded!",
+       a.uid, a.email, a.credit_balance,
+       c.key AS "key?", c.owner_uid AS "owner_uid?", c.id AS "id?", c.canvas_type, c.title AS "title?",
+       c.revision AS "revision?", c.sequence AS "sequence?", c.node_count AS "node_count?",
+       c.connection_count AS "connection_count?", c.graph_bytes AS "graph_bytes?",
+       c.created_at AS "created_at?", c.updated_at AS "updated_at?",
+       CASE WHEN c.owner_uid = a.uid THEN 'owner' ELSE sh.role END AS "role?"
+FROM tokens t
+JOIN account_sessions s ON s.id = t.session_id
+JOIN accounts a ON a.uid = t.account_uid
+LEFT JOIN canvases c ON c.owner_uid = coalesce(:uid, a.uid) AND c.id = :canvas
+LEFT JOIN canvas_shares sh ON sh.canvas_key = c.key AND sh.account_uid = a.uid
+WHERE t.id = :token;
+
+BEGIN;
+
+INSERT INTO idempotency_keys (account_uid, key, fingerprint) VALUES (:uid, :key, :fingerprint) ON CONFLICT DO NOTHING;
+
+SELECT c.key, c.owner_uid, c.id, c.canvas_type, c.title, c.revision, c.sequence, c.node_count,
+       c.connection_count, c.graph_bytes, c.created_at, c.updated_at,
+       CASE WHEN c.owner_uid = :uid THEN 'owner' ELSE s.role END AS "role?"
+FROM canvases c LEFT JOIN canvas_shares s ON s.canvas_key = c.key AND s.account_uid = :uid
+WHERE c.owner_uid = :uid AND c.id = :canvas FOR UPDATE OF c;
+
+SELECT id, type AS kind, title, x, y, width, height, agent_owned, metadata, server, asset_owner, asset_id,
+       active_job
+FROM nodes WHERE canvas_key = :canvas_key ORDER BY ordinal;
+
+SELECT id, from_node_id, to_node_id, purpose, role FROM connections WHERE canvas_key = :canvas_key ORDER BY ordinal;
+
+INSERT INTO nodes (canvas_key, id, type, title, x, y, width, height, agent_owned, metadata, server,
+                   asset_owner, asset_id, active_job)
+SELECT :canvas_key, n.* FROM UNNEST(:nodes::text[], :types::text[], :titles::text[], :xs::float8[], :ys::float8[], :widths::float8[],
+                           :heights::float8[], :owned::bool[], :metadata::json[], :server::json[], :nulls::text[], :nulls::text[],
+                           :nulls::uuid[]) AS n
+ON CONFLICT (canvas_key, id) DO UPDATE SET
+    type = excluded.type, title = excluded.title, x = excluded.x, y = excluded.y, width = excluded.width,
+    height = excluded.height, metadata = excluded.metadata, server = excluded.server,
+    asset_owner = excluded.asset_owner, asset_id = excluded.asset_id, active_job = excluded.active_job;
+
+WITH bumped AS (
+ UPDATE canvases SET revision = :key, sequence = sequence + 1, updated_at = clock_timestamp(),
+        title = coalesce(NULL, title), node_count = node_count + 0, connection_count = connection_count + 0,
+        graph_bytes = greatest(graph_bytes + 0, 0)
+ WHERE key = :canvas_key RETURNING *
+), noted AS (
+ INSERT INTO canvas_changes (canvas_key, sequence, revision, changed_nodes, deleted_nodes,
+                             changed_connections, deleted_connections, activity, at)
+ SELECT key, sequence, revision, :nodes, :none, :none, :none, :activity, updated_at FROM bumped
+), trimmed AS (
+ DELETE FROM canvas_changes USING bumped
+ WHERE canvas_key = bumped.key AND canvas_changes.sequence <= bumped.sequence - :kept
+)
+SELECT key AS "key!", owner_uid AS "owner_uid!", id AS "id!", canvas_type, title AS "title!",
+       revision AS "revision!", sequence AS "sequence!", node_count AS "node_count!",
+       connection_count AS "connection_count!", graph_bytes AS "graph_bytes!", created_at AS "created_at!",
+       updated_at AS "updated_at!", NULL AS "role?" FROM bumped;
+
+UPDATE idempotency_keys SET outcome = :outcome, job_id = NULL WHERE account_uid = :uid AND key = :key;
+
+COMMIT;

@@ -1,0 +1,218 @@
+//! A batch of one operation against `pgbench` running the same statements.
+//!
+//! `batch.sql` holds the statements that the gateway runs for such a batch, authentication included. That they are the same is checked in
+//! every run, by what PostgreSQL itself recorded of both ([`statements`]); a figure against other statements is void.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use e2e::{API_ROOT, Stack, User};
+use tokio::process::Command;
+
+use crate::load::{Client, Connection, post, quoted, rate};
+use crate::seed::{self, Canvas};
+use crate::table::Row;
+use crate::{setting, statements};
+
+/// Clients on either side, each on a canvas of its own.
+const CLIENTS: usize = 8;
+const WARM_UP: Duration = Duration::from_secs(1);
+const TURN: Duration = Duration::from_secs(5);
+const TURNS: usize = 5;
+/// Batches of each side for the comparison of their statements.
+const COMPARED: i64 = 40;
+/// Share of pgbench's rate (issue 3).
+const GOAL: f64 = 0.6;
+/// The first canvas of pgbench; `batch.sql` adds the client's number.
+const PGBENCH_CANVAS: usize = 2000;
+const SCRIPT: &str = include_str!("batch.sql");
+
+/// Moves one node of a canvas of its own, from revision to revision.
+pub struct Mover {
+    connection: Connection,
+    path: String,
+    token: String,
+    canvas: Canvas,
+    turn: u32,
+}
+
+impl Mover {
+    /// The canvas is named by its handle, as `batch.sql` has it.
+    pub async fn new(stack: &Stack, user: &User, canvas: Canvas) -> Self {
+        let path = format!("{API_ROOT}/canvases/canvas:{}:{}/operations", user.uid, canvas.id);
+        Self {
+            connection: Connection::open(&stack.authority(0)).await,
+            path,
+            token: user.token.clone(),
+            canvas,
+            turn: 0,
+        }
+    }
+}
+
+impl Client for Mover {
+    async fn step(&mut self) {
+        self.turn += 1;
+        let Canvas { id, revision, node, .. } = &self.canvas;
+        let body = format!(
+            r#"{{"baseRevision":"{revision}","idempotencyKey":"bench-{id}-{0}","operations":[{{"type":"node.move","nodeId":"{node}","position":{{"x":{0},"y":7}}}}]}}"#,
+            self.turn
+        );
+        let answer = self.connection.exchange(&post(&self.path, &self.token, &body)).await;
+        assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(answer.body));
+        // The first member of that name is the canvas's own.
+        let revision = quoted(answer.body, br#""revision":""#).expect("the canvas has a revision");
+        self.canvas.revision.clear();
+        self.canvas.revision.push_str(revision);
+    }
+}
+
+/// Measures both in turns.
+pub async fn measure(stack: &Stack) -> Vec<Row> {
+    let user = stack.user().await;
+    let template = seed::template(stack, &user).await;
+    let mut movers = Vec::new();
+    for number in 0..CLIENTS {
+        let canvas = seed::multiple(stack, &template, &(1000 + number).to_string(), 1).await;
+        movers.push(Mover::new(stack, &user, canvas).await);
+    }
+    let pgbench = Pgbench::new(stack, &user, &template).await;
+    seed::analyze(stack).await;
+
+    rate(&mut movers, WARM_UP).await;
+    pgbench.run(CLIENTS, &["-T", "1"]).await;
+    let differences = compare(stack, &mut movers[0], &pgbench).await;
+    let mut turns = Vec::new();
+    for _ in 0..TURNS {
+        let ours = rate(&mut movers, TURN).await;
+        turns.push((ours, pgbench.run(CLIENTS, &["-T", &TURN.as_secs().to_string()]).await));
+    }
+    let row = Row::ratio("batch of one operation, 20 nodes", "/s", &turns, GOAL);
+    vec![match differences {
+        None => row.note(format!(
+            "{CLIENTS} clients on canvases of their own; pgbench runs the gateway's statements, prepared, found equal in \
+             this run by pg_stat_statements."
+        )),
+        Some(differences) => Row { met: Some(false), ..row }.note(format!(
+            "void: batch.sql is not what the gateway runs any more; make it so.\n{differences}"
+        )),
+    }]
+}
+
+/// How the statements of the two sides differ, if they do.
+async fn compare(stack: &Stack, mover: &mut Mover, pgbench: &Pgbench) -> Option<String> {
+    let recorder = statements::Recorder::start(stack).await;
+    let background = recorder.of(async || tokio::time::sleep(Duration::from_secs(3)).await, 1).await;
+    let ours = recorder
+        .of(
+            async || {
+                for _ in 0..COMPARED {
+                    mover.step().await;
+                }
+            },
+            COMPARED,
+        )
+        .await;
+    let transactions = COMPARED.to_string();
+    let theirs = recorder
+        .of(
+            async || {
+                pgbench.run(1, &["-t", &transactions]).await;
+            },
+            COMPARED,
+        )
+        .await;
+    recorder.stop().await;
+    let only = |here: &[String], there: &[String], whose: &str| -> String {
+        here.iter()
+            .filter(|statement| !there.contains(statement) && !background.contains(statement))
+            .map(|statement| format!("    only {whose}: {statement}\n"))
+            .collect()
+    };
+    let differences = only(&ours, &theirs, "the gateway") + &only(&theirs, &ours, "batch.sql");
+    (!differences.is_empty()).then_some(differences)
+}
+
+/// The peer.
+struct Pgbench {
+    database_url: String,
+    script: PathBuf,
+    variables: Vec<String>,
+}
+
+impl Pgbench {
+    async fn new(stack: &Stack, user: &User, template: &seed::Template) -> Self {
+        let mut canvases = Vec::new();
+        for number in 0..CLIENTS {
+            canvases.push(seed::multiple(stack, template, &(PGBENCH_CANVAS + number).to_string(), 1).await);
+        }
+        let first = &canvases[0];
+        let keys: Vec<i64> = canvases.iter().map(|canvas| canvas.key).collect();
+        let expected: Vec<i64> = (first.key..).take(CLIENTS).collect();
+        assert_eq!(keys, expected, "batch.sql counts on keys in a row");
+        let script = stack.blobs().with_file_name("batch.sql");
+        std::fs::write(&script, SCRIPT).expect("writes the script");
+        let node = &first.node;
+        let activity = format!(
+            r#"{{"id":"01990000-0000-7000-8000-000000000000","type":"operations.applied","actor":{{"ownerUid":"{}","surface":"api","label":"e2e"}},"summary":"applied 1 operation","nodeIds":["{node}"]}}"#,
+            user.uid
+        );
+        let outcome = format!(
+            r#"{{"kind":"operations","resolvedIds":{{}},"changes":{{"changedNodeIds":["{node}"],"deletedNodeIds":[],"changedConnectionIds":[],"deletedConnectionIds":[]}}}}"#
+        );
+        let metadata: String = sqlx::query_scalar("SELECT metadata::text FROM nodes WHERE canvas_key = $1 AND id = $2")
+            .bind(first.key)
+            .bind(node)
+            .fetch_one(stack.pool())
+            .await
+            .expect("the node is there");
+        let quote = |text: &str| format!("{{\"{}\"}}", text.replace('\\', "\\\\").replace('"', "\\\""));
+        let variables = [
+            ("first_canvas", PGBENCH_CANVAS.to_string()),
+            ("first_key", first.key.to_string()),
+            ("token", user.token_id.clone()),
+            ("uid", user.uid.clone()),
+            ("fingerprint", format!("\\x{}", "5a".repeat(32))),
+            ("nodes", format!("{{{node}}}")),
+            ("types", "{text}".to_owned()),
+            ("titles", quote("Text 0")),
+            ("xs", "{3}".to_owned()),
+            ("ys", "{7}".to_owned()),
+            ("widths", "{340}".to_owned()),
+            ("heights", "{240}".to_owned()),
+            ("owned", "{false}".to_owned()),
+            ("metadata", quote(&metadata)),
+            ("server", "{\"{}\"}".to_owned()),
+            ("nulls", "{NULL}".to_owned()),
+            ("none", "{}".to_owned()),
+            ("activity", activity),
+            ("kept", "1000".to_owned()),
+            ("outcome", outcome),
+        ];
+        Self {
+            database_url: setting(stack, "CANVAS_DATABASE_URL").to_owned(),
+            script,
+            variables: variables.iter().map(|(name, value)| format!("{name}={value}")).collect(),
+        }
+    }
+
+    /// Transactions per second. One thread, as the load generator has.
+    async fn run(&self, clients: usize, length: &[&str]) -> f64 {
+        let bin = std::env::var("TEST_POSTGRES_BIN").expect("TEST_POSTGRES_BIN is set: run through tests/bench");
+        let output = Command::new(PathBuf::from(bin).join("pgbench"))
+            .args(["--no-vacuum", "--protocol=prepared", "--jobs=1", "--client", &clients.to_string()])
+            .args(length)
+            .arg("--file")
+            .arg(&self.script)
+            .args(self.variables.iter().flat_map(|variable| ["--define", variable]))
+            .arg(&self.database_url)
+            .kill_on_drop(true)
+            .output()
+            .await
+            .expect("runs pgbench");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let tps = text.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
+        assert!(output.status.success(), "pgbench: {}", String::from_utf8_lossy(&output.stderr));
+        tps.unwrap_or_else(|| panic!("pgbench says nothing: {text}"))
+    }
+}

@@ -1,0 +1,87 @@
+//! The floor under a canvas read: the same HTTP and database libraries with as many threads and connections as the gateway,
+//! one prepared select by primary key for each request, and the same bytes as the answer. No credential, no log, no
+//! metric, no limit.
+
+use std::io::Read;
+use std::process::{ExitCode, Stdio};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use bytes::Bytes;
+use clap::Args;
+use sqlx::PgPool;
+use sqlx::postgres::PgPoolOptions;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpListener;
+use tokio::process::{Child, Command};
+
+use crate::DATABASE_CONNECTIONS;
+
+/// What the floor is told. The document comes on stdin; the address goes out on stdout.
+#[derive(Args)]
+pub struct Arguments {
+    /// Where the database is.
+    #[arg(long, env = "FLOOR_DATABASE_URL", hide_env_values = true)]
+    database_url: String,
+    /// The canvas whose row is selected.
+    #[arg(long)]
+    key: i64,
+}
+
+#[derive(Clone)]
+struct Floor {
+    pool: PgPool,
+    key: i64,
+    document: Bytes,
+}
+
+/// Serves until it is killed; with the runtime that the gateway has.
+pub fn run(arguments: Arguments) -> ExitCode {
+    let mut document = Vec::new();
+    std::io::stdin().read_to_end(&mut document).expect("reads the document");
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("starts a runtime");
+    runtime.block_on(async {
+        let pool = PgPoolOptions::new()
+            .max_connections(DATABASE_CONNECTIONS)
+            // A ping before each statement would be a second statement.
+            .test_before_acquire(false)
+            .connect_lazy(&arguments.database_url)
+            .expect("a database URL");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds a free port");
+        println!("{}", listener.local_addr().expect("has an address"));
+        let floor = Floor { pool, key: arguments.key, document: document.into() };
+        axum::serve(listener, Router::new().route("/", get(serve)).with_state(floor)).await.expect("serves");
+    });
+    ExitCode::SUCCESS
+}
+
+async fn serve(State(floor): State<Floor>) -> impl IntoResponse {
+    let revision: String = sqlx::query_scalar("SELECT revision FROM canvases WHERE key = $1")
+        .bind(floor.key)
+        .fetch_one(&floor.pool)
+        .await
+        .expect("the canvas is there");
+    assert!(!revision.is_empty());
+    ([(CONTENT_TYPE, "application/json")], floor.document)
+}
+
+/// Starts the floor as a process of its own, which ends with the handle; and where it listens.
+pub async fn start(database_url: &str, key: i64, document: &[u8]) -> (Child, String) {
+    let mut child = Command::new(std::env::current_exe().expect("knows its own path"))
+        .args(["floor", "--key", &key.to_string()])
+        .env("FLOOR_DATABASE_URL", database_url)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("starts the floor");
+    let mut stdin = child.stdin.take().expect("is piped");
+    stdin.write_all(document).await.expect("the floor reads");
+    drop(stdin);
+    let stdout = child.stdout.take().expect("is piped");
+    let authority = BufReader::new(stdout).lines().next_line().await.expect("reads").expect("the floor listens");
+    (child, authority)
+}

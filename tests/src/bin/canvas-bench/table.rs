@@ -1,0 +1,166 @@
+//! The table that a run prints.
+
+use std::fmt;
+
+/// One figure beside its peer and its goal.
+#[derive(Debug)]
+pub struct Row {
+    /// What was measured.
+    pub what: String,
+    /// What the service did.
+    pub ours: String,
+    /// What the floor, or the other size, did; empty where there is none.
+    pub peer: String,
+    /// The figure that is judged.
+    pub figure: String,
+    /// What it should be; empty where it is only told.
+    pub goal: String,
+    /// Whether it is; `None` where it is only told.
+    pub met: Option<bool>,
+    /// How it was measured, if that needs saying.
+    pub note: Option<String>,
+}
+
+impl Row {
+    /// A row that tells and judges nothing.
+    pub fn told(what: impl Into<String>, figure: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            ours: String::new(),
+            peer: String::new(),
+            figure: figure.into(),
+            goal: String::new(),
+            met: None,
+            note: None,
+        }
+    }
+
+    /// The same with what the service did.
+    pub fn ours(self, ours: impl Into<String>) -> Self {
+        Self { ours: ours.into(), ..self }
+    }
+
+    /// The same with what the other did.
+    pub fn peer(self, peer: impl Into<String>) -> Self {
+        Self { peer: peer.into(), ..self }
+    }
+
+    /// The same, judged.
+    pub fn goal(self, goal: impl Into<String>, met: bool) -> Self {
+        Self { goal: goal.into(), met: Some(met), ..self }
+    }
+
+    /// The same with a note below the table.
+    pub fn note(self, note: impl Into<String>) -> Self {
+        Self { note: Some(note.into()), ..self }
+    }
+
+    /// Rates of the service and of its floor, of turns that alternated: judged by the median of the turns' ratios.
+    pub fn ratio(what: &str, unit: &str, turns: &[(f64, f64)], goal: f64) -> Self {
+        let ratios: Vec<f64> = turns.iter().map(|(ours, floor)| ours / floor).collect();
+        let ratio = median(&ratios);
+        let of = |side: fn(&(f64, f64)) -> f64| median(&turns.iter().map(side).collect::<Vec<_>>());
+        let spread = |ratios: &[f64]| {
+            let (low, high) = ratios.iter().fold((f64::MAX, 0.0_f64), |(low, high), r| (low.min(*r), high.max(*r)));
+            format!("turns {low:.2} to {high:.2}")
+        };
+        Self::told(what, format!("{ratio:.2} ({})", spread(&ratios)))
+            .ours(format!("{:.0} {unit}", of(|turn| turn.0)))
+            .peer(format!("{:.0} {unit}", of(|turn| turn.1)))
+            .goal(format!(">= {goal}"), ratio >= goal)
+    }
+}
+
+/// All rows, in the order of measuring.
+#[derive(Debug, Default)]
+pub struct Table(Vec<Row>);
+
+impl Table {
+    /// Adds rows.
+    pub fn add(&mut self, rows: Vec<Row>) {
+        self.0.extend(rows);
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let heads = ["what", "ours", "floor or peer", "figure", "goal", ""].map(str::to_owned);
+        let mut notes = Vec::new();
+        let mut lines = vec![heads];
+        for row in &self.0 {
+            let mut what = row.what.clone();
+            if let Some(note) = &row.note {
+                notes.push(note);
+                what += &format!(" [{}]", notes.len());
+            }
+            let verdict = match row.met {
+                Some(true) => "ok",
+                Some(false) => "short",
+                None => "",
+            };
+            let cells = [&row.ours, &row.peer, &row.figure, &row.goal];
+            let [ours, peer, figure, goal] = cells.map(Clone::clone);
+            lines.push([what, ours, peer, figure, goal, verdict.to_owned()]);
+        }
+        let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..6).map(width).collect();
+        for (index, line) in lines.iter().enumerate() {
+            let cells: Vec<String> =
+                line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<0$}", *width)).collect();
+            writeln!(f, "{}", cells.join("  ").trim_end())?;
+            if index == 0 {
+                writeln!(f, "{}", widths.iter().map(|width| "-".repeat(*width)).collect::<Vec<_>>().join("  "))?;
+            }
+        }
+        for (index, note) in notes.iter().enumerate() {
+            writeln!(f, "[{}] {note}", index + 1)?;
+        }
+        Ok(())
+    }
+}
+
+/// The middle of these figures, of which there is at least one.
+pub fn median(figures: &[f64]) -> f64 {
+    quantile(figures, 0.5)
+}
+
+/// The figure that a share of `q` of them does not exceed (nearest rank).
+pub fn quantile(figures: &[f64], q: f64) -> f64 {
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (q * sorted.len() as f64).ceil() as usize;
+    sorted[rank.clamp(1, sorted.len()) - 1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_of_nearest_rank() {
+        let figures = [4.0, 1.0, 3.0, 2.0];
+        assert_eq!([0.0, 0.25, 0.5, 0.51, 0.99, 1.0].map(|q| quantile(&figures, q)), [1.0, 1.0, 2.0, 3.0, 4.0, 4.0]);
+        assert_eq!(median(&[7.0]), 7.0);
+    }
+
+    #[test]
+    fn a_ratio_is_the_median_of_its_turns() {
+        let row = Row::ratio("x", "/s", &[(60.0, 100.0), (10.0, 100.0), (90.0, 100.0)], 0.6);
+        assert_eq!((row.figure.as_str(), row.met), ("0.60 (turns 0.10 to 0.90)", Some(true)));
+        assert_eq!(Row::ratio("x", "/s", &[(59.0, 100.0)], 0.6).met, Some(false));
+    }
+
+    #[test]
+    fn columns_are_aligned_and_notes_numbered() {
+        let mut table = Table::default();
+        table.add(vec![
+            Row::told("first", "1").note("how"),
+            Row::told("second", "2").ours("long text").goal(">= 3", false),
+        ]);
+        let text = table.to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[2], "first [1]                            1");
+        assert_eq!(lines[3], "second     long text                 2       >= 3  short");
+        assert_eq!(lines[4], "[1] how");
+    }
+}
