@@ -72,12 +72,14 @@ async fn main() -> std::process::ExitCode {
 
 async fn run(arguments: Arguments) -> Result<(), Error> {
     let secret = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+    let id = format!("demo-{}", Uuid::new_v4());
+    // A path of its own: the next attempt of an earlier demo's webhook may still come.
+    let path = format!("/{id}");
     let mut receiver =
-        Receiver::start(&arguments.receiver, &arguments.certificate, &arguments.key, secret.clone()).await?;
+        Receiver::start(&arguments.receiver, &path, &arguments.certificate, &arguments.key, secret.clone()).await?;
     let api = Api::new(&arguments.base_url, &arguments.token)?;
     let mut steps = Steps::default();
 
-    let id = format!("demo-{}", Uuid::new_v4());
     let created = api.create_canvas(&id, "First canvas").await?;
     steps.done(&format!("canvas created: {}", text(&created, "/canvas/handle")?));
 
@@ -89,7 +91,8 @@ async fn run(arguments: Arguments) -> Result<(), Error> {
     let target = create_target(&api, &id, text(&uploaded, "/asset/node")?).await?;
     steps.done(&format!("empty image node connected: node:{target}"));
 
-    let started = start_resize(&api, &id, asset, &target, &arguments.receiver, &secret).await?;
+    let url = format!("https://{}{path}", arguments.receiver);
+    let started = start_resize(&api, &id, asset, &target, json!({"url": url, "secret": secret})).await?;
     steps.done(&format!("resize to {WIDTH} pixels queued: {}", text(&started, "/run")?));
 
     let run = follow(&api, text(&started, "/pollUrl")?).await?;
@@ -132,15 +135,8 @@ async fn create_target(api: &Api, canvas: &str, source: &str) -> Result<String, 
     Ok(text(&applied, "/resolvedIds/small")?.to_owned())
 }
 
-/// Queues the resize of `asset` into the node `target`, with the receiver as its webhook.
-async fn start_resize(
-    api: &Api,
-    canvas: &str,
-    asset: &str,
-    target: &str,
-    receiver: &str,
-    secret: &str,
-) -> Result<Value, Error> {
+/// Queues the resize of `asset` into the node `target`.
+async fn start_resize(api: &Api, canvas: &str, asset: &str, target: &str, webhook: Value) -> Result<Value, Error> {
     let read = api.canvas(canvas).await?;
     api.post(
         "/actions/resize/runs",
@@ -151,7 +147,7 @@ async fn start_resize(
             "targetNodeId": target,
             "inputs": [asset],
             "params": {"width": WIDTH},
-            "webhook": {"url": format!("https://{receiver}/canvas"), "secret": secret},
+            "webhook": webhook,
         }),
     )
     .await

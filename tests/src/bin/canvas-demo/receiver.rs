@@ -50,8 +50,15 @@ struct Inbox {
 }
 
 impl Receiver {
-    /// Listens on `address` with the certificate and key of the two PEM files, for webhooks signed with `secret`.
-    pub async fn start(address: &str, certificate: &Path, key: &Path, secret: String) -> Result<Self, Error> {
+    /// Listens on `address` with the certificate and key of the two PEM files, for webhooks to `path` signed with `secret`.
+    /// Any other path was that of an earlier demo, which nobody waits for any more.
+    pub async fn start(
+        address: &str,
+        path: &str,
+        certificate: &Path,
+        key: &Path,
+        secret: String,
+    ) -> Result<Self, Error> {
         let chain = CertificateDer::pem_file_iter(certificate)
             .and_then(Iterator::collect)
             .map_err(|source| Error::Certificate { path: certificate.to_owned(), source: source.into() })?;
@@ -65,8 +72,10 @@ impl Receiver {
             TcpListener::bind(address).await.map_err(|source| Error::Bind { address: address.to_owned(), source })?;
         let listener = TlsListener { tcp, acceptor: TlsAcceptor::from(Arc::new(tls)) };
         let (sender, deliveries) = mpsc::channel(16);
-        let router =
-            Router::new().route("/canvas", post(accept)).with_state(Arc::new(Inbox { secret, deliveries: sender }));
+        let router = Router::new()
+            .route(path, post(accept))
+            .fallback(|| async { StatusCode::GONE })
+            .with_state(Arc::new(Inbox { secret, deliveries: sender }));
         let server = tokio::spawn(async move { axum::serve(listener, router).await });
         Ok(Self { deliveries, server })
     }
