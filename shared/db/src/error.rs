@@ -5,7 +5,7 @@
 pub enum Error {
     /// The statement or the connection failed.
     #[error("database statement failed")]
-    Sql(#[from] sqlx::Error),
+    Sql(#[source] sqlx::Error),
     /// The migrations failed.
     #[error("database migration failed")]
     Migrate(#[from] sqlx::migrate::MigrateError),
@@ -24,6 +24,16 @@ pub enum Error {
 
 /// The result of a database function.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        let error = Error::Sql(error);
+        if error.is_outage() {
+            crate::pool::note_trouble();
+        }
+        error
+    }
+}
 
 impl Error {
     /// The name of the constraint that refused a write, if one did.

@@ -1,6 +1,12 @@
 //! Connections and migrations.
+//!
+//! **Trust.** A connection that was used a moment ago is used again without asking whether it still answers: a question is
+//! a round trip, and most statements take no longer than one. Asked is who lay idle, and everybody for a while after this
+//! process has seen any trouble with the database, so that a restart costs the statements that were under way and no more.
 
-use std::time::Duration;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection as _, PgPool};
@@ -24,8 +30,12 @@ const CONNECTION_LIMITS: [(&str, &str); 5] = [
 ];
 /// How long to wait for a connection.
 const ACQUIRE_LIMIT: Duration = Duration::from_secs(5);
-/// How long a connection that is given back may take to say that it is still good.
-const RELEASE_LIMIT: Duration = Duration::from_secs(2);
+/// How long a connection may take to say that it still answers.
+const ANSWER_LIMIT: Duration = Duration::from_secs(2);
+/// After lying idle for so long a connection is asked before it is used.
+const TRUSTED_FOR: Duration = Duration::from_secs(1);
+/// For so long after trouble every connection is asked.
+const DISTRUST: Duration = Duration::from_secs(30);
 /// How long a short statement may take, connecting included; see [`limited`].
 const SHORT_LIMIT: Duration = Duration::from_secs(5);
 
@@ -56,15 +66,49 @@ fn pool_options(connections: u32) -> PgPoolOptions {
         .acquire_timeout(ACQUIRE_LIMIT)
         .idle_timeout(Duration::from_secs(600))
         .max_lifetime(Duration::from_secs(3600))
-        // The pool itself would wait for ever for a connection whose other end is silent, and with it for a place.
-        .after_release(|connection, _| {
+        .test_before_acquire(false)
+        .before_acquire(|connection, meta| {
             Box::pin(async move {
-                match timeout(RELEASE_LIMIT, connection.ping()).await {
-                    Ok(answered) => answered.map(|()| true),
-                    Err(elapsed) => Err(sqlx::Error::Io(elapsed.into())),
+                if meta.idle_for >= TRUSTED_FOR || is_distrusted() {
+                    answers(connection).await?;
                 }
+                Ok(true)
             })
         })
+        // The pool asks, too, and would wait for ever for one whose other end is silent, and with it for a place.
+        .after_release(|connection, _| {
+            Box::pin(async move {
+                if is_distrusted() {
+                    answers(connection).await?;
+                }
+                Ok(true)
+            })
+        })
+}
+
+async fn answers(connection: &mut sqlx::PgConnection) -> Result<(), sqlx::Error> {
+    timeout(ANSWER_LIMIT, connection.ping()).await.unwrap_or_else(|elapsed| Err(sqlx::Error::Io(elapsed.into())))
+}
+
+/// When this process last saw trouble with a database, in milliseconds since [`BEGINNING`]; 0: never. One for all pools: they
+/// lead to the same server, and a needless question costs a round trip.
+static TROUBLE: AtomicU64 = AtomicU64::new(0);
+static BEGINNING: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Trusts no connection for a while.
+pub(crate) fn note_trouble() {
+    TROUBLE.store(milliseconds().max(1), Ordering::Relaxed);
+}
+
+fn is_distrusted() -> bool {
+    match TROUBLE.load(Ordering::Relaxed) {
+        0 => false,
+        at => u128::from(milliseconds().saturating_sub(at)) < DISTRUST.as_millis(),
+    }
+}
+
+fn milliseconds() -> u64 {
+    u64::try_from(BEGINNING.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Bounds a short statement, the wait for a connection included, where the server cannot: when it is the one that is silent.
@@ -72,7 +116,10 @@ fn pool_options(connections: u32) -> PgPoolOptions {
 /// # Errors
 /// [`Error::Timeout`]; the statement may have taken place.
 pub async fn limited<T>(statement: impl Future<Output = Result<T>>) -> Result<T> {
-    timeout(SHORT_LIMIT, statement).await.unwrap_or(Err(Error::Timeout))
+    timeout(SHORT_LIMIT, statement).await.unwrap_or_else(|_| {
+        note_trouble();
+        Err(Error::Timeout)
+    })
 }
 
 /// Brings the schema to this build's version. Safe to run from several places at once.
@@ -166,10 +213,30 @@ mod tests {
         proxy.pause();
         let started = tokio::time::Instant::now();
         assert!(matches!(limited(ping(&pool)).await, Err(Error::Timeout | Error::Sql(sqlx::Error::PoolTimedOut))));
-        assert!(started.elapsed() < SHORT_LIMIT + RELEASE_LIMIT, "{:?}", started.elapsed());
+        assert!(started.elapsed() < SHORT_LIMIT + ANSWER_LIMIT, "{:?}", started.elapsed());
         proxy.reset();
         proxy.resume();
         // The only place in the pool is free again.
         ping(&pool).await.expect("answers");
+    }
+
+    #[tokio::test]
+    async fn after_trouble_the_connections_that_were_lost_are_found_before_they_are_used() {
+        let database = TestDatabase::new().await;
+        let pool = connect(&database.url(), "lost", 3).expect("a URL");
+        let (mut one, two, three) = tokio::join!(pool.acquire(), pool.acquire(), pool.acquire());
+        let _ = (two.expect("connects"), three.expect("connects"));
+        // The server ends all of them, as at a restart, and the first statement to meet that tells.
+        let mut admin =
+            connect_for_maintenance(&database.url(), "admin").expect("a URL").acquire().await.expect("connects");
+        sqlx::query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'lost'")
+            .execute(&mut *admin)
+            .await
+            .expect("ends them");
+        let one = one.as_mut().expect("connects");
+        assert!(failure(one, "SELECT 1").await.is_outage());
+        for _ in 0..3 {
+            ping(&pool).await.expect("is asked first, and made anew");
+        }
     }
 }
