@@ -3,7 +3,7 @@
 use axum::extract::DefaultBodyLimit;
 use axum::{Router, middleware};
 use http::{HeaderName, HeaderValue, Method};
-use tower::util::option_layer;
+use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
@@ -57,17 +57,20 @@ pub fn router(app: App) -> Router {
         .and(NotForContentType::new("video/"))
         .and(NotForContentType::new("text/event-stream"));
     let cors = cors(&app.config.cors_origins);
+    // One stack, outermost first: each layer that a router is given by itself costs every request an allocation.
+    let around = ServiceBuilder::new()
+        .layer(middleware::map_request(crate::observe::always_servable))
+        .layer(CompressionLayer::new().compress_when(SizeAbove::new(COMPRESSED_FROM).and(pictures)))
+        .layer(middleware::from_fn(crate::observe::observe))
+        .option_layer(cors)
+        .layer(CatchPanicLayer::custom(crate::observe::panicked))
+        .layer(axum::Extension(openapi::Document::of(&document)))
+        // Each route reads its body under a limit of its own.
+        .layer(DefaultBodyLimit::disable());
     router
         .fallback(problem::unknown_path)
         .method_not_allowed_fallback(problem::unknown_method)
-        // Each route reads its body under a limit of its own.
-        .layer(DefaultBodyLimit::disable())
-        .layer(axum::Extension(openapi::Document::of(&document)))
-        .layer(CatchPanicLayer::custom(crate::observe::panicked))
-        .layer(option_layer(cors))
-        .layer(middleware::from_fn(crate::observe::observe))
-        .layer(CompressionLayer::new().compress_when(SizeAbove::new(COMPRESSED_FROM).and(pictures)))
-        .layer(middleware::map_request(crate::observe::always_servable))
+        .layer(around)
         .with_state(app)
 }
 

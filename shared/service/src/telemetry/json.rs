@@ -3,13 +3,14 @@
 //! The formatter that comes with tracing-subscriber nests the fields of spans in a list; log stores search by top-level field, so that here
 //! every field of the event and of the spans around it is a field of the line. The inner one wins where names meet.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::io::Write as _;
 
 use chrono::SecondsFormat;
 use serde::Serializer as _;
-use serde::ser::SerializeMap as _;
-use serde_json::{Map, Value};
+use serde::ser::SerializeMap;
+use serde_json::Value;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};
@@ -23,6 +24,11 @@ use crate::clock;
 /// What the layer writes itself; fields of these names are dropped, so that no line has a key twice.
 const RESERVED: [&str; 6] = ["timestamp", "level", "process", "target", "span", "message"];
 
+/// How records of the `log` crate tell where they come from; the target is written as such.
+const BRIDGED: [&str; 4] = ["log.target", "log.module_path", "log.file", "log.line"];
+/// Most lines are shorter.
+const LINE_KEPT: usize = 4096;
+
 /// Writes one JSON object a line for each event.
 pub(super) struct JsonLayer<W> {
     process: &'static str,
@@ -35,9 +41,9 @@ impl<W> JsonLayer<W> {
     }
 }
 
-/// The fields of a span, kept with it.
+/// The fields of a span, kept with it, or of an event: few, so that a list is searched faster than a map is made.
 #[derive(Default)]
-struct Fields(Map<String, Value>);
+struct Fields(Vec<(&'static str, Value)>);
 
 impl<S, W> Layer<S> for JsonLayer<W>
 where
@@ -61,64 +67,83 @@ where
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        let mut fields = Fields::default();
-        for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
-            if let Some(Fields(of_span)) = span.extensions().get::<Fields>() {
-                fields.0.extend(of_span.clone());
+        thread_local! {
+            /// Lines of a thread are made in one buffer.
+            static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+        }
+        LINE.with_borrow_mut(|line| {
+            line.clear();
+            if self.write(line, event, &context).is_ok() {
+                line.push(b'\n');
+                // A log that cannot be written cannot be reported either.
+                let _ = self.writer.make_writer_for(event.metadata()).write_all(line);
             }
-        }
-        // A span's field called `message` is not the event's message.
-        fields.0.remove("message");
-        event.record(&mut fields);
-        let span = context.event_span(event).map(|span| span.name());
-        if let Ok(mut line) = self.line(event, span, fields.0) {
-            line.push(b'\n');
-            // A log that cannot be written cannot be reported either.
-            let _ = self.writer.make_writer_for(event.metadata()).write_all(&line);
-        }
+            // A line as long as a panic's backtrace is rare; its memory is not kept.
+            line.shrink_to(LINE_KEPT);
+        });
     }
 }
 
 impl<W> JsonLayer<W> {
-    fn line(
-        &self,
-        event: &Event<'_>,
-        span: Option<&str>,
-        mut fields: Map<String, Value>,
-    ) -> serde_json::Result<Vec<u8>> {
+    fn write<S>(&self, line: &mut Vec<u8>, event: &Event<'_>, context: &Context<'_, S>) -> serde_json::Result<()>
+    where
+        S: Subscriber + for<'lookup> LookupSpan<'lookup>,
+    {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
         // Records of the `log` crate arrive with their real target in a field.
-        let bridged = fields.remove("log.target");
-        for position in ["log.module_path", "log.file", "log.line"] {
-            fields.remove(position);
-        }
-        let target = bridged.as_ref().and_then(Value::as_str).unwrap_or(event.metadata().target());
+        let target = fields.get("log.target").and_then(Value::as_str).unwrap_or(event.metadata().target());
 
-        let mut line = Vec::with_capacity(512);
-        let mut serializer = serde_json::Serializer::new(&mut line);
+        let mut serializer = serde_json::Serializer::new(line);
         let mut object = serializer.serialize_map(None)?;
         object.serialize_entry("timestamp", &clock::now().to_rfc3339_opts(SecondsFormat::Millis, true))?;
         object.serialize_entry("level", event.metadata().level().as_str())?;
         object.serialize_entry("process", self.process)?;
         object.serialize_entry("target", target)?;
-        if let Some(span) = span {
-            object.serialize_entry("span", span)?;
+        if let Some(span) = context.event_span(event) {
+            object.serialize_entry("span", span.name())?;
         }
         if let Some(message) = fields.get("message") {
             object.serialize_entry("message", message)?;
         }
-        for (name, value) in fields.iter().filter(|(name, _)| !RESERVED.contains(&name.as_str())) {
-            object.serialize_entry(name, value)?;
+        // From the inside out: of fields with one name the first is written. A span's `message` is not the event's.
+        let mut written: Vec<&str> = RESERVED.to_vec();
+        written.extend(BRIDGED);
+        fields.write(&mut object, &mut written)?;
+        for span in context.event_scope(event).into_iter().flatten() {
+            if let Some(fields) = span.extensions().get::<Fields>() {
+                fields.write(&mut object, &mut written)?;
+            }
         }
-        object.end()?;
-        Ok(line)
+        object.end()
     }
 }
 
 impl Fields {
+    fn get(&self, name: &str) -> Option<&Value> {
+        self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    /// Writes what is not written yet.
+    fn write<M: SerializeMap>(&self, object: &mut M, written: &mut Vec<&str>) -> Result<(), M::Error> {
+        for (name, value) in &self.0 {
+            if !written.contains(name) {
+                object.serialize_entry(name, value)?;
+                written.push(name);
+            }
+        }
+        Ok(())
+    }
+
     fn set(&mut self, field: &Field, value: impl Into<Value>) {
         // Raw identifiers (`r#type`) keep their prefix in tracing.
         let name = field.name();
-        self.0.insert(name.strip_prefix("r#").unwrap_or(name).to_owned(), value.into());
+        let name = name.strip_prefix("r#").unwrap_or(name);
+        let value = value.into();
+        match self.0.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => *known = value,
+            None => self.0.push((name, value)),
+        }
     }
 }
 
