@@ -51,9 +51,13 @@ pub fn connect_for_maintenance(url: &str, process: &str) -> Result<PgPool> {
     Ok(pool_options(1).connect_lazy_with(connect_options(url, process)?))
 }
 
-/// A pool of `connections` to the same database beside `pool`, for what must not wait behind its other users.
+/// A pool of `connections` to the same database beside `pool`, for the spine's own bookkeeping: what must not wait behind
+/// the pool's other users, and what may be forgotten when the server itself crashes. A commit is seen by everybody at once and
+/// on disk within a second; the answer does not wait for that. A claim, a renewal or a confirmation that was forgotten is
+/// made again, and the fencing token refuses who still builds on it.
 pub fn beside(pool: &PgPool, connections: u32) -> PgPool {
-    pool_options(connections).connect_lazy_with(pool.connect_options().as_ref().clone())
+    let options = pool.connect_options().as_ref().clone().options([("synchronous_commit", "off")]);
+    pool_options(connections).connect_lazy_with(options)
 }
 
 fn connect_options(url: &str, process: &str) -> Result<PgConnectOptions> {

@@ -125,7 +125,7 @@ impl Process {
         // Not required: without the broker work is delayed and none is refused (decisions 9.2).
         let handle = readiness.component("broker publisher", false);
         lifecycle.spawn_support("publisher watch", follow(handle, publisher.connected(), aborted.clone()));
-        let relay = Relay::new(pool.clone(), publisher);
+        let relay = Relay::new(&pool, publisher);
         let nudge = relay.nudge();
         lifecycle.spawn_support("outbox relay", relay.run(aborted));
 

@@ -16,6 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::chain;
 
+/// One for the batches, one for the measurements.
+const CONNECTIONS: u32 = 2;
 /// Rows in a batch: the window of publishes that are not confirmed.
 const BATCH: u16 = 200;
 /// How long a batch is this relay's; longer than a publish with its confirms may take (5 s).
@@ -47,9 +49,9 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A relay from `pool` to `publisher`.
-    pub fn new(pool: PgPool, publisher: Publisher) -> Self {
-        Self { pool, publisher, nudge: Nudge::default() }
+    /// A relay from the database of `pool`, through connections of its own, to `publisher`.
+    pub fn new(pool: &PgPool, publisher: Publisher) -> Self {
+        Self { pool: db::pool::beside(pool, CONNECTIONS), publisher, nudge: Nudge::default() }
     }
 
     /// To wake it.

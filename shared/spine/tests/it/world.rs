@@ -37,7 +37,7 @@ impl World {
 
     /// Runs a relay to the broker at `url`.
     pub fn relay_to(&self, url: &str) -> (Running, Nudge) {
-        let relay = Relay::new(self.pool().clone(), Publisher::start(self.broker(url)));
+        let relay = Relay::new(self.pool(), Publisher::start(self.broker(url)));
         let nudge = relay.nudge();
         let stop = CancellationToken::new();
         let task = tokio::spawn(relay.run(stop.clone()));
