@@ -4,9 +4,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use service::config::Config;
-use service::probes::watch_component;
+use service::keys::DerivedKeys;
+use service::probes::{ComponentHandle, watch_component};
 use spine::{BootError, Process};
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use crate::installation;
 use crate::preview::Previews;
@@ -38,8 +40,6 @@ enum Error {
     Egress(#[from] egress::AllowListError),
     #[error("CANVAS_LISTEN: cannot listen on it")]
     Listen(#[source] std::io::Error),
-    #[error(transparent)]
-    Installation(#[from] installation::Error),
 }
 
 /// Serves until the process is told to stop.
@@ -61,7 +61,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
     let process = Process::start(NAME, config.clone()).await?;
     let cache = cache::Cache::connect(config.redis_url.expose(), cache::PREFIX).map_err(Error::Cache)?;
     let listener = TcpListener::bind(config.listen).await.map_err(Error::Listen)?;
-    let keys = wait_for_keys(&process, &config).await?;
+    let key_watch = process.readiness().component("installation key", true);
     let aborted = process.lifecycle().aborted();
 
     process.lifecycle().spawn_support("object store watch", {
@@ -81,50 +81,64 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
         watch_component(handle, check, aborted)
     });
 
-    let app = App::new(Shared {
-        pool: process.pool().clone(),
-        keys,
-        ring: config.master_keys.clone(),
-        cache,
-        blobs,
-        guard,
-        nudge: process.nudge(),
-        documents: Default::default(),
-        previews: Previews::new(&config.public_url, config.preview_ttl),
-        waits: Default::default(),
-        uploads: tokio::sync::Semaphore::new(UPLOADS_MAX),
-        uploaders: Turnstile::new(UPLOADS_OF_ACCOUNT_MAX),
-        writers: Turnstile::new(1),
-        recording: Default::default(),
-        stopping: process.lifecycle().stopping(),
-        config,
+    let (pool, nudge) = (process.pool().clone(), process.nudge());
+    process.spawn("http", |stopping| async move {
+        let Some(keys) = wait_for_keys(&pool, &config, &key_watch, &stopping).await? else { return Ok(()) };
+        let app = App::new(Shared {
+            pool,
+            keys,
+            ring: config.master_keys.clone(),
+            cache,
+            blobs,
+            guard,
+            nudge,
+            documents: Default::default(),
+            previews: Previews::new(&config.public_url, config.preview_ttl),
+            waits: Default::default(),
+            uploads: tokio::sync::Semaphore::new(UPLOADS_MAX),
+            uploaders: Turnstile::new(UPLOADS_OF_ACCOUNT_MAX),
+            writers: Turnstile::new(1),
+            recording: Default::default(),
+            stopping: stopping.clone(),
+            config,
+        });
+        tracing::info!(address = %app.config.listen, "serving");
+        tokio::join!(sweep(app.clone(), stopping.clone()), crate::server::serve(listener, router(app), stopping));
+        Ok::<_, installation::Error>(())
     });
-    tracing::info!(address = %listener.local_addr().map_err(Error::Listen)?, "serving");
-    process.spawn("idempotency sweep", |stopping| sweep(app.clone(), stopping));
-    process.spawn("http", |stopping| crate::server::serve(listener, router(app), stopping));
     Ok(process.finish_within(GRACE).await)
 }
 
-/// Waits for the database; a ring that does not open the key is for an operator to mend and ends the process.
-async fn wait_for_keys(process: &Process, config: &Config) -> Result<service::keys::DerivedKeys, Error> {
-    let stopping = process.lifecycle().stopping();
+/// Waits for the database and its migration, in which the installation key is made; nothing when it is time to stop. A ring that
+/// does not open the key is for an operator to mend and ends the process.
+async fn wait_for_keys(
+    pool: &db::PgPool,
+    config: &Config,
+    watch: &ComponentHandle,
+    stopping: &CancellationToken,
+) -> Result<Option<DerivedKeys>, installation::Error> {
     loop {
-        let opened = match db::pool::acquire(process.pool()).await {
+        let opened = match db::pool::acquire(pool).await {
             Ok(mut connection) => installation::keys(&mut connection, &config.master_keys).await,
             Err(error) => Err(error.into()),
         };
-        match opened {
-            Err(installation::Error::Database(error)) if error.is_outage() && !stopping.is_cancelled() => {
-                tracing::warn!(error = %Chain(&error), "the database is not there yet");
-                tokio::time::sleep(KEY_RETRY).await;
+        let not_yet = match opened {
+            Ok(keys) => {
+                watch.set_ok();
+                return Ok(Some(keys));
             }
-            done => return Ok(done?),
+            Err(error) if error.is_temporary() => error,
+            Err(error) => return Err(error),
+        };
+        watch.set_failing(&Chain(&not_yet).to_string());
+        if stopping.run_until_cancelled(tokio::time::sleep(KEY_RETRY)).await.is_none() {
+            return Ok(None);
         }
     }
 }
 
 /// Forgets idempotency keys whose time is over: the gateway owns them.
-async fn sweep(app: App, stopping: tokio_util::sync::CancellationToken) {
+async fn sweep(app: App, stopping: CancellationToken) {
     const BATCH: i64 = 1000;
     let days = i32::try_from(app.config.idempotency_window.as_secs() / 86_400).unwrap_or(i32::MAX);
     while stopping.run_until_cancelled(tokio::time::sleep(app.config.sweep)).await.is_some() {

@@ -21,6 +21,17 @@ pub enum Error {
     Damaged,
 }
 
+impl Error {
+    /// Whether the key may be had later without anybody mending anything: the database is away, or not migrated yet.
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Error::Database(error) => error.is_outage() || error.is_undefined_table(),
+            Error::Missing => true,
+            Error::Open(_) | Error::Damaged => false,
+        }
+    }
+}
+
 /// Makes the key unless there is one; of several at once one counts.
 pub async fn ensure(connection: &mut db::PgConnection, ring: &KeyRing) -> Result<(), Error> {
     if db::installation::sealed_key(connection).await?.is_none() {

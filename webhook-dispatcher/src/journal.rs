@@ -10,6 +10,9 @@ use crate::batch::{BatchError, Batcher};
 /// Pauses in milliseconds between tries to record a result: together longer than a restart of the database takes. A result
 /// that is dropped costs the receiver a duplicate and the delivery an attempt.
 const RECORD_PAUSES: [u64; 8] = [50, 100, 200, 400, 800, 1600, 3200, 6400];
+/// The same between tries to count an attempt. Shorter: one that cannot be counted is only made later, by whoever claims the
+/// delivery next.
+const BEGIN_PAUSES: [u64; 4] = [50, 200, 800, 1600];
 
 /// Writes attempts down.
 #[derive(Debug)]
@@ -39,13 +42,14 @@ impl Journal {
         (Self { begins, records }, work)
     }
 
-    /// Counts an attempt.
+    /// Counts an attempt. Tries again while the database is away; one lease counts one attempt, so trying twice counts nothing
+    /// twice, and an attempt whose commit was unknown is sent after all.
     ///
     /// # Errors
     ///
-    /// When nothing was written, or it is unknown: the attempt must not be sent, and may be counted.
+    /// When the database stayed away: the attempt must not be sent, and may be counted.
     pub async fn begin(&self, held: Held) -> Result<Begun, BatchError> {
-        self.begins.apply(held).await
+        insist(&self.begins, &BEGIN_PAUSES, held).await
     }
 
     /// Records a result and settles or parks the task with it. `false`: the lease was lost, nothing was changed. Tries again
@@ -55,14 +59,23 @@ impl Journal {
     ///
     /// When the database stayed away.
     pub async fn record(&self, outcome: Outcome) -> Result<bool, BatchError> {
-        for pause in RECORD_PAUSES {
-            match self.records.apply(outcome.clone()).await {
-                Err(BatchError::Database(_) | BatchError::Timeout) => {
-                    tokio::time::sleep(Duration::from_millis(pause)).await
-                }
-                answered => return answered,
-            }
-        }
-        self.records.apply(outcome).await
+        insist(&self.records, &RECORD_PAUSES, outcome).await
     }
+}
+
+/// Applies an item whose statement may be made twice, again after each of `pauses` while the database is away.
+async fn insist<I, O>(batcher: &Batcher<I, O>, pauses: &[u64], item: I) -> Result<O, BatchError>
+where
+    I: Clone + Send + 'static,
+    O: Send + 'static,
+{
+    for &pause in pauses {
+        match batcher.apply(item.clone()).await {
+            Err(BatchError::Database(_) | BatchError::Timeout) => {
+                tokio::time::sleep(Duration::from_millis(pause)).await
+            }
+            answered => return answered,
+        }
+    }
+    batcher.apply(item).await
 }

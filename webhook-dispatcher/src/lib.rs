@@ -1,8 +1,8 @@
 //! The webhook dispatcher: signs, delivers, schedules, isolates (decisions 15; reliability.md 2, "Webhooks").
 //!
 //! A delivery is a task of the queue `webhook` whose lane is its destination. The [runner](spine::Runner) claims it, fair
-//! between destinations and never more than [`DESTINATION_CAP`] of one at once; the [`Dispatcher`] makes one attempt and
-//! settles or parks it. A destination that is slow or dead thus holds up at most that many slots, for at most the deadline
+//! between destinations, never more than [`DESTINATION_CAP`] of one at once and never more than [`account_cap`] of one account;
+//! the [`Dispatcher`] makes one attempt and settles or parks it. A destination that is slow or dead thus holds up at most that many slots, for at most the deadline
 //! of an attempt, and what waits for a later attempt is parked and costs nothing.
 
 mod batch;
@@ -33,8 +33,15 @@ pub const NAME: &str = "canvas-webhook-dispatcher";
 pub const DESTINATION_CAP: usize = 4;
 /// Attempts under way altogether unless `CANVAS_SLOTS` says otherwise: mostly waiting, so far more than there are cores.
 const SLOTS: usize = 64;
-/// A run altogether: an attempt of 10 s, and the time for its record while the database restarts.
-const RUN_LIMIT: Duration = Duration::from_secs(60);
+/// A run altogether: an attempt of 10 s, and the time to count and to record it while the database restarts.
+const RUN_LIMIT: Duration = Duration::from_secs(120);
+
+/// Attempts under way for one account in a process of `slots`, over all its destinations: a quarter, so that one account whose
+/// destinations are all dead, under as many names as it likes, leaves the others most of the slots.
+pub const fn account_cap(slots: usize) -> usize {
+    let quarter = slots / 4;
+    if quarter > DESTINATION_CAP { quarter } else { DESTINATION_CAP }
+}
 
 /// Boots the dispatcher and runs it until it is stopped.
 ///
@@ -57,10 +64,12 @@ pub async fn run(config: Config) -> Result<ExitCode, BootError> {
     // It ends with the dispatcher, which the runner drops when its last attempt has ended.
     process.spawn("journal", |_| writing);
     process.spawn("retention", |stop| retention::run(pool.clone(), sweep, stop));
+    let options = process.runner_options(Queue::Webhook, SLOTS);
     let options = RunnerOptions {
         lane_cap: Some(DESTINATION_CAP),
+        tenant_cap: Some(account_cap(options.slots)),
         run_limit: RUN_LIMIT,
-        ..process.runner_options(Queue::Webhook, SLOTS)
+        ..options
     };
     process.work(options, Dispatcher::new(pool, journal, keys, client, settings));
     Ok(process.finish().await)

@@ -14,6 +14,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
+use futures_util::FutureExt;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -40,7 +41,11 @@ const HEAD_BYTES_MAX: usize = 32 * 1024;
 /// Streams of one HTTP/2 connection.
 const STREAMS_MAX: u32 = 128;
 
-/// Serves `router` on `listener` until `stopping`; then connections finish what they are at and the function returns.
+/// For how long connections are still accepted when the process is told to stop.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// Serves `router` on `listener` until shortly after `stopping`; then connections finish what they are at and the function
+/// returns. No connection that was made is left without an answer.
 pub async fn serve(listener: TcpListener, router: Router, stopping: CancellationToken) {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
@@ -59,14 +64,19 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
     let builder = Arc::new(builder);
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let graceful = GracefulShutdown::new();
+    // Whoever sends requests here is told by the probe that it is over, and needs a moment to hear of it.
+    let farewell = async {
+        stopping.cancelled().await;
+        tokio::time::sleep(FAREWELL).await;
+    };
+    tokio::pin!(farewell);
     loop {
         let accepted = async {
             let slot = slots.clone().acquire_owned().await.ok()?;
             Some((slot, listener.accept().await))
         };
         tokio::select! {
-            biased;
-            () = stopping.cancelled() => break,
+            () = &mut farewell => break,
             accepted = accepted => match accepted {
                 None => break,
                 Some((slot, Ok((stream, peer)))) => {
@@ -79,6 +89,11 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
                 }
             },
         }
+    }
+    // Closing the listener resets what has connected and was not accepted yet.
+    while let Some(Ok((stream, peer))) = listener.accept().now_or_never() {
+        let Ok(slot) = slots.clone().try_acquire_owned() else { break };
+        spawn_connection(builder.clone(), &graceful, router.clone(), stream, peer, slot);
     }
     drop(listener);
     graceful.shutdown().await;

@@ -21,8 +21,8 @@ use crate::pixels::Pixels;
 const TRANSACTION_TRIES: usize = 4;
 
 /// Pauses after each claim on which the object store or the database failed, in seconds; the last one serves for all that
-/// follow. Together longer than a restart of either takes.
-const OUTAGE_PAUSES: [u64; 4] = [15, 30, 60, 60];
+/// follow: short at first, because most outages are the restart of a server, and together longer than any restart takes.
+const OUTAGE_PAUSES: [u64; 4] = [1, 5, 30, 120];
 
 /// What the kinds of work share.
 pub struct Worker {
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn outages_are_waited_out_longer_and_longer() {
-        assert_eq!([1, 2, 3, 4, 5, 9].map(outage_pause), [15, 30, 60, 60, 60, 60]);
+        assert_eq!([1, 2, 3, 4, 5, 9].map(outage_pause), [1, 5, 30, 120, 120, 120]);
     }
 
     #[test]

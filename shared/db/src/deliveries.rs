@@ -84,7 +84,7 @@ pub async fn complete(conn: &mut PgConnection, job_id: JobId, event: &NewEvent<'
         "UPDATE webhook_deliveries
          SET event_id = $2, event_type = $3, body = $4, next_attempt_at = now()
          WHERE job_id = $1 AND body IS NULL AND status = 'pending'
-         RETURNING id, url",
+         RETURNING id, url, account_uid",
         job_id.0,
         format!("event:{}", event.id),
         event.kind.as_str(),
@@ -93,7 +93,7 @@ pub async fn complete(conn: &mut PgConnection, job_id: JobId, event: &NewEvent<'
     .fetch_optional(&mut *conn)
     .await?;
     let Some(delivery) = fixed else { return Ok(false) };
-    enqueue(conn, delivery.id, &delivery.url, event.traceparent).await?;
+    enqueue(conn, delivery.id, &delivery.url, &delivery.account_uid, event.traceparent).await?;
     Ok(true)
 }
 
@@ -128,14 +128,11 @@ pub fn handle(id: Uuid) -> String {
     format!("webhook:{id}")
 }
 
-/// Enqueues the work on a delivery, in the lane of its destination.
-async fn enqueue(conn: &mut PgConnection, id: Uuid, url: &str, traceparent: Option<&str>) -> Result<()> {
+/// Enqueues the work on a delivery, in the lane of its destination and within its account's share.
+async fn enqueue(conn: &mut PgConnection, id: Uuid, url: &str, account: &str, traceparent: Option<&str>) -> Result<()> {
     let lane = destination(url);
-    tasks::enqueue(
-        conn,
-        &NewTask { id, queue: Queue::Webhook, kind: TaskKind::Delivery, lane: &lane, due_in: None, traceparent },
-    )
-    .await
+    let task = NewTask { id, queue: Queue::Webhook, kind: TaskKind::Delivery, lane: &lane, due_in: None, traceparent };
+    tasks::enqueue_for(conn, &task, account).await
 }
 
 /// What deliveries are kept apart by: `host:port`. Text that is no such URL shares one lane; its attempt ends as an

@@ -1,5 +1,7 @@
 //! What can go wrong with the database.
 
+use sqlx::migrate::MigrateError;
+
 /// A failure of the database, or a row that does not read back as what was written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -8,7 +10,7 @@ pub enum Error {
     Sql(#[source] sqlx::Error),
     /// The migrations failed.
     #[error("database migration failed")]
-    Migrate(#[from] sqlx::migrate::MigrateError),
+    Migrate(#[from] MigrateError),
     /// The database did not answer in time; what was asked of it may have taken place.
     #[error("the database did not answer in time")]
     Timeout,
@@ -58,6 +60,12 @@ impl Error {
             }),
             _ => false,
         }
+    }
+
+    /// Whether a table is not there: the database was not migrated yet.
+    pub fn is_undefined_table(&self) -> bool {
+        let (Error::Sql(error) | Error::Migrate(MigrateError::Execute(error))) = self else { return false };
+        error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("42P01"))
     }
 
     /// Whether a stored value does not read back: whoever asks again gets the same answer.

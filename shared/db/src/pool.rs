@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use sqlx::migrate::Migrate as _;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection as _, PgPool};
 use tokio::time::timeout;
@@ -131,6 +132,16 @@ pub async fn migrate(pool: &PgPool) -> Result<()> {
     Ok(MIGRATIONS.run(pool).await?)
 }
 
+/// Whether every migration of this build has been applied. Until then no statement of it can work, and a process waits.
+pub async fn is_migrated(pool: &PgPool) -> Result<bool> {
+    let applied = pool.acquire().await?.list_applied_migrations(&MIGRATIONS.table_name).await;
+    let applied = match applied.map_err(Error::from) {
+        Err(error) if error.is_undefined_table() => return Ok(false),
+        applied => applied?,
+    };
+    Ok(MIGRATIONS.iter().all(|migration| applied.iter().any(|applied| applied.version == migration.version)))
+}
+
 /// Whether Postgres answers.
 pub async fn ping(pool: &PgPool) -> Result<()> {
     sqlx::query!("SELECT 1 AS one").fetch_one(pool).await?;
@@ -193,6 +204,19 @@ mod tests {
             .expect("in time")
             .expect("reads");
         assert!(failure(&mut stopped, "SELECT FROM accounts").await.is_outage());
+    }
+
+    #[tokio::test]
+    async fn a_schema_is_current_once_every_migration_is_applied() {
+        let database = TestDatabase::new().await;
+        assert!(is_migrated(database.pool()).await.expect("looks"));
+        let run = |sql: &'static str| sqlx::query(sql).execute(database.pool());
+        run("DELETE FROM _sqlx_migrations WHERE version = (SELECT max(version) FROM _sqlx_migrations)")
+            .await
+            .expect("forgets the last one");
+        assert!(!is_migrated(database.pool()).await.expect("looks"));
+        run("DROP TABLE _sqlx_migrations").await.expect("drops");
+        assert!(!is_migrated(database.pool()).await.expect("looks"));
     }
 
     #[tokio::test]

@@ -62,13 +62,17 @@ pub struct Wanted<'a> {
     pub owner: &'a str,
 }
 
-/// A limit on what one worker holds of a lane.
+/// Limits on what one worker holds of a lane and of a tenant.
 #[derive(Clone, Copy, Debug)]
 pub struct LaneCap<'a> {
     /// The most in flight of one lane.
     pub cap: usize,
     /// What is in flight now, by lane.
     pub held: &'a [(String, usize)],
+    /// The most in flight of one tenant, over all its lanes.
+    pub tenant_cap: usize,
+    /// What is in flight now, by tenant.
+    pub tenants: &'a [(String, usize)],
 }
 
 /// A task in hand.
@@ -80,6 +84,8 @@ pub struct Claim {
     pub kind: TaskKind,
     /// Whom it belongs to, for fairness.
     pub lane: String,
+    /// Whose share of slots it takes, if lanes are no tenants in its queue.
+    pub tenant: Option<String>,
     /// The fencing token.
     pub lease_token: Uuid,
     /// Claims so far, this one included.
@@ -156,6 +162,17 @@ pub struct QueueStats {
 /// Adds a task, and the outbox row that announces it if it is ready. The caller nudges its relay after the commit.
 #[tracing::instrument(skip_all, name = "db.task.enqueue")]
 pub async fn enqueue(conn: &mut PgConnection, task: &NewTask<'_>) -> Result<()> {
+    insert(conn, task, None).await
+}
+
+/// [`enqueue`] where the lane does not tell whose work it is: `tenant` does, and has a share of slots over all its lanes
+/// ([`LaneCap::tenant_cap`]).
+#[tracing::instrument(skip_all, name = "db.task.enqueue_for")]
+pub async fn enqueue_for(conn: &mut PgConnection, task: &NewTask<'_>, tenant: &str) -> Result<()> {
+    insert(conn, task, Some(tenant)).await
+}
+
+async fn insert(conn: &mut PgConnection, task: &NewTask<'_>, tenant: Option<&str>) -> Result<()> {
     sqlx::query!(
         r#"WITH place AS (
                SELECT greatest(
@@ -165,9 +182,9 @@ pub async fn enqueue(conn: &mut PgConnection, task: &NewTask<'_>) -> Result<()> 
                ) AS turn
                FROM nextval('task_turns') AS drawn
            ), task AS (
-               INSERT INTO tasks (id, queue, kind, lane, state, turn, due_at, traceparent)
+               INSERT INTO tasks (id, queue, kind, lane, state, turn, due_at, traceparent, tenant)
                SELECT $1, $2, $3, $4, CASE WHEN $5::float8 IS NULL THEN 'ready' ELSE 'parked' END, turn,
-                      now() + make_interval(secs => coalesce($5, 0)), $6
+                      now() + make_interval(secs => coalesce($5, 0)), $6, $7
                FROM place
            )
            INSERT INTO outbox (queue, task_id, traceparent) SELECT $2, $1, $6 WHERE $5 IS NULL"#,
@@ -177,6 +194,7 @@ pub async fn enqueue(conn: &mut PgConnection, task: &NewTask<'_>) -> Result<()> 
         task.lane,
         task.due_in.map(|delay| delay.as_secs_f64()),
         task.traceparent,
+        tenant,
     )
     .execute(conn)
     .await?;
@@ -185,43 +203,51 @@ pub async fn enqueue(conn: &mut PgConnection, task: &NewTask<'_>) -> Result<()> 
 
 /// Leases up to `wanted.limit` ready tasks, in the order of their turns.
 ///
-/// One statement and no waiting: rows that another worker is claiming are skipped. Surplus rows of a capped lane are only
-/// locked for the length of the statement, never written. Kinds that this build does not know are left to a build
+/// One statement and no waiting: rows that another worker is claiming are skipped. Surplus rows of a capped lane or tenant are
+/// only locked for the length of the statement, never written. Kinds that this build does not know are left to a build
 /// that does.
 #[tracing::instrument(skip_all, name = "db.task.claim")]
 pub async fn claim(conn: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Vec<Claim>> {
-    let cap = wanted.lanes.map_or(i64::MAX, |lanes| count(lanes.cap));
-    let held = wanted.lanes.map_or(&[][..], |lanes| lanes.held);
-    let full: Vec<&str> = held.iter().filter(|(_, held)| count(*held) >= cap).map(|(lane, _)| lane.as_str()).collect();
-    let (lanes, counts): (Vec<&str>, Vec<i64>) = held.iter().map(|(lane, held)| (lane.as_str(), count(*held))).unzip();
+    let caps = wanted.lanes.unwrap_or(LaneCap { cap: usize::MAX, held: &[], tenant_cap: usize::MAX, tenants: &[] });
+    let (lanes, tenants) = (Shares::of(caps.cap, caps.held), Shares::of(caps.tenant_cap, caps.tenants));
     let kinds: Vec<&str> = TaskKind::ALL.iter().map(|kind| kind.as_str()).collect();
     let rows = sqlx::query!(
         r#"WITH candidates AS MATERIALIZED (
-               SELECT id, lane, turn FROM tasks
+               SELECT id, lane, tenant, turn FROM tasks
                WHERE queue = $1 AND state = 'ready' AND kind = ANY($2::text[]) AND lane <> ALL($3::text[])
-                 AND suspect = $10
+                 AND suspect = $10 AND (tenant IS NULL OR tenant <> ALL($11::text[]))
                ORDER BY turn, id LIMIT $4
                FOR UPDATE SKIP LOCKED
-           ), placed AS (
-               SELECT c.id, row_number() OVER (PARTITION BY c.lane ORDER BY c.turn, c.id) + coalesce(held.count, 0) AS place
+           ), admitted AS (
+               SELECT c.*, row_number() OVER (PARTITION BY c.lane ORDER BY c.turn, c.id) + coalesce(held.count, 0) AS place
                FROM candidates c LEFT JOIN unnest($5::text[], $6::bigint[]) AS held(lane, count) ON held.lane = c.lane
+           ), placed AS (
+               SELECT a.id, CASE WHEN a.tenant IS NULL THEN 0 ELSE
+                   row_number() OVER (PARTITION BY a.tenant ORDER BY a.turn, a.id) + coalesce(held.count, 0) END AS share
+               FROM admitted a LEFT JOIN unnest($12::text[], $13::bigint[]) AS held(tenant, count)
+                 ON held.tenant = a.tenant
+               WHERE a.place <= $9
            )
            UPDATE tasks SET state = 'leased', lease_token = gen_random_uuid(), lease_owner = $8, claims = claims + 1,
                             lease_until = now() + make_interval(secs => $7)
-           FROM placed WHERE tasks.id = placed.id AND placed.place <= $9
-           RETURNING tasks.id, tasks.kind, tasks.lane, tasks.lease_token AS "lease_token!", tasks.claims,
+           FROM placed WHERE tasks.id = placed.id AND placed.share <= $14
+           RETURNING tasks.id, tasks.kind, tasks.lane, tasks.tenant, tasks.lease_token AS "lease_token!", tasks.claims,
                      tasks.cancel_requested, tasks.traceparent,
                      extract(epoch FROM now() - tasks.due_at)::float8 AS "waited!""#,
         wanted.queue.as_str(),
         &kinds as &[&str],
-        &full as &[&str],
+        &lanes.full as &[&str],
         count(wanted.limit),
-        &lanes as &[&str],
-        &counts,
+        &lanes.names as &[&str],
+        &lanes.counts,
         wanted.lease.as_secs_f64(),
         wanted.owner,
-        cap,
+        count(caps.cap),
         wanted.suspects,
+        &tenants.full as &[&str],
+        &tenants.names as &[&str],
+        &tenants.counts,
+        count(caps.tenant_cap),
     )
     .fetch_all(conn)
     .await?;
@@ -231,6 +257,7 @@ pub async fn claim(conn: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Vec<C
                 id: row.id,
                 kind: known("tasks.kind", &row.kind)?,
                 lane: row.lane,
+                tenant: row.tenant,
                 lease_token: row.lease_token,
                 claims: row.claims,
                 cancel_requested: row.cancel_requested,
@@ -239,6 +266,22 @@ pub async fn claim(conn: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Vec<C
             })
         })
         .collect()
+}
+
+/// What is in flight of lanes or tenants, as the columns that a claim takes.
+struct Shares<'a> {
+    /// Those at their cap.
+    full: Vec<&'a str>,
+    names: Vec<&'a str>,
+    counts: Vec<i64>,
+}
+
+impl<'a> Shares<'a> {
+    fn of(cap: usize, held: &'a [(String, usize)]) -> Self {
+        let full = held.iter().filter(|(_, held)| *held >= cap).map(|(name, _)| name.as_str()).collect();
+        let (names, counts) = held.iter().map(|(name, held)| (name.as_str(), count(*held))).unzip();
+        Self { full, names, counts }
+    }
 }
 
 /// Extends the leases `(task, token)` to `lease` from now, all in one statement.

@@ -2,6 +2,8 @@
 //! stopping in two stages. A process adds its queue and its handler.
 
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use broker::{Consumer, Publisher};
@@ -95,8 +97,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Boots: failpoints, telemetry, metrics, probes, database pool, publisher and relay. Database and broker need not be
-    /// there; readiness tells whether they are.
+    /// Boots: failpoints, telemetry, metrics, probes, database pool, publisher and relay. Database, its schema and broker need
+    /// not be there; readiness tells whether they are.
     pub async fn start(name: &'static str, config: Config) -> Result<Self, BootError> {
         telemetry::init(name, &config.log).map_err(BootError::Telemetry)?;
         failpoint::arm(&config.failpoints)?;
@@ -113,12 +115,9 @@ impl Process {
         lifecycle.spawn_support("probes", probes::serve(listener, readiness.clone(), metrics.clone(), aborted.clone()));
         lifecycle.spawn_support("metrics", metrics.upkeep(aborted.clone()));
         lifecycle.spawn_support("database watch", {
-            let (pool, handle) = (pool.clone(), readiness.component("database", true));
-            let ping = move || {
-                let pool = pool.clone();
-                async move { db::pool::ping(&pool).await.map_err(|error| chain(&error)) }
-            };
-            watch_component(handle, ping, aborted.clone())
+            let handle = readiness.component("database", true);
+            let (pool, migrated) = (pool.clone(), Arc::new(AtomicBool::new(false)));
+            watch_component(handle, move || check_database(pool.clone(), migrated.clone()), aborted.clone())
         });
 
         let publisher = Publisher::start(broker.clone());
@@ -196,6 +195,16 @@ impl Process {
     pub async fn finish_within(self, grace: Duration) -> ExitCode {
         self.lifecycle.run(grace).await
     }
+}
+
+/// Whether the database answers and has this build's schema, which it keeps once it has it.
+async fn check_database(pool: PgPool, migrated: Arc<AtomicBool>) -> Result<(), String> {
+    if migrated.load(Ordering::Relaxed) {
+        return db::pool::ping(&pool).await.map_err(|error| chain(&error));
+    }
+    let current = db::pool::is_migrated(&pool).await.map_err(|error| chain(&error))?;
+    migrated.store(current, Ordering::Relaxed);
+    if current { Ok(()) } else { Err("its schema is not this build's yet: run canvas-gateway migrate".to_owned()) }
 }
 
 /// Reports a component that tells of itself.

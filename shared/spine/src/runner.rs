@@ -59,9 +59,9 @@ pub struct Runner<H> {
     handler: Arc<H>,
     options: RunnerOptions,
     leases: Leases,
-    /// Runs under way, with the lanes they belong to.
+    /// Runs under way, with the places they take.
     running: JoinSet<Option<Duration>>,
-    lanes: HashMap<Id, String>,
+    places: HashMap<Id, Place>,
     /// Since when there is a suspect to claim, as far as is known.
     suspect: Option<Instant>,
     /// Whether what is in hand is a suspect.
@@ -88,7 +88,7 @@ impl<H: Handler> Runner<H> {
             handler: Arc::new(handler),
             options,
             running: JoinSet::new(),
-            lanes: HashMap::new(),
+            places: HashMap::new(),
             suspect: None,
             is_alone: false,
             messages: VecDeque::new(),
@@ -191,12 +191,12 @@ impl<H: Handler> Runner<H> {
     /// Claims tasks for all free slots, acknowledges, and starts them.
     async fn claim(&mut self, abort: &CancellationToken) {
         let free = self.free();
-        let held = self.held_lanes();
-        let lanes = self.options.lane_cap.map(|cap| LaneCap { cap, held: &held });
-        let Some(claimed) = self.take(free, false, lanes, abort).await else { return };
-        // A full answer means that there may be more. So does a lane that has just reached its cap: what was passed over
-        // behind it was not looked at.
-        self.look = claimed == free || self.lane_filled(&held);
+        let before = self.in_flight();
+        let Some(claimed) = self.take(free, false, before.as_ref().map(InFlight::caps), abort).await else { return };
+        // A full answer means that there may be more. So does a lane or a tenant that has just reached its cap: what was passed
+        // over behind it was not looked at.
+        let full = |in_flight: Option<&InFlight>| in_flight.map_or(0, InFlight::full);
+        self.look = claimed == free || full(self.in_flight().as_ref()) > full(before.as_ref());
         // As many messages as tasks, so that the others are still there for other workers; all, once nothing is left.
         self.acknowledge(if self.look { claimed } else { usize::MAX }).await;
         if claimed > 0 {
@@ -241,25 +241,26 @@ impl<H: Handler> Runner<H> {
             _ => metrics::counter!("canvas_claims_total", "queue" => queue).increment(claimed as u64),
         }
 
-        let kept: Vec<(Task, _)> = claims
+        let kept: Vec<(Task, Option<String>, _)> = claims
             .into_iter()
-            .map(|claim| {
+            .map(|mut claim| {
                 metrics::histogram!("canvas_task_wait_seconds", "queue" => queue).record(claim.waited);
                 let kept = self.leases.keep(claim.id, claim.lease_token, asked_at, claim.cancel_requested);
-                (Task::from(claim), kept)
+                let tenant = claim.tenant.take();
+                (Task::from(claim), tenant, kept)
             })
             .collect();
         if claimed > 0 {
             crate::failpoint!("task.claimed");
         }
-        for (task, kept) in kept {
-            self.start(task, kept, abort);
+        for (task, tenant, kept) in kept {
+            self.start(task, tenant, kept, abort);
         }
         Some(claimed)
     }
 
-    fn start(&mut self, task: Task, kept: crate::lease::Kept, abort: &CancellationToken) {
-        let lane = task.lane.clone();
+    fn start(&mut self, task: Task, tenant: Option<String>, kept: crate::lease::Kept, abort: &CancellationToken) {
+        let place = Place { lane: task.lane.clone(), tenant };
         let execution = Execution {
             task,
             kept,
@@ -270,7 +271,7 @@ impl<H: Handler> Runner<H> {
             abort: abort.clone(),
         };
         let handle = self.running.spawn(execution.run(self.handler.clone()));
-        self.lanes.insert(handle.id(), lane);
+        self.places.insert(handle.id(), place);
         self.count_busy();
     }
 
@@ -290,34 +291,23 @@ impl<H: Handler> Runner<H> {
         };
         // Nothing was claimed beside a suspect.
         self.look |= std::mem::take(&mut self.is_alone);
-        if let Some(lane) = self.lanes.remove(&id)
-            && let Some(cap) = self.options.lane_cap
-        {
-            // The lane was passed over until now.
-            let held = self.lanes.values().filter(|held| **held == lane).count();
-            self.look |= held + 1 >= cap;
-        }
+        // What was at its cap was passed over until now.
+        let before = self.in_flight();
+        self.places.remove(&id);
+        let full = |in_flight: Option<InFlight>| in_flight.map_or(0, |in_flight| in_flight.full());
+        self.look |= full(self.in_flight()) < full(before);
         self.count_busy();
     }
 
-    /// What is in flight, by lane.
-    fn held_lanes(&self) -> Vec<(String, usize)> {
-        if self.options.lane_cap.is_none() {
-            return Vec::new();
-        }
-        let mut held: HashMap<&str, usize> = HashMap::new();
-        for lane in self.lanes.values() {
-            *held.entry(lane).or_default() += 1;
-        }
-        held.into_iter().map(|(lane, count)| (lane.to_owned(), count)).collect()
-    }
-
-    /// Whether a lane is at its cap now that was not in `before`.
-    fn lane_filled(&self, before: &[(String, usize)]) -> bool {
-        let full = |lanes: &[(String, usize)]| {
-            self.options.lane_cap.map_or(0, |cap| lanes.iter().filter(|(_, held)| *held >= cap).count())
-        };
-        full(&self.held_lanes()) > full(before)
+    /// What is in flight, by lane and by tenant; nothing where neither has a cap.
+    fn in_flight(&self) -> Option<InFlight> {
+        let RunnerOptions { lane_cap, tenant_cap, .. } = self.options;
+        (lane_cap.is_some() || tenant_cap.is_some()).then(|| InFlight {
+            lane_cap: lane_cap.unwrap_or(usize::MAX),
+            lanes: tally(self.places.values().map(|place| place.lane.as_str())),
+            tenant_cap: tenant_cap.unwrap_or(usize::MAX),
+            tenants: tally(self.places.values().filter_map(|place| place.tenant.as_deref())),
+        })
     }
 
     /// Acknowledges up to `count` messages, oldest first.
@@ -352,6 +342,42 @@ impl<H: Handler> Runner<H> {
         let labels = [("queue", self.options.queue.as_str())];
         metrics::gauge!("canvas_slots_busy", &labels).set(self.running.len() as f64);
     }
+}
+
+/// What a run counts against.
+#[derive(Debug)]
+struct Place {
+    lane: String,
+    tenant: Option<String>,
+}
+
+/// What is in flight, beside the caps that it is held against.
+struct InFlight {
+    lane_cap: usize,
+    lanes: Vec<(String, usize)>,
+    tenant_cap: usize,
+    tenants: Vec<(String, usize)>,
+}
+
+impl InFlight {
+    fn caps(&self) -> LaneCap<'_> {
+        LaneCap { cap: self.lane_cap, held: &self.lanes, tenant_cap: self.tenant_cap, tenants: &self.tenants }
+    }
+
+    /// How many lanes and tenants are at their caps.
+    fn full(&self) -> usize {
+        let at = |cap: usize, held: &[(String, usize)]| held.iter().filter(|(_, held)| *held >= cap).count();
+        at(self.lane_cap, &self.lanes) + at(self.tenant_cap, &self.tenants)
+    }
+}
+
+/// How often each name occurs.
+fn tally<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(String, usize)> {
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for name in names {
+        *counts.entry(name).or_default() += 1;
+    }
+    counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
 }
 
 async fn measure(pool: PgPool, queue: domain::message::Queue) {

@@ -15,7 +15,7 @@ use testkit::{Receiver, TestDatabase, wait_for};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use webhook_dispatcher::{Backoff, DESTINATION_CAP, Dispatcher, Journal, Settings};
+use webhook_dispatcher::{Backoff, DESTINATION_CAP, Dispatcher, Journal, Settings, account_cap};
 
 /// Far more than anything here takes, far less than anybody waits.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -106,10 +106,24 @@ impl Site {
 
     /// A delivery to `url` whose run has ended, its secret sealed under `keys`.
     pub async fn send_sealed(&self, url: &str, keys: &str) -> Sent {
+        self.send_for(&self.account, url, keys).await
+    }
+
+    /// A delivery of another account, which is made if need be.
+    pub async fn send_of(&self, account: &str, url: &str) -> Sent {
+        sqlx::query("INSERT INTO accounts (uid, email) VALUES ($1, $1 || '@example.com') ON CONFLICT DO NOTHING")
+            .bind(account)
+            .execute(self.pool())
+            .await
+            .expect("inserts");
+        self.send_for(&AccountUid::parse(account).expect("valid"), url, OLD_KEY).await
+    }
+
+    async fn send_for(&self, account: &AccountUid, url: &str, keys: &str) -> Sent {
         let (id, job) = (Uuid::now_v7(), JobId::generate());
         let keys = KeyRing::parse(keys).expect("a key ring");
         let sealed = keys.seal(&deliveries::handle(id), SECRET.as_bytes());
-        let new = NewDelivery { id, account: &self.account, job_id: job, url, sealed_secret: &sealed };
+        let new = NewDelivery { id, account, job_id: job, url, sealed_secret: &sealed };
         let traceparent = format!("00-{TRACE}-b7ad6b7169203331-01");
         let kind = EventType::ImageJobSucceeded;
         let event = NewEvent { id: Uuid::now_v7(), kind, body: BODY, traceparent: Some(&traceparent) };
@@ -141,6 +155,7 @@ impl Site {
         let consumer = Consumer::start(broker, Queue::Webhook, 1);
         let options = RunnerOptions {
             lane_cap: Some(DESTINATION_CAP),
+            tenant_cap: Some(account_cap(setup.slots)),
             lease: LEASE,
             heartbeat: LEASE / 3,
             idle_claim: Duration::from_millis(20),

@@ -4,9 +4,12 @@ use std::time::{Duration, Instant};
 
 use domain::webhook::DeliveryStatus;
 use testkit::{Answer, Receiver};
-use webhook_dispatcher::DESTINATION_CAP;
+use webhook_dispatcher::{DESTINATION_CAP, account_cap};
 
 use crate::harness::{Setup, Site};
+
+/// Slots of a dispatcher in which one account may have a quarter.
+const SLOTS: usize = 4 * DESTINATION_CAP;
 
 #[tokio::test]
 async fn a_black_hole_delays_nobody_else() {
@@ -27,4 +30,32 @@ async fn a_black_hole_delays_nobody_else() {
     }
     assert!(start.elapsed() < Duration::from_secs(10), "before the first attempt at the hole has ended");
     assert!(hole.requests().len() <= DESTINATION_CAP, "{} at the hole", hole.requests().len());
+}
+
+#[tokio::test]
+async fn an_account_of_many_dead_destinations_takes_its_share_of_slots_and_no_more() {
+    let healthy = Receiver::start().await;
+    let mut holes = Vec::new();
+    for _ in 0..SLOTS {
+        let hole = Receiver::start().await;
+        hole.answer(Answer::never());
+        holes.push(hole);
+    }
+    let receivers: Vec<&Receiver> = holes.iter().chain([&healthy]).collect();
+    let site = Site::new(&receivers).await;
+    for hole in &holes {
+        site.send_of("attacker", &hole.url("/")).await;
+    }
+    let mut sent = Vec::new();
+    for _ in 0..20 {
+        sent.push(site.send(&healthy.url("/")).await);
+    }
+    let start = Instant::now();
+    let _running = site.start(Setup { slots: SLOTS, ..Setup::default() });
+    for sent in sent {
+        assert_eq!(site.ended(sent).await.status, DeliveryStatus::Delivered);
+    }
+    assert!(start.elapsed() < Duration::from_secs(10), "before the first attempt at a hole has ended");
+    let held: usize = holes.iter().map(|hole| hole.requests().len()).sum();
+    assert_eq!(held, account_cap(SLOTS));
 }

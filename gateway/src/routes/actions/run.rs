@@ -233,6 +233,7 @@ impl Start {
             .await?
             .ok_or_else(|| Problem::internal("a job that was just accepted is not there"))?;
         db::pool::commit(transaction).await?;
+        spine::failpoint!("start.committed");
         Ok((Started::Record(Box::new(record)), false))
     }
 

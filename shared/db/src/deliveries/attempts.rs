@@ -87,14 +87,19 @@ pub struct Outcome {
 /// Counts one attempt of each delivery, and marks it as being delivered. An event's first attempt also starts the window in
 /// which its run's result stays readable (decisions 9.3), `finalized` long, as [`mark_finalized`](crate::jobs::mark_finalized)
 /// does; here, because it must cost no round trip of its own. The answers stand in the order of `held`.
+///
+/// One lease counts one attempt: asked again under it, because it is unknown whether the first time took place, this gives the
+/// attempt that was counted then. Two such statements at one moment are kept apart by a unique index; the second fails.
 #[tracing::instrument(skip_all, name = "db.delivery.begin")]
 pub async fn begin(conn: &mut PgConnection, held: &[Held], finalized: Duration) -> Result<Vec<Begun>> {
     let (ids, tokens): (Vec<Uuid>, Vec<Uuid>) = held.iter().map(|held| (held.id, held.lease_token)).unzip();
     let rows = sqlx::query!(
         r#"WITH held AS (
-               SELECT t.id, d.next_attempt_at AS due_at FROM unnest($1::uuid[], $2::uuid[]) h (id, lease_token)
+               SELECT t.id, t.lease_token, d.next_attempt_at AS due_at, a.number, a.replay
+               FROM unnest($1::uuid[], $2::uuid[]) h (id, lease_token)
                JOIN tasks t ON t.id = h.id AND t.lease_token = h.lease_token
                JOIN webhook_deliveries d ON d.id = t.id
+               LEFT JOIN webhook_attempts a ON a.delivery_id = d.id AND a.lease_token = t.lease_token
            ), begun AS (
                UPDATE webhook_deliveries d
                SET status = 'delivering',
@@ -102,16 +107,17 @@ pub async fn begin(conn: &mut PgConnection, held: &[Held], finalized: Duration) 
                    replay_attempts = d.replay_attempts + 1,
                    next_attempt_at = NULL, last_attempt_at = now()
                FROM held
-               WHERE d.id = held.id AND d.status IN ('pending', 'delivering') AND d.body IS NOT NULL
+               WHERE d.id = held.id AND held.number IS NULL
+                 AND d.status IN ('pending', 'delivering') AND d.body IS NOT NULL
                  AND coalesce(d.replay_attempts, d.attempts) < $3
-               RETURNING d.*, held.due_at
+               RETURNING d.*, held.due_at, held.lease_token
            ), noted AS (
-               INSERT INTO webhook_attempts (delivery_id, number, replay)
+               INSERT INTO webhook_attempts (delivery_id, number, replay, lease_token)
                SELECT id,
                       CASE WHEN replay_attempts IS NULL THEN attempts
                            ELSE 1 + coalesce((SELECT max(a.number) FROM webhook_attempts a
                                               WHERE a.delivery_id = begun.id AND a.replay), 0) END,
-                      replay_attempts IS NOT NULL
+                      replay_attempts IS NOT NULL, lease_token
                FROM begun
                RETURNING delivery_id, number, replay
            ), finalized AS (
@@ -126,7 +132,11 @@ pub async fn begin(conn: &mut PgConnection, held: &[Held], finalized: Duration) 
                   begun.sealed_secret AS "sealed_secret!", begun.event_id AS "event_id!", begun.body AS "body!",
                   noted.number AS "number!", noted.replay AS "replay!",
                   extract(epoch FROM now() - coalesce(begun.due_at, now()))::float8 AS "lag!"
-           FROM begun JOIN noted ON noted.delivery_id = begun.id"#,
+           FROM begun JOIN noted ON noted.delivery_id = begun.id
+           UNION ALL
+           SELECT d.id, d.job_id, d.url, d.sealed_secret, d.event_id, d.body, held.number, held.replay, 0::float8
+           FROM held JOIN webhook_deliveries d ON d.id = held.id
+           WHERE held.number IS NOT NULL AND d.body IS NOT NULL"#,
         &ids,
         &tokens,
         WEBHOOK_ATTEMPTS_MAX,

@@ -78,9 +78,10 @@ pub enum Replay {
 /// recorded apart and leaves the count of attempts as it is. `None`: there is no such delivery.
 #[tracing::instrument(skip_all, name = "db.delivery.replay")]
 pub async fn replay(conn: &mut PgConnection, id: Uuid) -> Result<Option<Replay>> {
-    let Some(row) = sqlx::query!("SELECT url, status FROM webhook_deliveries WHERE id = $1 FOR UPDATE", id)
-        .fetch_optional(&mut *conn)
-        .await?
+    let Some(row) =
+        sqlx::query!("SELECT account_uid, url, status FROM webhook_deliveries WHERE id = $1 FOR UPDATE", id)
+            .fetch_optional(&mut *conn)
+            .await?
     else {
         return Ok(None);
     };
@@ -96,7 +97,7 @@ pub async fn replay(conn: &mut PgConnection, id: Uuid) -> Result<Option<Replay>>
     )
     .execute(&mut *conn)
     .await?;
-    super::enqueue(conn, id, &row.url, None).await?;
+    super::enqueue(conn, id, &row.url, &row.account_uid, None).await?;
     Ok(Some(Replay::Enqueued(DeliveryStatus::Pending)))
 }
 

@@ -231,6 +231,42 @@ async fn whoever_lost_the_lease_begins_and_records_nothing() {
 }
 
 #[tokio::test]
+async fn begun_again_under_one_lease_it_is_the_attempt_that_was_counted() {
+    let case = Case::ended().await;
+    let held = case.claim().await;
+    let (first, again) = (case.attempt(held).await, case.attempt(held).await);
+    assert_eq!((first.number, again.number), (1, 1));
+    assert_eq!((&first.event_id, &first.body, &first.url), (&again.event_id, &again.body, &again.url));
+    assert_eq!(case.state().await.attempts, 1);
+    assert_eq!(case.count("SELECT count(*) FROM webhook_attempts").await, 1);
+    // The last attempt is no exception, and the next lease counts anew.
+    for number in 2..=4 {
+        let held = case.claim_after_crash().await;
+        assert_eq!((case.attempt(held).await.number, case.attempt(held).await.number), (number, number));
+    }
+    assert!(matches!(case.begin(case.claim_after_crash().await).await, Begun::Spent));
+}
+
+#[tokio::test]
+async fn two_begins_at_once_under_one_lease_count_one_attempt() {
+    let case = Case::ended().await;
+    let held = case.claim().await;
+    let mut first = case.pool().begin().await.expect("begins");
+    begin(&mut first, &[held], FINALIZED).await.expect("counts");
+    let second = tokio::spawn({
+        let pool = case.pool().clone();
+        async move { begin(&mut *conn(&pool).await, &[held], FINALIZED).await.map(drop) }
+    });
+    testkit::wait_for("the second to wait for the first", Duration::from_secs(10), async || {
+        (case.count("SELECT count(*) FROM pg_locks WHERE NOT granted").await > 0).then_some(())
+    })
+    .await;
+    first.commit().await.expect("commits");
+    assert!(second.await.expect("ends").is_err(), "the index refuses it");
+    assert_eq!((case.state().await.attempts, case.attempt(held).await.number), (1, 1));
+}
+
+#[tokio::test]
 async fn in_a_batch_each_delivery_stands_for_itself() {
     let case = Case::ended().await;
     for _ in 0..3 {

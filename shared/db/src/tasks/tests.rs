@@ -32,7 +32,7 @@ async fn claim_up_to(conn: &mut PgConnection, limit: usize, lease: Duration) -> 
 }
 
 async fn claim_capped(conn: &mut PgConnection, limit: usize, cap: usize, held: &[(String, usize)]) -> Vec<Claim> {
-    let lanes = Some(LaneCap { cap, held });
+    let lanes = Some(LaneCap { cap, held, tenant_cap: usize::MAX, tenants: &[] });
     let wanted = Wanted { queue: Queue::Image, limit, suspects: false, lanes, lease: LEASE, owner: "test" };
     claim(conn, &wanted).await.expect("claims")
 }
@@ -371,4 +371,27 @@ async fn a_released_task_is_announced_again() {
     let claim = only(conn).await;
     assert!(release(conn, id, claim.lease_token).await.expect("releases"));
     assert_eq!(outbox::claim_batch(conn, 10, LEASE).await.expect("looks").rows[0].task, id);
+}
+
+#[tokio::test]
+async fn a_tenant_at_its_cap_is_passed_over_in_all_its_lanes() {
+    database!(conn);
+    for lane in 0..6 {
+        let (id, lane) = (Uuid::now_v7(), format!("tarpit {lane}"));
+        let new =
+            NewTask { id, queue: Queue::Image, kind: TaskKind::Action, lane: &lane, due_in: None, traceparent: None };
+        enqueue_for(conn, &new, "attacker").await.expect("enqueues");
+    }
+    let healthy = enqueue_in(conn, "healthy", None).await;
+    let claim_with = async |conn: &mut PgConnection, tenants: &[(String, usize)]| {
+        let lanes = Some(LaneCap { cap: 4, held: &[], tenant_cap: 2, tenants });
+        let wanted = Wanted { queue: Queue::Image, limit: 10, suspects: false, lanes, lease: LEASE, owner: "test" };
+        claim(conn, &wanted).await.expect("claims")
+    };
+    let first = claim_with(conn, &[]).await;
+    let tenants: Vec<_> = first.iter().filter_map(|claim| claim.tenant.as_deref()).collect();
+    assert_eq!((tenants, first.len()), (vec!["attacker"; 2], 3));
+    assert!(first.iter().any(|claim| claim.id == healthy), "who has no tenant has no share");
+    assert!(claim_with(conn, &[("attacker".to_owned(), 2)]).await.is_empty());
+    assert_eq!(claim_with(conn, &[("attacker".to_owned(), 1)]).await.len(), 1);
 }

@@ -14,6 +14,8 @@ pub struct RunnerOptions {
     /// The most tasks of one lane at once; `None`: as many as there are slots. Lanes at the cap are passed over and hold
     /// up nobody.
     pub lane_cap: Option<usize>,
+    /// The most tasks of one tenant at once, over all its lanes; `None`: as many as there are slots.
+    pub tenant_cap: Option<usize>,
     /// How long a lease lasts unless it is renewed.
     pub lease: Duration,
     /// How often leases are renewed; a third of `lease`, so that two may fail.
@@ -31,12 +33,13 @@ pub struct RunnerOptions {
 
 impl RunnerOptions {
     /// The defaults of reliability.md 2: leases of 30 s renewed every 10 s, runs of at most 5 min, an idle look every 2 s, no
-    /// cap on lanes.
+    /// cap on lanes or tenants.
     pub fn new(queue: Queue, slots: usize) -> Self {
         Self {
             queue,
             slots: slots.max(1),
             lane_cap: None,
+            tenant_cap: None,
             lease: Duration::from_secs(30),
             heartbeat: Duration::from_secs(10),
             run_limit: Duration::from_secs(300),
