@@ -9,6 +9,7 @@ mod assets;
 mod authentication;
 mod canvases;
 mod conventions;
+mod faults;
 mod jobs;
 mod operations;
 mod previews;

@@ -13,10 +13,16 @@
 
 mod account;
 pub mod api;
+mod broker;
+pub mod checker;
 mod client;
+mod ground;
+pub mod load;
 mod part;
 pub mod pictures;
 mod process;
+mod seed;
+mod services;
 mod stack;
 mod suite;
 mod vhost;
@@ -26,8 +32,12 @@ mod bounds;
 
 pub use account::{Account, Admin, User};
 pub use client::{API_ROOT, Call, Client, Reply};
+pub use ground::Networks;
+pub use load::{Load, Plan, SETTLING};
 pub use part::{Kind, Part};
 pub use process::binary;
+pub use seed::Chance;
+pub use services::{Service, Services};
 pub use stack::{Builder, Hold, Stack};
 pub use suite::{Behaviour, run};
 

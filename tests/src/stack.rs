@@ -8,11 +8,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use testkit::{Receiver, TestDatabase, wait_for};
+use testkit::{Receiver, wait_for};
 use uuid::Uuid;
 
+use crate::ground::{Ground, Networks};
 use crate::process::{Launch, Process, free_ports};
-use crate::vhost::VirtualHost;
+use crate::services::{Services, Urls};
 use crate::{Client, Kind, PATIENCE, Part};
 
 /// A key ring of one key, for tests.
@@ -25,6 +26,9 @@ pub struct Builder {
     receivers: usize,
     env: BTreeMap<String, String>,
     holds: Vec<String>,
+    services: Option<Urls>,
+    networks: bool,
+    cold: bool,
 }
 
 impl Builder {
@@ -70,6 +74,24 @@ impl Builder {
         self
     }
 
+    /// On services of the test's own, which must outlive the stack, instead of the test run's.
+    pub fn on(mut self, services: &Services) -> Self {
+        self.services = Some(services.urls().clone());
+        self
+    }
+
+    /// With a network to each service that can be made to fail ([`Stack::networks`]).
+    pub fn behind_networks(mut self) -> Self {
+        self.networks = true;
+        self
+    }
+
+    /// Migrates nothing and waits for nothing: the processes find whatever there is.
+    pub fn cold(mut self) -> Self {
+        self.cold = true;
+        self
+    }
+
     /// Starts it and waits until every part is ready.
     pub async fn start(self) -> Stack {
         Stack::start(self).await
@@ -79,8 +101,7 @@ impl Builder {
 /// A running service. Its parts and everything they kept go with it; when the test fails, the ends of their logs are
 /// shown, and the directory with whole logs and blobs is left.
 pub struct Stack {
-    database: TestDatabase,
-    virtual_host: VirtualHost,
+    ground: Ground,
     directory: PathBuf,
     env: Vec<(String, String)>,
     ports: BTreeMap<Part, (u16, u16)>,
@@ -92,13 +113,25 @@ impl Stack {
     /// One gateway and nothing else, unless more is said.
     pub fn builder() -> Builder {
         let counts = BTreeMap::from([(Kind::Gateway, 1)]);
-        Builder { counts, receivers: 0, env: BTreeMap::new(), holds: Vec::new() }
+        Builder {
+            counts,
+            receivers: 0,
+            env: BTreeMap::new(),
+            holds: Vec::new(),
+            services: None,
+            networks: false,
+            cold: false,
+        }
     }
 
     async fn start(builder: Builder) -> Self {
         let directory = std::env::temp_dir().join(format!("canvas-e2e-{}", Uuid::new_v4().simple()));
         fs::create_dir_all(directory.join("blobs")).expect("makes a directory for the stack");
-        let (database, virtual_host) = tokio::join!(TestDatabase::new(), VirtualHost::take());
+        let ground = match &builder.services {
+            Some(urls) => Ground::own(urls),
+            None => Ground::shared().await,
+        };
+        let ground = if builder.networks { ground.behind_networks().await } else { ground };
         let parts: Vec<Part> =
             builder.counts.iter().flat_map(|(kind, count)| (0..*count).map(|index| Part(*kind, index))).collect();
         let free = free_ports(parts.len() * 2);
@@ -109,21 +142,16 @@ impl Stack {
             receivers.push(Receiver::start().await);
         }
         let origin = ports.get(&Part::GATEWAY).map_or(0, |(port, _)| *port);
-        let env = environment(&builder, &directory, &database.url(), &virtual_host.url(), origin, &receivers);
-        let stack = Self {
-            database,
-            virtual_host,
-            directory,
-            env,
-            ports,
-            processes: Mutex::default(),
-            receivers: Mutex::new(receivers),
-        };
-        stack.admin(&["migrate"]).await.expect_success();
+        let env = environment(&builder, &directory, &ground.seen_by_processes(), origin, &receivers);
+        let stack =
+            Self { ground, directory, env, ports, processes: Mutex::default(), receivers: Mutex::new(receivers) };
+        if !builder.cold {
+            stack.admin(&["migrate"]).await.expect_success();
+        }
         for part in &parts {
             stack.launch(*part, &[]);
         }
-        for part in &parts {
+        for part in parts.iter().filter(|_| !builder.cold) {
             stack.ready(*part).await;
         }
         stack
@@ -156,7 +184,7 @@ impl Stack {
 
     /// Connections to its database, for what HTTP cannot tell.
     pub fn pool(&self) -> &sqlx::PgPool {
-        self.database.pool()
+        self.ground.pool()
     }
 
     /// The one number that `sql` gives.
@@ -181,7 +209,24 @@ impl Stack {
 
     /// The URL of its broker with its virtual host.
     pub fn amqp_url(&self) -> String {
-        self.virtual_host.url()
+        self.ground.broker().to_owned()
+    }
+
+    /// The networks between its processes and the services; there are some after [`Builder::behind_networks`].
+    pub fn networks(&self) -> &Networks {
+        self.ground.networks().expect("the stack has networks: say so in the builder")
+    }
+
+    /// Its parts, those that were killed included.
+    pub fn parts(&self) -> Vec<Part> {
+        self.ports.keys().copied().collect()
+    }
+
+    /// What a part logs as its metric of this name, all labels together; 0 while there is none.
+    pub async fn metric(&self, part: Part, name: &str) -> f64 {
+        let (_, _, text) = self.probes(part).fetch("/metrics").await;
+        let samples = text.lines().filter(|line| line.split(['{', ' ']).next() == Some(name));
+        samples.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
     }
 
     /// A webhook receiver for the caller alone; there are as many as [`Builder::receivers`] said.
@@ -193,6 +238,12 @@ impl Stack {
     /// A hold that was asked for.
     pub fn hold(&self, failpoint: &str) -> Hold {
         Hold { file: hold_file(&self.directory, failpoint), failpoint: failpoint.to_owned() }
+    }
+
+    /// A hold for parts that are [restarted](Self::restart_with) with `CANVAS_FAILPOINTS` set to the text, and for no others.
+    pub fn make_hold(&self, failpoint: &str) -> (Hold, String) {
+        let file = self.directory.join(format!("hold-{failpoint}-{}", Uuid::new_v4().simple()));
+        (Hold::make(file.clone(), failpoint), format!("{failpoint}=hold:{}", file.display()))
     }
 
     /// SIGKILL: gone at once.
@@ -303,6 +354,11 @@ pub struct Hold {
 }
 
 impl Hold {
+    fn make(file: PathBuf, failpoint: &str) -> Self {
+        fs::write(&file, "").expect("makes the file of a hold");
+        Self { file, failpoint: failpoint.to_owned() }
+    }
+
     /// Waits until a process is held here, and returns how many came so far.
     pub async fn reached(&self) -> usize {
         self.reached_by(1).await
@@ -331,8 +387,7 @@ fn hold_file(directory: &Path, failpoint: &str) -> PathBuf {
 fn environment(
     builder: &Builder,
     directory: &Path,
-    database: &str,
-    broker: &str,
+    services: &Urls,
     port: u16,
     receivers: &[Receiver],
 ) -> Vec<(String, String)> {
@@ -344,15 +399,15 @@ fn environment(
         .iter()
         .map(|failpoint| {
             let file = hold_file(directory, failpoint);
-            fs::write(&file, "").expect("makes the file of a hold");
+            Hold::make(file.clone(), failpoint);
             format!("{failpoint}=hold:{}", file.display())
         })
         .collect();
     let mut env = BTreeMap::from(
         [
-            ("CANVAS_DATABASE_URL", database.to_owned()),
-            ("CANVAS_REDIS_URL", testkit::redis_url()),
-            ("CANVAS_AMQP_URL", broker.to_owned()),
+            ("CANVAS_DATABASE_URL", services.database.clone()),
+            ("CANVAS_REDIS_URL", services.redis.clone()),
+            ("CANVAS_AMQP_URL", services.broker.clone()),
             ("CANVAS_BLOB_URL", format!("file://{}", directory.join("blobs").display())),
             ("CANVAS_MASTER_KEYS", MASTER_KEYS.to_owned()),
             ("CANVAS_PUBLIC_URL", format!("http://127.0.0.1:{port}")),

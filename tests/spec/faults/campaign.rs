@@ -1,0 +1,109 @@
+//! Random faults under a load: kill, stop for a while, restart a service, cut a network; the checker after every round. What is
+//! done when follows from the seed. `tests/run` runs one short round, `tests/campaign` many long ones.
+
+use std::time::{Duration, Instant};
+
+use e2e::{Chance, Load, Part, Plan, SETTLING, Service, Services, Stack, checker};
+
+use super::{LEASE, doubled};
+
+/// How long one round is.
+#[derive(Clone, Copy)]
+struct Round {
+    faults: Duration,
+    jobs: usize,
+}
+
+const SHORT: Round = Round { faults: Duration::from_secs(15), jobs: 150 };
+
+/// What may happen to the stack; drawn with these weights.
+const FAULTS: [Fault; 8] =
+    [Fault::Kill, Fault::Kill, Fault::Kill, Fault::Pause, Fault::Pause, Fault::Service, Fault::Cut, Fault::Reset];
+
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// SIGKILL to a process, and its restart.
+    Kill,
+    /// SIGSTOP, and SIGCONT up to three leases later.
+    Pause,
+    /// A service dies and comes back.
+    Service,
+    /// A network is cut and comes back.
+    Cut,
+    /// Every connection of a network is reset.
+    Reset,
+}
+
+async fn strike(stack: &Stack, services: &Services, chance: &mut Chance) {
+    let fault = chance.pick(&FAULTS);
+    let parts = stack.parts();
+    let part: Part = chance.pick(&parts);
+    let networks = stack.networks();
+    let network = chance.pick(&[&networks.database, &networks.broker, &networks.redis]);
+    let service = chance.pick(&Service::ALL);
+    let time = chance.time(3 * LEASE);
+    println!("{fault:?} ({part}, {service:?}) for {time:?}");
+    match fault {
+        Fault::Kill => {
+            stack.kill(part);
+            tokio::time::sleep(time).await;
+            stack.restart(part).await;
+        }
+        Fault::Pause => {
+            stack.pause(part);
+            tokio::time::sleep(time).await;
+            stack.resume(part);
+        }
+        Fault::Service => {
+            services.kill(service).await;
+            tokio::time::sleep(time).await;
+            services.start_again().await;
+        }
+        Fault::Cut => {
+            network.cut();
+            tokio::time::sleep(time).await;
+            network.resume();
+        }
+        Fault::Reset => network.reset(),
+    }
+    tokio::time::sleep(chance.time(LEASE)).await;
+}
+
+async fn campaign(rounds: usize, round: Round) {
+    let (chance, services) = (Chance::new(), Services::start().await);
+    let stack = doubled().on(&services).behind_networks().receivers(rounds).start().await;
+    for number in 0..rounds {
+        let mut chance = chance.fork(number as u64);
+        println!("round {number}");
+        let clients = 6;
+        let pause = round.faults * u32::try_from(2 * clients).expect("few") / u32::try_from(round.jobs).expect("few");
+        let load = Load::prepare(&stack, &chance, Plan { jobs: round.jobs, clients, pause }).await;
+        let faults = async {
+            let began = Instant::now();
+            while began.elapsed() < round.faults {
+                strike(&stack, &services, &mut chance).await;
+            }
+        };
+        tokio::join!(load.run(), faults);
+        let settled = checker::settled(&stack, SETTLING).await;
+        println!("settled after {settled:?}; clients saw {:?}", load.trouble());
+        checker::check(&stack, &load, SETTLING).await;
+        checker::forget(&stack).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_load_survives_random_faults() {
+    campaign(1, SHORT).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "minutes: tests/campaign runs it"]
+async fn a_load_survives_a_campaign_of_random_faults() {
+    let number = |name: &str, default: u64| -> u64 {
+        std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|error| panic!("{name}: {error}")))
+    };
+    let faults = Duration::from_secs(number("FAULT_SECONDS", 60));
+    let jobs = usize::try_from(faults.as_secs() * 10).expect("few");
+    campaign(usize::try_from(number("FAULT_ROUNDS", 5)).expect("few"), Round { faults, jobs }).await;
+}

@@ -1,0 +1,129 @@
+//! Processes that die or stall at the worst moment (reliability.md 2, R3 and R4). That one run alone survives them is shown in
+//! `processes.rs`; here there are others beside it, and everything is looked at afterwards.
+
+use std::time::{Duration, Instant};
+
+use e2e::api::text;
+use e2e::{Chance, Load, PATIENCE, Part, SETTLING, checker};
+use serde_json::json;
+use testkit::wait_for;
+
+use super::{LEASE, OTHER_WORKER, doubled, few, mortal, start};
+
+/// Kills `part` when it first comes by each of `failpoints`, under a load, and starts it again.
+async fn dies_at_each_of(part: Part, failpoints: &[&str]) {
+    let (chance, stack) = (Chance::new(), start(doubled().receivers(failpoints.len())).await);
+    for (round, failpoint) in failpoints.iter().enumerate() {
+        let load = Load::prepare(&stack, &chance.fork(round as u64), few(16)).await;
+        stack.restart_with(part, &[("CANVAS_FAILPOINTS", &format!("{failpoint}=kill"))]).await;
+        let death = async {
+            let status = stack.ended(part).await;
+            assert_eq!(status.code(), None, "{failpoint}: killed");
+            stack.restart(part).await;
+        };
+        tokio::join!(load.run(), death);
+        checker::check(&stack, &load, SETTLING).await;
+        println!("{failpoint}: {} requests at the receiver", load.receiver().requests().len());
+        checker::forget(&stack).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_load_survives_a_worker_that_dies_at_each_step() {
+    let failpoints = [
+        "task.claimed",
+        "task.acked",
+        "action.loaded",
+        "action.computed",
+        "action.stored",
+        "action.committed",
+        "task.finished",
+        "relay.claimed",
+        "relay.published",
+    ];
+    dies_at_each_of(Part::IMAGE_WORKER, &failpoints).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_load_survives_a_dispatcher_that_dies_at_each_step() {
+    dies_at_each_of(Part::DISPATCHER, &["task.claimed", "delivery.begun", "delivery.sent", "task.finished"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_that_dies_between_commit_and_publish_loses_nothing() {
+    dies_at_each_of(Part::GATEWAY, &["start.committed", "relay.claimed", "relay.published"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wake_up_that_is_lost_costs_seconds() {
+    // The product's own interval between idle looks; R2: at most 10 s.
+    let stack = start(mortal().env("CANVAS_IDLE_CLAIM_MILLISECONDS", 2000)).await;
+    let user = stack.user().await;
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    // As if it had been published and lost: no message ever comes.
+    stack.execute("CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'").await;
+    stack.execute("CREATE TRIGGER lose BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION lose()").await;
+    let began = Instant::now();
+    let job = user.start_resize(&canvas, json!({})).await;
+    assert_eq!(user.finished(&job).await["status"], "succeeded");
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_was_stopped_past_its_lease_writes_nothing() {
+    let stack = start(mortal().image_workers(2)).await;
+    let (hold_first, at_stored) = stack.make_hold("action.stored");
+    let (hold_second, at_loaded) = stack.make_hold("action.loaded");
+    stack.kill(OTHER_WORKER);
+    stack.restart_with(Part::IMAGE_WORKER, &[("CANVAS_FAILPOINTS", &at_stored)]).await;
+    let user = stack.user().await;
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let job = user.start_resize(&canvas, json!({})).await;
+    hold_first.reached().await;
+    stack.pause(Part::IMAGE_WORKER);
+    // The other one takes over, and has it in hand when the first comes back with its result.
+    let began = Instant::now();
+    stack.restart_with(OTHER_WORKER, &[("CANVAS_FAILPOINTS", &at_loaded)]).await;
+    hold_second.reached().await;
+    assert!(began.elapsed() < LEASE + PATIENCE / 2, "{:?}", began.elapsed());
+    hold_first.release();
+    stack.resume(Part::IMAGE_WORKER);
+    wait_for("the first worker's result to be refused", PATIENCE, async || {
+        (stack.metric(Part::IMAGE_WORKER, "canvas_stale_writes_refused_total").await > 0.0).then_some(())
+    })
+    .await;
+    assert_eq!(user.get(text(&job, "/pollUrl")).await.expect(202).json()["status"], "running");
+    assert_eq!(stack.count("SELECT count(*) FROM assets WHERE canvas_key IS NOT NULL").await, 0);
+    hold_second.release();
+    assert_eq!(user.finished(&job).await["status"], "succeeded");
+    checker::settled(&stack, SETTLING).await;
+    assert_eq!(checker::invariants(&stack).await, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dispatcher_that_was_stopped_past_its_lease_records_nothing() {
+    let stack = start(mortal().dispatchers(2)).await;
+    let (hold_first, at_sent) = stack.make_hold("delivery.sent");
+    stack.kill(super::OTHER_DISPATCHER);
+    stack.restart_with(Part::DISPATCHER, &[("CANVAS_FAILPOINTS", &at_sent)]).await;
+    let (user, receiver) = (stack.user().await, stack.take_receiver());
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let webhook = json!({"webhook": {"url": receiver.url("/"), "secret": e2e::load::SECRET}});
+    let job = user.start_resize(&canvas, webhook).await;
+    hold_first.reached().await;
+    stack.pause(Part::DISPATCHER);
+    // The second attempt is refused for the moment, so that the delivery is still open when the first one comes back.
+    receiver.answer(testkit::Answer::status(503));
+    stack.restart(super::OTHER_DISPATCHER).await;
+    let again = user.until(&job, |record| record["webhook"]["lastStatus"] == 503).await;
+    assert_eq!(again["webhook"]["attempts"], 2);
+    receiver.answer(testkit::Answer::status(200));
+    hold_first.release();
+    stack.resume(Part::DISPATCHER);
+    let done = user.until(&job, |record| record["webhook"]["status"] == "delivered").await;
+    assert_eq!(done["webhook"]["attempts"], 3, "the attempt of before the pause ended nothing");
+    let requests = receiver.requests();
+    assert!(requests.iter().all(|request| request.body == requests[0].body));
+    checker::settled(&stack, SETTLING).await;
+    assert_eq!(checker::invariants(&stack).await, [""; 0]);
+}

@@ -1,0 +1,110 @@
+//! Requests and work that meet (reliability.md 3, R5 and R6).
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use e2e::api::text;
+use e2e::{Chance, PATIENCE, SETTLING, Stack, checker};
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use super::{doubled, start};
+
+/// Equal requests at once, and how often.
+const EQUAL: usize = 200;
+const ROUNDS: usize = 3;
+/// Cancels against completions.
+const RACES: usize = 120;
+const RACES_AT_ONCE: usize = 12;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_200_equal_starts_over_two_gateways_one_job_comes() {
+    let stack = start(doubled()).await;
+    let user = stack.user().await;
+    for round in 0..ROUNDS {
+        let canvas = text(&user.make_canvas().await, "/id").to_owned();
+        let asset = user.upload("image/png", e2e::pictures::png(64, 48)).await;
+        let target = user.slot(&canvas).await;
+        let request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
+        let starts = (0..EQUAL).map(|number| {
+            let (user, request) = (user.at(&stack, number % 2), request.clone());
+            async move { user.send("/actions/resize/runs", &request).await.expect(202).json() }
+        });
+        let answers = join_all(starts).await;
+        let jobs: BTreeSet<&str> = answers.iter().map(|answer| text(answer, "/id")).collect();
+        assert_eq!(jobs.len(), 1, "round {round}");
+        assert_eq!(answers.iter().filter(|answer| answer["replayed"] == json!(true)).count(), EQUAL - 1);
+        assert_eq!(user.finished(&answers[0]).await["status"], "succeeded");
+    }
+    checker::settled(&stack, SETTLING).await;
+    assert_eq!(checker::invariants(&stack).await, [""; 0]);
+    assert_eq!(stack.count("SELECT count(*) FROM jobs").await, ROUNDS as i64);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_against_a_completion_leaves_one_end_and_one_event() {
+    let (chance, stack) = (Chance::new(), start(doubled()).await);
+    let receiver = stack.take_receiver();
+    let mut ends: Vec<(Value, String)> = Vec::with_capacity(RACES);
+    let racers = (0..RACES_AT_ONCE).map(|racer| {
+        let (stack, receiver, mut chance) = (&stack, &receiver, chance.fork(racer as u64));
+        async move { race(stack, receiver, racer, &mut chance).await }
+    });
+    ends.extend(join_all(racers).await.into_iter().flatten());
+    checker::settled(&stack, SETTLING).await;
+    assert_eq!(checker::invariants(&stack).await, [""; 0], "seed {}", chance.seed());
+    let requests = receiver.requests();
+    for (end, path) in &ends {
+        let events: BTreeSet<String> = requests
+            .iter()
+            .filter(|request| request.path == *path)
+            .map(|request| serde_json::from_slice::<Value>(&request.body).expect("JSON")["type"].to_string())
+            .collect();
+        let wanted = BTreeSet::from([format!("\"image_job.{}\"", text(end, "/status"))]);
+        assert_eq!(events, wanted, "{path}: {end}");
+    }
+    let counted = |status: &str| ends.iter().filter(|(end, _)| end["status"] == status).count();
+    let (succeeded, canceled) = (counted("succeeded"), counted("canceled"));
+    println!("{succeeded} succeeded, {canceled} were canceled");
+    assert_eq!(succeeded + canceled, ends.len());
+    assert!(succeeded > 0 && canceled > 0, "seed {}: both happen", chance.seed());
+}
+
+/// Starts jobs one after the other and cancels each after a moment; their ends, with the paths of their webhooks.
+async fn race(stack: &Stack, receiver: &testkit::Receiver, racer: usize, chance: &mut Chance) -> Vec<(Value, String)> {
+    let user = stack.user().await;
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let asset = user.upload("image/png", e2e::pictures::png(64, 48)).await;
+    let mut ends = Vec::new();
+    for number in 0..RACES / RACES_AT_ONCE {
+        let path = format!("/{racer}/{number}");
+        let target = user.slot(&canvas).await;
+        let mut request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
+        request["webhook"] = json!({"url": receiver.url(&path), "secret": e2e::load::SECRET});
+        let job = user.send("/actions/resize/runs", &request).await.expect(202).json();
+        tokio::time::sleep(chance.time(Duration::from_millis(400))).await;
+        let answer = user.at(stack, chance.below(2)).delete(text(&job, "/pollUrl")).await;
+        assert!(matches!(answer.status, 200 | 202), "{answer}");
+        let end = user.finished(&job).await;
+        if answer.status == 200 {
+            assert_eq!(answer.json()["status"], end["status"], "what was told is what is");
+        }
+        ends.push((end, path));
+    }
+    ends
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_goes_on_beside_an_old_snapshot() {
+    let (chance, stack) = (Chance::new(), start(doubled()).await);
+    // A reader that holds back the removal of dead rows (R10), as a backup does.
+    let mut reader = stack.pool().begin().await.expect("begins");
+    sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").execute(&mut *reader).await.expect("sets");
+    sqlx::query("SELECT count(*) FROM tasks").execute(&mut *reader).await.expect("takes its snapshot");
+    let load = e2e::Load::prepare(&stack, &chance, e2e::Plan { jobs: 120, clients: 8, pause: Duration::ZERO }).await;
+    load.run().await;
+    checker::check(&stack, &load, SETTLING.max(PATIENCE)).await;
+    let old: i64 = sqlx::query_scalar("SELECT count(*) FROM jobs").fetch_one(&mut *reader).await.expect("reads");
+    assert_eq!(old, 0, "the snapshot was held all the time");
+    load.assert_untroubled();
+}

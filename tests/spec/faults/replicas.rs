@@ -1,0 +1,111 @@
+//! Two of everything (nothing depends on being alone), and stops under load (decisions 17.2).
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use e2e::api::text;
+use e2e::{Chance, Load, PATIENCE, Part, Plan, SETTLING, checker};
+use futures_util::future::join_all;
+use serde_json::json;
+
+use super::{OTHER_DISPATCHER, OTHER_GATEWAY, OTHER_WORKER, doubled, start};
+
+/// Clients that ask without a pause while a gateway stops.
+const CLIENTS: usize = 8;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_depends_on_being_alone() {
+    let (chance, stack) = (Chance::new(), start(doubled().env("CANVAS_SWEEP_SECONDS", 0.1)).await);
+    let load = Load::prepare(&stack, &chance, Plan { jobs: 80, clients: 8, pause: Duration::ZERO }).await;
+    load.run().await;
+    checker::check(&stack, &load, SETTLING).await;
+    load.assert_untroubled();
+    // Both have worked, and what one sees the other has: no claim was lost to the other's.
+    for (one, other, metric) in [
+        (Part::IMAGE_WORKER, OTHER_WORKER, "canvas_claims_total"),
+        (Part::DISPATCHER, OTHER_DISPATCHER, "canvas_claims_total"),
+    ] {
+        for part in [one, other] {
+            assert!(stack.metric(part, metric).await > 0.0, "{part} has done nothing");
+        }
+    }
+    // The Agent Canvas is one, whichever gateway is asked first.
+    let user = stack.user().await;
+    let asked = (0..20).map(|number| {
+        let user = user.at(&stack, number % 2);
+        async move { user.send("/canvases", &json!({"canvasType": "agent"})).await.expect(201).json() }
+    });
+    let canvases = join_all(asked).await;
+    assert!(canvases.iter().all(|canvas| canvas["canvas"]["id"] == canvases[0]["canvas"]["id"]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rate_is_one_for_all_gateways() {
+    let builder = e2e::Stack::builder().gateways(2).env("CANVAS_RATE_PER_MINUTE", 60).env("CANVAS_RATE_BURST", 10);
+    let stack = start(builder).await;
+    let user = stack.user().await;
+    let began = Instant::now();
+    let asked = (0..40).map(|number| {
+        let user = user.at(&stack, number % 2);
+        async move { user.get("/auth/status").await.status }
+    });
+    let statuses = join_all(asked).await;
+    let admitted = statuses.iter().filter(|status| **status == 200).count();
+    // The burst, and one a second.
+    let allowed = 10 + 1 + usize::try_from(began.elapsed().as_secs()).expect("seconds");
+    assert!((10..=allowed).contains(&admitted), "{admitted} of {allowed}: {statuses:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_that_stops_under_load_answers_every_request_it_took() {
+    let stack = start(doubled()).await;
+    let user = stack.user().await;
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let path = format!("/canvases/{canvas}");
+    let (answered, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let client = async || {
+        while !stopped.load(Ordering::Relaxed) {
+            match user.at(&stack, 1).get(&path).attempt().await {
+                Ok(reply) => {
+                    reply.expect(200);
+                    answered.fetch_add(1, Ordering::Relaxed);
+                }
+                // Nobody listens any more: the one failure that tells a client to go elsewhere at once.
+                Err(error) if error.is_connect() => return,
+                Err(error) => panic!("a request that was taken was not answered: {error:?}"),
+            }
+        }
+    };
+    let stop = async {
+        testkit::wait_for("clients at work", PATIENCE, async || (answered.load(Ordering::Relaxed) > 40).then_some(()))
+            .await;
+        let status = stack.stop(OTHER_GATEWAY).await;
+        stopped.store(true, Ordering::Relaxed);
+        assert_eq!(status.code(), Some(0));
+    };
+    tokio::join!(join_all((0..CLIENTS).map(|_| client())), stop);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_that_stop_under_load_finish_what_they_hold() {
+    let (chance, stack) = (Chance::new(), start(doubled()).await);
+    let plan = Plan { jobs: 120, clients: 8, pause: Duration::from_millis(100) };
+    let load = Load::prepare(&stack, &chance, plan).await;
+    let rolling = async {
+        load.until(10).await;
+        for part in [Part::IMAGE_WORKER, Part::DISPATCHER, OTHER_GATEWAY, OTHER_WORKER, OTHER_DISPATCHER] {
+            assert_eq!(stack.stop(part).await.code(), Some(0), "{part}");
+            stack.restart(part).await;
+        }
+    };
+    tokio::join!(load.run(), rolling);
+    checker::check(&stack, &load, SETTLING).await;
+    for part in stack.parts() {
+        let log = stack.log(part);
+        for fate in [r#""result":"released""#, r#""result":"retry""#, r#""result":"stale""#] {
+            assert!(!log.contains(fate), "{part} handed back what it could have finished: {fate}");
+        }
+    }
+    let retried = "SELECT count(*) FROM webhook_deliveries WHERE attempts <> 1";
+    assert_eq!(stack.count(retried).await, 0, "nothing was sent twice");
+}

@@ -1,0 +1,110 @@
+//! Slow sockets at the gateway (reliability.md 3, R13).
+
+use std::time::{Duration, Instant};
+
+use e2e::{Chance, Stack};
+use futures_util::future::join_all;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::start;
+
+/// Attackers of each kind.
+const ATTACKERS: usize = 60;
+/// When those that send must be gone, and those that do not read.
+const SENDERS_GONE: Duration = Duration::from_secs(15);
+const READERS_GONE: Duration = Duration::from_secs(30);
+/// Between two bytes of an attacker.
+const DRIP: Duration = Duration::from_millis(900);
+
+/// Sends `head` and then drips `byte`; when the gateway had enough.
+async fn drip(stack: &Stack, head: String, byte: &[u8]) -> Duration {
+    let mut socket = TcpStream::connect(stack.authority(0)).await.expect("connects");
+    let began = Instant::now();
+    socket.write_all(head.as_bytes()).await.expect("sends its beginning");
+    let (mut from, mut to) = socket.split();
+    let dripping = async {
+        while to.write_all(byte).await.is_ok() {
+            tokio::time::sleep(DRIP).await;
+        }
+    };
+    // An answer may come first; what counts is the end.
+    let reading = async { while matches!(from.read(&mut [0; 1024]).await, Ok(1..)) {} };
+    tokio::select! {
+        () = dripping => {}
+        () = reading => {}
+        () = tokio::time::sleep(READERS_GONE * 2) => {}
+    }
+    began.elapsed()
+}
+
+/// Asks for much and reads nothing; when the gateway had enough.
+async fn stare(stack: &Stack, token: &str) -> Duration {
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(4096).expect("a small buffer");
+    let address = stack.authority(0).parse().expect("an address");
+    let mut socket = socket.connect(address).await.expect("connects");
+    let began = Instant::now();
+    let request =
+        format!("GET {}/openapi.json HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n", e2e::API_ROOT);
+    // Enough of them that the answers fill every buffer on the way.
+    let requests = request.repeat(40);
+    let _ = socket.write_all(requests.as_bytes()).await;
+    let gone = async {
+        loop {
+            // The peer's reset shows as an error of the socket without a read.
+            if socket.take_error().ok().flatten().is_some() || socket.try_write(b"").is_err() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            if socket.try_write(b"x").is_err_and(|error| error.kind() != std::io::ErrorKind::WouldBlock) {
+                return;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(READERS_GONE * 2, gone).await;
+    began.elapsed()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_sockets_are_closed_in_time_and_hurt_nobody() {
+    let (_chance, stack) = (Chance::new(), start(Stack::builder().env("CANVAS_RATE_PER_MINUTE", 0)).await);
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let path = format!("/canvases/{}", e2e::api::text(&canvas, "/id"));
+    let measure = async |reads: usize| {
+        let mut times = Vec::with_capacity(reads);
+        for _ in 0..reads {
+            let began = Instant::now();
+            user.get(&path).await.ok();
+            times.push(began.elapsed());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        times.sort_unstable();
+        times[reads * 99 / 100]
+    };
+    let calm = measure(100).await;
+    let head = || format!("POST {}/canvases HTTP/1.1\r\nHost: x\r\nX-Slow: ", e2e::API_ROOT);
+    let body = || {
+        format!(
+            "POST {}/canvases HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
+             Content-Length: 1000\r\n\r\n{{",
+            e2e::API_ROOT,
+            user.token
+        )
+    };
+    let heads = join_all((0..ATTACKERS).map(|_| drip(&stack, head(), b"x")));
+    let bodies = join_all((0..ATTACKERS).map(|_| drip(&stack, body(), b"")));
+    let readers = join_all((0..ATTACKERS).map(|_| stare(&stack, &user.token)));
+    let (under_attack, heads, bodies, readers) = tokio::join!(measure(300), heads, bodies, readers);
+    let longest = |times: Vec<Duration>| times.into_iter().max().expect("some");
+    let (heads, bodies, readers) = (longest(heads), longest(bodies), longest(readers));
+    println!(
+        "healthy p99 {calm:?}, under attack {under_attack:?}; the last head {heads:?}, body {bodies:?}, reader {readers:?}"
+    );
+    assert!(heads <= SENDERS_GONE, "{heads:?}");
+    assert!(bodies <= SENDERS_GONE, "{bodies:?}");
+    assert!(readers <= READERS_GONE, "{readers:?}");
+    // Twice the calm one (R13), with room for a machine that does other things.
+    assert!(under_attack <= calm * 2 + Duration::from_millis(250), "{under_attack:?} against {calm:?}");
+}

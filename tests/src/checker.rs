@@ -1,0 +1,229 @@
+//! What must hold once the dust of a fault has settled (reliability.md 3, "After every fault").
+//!
+//! It looks by SQL at what the service keeps, at the broker's queues, and at what the receiver logged. Everything that is wrong is
+//! told at once, with the seed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use domain::job::JobStatus;
+use domain::limits::WEBHOOK_ATTEMPTS_MAX;
+use testkit::Received;
+use uuid::Uuid;
+
+use crate::load::{Accepted, Load, SECRET};
+use crate::{PATIENCE, Stack};
+
+/// What is not at rest yet, one count a line of the report.
+const UNSETTLED: [(&str, &str); 4] = [
+    ("jobs", "SELECT count(*) FROM jobs WHERE status NOT IN ('succeeded', 'failed', 'canceled', 'expired')"),
+    ("tasks", "SELECT count(*) FROM tasks"),
+    ("outbox rows", "SELECT count(*) FROM outbox"),
+    ("deliveries", "SELECT count(*) FROM webhook_deliveries WHERE status NOT IN ('delivered', 'failed')"),
+];
+
+/// Rows that must not be, whatever happened.
+const NEVER: [(&str, &str); 12] = [
+    ("a job's history does not begin with queued", "SELECT count(*) FROM job_history WHERE version = 1 AND status <> 'queued'"),
+    (
+        "a job's history has a gap or does not end with its state",
+        "SELECT count(*) FROM jobs j WHERE (SELECT count(*) FROM job_history h WHERE h.job_id = j.id) <> j.version
+            OR (SELECT h.status FROM job_history h WHERE h.job_id = j.id ORDER BY h.version DESC LIMIT 1) IS DISTINCT FROM j.status",
+    ),
+    (
+        "a job was terminal more than once",
+        "SELECT count(*) FROM (SELECT job_id FROM job_history WHERE status IN ('succeeded', 'failed', 'canceled')
+                               GROUP BY job_id HAVING count(*) <> 1) AS twice",
+    ),
+    ("a node still waits for a job", "SELECT count(*) FROM nodes WHERE active_job IS NOT NULL"),
+    (
+        "a success without its one asset, or an asset of something else",
+        "SELECT count(*) FROM jobs j CROSS JOIN LATERAL (
+             SELECT count(*) AS assets FROM nodes n JOIN assets a ON a.owner_uid = n.asset_owner AND a.id = n.asset_id
+             WHERE n.canvas_key = j.canvas_key AND n.id = j.request ->> 'target' AND a.canvas_key = j.canvas_key) AS shown
+         WHERE shown.assets <> CASE WHEN j.status = 'succeeded' THEN 1 ELSE 0 END",
+    ),
+    (
+        "assets that no success made",
+        "SELECT abs((SELECT count(*) FROM assets WHERE canvas_key IS NOT NULL)
+                  - (SELECT count(*) FROM jobs WHERE status IN ('succeeded', 'expired')))",
+    ),
+    (
+        "a job without exactly one finishing revision change",
+        "SELECT count(*) FROM jobs j WHERE 1 <> (
+             SELECT count(*) FROM canvas_changes c WHERE c.canvas_key = j.canvas_key
+               AND c.activity ->> 'type' = 'job.finished' AND j.request ->> 'target' = ANY(c.changed_nodes))",
+    ),
+    ("more than four attempts", "SELECT count(*) FROM webhook_deliveries WHERE attempts > 4"),
+    (
+        "attempts that were not counted",
+        "SELECT count(*) FROM webhook_deliveries d
+         WHERE d.attempts <> (SELECT count(*) FROM webhook_attempts a WHERE a.delivery_id = d.id AND NOT a.replay)",
+    ),
+    ("a delivery without an event", "SELECT count(*) FROM webhook_deliveries WHERE event_id IS NULL"),
+    (
+        "a balance that is not the sum of its ledger",
+        "SELECT count(*) FROM accounts a
+         WHERE credit_balance <> (SELECT coalesce(sum(amount), 0) FROM ledger l WHERE l.account_uid = a.uid)",
+    ),
+    (
+        "a job whose ledger is not what it cost",
+        "SELECT count(*) FROM jobs j
+         WHERE -j.credit_cost <> (SELECT coalesce(sum(amount), 0) FROM ledger l WHERE l.job_id = j.id)",
+    ),
+];
+
+/// Waits until nothing is under way any more, and says how long it took; panics with what is left after `limit`.
+pub async fn settled(stack: &Stack, limit: Duration) -> Duration {
+    let began = std::time::Instant::now();
+    loop {
+        let mut left = Vec::new();
+        for (what, sql) in UNSETTLED {
+            match sqlx::query_scalar::<_, i64>(sql).fetch_one(stack.pool()).await {
+                Ok(0) => {}
+                Ok(count) => left.push(format!("{count} {what}")),
+                // The database is on its way back.
+                Err(error) => left.push(format!("{what}: {error}")),
+            }
+        }
+        if left.is_empty() {
+            return began.elapsed();
+        }
+        assert!(began.elapsed() < limit, "stuck after {limit:?}: {}\n{}", left.join(", "), stuck(stack).await);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// The rows that are left, for people.
+async fn stuck(stack: &Stack) -> String {
+    let rows: Result<Vec<String>, _> = sqlx::query_scalar(
+        "(SELECT 'task ' || t::text FROM tasks t LIMIT 10) UNION ALL (SELECT 'outbox ' || o::text FROM outbox o LIMIT 10)
+         UNION ALL (SELECT concat_ws(' ', 'job', id, status, version) FROM jobs
+                    WHERE status NOT IN ('succeeded', 'failed', 'canceled', 'expired') LIMIT 10)
+         UNION ALL (SELECT concat_ws(' ', 'delivery', id, job_id, status, attempts) FROM webhook_deliveries
+                    WHERE status NOT IN ('delivered', 'failed') LIMIT 10)",
+    )
+    .fetch_all(stack.pool())
+    .await;
+    rows.map_or_else(|error| error.to_string(), |rows| rows.join("\n"))
+}
+
+/// Waits until everything has settled, at most `limit`, and panics with all that is not as it must be.
+pub async fn check(stack: &Stack, load: &Load<'_>, limit: Duration) {
+    settled(stack, limit).await;
+    let mut wrong = invariants(stack).await;
+    let accepted = load.accepted();
+    wrong.extend(statuses(stack, &accepted).await);
+    wrong.extend(events(stack, &accepted, &load.receiver().requests()).await);
+    wrong.extend(queues(stack).await);
+    assert!(wrong.is_empty(), "seed {}: after the fault\n  {}", load.seed(), wrong.join("\n  "));
+}
+
+/// Takes away what a load left, which the checker would find to be nobody's in the next round on the same stack.
+pub async fn forget(stack: &Stack) {
+    stack.execute("TRUNCATE jobs, job_history, webhook_deliveries, webhook_attempts, canvases, assets CASCADE").await;
+}
+
+/// Everything that is wrong with what the service keeps, whoever made it.
+pub async fn invariants(stack: &Stack) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (what, sql) in NEVER {
+        let count = stack.count(sql).await;
+        if count != 0 {
+            wrong.push(format!("{what}: {count}"));
+        }
+    }
+    let history: Vec<(Uuid, String)> =
+        sqlx::query_as("SELECT job_id, status FROM job_history ORDER BY job_id, version")
+            .fetch_all(stack.pool())
+            .await
+            .expect("reads");
+    for pair in history.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
+        let status = |index: usize| pair[index].1.parse::<JobStatus>().expect("a known state");
+        if !status(0).may_become(status(1)) {
+            wrong.push(format!("job {} went from {} to {}", pair[0].0, pair[0].1, pair[1].1));
+        }
+    }
+    wrong
+}
+
+/// Every accepted job is there, and there is no other.
+async fn statuses(stack: &Stack, accepted: &[Accepted]) -> Vec<String> {
+    let rows: Vec<(Uuid, String, String)> =
+        sqlx::query_as("SELECT id, account_uid, status FROM jobs").fetch_all(stack.pool()).await.expect("reads");
+    let kept: BTreeMap<Uuid, (String, String)> =
+        rows.into_iter().map(|(id, uid, status)| (id, (uid, status))).collect();
+    let mut wrong = Vec::new();
+    for Accepted { job, uid, .. } in accepted {
+        match kept.get(job) {
+            None => wrong.push(format!("accepted job {job} is lost")),
+            Some((owner, _)) if owner != uid => wrong.push(format!("job {job} is {owner}'s, not {uid}'s")),
+            Some((_, status)) if status != "succeeded" => wrong.push(format!("job {job} {status}")),
+            Some(_) => {}
+        }
+    }
+    let known: BTreeSet<Uuid> = accepted.iter().map(|accepted| accepted.job).collect();
+    if known.len() != accepted.len() {
+        wrong.push(format!("{} starts were answered with {} jobs", accepted.len(), known.len()));
+    }
+    wrong.extend(kept.keys().filter(|job| !known.contains(job)).map(|job| format!("job {job} was never accepted")));
+    wrong
+}
+
+/// Every run's one event arrived: the same bytes under the same ids however often, signed, at most four times.
+async fn events(stack: &Stack, accepted: &[Accepted], requests: &[Received]) -> Vec<String> {
+    let rows: Vec<(Uuid, Uuid, String, Vec<u8>, String)> =
+        sqlx::query_as("SELECT job_id, id, event_id, body, status FROM webhook_deliveries WHERE event_id IS NOT NULL")
+            .fetch_all(stack.pool())
+            .await
+            .expect("reads");
+    let kept: BTreeMap<Uuid, _> =
+        rows.into_iter().map(|(job, id, event, body, status)| (job, (id, event, body, status))).collect();
+    let mut wrong = Vec::new();
+    let mut by_path: BTreeMap<&str, Vec<&Received>> = BTreeMap::new();
+    for request in requests {
+        by_path.entry(&request.path).or_default().push(request);
+    }
+    let mut seen = BTreeSet::new();
+    for Accepted { job, path, .. } in accepted {
+        let got = by_path.remove(path.as_str()).unwrap_or_default();
+        let Some((id, event, body, status)) = kept.get(job) else {
+            wrong.push(format!("job {job} has no delivery"));
+            continue;
+        };
+        if !seen.insert(event) {
+            wrong.push(format!("event {event} is two jobs'"));
+        }
+        if status != "delivered" || got.is_empty() {
+            wrong.push(format!("the event of job {job} arrived {} times and is {status}", got.len()));
+        }
+        if got.len() > WEBHOOK_ATTEMPTS_MAX as usize {
+            wrong.push(format!("the event of job {job} was sent {} times", got.len()));
+        }
+        for request in got {
+            let told = serde_json::from_slice::<serde_json::Value>(&request.body).unwrap_or_default();
+            let is_it = request.body == body.as_slice()
+                && told["id"] == event.as_str()
+                && request.header("service-webhook-id").is_ok_and(|header| header == format!("webhook:{id}"));
+            if !is_it || request.verify_signature(SECRET).is_err() {
+                wrong.push(format!("the event of job {job} came as something else: {told}"));
+            }
+        }
+    }
+    wrong.extend(by_path.keys().map(|path| format!("an event of no accepted job came to {path}")));
+    wrong
+}
+
+/// Queues and dead letters are empty, as soon as idle workers have looked.
+async fn queues(stack: &Stack) -> Vec<String> {
+    let began = std::time::Instant::now();
+    loop {
+        let left: Option<Vec<_>> =
+            stack.queue_depths().await.map(|depths| depths.into_iter().filter(|(_, depth)| *depth > 0).collect());
+        match left {
+            Some(left) if left.is_empty() => return Vec::new(),
+            left if began.elapsed() > PATIENCE => return vec![format!("messages are left: {left:?}")],
+            _ => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
