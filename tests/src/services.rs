@@ -49,7 +49,8 @@ impl Services {
     /// Starts all three with empty data.
     pub async fn start() -> Self {
         delete_abandoned();
-        let directory = std::env::temp_dir().join(format!("{PREFIX}{}", std::process::id()));
+        let name = format!("{PREFIX}{}-{}", std::process::id(), crate::api::unique());
+        let directory = std::env::temp_dir().join(name);
         let urls = started(&directory).await;
         Self { directory, urls }
     }
@@ -77,7 +78,7 @@ impl Drop for Services {
     }
 }
 
-/// The directory of a test's services is named after its process.
+/// The directory of a test's services is named after its process, and a number in it.
 const PREFIX: &str = "canvas-faults-";
 
 async fn started(directory: &Path) -> Urls {
@@ -110,7 +111,7 @@ fn delete_abandoned() {
     let entries = std::fs::read_dir(std::env::temp_dir()).expect("lists the temporary directory");
     for directory in entries.filter_map(|entry| entry.ok().map(|entry| entry.path())) {
         let name = directory.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let process = name.strip_prefix(PREFIX).and_then(|id| id.parse::<u32>().ok());
+        let process = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
         if process.is_some_and(|id| !Path::new(&format!("/proc/{id}")).exists()) {
             stop(&directory);
         }

@@ -31,16 +31,18 @@ pub use schedule::Backoff;
 pub const NAME: &str = "canvas-webhook-dispatcher";
 /// Attempts under way to one destination in this process (reliability.md 2).
 pub const DESTINATION_CAP: usize = 4;
-/// Attempts under way altogether unless `CANVAS_SLOTS` says otherwise: mostly waiting, so far more than there are cores.
-const SLOTS: usize = 64;
+/// Attempts under way altogether unless `CANVAS_SLOTS` says otherwise: mostly waiting, so far more than there are cores, and so
+/// many that an account's share is not used up by a few dead destinations.
+const SLOTS: usize = 256;
 /// A run altogether: an attempt of 10 s, and the time to count and to record it while the database restarts.
 const RUN_LIMIT: Duration = Duration::from_secs(120);
 
 /// Attempts under way for one account in a process of `slots`, over all its destinations: a quarter, so that one account whose
-/// destinations are all dead, under as many names as it likes, leaves the others most of the slots.
+/// destinations are all dead, under as many names as it likes, leaves the others most of the slots; and at least two destinations'
+/// worth, so that one dead destination never takes what its account's others need.
 pub const fn account_cap(slots: usize) -> usize {
-    let quarter = slots / 4;
-    if quarter > DESTINATION_CAP { quarter } else { DESTINATION_CAP }
+    let (quarter, least) = (slots / 4, 2 * DESTINATION_CAP);
+    if quarter > least { quarter } else { least }
 }
 
 /// Boots the dispatcher and runs it until it is stopped.

@@ -1,9 +1,10 @@
 //! The accept loop: hyper under our own limits, because `axum::serve` has none (reliability.md 1).
 //!
-//! A connection may idle 60 s, has 10 s for a request's head and 10 s for each piece of a body, must take what it is
-//! sent within 20 s, and there are at most 10000 of them.
+//! A connection may idle 60 s and has 10 s for a request's head. A body may be silent for 10 s and an answer not be taken for 20 s;
+//! below a kibibyte a second both are used up by slowness as well. There are at most 10000 connections.
 
 mod drain;
+mod pace;
 mod patience;
 
 use std::convert::Infallible;
@@ -18,22 +19,22 @@ use futures_util::FutureExt;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
-use tower_http::timeout::TimeoutBody;
 
 use drain::Drained;
+use pace::Paced;
 use patience::{Patient, Phase};
 
 /// Open connections of one process.
 const CONNECTIONS_MAX: usize = 10_000;
 /// Without a request, the time after which a connection is closed; longer than usual load balancers keep theirs.
 const IDLE_MAX: Duration = Duration::from_secs(65);
-/// Between two pieces of a body.
-const BODY_PIECE_MAX: Duration = Duration::from_secs(10);
+/// Without a byte of a body; a slow one uses it up, too ([`pace`]).
+const BODY_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Headers of a request.
 const HEADERS_MAX: usize = 100;
 /// Bytes of a request's head.
@@ -43,6 +44,9 @@ const STREAMS_MAX: u32 = 128;
 
 /// For how long connections are still accepted when the process is told to stop.
 const FAREWELL: Duration = Duration::from_millis(500);
+
+/// And how long one that was accepted late may take to send its first request.
+const FIRST_REQUEST_MAX: Duration = Duration::from_secs(2);
 
 /// Serves `router` on `listener` until shortly after `stopping`; then connections finish what they are at and the function
 /// returns. No connection that was made is left without an answer.
@@ -63,7 +67,7 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
         .keep_alive_timeout(Duration::from_secs(10));
     let builder = Arc::new(builder);
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let graceful = GracefulShutdown::new();
+    let connections = Connections::default();
     // Whoever sends requests here is told by the probe that it is over, and needs a moment to hear of it.
     let farewell = async {
         stopping.cancelled().await;
@@ -80,7 +84,7 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
             accepted = accepted => match accepted {
                 None => break,
                 Some((slot, Ok((stream, peer)))) => {
-                    spawn_connection(builder.clone(), &graceful, router.clone(), stream, peer, slot);
+                    connections.spawn(builder.clone(), router.clone(), stream, peer, slot);
                 }
                 // Out of descriptors, most likely: leave the ones there are some time to end.
                 Some((_, Err(error))) => {
@@ -93,42 +97,77 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
     // Closing the listener resets what has connected and was not accepted yet.
     while let Some(Ok((stream, peer))) = listener.accept().now_or_never() {
         let Ok(slot) = slots.clone().try_acquire_owned() else { break };
-        spawn_connection(builder.clone(), &graceful, router.clone(), stream, peer, slot);
+        connections.spawn(builder.clone(), router.clone(), stream, peer, slot);
     }
     drop(listener);
-    graceful.shutdown().await;
+    connections.finish().await;
 }
 
-fn spawn_connection(
-    builder: Arc<Builder<TokioExecutor>>,
-    graceful: &GracefulShutdown,
-    router: Router,
-    stream: TcpStream,
-    peer: SocketAddr,
-    slot: OwnedSemaphorePermit,
-) {
-    // Small answers must not wait for more to come.
-    let _ = stream.set_nodelay(true);
-    let phase = Phase::default();
-    let io = TokioIo::new(Patient::new(stream, phase.clone()));
-    let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
-        phase.begin_request();
-        let (phase, router) = (phase.clone(), router.clone());
-        async move {
-            let mut request: Request =
-                request.map(|body| Body::new(Drained::new(Box::pin(TimeoutBody::new(BODY_PIECE_MAX, body)))));
-            request.extensions_mut().insert(ConnectInfo(peer));
-            let response = router.oneshot(request).await;
-            phase.end_request();
-            response.map_err(|never: Infallible| match never {})
-        }
-    });
-    let watcher = graceful.watcher();
-    tokio::spawn(async move {
-        let connection = builder.serve_connection(io, service).into_owned();
-        if let Err(error) = watcher.watch(connection).await {
-            tracing::debug!(%error, "a connection ended early");
-        }
-        drop(slot);
-    });
+/// The connections of a server.
+#[derive(Default)]
+struct Connections {
+    tasks: TaskTracker,
+    /// Cancelled when they are to end.
+    ending: CancellationToken,
+}
+
+impl Connections {
+    /// Serves one.
+    fn spawn(
+        &self,
+        builder: Arc<Builder<TokioExecutor>>,
+        router: Router,
+        stream: TcpStream,
+        peer: SocketAddr,
+        slot: OwnedSemaphorePermit,
+    ) {
+        // Small answers must not wait for more to come.
+        let _ = stream.set_nodelay(true);
+        let phase = Phase::default();
+        let io = TokioIo::new(Patient::new(stream, phase.clone()));
+        let service = hyper::service::service_fn({
+            let phase = phase.clone();
+            move |request: hyper::Request<Incoming>| {
+                phase.begin_request();
+                let (phase, router) = (phase.clone(), router.clone());
+                async move {
+                    let mut request: Request =
+                        request.map(|body| Body::new(Drained::new(Paced::new(BODY_WAIT_MAX, body))));
+                    request.extensions_mut().insert(ConnectInfo(peer));
+                    let response = router.oneshot(request).await;
+                    phase.end_request();
+                    response.map_err(|never: Infallible| match never {})
+                }
+            }
+        });
+        let ending = self.ending.clone();
+        self.tasks.spawn(async move {
+            let mut connection = std::pin::pin!(builder.serve_connection(io, service).into_owned());
+            let ended = tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = may_end(&ending, &phase) => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a connection ended early");
+            }
+            drop(slot);
+        });
+    }
+
+    /// Lets every connection finish what it is at.
+    async fn finish(&self) {
+        self.ending.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+/// Waits until a connection is to end and has seen its first request: whoever has just connected has sent one, most likely, and
+/// hyper would close on it.
+async fn may_end(ending: &CancellationToken, phase: &Phase) {
+    ending.cancelled().await;
+    let _ = tokio::time::timeout(FIRST_REQUEST_MAX, phase.begun()).await;
 }

@@ -13,31 +13,43 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::pace::Patience;
 
 /// From the first byte of a request's head to its last.
 const HEAD_MAX: Duration = Duration::from_secs(10);
-/// Without a single byte of an answer being taken.
+/// Without a byte of an answer being taken; slow taking uses it up, too ([`super::pace`]).
 const WRITE_STALL_MAX: Duration = Duration::from_secs(20);
 /// How HTTP/2 begins; its frames have no heads to time, and hyper watches it by pings.
 const HTTP2_PREFACE: &[u8] = b"PRI ";
 
-/// Whether a request is being handled; told by the service.
+/// Whether a request is being handled, and whether one ever was; told by the service.
 #[derive(Clone, Default)]
-pub(super) struct Phase(Arc<AtomicBool>);
+pub(super) struct Phase {
+    in_request: Arc<AtomicBool>,
+    begun: CancellationToken,
+}
 
 impl Phase {
     /// A head is complete.
     pub(super) fn begin_request(&self) {
-        self.0.store(true, Ordering::Release);
+        self.in_request.store(true, Ordering::Release);
+        self.begun.cancel();
     }
 
     /// The answer is made.
     pub(super) fn end_request(&self) {
-        self.0.store(false, Ordering::Release);
+        self.in_request.store(false, Ordering::Release);
+    }
+
+    /// Waits for the first request.
+    pub(super) async fn begun(&self) {
+        self.begun.cancelled().await;
     }
 
     fn in_request(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.in_request.load(Ordering::Acquire)
     }
 }
 
@@ -47,12 +59,12 @@ pub(super) struct Patient<S> {
     phase: Phase,
     http2: Option<bool>,
     head: Option<Pin<Box<Sleep>>>,
-    write: Option<Pin<Box<Sleep>>>,
+    write: Patience,
 }
 
 impl<S> Patient<S> {
     pub(super) fn new(stream: S, phase: Phase) -> Self {
-        Self { stream, phase, http2: None, head: None, write: None }
+        Self { stream, phase, http2: None, head: None, write: Patience::new(WRITE_STALL_MAX) }
     }
 }
 
@@ -84,16 +96,19 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
 }
 
 impl<S: AsyncWrite + Unpin> Patient<S> {
-    fn watch_write<T>(&mut self, polled: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+    fn watch_write(&mut self, polled: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(written)) = polled {
+            self.write.moved(written);
+        }
+        self.watch(polled, cx)
+    }
+
+    /// What became of an operation that waits for the peer.
+    fn watch<T>(&mut self, polled: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         if polled.is_ready() {
-            self.write = None;
             return polled;
         }
-        self.write.get_or_insert_with(|| Box::pin(tokio::time::sleep(WRITE_STALL_MAX)));
-        match timed_out(&mut self.write, cx) {
-            true => Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the answer was not taken"))),
-            false => Poll::Pending,
-        }
+        self.write.poll_wait(cx).map(|()| Err(io::Error::new(io::ErrorKind::TimedOut, "the answer was not taken")))
     }
 }
 
@@ -118,12 +133,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_flush(cx);
-        self.watch_write(polled, cx)
+        self.watch(polled, cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_shutdown(cx);
-        self.watch_write(polled, cx)
+        self.watch(polled, cx)
     }
 }
 

@@ -16,6 +16,8 @@ const ROUNDS: usize = 3;
 /// Cancels against completions.
 const RACES: usize = 120;
 const RACES_AT_ONCE: usize = 12;
+/// The most that a completion is ahead of its cancel: about as long as a job takes.
+const LONGEST_LEAD: Duration = Duration::from_millis(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_200_equal_starts_over_two_gateways_one_job_comes() {
@@ -82,7 +84,7 @@ async fn race(stack: &Stack, receiver: &testkit::Receiver, racer: usize, chance:
         let mut request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
         request["webhook"] = json!({"url": receiver.url(&path), "secret": e2e::load::SECRET});
         let job = user.send("/actions/resize/runs", &request).await.expect(202).json();
-        tokio::time::sleep(chance.time(Duration::from_millis(400))).await;
+        tokio::time::sleep(chance.time(LONGEST_LEAD)).await;
         let answer = user.at(stack, chance.below(2)).delete(text(&job, "/pollUrl")).await;
         assert!(matches!(answer.status, 200 | 202), "{answer}");
         let end = user.finished(&job).await;

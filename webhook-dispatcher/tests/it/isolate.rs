@@ -8,7 +8,7 @@ use webhook_dispatcher::{DESTINATION_CAP, account_cap};
 
 use crate::harness::{Setup, Site};
 
-/// Slots of a dispatcher in which one account may have a quarter.
+/// Slots of a dispatcher of which one account may have half.
 const SLOTS: usize = 4 * DESTINATION_CAP;
 
 #[tokio::test]
