@@ -15,7 +15,6 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
-use futures_util::FutureExt;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -94,12 +93,17 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
             },
         }
     }
-    // Closing the listener resets what has connected and was not accepted yet.
-    while let Some(Ok((stream, peer))) = listener.accept().now_or_never() {
-        let Ok(slot) = slots.clone().try_acquire_owned() else { break };
-        connections.spawn(builder.clone(), router.clone(), stream, peer, slot);
+    // Closing the listener resets what has connected and was not accepted: nothing may come between the last look, at the socket
+    // itself, and the end. What connects in these microseconds is told so by a reset.
+    if let Ok(listener) = listener.into_std() {
+        while let Ok((stream, peer)) = listener.accept() {
+            let Ok(slot) = slots.clone().try_acquire_owned() else { break };
+            let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+            if let Ok(stream) = stream {
+                connections.spawn(builder.clone(), router.clone(), stream, peer, slot);
+            }
+        }
     }
-    drop(listener);
     connections.finish().await;
 }
 

@@ -10,12 +10,18 @@ use serde_json::json;
 
 use super::{OTHER_DISPATCHER, OTHER_GATEWAY, OTHER_WORKER, doubled, start};
 
-/// Clients that ask without a pause while a gateway stops.
-const CLIENTS: usize = 8;
+/// Clients at a gateway while it stops, and how long each waits between two requests.
+const CLIENTS: usize = 12;
+const PAUSE: Duration = Duration::from_millis(5);
+/// The product's lease, in seconds: where nothing dies, a busy machine must not look like a death.
+const LONG_LEASE: u64 = 30;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_depends_on_being_alone() {
-    let (chance, stack) = (Chance::new(), start(doubled().env("CANVAS_SWEEP_SECONDS", 0.1)).await);
+    let (chance, stack) = (
+        Chance::new(),
+        start(doubled().env("CANVAS_LEASE_SECONDS", LONG_LEASE).env("CANVAS_SWEEP_SECONDS", 0.1)).await,
+    );
     let load = Load::prepare(&stack, &chance, Plan { jobs: 80, clients: 8, pause: Duration::ZERO }).await;
     load.run().await;
     checker::check(&stack, &load, SETTLING).await;
@@ -69,6 +75,7 @@ async fn a_gateway_that_stops_under_load_answers_every_request_it_took() {
                 Ok(reply) => {
                     reply.expect(200);
                     answered.fetch_add(1, Ordering::Relaxed);
+                    tokio::time::sleep(PAUSE).await;
                 }
                 // Nobody listens any more: the one failure that tells a client to go elsewhere at once.
                 Err(error) if error.is_connect() => return,
@@ -88,7 +95,7 @@ async fn a_gateway_that_stops_under_load_answers_every_request_it_took() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn workers_that_stop_under_load_finish_what_they_hold() {
-    let (chance, stack) = (Chance::new(), start(doubled()).await);
+    let (chance, stack) = (Chance::new(), start(doubled().env("CANVAS_LEASE_SECONDS", LONG_LEASE)).await);
     let plan = Plan { jobs: 120, clients: 8, pause: Duration::from_millis(100) };
     let load = Load::prepare(&stack, &chance, plan).await;
     let rolling = async {
