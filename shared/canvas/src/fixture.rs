@@ -77,6 +77,22 @@ pub(crate) fn working(mut node: Node) -> Node {
     node
 }
 
+/// The node at a place of its own.
+pub(crate) fn at(node: Node, x: f64, y: f64) -> Node {
+    Node { position: Position { x, y }, ..node }
+}
+
+/// The node as an agent's.
+pub(crate) fn agents(node: Node) -> Node {
+    Node { agent_owned: true, ..node }
+}
+
+/// The node with a provenance of this kind and these references.
+pub(crate) fn made(mut node: Node, kind: &str, references: Value) -> Node {
+    node.server.insert("provenance".into(), json!({"kind": kind, "references": references, "elements": []}));
+    node
+}
+
 pub(crate) fn connection(text: &str, from: &str, to: &str, purpose: Purpose) -> Connection {
     Connection { id: cid(text), from: id(from), to: id(to), purpose, role: None }
 }

@@ -136,6 +136,11 @@ impl Graph {
         self.links.get(&slot).map(|links| &links.incoming | &links.outgoing).unwrap_or_default()
     }
 
+    /// The connections out of the node in `slot`, in the order of creation.
+    pub(crate) fn outgoing_at(&self, slot: usize) -> impl Iterator<Item = &Connection> {
+        self.connections_in(self.links.get(&slot).map(|links| &links.outgoing))
+    }
+
     /// The slots of a Section's members, in the order of creation.
     pub(crate) fn members_at(&self, section: &NodeId) -> BTreeSet<usize> {
         self.members.get(section.as_str()).cloned().unwrap_or_default()

@@ -77,6 +77,11 @@ impl<T: Keyed> Slots<T> {
         old
     }
 
+    /// With their slots, in the order of creation.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (usize, &T)> {
+        self.slots.iter().enumerate().filter_map(|(slot, item)| Some((slot, item.as_ref()?)))
+    }
+
     /// In the order of creation.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().flatten()

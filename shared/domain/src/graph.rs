@@ -127,6 +127,13 @@ named! {
     }
 }
 
+impl Role {
+    /// Whether the picture stands for a product that outputs must match (decisions 5.4).
+    pub const fn is_product(self) -> bool {
+        matches!(self, Role::Identity | Role::Construction | Role::Texture | Role::Fit)
+    }
+}
+
 /// A point on the canvas, in canvas units.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -178,10 +185,51 @@ impl Node {
         self.server.get("content").or_else(|| self.metadata.get("content")).and_then(Value::as_str)
     }
 
+    /// What it was made from, as its provenance says (decisions 3.5).
+    pub fn sources(&self) -> impl Iterator<Item = Source> {
+        let references = self.server.get("provenance").and_then(|provenance| provenance.get("references"));
+        references.and_then(Value::as_array).into_iter().flatten().filter_map(|reference| {
+            let handle = reference.get("handle")?.as_str()?;
+            let role = reference.get("role").and_then(Value::as_str).and_then(|role| role.parse().ok());
+            let named = match handle.strip_prefix("node:") {
+                Some(_) => Named::Node(NodeId::parse(handle).ok()?),
+                None => Named::Asset(AssetHandle::try_from(handle.to_owned()).ok()?),
+            };
+            Some(Source { named, role })
+        })
+    }
+
+    /// The assets that it shows or was made from.
+    pub fn named_assets(&self) -> impl Iterator<Item = AssetHandle> {
+        let sources = self.sources().filter_map(|source| match source.named {
+            Named::Asset(asset) => Some(asset),
+            Named::Node(_) => None,
+        });
+        self.asset.clone().into_iter().chain(sources)
+    }
+
     /// The Section that it belongs to, as stored: a plain id.
     pub fn section_id(&self) -> Option<&str> {
         self.metadata.get("sectionId").and_then(Value::as_str)
     }
+}
+
+/// What an output was made from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Source {
+    /// What it was called.
+    pub named: Named,
+    /// What it was for.
+    pub role: Option<Role>,
+}
+
+/// A picture as provenance names it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Named {
+    /// What a node of the canvas showed.
+    Node(NodeId),
+    /// An asset.
+    Asset(AssetHandle),
 }
 
 /// A connection from one node to another.

@@ -15,6 +15,7 @@ pub mod job;
 pub mod limits;
 pub mod message;
 pub mod operation;
+pub mod review;
 pub mod timestamp;
 pub mod violation;
 pub mod webhook;

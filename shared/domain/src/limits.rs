@@ -24,6 +24,8 @@ pub const CANVAS_NODES_MAX: usize = 20_000;
 pub const CANVAS_CONNECTIONS_MAX: usize = 40_000;
 /// Serialized nodes and connections of a canvas (decisions 3.7).
 pub const CANVAS_BYTES_MAX: i64 = 64 * 1024 * 1024;
+/// Findings in one validation (decisions 4.5).
+pub const FINDINGS_MAX: usize = 200;
 /// Activity entries in a canvas read (decisions 3.6).
 pub const ACTIVITY_MAX: i64 = 50;
 /// Revisions whose changes are kept (decisions 4.7).

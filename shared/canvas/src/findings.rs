@@ -1,0 +1,192 @@
+//! What is not as it should be on a canvas (decisions 4.6, 5.1).
+//!
+//! **Order.** Errors, then warnings, then the rest; within each, what the batch touched first. The search goes in this
+//! order and stops once [`FINDINGS_MAX`] are found, so that what is left out never weighs more than what is listed, and
+//! a review that is drawn from the list is right about errors and warnings.
+//!
+//! **Cost.** O((n + m) log n) for n nodes and m connections, however they lie ([`sweep`]).
+
+mod lineage;
+mod sweep;
+
+use std::ops::ControlFlow;
+
+use domain::graph::Node;
+use domain::id::NodeId;
+use domain::limits::FINDINGS_MAX;
+use domain::review::{Finding, FindingCode, Ownership, Severity, StoredAssets};
+
+use crate::apply::Touched;
+use crate::graph::Graph;
+use crate::placement::Frame;
+pub(crate) use lineage::is_made;
+use sweep::{Field, Standing};
+
+/// The first level of the search, see [`level`].
+const ERRORS: usize = 0;
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Found {
+    pub(crate) findings: Vec<Finding>,
+    /// Whether there are more.
+    pub(crate) truncated: bool,
+}
+
+/// A finding that may be listed.
+struct Draft {
+    code: FindingCode,
+    severity: Severity,
+    ownership: Ownership,
+    touched: bool,
+    message: String,
+    nodes: Vec<String>,
+    connections: Vec<String>,
+}
+
+/// The findings on a graph after a batch that touched `touched`; nothing, where there was no batch.
+pub(crate) fn find(graph: &Graph, touched: &Touched, assets: &StoredAssets) -> Found {
+    let mut drafts = Vec::new();
+    lineage::cycles(graph, touched, &mut drafts);
+    overflows(graph, touched, &mut drafts);
+    lineage::empty_sources(graph, touched, &mut drafts);
+    lineage::missing_sources(graph, assets, touched, &mut drafts);
+    let fields = [false, true].map(|sections| field(graph, touched, sections));
+    let mut found = Found::default();
+    // Full is not a failure: what was found stands.
+    let _ = collect(graph, &fields, drafts, &mut found);
+    found
+}
+
+fn ownership(is_agent_owned: bool) -> Ownership {
+    if is_agent_owned { Ownership::Agent } else { Ownership::User }
+}
+
+/// Lists findings in their order, until there are too many.
+fn collect(graph: &Graph, fields: &[Field; 2], drafts: Vec<Draft>, found: &mut Found) -> ControlFlow<()> {
+    use Standing::{Agent, PlacedAgent, PlacedUser, User};
+    let mut drafts: [Vec<Draft>; 5] = drafts.into_iter().fold(Default::default(), |mut levels, draft| {
+        let level: &mut Vec<Draft> = &mut levels[level(draft.severity, draft.touched)];
+        level.push(draft);
+        levels
+    });
+    let pairs: [fn(Standing, Standing) -> bool; 5] = [
+        |a, _| a == PlacedAgent,
+        |a, b| a == Agent && b == PlacedUser,
+        |a, b| a == Agent && matches!(b, Agent | User),
+        |a, b| a == PlacedUser && matches!(b, PlacedUser | User),
+        |a, b| a == User && b == User,
+    ];
+    for (level, (wanted, drafts)) in pairs.into_iter().zip(&mut drafts).enumerate() {
+        for field in fields {
+            field.pairs(wanted, |a, b| found.push(|| overlap_of(graph, a, b, level == ERRORS)))?;
+        }
+        for draft in drafts.drain(..) {
+            found.push(|| draft.finding())?;
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// The place of a finding in the order of the search.
+fn level(severity: Severity, touched: bool) -> usize {
+    match (severity, touched) {
+        (Severity::Error, _) => ERRORS,
+        (Severity::Warning, true) => 1,
+        (Severity::Warning, false) => 2,
+        (Severity::Info, true) => 3,
+        (Severity::Info, false) => 4,
+    }
+}
+
+impl Found {
+    fn push(&mut self, finding: impl FnOnce() -> Finding) -> ControlFlow<()> {
+        if self.findings.len() == FINDINGS_MAX {
+            self.truncated = true;
+            return ControlFlow::Break(());
+        }
+        self.findings.push(finding());
+        ControlFlow::Continue(())
+    }
+}
+
+impl Draft {
+    fn finding(self) -> Finding {
+        Finding {
+            code: self.code,
+            severity: self.severity,
+            message: self.message,
+            ownership: self.ownership,
+            node_handles: self.nodes,
+            connection_handles: self.connections,
+        }
+    }
+}
+
+/// The frames of all Sections, or of all nodes that are none: a node over a Section is no overlap.
+fn field(graph: &Graph, touched: &Touched, sections: bool) -> Field {
+    let frames = graph.nodes.entries().filter(|(_, node)| node.is_section() == sections);
+    Field::new(frames.map(|(slot, node)| {
+        let standing = match (node.agent_owned, touched.placed.contains(&node.id)) {
+            (true, true) => Standing::PlacedAgent,
+            (true, false) => Standing::Agent,
+            (false, true) => Standing::PlacedUser,
+            (false, false) => Standing::User,
+        };
+        (slot, Frame::of(node), standing)
+    }))
+}
+
+/// The finding of an overlapping pair; an error when the batch put an agent's node there.
+fn overlap_of(graph: &Graph, a: usize, b: usize, is_error: bool) -> Finding {
+    let nodes: Vec<&Node> = [a, b].into_iter().filter_map(|slot| graph.nodes.get(slot)).collect();
+    let is_agent_owned = nodes.iter().any(|node| node.agent_owned);
+    let what = if nodes.iter().all(|node| node.is_section()) { "Sections" } else { "nodes" };
+    Finding {
+        code: if is_agent_owned { FindingCode::AgentOverlap } else { FindingCode::UserOverlap },
+        severity: match (is_error, is_agent_owned) {
+            (true, _) => Severity::Error,
+            (false, true) => Severity::Warning,
+            (false, false) => Severity::Info,
+        },
+        message: format!("two {what} cover the same place"),
+        ownership: ownership(is_agent_owned),
+        node_handles: nodes.iter().map(|node| node.id.handle()).collect(),
+        connection_handles: Vec::new(),
+    }
+}
+
+/// Members that lie partly outside of their Sections.
+fn overflows(graph: &Graph, touched: &Touched, drafts: &mut Vec<Draft>) {
+    for node in graph.nodes() {
+        let Some(section) = node.section_id() else { continue };
+        let Some(section) = graph.node(&NodeId::from_stored(section.to_owned())) else { continue };
+        let (inner, outer) = (Frame::of(node), Frame::of(section));
+        let lies_within = inner.left >= outer.left
+            && inner.top >= outer.top
+            && inner.right <= outer.right
+            && inner.bottom <= outer.bottom;
+        if lies_within {
+            continue;
+        }
+        let is_touched = touched.placed.contains(&node.id)
+            || touched.rehomed.contains(&node.id)
+            || touched.placed.contains(&section.id);
+        drafts.push(Draft {
+            code: FindingCode::SectionOverflow,
+            severity: match (node.agent_owned, is_touched) {
+                (true, true) => Severity::Error,
+                (true, false) => Severity::Warning,
+                (false, _) => Severity::Info,
+            },
+            ownership: ownership(node.agent_owned),
+            touched: is_touched,
+            message: "the node lies partly outside of its Section".to_owned(),
+            nodes: vec![node.id.handle(), section.id.handle()],
+            connections: Vec::new(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! The canvas's outputs, and whether each is there (decisions 5.2, 5.3).
+
+use domain::graph::{Node, NodeType};
+use domain::job::Output;
+use domain::review::{DeliveryClearance, DeliveryReview, Outputs, StoredAssets};
+use serde_json::Value;
+
+use crate::findings::is_made;
+use crate::graph::Graph;
+
+/// Counts the outputs and says what keeps them from being delivered.
+pub(super) fn survey(graph: &Graph, assets: &StoredAssets, homeless: &[Output]) -> (Outputs, DeliveryReview) {
+    let mut outputs = Outputs::default();
+    let mut delivery = DeliveryReview {
+        status: DeliveryClearance::Clear,
+        reasons: Vec::new(),
+        pending_output_handles: Vec::new(),
+        failed_output_handles: Vec::new(),
+        non_durable_output_handles: Vec::new(),
+    };
+    for node in graph.nodes().filter(|node| is_output(node)) {
+        let handle = node.id.handle();
+        let is_durable = is_durable(node, assets);
+        outputs.count += 1;
+        outputs.durable_count += usize::from(is_durable);
+        if node.active_job.is_some() {
+            outputs.pending_count += 1;
+            delivery.pending_output_handles.push(handle.clone());
+        } else if has_failed(node) {
+            outputs.failed_count += 1;
+            delivery.failed_output_handles.push(handle.clone());
+        } else if !is_durable {
+            delivery.non_durable_output_handles.push(handle.clone());
+        }
+        outputs.handles.push(handle);
+    }
+    for (count, what) in [
+        (delivery.pending_output_handles.len(), "wait for their jobs"),
+        (delivery.failed_output_handles.len(), "failed or were canceled and show nothing"),
+        (delivery.non_durable_output_handles.len(), "show nothing that is stored"),
+    ] {
+        if count > 0 {
+            delivery.reasons.push(format!("{count} outputs {what}"));
+        }
+    }
+    for output in homeless {
+        let handle = output.node.handle();
+        delivery.reasons.push(format!(
+            "{handle} was deleted meanwhile: its output is kept as {}, which no node shows",
+            output.asset
+        ));
+        delivery.non_durable_output_handles.push(handle.clone());
+        outputs.count += 1;
+        outputs.handles.push(handle);
+    }
+    if !delivery.reasons.is_empty() {
+        delivery.status = DeliveryClearance::Blocked;
+    }
+    (outputs, delivery)
+}
+
+/// Whether a job or Recipe has targeted or filled the node: an image, or a text that the service writes.
+pub(super) fn is_output(node: &Node) -> bool {
+    let is_targeted = node.active_job.is_some() || node.server.contains_key("job");
+    match node.kind {
+        NodeType::Image => is_targeted || is_made(node),
+        NodeType::Text => is_targeted,
+        NodeType::Video | NodeType::Sticky => false,
+    }
+}
+
+/// Whether what it shows is stored: its asset, or its text, which is part of it.
+fn is_durable(node: &Node, assets: &StoredAssets) -> bool {
+    match node.kind {
+        NodeType::Text => node.content().is_some_and(|content| !content.is_empty()),
+        _ => node.asset.as_ref().is_some_and(|asset| assets.contains_key(asset)),
+    }
+}
+
+/// Whether its last job failed or was canceled and it shows nothing.
+fn has_failed(node: &Node) -> bool {
+    let status = node.server.get("job").and_then(|job| job.get("status")).and_then(Value::as_str);
+    let shows_nothing = match node.kind {
+        NodeType::Text => node.content().is_none_or(str::is_empty),
+        _ => node.asset.is_none(),
+    };
+    shows_nothing && matches!(status, Some("failed" | "canceled"))
+}

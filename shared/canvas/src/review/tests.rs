@@ -1,0 +1,260 @@
+//! What findings, outputs and lineage come to.
+
+use domain::graph::{Connection, Node, Purpose, Role};
+use domain::review::{Origin, StoredAssets};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::fixture::{agents, asset, at, connection, graph, image, made, section, text, video, working};
+
+fn stored(names: &[(&str, Origin)]) -> StoredAssets {
+    names.iter().map(|(name, origin)| (asset(name), *origin)).collect()
+}
+
+fn review(nodes: Vec<Node>, connections: Vec<Connection>, assets: &StoredAssets) -> CompletionReview {
+    validate(&graph(nodes, connections), &Touched::default(), assets).completion_review
+}
+
+fn showing(name: &str, shown: &str, x: f64) -> Node {
+    Node { asset: Some(asset(shown)), ..at(image(name), x, 0.0) }
+}
+
+/// An output whose job came to `status`.
+fn output(mut node: Node, status: &str) -> Node {
+    node.server.insert("job".into(), json!({"id": "job:x", "status": status}));
+    node
+}
+
+fn handles(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| format!("node:{name}")).collect()
+}
+
+#[test]
+fn an_empty_canvas_is_ready() {
+    let validation = validate(&graph(vec![], vec![]), &Touched::default(), &StoredAssets::new());
+    assert_eq!((validation.status, validation.findings.len(), validation.truncated), (ValidationStatus::Ok, 0, false));
+    let review = validation.completion_review;
+    assert_eq!((review.status, review.done_claim_allowed), (ReviewStatus::Ready, true));
+    assert_eq!(review.outputs, domain::review::Outputs::default());
+    assert_eq!(review.product_fidelity.status, FidelityStatus::NotApplicable);
+    assert_eq!(review.delivery.status, DeliveryClearance::Clear);
+}
+
+#[test]
+fn findings_come_to_a_status_by_severity_and_to_a_claim_by_ownership() {
+    let pair = |is_agents: bool| vec![Node { agent_owned: is_agents, ..text("a") }, text("b")];
+    let validated = |nodes, touched: &Touched| validate(&graph(nodes, vec![]), touched, &StoredAssets::new());
+    let nothing = Touched::default();
+    let infos = validated(pair(false), &nothing);
+    assert_eq!((infos.status, infos.completion_review.status), (ValidationStatus::Advisory, ReviewStatus::Ready));
+    assert!(infos.completion_review.done_claim_allowed);
+    assert_eq!(infos.completion_review.overlap.status, GroupStatus::Clear);
+    assert_eq!(infos.completion_review.overlap.node_handles, handles(&["a", "b"]));
+    let warnings = validated(pair(true), &nothing);
+    assert_eq!(
+        (warnings.status, warnings.completion_review.status),
+        (ValidationStatus::Advisory, ReviewStatus::NeedsReview)
+    );
+    assert!(!warnings.completion_review.done_claim_allowed);
+    assert_eq!(warnings.completion_review.overlap.status, GroupStatus::NeedsReview);
+    assert_eq!(warnings.completion_review.advisory_finding_codes, [domain::review::FindingCode::AgentOverlap]);
+    let placed = Touched { placed: [crate::fixture::id("a")].into(), ..Touched::default() };
+    let errors = validated(pair(true), &placed);
+    assert!(errors.is_blocked());
+    let review = errors.completion_review;
+    assert_eq!((review.status, review.overlap.status), (ReviewStatus::Blocked, GroupStatus::Blocked));
+    assert_eq!((review.containment.status, review.reference_lineage.status), (GroupStatus::Clear, GroupStatus::Clear));
+    assert_eq!(review.blocking_finding_codes, [domain::review::FindingCode::AgentOverlap]);
+    assert!(review.advisory_finding_codes.is_empty());
+}
+
+#[test]
+fn each_group_holds_its_own_codes_once() {
+    let nodes = vec![
+        Node { width: 100.0, height: 100.0, ..section("s") },
+        agents(crate::fixture::member(text("m"), "s")),
+        agents(at(image("i"), 5000.0, 0.0)),
+        agents(at(video("v"), 9000.0, 0.0)),
+        agents(at(image("j"), 9000.0, 0.0)),
+    ];
+    let links = vec![connection("c", "i", "v", Purpose::FirstFrame), connection("d", "i", "v", Purpose::Reference)];
+    let review = review(nodes, links, &StoredAssets::new());
+    let codes = |group: &GroupReview| group.finding_codes.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(codes(&review.overlap), ["agent_overlap"]);
+    assert_eq!(review.overlap.node_handles, handles(&["v", "j"]));
+    assert_eq!(
+        (codes(&review.containment), &review.containment.node_handles),
+        (vec!["section_overflow".to_owned()], &handles(&["m", "s"]))
+    );
+    assert_eq!(codes(&review.reference_lineage), ["reference_source_empty"]);
+    assert_eq!(review.reference_lineage.node_handles, handles(&["i", "v"]));
+    assert_eq!(review.reference_lineage.connection_handles, ["connection:c", "connection:d"]);
+}
+
+#[test]
+fn outputs_are_what_work_targeted_or_filled() {
+    let nodes = vec![
+        at(image("slot"), 0.0, 5000.0),
+        showing("upload", "u", 1000.0),
+        output(showing("done", "d", 2000.0), "succeeded"),
+        output(working(at(image("busy"), 3000.0, 0.0)), "running"),
+        output(at(image("failed"), 4000.0, 0.0), "failed"),
+        output(at(image("canceled"), 5000.0, 0.0), "canceled"),
+        output(showing("kept", "k", 6000.0), "failed"),
+        output(showing("lost", "gone", 7000.0), "succeeded"),
+        made(showing("made", "m", 8000.0), "action", json!([])),
+        made(showing("brought", "b", 9000.0), "upload", json!([])),
+    ];
+    let all = ["u", "d", "k", "m", "b"].map(|name| (name, Origin::Made));
+    let review = review(nodes, vec![], &stored(&all));
+    let outputs = &review.outputs;
+    assert_eq!(outputs.handles, handles(&["done", "busy", "failed", "canceled", "kept", "lost", "made"]));
+    assert_eq!((outputs.count, outputs.durable_count, outputs.pending_count, outputs.failed_count), (7, 3, 1, 2));
+    let delivery = &review.delivery;
+    assert_eq!(delivery.status, DeliveryClearance::Blocked);
+    assert_eq!(delivery.pending_output_handles, handles(&["busy"]));
+    assert_eq!(delivery.failed_output_handles, handles(&["failed", "canceled"]));
+    assert_eq!(delivery.non_durable_output_handles, handles(&["lost"]));
+    assert_eq!((review.status, review.done_claim_allowed), (ReviewStatus::Blocked, false));
+}
+
+#[test]
+fn one_output_that_is_not_there_blocks_delivery() {
+    let only = |node: Node| review(vec![node], vec![], &stored(&[("x", Origin::Made)]));
+    assert!(only(output(showing("n", "x", 0.0), "succeeded")).done_claim_allowed);
+    for node in [
+        working(showing("n", "x", 0.0)),
+        output(image("n"), "failed"),
+        output(showing("n", "gone", 0.0), "succeeded"),
+        working(text("n")),
+    ] {
+        let review = only(node);
+        assert_eq!((review.status, review.done_claim_allowed), (ReviewStatus::Blocked, false));
+        assert_eq!(review.delivery.reasons.len(), 1);
+    }
+}
+
+#[test]
+fn a_text_that_work_wrote_is_an_output() {
+    let mut written = output(text("t"), "succeeded");
+    written.server.insert("content".into(), "words".into());
+    let review = review(vec![written], vec![], &StoredAssets::new());
+    assert_eq!((review.outputs.count, review.outputs.durable_count), (1, 1));
+}
+
+#[test]
+fn a_job_whose_node_is_gone_says_so() {
+    let output = domain::job::Output {
+        asset: asset("made"),
+        node: crate::fixture::id("gone"),
+        media_type: "image/png".into(),
+        width: 1,
+        height: 1,
+        bytes: 1,
+    };
+    let review = review_of_job(vec![], vec![], &StoredAssets::new(), &[output]);
+    assert_eq!((review.status, review.done_claim_allowed), (ReviewStatus::Blocked, false));
+    assert_eq!(review.delivery.non_durable_output_handles, handles(&["gone"]));
+    assert!(review.delivery.reasons[0].contains("node:gone was deleted"), "{:?}", review.delivery.reasons);
+    assert!(review.delivery.reasons[0].contains("asset:me:made"));
+    assert_eq!((review.outputs.count, review.outputs.durable_count), (1, 0));
+}
+
+mod fidelity {
+    use super::*;
+
+    /// A product picture that a reference of the canvas uses as `role`.
+    fn product(role: Role) -> (Vec<Node>, Vec<Connection>) {
+        let link = Connection { role: Some(role), ..connection("c", "product", "shot", Purpose::Reference) };
+        (vec![showing("product", "p", 0.0), at(image("shot"), 1000.0, 0.0)], vec![link])
+    }
+
+    fn judged(more: Vec<Node>, role: Role) -> domain::review::ProductFidelity {
+        let (nodes, links) = product(role);
+        let assets = stored(&[
+            ("p", Origin::Brought),
+            ("q", Origin::Brought),
+            ("m1", Origin::Made),
+            ("m2", Origin::Made),
+            ("m3", Origin::Made),
+        ]);
+        review([nodes, more].concat(), links, &assets).product_fidelity
+    }
+
+    fn action(name: &str, shown: &str, x: f64, sources: Value) -> Node {
+        made(showing(name, shown, x), "action", sources)
+    }
+
+    #[test]
+    fn only_product_roles_count() {
+        let resized = || vec![action("o", "m1", 2000.0, json!([{"handle": "node:product"}]))];
+        for role in [Role::Identity, Role::Construction, Role::Texture, Role::Fit] {
+            let fidelity = judged(resized(), role);
+            assert_eq!((fidelity.status, fidelity.reviewed_output_count), (FidelityStatus::Passed, 1), "{role}");
+            assert_eq!(fidelity.reasons.len(), 1);
+        }
+        assert_eq!(judged(resized(), Role::Style).status, FidelityStatus::NotApplicable);
+        assert_eq!(judged(vec![], Role::Fit).status, FidelityStatus::NotApplicable);
+    }
+
+    #[test]
+    fn an_action_of_what_is_no_product_does_not_count() {
+        let other = vec![action("o", "m1", 2000.0, json!([{"handle": "asset:me:q"}]))];
+        assert_eq!(judged(other, Role::Fit).status, FidelityStatus::NotApplicable);
+    }
+
+    #[test]
+    fn a_chain_of_actions_keeps_to_its_beginning() {
+        let chain = vec![
+            action("last", "m2", 3000.0, json!([{"handle": "node:first"}])),
+            action("first", "m1", 2000.0, json!([{"handle": "asset:me:p"}])),
+        ];
+        let fidelity = judged(chain, Role::Identity);
+        assert_eq!((fidelity.status, fidelity.reviewed_output_count), (FidelityStatus::Passed, 2));
+    }
+
+    #[test]
+    fn what_was_generated_after_a_product_needs_review_and_so_does_what_actions_make_of_it() {
+        let nodes = vec![
+            made(showing("shot1", "m1", 2000.0), "generated", json!([{"handle": "node:product", "role": "identity"}])),
+            action("resized", "m2", 3000.0, json!([{"handle": "asset:me:m1"}])),
+            action("pixels", "m3", 4000.0, json!([{"handle": "asset:me:p"}])),
+        ];
+        // The generation itself makes its source a product, whatever the connections say.
+        let fidelity = judged(nodes, Role::Style);
+        assert_eq!(fidelity.status, FidelityStatus::NeedsReview);
+        assert_eq!(fidelity.needs_review_output_handles, handles(&["shot1", "resized"]));
+        assert_eq!((fidelity.reviewed_output_count, fidelity.evidence_missing_output_handles.len()), (1, 0));
+        assert_eq!(fidelity.reasons.len(), 3);
+    }
+
+    #[test]
+    fn a_generation_in_style_alone_needs_none() {
+        let nodes = vec![
+            made(showing("o", "m1", 2000.0), "generated", json!([{"handle": "node:product", "role": "style"}])),
+            action("resized", "m2", 3000.0, json!([{"handle": "node:o"}])),
+        ];
+        assert_eq!(judged(nodes, Role::Fit).status, FidelityStatus::NotApplicable);
+    }
+
+    #[test]
+    fn what_cannot_be_told_needs_review() {
+        let nodes = vec![
+            action("orphan", "m1", 2000.0, json!([{"handle": "node:gone"}])),
+            // Each was made from the other: one of them has been filled again since.
+            action("x", "m2", 3000.0, json!([{"handle": "node:y"}])),
+            action("y", "m3", 4000.0, json!([{"handle": "node:x"}])),
+        ];
+        let fidelity = judged(nodes, Role::Fit);
+        assert_eq!(fidelity.evidence_missing_output_handles, handles(&["orphan", "x", "y"]));
+        assert_eq!(fidelity.status, FidelityStatus::NeedsReview);
+    }
+
+    #[test]
+    fn a_needed_look_asks_for_review_and_keeps_no_claim_back() {
+        let nodes =
+            vec![made(showing("o", "m1", 2000.0), "generated", json!([{"handle": "asset:me:p", "role": "fit"}]))];
+        let review = review(nodes, vec![], &stored(&[("p", Origin::Brought), ("m1", Origin::Made)]));
+        assert_eq!((review.status, review.done_claim_allowed), (ReviewStatus::NeedsReview, true));
+    }
+}
