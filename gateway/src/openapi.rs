@@ -136,7 +136,7 @@ fn complete_operation(operation: &mut Operation, open: bool, preview: bool) {
             ("409", "A revision conflict (`details.currentRevision`), a reused key, or a state that forbids it."),
             ("413", "The body is over the limit."),
             ("415", "The body is of the wrong kind."),
-            ("422", "A semantic rejection; `fields` says of what."),
+            ("422", "A semantic rejection; `fields` says of what, or `details` holds the findings that block a batch."),
         ]);
     }
     if preview {

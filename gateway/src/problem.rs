@@ -45,6 +45,8 @@ pub enum Problem {
     RangeNotSatisfiable(u64),
     /// Input that is wrong with respect to what is stored.
     Unprocessable(Vec<Violation>),
+    /// A write that findings of severity error block; the findings and the review.
+    Blocked(Value),
     /// Too much of something; when to come back, in seconds.
     RateLimited(String, u64),
     /// The service failed.
@@ -73,7 +75,7 @@ pub struct ErrorBody {
     /// What is wrong with which field.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<Violation>,
-    /// More to act upon: `currentRevision` in a revision conflict.
+    /// More to act upon: `currentRevision` in a revision conflict, `findings` and `completionReview` of a blocked batch.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>, nullable = false)]
     pub details: Option<Value>,
@@ -190,6 +192,13 @@ impl Problem {
                 summary("the request cannot be done", &fields),
                 fields,
                 None,
+            ),
+            Problem::Blocked(details) => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                Code::UnprocessableEntity,
+                "findings of severity error block the batch; `force` applies it all the same".into(),
+                Vec::new(),
+                Some(details),
             ),
             Problem::RateLimited(message, _) => plain(StatusCode::TOO_MANY_REQUESTS, Code::RateLimited, &message),
             Problem::Internal(_) => {

@@ -29,6 +29,7 @@ pub fn documented() -> (Router<App>, OpenApi) {
         .routes(routes!(canvases::read::read))
         .routes(routes!(canvases::node::node))
         .routes(routes!(canvases::operations::operations))
+        .routes(routes!(canvases::review::review))
         .routes(routes!(assets::list::list, assets::upload::upload))
         .routes(routes!(assets::preview::preview))
         .routes(routes!(assets::read::read))

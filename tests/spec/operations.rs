@@ -1,6 +1,6 @@
 //! Operations (specification, Node and Canvases; decisions 3.1 to 3.5, 4.1 to 4.4).
 
-use e2e::api::{key, text};
+use e2e::api::{key, placed, text};
 use e2e::{Stack, pictures, suite};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -37,7 +37,7 @@ suite! {
 }
 
 fn create(node: Value) -> Value {
-    json!({"type": "node.create", "clientId": "n", "node": node})
+    placed(json!([{"type": "node.create", "clientId": "n", "node": node}]))[0].take()
 }
 
 async fn each_kind_of_node_is_created_with_its_defaults(stack: &Stack) {

@@ -24,6 +24,23 @@ pub fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("no text at {pointer}: {value}"))
 }
 
+/// The operations with a place of its own for every new node that is given none: no two of a test overlap.
+pub fn placed(mut operations: Value) -> Value {
+    for operation in operations.as_array_mut().into_iter().flatten() {
+        if let Some(Value::Object(node)) = operation.get_mut("node") {
+            let place = unique();
+            node.entry("position")
+                .or_insert_with(|| json!({"x": 1000 * (place % 5000), "y": 10_000 + 1000 * (place / 5000)}));
+        }
+    }
+    operations
+}
+
+/// The body of a batch that is only tried.
+pub fn trial(operations: Value) -> Value {
+    json!({"validateOnly": true, "operations": placed(operations)})
+}
+
 impl Client {
     /// Makes a canvas and returns it (`canvas` of the answer).
     pub async fn make_canvas(&self) -> Value {
@@ -35,9 +52,9 @@ impl Client {
         self.get(&format!("/canvases/{id}")).await.ok()["canvas"].clone()
     }
 
-    /// Sends a batch made for `revision`, under a key of its own.
+    /// Sends a batch made for `revision`, under a key of its own. New nodes without a position are [`placed`].
     pub async fn batch(&self, canvas: &str, revision: &str, operations: Value) -> Reply {
-        let body = json!({"baseRevision": revision, "idempotencyKey": key(), "operations": operations});
+        let body = json!({"baseRevision": revision, "idempotencyKey": key(), "operations": placed(operations)});
         self.send(&format!("/canvases/{canvas}/operations"), &body).await
     }
 

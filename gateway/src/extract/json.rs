@@ -58,6 +58,14 @@ pub trait Input: DeserializeOwned + ToSchema + 'static {
     }
 }
 
+/// One of two forms of a body.
+pub enum Either<A, B> {
+    /// The first.
+    First(A),
+    /// The second.
+    Second(B),
+}
+
 /// A body that nobody has read yet, so that the credential is judged before a byte of it is taken.
 pub struct Unread {
     headers: HeaderMap,
@@ -76,24 +84,35 @@ impl<S: Send + Sync> FromRequest<S> for Unread {
 impl Unread {
     /// Reads and validates the body: size (413), type (415), JSON (400), shape and ranges (400, every violation).
     pub async fn json<T: Input>(self) -> Result<T> {
+        validate(self.value(T::LIMIT, T::MAY_BE_EMPTY).await?)
+    }
+
+    /// The same of a body that has two forms, the first of which it is meant to have when `is_first` says so: what is wrong
+    /// is then told of that form alone. Size and emptiness are the first's.
+    pub async fn json_of<A: Input, B: Input>(self, is_first: impl FnOnce(&Value) -> bool) -> Result<Either<A, B>> {
+        let value = self.value(A::LIMIT, A::MAY_BE_EMPTY).await?;
+        Ok(if is_first(&value) { Either::First(validate(value)?) } else { Either::Second(validate(value)?) })
+    }
+
+    async fn value(self, limit: usize, may_be_empty: bool) -> Result<Value> {
         let Self { headers, body } = self;
-        if declared_length(&headers).is_some_and(|length| length > T::LIMIT as u64) {
-            return Err(Problem::PayloadTooLarge(T::LIMIT as u64));
+        if declared_length(&headers).is_some_and(|length| length > limit as u64) {
+            return Err(Problem::PayloadTooLarge(limit as u64));
         }
-        let _share = reserve(&headers, T::LIMIT).await?;
-        let bytes = read(body, T::LIMIT).await?;
+        let _share = reserve(&headers, limit).await?;
+        let bytes = read(body, limit).await?;
         let typed = headers.contains_key(CONTENT_TYPE);
         if typed && !is_json(&headers) {
             return Err(Problem::UnsupportedMediaType("the body must be application/json".into()));
         }
-        match (bytes.is_empty(), typed, T::MAY_BE_EMPTY) {
-            (true, false, true) => return validate(json!({})),
+        match (bytes.is_empty(), typed, may_be_empty) {
+            (true, false, true) => return Ok(json!({})),
             (false, false, _) => {
                 return Err(Problem::UnsupportedMediaType("the body must be declared as application/json".into()));
             }
             _ => {}
         }
-        validate(parse(&bytes)?)
+        parse(&bytes)
     }
 
     /// The headers and the body, for a route that streams.

@@ -174,7 +174,13 @@ impl Worker {
     }
 
     fn terms<'a>(&'a self, revision: &'a str, traceparent: Option<&'a str>) -> Terms<'a> {
-        Terms { revision, public_url: &self.public_url, windows: &self.windows, traceparent }
+        Terms {
+            revision,
+            public_url: &self.public_url,
+            windows: &self.windows,
+            traceparent,
+            review: canvas::review::review_of_job,
+        }
     }
 
     async fn try_to_conclude(&self, id: JobId, task: &Task, lease: &Lease, ending: &Ending) -> db::Result<Concluded> {

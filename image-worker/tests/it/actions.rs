@@ -47,7 +47,13 @@ impl Busy {
 }
 
 async fn cancel(world: &World, id: JobId) -> Cancellation {
-    let terms = db::jobs::Terms { revision: "rc", public_url: PUBLIC_URL, windows: &WINDOWS, traceparent: None };
+    let terms = db::jobs::Terms {
+        revision: "rc",
+        public_url: PUBLIC_URL,
+        windows: &WINDOWS,
+        traceparent: None,
+        review: canvas::review::review_of_job,
+    };
     let mut transaction = db::pool::begin(world.database.pool()).await.expect("begins");
     let canceled = db::jobs::cancel(&mut transaction, id, &world.me, &terms).await.expect("cancels").expect("is mine");
     db::pool::commit(transaction).await.expect("commits");

@@ -230,8 +230,7 @@ impl Check {
         if let Some(title) = &node.title {
             self.title("node.title", title);
         }
-        let position = node.position.unwrap_or(Position { x: 0.0, y: 0.0 });
-        self.position("node.position", position);
+        self.position("node.position", node.position);
         self.side("node.width", node.width);
         self.side("node.height", node.height);
         let metadata = self.metadata("node.metadata", node.metadata);
@@ -242,7 +241,7 @@ impl Check {
         Draft {
             kind: node.kind,
             title: node.title.unwrap_or_else(|| node.kind.to_string()),
-            position,
+            position: node.position,
             width: node.width.unwrap_or(width),
             height: node.height.unwrap_or(height),
             metadata,

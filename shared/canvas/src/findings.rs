@@ -25,6 +25,15 @@ use sweep::{Field, Standing};
 /// The first level of the search, see [`level`].
 const ERRORS: usize = 0;
 
+/// The overlaps that are found at each level of the search; together all, each once.
+const LEVELS: [fn(Standing, Standing) -> bool; 5] = [
+    |a, _| a == Standing::PlacedAgent,
+    |a, b| a == Standing::Agent && b == Standing::PlacedUser,
+    |a, b| a == Standing::Agent && matches!(b, Standing::Agent | Standing::User),
+    |a, b| a == Standing::PlacedUser && matches!(b, Standing::PlacedUser | Standing::User),
+    |a, b| a == Standing::User && b == Standing::User,
+];
+
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Found {
@@ -58,26 +67,30 @@ pub(crate) fn find(graph: &Graph, touched: &Touched, assets: &StoredAssets) -> F
     found
 }
 
+/// Whether there is an error among them: what a write without `force` asks, at a fraction of the cost.
+pub(crate) fn has_error(graph: &Graph, touched: &Touched) -> bool {
+    let mut drafts = Vec::new();
+    lineage::cycles(graph, touched, &mut drafts);
+    overflows(graph, touched, &mut drafts);
+    if drafts.iter().any(|draft| draft.severity == Severity::Error) {
+        return true;
+    }
+    let overlaps = |sections| field(graph, touched, sections).pairs(LEVELS[ERRORS], |_, _| ControlFlow::Break(()));
+    !touched.placed.is_empty() && [false, true].into_iter().any(|sections| overlaps(sections).is_break())
+}
+
 fn ownership(is_agent_owned: bool) -> Ownership {
     if is_agent_owned { Ownership::Agent } else { Ownership::User }
 }
 
 /// Lists findings in their order, until there are too many.
 fn collect(graph: &Graph, fields: &[Field; 2], drafts: Vec<Draft>, found: &mut Found) -> ControlFlow<()> {
-    use Standing::{Agent, PlacedAgent, PlacedUser, User};
     let mut drafts: [Vec<Draft>; 5] = drafts.into_iter().fold(Default::default(), |mut levels, draft| {
         let level: &mut Vec<Draft> = &mut levels[level(draft.severity, draft.touched)];
         level.push(draft);
         levels
     });
-    let pairs: [fn(Standing, Standing) -> bool; 5] = [
-        |a, _| a == PlacedAgent,
-        |a, b| a == Agent && b == PlacedUser,
-        |a, b| a == Agent && matches!(b, Agent | User),
-        |a, b| a == PlacedUser && matches!(b, PlacedUser | User),
-        |a, b| a == User && b == User,
-    ];
-    for (level, (wanted, drafts)) in pairs.into_iter().zip(&mut drafts).enumerate() {
+    for (level, (wanted, drafts)) in LEVELS.into_iter().zip(&mut drafts).enumerate() {
         for field in fields {
             field.pairs(wanted, |a, b| found.push(|| overlap_of(graph, a, b, level == ERRORS)))?;
         }

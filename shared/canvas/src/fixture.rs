@@ -102,8 +102,13 @@ pub(crate) fn graph(nodes: Vec<Node>, connections: Vec<Connection>) -> Graph {
     Graph::new("Board".into(), bytes, nodes, connections)
 }
 
-/// Operations as a request writes them.
-pub(crate) fn operations(list: Value) -> Vec<Operation> {
+/// Operations as a request writes them; a node that is given no position stands at the origin.
+pub(crate) fn operations(mut list: Value) -> Vec<Operation> {
+    for operation in list.as_array_mut().into_iter().flatten() {
+        if let Some(Value::Object(node)) = operation.get_mut("node") {
+            node.entry("position").or_insert_with(|| json!({"x": 0, "y": 0}));
+        }
+    }
     serde_json::from_value(list).expect("operations")
 }
 

@@ -23,4 +23,4 @@ mod properties;
 pub use apply::{Applied, Options, Refused, Touched, Writes, apply};
 pub use batch::Batch;
 pub use graph::Graph;
-pub use review::validate;
+pub use review::{is_blocked, validate};

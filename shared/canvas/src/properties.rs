@@ -94,10 +94,14 @@ fn metadata() -> impl Strategy<Value = Map<String, Value>> {
 
 /// An operation without its `clientId`, which is its place in the batch.
 fn operation() -> impl Strategy<Value = Operation> {
-    let new_node =
-        (kind(), prop::option::of(position()), prop::option::of(metadata())).prop_map(|(kind, position, metadata)| {
-            NewNode { kind, title: None, position, width: None, height: None, metadata }
-        });
+    let new_node = (kind(), position(), prop::option::of(metadata())).prop_map(|(kind, position, metadata)| NewNode {
+        kind,
+        title: None,
+        position,
+        width: None,
+        height: None,
+        metadata,
+    });
     let patch = (
         prop::option::of(select(vec!["n7", "T"])),
         prop::option::of(select(vec![320.0, 9.0])),

@@ -28,6 +28,11 @@ pub fn validate(graph: &Graph, touched: &Touched, assets: &StoredAssets) -> Vali
     Validation { status, findings, truncated, completion_review }
 }
 
+/// Whether [`validate`] would block: what a write without `force` asks. It needs no assets and stops at the first error.
+pub fn is_blocked(graph: &Graph, touched: &Touched) -> bool {
+    findings::has_error(graph, touched)
+}
+
 /// The review that a job leaves behind, of the canvas as the job's end leaves it (decisions 5.4, 9.6). `homeless` are
 /// the job's outputs whose nodes are gone: stored, and shown by nobody.
 pub fn review_of_job(

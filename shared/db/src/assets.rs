@@ -3,10 +3,13 @@
 //! An asset belongs to an account, and to a canvas when it was stored in one; the members of that canvas may read it
 //! under its owner's handle (decisions 3.11). Its bytes are a blob, shared by all assets of the same content.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, Utc};
 use domain::asset::{AssetKind, AssetRecord};
 use domain::canvas::AccessRole;
 use domain::id::{AccountUid, AssetHandle, AssetId, NodeId};
+use domain::review::{Origin, StoredAssets};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -118,6 +121,33 @@ pub async fn get(conn: &mut PgConnection, handle: &AssetHandle) -> Result<Option
     .fetch_optional(conn)
     .await?;
     row.map(TryInto::try_into).transpose()
+}
+
+/// The stored ones among `handles`, and how each came to be: what a job made is stored in a canvas without a node of its
+/// own, what somebody brought is the account's own or was placed in a node.
+#[tracing::instrument(skip_all, name = "db.asset.origins")]
+pub async fn origins(conn: &mut PgConnection, handles: &HashSet<AssetHandle>) -> Result<StoredAssets> {
+    if handles.is_empty() {
+        return Ok(StoredAssets::new());
+    }
+    let (owners, ids): (Vec<String>, Vec<String>) =
+        handles.iter().map(|handle| (handle.owner.to_string(), handle.id.to_string())).unzip();
+    let rows = sqlx::query!(
+        r#"SELECT a.owner_uid, a.id, a.canvas_key IS NOT NULL AND a.node_id IS NULL AS "is_made!"
+           FROM UNNEST($1::text[], $2::text[]) AS named (owner_uid, id) JOIN assets a USING (owner_uid, id)"#,
+        &owners,
+        &ids,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| {
+            let handle =
+                AssetHandle { owner: AccountUid::from_stored(row.owner_uid), id: AssetId::from_stored(row.id) };
+            (handle, if row.is_made { Origin::Made } else { Origin::Brought })
+        })
+        .collect())
 }
 
 /// The asset of `handle` if `caller` may read it, and as what: its owner, or a member of the canvas that it is stored in.
@@ -337,6 +367,20 @@ mod tests {
             let read = get_readable(&mut conn, &account("you"), &handle(id)).await.expect("reads");
             assert_eq!(read.map(|(_, role)| role), role, "{id}");
         }
+    }
+
+    #[tokio::test]
+    async fn of_named_assets_the_stored_ones_are_told_with_their_origin() {
+        let database = database(&["own"], &["placed", "made"]).await;
+        let mut conn = database.pool().acquire().await.expect("connects");
+        sqlx::query("UPDATE assets SET node_id = 'n' WHERE id = 'placed'").execute(&mut *conn).await.expect("updates");
+        let named = ["own", "placed", "made", "gone"].map(handle).into();
+        let expected = [("own", Origin::Brought), ("placed", Origin::Brought), ("made", Origin::Made)];
+        assert_eq!(
+            origins(&mut conn, &named).await.expect("reads"),
+            expected.map(|(id, origin)| (handle(id), origin)).into()
+        );
+        assert!(origins(&mut conn, &HashSet::new()).await.expect("reads").is_empty());
     }
 
     #[tokio::test]

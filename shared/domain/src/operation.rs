@@ -118,7 +118,7 @@ fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> R
     T::deserialize(deserializer).map(Some)
 }
 
-/// A node to make. Sizes default by type (decisions 3.2), the position to the origin.
+/// A node to make. Sizes default by type (decisions 3.2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewNode {
@@ -130,9 +130,7 @@ pub struct NewNode {
     #[schema(max_length = 160, nullable = false)]
     pub title: Option<String>,
     /// Its top left corner.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub position: Option<Position>,
+    pub position: Position,
     /// In canvas units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 100_000, nullable = false)]

@@ -5,3 +5,4 @@ pub mod list;
 pub mod node;
 pub mod operations;
 pub mod read;
+pub mod review;

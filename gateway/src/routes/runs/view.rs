@@ -146,6 +146,7 @@ async fn attempt(app: &App, account: &AccountUid, id: JobId, trace: Trace) -> Re
         public_url: &app.config.public_url,
         windows: &windows(&app.config),
         traceparent: Some(&trace.0.to_string()),
+        review: canvas::review::review_of_job,
     };
     let cancellation = db::jobs::cancel(&mut transaction, id, account, &terms).await?;
     db::pool::commit(transaction).await?;

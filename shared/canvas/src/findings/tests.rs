@@ -13,7 +13,10 @@ use crate::{Options, apply};
 /// Applies operations as an agent or as the user and says what is found then: code, severity and nodes.
 fn after(graph: &mut Graph, agent: bool, operations: Value) -> Vec<(String, String, Vec<String>)> {
     let applied = apply(graph, &batch(operations), Options { agent, force: false }).expect("applied");
-    said(&find(graph, &applied.touched, &StoredAssets::new()))
+    let found = find(graph, &applied.touched, &StoredAssets::new());
+    let is_blocked = found.findings.iter().any(|finding| finding.severity == Severity::Error);
+    assert_eq!(has_error(graph, &applied.touched), is_blocked);
+    said(&found)
 }
 
 /// What is found on a graph that no batch touched.

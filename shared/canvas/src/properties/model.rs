@@ -144,7 +144,7 @@ impl Model {
                     id: id(name),
                     kind: node.kind,
                     title: node.kind.to_string(),
-                    position: node.position.unwrap_or(domain::graph::Position { x: 0.0, y: 0.0 }),
+                    position: node.position,
                     width,
                     height,
                     agent_owned: self.options.agent,

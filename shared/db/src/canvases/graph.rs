@@ -91,17 +91,37 @@ pub async fn graph(conn: &mut PgConnection, canvas_key: i64) -> Result<(Vec<Node
     )
     .fetch_all(&mut *conn)
     .await?;
-    let connections = sqlx::query_as!(
+    Ok((nodes.into_iter().map(NodeRow::node).collect::<Result<_>>()?, connections(conn, canvas_key).await?))
+}
+
+/// Every node and connection of a canvas with what a review looks at and no more, in the order of creation: titles are
+/// empty, and client-written metadata is there only where it names a Section or may be a text that work wrote. A canvas
+/// of much text costs its frames, not its text.
+#[instrument(skip_all, name = "db.graph.skeleton")]
+pub async fn skeleton(conn: &mut PgConnection, canvas_key: i64) -> Result<(Vec<Node>, Vec<Connection>)> {
+    let nodes = sqlx::query_as!(
+        NodeRow,
+        r#"SELECT id, type AS kind, '' AS "title!", x, y, width, height, agent_owned,
+                  CASE WHEN metadata::text LIKE '%"section%' OR (type = 'text' AND server::text <> '{}')
+                       THEN metadata ELSE '{}' END AS "metadata!",
+                  server, asset_owner, asset_id, active_job
+           FROM nodes WHERE canvas_key = $1 ORDER BY ordinal"#,
+        canvas_key
+    )
+    .fetch_all(&mut *conn)
+    .await?;
+    Ok((nodes.into_iter().map(NodeRow::node).collect::<Result<_>>()?, connections(conn, canvas_key).await?))
+}
+
+async fn connections(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<Connection>> {
+    let rows = sqlx::query_as!(
         ConnectionRow,
         "SELECT id, from_node_id, to_node_id, purpose, role FROM connections WHERE canvas_key = $1 ORDER BY ordinal",
         canvas_key
     )
     .fetch_all(conn)
     .await?;
-    Ok((
-        nodes.into_iter().map(NodeRow::node).collect::<Result<_>>()?,
-        connections.into_iter().map(ConnectionRow::connection).collect::<Result<_>>()?,
-    ))
+    rows.into_iter().map(ConnectionRow::connection).collect()
 }
 
 /// One node.

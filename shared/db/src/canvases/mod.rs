@@ -15,7 +15,7 @@ use sqlx::types::Json;
 use sqlx::types::chrono::{DateTime, Utc};
 use tracing::instrument;
 
-pub use graph::{GraphWrites, NodeFrame, connections_of, frames, graph, node, write_graph};
+pub use graph::{GraphWrites, NodeFrame, connections_of, frames, graph, node, skeleton, write_graph};
 
 use crate::error::known;
 use crate::{Error, Result};

@@ -1,7 +1,7 @@
 //! The end of a job whose record cannot be read.
 //!
 //! **Guarantee.** Every task has an end: what [`conclude`](super::conclude) cannot decode is ended here by statements that
-//! look at no stored document. **What is left out**: activity and webhook event, which are made of the record; a delivery
+//! look at no stored document. **What is left out**: activity, review and webhook event, which are made of the record; a delivery
 //! that waits for the event fails.
 
 use domain::canvas::Changes;
@@ -31,7 +31,7 @@ pub async fn abandon(conn: &mut PgConnection, id: JobId, lease_token: Uuid, term
         return Ok(false);
     }
     let failure = Failure::new(FailureCode::RuntimeFailed, "the work failed again and again and was given up");
-    let outcome = Outcome { images: Vec::new(), failure: Some(failure) };
+    let outcome = Outcome { failure: Some(failure), ..Outcome::default() };
     sqlx::query!(
         "WITH ended AS (
              UPDATE jobs SET status = $2, version = version + 1, outcome = $3, completed_at = now(), updated_at = now(),

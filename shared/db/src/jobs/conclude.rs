@@ -7,15 +7,22 @@
 //! written in the one lock order (account, canvas, job and task, asset and blob). Under the canvas lock it is looked
 //! at once more whether the account may still write there (decisions 3.11).
 //!
+//! **Review.** A job leaves behind a review of its canvas (decisions 5.4). It is worked out inside the transaction, after
+//! the canvas is written, so that it is about exactly the revision that the job made and is there as soon as the end is
+//! seen. What it costs under the canvas lock is one read of the graph's light columns ([`canvases::skeleton`]), one
+//! statement that asks which of the assets named there are stored, and the review itself, O(n log n); the process
+//! brings it along as a function, because this crate knows no graph. An account that lost the canvas gets no review of it.
+//!
 //! **Reason.** A crash between any two of these would leave something that a person has to mend.
 
 use domain::account::Surface;
 use domain::asset::AssetKind;
 use domain::canvas::{AccessRole, ActivityType, Actor, Changes};
-use domain::graph::Node;
+use domain::graph::{Connection, Node};
 use domain::id::{AccountUid, AssetHandle, AssetId, JobId, NodeId};
 use domain::job::{CancelReason, Failure, FailureCode, JobOperation, JobStatus, Outcome, Output, Record, Request};
 use domain::limits::RENDITION_EAGER;
+use domain::review::{CompletionReview, StoredAssets};
 use domain::webhook::Event;
 use serde_json::{Map, Value};
 use sqlx::PgConnection;
@@ -79,7 +86,13 @@ pub struct Terms<'a> {
     pub windows: &'a Windows,
     /// W3C trace context of what ends it, carried on to the webhook.
     pub traceparent: Option<&'a str>,
+    /// Makes the review that the job leaves behind.
+    pub review: Review,
 }
+
+/// Reviews a canvas: nodes and connections, the stored ones among the assets that they name, and the outputs whose nodes
+/// are gone (decisions 9.6).
+pub type Review = fn(Vec<Node>, Vec<Connection>, &StoredAssets, &[Output]) -> CompletionReview;
 
 /// What came of an attempt to end a job. Only after `Done` the transaction is to be committed, and the relay nudged.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,6 +135,8 @@ pub(super) struct Scene {
 struct Canvas {
     key: i64,
     owner: AccountUid,
+    /// Whether the job's account may still see it.
+    readable: bool,
     /// Whether the job's account may still write to it.
     writable: bool,
 }
@@ -178,7 +193,7 @@ impl Scene {
         };
         let mut nodes = self.waiting_nodes(conn).await?;
         let images = placements.iter().filter_map(|placement| self.output(placement)).collect();
-        let outcome = Outcome { images, failure };
+        let mut outcome = Outcome { images, failure, completion_review: None };
         let revision = (!nodes.is_empty()).then_some(terms.revision);
         let window = terms.windows.after(status);
         let Some(at) = self.end_job(conn, status, &outcome, cancel_reason, revision, window).await? else {
@@ -190,6 +205,12 @@ impl Scene {
             }
             let written = self.write_nodes(conn, canvas, &mut nodes, &placements, status, at).await?;
             self.commit_change(conn, canvas, &written, status, terms).await?;
+            if canvas.readable {
+                let is_homeless = |output: &&Output| written.nodes.iter().all(|node| node.id != output.node);
+                let homeless: Vec<Output> = outcome.images.iter().filter(is_homeless).cloned().collect();
+                outcome.completion_review = Some(review(conn, canvas.key, &homeless, terms.review).await?);
+                self.note_review(conn, &outcome).await?;
+            }
         }
         let record = self.announce(conn, at, terms).await?;
         Ok(Concluded::Done(Box::new(record)))
@@ -354,6 +375,12 @@ impl Scene {
         Ok(())
     }
 
+    /// Stores the outcome once more, with its review; no change of the record that anybody could have seen without.
+    async fn note_review(&self, conn: &mut PgConnection, outcome: &Outcome) -> Result<()> {
+        sqlx::query!("UPDATE jobs SET outcome = $2 WHERE id = $1", self.id.0, Json(outcome) as _).execute(conn).await?;
+        Ok(())
+    }
+
     /// Fixes the webhook's event, where one is wanted, and gives the record as it is now.
     async fn announce(&self, conn: &mut PgConnection, at: DateTime<Utc>, terms: &Terms<'_>) -> Result<Record> {
         let record = select_jobs!("WHERE j.id = $1", self.id.0).fetch_one(&mut *conn).await?.record()?;
@@ -385,9 +412,23 @@ impl Canvas {
         Ok(Some(Self {
             key,
             owner: AccountUid::from_stored(row.owner_uid),
+            readable: role.is_some(),
             writable: role.is_some_and(AccessRole::may_write),
         }))
     }
+}
+
+/// Reviews a canvas as the transaction sees it.
+async fn review(
+    conn: &mut PgConnection,
+    canvas_key: i64,
+    homeless: &[Output],
+    review: Review,
+) -> Result<CompletionReview> {
+    let (nodes, connections) = canvases::skeleton(conn, canvas_key).await?;
+    let named = nodes.iter().flat_map(Node::named_assets).collect();
+    let assets = assets::origins(conn, &named).await?;
+    Ok(review(nodes, connections, &assets, homeless))
 }
 
 /// A number in the type of its column, which the limits on pictures keep it within.

@@ -27,7 +27,7 @@ use uuid::Uuid;
 
 pub use abandon::abandon;
 pub use cancel::{Cancellation, cancel};
-pub use conclude::{Concluded, Ending, Placement, Terms, conclude};
+pub use conclude::{Concluded, Ending, Placement, Review, Terms, conclude};
 pub use retention::{Removed, Windows, expire, mark_finalized, remove};
 pub use target::mark_target;
 pub use work::{begin, is_canceling, mark_finalizing};

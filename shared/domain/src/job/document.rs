@@ -10,6 +10,7 @@ use super::{
 use crate::Timestamp;
 use crate::asset::Preview;
 use crate::id::{AssetHandle, CanvasHandle, NodeId};
+use crate::review::CompletionReview;
 use crate::webhook::DeliveryState;
 
 /// Times and durations of a job.
@@ -148,6 +149,10 @@ pub struct ImageJob {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub images: Option<Vec<JobImage>>,
+    /// Whether work on the canvas could be called done when this ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub completion_review: Option<CompletionReview>,
     /// Credits: reserved until terminal, then charged.
     #[schema(minimum = 0)]
     pub credit_cost: i64,
@@ -200,6 +205,10 @@ impl Record {
             targets: self.request.targets().iter().map(NodeId::handle).collect(),
             references: inputs.iter().map(|input| input.handle.clone()).collect(),
             images: (!images.is_empty()).then_some(images),
+            completion_review: match self.status {
+                JobStatus::Expired => None,
+                _ => self.outcome.completion_review.clone(),
+            },
             credit_cost: self.credit_cost,
         }
     }

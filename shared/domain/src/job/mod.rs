@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use crate::Timestamp;
 use crate::graph::named;
 use crate::id::{AccountUid, AssetHandle, CanvasHandle, JobId, NodeId};
+use crate::review::CompletionReview;
 use crate::webhook::DeliveryState;
 
 pub use document::{ImageJob, JobImage, Timing};
@@ -223,6 +224,9 @@ pub struct Outcome {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+    /// The review of its canvas as its end left it (decisions 5.4).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completion_review: Option<CompletionReview>,
 }
 
 /// A job's row.

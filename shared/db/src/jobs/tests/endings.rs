@@ -60,6 +60,12 @@ async fn a_success_changes_everything_in_one_transaction() {
     let event: Value = serde_json::from_slice(&body).expect("is JSON");
     assert_eq!((&event["type"], &event["createdAt"]), (&json!("image_job.succeeded"), &completed_at));
     assert_eq!(event["data"]["run"]["images"][0]["assetId"], json!("asset:me:made"));
+    // The review saw the node filled and free, and its new asset stored.
+    let review = record.outcome.completion_review.as_ref().expect("has a review").clone();
+    let outputs = &review.outputs;
+    assert_eq!((outputs.count, outputs.durable_count, outputs.failed_count, outputs.handles.len()), (1, 1, 0, 0));
+    assert_eq!(fixture.get(id).await.outcome.completion_review, Some(review.clone()));
+    assert_eq!(event["data"]["run"]["completionReview"], json!(review));
     assert!(event["data"]["run"].get("webhook").is_none());
 }
 
@@ -95,6 +101,8 @@ async fn without_its_node_the_output_is_still_stored_and_the_canvas_is_left_alon
     let Concluded::Done(record) = fixture.conclude(id, lease, ending, "r2").await else { panic!("not done") };
     assert_eq!((record.status, record.canvas_revision.as_deref()), (JobStatus::Succeeded, Some("r1")));
     assert_eq!(record.outcome.images[0].node, fixture.node);
+    let review = record.outcome.completion_review.expect("has a review");
+    assert_eq!((review.outputs.count, review.delivery.reasons), (0, vec![fixture.node.handle()]));
     assert!(assets::get(&mut *fixture.conn().await, &asset("made")).await.expect("reads").is_some());
     assert_eq!(fixture.count("SELECT count(*) FROM canvas_changes").await, 1, "only its creation");
 }

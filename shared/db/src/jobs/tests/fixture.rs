@@ -4,10 +4,14 @@ use std::time::Duration;
 
 use domain::account::Surface;
 use domain::canvas::{AccessRole, Actor, CanvasRecord};
-use domain::graph::{Node, NodeType, Position};
+use domain::graph::{Connection, Node, NodeType, Position};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, CanvasId, JobId, NodeId};
-use domain::job::{Input, JobKind, JobOperation, Record, Request};
+use domain::job::{Input, JobKind, JobOperation, Output, Record, Request};
 use domain::message::{Queue, TaskKind};
+use domain::review::{
+    CompletionReview, DeliveryClearance, DeliveryReview, FidelityStatus, GroupReview, GroupStatus, Outputs,
+    ProductFidelity, ReviewStatus, StoredAssets,
+};
 use serde_json::{Map, Value, json};
 use sqlx::{PgConnection, Postgres, pool::PoolConnection};
 use testkit::TestDatabase;
@@ -28,7 +32,53 @@ pub const PUBLIC_URL: &str = "https://canvas.example";
 
 /// What a conclusion takes, with `revision`.
 pub fn terms(revision: &str) -> Terms<'_> {
-    Terms { revision, public_url: PUBLIC_URL, windows: &WINDOWS, traceparent: None }
+    Terms { revision, public_url: PUBLIC_URL, windows: &WINDOWS, traceparent: None, review }
+}
+
+/// A review that says what it was given: nodes, stored assets, connections and homeless outputs are the counts of outputs.
+fn review(
+    nodes: Vec<Node>,
+    connections: Vec<Connection>,
+    assets: &StoredAssets,
+    homeless: &[Output],
+) -> CompletionReview {
+    let group = || GroupReview {
+        status: GroupStatus::Clear,
+        finding_codes: Vec::new(),
+        node_handles: Vec::new(),
+        connection_handles: Vec::new(),
+    };
+    CompletionReview {
+        status: ReviewStatus::Ready,
+        done_claim_allowed: true,
+        instruction: String::new(),
+        outputs: Outputs {
+            count: nodes.len(),
+            durable_count: assets.len(),
+            pending_count: connections.len(),
+            failed_count: homeless.len(),
+            handles: nodes.iter().filter(|node| node.active_job.is_some()).map(|node| node.id.handle()).collect(),
+        },
+        overlap: group(),
+        containment: group(),
+        reference_lineage: group(),
+        product_fidelity: ProductFidelity {
+            status: FidelityStatus::NotApplicable,
+            reviewed_output_count: 0,
+            needs_review_output_handles: Vec::new(),
+            evidence_missing_output_handles: Vec::new(),
+            reasons: Vec::new(),
+        },
+        delivery: DeliveryReview {
+            status: DeliveryClearance::Clear,
+            reasons: homeless.iter().map(|output| output.node.handle()).collect(),
+            pending_output_handles: Vec::new(),
+            failed_output_handles: Vec::new(),
+            non_durable_output_handles: Vec::new(),
+        },
+        blocking_finding_codes: Vec::new(),
+        advisory_finding_codes: Vec::new(),
+    }
 }
 
 pub struct Fixture {

@@ -1,45 +1,63 @@
 //! `POST /canvases/{canvasId}/operations`: a batch, atomic and in order, safe against concurrent change (decisions 4).
 
+mod dry_run;
+
 use std::collections::{BTreeMap, HashSet};
 
 use axum::extract::State;
 use canvas::{Applied, Batch, Graph, Options, Refused};
 use db::canvases::{Change, GraphWrites, NewActivity};
+use domain::account::Scope;
 use domain::canvas::{ActivityType, CanvasRecord, Changes, MutationResult};
 use domain::id::CanvasHandle;
 use domain::idempotency::Outcome;
 use domain::limits::OPERATIONS_BODY_MAX;
 use domain::operation::Operation;
+use domain::review::{DryRun, Validation};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
-use crate::extract::caller::{Caller, WriteCanvas};
+use self::dry_run::Trial;
+use super::review::stored_assets;
+use crate::extract::caller::{Caller, ReadCanvas};
 use crate::extract::canvas::{OnCanvas, require_writer};
 use crate::extract::idempotency::{fingerprint, replay};
-use crate::extract::json::{Input, Unread};
+use crate::extract::json::{Either, Input, Unread};
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::{App, retrying};
 
 const PATH: &str = "/canvases/{canvasId}/operations";
 
-/// A batch of operations.
+/// A batch of operations, to apply or to try.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "the document's form of the two bodies, of which each request has one")]
+pub enum OperationsRequest {
+    /// To apply.
+    Apply(ApplyOperations),
+    /// To try.
+    Validate(ValidateOperations),
+}
+
+/// A batch to apply.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct OperationsRequest {
+pub struct ApplyOperations {
     /// The revision that the batch was made for.
     #[schema(min_length = 1, max_length = 200)]
     base_revision: String,
     /// Names this batch, so that sending it again does nothing twice.
     #[schema(min_length = 8, max_length = 200)]
     idempotency_key: String,
-    /// Applies the batch even where it would take a node from an unfinished job.
+    /// Applies the batch even where it would take a node from an unfinished job, or findings of severity error block it.
     #[serde(default)]
     force: bool,
-    /// Dry runs are not offered yet: only `false`.
+    /// Whether to try the batch and write nothing.
     #[serde(default)]
     #[schema(schema_with = only_false)]
     validate_only: bool,
@@ -48,31 +66,86 @@ pub struct OperationsRequest {
     operations: Vec<Operation>,
 }
 
-impl Input for OperationsRequest {
+/// A batch to try: nothing is written.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ValidateOperations {
+    /// The revision that the batch was made for; the current one when left out.
+    #[schema(min_length = 1, max_length = 200, nullable = false)]
+    base_revision: Option<String>,
+    /// Not looked at, whatever its form.
+    #[serde(default, rename = "idempotencyKey")]
+    #[schema(value_type = Value, required = false)]
+    _idempotency_key: IgnoredAny,
+    /// Tries the batch even where it would take a node from an unfinished job.
+    #[serde(default)]
+    force: bool,
+    /// Tries the batch and writes nothing.
+    #[serde(rename = "validateOnly")]
+    #[schema(schema_with = only_true)]
+    _validate_only: bool,
+    /// What to try, in order.
+    #[schema(min_items = 1, max_items = 200)]
+    operations: Vec<Operation>,
+}
+
+impl Input for ApplyOperations {
     const LIMIT: usize = OPERATIONS_BODY_MAX;
 }
 
-/// The schema of a switch that can only be off.
+impl Input for ValidateOperations {
+    const LIMIT: usize = OPERATIONS_BODY_MAX;
+}
+
+/// The schema of a switch that is off.
 fn only_false() -> impl Into<RefOr<Schema>> {
     ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([false])).default(Some(false.into()))
 }
 
-/// Apply a batch of operations
+/// The schema of a switch that is on.
+fn only_true() -> impl Into<RefOr<Schema>> {
+    ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([true]))
+}
+
+/// What came of a batch.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "the document's form of the two answers, of which each request gets one")]
+pub enum OperationsAnswer {
+    /// It was applied.
+    Applied(Box<MutationResult>),
+    /// It was tried.
+    Tried(Box<DryRun>),
+}
+
+/// Apply a batch of operations, or try it
 #[utoipa::path(
     post, path = "/canvases/{canvasId}/operations", operation_id = "applyOperations", tag = "Canvases", request_body = OperationsRequest,
     params(
         ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
     ),
-    responses((status = 200, body = MutationResult))
+    responses((status = 200, body = OperationsAnswer))
 )]
-pub async fn operations(State(app): State<App>, on: OnCanvas<WriteCanvas>, body: Unread) -> Result {
-    let request: OperationsRequest = body.json().await?;
+pub async fn operations(State(app): State<App>, on: OnCanvas<ReadCanvas>, body: Unread) -> Result {
+    match body.json_of(|body| body["validateOnly"] == true).await? {
+        Either::First(request) => try_batch(&app, &on, request).await,
+        Either::Second(request) => apply_batch(&app, &on, request).await,
+    }
+}
+
+async fn try_batch(app: &App, on: &OnCanvas<ReadCanvas>, request: ValidateOperations) -> Result {
+    let batch = checked(on, request.operations)?;
+    let (handle, ..) = on.readable()?;
+    let base_revision = request.base_revision.as_deref();
+    let trial = Trial { caller: &on.caller, handle, batch: &batch, force: request.force, base_revision };
+    Ok(reply::ok(&trial.run(app).await?))
+}
+
+async fn apply_batch(app: &App, on: &OnCanvas<ReadCanvas>, request: ApplyOperations) -> Result {
     let canonical = canonical(&request);
-    let batch = Batch::new(request.operations).map_err(|mut violations| {
-        violations.extend(on.violations());
-        Problem::Invalid(violations)
-    })?;
+    let batch = checked(on, request.operations)?;
+    on.caller.require(&[Scope::CanvasWrite])?;
     let (handle, _, role) = on.readable()?;
     require_writer(role)?;
     let write = Write {
@@ -85,14 +158,30 @@ pub async fn operations(State(app): State<App>, on: OnCanvas<WriteCanvas>, body:
         fingerprint: fingerprint(PATH, &handle.to_string(), &canonical),
     };
     let _turn = app.writers.pass(&handle.to_string()).await?;
-    let result = retrying(|| write.attempt(&app)).await?;
+    let result = retrying(|| write.attempt(app)).await?;
     Ok(reply::ok(&result))
+}
+
+/// The operations as a batch; what is wrong with them is told together with what is wrong with the path.
+fn checked(on: &OnCanvas<ReadCanvas>, operations: Vec<Operation>) -> Result<Batch> {
+    Batch::new(operations).map_err(|mut violations| {
+        violations.extend(on.violations());
+        Problem::Invalid(violations)
+    })
+}
+
+/// What the engine refuses, as it is answered.
+fn refusal(refused: Refused) -> Problem {
+    match refused {
+        Refused::Invalid(violations) => Problem::Invalid(violations),
+        Refused::Unprocessable(violations) => Problem::Unprocessable(violations),
+    }
 }
 
 /// The request with handles brought to plain ids, so that two spellings of one batch are one batch (decisions 18.2).
 ///
 /// A handle that a `clientId` of the batch equals stays one: there the plain form means what the batch makes.
-fn canonical(request: &OperationsRequest) -> Value {
+fn canonical(request: &ApplyOperations) -> Value {
     let mut body = serde_json::to_value(request).expect("a parsed request serializes");
     let made: HashSet<String> = body["operations"]
         .as_array()
@@ -121,7 +210,7 @@ fn strip_kind(id: Option<&mut Value>, made: &HashSet<String>) {
 }
 
 struct Write<'a> {
-    caller: &'a Caller<WriteCanvas>,
+    caller: &'a Caller<ReadCanvas>,
     handle: &'a CanvasHandle,
     batch: &'a Batch,
     force: bool,
@@ -153,10 +242,12 @@ impl Write<'_> {
             return Ok(result(&record, &graph, true, resolved_ids, changes));
         }
         let options = Options { agent: caller.surface.is_agent(), force: self.force };
-        let mut applied = canvas::apply(&mut graph, self.batch, options).map_err(|refused| match refused {
-            Refused::Invalid(violations) => Problem::Invalid(violations),
-            Refused::Unprocessable(violations) => Problem::Unprocessable(violations),
-        })?;
+        let mut applied = canvas::apply(&mut graph, self.batch, options).map_err(refusal)?;
+        if !self.force && canvas::is_blocked(&graph, &applied.touched) {
+            let assets = stored_assets(&mut transaction, &graph).await?;
+            let Validation { findings, completion_review, .. } = canvas::validate(&graph, &applied.touched, &assets);
+            return Err(Problem::Blocked(json!({"findings": findings, "completionReview": completion_review})));
+        }
         let record = self.commit(&mut transaction, &record, &graph, &applied).await?;
         let outcome = Outcome::Operations {
             resolved_ids: std::mem::take(&mut applied.resolved_ids),

@@ -1,0 +1,45 @@
+//! A batch that is only tried (decisions 4.5): the write's own functions on the write's own graph, and no write.
+
+use canvas::{Batch, Graph, Options};
+use domain::id::CanvasHandle;
+use domain::review::DryRun;
+
+use super::refusal;
+use crate::extract::caller::{Caller, ReadCanvas};
+use crate::problem::{Problem, Result};
+use crate::routes::canvases::review::stored_assets;
+use crate::state::App;
+
+/// A batch to try.
+pub(super) struct Trial<'a> {
+    pub(super) caller: &'a Caller<ReadCanvas>,
+    pub(super) handle: &'a CanvasHandle,
+    pub(super) batch: &'a Batch,
+    pub(super) force: bool,
+    /// The revision that it was made for; the current one when left out.
+    pub(super) base_revision: Option<&'a str>,
+}
+
+impl Trial<'_> {
+    /// What the batch would do and leave, out of one snapshot that keeps no writer waiting.
+    pub(super) async fn run(&self, app: &App) -> Result<DryRun> {
+        let mut snapshot = db::pool::snapshot(&app.pool).await?;
+        let (record, role) = db::canvases::find(&mut snapshot, &self.caller.account, self.handle)
+            .await?
+            .ok_or(Problem::NotFound("canvas"))?;
+        if self.base_revision.is_some_and(|base| base != record.revision) {
+            return Err(Problem::stale(&record));
+        }
+        let (nodes, connections) = db::canvases::graph(&mut snapshot, record.key).await?;
+        let mut graph = Graph::new(record.title.clone(), record.graph_bytes, nodes, connections);
+        let options = Options { agent: self.caller.surface.is_agent(), force: self.force };
+        let applied = canvas::apply(&mut graph, self.batch, options).map_err(refusal)?;
+        let assets = stored_assets(&mut snapshot, &graph).await?;
+        Ok(DryRun {
+            canvas: record.summary(Some(role)),
+            proposal: applied.proposal(self.batch),
+            destructive_impact: applied.destructive_impact(),
+            validation: canvas::validate(&graph, &applied.touched, &assets),
+        })
+    }
+}
