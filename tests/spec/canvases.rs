@@ -305,7 +305,7 @@ async fn a_role_that_is_withdrawn_ends_access_at_once(stack: &Stack) {
     let (owner, member, canvas) = shared(stack, "editor").await;
     let (id, handle) = (text(&canvas, "/id"), text(&canvas, "/handle"));
     let batch = json!({"baseRevision": canvas["revision"], "idempotencyKey": key(), "operations": [
-        {"type": "node.create", "node": {"type": "text"}}
+        {"type": "node.create", "node": {"type": "text", "position": {"x": 0, "y": 0}}}
     ]});
     let path = format!("/canvases/{handle}/operations");
     member.send(&path, &batch).await.ok();
@@ -327,7 +327,7 @@ async fn a_node_is_read_with_its_connections_and_picture(stack: &Stack) {
     let applied = user
         .apply(id, json!([
             {"type": "node.create", "clientId": "t", "node": {"type": "text"}},
-            {"type": "connection.create", "clientId": "in", "fromNodeId": "t", "toNodeId": image},
+            {"type": "connection.create", "clientId": "in", "fromNodeId": "t", "toNodeId": image, "purpose": "list"},
             {"type": "connection.create", "clientId": "out", "fromNodeId": image, "toNodeId": "t", "purpose": "reference", "role": "style"},
         ]))
         .await;

@@ -183,7 +183,7 @@ async fn every_violation_is_listed(stack: &Stack) {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let body = json!({"idempotencyKey": "short", "baseRevision": "", "operations": [
-        {"type": "node.create", "node": {"type": "text", "width": 0, "height": 100_001}},
+        {"type": "node.create", "node": {"type": "text", "position": {"x": 0, "y": 0}, "width": 0, "height": 100_001}},
         {"type": "node.move", "position": {"x": 1, "y": 10_000_001}},
     ]});
     let fields = [
@@ -231,7 +231,7 @@ async fn nesting_is_limited_to_64_levels(stack: &Stack) {
     // Above `custom` are the body, operations, the operation, node and metadata: five levels.
     let body = |levels: usize| {
         let custom = (0..levels - 6).fold(json!({}), |inner, _| json!({ "a": inner }));
-        let node = json!({"type": "text", "metadata": {"custom": custom}});
+        let node = json!({"type": "text", "position": {"x": 0, "y": 0}, "metadata": {"custom": custom}});
         json!({"baseRevision": canvas["revision"], "idempotencyKey": key(), "operations": [
             {"type": "node.create", "node": node}
         ]})
@@ -273,7 +273,7 @@ async fn a_batch_has_at_most_16_mebibytes(stack: &Stack) {
     let canvas = user.make_canvas().await;
     let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
     let batch = json!({"baseRevision": canvas["revision"], "idempotencyKey": key(), "operations": [
-        {"type": "node.create", "node": {"type": "text"}}
+        {"type": "node.create", "node": {"type": "text", "position": {"x": 0, "y": 0}}}
     ]})
     .to_string();
     let body = |bytes: usize| format!("{batch}{}", " ".repeat(bytes - batch.len()));

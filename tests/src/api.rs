@@ -28,12 +28,15 @@ pub fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 pub fn placed(mut operations: Value) -> Value {
     for operation in operations.as_array_mut().into_iter().flatten() {
         if let Some(Value::Object(node)) = operation.get_mut("node") {
-            let place = unique();
-            node.entry("position")
-                .or_insert_with(|| json!({"x": 1000 * (place % 5000), "y": 10_000 + 1000 * (place / 5000)}));
+            node.entry("position").or_insert_with(place);
         }
     }
     operations
+}
+
+/// A place in a column of its own row: what the service puts beside the content comes to lie in the first row.
+fn place() -> Value {
+    json!({"x": 0, "y": 10_000 + 500 * unique()})
 }
 
 /// The body of a batch that is only tried.
@@ -66,9 +69,7 @@ impl Client {
 
     /// Makes an empty image node and returns its id.
     pub async fn slot(&self, canvas: &str) -> String {
-        // Where nothing else is: no two nodes of a test overlap.
-        let x = 1000 * unique();
-        let node = json!({"type": "image", "position": {"x": x, "y": 5000}});
+        let node = json!({"type": "image", "position": place()});
         let made = self.apply(canvas, json!([{"type": "node.create", "clientId": "slot", "node": node}])).await;
         text(&made, "/resolvedIds/slot").to_owned()
     }

@@ -1,5 +1,7 @@
 //! Random batches on a small crowded canvas, against a model that knows no index, journal or roll-back.
 
+mod findings;
+mod inverse;
 mod model;
 
 use std::collections::BTreeMap;
@@ -64,8 +66,9 @@ fn kind() -> impl Strategy<Value = NodeType> {
     select(NodeType::ALL)
 }
 
+/// Few places, near and far: moves that change nothing and overlaps of all kinds are common.
 fn position() -> impl Strategy<Value = Position> {
-    (0..2u8, 0..2u8).prop_map(|(x, y)| Position { x: x.into(), y: y.into() })
+    (select(vec![0.0, 1.0, 400.0, 5000.0]), 0..2u8).prop_map(|(x, y)| Position { x, y: y.into() })
 }
 
 fn purpose() -> impl Strategy<Value = Purpose> {

@@ -1,0 +1,194 @@
+//! What clients write on a node: metadata, text and Sections (specification, Node; decisions 3.4, 3.5).
+
+use e2e::api::{placed, text};
+use e2e::{Stack, suite};
+use serde_json::{Map, Value, json};
+
+suite! {
+    metadata on Stack::builder();
+    content_belongs_to_text_and_sticky_alone,
+    writable_metadata_keys_are_kept_and_all_others_refused,
+    metadata_values_have_their_ranges,
+    metadata_is_merged_and_null_removes,
+    metadata_is_capped_at_64_kibibytes_after_the_merge,
+    sections_have_members_and_free_them,
+    writable_text_comes_back_as_it_was_sent,
+}
+
+fn create(node: Value) -> Value {
+    placed(json!([{"type": "node.create", "clientId": "n", "node": node}]))[0].take()
+}
+
+async fn content_belongs_to_text_and_sticky_alone(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let longest = "ü".repeat(24_000);
+    for kind in ["text", "sticky"] {
+        user.apply(id, json!([create(json!({"type": kind, "metadata": {"content": longest}}))])).await;
+        let over = json!([create(json!({"type": kind, "metadata": {"content": format!("{longest}x")}}))]);
+        user.batch(id, "r", over).await.expect_error(
+            400,
+            "input_validation_error",
+            &["operations[0].node.metadata.content"],
+        );
+    }
+    for kind in ["image", "video"] {
+        let now = user.canvas(id).await;
+        let made = json!([create(json!({"type": kind, "metadata": {"content": "no"}}))]);
+        let refused = user.batch(id, text(&now, "/revision"), made).await;
+        refused.expect_error(400, "input_validation_error", &["operations[0].node.metadata.content"]);
+        // Also where only the stored type tells.
+        let node = user.apply(id, json!([create(json!({"type": kind}))])).await;
+        let patch = json!([{"type": "node.update", "nodeId": node["resolvedIds"]["n"], "patch": {"metadata": {"content": "no"}}}]);
+        let refused = user.batch(id, text(&node, "/canvas/revision"), patch).await;
+        refused.expect_error(400, "input_validation_error", &["operations[0].patch.metadata.content"]);
+    }
+}
+
+async fn writable_metadata_keys_are_kept_and_all_others_refused(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let written = json!({
+        "content": "c", "prompt": "p", "negativePrompt": "n", "model": "m", "size": "1024x1024", "quality": "high",
+        "aspectRatio": "1:1", "count": 4, "durationSeconds": 5, "color": "#a0B1c2", "fontSize": 12, "textAlign": "center",
+        "locked": true, "collapsed": false, "zIndex": -3, "tags": ["a", "b"], "custom": {"any": [1, null, {"x": "y"}]},
+    });
+    let made = user.apply(id, json!([create(json!({"type": "sticky", "metadata": written}))])).await;
+    let shown = made["canvas"]["nodes"][0]["metadata"].as_object().expect("an object");
+    for (name, value) in written.as_object().expect("an object") {
+        assert_eq!(shown.get(name), Some(value), "{name}");
+    }
+    for name in
+        ["createdBy", "provenance", "job", "history", "upload", "source", "recipe", "status", "storage", "", "Content"]
+    {
+        let metadata: Map<String, Value> = [(name.to_owned(), json!("x"))].into_iter().collect();
+        let create = json!([create(json!({"type": "text", "metadata": metadata}))]);
+        let refused = user.batch(id, text(&user.canvas(id).await, "/revision"), create).await;
+        assert_eq!(refused.expect(400).json()["error"]["code"], "input_validation_error", "{name}");
+        let patch =
+            json!([{"type": "node.update", "nodeId": made["resolvedIds"]["n"], "patch": {"metadata": {name: null}}}]);
+        user.batch(id, text(&user.canvas(id).await, "/revision"), patch).await.expect(400);
+    }
+}
+
+async fn metadata_values_have_their_ranges(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let tags =
+        |count: usize, length: usize| json!((0..count).map(|tag| format!("{tag:0>length$}")).collect::<Vec<_>>());
+    for (name, good, bad) in [
+        ("prompt", json!("p".repeat(8000)), json!("p".repeat(8001))),
+        ("negativePrompt", json!("p".repeat(8000)), json!("p".repeat(8001))),
+        ("model", json!("m".repeat(650)), json!("m".repeat(651))),
+        ("size", json!("s".repeat(80)), json!("s".repeat(81))),
+        ("quality", json!("q".repeat(80)), json!("q".repeat(81))),
+        ("aspectRatio", json!("a".repeat(80)), json!("a".repeat(81))),
+        ("count", json!(1), json!(0)),
+        ("count", json!(4), json!(5)),
+        ("count", json!(2), json!(1.5)),
+        ("color", json!("#00ff7F"), json!("#0f7")),
+        ("color", json!("#00ff7F"), json!("red")),
+        ("fontSize", json!(1), json!(0.5)),
+        ("fontSize", json!(1000), json!(1001)),
+        ("textAlign", json!("right"), json!("justify")),
+        ("locked", json!(true), json!("true")),
+        ("zIndex", json!(7), json!(7.5)),
+        ("tags", tags(24, 80), tags(25, 8)),
+        ("tags", tags(1, 80), tags(1, 81)),
+        ("custom", json!({}), json!([])),
+        ("custom", json!({"a": 1}), json!("a")),
+    ] {
+        let node = |value: &Value| json!([create(json!({"type": "text", "metadata": {name: value}}))]);
+        let now = user.canvas(id).await;
+        let made = user.batch(id, text(&now, "/revision"), node(&good)).await;
+        assert_eq!(made.status, 200, "{name} {good}: {made}");
+        let refused = user.batch(id, text(&made.json(), "/canvas/revision"), node(&bad)).await;
+        assert_eq!(refused.status, 400, "{name} {bad}: {refused}");
+        let field = text(&refused.json(), "/error/fields/0/field").to_owned();
+        assert!(field.starts_with(&format!("operations[0].node.metadata.{name}")), "{field}");
+    }
+}
+
+async fn metadata_is_merged_and_null_removes(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let metadata = json!({"prompt": "p", "count": 2, "custom": {"a": 1, "b": 2}});
+    let made = user.apply(id, json!([create(json!({"type": "text", "metadata": metadata}))])).await;
+    let node = &made["resolvedIds"]["n"];
+    let patch = json!({"metadata": {"prompt": null, "model": "m", "custom": {"c": 3}, "size": null}});
+    let patched = user.apply(id, json!([{"type": "node.update", "nodeId": node, "patch": patch}])).await;
+    let mut shown = patched["canvas"]["nodes"][0]["metadata"].clone();
+    shown.as_object_mut().expect("an object").remove("createdBy");
+    assert_eq!(shown, json!({"count": 2, "model": "m", "custom": {"c": 3}}), "custom is replaced whole");
+}
+
+async fn metadata_is_capped_at_64_kibibytes_after_the_merge(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    // {"custom":{"a":"…"}} serialized is the text and 20 more bytes.
+    let frame = json!({"custom": {"a": ""}}).to_string().len();
+    let metadata = |bytes: usize| json!({"custom": {"a": "x".repeat(bytes - frame)}});
+    let full = user.apply(id, json!([create(json!({"type": "text", "metadata": metadata(65_536)}))])).await;
+    let revision = text(&full, "/canvas/revision");
+    let over = json!([create(json!({"type": "text", "metadata": metadata(65_537)}))]);
+    assert_eq!(user.batch(id, revision, over).await.expect(400).json()["error"]["code"], "input_validation_error");
+    // A patch is judged by what it makes of the node.
+    let patch =
+        json!([{"type": "node.update", "nodeId": full["resolvedIds"]["n"], "patch": {"metadata": {"zIndex": 1}}}]);
+    assert_eq!(user.batch(id, revision, patch).await.expect(400).json()["error"]["code"], "input_validation_error");
+    let patch = json!([{"type": "node.update", "nodeId": full["resolvedIds"]["n"], "patch": {"metadata": {"custom": null, "zIndex": 1}}}]);
+    user.batch(id, revision, patch).await.ok();
+}
+
+async fn sections_have_members_and_free_them(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let made = user
+        .apply(id, json!([
+            {"type": "node.create", "clientId": "s", "node": {"type": "sticky", "position": {"x": 0, "y": 0}, "width": 2000, "height": 2000, "metadata": {"section": true}}},
+            {"type": "node.create", "clientId": "m", "node": {"type": "text", "position": {"x": 50, "y": 50}, "metadata": {"sectionId": "s"}}},
+        ]))
+        .await;
+    let (section, member) = (made["resolvedIds"]["s"].clone(), made["resolvedIds"]["m"].clone());
+    assert_eq!(made["canvas"]["nodes"][1]["metadata"]["sectionId"], section, "stored as the plain id");
+    let revision = text(&made, "/canvas/revision");
+    let patch = |node: &Value, metadata: Value| json!([{"type": "node.update", "nodeId": node, "patch": {"metadata": metadata}}]);
+    // A member keeps its Section a Section; a Section is in none; only a sticky is one; only a Section has members.
+    user.batch(id, revision, patch(&section, json!({"section": null}))).await.expect(422);
+    user.batch(id, revision, patch(&section, json!({"sectionId": section}))).await.expect(400);
+    user.batch(id, revision, patch(&member, json!({"section": true}))).await.expect(400);
+    user.batch(id, revision, patch(&member, json!({"sectionId": "absent"}))).await.expect(422);
+    user.batch(id, revision, patch(&member, json!({"sectionId": member}))).await.expect(422);
+    let freed = user.apply(id, json!([{"type": "node.delete", "nodeId": section}])).await;
+    assert_eq!(freed["deletedNodeIds"], json!([section]));
+    assert_eq!(freed["changedNodeIds"], json!([member]), "members stay and are free");
+    assert!(freed["canvas"]["nodes"][0]["metadata"].get("sectionId").is_none());
+}
+
+async fn writable_text_comes_back_as_it_was_sent(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    for odd in [
+        "'; DROP TABLE nodes; --",
+        "<script>\u{2028}",
+        "a\u{301}\u{202e}rtl",
+        "😀👩‍👩‍👧",
+        "\u{1}\u{fffe}",
+        " lead\ttrail\r\n",
+    ] {
+        let node =
+            json!({"type": "text", "title": odd, "metadata": {"content": odd, "custom": {"custom": odd, odd: [odd]}}});
+        let made = user.apply(id, json!([create(node)])).await;
+        let nodes = user.canvas(id).await["nodes"].as_array().expect("a list").clone();
+        let read = nodes.iter().find(|node| node["id"] == made["resolvedIds"]["n"]).expect("is there");
+        assert_eq!((&read["title"], &read["metadata"]["content"]), (&json!(odd), &json!(odd)));
+        assert_eq!(read["metadata"]["custom"], json!({"custom": odd, odd: [odd]}));
+    }
+}
