@@ -68,6 +68,11 @@ impl Graph {
         graph
     }
 
+    /// Its nodes and connections, each in the order of creation: to be served without a copy of each.
+    pub fn into_parts(self) -> (Vec<Node>, Vec<Connection>) {
+        (self.nodes.into_items(), self.connections.into_items())
+    }
+
     /// The canvas's title.
     pub fn title(&self) -> &str {
         &self.title
@@ -230,6 +235,7 @@ mod tests {
         assert_eq!(graph.incoming(&id("b")).count() + graph.outgoing(&id("gone")).count(), 0);
         assert_eq!(graph.node(&id("b")), Some(&nodes[1]));
         assert!(graph.node(&id("gone")).is_none());
+        assert_eq!(graph.into_parts(), (nodes, connections));
     }
 
     #[test]

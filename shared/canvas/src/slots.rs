@@ -82,6 +82,11 @@ impl<T: Keyed> Slots<T> {
         self.slots.iter().enumerate().filter_map(|(slot, item)| Some((slot, item.as_ref()?)))
     }
 
+    /// The items alone, in the order of creation.
+    pub(crate) fn into_items(self) -> Vec<T> {
+        self.slots.into_iter().flatten().collect()
+    }
+
     /// In the order of creation.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().flatten()

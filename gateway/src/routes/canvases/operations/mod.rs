@@ -239,7 +239,7 @@ impl Write<'_> {
             let Outcome::Operations { resolved_ids, changes } = outcome else {
                 return Err(Problem::internal("the outcome of a batch is of another kind"));
             };
-            return Ok(result(&record, &graph, true, resolved_ids, changes));
+            return Ok(result(&record, graph, true, resolved_ids, changes));
         }
         let options = Options { agent: caller.surface.is_agent(), force: self.force };
         let mut applied = canvas::apply(&mut graph, self.batch, options).map_err(refusal)?;
@@ -256,7 +256,7 @@ impl Write<'_> {
         db::idempotency::store(&mut transaction, &caller.account, self.key, &outcome, None).await?;
         db::pool::commit(transaction).await?;
         let Outcome::Operations { resolved_ids, changes } = outcome else { unreachable!("made above") };
-        Ok(result(&record, &graph, false, resolved_ids, changes))
+        Ok(result(&record, graph, false, resolved_ids, changes))
     }
 
     async fn commit(
@@ -295,12 +295,13 @@ impl Write<'_> {
 
 fn result(
     record: &CanvasRecord,
-    graph: &Graph,
+    graph: Graph,
     replayed: bool,
     resolved_ids: BTreeMap<String, String>,
     changes: Changes,
 ) -> MutationResult {
-    let nodes = graph.nodes().cloned().map(Into::into).collect();
-    let connections = graph.connections().cloned().map(Into::into).collect();
+    let (nodes, connections) = graph.into_parts();
+    let nodes = nodes.into_iter().map(Into::into).collect();
+    let connections = connections.into_iter().map(Into::into).collect();
     MutationResult { canvas: record.document(nodes, connections), replayed, resolved_ids, changes }
 }
