@@ -16,6 +16,8 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::reply::API_ROOT;
+
 /// Why a request was not done.
 #[derive(Debug)]
 pub enum Problem {
@@ -58,6 +60,18 @@ pub enum Problem {
 /// The result of a handler.
 pub type Result<T = Response, E = Problem> = std::result::Result<T, E>;
 
+/// Both, or what is wrong: everything where either is invalid input, so that all of it is told at once; else the first.
+pub fn both<A, B>(first: Result<A>, second: Result<B>) -> Result<(A, B)> {
+    match (first, second) {
+        (Ok(first), Ok(second)) => Ok((first, second)),
+        (Err(Problem::Invalid(mut violations)), Err(Problem::Invalid(more))) => {
+            violations.extend(more);
+            Err(Problem::Invalid(violations))
+        }
+        (Err(problem), _) | (_, Err(problem)) => Err(problem),
+    }
+}
+
 /// The envelope of every failing response.
 #[derive(Serialize, ToSchema)]
 pub struct ErrorEnvelope {
@@ -75,7 +89,8 @@ pub struct ErrorBody {
     /// What is wrong with which field.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<Violation>,
-    /// More to act upon: `currentRevision` in a revision conflict, `findings` and `completionReview` of a blocked batch.
+    /// More to act upon: `currentRevision` and `changesUrl` in a revision conflict, `findings` and `completionReview` of a
+    /// blocked batch.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>, nullable = false)]
     pub details: Option<Value>,
@@ -133,9 +148,13 @@ impl Problem {
         Problem::Unprocessable(vec![Violation::new(field, message)])
     }
 
-    /// A canvas that has changed since `baseRevision`.
-    pub fn stale(canvas: &CanvasRecord) -> Self {
-        let details = serde_json::json!({ "currentRevision": canvas.revision });
+    /// A canvas that has changed since `base_revision`: what it is at now, and where the changes since are told.
+    pub fn stale(canvas: &CanvasRecord, base_revision: &str) -> Self {
+        let since = percent_encoding::utf8_percent_encode(base_revision, percent_encoding::NON_ALPHANUMERIC);
+        let details = serde_json::json!({
+            "currentRevision": canvas.revision,
+            "changesUrl": format!("{API_ROOT}/canvases/{}/changes?since={since}", canvas.handle),
+        });
         Problem::Conflict("the canvas has changed since baseRevision".into(), Some(details))
     }
 

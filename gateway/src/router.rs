@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 use crate::openapi;
 use crate::problem;
 use crate::reply::API_ROOT;
-use crate::routes::{actions, assets, auth, canvases, jobs, runs};
+use crate::routes::{actions, assets, auth, canvases, element_collections, elements, jobs, runs};
 use crate::state::App;
 
 /// From this size on a response is compressed (decisions 1.9).
@@ -30,12 +30,19 @@ pub fn documented() -> (Router<App>, OpenApi) {
         .routes(routes!(canvases::node::node))
         .routes(routes!(canvases::operations::operations))
         .routes(routes!(canvases::review::review))
+        .routes(routes!(canvases::changes::changes))
+        .routes(routes!(canvases::outline::outline))
         .routes(routes!(assets::list::list, assets::upload::upload))
         .routes(routes!(assets::preview::preview))
         .routes(routes!(assets::read::read))
         .routes(routes!(actions::list::list))
         .routes(routes!(actions::read::read))
         .routes(routes!(actions::run::run))
+        .routes(routes!(elements::list::list, elements::create::create))
+        .routes(routes!(elements::read::read, elements::update::update))
+        .routes(routes!(elements::versions::versions))
+        .routes(routes!(element_collections::list::list, element_collections::create::create))
+        .routes(routes!(element_collections::rename::rename, element_collections::delete::delete))
         .routes(routes!(runs::read::read, runs::cancel::cancel))
         .routes(routes!(runs::events::events))
         .routes(routes!(jobs::read::read, jobs::cancel::cancel))

@@ -10,6 +10,7 @@ use domain::id::JobId;
 use http::HeaderMap;
 use uuid::Uuid;
 
+use crate::extract::prefer;
 use crate::problem::{Problem, Result};
 use crate::state::App;
 
@@ -57,20 +58,10 @@ pub fn job_channel(id: JobId) -> String {
 
 /// `Prefer: wait=N` (RFC 7240), clamped to 1 to 30 seconds; a malformed one is ignored.
 pub fn preferred_wait(headers: &HeaderMap) -> Option<u64> {
-    headers
-        .get_all("prefer")
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|preference| {
-            let preference = preference.split(';').next()?;
-            let (name, value) = preference.split_once('=')?;
-            name.trim().eq_ignore_ascii_case("wait").then_some(value.trim().trim_matches('"'))
-        })
-        .find_map(|value| {
-            let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
-            digits.then(|| value.parse::<u64>().unwrap_or(u64::MAX).clamp(1, 30))
-        })
+    prefer::values(headers, "wait").find_map(|value| {
+        let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| value.parse::<u64>().unwrap_or(u64::MAX).clamp(1, 30))
+    })
 }
 
 /// Announced changes of one channel. Made *before* the first look at Postgres, so that no change falls between.

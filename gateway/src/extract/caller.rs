@@ -48,6 +48,10 @@ grants! {
     UploadAsset { ALL = [AssetRead], ANY = [ImageGenerate, VideoGenerate] }
     /// What an Action run needs.
     RunAction { ALL = [CanvasRead, CanvasWrite, AssetRead] }
+    /// element:read.
+    ReadElements { ALL = [ElementRead] }
+    /// element:write.
+    WriteElements { ALL = [ElementWrite] }
     /// job:manage.
     ManageJobs { ALL = [JobManage] }
 }

@@ -23,6 +23,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 use crate::openapi::close_variants;
 use crate::problem::{Problem, Result};
@@ -64,6 +66,11 @@ pub enum Either<A, B> {
     First(A),
     /// The second.
     Second(B),
+}
+
+/// The schema of a switch that can only stand one way.
+pub fn only<const VALUE: bool>() -> impl Into<RefOr<Schema>> {
+    ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([VALUE]))
 }
 
 /// A body that nobody has read yet, so that the credential is judged before a byte of it is taken.
@@ -341,11 +348,23 @@ fn type_message(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// Of a value that fits none of several forms: what keeps it from the form that its `type` names, or, where there is no
-/// such form, which types there are; for forms without `type`, the one with the least wrong.
+/// The fields that tell the forms of a value apart.
+const TAGS: [&str; 2] = ["type", "operation"];
+
+/// Of a value that fits none of several forms: what keeps it from the form that its tag names, or, where there is no such
+/// form, which tags there are; for forms without a tag, the one with the least wrong.
 fn nearest_form(path: &str, forms: &[Vec<ValidationError<'static>>]) -> Vec<Violation> {
+    let told = TAGS.iter().find_map(|name| judged_by_tag(path, name, forms));
+    told.unwrap_or_else(|| match forms.iter().min_by_key(|errors| errors.len()) {
+        Some(errors) => errors.iter().flat_map(violations_of).collect(),
+        None => vec![Violation::new(path, "has none of the known forms")],
+    })
+}
+
+/// The same by one tag; nothing where no form has it.
+fn judged_by_tag(path: &str, name: &str, forms: &[Vec<ValidationError<'static>>]) -> Option<Vec<Violation>> {
     let mut tag = path.to_owned();
-    join(&mut tag, "type");
+    join(&mut tag, name);
     let names = |errors: &[ValidationError<'static>]| -> Option<Vec<Value>> {
         errors.iter().find(|error| field(error.instance_path()) == tag).and_then(|error| match error.kind() {
             ValidationErrorKind::Enum { options } => options.as_array().cloned(),
@@ -355,23 +374,22 @@ fn nearest_form(path: &str, forms: &[Vec<ValidationError<'static>>]) -> Vec<Viol
     };
     let lacks_tag = |errors: &Vec<ValidationError<'static>>| {
         errors.iter().any(|error| {
-            let required = matches!(error.kind(), ValidationErrorKind::Required { property } if property == "type");
+            let required = matches!(error.kind(), ValidationErrorKind::Required { property } if property == name);
             required && field(error.instance_path()) == path
         })
     };
     if !forms.is_empty() && forms.iter().all(lacks_tag) {
-        return vec![Violation::new(tag, "is required")];
+        return Some(vec![Violation::new(tag, "is required")]);
     }
     let tagged: Vec<Value> = forms.iter().filter_map(|errors| names(errors)).flatten().collect();
     if !forms.is_empty() && forms.iter().all(|errors| names(errors).is_some()) {
-        return vec![Violation::new(tag, format!("must be one of {}", choices(&Value::Array(tagged))))];
+        return Some(vec![Violation::new(tag, format!("must be one of {}", choices(&Value::Array(tagged))))]);
     }
-    forms
-        .iter()
-        .filter(|errors| names(errors).is_none())
-        .min_by_key(|errors| errors.len())
-        .map(|errors| errors.iter().flat_map(violations_of).collect())
-        .unwrap_or_else(|| vec![Violation::new(path, "has none of the known forms")])
+    if tagged.is_empty() {
+        return None;
+    }
+    let meant = forms.iter().filter(|errors| names(errors).is_none()).min_by_key(|errors| errors.len());
+    meant.map(|errors| errors.iter().flat_map(violations_of).collect())
 }
 
 #[cfg(test)]

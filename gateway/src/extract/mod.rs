@@ -6,4 +6,5 @@ pub mod idempotency;
 pub mod json;
 pub mod page;
 pub mod path;
+pub mod prefer;
 pub mod query;

@@ -4,5 +4,7 @@ pub mod actions;
 pub mod assets;
 pub mod auth;
 pub mod canvases;
+pub mod element_collections;
+pub mod elements;
 pub mod jobs;
 pub mod runs;

@@ -102,6 +102,16 @@ impl Store {
         }
     }
 
+    /// Whether there is an object of this key; an error when the store cannot be asked.
+    pub async fn exists(&self, key: BlobKey) -> Result<bool> {
+        match self.objects.head(&key.path()).await {
+            Ok(_) => Ok(true),
+            // In a directory that is gone or unmounted nothing is found, which tells nothing of any object.
+            Err(object_store::Error::NotFound { .. }) => self.check().await.map(|()| false),
+            Err(source) => Err(Error::Read { key: key.0, source }),
+        }
+    }
+
     /// Whether the store answers: for readiness.
     pub async fn check(&self) -> Result<()> {
         if let Some(directory) = &self.directory {

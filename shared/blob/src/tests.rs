@@ -156,3 +156,16 @@ async fn a_store_whose_directory_is_gone_is_not_ready() {
     std::fs::remove_dir_all(&scratch.directory).expect("removes");
     assert!(matches!(scratch.store.check().await, Err(Error::Directory(_))));
 }
+
+#[tokio::test]
+async fn an_object_exists_or_does_not_or_cannot_be_asked_for() {
+    let scratch = Scratch::new();
+    let key = key();
+    assert!(!scratch.store.exists(key).await.expect("answers"));
+    let mut writer = scratch.store.writer(key);
+    writer.write(&Bytes::from_static(b"picture")).await.expect("writes");
+    writer.finish().await.expect("finishes");
+    assert!(scratch.store.exists(key).await.expect("answers"));
+    std::fs::remove_dir_all(&scratch.directory).expect("removes the store");
+    assert!(matches!(scratch.store.exists(key).await, Err(Error::Directory(_))));
+}

@@ -3,7 +3,7 @@
 //! An asset belongs to an account, and to a canvas when it was stored in one; the members of that canvas may read it
 //! under its owner's handle (decisions 3.11). Its bytes are a blob, shared by all assets of the same content.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use domain::asset::{AssetKind, AssetRecord};
@@ -207,7 +207,7 @@ pub async fn list_own(
          ORDER BY updated_at DESC, id DESC LIMIT $4",
         owner.as_str(),
         after.map(|after| after.updated_at.get()),
-        after.map(last_id),
+        after.map(After::last_id),
         limit,
     )
     .fetch_all(conn)
@@ -232,7 +232,7 @@ pub async fn list_canvas(
          ORDER BY updated_at DESC, id DESC LIMIT $4",
         canvas_key,
         after.map(|after| after.updated_at.get()),
-        after.map(last_id),
+        after.map(After::last_id),
         limit,
     )
     .fetch_all(conn)
@@ -240,10 +240,18 @@ pub async fn list_canvas(
     rows.into_iter().map(TryInto::try_into).collect()
 }
 
-/// The plain id in a position's handle. All assets of one list have one owner, so that ids order them as handles would,
-/// and an index can.
-fn last_id(after: &After) -> &str {
-    after.handle.rsplit(':').next().unwrap_or_default()
+/// Which of `ids` name pictures of an account, in its canvases or not, and where their bytes are.
+#[tracing::instrument(skip_all, name = "db.asset.images")]
+pub async fn images(conn: &mut PgConnection, owner: &AccountUid, ids: &[AssetId]) -> Result<HashMap<AssetId, Uuid>> {
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let rows = sqlx::query!(
+        "SELECT id, blob_key FROM assets WHERE owner_uid = $1 AND id = ANY($2) AND kind = 'image'",
+        owner.as_str(),
+        &ids
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| (AssetId::from_stored(row.id), row.blob_key)).collect())
 }
 
 /// The asset that a node shows.

@@ -8,6 +8,8 @@ pub mod assets;
 pub mod blobs;
 pub mod canvases;
 pub mod deliveries;
+pub mod element_collections;
+pub mod elements;
 pub mod error;
 pub mod idempotency;
 pub mod installation;

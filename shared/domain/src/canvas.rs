@@ -326,12 +326,22 @@ pub struct Changes {
     pub deleted_connection_ids: Vec<ConnectionId>,
 }
 
+/// The canvas after a write.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum CanvasAfter {
+    /// All of it.
+    Whole(Canvas),
+    /// Without nodes and connections, for who sent `Prefer: return=minimal` (decisions 4.7).
+    Minimal(CanvasSummary),
+}
+
 /// The answer to an applied batch: the canvas as it is now and what the batch did.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MutationResult {
-    /// The whole canvas.
-    pub canvas: Canvas,
+    /// The canvas, whole unless the client prefers less.
+    pub canvas: CanvasAfter,
     /// Whether this is the answer to an earlier, equal request.
     pub replayed: bool,
     /// From `clientId` to the id that was made.

@@ -116,6 +116,10 @@ plain_id! {
     ConnectionId, "connection", "a connection id or handle";
     /// The plain id of an asset; unique for its owner.
     AssetId, "asset", "an asset id or handle";
+    /// The plain id of an Element; unique for its owner.
+    ElementId, "element", "an element id or handle";
+    /// The plain id of a collection of Elements; unique for its owner.
+    ElementCollectionId, "element-collection", "an element collection id or handle";
 }
 
 macro_rules! owned_ref {

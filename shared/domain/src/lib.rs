@@ -8,6 +8,7 @@ pub mod account;
 pub mod action;
 pub mod asset;
 pub mod canvas;
+pub mod element;
 pub mod graph;
 pub mod id;
 pub mod idempotency;

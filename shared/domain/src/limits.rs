@@ -74,5 +74,7 @@ pub const OUTPUT_SIDE_MAX: u32 = 16_384;
 pub const RENDITION_WIDTHS: [u32; 6] = [64, 128, 256, 512, 1024, 2048];
 /// The rendition that is made when an asset is stored (decisions 6.4).
 pub const RENDITION_EAGER: u32 = 512;
+/// Element search text.
+pub const ELEMENT_QUERY_MAX: usize = 160;
 /// Action search text.
 pub const ACTION_QUERY_MAX: usize = 240;

@@ -25,6 +25,7 @@ pub struct ActionList {
 /// List Image Actions
 #[utoipa::path(
     get, path = "/actions", operation_id = "listActions", tag = "Image Actions",
+    security(("bearer" = ["canvas:read"])),
     params(
         ("q" = Option<String>, Query, max_length = 240, description = "Found in slug, title or summary."),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Most items; 50 when left out."),

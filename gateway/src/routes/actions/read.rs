@@ -21,6 +21,7 @@ pub struct ActionRead {
 /// Read one Image Action's schema
 #[utoipa::path(
     get, path = "/actions/{actionKey}", operation_id = "getAction", tag = "Image Actions",
+    security(("bearer" = ["canvas:read"])),
     params(("actionKey" = String, Path, pattern = "^(action:)?[A-Za-z0-9_-]{1,180}$", description = "Slug, or `action:<slug>`.")),
     responses((status = 200, body = ActionRead))
 )]

@@ -81,6 +81,7 @@ impl Input for RunRequest {
 /// Queue an Image Action
 #[utoipa::path(
     post, path = "/actions/{actionKey}/runs", operation_id = "runAction", tag = "Image Actions", request_body = RunRequest,
+    security(("bearer" = ["canvas:read", "canvas:write", "asset:read"])),
     params(("actionKey" = String, Path, pattern = "^(action:)?[A-Za-z0-9_-]{1,180}$", description = "Slug, or `action:<slug>`.")),
     responses((status = 202, body = domain::job::ImageJob))
 )]
@@ -246,7 +247,7 @@ impl Start {
         canvas: &CanvasRecord,
     ) -> Result<()> {
         if canvas.revision != self.base_revision {
-            return Err(Problem::stale(canvas));
+            return Err(Problem::stale(canvas, &self.base_revision));
         }
         let cap = i64::from(app.config.active_jobs);
         if db::jobs::count_active(conn, &caller.account, cap).await? >= cap {

@@ -28,6 +28,7 @@ pub struct AssetList {
 /// List assets: the account's own, or those stored in a canvas
 #[utoipa::path(
     get, path = "/assets", operation_id = "listAssets", tag = "Assets",
+    security(("bearer" = ["asset:read"])),
     params(
         ("canvasId" = Option<String>, Query, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle of a canvas."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),

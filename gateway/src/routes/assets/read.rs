@@ -27,6 +27,7 @@ pub struct AssetRead {
 /// Read one asset
 #[utoipa::path(
     get, path = "/assets/{assetId}", operation_id = "getAsset", tag = "Assets",
+    security(("bearer" = ["asset:read"])),
     params(
         ("assetId" = String, Path, pattern = "^(asset:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),

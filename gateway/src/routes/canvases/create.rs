@@ -55,6 +55,7 @@ impl Input for CreateCanvas {
 /// Create a canvas, or resolve the Agent Canvas
 #[utoipa::path(
     post, path = "/canvases", operation_id = "createCanvas", tag = "Canvases", request_body = CreateCanvas,
+    security(("bearer" = ["canvas:read", "canvas:write"])),
     responses((status = 201, body = CanvasRead))
 )]
 pub async fn create(State(app): State<App>, caller: Caller<WriteCanvas>, body: Unread) -> Result {

@@ -26,6 +26,7 @@ pub struct CanvasList {
 /// List canvases, owned and shared
 #[utoipa::path(
     get, path = "/canvases", operation_id = "listCanvases", tag = "Canvases",
+    security(("bearer" = ["canvas:read"])),
     params(
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 25, description = "Most items; 25 when left out."),
         ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the page before."),

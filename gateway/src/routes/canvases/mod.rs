@@ -1,8 +1,10 @@
 //! Canvases: one graph under one revision each.
 
+pub mod changes;
 pub mod create;
 pub mod list;
 pub mod node;
 pub mod operations;
+pub mod outline;
 pub mod read;
 pub mod review;

@@ -38,6 +38,7 @@ pub struct NodeRead {
 /// Read one node with its connections
 #[utoipa::path(
     get, path = "/canvases/{canvasId}/nodes/{nodeId}", operation_id = "getNode", tag = "Canvases",
+    security(("bearer" = ["canvas:read"])),
     params(
         ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
         ("nodeId" = String, Path, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),

@@ -28,6 +28,7 @@ pub struct CanvasRead {
 /// Read a canvas whole
 #[utoipa::path(
     get, path = "/canvases/{canvasId}", operation_id = "getCanvas", tag = "Canvases",
+    security(("bearer" = ["canvas:read"])),
     params(
         ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),

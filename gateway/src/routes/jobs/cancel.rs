@@ -14,6 +14,7 @@ use crate::state::App;
 /// Cancel a job
 #[utoipa::path(
     delete, path = "/jobs/{jobId}", operation_id = "cancelJob", tag = "Jobs",
+    security(("bearer" = ["job:manage"])),
     params(("jobId" = String, Path, pattern = "^(?:job:)?[0-9a-fA-F-]{36}$", description = "Id or `job:` handle.")),
     responses(
         (status = 200, body = ImageJob, description = "It is over."),

@@ -13,6 +13,7 @@ use crate::state::App;
 /// Read a job, or wait for it to change
 #[utoipa::path(
     get, path = "/jobs/{jobId}", operation_id = "getJob", tag = "Jobs",
+    security(("bearer" = ["job:manage"])),
     params(
         ("jobId" = String, Path, pattern = "^(?:job:)?[0-9a-fA-F-]{36}$", description = "Id or `job:` handle."),
         ("Prefer" = Option<String>, Header, description = "`wait=N`: answer when the job changes, after 1 to 30 seconds at the latest."),

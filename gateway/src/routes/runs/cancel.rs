@@ -13,6 +13,7 @@ use crate::state::App;
 /// Cancel a run
 #[utoipa::path(
     delete, path = "/runs/{runId}", operation_id = "cancelRun", tag = "Runs",
+    security(("bearer" = ["job:manage"])),
     params(("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id or `run:` handle.")),
     responses(
         (status = 200, body = ImageJob, description = "It is over."),

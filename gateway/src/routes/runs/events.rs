@@ -28,6 +28,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// `event: run` with the run as `data` on every change, a comment every 15 seconds; ends after the terminal record.
 #[utoipa::path(
     get, path = "/runs/{runId}/events", operation_id = "followRun", tag = "Runs",
+    security(("bearer" = ["job:manage"])),
     params(("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id or `run:` handle.")),
     responses((status = 200, content_type = "text/event-stream", body = String))
 )]

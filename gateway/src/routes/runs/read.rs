@@ -12,6 +12,7 @@ use crate::state::App;
 /// Read a run, or wait for it to change
 #[utoipa::path(
     get, path = "/runs/{runId}", operation_id = "getRun", tag = "Runs",
+    security(("bearer" = ["job:manage"])),
     params(
         ("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id or `run:` handle."),
         ("Prefer" = Option<String>, Header, description = "`wait=N`: answer when the run changes, after 1 to 30 seconds at the latest."),

@@ -197,6 +197,7 @@ pub struct GraphWrites<'a> {
 }
 
 /// Writes nodes and connections of a canvas whose row the transaction holds: at most four statements, whatever their number.
+/// What is new is marked as made by the change that [`super::commit_change`] notes next.
 #[instrument(skip_all, name = "db.graph.write")]
 pub async fn write_graph(conn: &mut PgConnection, canvas_key: i64, writes: &GraphWrites<'_>) -> Result<()> {
     if !writes.deleted_connections.is_empty() {
@@ -225,9 +226,9 @@ async fn write_nodes(conn: &mut PgConnection, canvas_key: i64, nodes: &[&Node]) 
         nodes.iter().map(|node| of(node)).collect()
     }
     sqlx::query!(
-        r#"INSERT INTO nodes (canvas_key, id, type, title, x, y, width, height, agent_owned, metadata, server,
+        r#"INSERT INTO nodes (canvas_key, made, id, type, title, x, y, width, height, agent_owned, metadata, server,
                               asset_owner, asset_id, active_job)
-           SELECT $1, n.* FROM UNNEST($2::text[], $3::text[], $4::text[], $5::float8[], $6::float8[], $7::float8[],
+           SELECT $1, (SELECT sequence + 1 FROM canvases WHERE key = $1), n.* FROM UNNEST($2::text[], $3::text[], $4::text[], $5::float8[], $6::float8[], $7::float8[],
                                       $8::float8[], $9::bool[], $10::json[], $11::json[], $12::text[], $13::text[],
                                       $14::uuid[]) AS n
            ON CONFLICT (canvas_key, id) DO UPDATE SET
@@ -259,8 +260,8 @@ async fn write_connections(conn: &mut PgConnection, canvas_key: i64, connections
         connections.iter().map(|connection| of(connection)).collect()
     }
     sqlx::query!(
-        r#"INSERT INTO connections (canvas_key, id, from_node_id, to_node_id, purpose, role)
-           SELECT $1, c.* FROM UNNEST($2::text[], $3::text[], $4::text[], $5::text[], $6::text[]) AS c
+        r#"INSERT INTO connections (canvas_key, made, id, from_node_id, to_node_id, purpose, role)
+           SELECT $1, (SELECT sequence + 1 FROM canvases WHERE key = $1), c.* FROM UNNEST($2::text[], $3::text[], $4::text[], $5::text[], $6::text[]) AS c
            ON CONFLICT (canvas_key, id) DO UPDATE SET purpose = excluded.purpose, role = excluded.role"#,
         canvas_key,
         &column(connections, |connection| connection.id.to_string()),

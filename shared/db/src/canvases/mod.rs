@@ -3,6 +3,7 @@
 //! Every visible change goes through [`commit_change`]: under the canvas row's lock it takes a new revision and notes
 //! what changed, so that revisions, `/changes` and the activity can never disagree (decisions 3.7, 4.7).
 
+mod changes;
 mod graph;
 
 use domain::Timestamp;
@@ -15,6 +16,7 @@ use sqlx::types::Json;
 use sqlx::types::chrono::{DateTime, Utc};
 use tracing::instrument;
 
+pub use changes::{ChangesSince, changes_since};
 pub use graph::{GraphWrites, NodeFrame, connections_of, frames, graph, node, skeleton, write_graph};
 
 use crate::error::known;
@@ -169,13 +171,21 @@ pub async fn lock(
     row.map(Row::visible).transpose().map(Option::flatten)
 }
 
-/// Where a page of canvases or assets goes on: behind this update time and handle.
+/// Where a page goes on whose items are in the order of their updates: behind this update time and handle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct After {
     /// Last item's update time.
     pub updated_at: Timestamp,
     /// Last item's handle.
     pub handle: String,
+}
+
+impl After {
+    /// The plain id in the handle. Where all items of a list have one owner, ids order them as handles would, and an
+    /// index can.
+    pub(crate) fn last_id(&self) -> &str {
+        self.handle.rsplit(':').next().unwrap_or_default()
+    }
 }
 
 /// Canvases that `caller` owns or shares, newest update first, then handle descending (specification, Conventions 3).
@@ -259,8 +269,12 @@ pub async fn commit_change(conn: &mut PgConnection, canvas_key: i64, change: &Ch
             WHERE key = $1 RETURNING *
         ), noted AS (
             INSERT INTO canvas_changes (canvas_key, sequence, revision, changed_nodes, deleted_nodes,
-                                        changed_connections, deleted_connections, activity, at)
-            SELECT key, sequence, revision, $7, $8, $9, $10, $11, updated_at FROM bumped
+                                        changed_connections, deleted_connections, activity, at,
+                                        made_nodes, made_connections)
+            SELECT key, sequence, revision, $7, $8, $9, $10, $11, updated_at,
+                   ARRAY(SELECT id FROM nodes WHERE canvas_key = $1 AND id = ANY($7) AND made = bumped.sequence),
+                   ARRAY(SELECT id FROM connections WHERE canvas_key = $1 AND id = ANY($9) AND made = bumped.sequence)
+            FROM bumped
         ), trimmed AS (
             DELETE FROM canvas_changes USING bumped
             WHERE canvas_key = bumped.key AND canvas_changes.sequence <= bumped.sequence - $12

@@ -52,6 +52,7 @@ const NODE_SIDE: f64 = 320.0;
 /// Upload a picture
 #[utoipa::path(
     post, path = "/assets", operation_id = "uploadAsset", tag = "Assets",
+    security(("bearer" = ["asset:read", "image:generate"]), ("bearer" = ["asset:read", "video:generate"])),
     params(
         ("canvasId" = Option<String>, Query, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Stores the upload in this canvas, in a new node."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),

@@ -2,18 +2,19 @@
 
 mod dry_run;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use axum::extract::State;
 use canvas::{Applied, Batch, Graph, Options, Refused};
 use db::canvases::{Change, GraphWrites, NewActivity};
 use domain::account::Scope;
-use domain::canvas::{ActivityType, CanvasRecord, Changes, MutationResult};
+use domain::canvas::{AccessRole, ActivityType, CanvasAfter, CanvasRecord, MutationResult};
 use domain::id::CanvasHandle;
 use domain::idempotency::Outcome;
 use domain::limits::OPERATIONS_BODY_MAX;
 use domain::operation::Operation;
 use domain::review::{DryRun, Validation};
+use http::HeaderMap;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -26,7 +27,8 @@ use super::review::stored_assets;
 use crate::extract::caller::{Caller, ReadCanvas};
 use crate::extract::canvas::{OnCanvas, require_writer};
 use crate::extract::idempotency::{fingerprint, replay};
-use crate::extract::json::{Either, Input, Unread};
+use crate::extract::json::{Either, Input, Unread, only};
+use crate::extract::prefer;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::{App, retrying};
@@ -82,7 +84,7 @@ pub struct ValidateOperations {
     force: bool,
     /// Tries the batch and writes nothing.
     #[serde(rename = "validateOnly")]
-    #[schema(schema_with = only_true)]
+    #[schema(schema_with = only::<true>)]
     _validate_only: bool,
     /// What to try, in order.
     #[schema(min_items = 1, max_items = 200)]
@@ -102,11 +104,6 @@ fn only_false() -> impl Into<RefOr<Schema>> {
     ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([false])).default(Some(false.into()))
 }
 
-/// The schema of a switch that is on.
-fn only_true() -> impl Into<RefOr<Schema>> {
-    ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([true]))
-}
-
 /// What came of a batch.
 #[derive(ToSchema)]
 #[serde(untagged)]
@@ -121,16 +118,18 @@ pub enum OperationsAnswer {
 /// Apply a batch of operations, or try it
 #[utoipa::path(
     post, path = "/canvases/{canvasId}/operations", operation_id = "applyOperations", tag = "Canvases", request_body = OperationsRequest,
+    security(("bearer" = ["canvas:read"])),
     params(
         ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
+        ("Prefer" = Option<String>, Header, description = "`return=minimal` leaves the lists of nodes and connections out of `canvas` (an extension)."),
     ),
     responses((status = 200, body = OperationsAnswer))
 )]
-pub async fn operations(State(app): State<App>, on: OnCanvas<ReadCanvas>, body: Unread) -> Result {
+pub async fn operations(State(app): State<App>, on: OnCanvas<ReadCanvas>, headers: HeaderMap, body: Unread) -> Result {
     match body.json_of(|body| body["validateOnly"] == true).await? {
         Either::First(request) => try_batch(&app, &on, request).await,
-        Either::Second(request) => apply_batch(&app, &on, request).await,
+        Either::Second(request) => apply_batch(&app, &on, prefer::minimal(&headers), request).await,
     }
 }
 
@@ -142,7 +141,7 @@ async fn try_batch(app: &App, on: &OnCanvas<ReadCanvas>, request: ValidateOperat
     Ok(reply::ok(&trial.run(app).await?))
 }
 
-async fn apply_batch(app: &App, on: &OnCanvas<ReadCanvas>, request: ApplyOperations) -> Result {
+async fn apply_batch(app: &App, on: &OnCanvas<ReadCanvas>, minimal: bool, request: ApplyOperations) -> Result {
     let canonical = canonical(&request);
     let batch = checked(on, request.operations)?;
     on.caller.require(&[Scope::CanvasWrite])?;
@@ -156,10 +155,11 @@ async fn apply_batch(app: &App, on: &OnCanvas<ReadCanvas>, request: ApplyOperati
         base_revision: &request.base_revision,
         key: &request.idempotency_key,
         fingerprint: fingerprint(PATH, &handle.to_string(), &canonical),
+        minimal,
     };
     let _turn = app.writers.pass(&handle.to_string()).await?;
-    let result = retrying(|| write.attempt(app)).await?;
-    Ok(reply::ok(&result))
+    let reply = reply::ok(&retrying(|| write.attempt(app)).await?);
+    Ok(if minimal { prefer::applied_minimal(reply) } else { reply })
 }
 
 /// The operations as a batch; what is wrong with them is told together with what is wrong with the path.
@@ -217,6 +217,8 @@ struct Write<'a> {
     base_revision: &'a str,
     key: &'a str,
     fingerprint: [u8; 32],
+    /// Whether the answer leaves out nodes and connections.
+    minimal: bool,
 }
 
 impl Write<'_> {
@@ -231,7 +233,7 @@ impl Write<'_> {
             .ok_or(Problem::NotFound("canvas"))?;
         require_writer(role)?;
         if replayed.is_none() && record.revision != self.base_revision {
-            return Err(Problem::stale(&record));
+            return Err(Problem::stale(&record, self.base_revision));
         }
         let (nodes, connections) = db::canvases::graph(&mut transaction, record.key).await?;
         let mut graph = Graph::new(record.title.clone(), record.graph_bytes, nodes, connections);
@@ -239,7 +241,8 @@ impl Write<'_> {
             let Outcome::Operations { resolved_ids, changes } = outcome else {
                 return Err(Problem::internal("the outcome of a batch is of another kind"));
             };
-            return Ok(result(&record, graph, true, resolved_ids, changes));
+            let canvas = self.after(&record, role, graph);
+            return Ok(MutationResult { canvas, replayed: true, resolved_ids, changes });
         }
         let options = Options { agent: caller.surface.is_agent(), force: self.force };
         let mut applied = canvas::apply(&mut graph, self.batch, options).map_err(refusal)?;
@@ -256,7 +259,19 @@ impl Write<'_> {
         db::idempotency::store(&mut transaction, &caller.account, self.key, &outcome, None).await?;
         db::pool::commit(transaction).await?;
         let Outcome::Operations { resolved_ids, changes } = outcome else { unreachable!("made above") };
-        Ok(result(&record, graph, false, resolved_ids, changes))
+        let canvas = self.after(&record, role, graph);
+        Ok(MutationResult { canvas, replayed: false, resolved_ids, changes })
+    }
+
+    /// The canvas as far as the client wants it.
+    fn after(&self, record: &CanvasRecord, role: AccessRole, graph: Graph) -> CanvasAfter {
+        if self.minimal {
+            return CanvasAfter::Minimal(record.summary(Some(role)));
+        }
+        let (nodes, connections) = graph.into_parts();
+        let nodes = nodes.into_iter().map(Into::into).collect();
+        let connections = connections.into_iter().map(Into::into).collect();
+        CanvasAfter::Whole(record.document(nodes, connections))
     }
 
     async fn commit(
@@ -291,17 +306,4 @@ impl Write<'_> {
         };
         Ok(db::canvases::commit_change(transaction, record.key, &change).await?)
     }
-}
-
-fn result(
-    record: &CanvasRecord,
-    graph: Graph,
-    replayed: bool,
-    resolved_ids: BTreeMap<String, String>,
-    changes: Changes,
-) -> MutationResult {
-    let (nodes, connections) = graph.into_parts();
-    let nodes = nodes.into_iter().map(Into::into).collect();
-    let connections = connections.into_iter().map(Into::into).collect();
-    MutationResult { canvas: record.document(nodes, connections), replayed, resolved_ids, changes }
 }

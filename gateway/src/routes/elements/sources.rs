@@ -1,0 +1,94 @@
+//! Whether the pictures of Elements are there (decisions 7.3).
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use blob::BlobKey;
+use domain::element::{Content, SourceHealth, SourceStatus};
+use domain::id::{AccountUid, AssetId};
+use futures_util::{StreamExt, stream};
+use tokio::time::{Instant, timeout_at};
+
+use crate::problem::Result;
+use crate::state::App;
+
+/// Questions to the object store at once.
+const AT_ONCE: usize = 16;
+/// How long the object store is asked for one answer; what it has not said by then is unknown.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What was found out of each picture: whether it is there, unless the store could not be asked.
+pub struct Sources(HashMap<AssetId, Option<bool>>);
+
+impl Sources {
+    /// Asks for all pictures that `contents` of one account name, each once. Holds no connection meanwhile.
+    pub async fn of<'a>(app: &App, owner: &AccountUid, contents: impl Iterator<Item = &'a Content>) -> Result<Self> {
+        let named: HashSet<&AssetId> = contents.flat_map(|content| &content.sources).collect();
+        if named.is_empty() {
+            return Ok(Self(HashMap::new()));
+        }
+        let named: Vec<AssetId> = named.into_iter().cloned().collect();
+        let blobs = db::assets::images(&mut *app.connection().await?, owner, &named).await?;
+        let keys: HashSet<_> = blobs.values().copied().collect();
+        let deadline = Instant::now() + PATIENCE;
+        let answers: HashMap<_, _> = stream::iter(keys)
+            .map(async |key| {
+                let answer = timeout_at(deadline, app.blobs.exists(BlobKey(key))).await;
+                (key, answer.ok().and_then(|answer| answer.inspect_err(unanswered).ok()))
+            })
+            .buffer_unordered(AT_ONCE)
+            .collect()
+            .await;
+        // A picture without a row is not there, whatever the store says.
+        let state = |id: AssetId| (blobs.get(&id).map_or(Some(false), |key| answers[key]), id);
+        Ok(Self(named.into_iter().map(state).map(|(state, id)| (id, state)).collect()))
+    }
+
+    /// What that says of one version.
+    pub fn health(&self, content: &Content) -> SourceHealth {
+        let state = |id: &AssetId| self.0.get(id).copied().flatten();
+        let unavailable: Vec<AssetId> = content.sources.iter().filter(|id| state(id) == Some(false)).cloned().collect();
+        let status = match content.sources.iter().any(|id| state(id).is_none()) {
+            _ if !unavailable.is_empty() => SourceStatus::Unavailable,
+            true => SourceStatus::Unknown,
+            false => SourceStatus::Available,
+        };
+        SourceHealth { status, unavailable_source_asset_ids: unavailable }
+    }
+}
+
+fn unanswered(error: &blob::Error) {
+    tracing::warn!(error = %crate::problem::Chain(error), "the object store does not say whether a picture is there");
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::element::ElementType;
+
+    use super::*;
+
+    fn id(text: &str) -> AssetId {
+        AssetId::from_stored(text.into())
+    }
+
+    #[test]
+    fn one_missing_picture_outweighs_what_is_not_known() {
+        let sources =
+            Sources(HashMap::from([(id("there"), Some(true)), (id("gone"), Some(false)), (id("dark"), None)]));
+        for (named, status, unavailable) in [
+            (&[][..], SourceStatus::Available, &[][..]),
+            (&["there"], SourceStatus::Available, &[]),
+            (&["there", "dark"], SourceStatus::Unknown, &[]),
+            (&["there", "gone", "dark"], SourceStatus::Unavailable, &["gone"]),
+        ] {
+            let content = Content {
+                name: "n".into(),
+                kind: ElementType::Style,
+                sources: named.iter().map(|name| id(name)).collect(),
+                guidelines: None,
+            };
+            let unavailable_source_asset_ids = unavailable.iter().map(|name| id(name)).collect();
+            assert_eq!(sources.health(&content), SourceHealth { status, unavailable_source_asset_ids }, "{named:?}");
+        }
+    }
+}

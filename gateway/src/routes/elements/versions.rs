@@ -1,0 +1,66 @@
+//! `GET /elements/{elementId}/versions`.
+
+use axum::extract::{OriginalUri, State};
+use domain::element::{ElementVersion, Listed};
+use domain::id::ElementId;
+use domain::limits::{PAGE_DEFAULT, PAGE_MAX};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::sources::Sources;
+use crate::extract::caller::{Caller, ReadElements};
+use crate::extract::page::{ListScope, Page, page, page_request};
+use crate::extract::path::PathText;
+use crate::extract::query::QueryReader;
+use crate::problem::{Problem, Result, both};
+use crate::reply;
+use crate::state::App;
+
+/// A page of an Element's versions, newest first.
+#[derive(Serialize, ToSchema)]
+pub struct VersionList {
+    /// Each as it was appended.
+    versions: Vec<ElementVersion>,
+    /// Where the list stands.
+    page: Page,
+}
+
+/// List the versions of an Element
+#[utoipa::path(
+    get, path = "/elements/{elementId}/versions", operation_id = "listElementVersions", tag = "Elements",
+    security(("bearer" = ["element:read"])),
+    params(
+        ("elementId" = String, Path, pattern = "^(element:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Most items; 50 when left out."),
+        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the page before."),
+    ),
+    responses((status = 200, body = VersionList))
+)]
+pub async fn versions(
+    State(app): State<App>,
+    caller: Caller<ReadElements>,
+    params: PathText,
+    OriginalUri(uri): OriginalUri,
+) -> Result {
+    let id = params.parameter::<ElementId>("elementId");
+    let mut query = QueryReader::new(&uri);
+    let filter = id.as_ref().map(ElementId::as_str).unwrap_or_default();
+    let scope = ListScope::new("element versions", &caller.account, &[filter]);
+    let request = page_request::<i32>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
+    let (id, ()) = both(id, query.finish())?;
+    let mut found = {
+        let mut connection = app.connection().await?;
+        let limit = i64::from(request.limit) + 1;
+        db::elements::versions(&mut connection, &caller.account, &id, request.after, limit).await?
+    };
+    if found.is_empty() && request.after.is_none() {
+        return Err(Problem::NotFound("element"));
+    }
+    let page = page(&app, &scope, request.limit, &mut found, |version| version.version);
+    let sources = Sources::of(&app, &caller.account, found.iter().map(|version| &version.content)).await?;
+    let versions = found.into_iter().map(|version| {
+        let health = sources.health(&version.content);
+        version.document(health, Listed::Yes)
+    });
+    Ok(reply::ok(&VersionList { versions: versions.collect(), page }))
+}

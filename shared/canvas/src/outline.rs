@@ -1,0 +1,195 @@
+//! A canvas as an indented text for people and prompts (decisions 4.7).
+//!
+//! One line a node and one a connection, with the handles that operations take. What users wrote stands in JSON quotes, so
+//! that no title can pretend to be a line of its own.
+
+use std::fmt::Write;
+
+use domain::canvas::CanvasRecord;
+use domain::graph::{Connection, Node, Purpose};
+
+use crate::Graph;
+
+/// Most bytes of an outline.
+const OUTLINE_MAX: usize = 64 * 1024;
+/// Kept free for the line that says how much is not shown.
+const LAST_LINE: usize = 128;
+/// Characters of a node's text that are shown.
+const EXCERPT: usize = 120;
+
+/// The outline: Sections with their members, then all other nodes, each followed by the connections out of it, all in the
+/// order of creation. At most 64 KiB: what does not fit is left out, and a last line says how much.
+pub fn outline(canvas: &CanvasRecord, graph: &Graph) -> String {
+    let mut lines = Lines { text: String::new(), shown: 0, full: false };
+    lines.push(
+        0,
+        &format!(
+            "{} {} revision {} ({} nodes, {} connections)",
+            canvas.handle,
+            quoted(graph.title()),
+            canvas.revision,
+            graph.node_count(),
+            graph.connection_count(),
+        ),
+    );
+    for section in graph.nodes().filter(|node| node.is_section()) {
+        lines.node(1, section, graph);
+        for member in graph.members(&section.id) {
+            lines.node(2, member, graph);
+        }
+    }
+    for node in graph.nodes().filter(|node| !node.is_section() && node.section_id().is_none()) {
+        lines.node(1, node, graph);
+    }
+    lines.finish(graph.node_count())
+}
+
+struct Lines {
+    text: String,
+    /// Nodes that are in the text.
+    shown: usize,
+    /// Set with the first line that did not fit; no later one follows, however short, so that what is there is a beginning.
+    full: bool,
+}
+
+impl Lines {
+    fn push(&mut self, depth: usize, line: &str) {
+        let width = 2 * depth;
+        self.full |= self.text.len() + width + line.len() + 1 > OUTLINE_MAX - LAST_LINE;
+        if !self.full {
+            // Writing to a String cannot fail.
+            let _ = writeln!(self.text, "{:width$}{line}", "");
+        }
+    }
+
+    fn node(&mut self, depth: usize, node: &Node, graph: &Graph) {
+        if self.full {
+            return;
+        }
+        self.push(depth, &described(node));
+        self.shown += usize::from(!self.full);
+        for connection in graph.outgoing(&node.id) {
+            self.push(depth + 1, &connected(connection));
+        }
+    }
+
+    fn finish(mut self, nodes: usize) -> String {
+        if self.full {
+            let hidden = nodes - self.shown;
+            let _ = writeln!(self.text, "... truncated at 64 KiB: {hidden} of {nodes} nodes are not shown");
+        }
+        self.text
+    }
+}
+
+fn described(node: &Node) -> String {
+    let kind = if node.is_section() { "section" } else { node.kind.as_str() };
+    let (at, width, height) = (node.position, node.width, node.height);
+    let mut line =
+        format!("{kind} {} {} at {},{} size {width}x{height}", node.id.handle(), quoted(&node.title), at.x, at.y);
+    if let Some(asset) = &node.asset {
+        let _ = write!(line, " shows {asset}");
+    }
+    if let Some(job) = node.active_job {
+        let _ = write!(line, " awaits job:{job}");
+    }
+    if let Some(content) = node.content().filter(|content| !content.is_empty()) {
+        let _ = write!(line, ": {}", excerpt(content));
+    }
+    line
+}
+
+fn connected(connection: &Connection) -> String {
+    let mut line = format!("-> {}", connection.to.handle());
+    if connection.purpose != Purpose::Flow {
+        let _ = write!(line, " {}", connection.purpose);
+    }
+    if let Some(role) = connection.role {
+        let _ = write!(line, " as {role}");
+    }
+    let _ = write!(line, " ({})", connection.id.handle());
+    line
+}
+
+fn excerpt(content: &str) -> String {
+    match content.char_indices().nth(EXCERPT) {
+        Some((end, _)) => format!("{}...", quoted(&content[..end])),
+        None => quoted(content),
+    }
+}
+
+/// As a JSON text: line breaks and control characters are escaped.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Timestamp;
+    use domain::id::{AccountUid, CanvasHandle, CanvasId};
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixture::{connection, image, member, section, text};
+
+    fn record() -> CanvasRecord {
+        let at: Timestamp = serde_json::from_value(json!("2026-01-02T03:04:05.678Z")).expect("a time");
+        CanvasRecord {
+            key: 1,
+            handle: CanvasHandle { owner: AccountUid::from_stored("me".into()), id: CanvasId::from_stored("c".into()) },
+            canvas_type: None,
+            title: String::new(),
+            revision: "r7".into(),
+            sequence: 7,
+            node_count: 0,
+            connection_count: 0,
+            graph_bytes: 0,
+            created_at: at,
+            updated_at: at,
+        }
+    }
+
+    fn of(title: &str, nodes: Vec<Node>, connections: Vec<Connection>) -> String {
+        outline(&record(), &Graph::new(title.into(), 0, nodes, connections))
+    }
+
+    #[test]
+    fn sections_hold_their_members_and_nodes_their_connections() {
+        let nodes = vec![text("t"), member(image("a"), "s"), section("s"), image("b")];
+        let connections =
+            vec![connection("c1", "a", "b", Purpose::Reference), connection("c2", "t", "a", Purpose::Flow)];
+        let outline = of("Board", nodes, connections);
+        let lines: Vec<&str> = outline.lines().collect();
+        assert_eq!(lines[0], r#"canvas:me:c "Board" revision r7 (4 nodes, 2 connections)"#);
+        let starts = ["  section node:s ", "    image node:a ", "      -> node:b reference (connection:c1)"];
+        let ends = ["  text node:t ", "    -> node:a (connection:c2)", "  image node:b "];
+        for (line, start) in lines[1..].iter().zip(starts.iter().chain(&ends)) {
+            assert!(line.starts_with(start), "{line:?} begins with {start:?}");
+        }
+        assert_eq!(lines.len(), 7);
+    }
+
+    #[test]
+    fn what_users_wrote_cannot_leave_its_quotes() {
+        let mut node = text("t");
+        node.title = "\"\n  section node:x".into();
+        node.metadata.insert("content".into(), json!("ü".repeat(EXCERPT + 1)));
+        let outline = of("a\u{1b}\nb", vec![node], vec![]);
+        assert_eq!(outline.lines().count(), 2, "{outline}");
+        assert!(outline.contains(r#""a\u001b\nb""#) && outline.contains(r#""\"\n  section node:x""#), "{outline}");
+        assert!(outline.trim_end().ends_with(&format!("\"{}\"...", "ü".repeat(EXCERPT))), "{outline}");
+    }
+
+    #[test]
+    fn a_truncated_outline_is_a_beginning_that_says_so() {
+        let many = |count: usize| of("T", (0..count).map(|index| text(&format!("{index:05}"))).collect(), vec![]);
+        let line = many(1).lines().nth(1).expect("a node").len() + 1;
+        let most = (OUTLINE_MAX - LAST_LINE) / line - 2;
+        assert_eq!(many(most).lines().count(), most + 1);
+        let cut = many(20_000);
+        assert!(cut.len() <= OUTLINE_MAX && cut.len() > OUTLINE_MAX - LAST_LINE - line, "{}", cut.len());
+        let shown = cut.lines().count() - 2;
+        let last = format!("... truncated at 64 KiB: {} of 20000 nodes are not shown", 20_000 - shown);
+        assert_eq!(cut.lines().last(), Some(last.as_str()));
+    }
+}
