@@ -19,6 +19,7 @@ suite! {
     file_names_are_decoded_and_cleaned,
     an_upload_into_a_canvas_places_a_node_beside_the_content,
     own_assets_and_those_of_a_canvas_are_listed_apart,
+    a_walk_meets_every_asset_that_was_there,
     an_asset_is_read_by_every_form_of_its_id,
     equal_bytes_are_kept_once,
     an_idempotency_key_replays_an_upload,
@@ -261,6 +262,37 @@ async fn own_assets_and_those_of_a_canvas_are_listed_apart(stack: &Stack) {
     // What is stored in a shared canvas is readable by its members, what is the owner's own is not.
     member.get(&format!("/assets/{}", placed[0])).await.ok();
     member.get(&format!("/assets/{}", own[0])).await.expect_error(404, "not_found", &[]);
+}
+
+async fn a_walk_meets_every_asset_that_was_there(stack: &Stack) {
+    let user = stack.user().await;
+    let mut there = std::collections::BTreeSet::new();
+    for _ in 0..9 {
+        there.insert(text(&user.upload("image/png", pictures::png(2, 2)).await, "/handle").to_owned());
+    }
+    let writing = async {
+        for _ in 0..10 {
+            user.upload("image/png", pictures::png(2, 2)).await;
+        }
+    };
+    let walking = async {
+        for limit in [1, 2, 5] {
+            let (mut walked, mut cursor) = (Vec::new(), String::new());
+            loop {
+                let page = user.get(&format!("/assets?limit={limit}{cursor}")).await.ok();
+                let items = page["assets"].as_array().expect("a list");
+                walked.extend(items.iter().map(|item| text(item, "/handle").to_owned()));
+                match page["page"]["nextCursor"].as_str() {
+                    Some(next) => cursor = format!("&cursor={next}"),
+                    None => break,
+                }
+            }
+            let unique: std::collections::BTreeSet<_> = walked.iter().cloned().collect();
+            assert_eq!(unique.len(), walked.len(), "an asset never changes, so none comes twice");
+            assert!(unique.is_superset(&there), "{walked:?}");
+        }
+    };
+    tokio::join!(writing, walking);
 }
 
 async fn an_asset_is_read_by_every_form_of_its_id(stack: &Stack) {

@@ -1,7 +1,8 @@
 //! Authentication (specification, Authentication; decisions 2.1 to 2.3).
 
 use e2e::api::{key, text};
-use e2e::{Stack, pictures, suite};
+use e2e::contract::{self, Access};
+use e2e::{Stack, suite};
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -16,54 +17,18 @@ suite! {
     a_disabled_account_is_refused_and_comes_back_when_enabled,
     a_revoked_session_kills_its_tokens_and_a_new_token_opens_another,
     the_status_tells_who_asks,
-    each_route_needs_its_scopes_and_names_those_that_are_missing,
     a_token_without_scopes_that_a_route_needs_changes_nothing,
 }
 
-/// Routes of this version: method, path, scopes that are all needed, and scopes of which one is needed.
-const ROUTES: &[(&str, &str, &[&str], &[&str])] = &[
-    ("GET", "/auth/status", &[], &[]),
-    ("GET", "/canvases", &["canvas:read"], &[]),
-    ("POST", "/canvases", &["canvas:read", "canvas:write"], &[]),
-    ("GET", "/canvases/absent", &["canvas:read"], &[]),
-    ("GET", "/canvases/absent/nodes/absent", &["canvas:read"], &[]),
-    // canvas:write, too, unless it is a dry run: that depends on the body.
-    ("POST", "/canvases/absent/operations", &["canvas:read"], &[]),
-    ("GET", "/canvases/absent/review", &["canvas:read"], &[]),
-    ("GET", "/assets", &["asset:read"], &[]),
-    ("POST", "/assets", &["asset:read"], &["image:generate", "video:generate"]),
-    ("GET", "/assets/absent", &["asset:read"], &[]),
-    ("GET", "/actions", &["canvas:read"], &[]),
-    ("GET", "/actions/resize", &["canvas:read"], &[]),
-    ("POST", "/actions/resize/runs", &["canvas:read", "canvas:write", "asset:read"], &[]),
-    ("GET", "/jobs/0198c5a0-0000-7000-8000-000000000001", &["job:manage"], &[]),
-    ("DELETE", "/jobs/0198c5a0-0000-7000-8000-000000000001", &["job:manage"], &[]),
-    ("GET", "/runs/0198c5a0-0000-7000-8000-000000000001", &["job:manage"], &[]),
-    ("DELETE", "/runs/0198c5a0-0000-7000-8000-000000000001", &["job:manage"], &[]),
-    ("GET", "/runs/0198c5a0-0000-7000-8000-000000000001/events", &["job:manage"], &[]),
-];
-
-/// Sets of scopes that a token can have, and that leave out something of every route that needs something.
-const TOKENS: &[&str] = &[
-    "canvas:read",
-    "asset:read",
-    "job:manage",
-    "element:read",
-    "canvas:read,canvas:write",
-    "canvas:read,asset:read",
-    "canvas:read,asset:read,video:generate",
-    "canvas:read,canvas:write,asset:read",
-    "canvas:read,canvas:write,asset:read,image:generate",
-    "all",
-];
-
-fn method(name: &str) -> Method {
-    Method::from_bytes(name.as_bytes()).expect("a method")
-}
-
 async fn every_route_but_the_public_ones_needs_a_credential(stack: &Stack) {
-    for (name, path, ..) in ROUTES {
-        stack.anonymous().call(method(name), path).await.expect_error(401, "unauthorized", &[]);
+    for endpoint in contract::built() {
+        if matches!(endpoint.access, Access::Open) {
+            continue;
+        }
+        // The credential is judged before the id in the path.
+        let method = Method::from_bytes(endpoint.method.as_bytes()).expect("a method");
+        let path = endpoint.path.replace(['{', '}'], "");
+        stack.anonymous().call(method, &path).await.expect_error(401, "unauthorized", &[]);
     }
     stack.anonymous().get("/openapi.json").await.expect(200);
     stack.anonymous().get("/docs").await.expect(200);
@@ -192,39 +157,6 @@ async fn the_status_tells_who_asks(stack: &Stack) {
         expected["expiresAt"] = Value::Null;
     }
     assert_eq!(status, expected);
-}
-
-async fn each_route_needs_its_scopes_and_names_those_that_are_missing(stack: &Stack) {
-    let account = stack.account().await;
-    for scopes in TOKENS {
-        let user = stack.user_of(&account, scopes).await;
-        let has = |scope: &&&str| *scopes == "all" || scopes.split(',').any(|held| held == **scope);
-        for (name, path, all, any) in ROUTES {
-            let missing: Vec<_> = all.iter().filter(|scope| !has(scope)).collect();
-            let none_of_any = !any.is_empty() && !any.iter().any(|scope| has(&scope));
-            let reply = user.call(method(name), path).await;
-            if missing.is_empty() && !none_of_any {
-                assert!(!matches!(reply.status, 401 | 403), "{scopes}: {reply}");
-                continue;
-            }
-            let message = reply.expect_error(403, "forbidden", &[]);
-            assert!(missing.iter().all(|scope| message.contains(**scope)), "{scopes} {path}: {message}");
-            assert!(all.iter().filter(has).all(|scope| !message.contains(*scope)), "{scopes} {path}: {message}");
-            if missing.is_empty() {
-                assert!(any.iter().all(|scope| message.contains(scope)), "{scopes} {path}: {message}");
-            }
-        }
-        stack.admin(&["admin", "token", "revoke", &user.token_id]).await.expect_success();
-    }
-    // A canvas on an upload needs the canvas scopes, too (Authentication 6).
-    let writer = stack.user_of(&account, "canvas:read,canvas:write,asset:read,video:generate").await;
-    let canvas = writer.make_canvas().await;
-    let reader = stack.user_of(&account, "canvas:read,asset:read,video:generate").await;
-    reader.upload("image/png", pictures::png(2, 2)).await;
-    let path = format!("/assets?canvasId={}", text(&canvas, "/id"));
-    let refused = reader.post(&path).body("image/png", pictures::png(2, 2)).await;
-    assert!(refused.expect_error(403, "forbidden", &[]).contains("canvas:write"));
-    writer.post(&path).body("image/png", pictures::png(2, 2)).await.expect(201);
 }
 
 async fn a_token_without_scopes_that_a_route_needs_changes_nothing(stack: &Stack) {

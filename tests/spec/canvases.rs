@@ -16,6 +16,7 @@ suite! {
     a_read_carries_an_etag_and_honours_if_none_match,
     the_list_is_newest_first_and_merges_what_is_shared,
     the_list_breaks_ties_of_time_by_handle_descending,
+    a_walk_meets_every_canvas_that_nobody_touches,
     a_stranger_sees_nothing_of_a_canvas,
     a_viewer_reads_and_never_writes,
     an_editor_writes_and_what_it_makes_belongs_to_the_owner,
@@ -228,6 +229,46 @@ async fn the_list_breaks_ties_of_time_by_handle_descending(stack: &Stack) {
         }
     }
     assert_eq!(walked, expected);
+}
+
+async fn a_walk_meets_every_canvas_that_nobody_touches(stack: &Stack) {
+    let (user, friend) = (stack.user().await, stack.user().await);
+    let busy = user.make_canvas().await;
+    let mut still = std::collections::BTreeSet::new();
+    for _ in 0..5 {
+        still.insert(text(&user.make_canvas().await, "/handle").to_owned());
+        let theirs = friend.make_canvas().await;
+        stack.share(&friend, text(&theirs, "/id"), &user.uid, "viewer").await;
+        still.insert(text(&theirs, "/handle").to_owned());
+    }
+    let writing = async {
+        for _ in 0..15 {
+            user.make_canvas().await;
+            user.apply(text(&busy, "/id"), json!([{"type": "canvas.update", "title": "Busy"}])).await;
+        }
+    };
+    let walking = async {
+        for limit in [1, 2, 4] {
+            let (mut walked, mut cursor, mut last) = (Vec::new(), String::new(), String::from("9999"));
+            loop {
+                let page = user.get(&format!("/canvases?limit={limit}{cursor}")).await.ok();
+                for item in page["canvases"].as_array().expect("a list") {
+                    let updated = text(item, "/updatedAt").to_owned();
+                    assert!(updated <= last, "newest first, across pages, too");
+                    last = updated;
+                    walked.push(text(item, "/handle").to_owned());
+                }
+                match page["page"]["nextCursor"].as_str() {
+                    Some(next) => cursor = format!("&cursor={next}"),
+                    None => break,
+                }
+            }
+            for handle in &still {
+                assert_eq!(walked.iter().filter(|walked| *walked == handle).count(), 1, "{handle} of {walked:?}");
+            }
+        }
+    };
+    tokio::join!(writing, walking);
 }
 
 async fn shared(stack: &Stack, role: &str) -> (User, User, Value) {

@@ -316,7 +316,13 @@ async fn unknown_query_parameters_are_ignored_and_known_ones_validated(stack: &S
 
 async fn page_limits_are_kept_and_never_clamped(stack: &Stack) {
     let user = stack.user().await;
-    for (list, default, most) in [("/canvases", 25, 25), ("/assets", 50, 200), ("/actions", 50, 100)] {
+    for (list, default, most) in [
+        ("/canvases", 25, 25),
+        ("/assets", 50, 200),
+        ("/actions", 50, 100),
+        ("/elements", 50, 100),
+        ("/element-collections", 50, 100),
+    ] {
         assert_eq!(user.get(list).await.ok()["page"]["limit"], default, "{list}");
         for limit in [1, most] {
             assert_eq!(user.get(&format!("{list}?limit={limit}")).await.ok()["page"]["limit"], limit);

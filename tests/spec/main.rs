@@ -3,14 +3,17 @@
 //! Each module is a chapter; each of its suites is a stack, and each behaviour a function named after what it shows.
 //! Sections of `canvas-service-api.md` are cited by name, those of `decisions.md` by number.
 
+mod access;
 mod actions;
 mod administration;
 mod assets;
 mod authentication;
 mod canvases;
 mod conventions;
+mod elements;
 mod faults;
 mod findings;
+mod following;
 mod jobs;
 mod metadata;
 mod operations;

@@ -1,0 +1,244 @@
+//! Who may do what: every route against scopes, roles and canvases (specification, Authentication 4 to 7; decisions 1.2,
+//! 1.3, 3.11). The routes are those of [`e2e::contract`]; a route that addresses a canvas needs a row in [`addressed`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use e2e::api::{key, text};
+use e2e::contract::{self, Access, Endpoint};
+use e2e::{Client, Reply, Stack, User, pictures, suite};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+suite! {
+    access on Stack::builder();
+    each_route_refuses_a_token_that_lacks_one_of_its_scopes,
+    scopes_that_a_request_calls_for_are_needed_too,
+    a_viewer_reads_everything_and_writes_nothing,
+    a_stranger_and_an_unknown_canvas_are_404,
+}
+
+/// The scopes of the specification with those that each cannot be granted without (Authentication 5).
+const SCOPES: [(&str, &[&str]); 8] = [
+    ("canvas:read", &[]),
+    ("canvas:write", &["canvas:read"]),
+    ("asset:read", &[]),
+    ("element:read", &[]),
+    ("element:write", &["element:read"]),
+    ("image:generate", &["canvas:read", "canvas:write", "asset:read"]),
+    ("video:generate", &["canvas:read", "asset:read"]),
+    ("job:manage", &[]),
+];
+
+/// The most that a token can have without `lacking`.
+fn without(lacking: &[&str]) -> String {
+    let kept = SCOPES
+        .iter()
+        .filter(|(scope, needs)| !lacking.contains(scope) && needs.iter().all(|need| !lacking.contains(need)));
+    kept.map(|(scope, _)| *scope).collect::<Vec<_>>().join(",")
+}
+
+/// The path with something that need not exist for each parameter.
+fn concrete(path: &str) -> String {
+    let mut path = path.to_owned();
+    for (parameter, value) in [
+        ("{actionKey}", "resize"),
+        ("{jobId}", "0198c5a0-0000-7000-8000-000000000001"),
+        ("{runId}", "0198c5a0-0000-7000-8000-000000000001"),
+        ("{modelKey}", "absent-model"),
+    ] {
+        path = path.replace(parameter, value);
+    }
+    while let (Some(start), Some(end)) = (path.find('{'), path.find('}')) {
+        path.replace_range(start..=end, "absent");
+    }
+    path
+}
+
+async fn call(client: &Client, endpoint: &Endpoint, path: &str, body: Option<&Value>) -> Reply {
+    let method = Method::from_bytes(endpoint.method.as_bytes()).expect("a method");
+    let call = client.call(method, path);
+    match body {
+        Some(Value::String(png)) if png == "png" => call.body("image/png", pictures::png(2, 2)).await,
+        Some(body) => call.body("application/json", body.to_string()).await,
+        None => call.await,
+    }
+}
+
+async fn each_route_refuses_a_token_that_lacks_one_of_its_scopes(stack: &Stack) {
+    let account = stack.account().await;
+    let mut lacking = BTreeMap::new();
+    for (scope, _) in SCOPES {
+        lacking.insert(scope, stack.user_of(&account, &without(&[scope])).await);
+    }
+    let generates_nothing = stack.user_of(&account, &without(&["image:generate", "video:generate"])).await;
+    let all_scopes = stack.user_of(&account, "all").await;
+    for endpoint in contract::built() {
+        let path = concrete(endpoint.path);
+        let Access::Token { all, any, .. } = endpoint.access else {
+            assert_ne!(call(&stack.anonymous(), &endpoint, &path, None).await.status, 403, "{path}");
+            continue;
+        };
+        stack
+            .anonymous()
+            .call(Method::from_bytes(endpoint.method.as_bytes()).expect("a method"), &path)
+            .await
+            .expect(401);
+        for scope in all {
+            let refused = call(&lacking[scope], &endpoint, &path, None).await;
+            let message = refused.expect_error(403, "forbidden", &[]);
+            assert!(message.contains(scope), "{} {path} without {scope}: {message}", endpoint.method);
+            // What the token has is not named.
+            let held = without(&[scope]);
+            assert!(held.split(',').all(|held| !message.contains(held)), "{} {path}: {message}", endpoint.method);
+        }
+        if !any.is_empty() {
+            let message = call(&generates_nothing, &endpoint, &path, None).await.expect_error(403, "forbidden", &[]);
+            assert!(any.iter().all(|scope| message.contains(scope)), "{} {path}: {message}", endpoint.method);
+        }
+        let reply = call(&all_scopes, &endpoint, &path, None).await;
+        assert!(!matches!(reply.status, 401 | 403), "{} {path}: {reply}", endpoint.method);
+    }
+}
+
+/// What a request to a route that addresses a canvas looks like, right but for the canvas; nothing for a route that
+/// addresses none.
+fn addressed(endpoint: &Endpoint, canvas: &str, revision: &str) -> Option<(String, Option<Value>)> {
+    let path = endpoint.path.replace("{canvasId}", canvas);
+    let write = json!({"baseRevision": revision, "idempotencyKey": key()});
+    let with = |more: Value| {
+        let mut body = write.clone();
+        body.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
+        body
+    };
+    Some(match (endpoint.method, endpoint.path) {
+        (
+            "GET",
+            "/canvases/{canvasId}"
+            | "/canvases/{canvasId}/outline"
+            | "/canvases/{canvasId}/review"
+            | "/canvases/{canvasId}/render",
+        ) => (path, None),
+        ("GET", "/canvases/{canvasId}/nodes/{nodeId}") => (path.replace("{nodeId}", "absent"), None),
+        ("GET", "/canvases/{canvasId}/changes") => (format!("{path}?since={revision}"), None),
+        ("POST", "/canvases/{canvasId}/operations") => {
+            (path, Some(with(json!({"operations": [{"type": "node.create", "node": {"type": "text"}}]}))))
+        }
+        ("GET", "/assets") => (format!("/assets?canvasId={canvas}"), None),
+        ("POST", "/assets") => (format!("/assets?canvasId={canvas}"), Some(json!("png"))),
+        ("POST", "/actions/{actionKey}/runs") => {
+            let body =
+                json!({"canvasId": canvas, "targetNodeId": "absent", "inputs": ["node:a"], "params": {"width": 1}});
+            ("/actions/resize/runs".to_owned(), Some(with(body)))
+        }
+        ("POST", "/images/generate" | "/images/edit" | "/images/variations") => {
+            let body = json!({"canvasId": canvas, "targetNodeId": "absent", "prompt": "p", "references": ["node:a"]});
+            (path, Some(with(body)))
+        }
+        ("POST", "/images/import") => {
+            let body = json!({"canvasId": canvas, "imageUrl": "https://example.com/a.png", "idempotencyKey": key()});
+            (path, Some(body))
+        }
+        ("POST", "/product-references/import") => {
+            let body = json!({"canvasId": canvas, "productPageUrl": "https://example.com/a", "idempotencyKey": key()});
+            (path, Some(body))
+        }
+        ("POST", "/recipes/{recipeId}/fork" | "/recipes/{recipeId}/runs") => {
+            (path.replace("{recipeId}", "absent"), Some(with(json!({"canvasId": canvas}))))
+        }
+        ("POST", "/canvases/{canvasId}/workflows") => {
+            let input = json!({"key": "a", "label": "A", "description": "", "type": "text", "value": "v", "useAsDefault": true});
+            let output = json!({"key": "b", "label": "B", "description": "", "type": "text", "prompt": "{{a}}", "inputKeys": ["a"]});
+            (path, Some(json!({"name": "w", "idempotencyKey": key(), "inputs": [input], "outputs": [output]})))
+        }
+        _ => return None,
+    })
+}
+
+/// Whether a request as [`addressed`] makes it writes.
+fn writes(endpoint: &Endpoint) -> bool {
+    endpoint.method != "GET"
+}
+
+async fn scopes_that_a_request_calls_for_are_needed_too(stack: &Stack) {
+    let account = stack.account().await;
+    let owner = stack.user_of(&account, "all").await;
+    let canvas = owner.make_canvas().await;
+    for endpoint in contract::built() {
+        let Access::Token { all, more, .. } = endpoint.access else { continue };
+        let Some((path, body)) = addressed(&endpoint, text(&canvas, "/id"), text(&canvas, "/revision")) else {
+            continue;
+        };
+        for scope in more.iter().filter(|scope| !all.contains(scope)) {
+            let mut body = body.clone();
+            if *scope == "element:read" {
+                body.as_mut().expect("a body")["elements"] = json!(["element:absent@v1"]);
+            }
+            let user = stack.user_of(&account, &without(&[scope])).await;
+            let refused = call(&user, &endpoint, &path, body.as_ref()).await;
+            let message = refused.expect_error(403, "forbidden", &[]);
+            // Without canvas:read there is no generating either.
+            let named = message.contains(scope) || message.contains("generate");
+            assert!(named, "{} {path} without {scope}: {message}", endpoint.method);
+        }
+    }
+    assert_eq!(owner.canvas(text(&canvas, "/id")).await, canvas, "nothing was written");
+    // A request that does not call for them does without.
+    let user = stack.user_of(&account, &without(&["canvas:write"])).await;
+    user.upload("image/png", pictures::png(2, 2)).await;
+}
+
+async fn member(stack: &Stack, role: &str) -> (User, User, Value) {
+    let (owner, member) = (stack.user().await, stack.user().await);
+    let canvas = owner.make_canvas().await;
+    stack.share(&owner, text(&canvas, "/id"), &member.uid, role).await;
+    (owner, member, canvas)
+}
+
+async fn a_viewer_reads_everything_and_writes_nothing(stack: &Stack) {
+    let (owner, viewer, canvas) = member(stack, "viewer").await;
+    let handle = text(&canvas, "/handle");
+    let mut tried = BTreeSet::new();
+    for endpoint in contract::built() {
+        let Some((path, body)) = addressed(&endpoint, handle, text(&canvas, "/revision")) else { continue };
+        let reply = call(&viewer, &endpoint, &path, body.as_ref()).await;
+        match writes(&endpoint) {
+            true => drop(reply.expect_error(403, "forbidden", &[])),
+            // A node that is not there is as visible to a viewer as to anybody.
+            false => assert!(matches!(reply.status, 200 | 404), "{path}: {reply}"),
+        }
+        tried.insert((endpoint.method, endpoint.path));
+    }
+    assert_eq!(owner.canvas(handle).await, canvas, "nothing half-written");
+    // Every route whose row names canvas:write was tried, but for the one that makes a canvas.
+    for endpoint in contract::built() {
+        let Access::Token { all, more, .. } = endpoint.access else { continue };
+        let writes = all.iter().chain(more).any(|scope| *scope == "canvas:write");
+        let campaign = endpoint.path.starts_with("/campaigns");
+        if writes && !campaign && (endpoint.method, endpoint.path) != ("POST", "/canvases") {
+            assert!(
+                tried.contains(&(endpoint.method, endpoint.path)),
+                "{} {} has no row",
+                endpoint.method,
+                endpoint.path
+            );
+        }
+    }
+}
+
+async fn a_stranger_and_an_unknown_canvas_are_404(stack: &Stack) {
+    let (owner, stranger) = (stack.user().await, stack.user().await);
+    let canvas = owner.make_canvas().await;
+    let (handle, revision) = (text(&canvas, "/handle"), text(&canvas, "/revision"));
+    for endpoint in contract::built() {
+        for named in [handle, "absent", &format!("canvas:{}:absent", owner.uid), "canvas:nobody:absent"] {
+            let Some((path, body)) = addressed(&endpoint, named, revision) else { break };
+            let reply = call(&stranger, &endpoint, &path, body.as_ref()).await;
+            reply.expect_error(404, "not_found", &[]);
+        }
+        // To the owner, too, what is not there is not there.
+        if let Some((path, body)) = addressed(&endpoint, "absent", revision) {
+            call(&owner, &endpoint, &path, body.as_ref()).await.expect_error(404, "not_found", &[]);
+        }
+    }
+    assert_eq!(owner.canvas(handle).await, canvas);
+}

@@ -1,0 +1,266 @@
+//! Following a canvas without reading all of it: changes, outline, minimal answers (decisions 4.7, 18.16).
+
+use e2e::api::{key, text};
+use e2e::{Client, Stack, suite};
+use serde_json::{Value, json};
+
+suite! {
+    following on Stack::builder();
+    changes_tell_what_to_read_again,
+    what_was_made_and_deleted_since_is_in_no_list,
+    a_revision_that_is_not_known_makes_the_answer_incomplete,
+    the_last_1000_revisions_can_be_followed,
+    since_is_required_and_has_a_length,
+    a_conflict_leads_to_the_changes,
+    an_outline_is_a_text_with_handles,
+    an_outline_has_at_most_64_kibibytes,
+    a_minimal_answer_leaves_out_nodes_and_connections,
+    strangers_follow_nothing_and_viewers_all,
+}
+
+const LISTS: [&str; 4] = ["changedNodeIds", "deletedNodeIds", "changedConnectionIds", "deletedConnectionIds"];
+
+async fn since(user: &Client, canvas: &str, revision: &str) -> Value {
+    user.get(&format!("/canvases/{canvas}/changes?since={revision}")).await.ok()
+}
+
+async fn changes_tell_what_to_read_again(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let (id, first) = (text(&canvas, "/id"), text(&canvas, "/revision"));
+    let made = user
+        .apply(
+            id,
+            json!([
+                {"type": "node.create", "clientId": "a", "node": {"type": "text"}},
+                {"type": "node.create", "clientId": "b", "node": {"type": "text", "position": {"x": 1000, "y": 0}}},
+                {"type": "connection.create", "clientId": "c", "fromNodeId": "a", "toNodeId": "b"},
+            ]),
+        )
+        .await;
+    let [a, b, c] = ["a", "b", "c"].map(|name| text(&made["resolvedIds"], &format!("/{name}")).to_owned());
+    let second = text(&made, "/canvas/revision").to_owned();
+    let all = since(&user, id, first).await;
+    assert_eq!((&all["since"], &all["revision"], &all["complete"]), (&json!(first), &json!(second), &json!(true)));
+    assert_eq!((&all["changedNodeIds"], &all["changedConnectionIds"]), (&json!([a, b]), &json!([c])));
+    assert_eq!((&all["deletedNodeIds"], &all["deletedConnectionIds"]), (&json!([]), &json!([])));
+    assert_eq!(all["activity"].as_array().map(Vec::len), Some(1));
+    assert_eq!(
+        (&all["activity"][0]["type"], &all["activity"][0]["revision"]),
+        (&json!("operations.applied"), &json!(second))
+    );
+    let moved = user.apply(id, json!([{"type": "node.move", "nodeId": b, "position": {"x": 2000, "y": 0}}])).await;
+    let deleted = user.apply(id, json!([{"type": "node.delete", "nodeId": a}])).await;
+    let later = since(&user, id, &second).await;
+    assert_eq!((&later["changedNodeIds"], &later["deletedNodeIds"]), (&json!([b]), &json!([a])));
+    assert_eq!((&later["changedConnectionIds"], &later["deletedConnectionIds"]), (&json!([]), &json!([c])));
+    assert_eq!(later["activity"].as_array().map(Vec::len), Some(2));
+    assert_eq!(later["activity"][0]["revision"], deleted["canvas"]["revision"], "newest first");
+    assert_eq!(later["activity"][1]["revision"], moved["canvas"]["revision"]);
+    // Nothing since the newest one.
+    let none = since(&user, id, text(&deleted, "/canvas/revision")).await;
+    assert!(LISTS.iter().all(|list| none[*list] == json!([])), "{none}");
+    assert_eq!((&none["complete"], &none["activity"], &none["revision"]), (&json!(true), &json!([]), &none["since"]));
+    // A title is a change in no list.
+    user.apply(id, json!([{"type": "canvas.update", "title": "Renamed"}])).await;
+    let renamed = since(&user, id, text(&deleted, "/canvas/revision")).await;
+    assert!(LISTS.iter().all(|list| renamed[*list] == json!([])), "{renamed}");
+    assert_ne!(renamed["revision"], renamed["since"]);
+}
+
+async fn what_was_made_and_deleted_since_is_in_no_list(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let (id, first) = (text(&canvas, "/id"), text(&canvas, "/revision"));
+    let made = user
+        .apply(
+            id,
+            json!([
+                {"type": "node.create", "clientId": "a", "node": {"type": "text"}},
+                {"type": "node.create", "clientId": "b", "node": {"type": "text", "position": {"x": 1000, "y": 0}}},
+                {"type": "connection.create", "clientId": "c", "fromNodeId": "a", "toNodeId": "b"},
+            ]),
+        )
+        .await;
+    let [a, b, c] = ["a", "b", "c"].map(|name| text(&made["resolvedIds"], &format!("/{name}")).to_owned());
+    let second = text(&made, "/canvas/revision").to_owned();
+    let touched = user.apply(id, json!([{"type": "node.update", "nodeId": a, "patch": {"title": "T"}}])).await;
+    user.apply(id, json!([{"type": "node.delete", "nodeId": a}])).await;
+    let all = since(&user, id, first).await;
+    assert_eq!((&all["changedNodeIds"], &all["deletedNodeIds"]), (&json!([b]), &json!([])));
+    assert_eq!((&all["changedConnectionIds"], &all["deletedConnectionIds"]), (&json!([]), &json!([])));
+    // To who knew them they are deleted, whether they were changed meanwhile or not.
+    for known in [&second, text(&touched, "/canvas/revision")] {
+        let later = since(&user, id, known).await;
+        assert_eq!((&later["deletedNodeIds"], &later["deletedConnectionIds"]), (&json!([a]), &json!([c])));
+        assert_eq!(later["changedNodeIds"], json!([]));
+    }
+}
+
+async fn a_revision_that_is_not_known_makes_the_answer_incomplete(stack: &Stack) {
+    let user = stack.user().await;
+    let (canvas, other) = (user.make_canvas().await, user.make_canvas().await);
+    let id = text(&canvas, "/id");
+    user.apply(id, json!([{"type": "node.create", "node": {"type": "text"}}])).await;
+    for unknown in ["never", "%C3%BC%26%20", text(&other, "/revision")] {
+        let answer = since(&user, id, unknown).await;
+        assert_eq!((&answer["complete"], &answer["activity"]), (&json!(false), &json!([])), "{unknown}");
+        assert!(LISTS.iter().all(|list| answer[*list] == json!([])), "{answer}");
+        assert_eq!(answer["revision"], user.canvas(id).await["revision"]);
+    }
+}
+
+async fn the_last_1000_revisions_can_be_followed(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let (id, first) = (text(&canvas, "/id"), text(&canvas, "/revision"));
+    // 998 changes that only time would make: the first revision is now the second oldest of the last 1000.
+    sqlx::query(
+        "WITH later AS (UPDATE canvases SET sequence = 999 WHERE id = $1 RETURNING key)
+         INSERT INTO canvas_changes (canvas_key, sequence, revision)
+         SELECT key, sequence, 'made-' || sequence FROM later, generate_series(2, 999) AS sequence",
+    )
+    .bind(id)
+    .execute(stack.pool())
+    .await
+    .expect("ages the canvas");
+    let create = || json!([{"type": "node.create", "node": {"type": "text", "position": {"x": e2e::api::unique() * 1000, "y": 0}}}]);
+    user.apply(id, create()).await;
+    let all = since(&user, id, first).await;
+    assert_eq!(
+        (&all["complete"], all["changedNodeIds"].as_array().map(Vec::len)),
+        (&json!(true), Some(1)),
+        "the 1000th"
+    );
+    user.apply(id, create()).await;
+    assert_eq!(since(&user, id, first).await["complete"], false, "the 1001st");
+    let next = since(&user, id, "made-2").await;
+    assert_eq!((&next["complete"], next["changedNodeIds"].as_array().map(Vec::len)), (&json!(true), Some(2)));
+}
+
+async fn since_is_required_and_has_a_length(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let path = format!("/canvases/{}/changes", text(&canvas, "/id"));
+    for query in ["", "?since=", "?since=a&since=b", "?since=%FF", &format!("?since={}", "r".repeat(201))] {
+        user.get(&format!("{path}{query}")).await.expect_error(400, "input_validation_error", &["since"]);
+    }
+    user.get(&format!("{path}?since={}", "r".repeat(200))).await.ok();
+    user.get("/canvases/a%20b/changes").await.expect_error(400, "input_validation_error", &["canvasId", "since"]);
+}
+
+async fn a_conflict_leads_to_the_changes(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let (id, first) = (text(&canvas, "/id"), text(&canvas, "/revision"));
+    let create = json!([{"type": "node.create", "node": {"type": "text"}}]);
+    let made = user.batch(id, first, create.clone()).await.ok();
+    let details = user.batch(id, first, create.clone()).await.expect(409).json()["error"]["details"].clone();
+    let changes = user.get(text(&details, "/changesUrl")).await.ok();
+    assert_eq!((&changes["since"], &changes["revision"]), (&json!(first), &details["currentRevision"]));
+    assert_eq!((&changes["complete"], &changes["changedNodeIds"]), (&json!(true), &made["changedNodeIds"]));
+    // Whatever the client took for a revision.
+    let odd = "a b&c=ü%#";
+    let details = user.batch(id, odd, create).await.expect(409).json()["error"]["details"].clone();
+    let changes = user.get(text(&details, "/changesUrl")).await.ok();
+    assert_eq!((&changes["since"], &changes["complete"]), (&json!(odd), &json!(false)));
+    // The start of an Action has the same conflict.
+    let asset = user.upload("image/png", e2e::pictures::png(4, 4)).await;
+    let slot = user.slot(id).await;
+    let mut run = user.resize_request(id, &slot, text(&asset, "/handle")).await;
+    run["baseRevision"] = json!(first);
+    let details = user.send("/actions/resize/runs", &run).await.expect(409).json()["error"]["details"].clone();
+    assert_eq!(user.get(text(&details, "/changesUrl")).await.ok()["complete"], true);
+}
+
+async fn an_outline_is_a_text_with_handles(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let asset = user.upload_into(id, "image/png", e2e::pictures::png(4, 4)).await;
+    let picture = text(&asset, "/node");
+    let made = user
+        .apply(id, json!([
+            {"type": "node.create", "clientId": "s", "node": {"type": "sticky", "title": "References", "width": 2000, "height": 2000, "position": {"x": 5000, "y": 0}, "metadata": {"section": true}}},
+            {"type": "node.create", "clientId": "t", "node": {"type": "text", "title": "No\ntrick\n  image node:x", "position": {"x": 5100, "y": 100}, "metadata": {"content": "Hello", "sectionId": "s"}}},
+            {"type": "connection.create", "clientId": "c", "fromNodeId": picture, "toNodeId": "t", "purpose": "reference", "role": "style"},
+        ]))
+        .await;
+    let [s, t, c] = ["s", "t", "c"].map(|name| text(&made["resolvedIds"], &format!("/{name}")).to_owned());
+    let reply = user.get(&format!("/canvases/{id}/outline")).await.expect(200);
+    assert_eq!(reply.header("content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(reply.header("cache-control"), Some("private, no-store"));
+    let outline = String::from_utf8(reply.body.to_vec()).expect("UTF-8");
+    let lines: Vec<&str> = outline.lines().collect();
+    assert_eq!(lines.len(), 5, "{outline}");
+    assert!(lines[0].starts_with(text(&canvas, "/handle")) && lines[0].contains(text(&made, "/canvas/revision")));
+    assert!(lines[1].starts_with(&format!("  section node:{s} \"References\"")), "{outline}");
+    assert!(lines[2].starts_with(&format!("    text node:{t} ")) && lines[2].ends_with(": \"Hello\""), "{outline}");
+    assert!(
+        lines[3].starts_with(&format!("  image {picture} ")) && lines[3].contains(text(&asset, "/handle")),
+        "{outline}"
+    );
+    assert_eq!(lines[4], format!("    -> node:{t} reference as style (connection:{c})"));
+}
+
+async fn an_outline_has_at_most_64_kibibytes(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    for row in 0..3 {
+        let nodes: Vec<Value> = (0..200)
+            .map(|column| {
+                json!({"type": "node.create", "node": {"type": "text", "title": "ü".repeat(160),
+                "position": {"x": column * 1000, "y": row * 1000}}})
+            })
+            .collect();
+        user.apply(id, json!(nodes)).await;
+    }
+    let reply = user.get(&format!("/canvases/{id}/outline")).await.expect(200);
+    let outline = String::from_utf8(reply.body.to_vec()).expect("UTF-8");
+    assert!(outline.len() <= 65_536 && outline.len() > 60_000, "{}", outline.len());
+    let last = outline.lines().last().expect("a line");
+    let shown = outline.lines().count() - 2;
+    assert_eq!(last, format!("... truncated at 64 KiB: {} of 600 nodes are not shown", 600 - shown));
+}
+
+async fn a_minimal_answer_leaves_out_nodes_and_connections(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
+    let batch = json!({"baseRevision": canvas["revision"], "idempotencyKey": key(),
+        "operations": [{"type": "node.create", "clientId": "n", "node": {"type": "text"}}]});
+    let send = async |prefer: &str| {
+        user.post(&path).header("prefer", prefer).body("application/json", batch.to_string()).await.expect(200)
+    };
+    let first = send("respond-async, return=minimal").await;
+    assert_eq!(first.header("preference-applied"), Some("return=minimal"));
+    let body = first.json();
+    let now = user.canvas(text(&canvas, "/id")).await;
+    for field in ["id", "handle", "ownerUid", "title", "createdAt", "updatedAt", "revision"] {
+        assert_eq!(body["canvas"][field], now[field], "{field}");
+    }
+    assert!(body["canvas"].get("nodes").is_none() && body["canvas"].get("connections").is_none(), "{body}");
+    assert_eq!((&body["canvas"]["nodeCount"], &body["replayed"]), (&json!(1), &json!(false)));
+    assert_eq!(body["changedNodeIds"], json!([body["resolvedIds"]["n"]]), "all the rest is told");
+    // A preference is no part of the request: the replay may be asked for whole, or minimal.
+    let whole = send("return=representation").await;
+    assert_eq!(whole.header("preference-applied"), None);
+    assert_eq!((&whole.json()["canvas"], &whole.json()["replayed"]), (&now, &json!(true)));
+    let again = send("Return = \"minimal\"").await.json();
+    assert_eq!((&again["canvas"], &again["replayed"]), (&body["canvas"], &json!(true)));
+}
+
+async fn strangers_follow_nothing_and_viewers_all(stack: &Stack) {
+    let (owner, viewer, stranger) = (stack.user().await, stack.user().await, stack.user().await);
+    let canvas = owner.make_canvas().await;
+    let (id, handle, revision) = (text(&canvas, "/id"), text(&canvas, "/handle"), text(&canvas, "/revision"));
+    stack.share(&owner, id, &viewer.uid, "viewer").await;
+    for path in [format!("changes?since={revision}"), "outline".to_owned()] {
+        viewer.get(&format!("/canvases/{handle}/{path}")).await.expect(200);
+        let sign = if path.contains('?') { '&' } else { '?' };
+        viewer.get(&format!("/canvases/{id}/{path}{sign}ownerUid={}", owner.uid)).await.expect(200);
+        viewer.get(&format!("/canvases/{id}/{path}")).await.expect_error(404, "not_found", &[]);
+        stranger.get(&format!("/canvases/{handle}/{path}")).await.expect_error(404, "not_found", &[]);
+    }
+}
