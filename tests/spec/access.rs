@@ -88,7 +88,7 @@ async fn each_route_refuses_a_token_that_lacks_one_of_its_scopes(stack: &Stack) 
             let message = refused.expect_error(403, "forbidden", &[]);
             assert!(message.contains(scope), "{} {path} without {scope}: {message}", endpoint.method);
             // What the token has is not named.
-            let held = without(&[scope]);
+            let held = without(&[*scope]);
             assert!(held.split(',').all(|held| !message.contains(held)), "{} {path}: {message}", endpoint.method);
         }
         if !any.is_empty() {
@@ -173,7 +173,7 @@ async fn scopes_that_a_request_calls_for_are_needed_too(stack: &Stack) {
             if *scope == "element:read" {
                 body.as_mut().expect("a body")["elements"] = json!(["element:absent@v1"]);
             }
-            let user = stack.user_of(&account, &without(&[scope])).await;
+            let user = stack.user_of(&account, &without(&[*scope])).await;
             let refused = call(&user, &endpoint, &path, body.as_ref()).await;
             let message = refused.expect_error(403, "forbidden", &[]);
             // Without canvas:read there is no generating either.

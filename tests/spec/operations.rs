@@ -189,8 +189,7 @@ async fn of_concurrent_batches_on_one_revision_one_is_applied(stack: &Stack) {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let (id, revision) = (text(&canvas, "/id"), text(&canvas, "/revision"));
-    let batches =
-        (0..100).map(|_| async { user.batch(id, revision, json!([create(json!({"type": "text"}))])).await });
+    let batches = (0..100).map(|_| async { user.batch(id, revision, json!([create(json!({"type": "text"}))])).await });
     let (won, lost): (Vec<_>, Vec<_>) =
         futures_util::future::join_all(batches).await.into_iter().partition(|reply| reply.status == 200);
     let [winner] = &won[..] else { panic!("{} were applied", won.len()) };

@@ -366,7 +366,7 @@ fn judged_by_tag(path: &str, name: &str, forms: &[Vec<ValidationError<'static>>]
     let mut tag = path.to_owned();
     join(&mut tag, name);
     let names = |errors: &[ValidationError<'static>]| -> Option<Vec<Value>> {
-        errors.iter().find(|error| field(error.instance_path()) == tag).and_then(|error| match error.kind() {
+        errors.iter().filter(|error| field(error.instance_path()) == tag).find_map(|error| match error.kind() {
             ValidationErrorKind::Enum { options } => options.as_array().cloned(),
             ValidationErrorKind::Constant { expected_value } => Some(vec![expected_value.as_ref().clone()]),
             _ => None,
