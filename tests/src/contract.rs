@@ -164,7 +164,6 @@ pub const UNBUILT: &[(&str, &str)] = &[
     ("POST", "/campaigns/{runId}/review"),
     ("POST", "/campaigns/plan"),
     ("POST", "/campaigns/start"),
-    ("GET", "/canvases/{canvasId}/review"),
 ];
 
 /// Every endpoint that is built.
