@@ -1,14 +1,33 @@
 //! Image Actions: one definition that is served, documented, and that requests are validated by (decisions 8).
 
+mod change_aspect_ratio;
+mod color_grade;
+mod crop;
+mod overlay_image;
+mod parts;
+mod resize;
+mod rotate;
+mod side_by_side_composite;
+
+#[cfg(test)]
+mod tests;
+
 use std::sync::LazyLock;
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Number, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Number, Value};
 use utoipa::ToSchema;
 
 use crate::Violation;
 use crate::graph::named;
-use crate::limits::OUTPUT_SIDE_MAX;
+
+pub use change_aspect_ratio::{ChangeAspectRatioParams, Ratio};
+pub use color_grade::ColorGradeParams;
+pub use crop::CropParams;
+pub use overlay_image::OverlayImageParams;
+pub use resize::ResizeParams;
+pub use rotate::RotateParams;
+pub use side_by_side_composite::SideBySideCompositeParams;
 
 /// The version of every Action (specification, Versioning 2).
 pub const ACTION_VERSION: &str = "1.0.0";
@@ -115,7 +134,8 @@ pub struct Parameter {
     pub default: Option<Value>,
 }
 
-/// A rule over several parameters.
+/// What the parameters' schemas cannot say: a rule over several of them, or over the form of a text. It sees them as they
+/// were sent, so that it speaks beside what is wrong with single ones.
 type Check = fn(&Map<String, Value>) -> Vec<Violation>;
 
 /// An Image Action.
@@ -152,7 +172,17 @@ pub struct Action {
 
 /// Every Action, in the order of the decisions' table.
 pub fn all() -> &'static [Action] {
-    static ACTIONS: LazyLock<Vec<Action>> = LazyLock::new(|| vec![resize()]);
+    static ACTIONS: LazyLock<Vec<Action>> = LazyLock::new(|| {
+        vec![
+            resize::action(),
+            crop::action(),
+            change_aspect_ratio::action(),
+            side_by_side_composite::action(),
+            overlay_image::action(),
+            color_grade::action(),
+            rotate::action(),
+        ]
+    });
     &ACTIONS
 }
 
@@ -187,9 +217,7 @@ impl Action {
                 }
             }
         }
-        if violations.is_empty() {
-            violations = (self.check)(&normalized);
-        }
+        violations.extend((self.check)(params));
         if violations.is_empty() { Ok(normalized) } else { Err(violations) }
     }
 }
@@ -216,7 +244,13 @@ impl Parameter {
     }
 
     fn accept_number(&self, number: &Number) -> Result<Value, String> {
-        let range = || format!("must be from {} to {}", self.min.unwrap_or(f64::MIN), self.max.unwrap_or(f64::MAX));
+        let range = || match (self.min, self.max) {
+            (Some(min), Some(max)) => format!("must be from {min} to {max}"),
+            (Some(min), None) => format!("must be at least {min}"),
+            (None, Some(max)) => format!("must be at most {max}"),
+            (None, None) => "must be a number".into(),
+        };
+        let number = canonical(number);
         if self.integer == Some(true) && !number.is_i64() {
             return Err("must be a whole number".into());
         }
@@ -224,7 +258,7 @@ impl Parameter {
         if self.min.is_some_and(|min| float < min) || self.max.is_some_and(|max| float > max) {
             return Err(range());
         }
-        Ok(Value::Number(number.clone()))
+        Ok(Value::Number(number))
     }
 }
 
@@ -233,208 +267,12 @@ fn is_color(text: &str) -> bool {
         .is_some_and(|hex| matches!(hex.len(), 3 | 6 | 8) && hex.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-fn select(id: &'static str, title: &'static str, default: &str, options: &[(&'static str, &'static str)]) -> Parameter {
-    Parameter {
-        options: options.iter().map(|(value, label)| ParameterOption { value: json!(value), label }).collect(),
-        default: Some(json!(default)),
-        ..plain(id, title, ParameterType::Select)
-    }
-}
-
-fn integer(id: &'static str, title: &'static str, min: u32, max: u32) -> Parameter {
-    Parameter {
-        integer: Some(true),
-        min: Some(f64::from(min)),
-        max: Some(f64::from(max)),
-        step: Some(1.0),
-        ..plain(id, title, ParameterType::Number)
-    }
-}
-
-fn color(id: &'static str, title: &'static str, default: &str) -> Parameter {
-    Parameter { default: Some(json!(default)), ..plain(id, title, ParameterType::Color) }
-}
-
-fn plain(id: &'static str, title: &'static str, kind: ParameterType) -> Parameter {
-    Parameter {
-        id,
-        title,
-        description: "",
-        kind,
-        required: false,
-        integer: None,
-        min: None,
-        max: None,
-        step: None,
-        max_length: None,
-        options: Vec::new(),
-        default: None,
-    }
-}
-
-fn anchor(default: &str) -> Parameter {
-    Parameter {
-        description: "Which part stays when something has to go, or where the picture sits when there is room.",
-        ..select(
-            "anchor",
-            "Anchor",
-            default,
-            &[
-                ("top-left", "Top left"),
-                ("top", "Top"),
-                ("top-right", "Top right"),
-                ("left", "Left"),
-                ("center", "Center"),
-                ("right", "Right"),
-                ("bottom-left", "Bottom left"),
-                ("bottom", "Bottom"),
-                ("bottom-right", "Bottom right"),
-            ],
-        )
-    }
-}
-
-/// `format` and `quality`, which every Action has.
-fn encoding() -> [Parameter; 2] {
-    [
-        Parameter {
-            description: "Auto keeps JPEG (unless alpha is needed) and WebP; everything else becomes PNG.",
-            ..select(
-                "format",
-                "Format",
-                "auto",
-                &[("auto", "Auto"), ("png", "PNG"), ("jpeg", "JPEG"), ("webp", "WebP")],
-            )
-        },
-        Parameter {
-            description: "Of JPEG and WebP.",
-            default: Some(json!(85)),
-            ..integer("quality", "Quality", 1, 100)
-        },
-    ]
-}
-
-fn resize() -> Action {
-    let mut parameters = vec![
-        Parameter {
-            description: "In pixels; left out, it follows the ratio.",
-            ..integer("width", "Width", 1, OUTPUT_SIDE_MAX)
-        },
-        Parameter {
-            description: "In pixels; left out, it follows the ratio.",
-            ..integer("height", "Height", 1, OUTPUT_SIDE_MAX)
-        },
-        Parameter {
-            description: "How the picture meets the asked box.",
-            ..select(
-                "fit",
-                "Fit",
-                "inside",
-                &[
-                    ("inside", "Inside the box"),
-                    ("cover", "Cover the box, cut the rest"),
-                    ("contain", "Contain in the box, pad the rest"),
-                    ("fill", "Fill the box, ratio given up"),
-                    ("outside", "Outside the box"),
-                ],
-            )
-        },
-        anchor("center"),
-        Parameter {
-            description: "Of what the picture does not cover.",
-            ..color("background", "Background", "#00000000")
-        },
-        Parameter {
-            description: "Whether pixels may be scaled up.",
-            ..select("enlarge", "Enlarge", "yes", &[("yes", "Yes"), ("no", "No")])
-        },
-    ];
-    parameters.extend(encoding());
-    Action {
-        id: "action:resize".into(),
-        slug: "resize",
-        version: ACTION_VERSION,
-        title: "Resize",
-        summary: "Scale a picture to a width, a height, or a box.",
-        estimated_seconds: 1,
-        inputs: vec![ActionInput { id: "image", title: "Image", description: "The picture to scale." }],
-        output: ActionOutput { title: "Image", description: "The scaled picture." },
-        parameters,
-        check: |params| match (params.get("width"), params.get("height")) {
-            (None, None) => vec![Violation::new("params.width", "width, height or both are required")],
-            _ => Vec::new(),
-        },
-    }
-}
-
-/// `resize`'s parameters, normalized.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct ResizeParams {
-    /// Pixels.
-    pub width: Option<u32>,
-    /// Pixels.
-    pub height: Option<u32>,
-    /// `inside`, `cover`, `contain`, `fill` or `outside`.
-    pub fit: String,
-    /// One of nine.
-    pub anchor: String,
-    /// A colour.
-    pub background: String,
-    /// `yes` or `no`.
-    pub enlarge: String,
-    /// `auto`, `png`, `jpeg` or `webp`.
-    pub format: String,
-    /// 1 to 100.
-    pub quality: u8,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn normalize(params: Value) -> Result<Map<String, Value>, Vec<String>> {
-        let action = find("resize").expect("known");
-        action
-            .normalize(params.as_object().expect("an object"))
-            .map_err(|violations| violations.into_iter().map(|violation| violation.field).collect())
-    }
-
-    #[test]
-    fn defaults_are_filled_in() {
-        let params = normalize(json!({"width": 10})).expect("valid");
-        let typed: ResizeParams = serde_json::from_value(Value::Object(params)).expect("matches the definition");
-        assert_eq!((typed.width, typed.height, typed.fit.as_str(), typed.quality), (Some(10), None, "inside", 85));
-    }
-
-    #[test]
-    fn every_wrong_parameter_is_named() {
-        let wrong =
-            json!({"width": 0, "height": 16385, "fit": "wide", "background": "red", "quality": 1.5, "depth": 1});
-        let mut fields = normalize(wrong).expect_err("all wrong");
-        fields.sort();
-        assert_eq!(
-            fields,
-            ["params.background", "params.depth", "params.fit", "params.height", "params.quality", "params.width"]
-        );
-    }
-
-    #[test]
-    fn limits_are_inclusive() {
-        for (params, good) in [
-            (json!({"width": 1}), true),
-            (json!({"width": 0}), false),
-            (json!({"height": 16384}), true),
-            (json!({"height": 16385}), false),
-            (json!({"width": 1, "quality": 100}), true),
-            (json!({"width": 1, "quality": 101}), false),
-            (json!({"width": 1, "quality": 0}), false),
-            (json!({"width": 1, "background": "#FFF"}), true),
-            (json!({"width": 1, "background": "#ffff"}), false),
-            (json!({}), false),
-            (json!({"width": "1"}), false),
-            (json!({"width": null}), false),
-        ] {
-            assert_eq!(normalize(params.clone()).is_ok(), good, "{params}");
-        }
+/// Whole numbers in one spelling: `25.0` is `25`, as JSON Schema has it, so that both give one fingerprint.
+fn canonical(number: &Number) -> Number {
+    /// Up to here every whole `f64` is the number that was written.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match number.as_f64() {
+        Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() <= EXACT => Number::from(float as i64),
+        _ => number.clone(),
     }
 }

@@ -103,6 +103,28 @@ impl Anchor {
     }
 }
 
+impl Anchor {
+    /// Where `inner` lies in `outer` when it may be the larger one: its left and top edge, negative where it sticks out.
+    ///
+    /// Of an odd pixel of centred excess, too, the larger half is on the right and at the bottom.
+    pub(crate) fn place_any(self, inner: (i64, i64), outer: Size) -> (i64, i64) {
+        use Anchor::{Bottom, BottomLeft, BottomRight, Center, Left, Right, Top, TopLeft, TopRight};
+        let (slack_x, slack_y) = (i64::from(outer.width) - inner.0, i64::from(outer.height) - inner.1);
+        let x = match self {
+            TopLeft | Left | BottomLeft => 0,
+            // Division rounds towards zero, for slack and excess alike.
+            Top | Center | Bottom => slack_x / 2,
+            TopRight | Right | BottomRight => slack_x,
+        };
+        let y = match self {
+            TopLeft | Top | TopRight => 0,
+            Left | Center | Right => slack_y / 2,
+            BottomLeft | Bottom | BottomRight => slack_y,
+        };
+        (x, y)
+    }
+}
+
 impl FromStr for Anchor {
     type Err = ParseError;
 
@@ -131,6 +153,17 @@ mod tests {
         let (inner, outer) = (Size::new(4, 6), Size::new(9, 9));
         let placed: Vec<_> = Anchor::ALL.iter().map(|anchor| anchor.place(inner, outer)).collect();
         assert_eq!(placed, [(0, 0), (2, 0), (5, 0), (0, 1), (2, 1), (5, 1), (0, 3), (2, 3), (5, 3)]);
+    }
+
+    #[test]
+    fn what_is_larger_sticks_out_and_the_odd_pixel_goes_right_and_down() {
+        let outer = Size::new(4, 6);
+        let placed: Vec<_> = Anchor::ALL.iter().map(|anchor| anchor.place_any((9, 9), outer)).collect();
+        assert_eq!(placed, [(0, 0), (-2, 0), (-5, 0), (0, -1), (-2, -1), (-5, -1), (0, -3), (-2, -3), (-5, -3)]);
+        for anchor in Anchor::ALL {
+            let (x, y) = anchor.place(Size::new(4, 6), Size::new(9, 9));
+            assert_eq!(anchor.place_any((4, 6), Size::new(9, 9)), (i64::from(x), i64::from(y)));
+        }
     }
 
     #[test]

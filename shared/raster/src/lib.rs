@@ -13,10 +13,16 @@
 //! **Reason.** The gateway needs sizes and refusals without ever touching foreign pixels, the image worker needs
 //! the pixels; both must agree to the pixel on what a picture measures, so both read it here.
 
+pub mod beside;
+pub mod crop;
 pub mod decode;
 pub mod encode;
+pub mod grade;
 pub mod header;
+pub mod overlay;
+pub mod ratio;
 pub mod resize;
+pub mod rotate;
 
 mod color;
 mod format;
@@ -24,16 +30,18 @@ mod geometry;
 mod orientation;
 mod picture;
 mod pipeline;
+mod sample;
+mod wide;
 
 pub use color::Color;
 pub use decode::{DecodeError, DecodeOptions, Decoded, decode};
 pub use encode::{EncodeError, Encoding, encode};
 pub use format::{Format, FormatChoice, OutputFormat};
-pub use geometry::{Anchor, ParseError, Size};
+pub use geometry::{Anchor, ParseError, Rect, Size};
 pub use header::{Header, HeaderError, HeaderReader, Progress, probe};
 pub use orientation::Orientation;
 pub use picture::{Channels, Picture};
-pub use pipeline::{Error, Fault, Output, rendition, transform_resize};
+pub use pipeline::{Error, Fault, Finish, Output, rendition, transform_resize};
 pub use resize::{Bounds, Fit, PlanError, Resize, resize};
 
 #[cfg(test)]

@@ -101,6 +101,25 @@ impl Orientation {
         if self.swaps_sides() { size.transposed() } else { size }
     }
 
+    /// The turn that does this one and then `next`.
+    pub fn then(self, next: Self) -> Self {
+        let (columns, rows) = (next.flips_columns(), next.flips_rows());
+        // A turn says from where in its source a pixel comes; `next` says it in terms of what this one made.
+        let (columns, rows) = if self.swaps_sides() { (rows, columns) } else { (columns, rows) };
+        let swaps = self.swaps_sides() != next.swaps_sides();
+        let flips = (self.flips_columns() != columns, self.flips_rows() != rows);
+        match (swaps, flips) {
+            (false, (false, false)) => Self::Normal,
+            (false, (true, false)) => Self::FlippedHorizontally,
+            (false, (true, true)) => Self::Rotated180,
+            (false, (false, true)) => Self::FlippedVertically,
+            (true, (false, false)) => Self::Transposed,
+            (true, (false, true)) => Self::Rotate90,
+            (true, (true, true)) => Self::Transversed,
+            (true, (true, false)) => Self::Rotate270,
+        }
+    }
+
     /// Where a rectangle of the displayed picture lies in the stored one, which measures `stored`.
     pub(crate) fn rect_in_stored(self, displayed: Rect, stored: Size) -> Rect {
         let mut rect = displayed;
@@ -208,6 +227,16 @@ mod tests {
         }
         assert_eq!(Orientation::from_exif(0), None);
         assert_eq!(Orientation::from_exif(9), None);
+    }
+
+    #[test]
+    fn one_turn_after_another_is_one_turn() {
+        for first in (1..=8).filter_map(Orientation::from_exif) {
+            for next in (1..=8).filter_map(Orientation::from_exif) {
+                let expected = next.apply(first.apply(numbered(Channels::Rgb)));
+                assert_eq!(first.then(next).apply(numbered(Channels::Rgb)), expected, "{first:?} then {next:?}");
+            }
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Decoded pixels.
 
 use crate::color::Color;
-use crate::geometry::Size;
+use crate::geometry::{Rect, Size};
 
 /// What a pixel is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -137,6 +137,18 @@ impl Picture {
         Self::made(self.size, Channels::Rgb, pixels)
     }
 
+    /// The same picture without its alpha channel, which hides nothing.
+    pub(crate) fn into_rgb(self) -> Self {
+        debug_assert!(self.is_opaque());
+        match self.channels {
+            Channels::Rgb => self,
+            Channels::Rgba => {
+                let pixels = self.pixels.as_chunks::<4>().0.iter().flat_map(|[r, g, b, _]| [*r, *g, *b]).collect();
+                Self::made(self.size, Channels::Rgb, pixels)
+            }
+        }
+    }
+
     /// The same picture with an alpha channel.
     pub(crate) fn into_rgba(self) -> Self {
         match self.channels {
@@ -149,6 +161,22 @@ impl Picture {
                 Self::made(self.size, Channels::Rgba, pixels)
             }
         }
+    }
+
+    /// The samples, to change in place.
+    pub(crate) fn pixels_mut(&mut self) -> &mut [u8] {
+        &mut self.pixels
+    }
+
+    /// A copy of the rectangle, which lies within the picture.
+    pub(crate) fn cropped(&self, rect: Rect) -> Self {
+        let left = rect.x as usize * self.channels.count();
+        let width = rect.size.width as usize * self.channels.count();
+        let mut pixels = Vec::with_capacity(width * rect.size.height as usize);
+        for row in self.pixels.chunks_exact(self.stride()).skip(rect.y as usize).take(rect.size.height as usize) {
+            pixels.extend_from_slice(&row[left..left + width]);
+        }
+        Self::made(rect.size, self.channels, pixels)
     }
 
     /// Writes `inner`, of the same channels, with its top left pixel at column `x` of row `y`.

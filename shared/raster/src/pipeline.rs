@@ -3,9 +3,10 @@
 use crate::color::Color;
 use crate::decode::{DecodeError, DecodeOptions, decode};
 use crate::encode::{EncodeError, Encoding, encode};
-use crate::format::{FormatChoice, OutputFormat};
+use crate::format::{Format, FormatChoice, OutputFormat};
 use crate::geometry::Size;
 use crate::header::probe;
+use crate::picture::Picture;
 use crate::resize::{self, Plan, PlanError, Resize};
 
 /// The JPEG quality of renditions: for looking at, not for working on.
@@ -54,7 +55,7 @@ impl Error {
     pub fn fault(&self) -> Fault {
         match self {
             Self::Decode(_) | Self::Plan(PlanError::EmptySource) => Fault::Picture,
-            Self::Plan(PlanError::TooManyPixels | PlanError::SideTooLong)
+            Self::Plan(PlanError::TooManyPixels | PlanError::SideTooLong | PlanError::OutOfPicture)
             | Self::Encode(EncodeError::WebpSideTooLong) => Fault::Limit,
             Self::Encode(EncodeError::Webp { .. } | EncodeError::Jpeg(_) | EncodeError::Png(_)) => Fault::Internal,
         }
@@ -73,9 +74,26 @@ pub fn transform_resize(bytes: &[u8], resize: &Resize, choice: FormatChoice, qua
     let decoded = decode(bytes, DecodeOptions { at_least: Some(plan.scaled()) })?;
     let picture = resize::apply(&decoded, &plan, resize.background);
     drop(decoded);
-    let format = OutputFormat::resolve(choice, header.format, !picture.is_opaque());
-    let encoding = Encoding { format, quality, flatten: resize.background };
-    Ok(Output { bytes: encode(&picture, &encoding)?, format, width: picture.width(), height: picture.height() })
+    Finish { choice, quality }.write(&picture, header.format, resize.background)
+}
+
+/// What every Action is asked about its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finish {
+    /// `format`.
+    pub choice: FormatChoice,
+    /// `quality`, 1 to 100, of JPEG and WebP.
+    pub quality: u8,
+}
+
+impl Finish {
+    /// Writes the result of an Action whose first input came as `source`; a JPEG is flattened on `background` when that
+    /// is opaque, else on white (decisions 8.1).
+    pub(crate) fn write(self, picture: &Picture, source: Format, background: Color) -> Result<Output, Error> {
+        let format = OutputFormat::resolve(self.choice, source, !picture.is_opaque());
+        let encoding = Encoding { format, quality: self.quality, flatten: background };
+        Ok(Output { bytes: encode(picture, &encoding)?, format, width: picture.width(), height: picture.height() })
+    }
 }
 
 /// A rendition no wider than `width`: JPEG, or PNG where something is transparent; never enlarged (decisions 6.4).

@@ -22,11 +22,7 @@ pub(super) fn decode(bytes: &[u8], stored: Size, at_least: Option<Size>) -> Resu
     decompressor.set_scaling_factor(scale).map_err(DecodeError::Jpeg)?;
     decompressor.set_scan_limit(MAX_SCANS).map_err(DecodeError::Jpeg)?;
 
-    let (format, samples) = match header.colorspace {
-        Colorspace::Gray => (PixelFormat::GRAY, Samples::Grey),
-        Colorspace::RGB | Colorspace::YCbCr => (PixelFormat::RGB, Samples::Rgb),
-        Colorspace::CMYK | Colorspace::YCCK => (PixelFormat::CMYK, Samples::Cmyk),
-    };
+    let (format, samples) = layout(header.colorspace);
     let (width, height) = (scale.scale(header.width), scale.scale(header.height));
     let pitch = width * samples.count();
     let mut data = vec![0; pitch * height];
@@ -37,6 +33,15 @@ pub(super) fn decode(bytes: &[u8], stored: Size, at_least: Option<Size>) -> Resu
     }
     let size = Size::new(width as u32, height as u32);
     Ok((Raw { size, samples, data, icc: segments.icc }, reduction))
+}
+
+/// What samples of a colour space are decoded to.
+pub(super) fn layout(colorspace: Colorspace) -> (PixelFormat, Samples) {
+    match colorspace {
+        Colorspace::Gray => (PixelFormat::GRAY, Samples::Grey),
+        Colorspace::RGB | Colorspace::YCbCr => (PixelFormat::RGB, Samples::Rgb),
+        Colorspace::CMYK | Colorspace::YCCK => (PixelFormat::CMYK, Samples::Cmyk),
+    }
 }
 
 /// The largest reduction that leaves both sides at least as long as asked.

@@ -13,6 +13,7 @@
 
 mod gif;
 mod jpeg;
+mod jpeg_part;
 mod jpeg_segments;
 mod png;
 mod srgb;
@@ -22,7 +23,7 @@ mod webp;
 mod tests;
 
 use crate::format::Format;
-use crate::geometry::Size;
+use crate::geometry::{Rect, Size};
 use crate::header::{Header, HeaderError, probe};
 use crate::orientation::Orientation;
 use crate::picture::Picture;
@@ -68,6 +69,11 @@ impl Decoded {
     /// The picture as displayed.
     pub fn into_picture(self) -> Picture {
         self.header.orientation.apply(self.picture)
+    }
+
+    /// The picture as displayed and then turned once more, in one step.
+    pub(crate) fn into_picture_then(self, turn: Orientation) -> Picture {
+        self.header.orientation.then(turn).apply(self.picture)
     }
 
     /// The pixels as stored, with what is needed to understand them: columns and rows that the source fills (the
@@ -139,6 +145,30 @@ struct Raw {
     samples: Samples,
     data: Vec<u8>,
     icc: Option<Vec<u8>>,
+}
+
+/// Decodes no more of a picture than is needed for a rectangle of it, as displayed, which lies within; upright. The
+/// same pixels as decoding the whole and cropping.
+///
+/// Of a JPEG only the rectangle and its surroundings are transformed and held; entropy coding has no shortcut. Of the
+/// other formats the whole is decoded.
+///
+/// # Errors
+/// Any [`DecodeError`]; also for what is broken outside the rectangle.
+pub(crate) fn decode_part(bytes: &[u8], rect: Rect) -> Result<Picture, DecodeError> {
+    let header = probe(bytes)?;
+    let stored = header.orientation.rect_in_stored(rect, header.stored_size());
+    if header.format == Format::Jpeg
+        && rect.size != header.size()
+        && let Some((raw, inner)) = jpeg_part::decode(bytes, header.stored_size(), stored)?
+    {
+        return Ok(header.orientation.apply(srgb::convert(raw).cropped(inner)));
+    }
+    let decoded = decode(bytes, DecodeOptions::default())?;
+    if rect.size == header.size() {
+        return Ok(decoded.into_picture());
+    }
+    Ok(header.orientation.apply(decoded.picture.cropped(stored)))
 }
 
 /// Decodes a picture of any accepted format.

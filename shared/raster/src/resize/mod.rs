@@ -17,10 +17,12 @@ use fast_image_resize as fir;
 
 use crate::color::Color;
 use crate::decode::Decoded;
+use crate::geometry::{Rect, Size};
 use crate::orientation::Orientation;
 use crate::picture::{Channels, Picture};
 
 pub use plan::{Bounds, Fit, MAX_OUTPUT_PIXELS, MAX_OUTPUT_SIDE, Plan, PlanError, Resize, plan};
+pub(crate) use plan::{check_output, rounded_ratio};
 
 /// Resizes an upright picture.
 ///
@@ -58,6 +60,19 @@ fn run(picture: &Picture, extent: (f64, f64), orientation: Orientation, plan: &P
     canvas
 }
 
+/// A part of `decoded` after all of it was turned by `orientation`, its own included, and scaled to `scaled`.
+pub(crate) fn part(decoded: &Decoded, orientation: Orientation, scaled: Size, kept: Rect) -> Picture {
+    let (picture, extent, _) = decoded.stored();
+    let plan = Plan::part(scaled, kept);
+    run(picture, extent, orientation, &plan, Color::TRANSPARENT)
+}
+
+/// A picture scaled by area and Lanczos to another size, whatever its ratio.
+pub(crate) fn stretched(picture: &Picture, size: Size) -> Picture {
+    let extent = (f64::from(picture.width()), f64::from(picture.height()));
+    run(picture, extent, Orientation::Normal, &Plan::whole(size), Color::TRANSPARENT)
+}
+
 /// Where `length` of `scaled` pixels from `start` on lie in a side of which the source fills `extent`: start and
 /// length there, never beyond the `available` pixels, whatever rounding does to the last bit.
 fn span(start: u32, length: u32, scaled: u32, extent: f64, available: u32) -> (f64, f64) {
@@ -67,7 +82,7 @@ fn span(start: u32, length: u32, scaled: u32, extent: f64, available: u32) -> (f
 }
 
 /// A part of a picture, scaled to `size`.
-fn resample(picture: &Picture, part: fir::CropBox, size: crate::geometry::Size) -> Picture {
+fn resample(picture: &Picture, part: fir::CropBox, size: Size) -> Picture {
     let kind = match picture.channels() {
         Channels::Rgb => fir::PixelType::U8x3,
         Channels::Rgba => fir::PixelType::U8x4,

@@ -96,6 +96,9 @@ pub enum PlanError {
     /// A side would be longer than [`MAX_OUTPUT_SIDE`].
     #[error("a side of the result would be longer than 16384 pixels")]
     SideTooLong,
+    /// A crop reaches beyond the picture.
+    #[error("the rectangle reaches beyond the picture")]
+    OutOfPicture,
 }
 
 /// What a resize does to a source of a certain size: scale the whole, keep a part, put it onto a canvas.
@@ -124,6 +127,11 @@ impl Plan {
     /// Whether some of the canvas is left to the background.
     pub fn pads(&self) -> bool {
         self.kept.size != self.canvas
+    }
+
+    /// Scales the whole and keeps a part of it.
+    pub(crate) fn part(scaled: Size, kept: Rect) -> Self {
+        Self { scaled, kept, offset: (0, 0), canvas: kept.size }
     }
 
     /// Scales the whole and keeps all of it.
@@ -181,7 +189,7 @@ fn unchecked(source: Size, resize: &Resize) -> Result<Plan, PlanError> {
 }
 
 /// Refuses a result over the limits.
-fn check_output(size: Size) -> Result<(), PlanError> {
+pub(crate) fn check_output(size: Size) -> Result<(), PlanError> {
     if size.width.max(size.height) > MAX_OUTPUT_SIDE {
         Err(PlanError::SideTooLong)
     } else if size.pixels() > MAX_OUTPUT_PIXELS {
@@ -193,9 +201,15 @@ fn check_output(size: Size) -> Result<(), PlanError> {
 
 /// The source's ratio at this width; the height is rounded half up and at least 1.
 fn with_width(source: Size, width: u32) -> Result<Size, PlanError> {
-    let (numerator, denominator) = (u64::from(source.height) * u64::from(width), u64::from(source.width));
-    let height = ((2 * u128::from(numerator) + u128::from(denominator)) / (2 * u128::from(denominator))).max(1);
+    let height = rounded_ratio(source.height, width, source.width);
     Ok(Size::new(width, u32::try_from(height).map_err(|_| PlanError::SideTooLong)?))
+}
+
+/// `side` × `by` / `of`, rounded half up and at least 1.
+pub(crate) fn rounded_ratio(side: u32, by: u32, of: u32) -> u64 {
+    let (numerator, denominator) = (u64::from(side) * u64::from(by), u64::from(of));
+    // No more than 2^64 / 1.
+    (((2 * u128::from(numerator) + u128::from(denominator)) / (2 * u128::from(denominator))) as u64).max(1)
 }
 
 /// The source's ratio, touching the box from within or, if `outside`, from without.

@@ -1,0 +1,131 @@
+//! `change-aspect-ratio` (decisions 8.1, 18.8).
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::parts::{Definition, anchor, color, image, plain, select};
+use super::{Action, Parameter, ParameterOption, ParameterType};
+use crate::Violation;
+
+/// The longest ratio: `100.00:100.00`.
+const RATIO_LENGTH_MAX: usize = 13;
+
+/// What a control suggests; any other ratio is as good.
+const SUGGESTED: [&str; 10] = ["1:1", "4:5", "5:4", "3:4", "4:3", "2:3", "3:2", "9:16", "16:9", "21:9"];
+
+pub(super) fn action() -> Action {
+    Definition {
+        slug: "change-aspect-ratio",
+        title: "Change aspect ratio",
+        summary: "Bring a picture into a ratio of width to height by cropping or padding it.",
+        estimated_seconds: 1,
+        inputs: image("The picture to bring into the ratio."),
+        output: "The picture in the asked ratio.",
+        parameters: [
+            Parameter {
+                description: "Width to height, such as 16:9 or 1.91:1; each a number from 1 to 100 with at most two decimals.",
+                required: true,
+                max_length: Some(RATIO_LENGTH_MAX),
+                options: SUGGESTED.iter().map(|ratio| ParameterOption { value: json!(ratio), label: ratio }).collect(),
+                ..plain("ratio", "Ratio", ParameterType::Text)
+            },
+            Parameter {
+                description: "Whether the picture gives way, or gets room.",
+                ..select(
+                    "mode",
+                    "Mode",
+                    "crop",
+                    &[("crop", "Crop"), ("pad", "Pad with the background"), ("blur", "Pad with the picture, blurred")],
+                )
+            },
+            anchor("center"),
+            Parameter { description: "Of the room around the picture.", ..color("background", "Background", "#ffffff") },
+        ],
+        check: well_formed,
+    }
+    .build()
+}
+
+fn well_formed(params: &Map<String, Value>) -> Vec<Violation> {
+    match params.get("ratio").and_then(Value::as_str) {
+        Some(ratio) if Ratio::parse(ratio).is_none() && ratio.chars().count() <= RATIO_LENGTH_MAX => {
+            let message = "must be W:H, each a number from 1 to 100 with at most two decimals";
+            vec![Violation::new("params.ratio", message)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Width to height, each in hundredths, 100 to 10000.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ratio {
+    /// Hundredths.
+    pub width: u32,
+    /// Hundredths.
+    pub height: u32,
+}
+
+impl Ratio {
+    /// Reads `W:H`: digits with at most two decimals, no sign, no exponent.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (width, height) = text.split_once(':')?;
+        Some(Self { width: hundredths(width)?, height: hundredths(height)? })
+    }
+}
+
+fn hundredths(text: &str) -> Option<u32> {
+    let (whole, decimals) = match text.split_once('.') {
+        Some((whole, decimals)) if (1..=2).contains(&decimals.len()) => (whole, decimals),
+        Some(_) => return None,
+        None => (text, ""),
+    };
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if !(1..=3).contains(&whole.len()) || !digits(whole) || !digits(decimals) {
+        return None;
+    }
+    let value: u32 = format!("{whole}{decimals:0<2}").parse().ok()?;
+    (100..=10_000).contains(&value).then_some(value)
+}
+
+/// `change-aspect-ratio`'s parameters, normalized.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct ChangeAspectRatioParams {
+    /// `W:H`, see [`Ratio::parse`].
+    pub ratio: String,
+    /// `crop`, `pad` or `blur`.
+    pub mode: String,
+    /// One of nine.
+    pub anchor: String,
+    /// A colour.
+    pub background: String,
+    /// `auto`, `png`, `jpeg` or `webp`.
+    pub format: String,
+    /// 1 to 100.
+    pub quality: u8,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_are_read_exactly() {
+        for (text, width, height) in [
+            ("1:1", 100, 100),
+            ("16:9", 1600, 900),
+            ("1.91:1", 191, 100),
+            ("2.5:100", 250, 10_000),
+            ("100.00:1.00", 10_000, 100),
+            ("007:1", 700, 100),
+        ] {
+            assert_eq!(Ratio::parse(text), Some(Ratio { width, height }), "{text}");
+        }
+        for text in [
+            "", ":", "1", "1:", ":1", "0:1", "0.99:1", "100.01:1", "101:1", "1.234:1", "1.:1", ".5:1", "-1:1", "+1:1",
+            "1e1:1", "1:1:1", " 1:1", "1 :1", "1/1", "a:b", "1,5:1", "٣:1",
+        ] {
+            assert_eq!(Ratio::parse(text), None, "{text}");
+        }
+        assert!(SUGGESTED.iter().all(|ratio| Ratio::parse(ratio).is_some()));
+    }
+}

@@ -1,0 +1,92 @@
+//! `color-grade` (decisions 8.1).
+
+use serde::Deserialize;
+
+use super::parts::{Definition, image, no_check, number, select};
+use super::{Action, Parameter};
+
+pub(super) fn action() -> Action {
+    let percent = |id, title, description| Parameter { description, ..number(id, title, (-100.0, 100.0), 0.0) };
+    Definition {
+        slug: "color-grade",
+        title: "Color grade",
+        summary: "Change exposure, contrast, saturation and other colours of a picture, or apply a preset look.",
+        estimated_seconds: 1,
+        inputs: image("The picture to grade."),
+        output: "The graded picture.",
+        parameters: [
+            Parameter {
+                description: "In stops (EV): light doubles with each.",
+                ..number("exposure", "Exposure", (-5.0, 5.0), 0.0)
+            },
+            percent("brightness", "Brightness", "From black to twice as bright."),
+            percent("contrast", "Contrast", "From flat grey to twice as steep."),
+            percent("saturation", "Saturation", "From grey to twice as colourful."),
+            percent("vibrance", "Vibrance", "Saturation that spares what is colourful already."),
+            percent("temperature", "Temperature", "From cool (blue) to warm (amber)."),
+            percent("tint", "Tint", "From green to magenta."),
+            percent("highlights", "Highlights", "Darkens or brightens the bright parts."),
+            percent("shadows", "Shadows", "Darkens or brightens the dark parts."),
+            Parameter {
+                description: "Above 1 brightens the middle tones.",
+                ..number("gamma", "Gamma", (0.1, 5.0), 1.0)
+            },
+            Parameter {
+                description: "A look, applied after everything else.",
+                ..select(
+                    "preset",
+                    "Preset",
+                    "none",
+                    &[
+                        ("none", "None"),
+                        ("noir", "Noir"),
+                        ("sepia", "Sepia"),
+                        ("warm", "Warm"),
+                        ("cool", "Cool"),
+                        ("vivid", "Vivid"),
+                        ("faded", "Faded"),
+                    ],
+                )
+            },
+            Parameter {
+                description: "Percent of the preset.",
+                ..number("intensity", "Intensity", (0.0, 100.0), 100.0)
+            },
+        ],
+        check: no_check,
+    }
+    .build()
+}
+
+/// `color-grade`'s parameters, normalized.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct ColorGradeParams {
+    /// Stops, -5 to 5.
+    pub exposure: f64,
+    /// Percent, -100 to 100.
+    pub brightness: f64,
+    /// Percent, -100 to 100.
+    pub contrast: f64,
+    /// Percent, -100 to 100.
+    pub saturation: f64,
+    /// Percent, -100 to 100.
+    pub vibrance: f64,
+    /// Percent, -100 to 100.
+    pub temperature: f64,
+    /// Percent, -100 to 100.
+    pub tint: f64,
+    /// Percent, -100 to 100.
+    pub highlights: f64,
+    /// Percent, -100 to 100.
+    pub shadows: f64,
+    /// 0.1 to 5.
+    pub gamma: f64,
+    /// `none`, `noir`, `sepia`, `warm`, `cool`, `vivid` or `faded`.
+    pub preset: String,
+    /// Percent, 0 to 100.
+    pub intensity: f64,
+    /// `auto`, `png`, `jpeg` or `webp`.
+    pub format: String,
+    /// 1 to 100.
+    pub quality: u8,
+}

@@ -1,0 +1,85 @@
+//! `overlay-image` (decisions 8.1).
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::parts::{Definition, anchor, no_check, number, select, whole};
+use super::{Action, ActionInput, Parameter};
+
+pub(super) fn action() -> Action {
+    let offset = |id, title| Parameter {
+        description: "Pixels; right and down when positive, whatever the anchor.",
+        default: Some(json!(0)),
+        ..whole(id, title)
+    };
+    Definition {
+        slug: "overlay-image",
+        title: "Overlay image",
+        summary: "Lay one picture over another one, such as a logo or a watermark.",
+        estimated_seconds: 1,
+        inputs: vec![
+            ActionInput { id: "image", title: "Image", description: "The picture below, whose size the result has." },
+            ActionInput { id: "overlay", title: "Overlay", description: "The picture on top." },
+        ],
+        output: "The picture with the overlay on it.",
+        parameters: [
+            Parameter { description: "Where the overlay lies.", ..anchor("bottom-right") },
+            offset("offsetX", "Offset to the right"),
+            offset("offsetY", "Offset down"),
+            Parameter {
+                description: "Width of the overlay, in percent of the picture's.",
+                ..number("scale", "Scale", (0.1, 400.0), 25.0)
+            },
+            Parameter {
+                description: "In percent, on top of the overlay's own alpha.",
+                ..number("opacity", "Opacity", (0.0, 100.0), 100.0)
+            },
+            Parameter {
+                description: "Degrees clockwise about the overlay's centre.",
+                ..number("rotate", "Rotate", (-360.0, 360.0), 0.0)
+            },
+            Parameter {
+                description: "How colours mix (W3C Compositing and Blending).",
+                ..select(
+                    "blend",
+                    "Blend",
+                    "normal",
+                    &[
+                        ("normal", "Normal"),
+                        ("multiply", "Multiply"),
+                        ("screen", "Screen"),
+                        ("overlay", "Overlay"),
+                        ("darken", "Darken"),
+                        ("lighten", "Lighten"),
+                    ],
+                )
+            },
+        ],
+        check: no_check,
+    }
+    .build()
+}
+
+/// `overlay-image`'s parameters, normalized.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OverlayImageParams {
+    /// One of nine.
+    pub anchor: String,
+    /// Pixels.
+    pub offset_x: i64,
+    /// Pixels.
+    pub offset_y: i64,
+    /// Percent, 0.1 to 400.
+    pub scale: f64,
+    /// Percent, 0 to 100.
+    pub opacity: f64,
+    /// Degrees clockwise, -360 to 360.
+    pub rotate: f64,
+    /// `normal`, `multiply`, `screen`, `overlay`, `darken` or `lighten`.
+    pub blend: String,
+    /// `auto`, `png`, `jpeg` or `webp`.
+    pub format: String,
+    /// 1 to 100.
+    pub quality: u8,
+}

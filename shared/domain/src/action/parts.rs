@@ -1,0 +1,136 @@
+//! What the definitions of Actions are put together from.
+
+use serde_json::json;
+
+use super::{Action, ActionInput, ActionOutput, Check, Parameter, ParameterOption, ParameterType};
+
+pub(super) fn select(
+    id: &'static str,
+    title: &'static str,
+    default: &str,
+    options: &[(&'static str, &'static str)],
+) -> Parameter {
+    Parameter {
+        options: options.iter().map(|(value, label)| ParameterOption { value: json!(value), label }).collect(),
+        default: Some(json!(default)),
+        ..plain(id, title, ParameterType::Select)
+    }
+}
+
+pub(super) fn integer(id: &'static str, title: &'static str, min: u32, max: u32) -> Parameter {
+    Parameter { min: Some(f64::from(min)), max: Some(f64::from(max)), ..whole(id, title) }
+}
+
+/// A whole number of any size.
+pub(super) fn whole(id: &'static str, title: &'static str) -> Parameter {
+    Parameter { integer: Some(true), step: Some(1.0), ..plain(id, title, ParameterType::Number) }
+}
+
+/// A number from `min` to `max` that stands for `default` when it is left out.
+pub(super) fn number(id: &'static str, title: &'static str, (min, max): (f64, f64), default: f64) -> Parameter {
+    // A default that is whole is served as such.
+    let default = if default.fract() == 0.0 { json!(default as i64) } else { json!(default) };
+    Parameter { min: Some(min), max: Some(max), default: Some(default), ..plain(id, title, ParameterType::Number) }
+}
+
+pub(super) fn color(id: &'static str, title: &'static str, default: &str) -> Parameter {
+    Parameter { default: Some(json!(default)), ..plain(id, title, ParameterType::Color) }
+}
+
+pub(super) fn plain(id: &'static str, title: &'static str, kind: ParameterType) -> Parameter {
+    Parameter {
+        id,
+        title,
+        description: "",
+        kind,
+        required: false,
+        integer: None,
+        min: None,
+        max: None,
+        step: None,
+        max_length: None,
+        options: Vec::new(),
+        default: None,
+    }
+}
+
+pub(super) fn anchor(default: &str) -> Parameter {
+    Parameter {
+        description: "Which part stays when something has to go, or where the picture sits when there is room.",
+        ..select(
+            "anchor",
+            "Anchor",
+            default,
+            &[
+                ("top-left", "Top left"),
+                ("top", "Top"),
+                ("top-right", "Top right"),
+                ("left", "Left"),
+                ("center", "Center"),
+                ("right", "Right"),
+                ("bottom-left", "Bottom left"),
+                ("bottom", "Bottom"),
+                ("bottom-right", "Bottom right"),
+            ],
+        )
+    }
+}
+
+/// `format` and `quality`, which every Action has.
+pub(super) fn encoding() -> [Parameter; 2] {
+    [
+        Parameter {
+            description: "Auto keeps JPEG (unless alpha is needed) and WebP; everything else becomes PNG.",
+            ..select(
+                "format",
+                "Format",
+                "auto",
+                &[("auto", "Auto"), ("png", "PNG"), ("jpeg", "JPEG"), ("webp", "WebP")],
+            )
+        },
+        Parameter {
+            description: "Of JPEG and WebP.",
+            default: Some(json!(85)),
+            ..integer("quality", "Quality", 1, 100)
+        },
+    ]
+}
+
+/// The definition of an Action of the current version: `parameters`, and `format` and `quality` behind them.
+pub(super) struct Definition<const N: usize> {
+    pub slug: &'static str,
+    pub title: &'static str,
+    pub summary: &'static str,
+    pub estimated_seconds: i32,
+    pub inputs: Vec<ActionInput>,
+    pub output: &'static str,
+    pub parameters: [Parameter; N],
+    pub check: Check,
+}
+
+impl<const N: usize> Definition<N> {
+    pub(super) fn build(self) -> Action {
+        Action {
+            id: format!("action:{}", self.slug),
+            slug: self.slug,
+            version: super::ACTION_VERSION,
+            title: self.title,
+            summary: self.summary,
+            estimated_seconds: self.estimated_seconds,
+            inputs: self.inputs,
+            output: ActionOutput { title: "Image", description: self.output },
+            parameters: self.parameters.into_iter().chain(encoding()).collect(),
+            check: self.check,
+        }
+    }
+}
+
+/// The one input of an Action that has one.
+pub(super) fn image(description: &'static str) -> Vec<ActionInput> {
+    vec![ActionInput { id: "image", title: "Image", description }]
+}
+
+/// Nothing beyond the parameters' own schemas.
+pub(super) fn no_check(_: &serde_json::Map<String, serde_json::Value>) -> Vec<crate::Violation> {
+    Vec::new()
+}

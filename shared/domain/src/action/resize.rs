@@ -1,0 +1,77 @@
+//! `resize` (decisions 8.1).
+
+use serde::Deserialize;
+
+use super::parts::{Definition, anchor, color, image, integer, select};
+use super::{Action, Parameter};
+use crate::Violation;
+use crate::limits::OUTPUT_SIDE_MAX;
+
+pub(super) fn action() -> Action {
+    let side = |id, title| Parameter {
+        description: "In pixels; left out, it follows the ratio.",
+        ..integer(id, title, 1, OUTPUT_SIDE_MAX)
+    };
+    Definition {
+        slug: "resize",
+        title: "Resize",
+        summary: "Scale a picture to a width, a height, or a box.",
+        estimated_seconds: 1,
+        inputs: image("The picture to scale."),
+        output: "The scaled picture.",
+        parameters: [
+            side("width", "Width"),
+            side("height", "Height"),
+            Parameter {
+                description: "How the picture meets the asked box.",
+                ..select(
+                    "fit",
+                    "Fit",
+                    "inside",
+                    &[
+                        ("inside", "Inside the box"),
+                        ("cover", "Cover the box, cut the rest"),
+                        ("contain", "Contain in the box, pad the rest"),
+                        ("fill", "Fill the box, ratio given up"),
+                        ("outside", "Outside the box"),
+                    ],
+                )
+            },
+            anchor("center"),
+            Parameter {
+                description: "Of what the picture does not cover.",
+                ..color("background", "Background", "#00000000")
+            },
+            Parameter {
+                description: "Whether pixels may be scaled up.",
+                ..select("enlarge", "Enlarge", "yes", &[("yes", "Yes"), ("no", "No")])
+            },
+        ],
+        check: |params| match (params.get("width"), params.get("height")) {
+            (None, None) => vec![Violation::new("params.width", "width, height or both are required")],
+            _ => Vec::new(),
+        },
+    }
+    .build()
+}
+
+/// `resize`'s parameters, normalized.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct ResizeParams {
+    /// Pixels.
+    pub width: Option<u32>,
+    /// Pixels.
+    pub height: Option<u32>,
+    /// `inside`, `cover`, `contain`, `fill` or `outside`.
+    pub fit: String,
+    /// One of nine.
+    pub anchor: String,
+    /// A colour.
+    pub background: String,
+    /// `yes` or `no`.
+    pub enlarge: String,
+    /// `auto`, `png`, `jpeg` or `webp`.
+    pub format: String,
+    /// 1 to 100.
+    pub quality: u8,
+}

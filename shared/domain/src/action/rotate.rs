@@ -1,0 +1,62 @@
+//! `rotate` (decisions 8.1).
+
+use serde::Deserialize;
+
+use super::parts::{Definition, color, image, no_check, plain, select};
+use super::{Action, Parameter, ParameterType};
+
+pub(super) fn action() -> Action {
+    Definition {
+        slug: "rotate",
+        title: "Rotate",
+        summary: "Turn a picture by any angle, or mirror it.",
+        estimated_seconds: 1,
+        inputs: image("The picture to turn."),
+        output: "The turned picture.",
+        parameters: [
+            Parameter {
+                description: "Clockwise; multiples of 90 move pixels and change none.",
+                required: true,
+                min: Some(-360.0),
+                max: Some(360.0),
+                ..plain("degrees", "Degrees", ParameterType::Number)
+            },
+            Parameter {
+                description: "Whether the result grows to hold the turned picture, or keeps the picture's size.",
+                ..select("expand", "Expand", "yes", &[("yes", "Yes"), ("no", "No")])
+            },
+            Parameter {
+                description: "Mirrors the picture before it is turned.",
+                ..select(
+                    "flip",
+                    "Flip",
+                    "none",
+                    &[("none", "None"), ("horizontal", "Horizontal"), ("vertical", "Vertical"), ("both", "Both")],
+                )
+            },
+            Parameter {
+                description: "Of what the turned picture does not cover.",
+                ..color("background", "Background", "#00000000")
+            },
+        ],
+        check: no_check,
+    }
+    .build()
+}
+
+/// `rotate`'s parameters, normalized.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct RotateParams {
+    /// Clockwise, -360 to 360.
+    pub degrees: f64,
+    /// `yes` or `no`.
+    pub expand: String,
+    /// `none`, `horizontal`, `vertical` or `both`.
+    pub flip: String,
+    /// A colour.
+    pub background: String,
+    /// `auto`, `png`, `jpeg` or `webp`.
+    pub format: String,
+    /// 1 to 100.
+    pub quality: u8,
+}

@@ -1,0 +1,176 @@
+use serde_json::json;
+
+use super::*;
+
+fn normalize(params: Value) -> Result<Map<String, Value>, Vec<String>> {
+    let action = find("resize").expect("known");
+    action
+        .normalize(params.as_object().expect("an object"))
+        .map_err(|violations| violations.into_iter().map(|violation| violation.field).collect())
+}
+
+#[test]
+fn defaults_are_filled_in() {
+    let params = normalize(json!({"width": 10})).expect("valid");
+    let typed: ResizeParams = serde_json::from_value(Value::Object(params)).expect("matches the definition");
+    assert_eq!((typed.width, typed.height, typed.fit.as_str(), typed.quality), (Some(10), None, "inside", 85));
+}
+
+#[test]
+fn every_wrong_parameter_is_named() {
+    let wrong = json!({"width": 0, "height": 16385, "fit": "wide", "background": "red", "quality": 1.5, "depth": 1});
+    let mut fields = normalize(wrong).expect_err("all wrong");
+    fields.sort();
+    assert_eq!(
+        fields,
+        ["params.background", "params.depth", "params.fit", "params.height", "params.quality", "params.width"]
+    );
+}
+
+#[test]
+fn limits_are_inclusive() {
+    for (params, good) in [
+        (json!({"width": 1}), true),
+        (json!({"width": 0}), false),
+        (json!({"height": 16384}), true),
+        (json!({"height": 16385}), false),
+        (json!({"width": 1, "quality": 100}), true),
+        (json!({"width": 1, "quality": 101}), false),
+        (json!({"width": 1, "quality": 0}), false),
+        (json!({"width": 1, "background": "#FFF"}), true),
+        (json!({"width": 1, "background": "#ffff"}), false),
+        (json!({}), false),
+        (json!({"width": "1"}), false),
+        (json!({"width": null}), false),
+    ] {
+        assert_eq!(normalize(params.clone()).is_ok(), good, "{params}");
+    }
+}
+
+/// The least parameters that an Action takes.
+fn least(slug: &str) -> Map<String, Value> {
+    let params = match slug {
+        "resize" => json!({"width": 1}),
+        "crop" => json!({"width": 1, "height": 1}),
+        "change-aspect-ratio" => json!({"ratio": "1:1"}),
+        "rotate" => json!({"degrees": 0}),
+        "add-text-to-image" => json!({"text": "x"}),
+        _ => json!({}),
+    };
+    params.as_object().expect("an object").clone()
+}
+
+#[test]
+fn the_catalogue_is_in_the_order_of_the_table_and_well_formed() {
+    let order = [
+        "resize",
+        "crop",
+        "change-aspect-ratio",
+        "side-by-side-composite",
+        "add-text-to-image",
+        "overlay-image",
+        "color-grade",
+        "rotate",
+    ];
+    let places: Vec<_> = all().iter().map(|action| order.iter().position(|slug| action.slug == *slug)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}");
+    for action in all() {
+        assert_eq!(action.id, format!("action:{}", action.slug));
+        assert!(action.estimated_seconds >= 1 && (1..=2).contains(&action.inputs.len()));
+        let mut ids: Vec<_> = action.parameters.iter().map(|parameter| parameter.id).collect();
+        assert_eq!(ids[ids.len() - 2..], ["format", "quality"], "every Action has them, last");
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), action.parameters.len(), "{}: ids are unique", action.slug);
+        for parameter in &action.parameters {
+            let Some(default) = &parameter.default else { continue };
+            assert_eq!(parameter.accept(default).as_ref(), Ok(default), "{}.{}", action.slug, parameter.id);
+        }
+        assert!(action.normalize(&least(action.slug)).is_ok(), "{}", action.slug);
+    }
+}
+
+#[test]
+fn normalized_parameters_fill_the_typed_form_of_their_action() {
+    fn typed<T: serde::de::DeserializeOwned>(slug: &str) -> T {
+        let params = find(slug).expect("known").normalize(&least(slug)).expect("valid");
+        serde_json::from_value(Value::Object(params)).expect("matches the definition")
+    }
+    let crop: CropParams = typed("crop");
+    assert_eq!((crop.x, crop.y, crop.anchor.as_str()), (None, None, "center"));
+    let ratio: ChangeAspectRatioParams = typed("change-aspect-ratio");
+    assert_eq!((ratio.mode.as_str(), ratio.background.as_str()), ("crop", "#ffffff"));
+    let beside: SideBySideCompositeParams = typed("side-by-side-composite");
+    assert_eq!((beside.gap, beside.scale.as_str(), beside.align.as_str()), (0, "match", "center"));
+    let overlay: OverlayImageParams = typed("overlay-image");
+    assert_eq!((overlay.scale, overlay.opacity, overlay.anchor.as_str()), (25.0, 100.0, "bottom-right"));
+    let grade: ColorGradeParams = typed("color-grade");
+    assert_eq!((grade.gamma, grade.exposure, grade.intensity), (1.0, 0.0, 100.0));
+    let rotate: RotateParams = typed("rotate");
+    assert_eq!(
+        (rotate.expand.as_str(), rotate.flip.as_str(), rotate.background.as_str()),
+        ("yes", "none", "#00000000")
+    );
+}
+
+#[test]
+fn every_bound_is_inclusive_and_every_option_is_taken() {
+    for action in all() {
+        for parameter in &action.parameters {
+            let judge = |value: Value| {
+                let mut params = least(action.slug);
+                params.insert(parameter.id.into(), value);
+                // Those that come together or not at all.
+                match parameter.id {
+                    "x" => drop(params.insert("y".into(), json!(0))),
+                    "y" => drop(params.insert("x".into(), json!(0))),
+                    _ => {}
+                }
+                action.normalize(&params).map_err(|wrong| wrong[0].field.clone())
+            };
+            let named = Err(format!("params.{}", parameter.id));
+            let step = if parameter.integer == Some(true) { 1.0 } else { 0.001 };
+            for (bound, beyond) in [(parameter.min, -step), (parameter.max, step)] {
+                let Some(bound) = bound else { continue };
+                assert!(judge(json!(bound)).is_ok(), "{}.{} at {bound}", action.slug, parameter.id);
+                assert_eq!(judge(json!(bound + beyond)).map(drop), named, "{}.{}", action.slug, parameter.id);
+            }
+            for option in &parameter.options {
+                assert!(judge(option.value.clone()).is_ok(), "{}.{}", action.slug, parameter.id);
+            }
+            for wrong in [json!(null), json!(true), json!([]), json!({})] {
+                assert_eq!(judge(wrong).map(drop), named, "{}.{}", action.slug, parameter.id);
+            }
+            if parameter.kind == ParameterType::Number && parameter.integer == Some(true) {
+                assert_eq!(judge(json!(1.5)).map(drop), named, "{}.{}", action.slug, parameter.id);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_right_alone_and_wrong_together_is_named() {
+    let fields = |slug: &str, params: Value| -> Vec<String> {
+        let params = params.as_object().expect("an object").clone();
+        let wrong = find(slug).expect("known").normalize(&params).expect_err("wrong");
+        wrong.into_iter().map(|violation| violation.field).collect()
+    };
+    assert_eq!(fields("crop", json!({"width": 1, "height": 1, "x": 0})), ["params.y"]);
+    assert_eq!(fields("crop", json!({"width": 1, "height": 1, "y": 0})), ["params.x"]);
+    assert_eq!(fields("crop", json!({"y": 0})), ["params.width", "params.height", "params.x"]);
+    assert_eq!(fields("change-aspect-ratio", json!({"ratio": "1:0"})), ["params.ratio"]);
+    assert_eq!(fields("change-aspect-ratio", json!({"ratio": "16:9:16:9:16:9"})), ["params.ratio"]);
+    assert_eq!(fields("change-aspect-ratio", json!({})), ["params.ratio"]);
+    assert_eq!(fields("resize", json!({"fit": "cover"})), ["params.width"]);
+}
+
+#[test]
+fn one_number_has_one_spelling() {
+    let rotate = |degrees: &str| {
+        let params: Value = serde_json::from_str(&format!("{{\"degrees\": {degrees}}}")).expect("JSON");
+        find("rotate").expect("known").normalize(params.as_object().expect("an object"))
+    };
+    assert_eq!(rotate("90"), rotate("90.0"));
+    assert_eq!(rotate("90"), rotate("9e1"));
+    assert_ne!(rotate("90"), rotate("90.5"));
+}

@@ -1,0 +1,284 @@
+//! The Action `side-by-side-composite` (decisions 8.1): two pictures in one.
+//!
+//! **Formulas.** Across means the height of pictures beside each other, the width of pictures above each other. With
+//! `match` the picture that is larger across is scaled down to the other's, its other side in ratio, rounded half up
+//! and at least 1. The result is as long as both and the gap, and as large across as the larger one.
+
+use std::str::FromStr;
+
+use crate::color::Color;
+use crate::decode::{DecodeError, DecodeOptions, decode};
+use crate::geometry::{ParseError, Rect, Size};
+use crate::header::probe;
+use crate::picture::{Channels, Picture};
+use crate::pipeline::{Error, Finish, Output};
+use crate::resize::{PlanError, check_output, part, rounded_ratio};
+
+/// How the pictures lie to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// The second on the right of the first.
+    Horizontal,
+    /// The second below the first.
+    Vertical,
+}
+
+impl FromStr for Direction {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        match text {
+            "horizontal" => Ok(Self::Horizontal),
+            "vertical" => Ok(Self::Vertical),
+            _ => Err(ParseError),
+        }
+    }
+}
+
+/// Where the picture that is smaller across lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    /// At the top, or on the left.
+    Start,
+    /// In the middle, an odd pixel below or on the right.
+    Center,
+    /// At the bottom, or on the right.
+    End,
+}
+
+impl FromStr for Align {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        match text {
+            "start" => Ok(Self::Start),
+            "center" => Ok(Self::Center),
+            "end" => Ok(Self::End),
+            _ => Err(ParseError),
+        }
+    }
+}
+
+/// The parameters of the Action `side-by-side-composite`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Beside {
+    /// How the pictures lie to each other.
+    pub direction: Direction,
+    /// Pixels between them.
+    pub gap: u32,
+    /// Whether the one that is larger across is scaled down to the other.
+    pub matches: bool,
+    /// Where the smaller one lies.
+    pub align: Align,
+    /// Of what neither covers.
+    pub background: Color,
+}
+
+/// What becomes of two pictures of certain sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// The result.
+    pub output: Size,
+    /// Where each picture lies in it, and what it is scaled to.
+    pub places: [Rect; 2],
+}
+
+/// Plans for two pictures of these sizes as displayed.
+///
+/// # Errors
+/// The limits of results.
+pub fn plan(sources: [Size; 2], beside: &Beside) -> Result<Plan, PlanError> {
+    if sources.iter().any(|source| source.pixels() == 0) {
+        return Err(PlanError::EmptySource);
+    }
+    // All is said for pictures beside each other; those above each other are the same, transposed.
+    let turned = |size: Size| if beside.direction == Direction::Vertical { size.transposed() } else { size };
+    let [first, second] = sources.map(turned);
+    let height = first.height.min(second.height);
+    let scaled = |size: Size| match beside.matches && size.height > height {
+        // Never wider than the source, which is a `u32`.
+        true => Size::new(rounded_ratio(size.width, height, size.height) as u32, height),
+        false => size,
+    };
+    let (first, second) = (scaled(first), scaled(second));
+    let across = first.height.max(second.height);
+    // Sides of an input are at most 30000, the gap 1024.
+    let output = Size::new(first.width.saturating_add(beside.gap).saturating_add(second.width), across);
+    check_output(turned(output))?;
+    let lower = |size: Size| match beside.align {
+        Align::Start => 0,
+        Align::Center => (across - size.height) / 2,
+        Align::End => across - size.height,
+    };
+    let place = |x: u32, size: Size| match beside.direction {
+        Direction::Horizontal => Rect { x, y: lower(size), size },
+        Direction::Vertical => Rect { x: lower(size), y: x, size: size.transposed() },
+    };
+    let places = [place(0, first), place(first.width + beside.gap, second)];
+    Ok(Plan { output: turned(output), places })
+}
+
+/// The whole Action: format `auto` follows the first picture.
+///
+/// # Errors
+/// Any [`Error`]; a result over the limits is refused before either picture is decoded.
+pub fn transform(first: &[u8], second: &[u8], beside: &Beside, finish: Finish) -> Result<Output, Error> {
+    let headers = [probe(first).map_err(DecodeError::from)?, probe(second).map_err(DecodeError::from)?];
+    let plan = plan(headers.map(|header| header.size()), beside)?;
+    let pictures = [scaled(first, plan.places[0].size)?, scaled(second, plan.places[1].size)?];
+    let covered: u64 = plan.places.iter().map(|place| place.size.pixels()).sum();
+    let is_opaque =
+        pictures.iter().all(Picture::is_opaque) && (beside.background.is_opaque() || covered == plan.output.pixels());
+    let channels = if is_opaque { Channels::Rgb } else { Channels::Rgba };
+    let mut canvas = Picture::filled(plan.output, channels, beside.background);
+    for (picture, place) in pictures.into_iter().zip(plan.places) {
+        let picture = match channels {
+            Channels::Rgb => picture.into_rgb(),
+            Channels::Rgba => picture.into_rgba(),
+        };
+        canvas.paste(&picture, place.x, place.y);
+    }
+    finish.write(&canvas, headers[0].format, beside.background)
+}
+
+/// A picture at a size in its own ratio, no larger than itself.
+fn scaled(bytes: &[u8], size: Size) -> Result<Picture, DecodeError> {
+    let decoded = decode(bytes, DecodeOptions { at_least: Some(size) })?;
+    if decoded.header().size() == size {
+        return Ok(decoded.into_picture());
+    }
+    let orientation = decoded.header().orientation;
+    Ok(part(&decoded, orientation, size, Rect { x: 0, y: 0, size }))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::decode::Decoded;
+    use crate::format::{FormatChoice, OutputFormat};
+    use crate::testing::*;
+
+    const PNG: Finish = Finish { choice: FormatChoice::Png, quality: 85 };
+
+    fn beside(direction: Direction, matches: bool) -> Beside {
+        Beside { direction, gap: 0, matches, align: Align::Center, background: Color::WHITE }
+    }
+
+    fn read(bytes: &[u8]) -> Picture {
+        decode(bytes, DecodeOptions::default()).map(Decoded::into_picture).unwrap()
+    }
+
+    fn png(picture: &Picture) -> Vec<u8> {
+        written(picture, OutputFormat::Png, 85)
+    }
+
+    #[test]
+    fn the_larger_is_scaled_to_the_smaller_across_and_rounded_half_up() {
+        let sizes = |first: (u32, u32), second: (u32, u32), beside: &Beside| {
+            let plan = plan([Size::new(first.0, first.1), Size::new(second.0, second.1)], beside).unwrap();
+            (plan.output, plan.places.map(|place| place.size))
+        };
+        let across = beside(Direction::Horizontal, true);
+        let (output, [first, second]) = sizes((400, 300), (201, 100), &across);
+        assert_eq!((first, second, output), (Size::new(133, 100), Size::new(201, 100), Size::new(334, 100)));
+        let (output, [first, second]) = sizes((5, 10), (3, 5), &Beside { gap: 7, ..across });
+        assert_eq!((first, second, output), (Size::new(3, 5), Size::new(3, 5), Size::new(13, 5)));
+        let (output, [first, _]) = sizes((1, 1000), (9, 4), &across);
+        assert_eq!((first, output), (Size::new(1, 4), Size::new(10, 4)));
+        let down = beside(Direction::Vertical, true);
+        let (output, [first, second]) = sizes((400, 300), (100, 201), &down);
+        assert_eq!((first, second, output), (Size::new(100, 75), Size::new(100, 201), Size::new(100, 276)));
+        let (output, _) = sizes((400, 300), (100, 201), &beside(Direction::Vertical, false));
+        assert_eq!(output, Size::new(400, 501));
+    }
+
+    #[test]
+    fn alignment_leaves_the_odd_pixel_below_or_on_the_right() {
+        let (large, small) = (Size::new(10, 10), Size::new(3, 7));
+        for (align, at) in [(Align::Start, 0), (Align::Center, 1), (Align::End, 3)] {
+            let across = Beside { align, gap: 2, ..beside(Direction::Horizontal, false) };
+            let place = plan([large, small], &across).unwrap().places[1];
+            assert_eq!((place.x, place.y), (12, at));
+            let down = Beside { direction: Direction::Vertical, ..across };
+            let place = plan([large, small.transposed()], &down).unwrap().places[1];
+            assert_eq!((place.x, place.y), (at, 12));
+        }
+    }
+
+    #[test]
+    fn results_over_the_limits_are_refused() {
+        let across = beside(Direction::Horizontal, false);
+        let wide = Size::new(8192, 10);
+        assert!(plan([wide, wide], &across).is_ok());
+        assert_eq!(plan([wide, wide], &Beside { gap: 1, ..across }), Err(PlanError::SideTooLong));
+        let large = Size::new(7072, 7072);
+        assert_eq!(plan([large, large], &across), Err(PlanError::TooManyPixels));
+        assert_eq!(plan([wide, Size::new(0, 1)], &across), Err(PlanError::EmptySource));
+    }
+
+    #[test]
+    fn pictures_of_one_size_are_copied_pixel_for_pixel() {
+        let (first, second) = (photo(40, 30), quarters(50, 30));
+        let blue = Color { r: 0, g: 0, b: 255, a: 255 };
+        let across = Beside { gap: 3, background: blue, ..beside(Direction::Horizontal, true) };
+        let output = transform(&png(&first), &png(&second), &across, PNG).unwrap();
+        let result = read(&output.bytes);
+        assert_eq!((output.width, output.height), (93, 30));
+        assert_eq!(result.cropped(Rect { x: 0, y: 0, size: first.size() }), first);
+        assert_eq!(result.cropped(Rect { x: 43, y: 0, size: second.size() }), second);
+        assert_eq!(result.pixel(41, 10), Some([0, 0, 255, 255]));
+    }
+
+    #[test]
+    fn alpha_is_kept_and_follows_what_is_seen() {
+        let (opaque, clear) = (photo(8, 8), drawn(8, 4, Channels::Rgba, |_, _| [9, 8, 7, 100]));
+        let auto = Finish { choice: FormatChoice::Auto, quality: 85 };
+        let jpeg_file = jpeg(&opaque, &Jpeg::default());
+        let across = beside(Direction::Horizontal, false);
+        let formats =
+            |first: &[u8], second: &[u8], beside: &Beside| transform(first, second, beside, auto).unwrap().format;
+        assert_eq!(formats(&jpeg_file, &jpeg_file, &across), OutputFormat::Jpeg);
+        assert_eq!(formats(&jpeg_file, &png(&opaque), &across), OutputFormat::Jpeg, "as the first one");
+        assert_eq!(formats(&png(&opaque), &jpeg_file, &across), OutputFormat::Png);
+        assert_eq!(formats(&jpeg_file, &png(&clear), &across), OutputFormat::Png, "alpha is needed");
+        let hollow = Beside { background: Color::TRANSPARENT, ..across };
+        assert_eq!(formats(&jpeg_file, &jpeg_file, &hollow), OutputFormat::Jpeg, "nothing of it is seen");
+        assert_eq!(formats(&jpeg_file, &jpeg_file, &Beside { gap: 1, ..hollow }), OutputFormat::Png);
+        let result = read(&transform(&png(&opaque), &png(&clear), &across, PNG).unwrap().bytes);
+        assert_eq!((result.pixel(9, 3), result.pixel(9, 0)), (Some([9, 8, 7, 100]), Some([255; 4])));
+    }
+
+    #[test]
+    fn a_turned_photo_is_scaled_upright() {
+        let file = with_exif(&jpeg(&quarters(160, 120), &Jpeg::default()), 6);
+        let output = transform(&file, &png(&photo(10, 40)), &beside(Direction::Horizontal, true), PNG).unwrap();
+        assert_eq!((output.width, output.height), (40, 40));
+        // Turned a quarter clockwise, the blue quarter is at the top left.
+        let corner = read(&output.bytes).pixel(4, 4).unwrap();
+        assert!(corner[2] > 230 && corner[0] < 25, "{corner:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn pictures_never_overlap_and_the_result_is_no_larger_than_they_need(
+            first in (1u32..3000, 1u32..3000),
+            second in (1u32..3000, 1u32..3000),
+            gap in 0u32..=1024,
+            vertical: bool,
+            matches: bool,
+        ) {
+            let direction = if vertical { Direction::Vertical } else { Direction::Horizontal };
+            let sizes = [Size::new(first.0, first.1), Size::new(second.0, second.1)];
+            let plan = plan(sizes, &Beside { gap, ..beside(direction, matches) }).unwrap();
+            let [a, b] = plan.places;
+            let turned = |size: Size| if vertical { size.transposed() } else { size };
+            let (a_size, b_size, output) = (turned(a.size), turned(b.size), turned(plan.output));
+            prop_assert_eq!(output.width, a_size.width + gap + b_size.width);
+            prop_assert_eq!(output.height, a_size.height.max(b_size.height));
+            prop_assert!(!matches || a_size.height == b_size.height);
+            prop_assert!(a.size.width <= first.0 && b.size.height <= second.1);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The Action `overlay-image` (decisions 8.1): a picture over a picture.
+//!
+//! **Formulas.** The overlay is scaled to `round(image width · scale / 100)` columns, half up and at least 1, its rows in
+//! ratio likewise; turned clockwise about its centre, which makes the box that holds it (`rotate`); anchored by that box
+//! and moved by the offsets. Only what lies within the picture is computed, so that an overlay of any scale costs no more
+//! than the picture. Mixing is W3C Compositing and Blending Level 1, source-over, in sRGB (`blend`).
+
+mod blend;
+
+#[cfg(test)]
+mod tests;
+
+use crate::color::Color;
+use crate::decode::{DecodeError, DecodeOptions, Decoded, decode};
+use crate::geometry::{Anchor, Rect, Size};
+use crate::header::probe;
+use crate::picture::Picture;
+use crate::pipeline::{Error, Finish, Output};
+use crate::resize::{PlanError, check_output, part, rounded_ratio};
+use crate::rotate::quarter_turn;
+use crate::sample::{Turn, turned};
+
+pub use blend::Blend;
+
+/// The parameters of the Action `overlay-image`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Overlay {
+    /// Where the overlay lies.
+    pub anchor: Anchor,
+    /// Columns to the right, rows down.
+    pub offset: (i64, i64),
+    /// Width of the overlay in percent of the picture's.
+    pub scale: f64,
+    /// Percent.
+    pub opacity: f64,
+    /// Degrees clockwise.
+    pub rotate: f64,
+    /// How colours mix.
+    pub blend: Blend,
+}
+
+/// The size of the result for a picture that measures `image` as displayed: its own.
+///
+/// # Errors
+/// The limits of results.
+pub fn plan(image: Size) -> Result<Size, PlanError> {
+    check_output(image)?;
+    Ok(image)
+}
+
+/// What the overlay is scaled to; its height can go far beyond the picture's.
+fn scaled_size(image: Size, overlay: Size, scale: f64) -> Size {
+    // At most four times 16384.
+    let width = ((f64::from(image.width) * scale / 100.0 + 0.5).floor() as u32).max(1);
+    let height = rounded_ratio(overlay.height, width, overlay.width);
+    // At most 30000 times as high as wide, which is less than 2^31.
+    Size::new(width, u32::try_from(height).unwrap_or(u32::MAX))
+}
+
+/// The whole Action: size and format `auto` follow the picture below.
+///
+/// # Errors
+/// Any [`Error`]; a picture over the limits of results is refused before it is decoded.
+pub fn transform(image: &[u8], overlay: &[u8], params: &Overlay, finish: Finish) -> Result<Output, Error> {
+    let header = probe(image).map_err(DecodeError::from)?;
+    plan(header.size())?;
+    // Before the picture below, so that the pixels of its file and the layer are all that is held at once.
+    let layer = layer(header.size(), overlay, params)?;
+    let mut picture = decode(image, DecodeOptions::default())?.into_picture();
+    if let Some((layer, x, y)) = layer {
+        blend::mix(&mut picture, &layer, (x, y), params.opacity, params.blend);
+    }
+    finish.write(&picture, header.format, Color::WHITE)
+}
+
+/// The part of the overlay that lies on the picture, as it is laid there, and where; nothing when none of it does.
+fn layer(image: Size, overlay: &[u8], params: &Overlay) -> Result<Option<(Picture, u32, u32)>, Error> {
+    let header = probe(overlay).map_err(DecodeError::from)?;
+    let scaled = scaled_size(image, header.size(), params.scale);
+    let decoded = decode(overlay, DecodeOptions { at_least: Some(scaled) })?;
+    let quarter = quarter_turn(params.rotate);
+    let turn = Turn::clockwise(params.rotate);
+    let extent = (f64::from(scaled.width), f64::from(scaled.height));
+    let bounding = match quarter {
+        Some(quarter) => {
+            let size = quarter.apply_to_size(scaled);
+            (f64::from(size.width), f64::from(size.height))
+        }
+        None => turn.bounding(extent),
+    };
+    let Some((place, visible)) = visible(image, bounding, params) else { return Ok(None) };
+    let picture = match quarter {
+        Some(quarter) => {
+            let orientation = header.orientation.then(quarter);
+            part(&decoded, orientation, quarter.apply_to_size(scaled), visible)
+        }
+        None => {
+            let (source, turn) = ready_to_turn(decoded, scaled, turn);
+            turned(&source, turn, bounding, visible, Color::TRANSPARENT)
+        }
+    };
+    Ok(Some((picture, place.0, place.1)))
+}
+
+/// Where on the picture the overlay's box begins to be seen, and which part of the box that is.
+fn visible(image: Size, bounding: (f64, f64), params: &Overlay) -> Option<((u32, u32), Rect)> {
+    let (width, height) = (bounding.0 as i64, bounding.1 as i64);
+    let (left, top) = params.anchor.place_any((width, height), image);
+    let span = |start: i64, length: i64, of: u32| {
+        let first = start.max(0);
+        let last = start.saturating_add(length).min(i64::from(of));
+        // Within the picture, which is a `u32`; the box begins no further left than its own length.
+        (first < last).then(|| (first as u32, first.abs_diff(start) as u32, (last - first) as u32))
+    };
+    let (x, inner_x, columns) = span(left.saturating_add(params.offset.0), width, image.width)?;
+    let (y, inner_y, rows) = span(top.saturating_add(params.offset.1), height, image.height)?;
+    Some(((x, y), Rect { x: inner_x, y: inner_y, size: Size::new(columns, rows) }))
+}
+
+/// What is turned: the overlay at its scale when that is smaller than it came, else as it came, to be enlarged in turning.
+fn ready_to_turn(decoded: Decoded, scaled: Size, turn: Turn) -> (Picture, Turn) {
+    let source = decoded.header().size();
+    if scaled.width <= source.width && scaled.height <= source.height {
+        let orientation = decoded.header().orientation;
+        return (part(&decoded, orientation, scaled, Rect { x: 0, y: 0, size: scaled }), turn);
+    }
+    let upright = decoded.into_picture();
+    let scale = |to: u32, from: u32| f64::from(to) / f64::from(from);
+    let scale = (scale(scaled.width, upright.width()), scale(scaled.height, upright.height()));
+    (upright, Turn { scale, ..turn })
+}

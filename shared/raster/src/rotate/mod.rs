@@ -1,0 +1,152 @@
+//! The Action `rotate` (decisions 8.1): mirrors, then turns clockwise.
+//!
+//! **Formulas.** Multiples of 90 degrees move pixels and change none. Any other angle turns the picture about its centre,
+//! pixel centres lying at halves (`sample`); with `expand` the result is the smallest box that holds it,
+//! `ceil(w·|cos| + h·|sin|)` by `ceil(w·|sin| + h·|cos|)`, without it as large as the picture. Without `expand`, a quarter
+//! turn, too, lies centred on a canvas of the picture's own size, an odd pixel right or below.
+
+#[cfg(test)]
+mod tests;
+
+use std::str::FromStr;
+
+use crate::color::Color;
+use crate::decode::{DecodeError, DecodeOptions, decode};
+use crate::geometry::{Anchor, ParseError, Rect, Size};
+use crate::header::probe;
+use crate::orientation::Orientation;
+use crate::picture::{Channels, Picture};
+use crate::pipeline::{Error, Finish, Output};
+use crate::resize::{PlanError, check_output};
+use crate::sample::{Turn, turned};
+
+/// How the picture is mirrored before it is turned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Flip {
+    /// Not at all.
+    #[default]
+    None,
+    /// Left to right.
+    Horizontal,
+    /// Top to bottom.
+    Vertical,
+    /// Both, which is half a turn.
+    Both,
+}
+
+impl FromStr for Flip {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        match text {
+            "none" => Ok(Self::None),
+            "horizontal" => Ok(Self::Horizontal),
+            "vertical" => Ok(Self::Vertical),
+            "both" => Ok(Self::Both),
+            _ => Err(ParseError),
+        }
+    }
+}
+
+impl From<Flip> for Orientation {
+    fn from(flip: Flip) -> Self {
+        match flip {
+            Flip::None => Self::Normal,
+            Flip::Horizontal => Self::FlippedHorizontally,
+            Flip::Vertical => Self::FlippedVertically,
+            Flip::Both => Self::Rotated180,
+        }
+    }
+}
+
+/// The parameters of the Action `rotate`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rotate {
+    /// Clockwise; finite.
+    pub degrees: f64,
+    /// Whether the result grows to hold the turned picture.
+    pub expand: bool,
+    /// Before the turn.
+    pub flip: Flip,
+    /// Of what the turned picture does not cover.
+    pub background: Color,
+}
+
+/// The turn by a multiple of 90 degrees; nothing for another angle.
+pub(crate) fn quarter_turn(degrees: f64) -> Option<Orientation> {
+    let degrees = degrees.rem_euclid(360.0);
+    [
+        (0.0, Orientation::Normal),
+        (90.0, Orientation::Rotate90),
+        (180.0, Orientation::Rotated180),
+        (270.0, Orientation::Rotate270),
+        // A tiny negative angle is rounded to this.
+        (360.0, Orientation::Normal),
+    ]
+    .into_iter()
+    .find_map(|(angle, turn)| (angle == degrees).then_some(turn))
+}
+
+/// The size of the result for a picture that measures `source` as displayed.
+///
+/// # Errors
+/// The limits of results.
+pub fn plan(source: Size, rotate: &Rotate) -> Result<Size, PlanError> {
+    if source.pixels() == 0 {
+        return Err(PlanError::EmptySource);
+    }
+    let size = match (rotate.expand, quarter_turn(rotate.degrees)) {
+        (false, _) => source,
+        (true, Some(turn)) => turn.apply_to_size(source),
+        (true, None) => {
+            let extent = (f64::from(source.width), f64::from(source.height));
+            let (width, height) = Turn::clockwise(rotate.degrees).bounding(extent);
+            // Less than twice a `u32`, of which sides over the limit are refused all the same.
+            Size::new(width as u32, height as u32)
+        }
+    };
+    check_output(size)?;
+    Ok(size)
+}
+
+/// The whole Action.
+///
+/// # Errors
+/// Any [`Error`]; a result over the limits is refused before the picture is decoded.
+pub fn transform(bytes: &[u8], rotate: &Rotate, finish: Finish) -> Result<Output, Error> {
+    let header = probe(bytes).map_err(DecodeError::from)?;
+    let size = plan(header.size(), rotate)?;
+    let flip = Orientation::from(rotate.flip);
+    let decoded = decode(bytes, DecodeOptions::default())?;
+    let picture = match quarter_turn(rotate.degrees) {
+        Some(turn) => {
+            let turned = decoded.into_picture_then(flip.then(turn));
+            if turned.size() == size { turned } else { recentred(turned, size, rotate.background) }
+        }
+        None => {
+            let upright = decoded.into_picture_then(flip);
+            let whole = Rect { x: 0, y: 0, size };
+            let canvas = (f64::from(size.width), f64::from(size.height));
+            turned(&upright, Turn::clockwise(rotate.degrees), canvas, whole, rotate.background)
+        }
+    };
+    finish.write(&picture, header.format, rotate.background)
+}
+
+/// A picture in the middle of a canvas that is larger one way and smaller the other.
+fn recentred(picture: Picture, size: Size, background: Color) -> Picture {
+    let kept = Size::new(size.width.min(picture.width()), size.height.min(picture.height()));
+    let (x, y) = Anchor::Center.place(kept, picture.size());
+    let mut kept = picture.cropped(Rect { x, y, size: kept });
+    let channels = match kept.channels() {
+        Channels::Rgb if background.is_opaque() => Channels::Rgb,
+        _ => {
+            kept = kept.into_rgba();
+            Channels::Rgba
+        }
+    };
+    let mut canvas = Picture::filled(size, channels, background);
+    let (x, y) = Anchor::Center.place(kept.size(), size);
+    canvas.paste(&kept, x, y);
+    canvas
+}
