@@ -1,4 +1,4 @@
-//! Pixels: header probing, decoding, orientation, colour management, resizing and encoding.
+//! Pixels: header probing, decoding, orientation, colour management, resizing, text and encoding.
 //!
 //! **Guarantee.** Pure functions from bytes and parameters to bytes: no I/O, no clock, no threads, and the same
 //! bytes out for the same bytes in (decisions 8.3). Foreign bytes never cause a panic, a partial picture, or an
@@ -23,6 +23,7 @@ pub mod overlay;
 pub mod ratio;
 pub mod resize;
 pub mod rotate;
+pub mod text;
 
 mod color;
 mod format;

@@ -1,0 +1,209 @@
+//! Lines: where they break and how large they are together.
+
+use std::ops::Range;
+use std::str::FromStr;
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::fonts::{Cascade, Family, Weight};
+use super::shape::{Line, Paragraph};
+use crate::geometry::ParseError;
+
+/// What a sum of advances may be over the width without being too wide: rounding, not letters.
+const TOLERANCE_EM: f64 = 1e-6;
+
+/// Where lines stand in the width of the widest. Left is left, whatever the direction of the text (decisions 8.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Align {
+    /// `left`
+    Left,
+    /// `center`
+    #[default]
+    Center,
+    /// `right`
+    Right,
+}
+
+impl FromStr for Align {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        match text {
+            "left" => Ok(Self::Left),
+            "center" => Ok(Self::Center),
+            "right" => Ok(Self::Right),
+            _ => Err(ParseError),
+        }
+    }
+}
+
+/// How text is set.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Style {
+    /// The letters.
+    pub family: Family,
+    /// Their weight.
+    pub weight: Weight,
+    /// The height of the em square in pixels, greater than 0.
+    pub size: f64,
+    /// The distance of two baselines in sizes.
+    pub line_height: f64,
+    /// Where lines stand.
+    pub align: Align,
+}
+
+/// Text that was set: lines of glyphs.
+#[derive(Clone)]
+pub struct Layout {
+    pub(super) lines: Vec<Line>,
+    pub(super) style: Style,
+    /// From the top of a line to its baseline, in em.
+    pub(super) baseline: f64,
+    /// Of the widest line, in em.
+    pub(super) width: f64,
+}
+
+/// Sets `text` in lines no wider than `max_width` pixels; without it only line ends break lines.
+///
+/// LF, CR, CR LF, VT, FF, NEL and the two Unicode separators end lines, a tab is four spaces. White space where a line breaks
+/// takes no room. Only a line of a single grapheme cluster may be wider than `max_width`.
+pub fn layout(text: &str, style: &Style, max_width: Option<f64>) -> Layout {
+    let cascade = Cascade::new(style.family, style.weight);
+    let limit = max_width.map_or(f64::INFINITY, |width| width / style.size) + TOLERANCE_EM;
+    let text = text.replace("\r\n", "\n").replace('\t', "    ");
+    let mut lines = Vec::new();
+    for paragraph in text.split(is_line_end) {
+        set(paragraph, &cascade, limit, &mut lines);
+    }
+    let primary = cascade.primary();
+    Layout {
+        width: lines.iter().fold(0.0, |widest, line: &Line| widest.max(line.width)),
+        baseline: (style.line_height - primary.ascent - primary.descent) / 2.0 + primary.ascent,
+        style: *style,
+        lines,
+    }
+}
+
+/// Whether a character ends a line: all that break a line or a paragraph wherever they stand (UAX 14 BK, CR, LF and NL; UAX
+/// 9 B).
+fn is_line_end(character: char) -> bool {
+    matches!(character, '\n'..='\r' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// White space that vanishes at the end of a line. Fixed spaces do not.
+fn hangs(character: char) -> bool {
+    character.is_whitespace() && !matches!(character, '\u{a0}' | '\u{2007}' | '\u{202f}')
+}
+
+/// Breaks a paragraph into lines.
+fn set(text: &str, cascade: &Cascade, limit: f64, lines: &mut Vec<Line>) {
+    let paragraph = Paragraph::new(text, cascade);
+    let breaks = Breaks::new(text);
+    let seen = |range: Range<usize>| range.start..range.start + text[range].trim_end_matches(hangs).len();
+    let whole = paragraph.line(seen(0..text.len()));
+    if whole.width <= limit {
+        lines.push(whole);
+        return;
+    }
+    let widths = Widths::new(text.len(), &whole);
+    let mut start = 0;
+    while start < text.len() {
+        let mut end = breaks.longest(start, |end| widths.of(seen(start..end)) <= limit);
+        let mut line = paragraph.line(seen(start..end));
+        // Shaped by itself a line can come out wider than as part of the paragraph, by a final form or a kern.
+        while line.width > limit {
+            let Some(shorter) = breaks.shorter(start, end) else { break };
+            end = shorter;
+            line = paragraph.line(seen(start..end));
+        }
+        lines.push(line);
+        start = end;
+    }
+}
+
+/// Advances of the whole paragraph, summed up by bytes.
+struct Widths(Vec<f64>);
+
+impl Widths {
+    fn new(length: usize, line: &Line) -> Self {
+        let mut sums = vec![0.0; length + 1];
+        for glyph in &line.glyphs {
+            sums[glyph.cluster + 1] += glyph.advance;
+        }
+        for at in 1..sums.len() {
+            sums[at] += sums[at - 1];
+        }
+        Self(sums)
+    }
+
+    /// A ligature counts where it begins.
+    fn of(&self, range: Range<usize>) -> f64 {
+        self.0[range.end] - self.0[range.start]
+    }
+}
+
+/// Where a paragraph may be broken.
+struct Breaks {
+    /// Between words and the like (UAX 14), in bytes, rising; the end is the last.
+    words: Vec<usize>,
+    /// Between grapheme clusters (UAX 29), in bytes, rising; the end is the last.
+    clusters: Vec<usize>,
+}
+
+impl Breaks {
+    fn new(text: &str) -> Self {
+        let clusters: Vec<usize> = text.grapheme_indices(true).map(|(at, cluster)| at + cluster.len()).collect();
+        // UAX 14 knows emoji sequences less well than UAX 29: no break within a cluster.
+        let words = unicode_linebreak::linebreaks(text)
+            .map(|(at, _)| at)
+            .filter(|at| clusters.binary_search(at).is_ok())
+            .collect();
+        Self { words, clusters }
+    }
+
+    /// The furthest break behind `start` up to which everything `fits`: after a word, else after a cluster, else after one
+    /// cluster that does not fit.
+    fn longest(&self, start: usize, fits: impl Fn(usize) -> bool) -> usize {
+        let furthest = |breaks: &[usize]| {
+            let behind = &breaks[breaks.partition_point(|at| *at <= start)..];
+            behind.iter().copied().take_while(|at| fits(*at)).last()
+        };
+        let next_cluster = || self.clusters[self.clusters.partition_point(|at| *at <= start)];
+        furthest(&self.words).or_else(|| furthest(&self.clusters)).unwrap_or_else(next_cluster)
+    }
+
+    /// The next break before `end` that leaves something of the line from `start` on.
+    fn shorter(&self, start: usize, end: usize) -> Option<usize> {
+        let before = |breaks: &[usize]| {
+            breaks[..breaks.partition_point(|at| *at < end)].last().copied().filter(|at| *at > start)
+        };
+        before(&self.words).or_else(|| before(&self.clusters))
+    }
+}
+
+impl Layout {
+    /// The width of the widest line in pixels.
+    pub fn width(&self) -> f64 {
+        self.width * self.style.size
+    }
+
+    /// The height of all lines in pixels: line height times lines.
+    pub fn height(&self) -> f64 {
+        self.line_count() as f64 * self.style.line_height * self.style.size
+    }
+
+    /// How many lines there are, at least 1.
+    pub fn line_count(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// How far right of the block's left edge a line begins, in em.
+    pub(super) fn indent(&self, line: &Line) -> f64 {
+        let slack = self.width - line.width;
+        match self.style.align {
+            Align::Left => 0.0,
+            Align::Center => slack / 2.0,
+            Align::Right => slack,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! A line of text to glyphs in their places.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use harfrust::{Buffer, Direction, ShapeOptions, ShaperFont, Tag};
+use skrifa::GlyphId;
+use unicode_bidi::ParagraphBidiInfo;
+use unicode_script::{Script, UnicodeScript};
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::fonts::{Cascade, Face};
+
+/// A glyph in its place.
+#[derive(Clone, Copy)]
+pub(super) struct Glyph {
+    pub(super) face: &'static Face,
+    pub(super) id: GlyphId,
+    /// Right of the line's start, in em.
+    pub(super) x: f64,
+    /// Above the baseline, in em.
+    pub(super) y: f64,
+    /// How far it moves on what follows, in em.
+    pub(super) advance: f64,
+    /// Where its cluster begins in the paragraph, in bytes.
+    pub(super) cluster: usize,
+}
+
+/// A line as it is drawn.
+#[derive(Clone, Default)]
+pub(super) struct Line {
+    pub(super) glyphs: Vec<Glyph>,
+    /// In em.
+    pub(super) width: f64,
+}
+
+/// A stretch of text with one font and one script.
+struct Item {
+    range: Range<usize>,
+    face: &'static Face,
+    script: Script,
+}
+
+/// A paragraph, analysed.
+pub(super) struct Paragraph<'text> {
+    text: &'text str,
+    bidi: ParagraphBidiInfo<'text>,
+    items: Vec<Item>,
+}
+
+impl<'text> Paragraph<'text> {
+    /// `text` must be without line ends.
+    pub(super) fn new(text: &'text str, cascade: &Cascade) -> Self {
+        Self { text, bidi: ParagraphBidiInfo::new(text, None), items: itemize(text, cascade) }
+    }
+
+    /// Shapes the part `range`, which lies on cluster boundaries, as a line of its own.
+    pub(super) fn line(&self, range: Range<usize>) -> Line {
+        let mut line = Line::default();
+        if range.is_empty() {
+            return line;
+        }
+        let (levels, runs) = self.bidi.visual_runs(range);
+        for run in runs {
+            let direction = match levels[run.start].is_rtl() {
+                true => Direction::RightToLeft,
+                false => Direction::LeftToRight,
+            };
+            let first = self.items.partition_point(|item| item.range.end <= run.start);
+            let overlapping = self.items[first..].iter().take_while(|item| item.range.start < run.end);
+            let mut parts: Vec<(&Item, Range<usize>)> =
+                overlapping.map(|item| (item, item.range.start.max(run.start)..item.range.end.min(run.end))).collect();
+            if direction == Direction::RightToLeft {
+                parts.reverse();
+            }
+            for (item, part) in parts {
+                self.shape(item, part, direction, &mut line);
+            }
+        }
+        line
+    }
+
+    /// Appends the glyphs of a part of one direction, font and script.
+    fn shape(&self, item: &Item, part: Range<usize>, direction: Direction, line: &mut Line) {
+        thread_local! {
+            /// Kept for its allocations; it is emptied before each use.
+            static BUFFER: RefCell<Buffer> = RefCell::new(Buffer::new());
+        }
+        BUFFER.with_borrow_mut(|buffer| {
+            buffer.clear();
+            for (at, character) in self.text[part.clone()].char_indices() {
+                // Texts are far shorter than 4 GiB.
+                buffer.push(u32::from(character), (part.start + at) as u32);
+            }
+            buffer.set_direction(direction);
+            buffer.set_script(harfrust::Script::from_iso15924_tag(Tag::from_u32(item.script.as_iso15924_tag())));
+            let font = ShaperFont::new(&item.face.shaping);
+            harfrust::shape(&font, buffer, ShapeOptions::new())
+                .expect("the buffer holds characters and knows its direction");
+            let em = |units: i32| f64::from(units) / item.face.units_per_em;
+            for (info, position) in buffer.glyph_infos().iter().zip(buffer.glyph_positions()) {
+                let advance = em(position.x_advance);
+                line.glyphs.push(Glyph {
+                    face: item.face,
+                    id: GlyphId::new(info.glyph_id),
+                    x: line.width + em(position.x_offset),
+                    y: em(position.y_offset),
+                    advance,
+                    cluster: info.cluster as usize,
+                });
+                line.width += advance;
+            }
+        });
+    }
+}
+
+/// Splits a text by font and script. What belongs to no script of its own (spaces, digits, punctuation, marks) goes with what
+/// stands before it.
+fn itemize(text: &str, cascade: &Cascade) -> Vec<Item> {
+    let mut items: Vec<Item> = Vec::new();
+    for (start, cluster) in text.grapheme_indices(true) {
+        let range = start..start + cluster.len();
+        let face = cascade.choose(cluster);
+        let own = cluster.chars().map(|character| character.script()).find(|script| !is_neutral(*script));
+        match items.last_mut() {
+            Some(last) if std::ptr::eq(last.face, face) => match own {
+                Some(script) if script != last.script && !is_neutral(last.script) => {
+                    items.push(Item { range, face, script });
+                }
+                _ => {
+                    last.script = own.unwrap_or(last.script);
+                    last.range.end = range.end;
+                }
+            },
+            _ => items.push(Item { range, face, script: own.unwrap_or(Script::Common) }),
+        }
+    }
+    items
+}
+
+fn is_neutral(script: Script) -> bool {
+    matches!(script, Script::Common | Script::Inherited | Script::Unknown)
+}
