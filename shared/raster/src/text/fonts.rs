@@ -153,8 +153,9 @@ impl Face {
         }
     }
 
+    /// Whether it has a look for the character. Some fonts map control characters to nothing, which is none.
     fn has(&self, character: char) -> bool {
-        self.tables.charmap().map(character).is_some()
+        !character.is_control() && self.tables.charmap().map(character).is_some()
     }
 }
 
@@ -165,7 +166,7 @@ static FACES: LazyLock<Vec<Face>> =
 pub(super) struct Cascade(Vec<&'static Face>);
 
 impl Cascade {
-    /// The asked style first, then sans, then what has further scripts in the same weight, symbols, emoji.
+    /// The asked style first, then sans, then what has further scripts in the same weight, symbols, emoji, the other styles.
     pub(super) fn new(family: Family, weight: Weight) -> Self {
         let fits = |face: &&Face| face.weight == weight || matches!(face.role, Role::Symbols | Role::Emoji);
         let mut faces: Vec<&'static Face> = FACES.iter().filter(fits).collect();
@@ -173,8 +174,8 @@ impl Cascade {
         faces.sort_by_key(|face| match face.role {
             Role::Style(own) if own == family => 0,
             Role::Style(Family::Sans) => 1,
-            Role::Style(_) => 2,
-            _ => 3,
+            Role::Script | Role::Symbols | Role::Emoji => 2,
+            Role::Style(_) => 3,
         });
         Self(faces)
     }
