@@ -2,10 +2,13 @@
 //!
 //! Pure functions that hold a thread: no I/O, no clock, the same bytes out for the same bytes in (decisions 8.3).
 
+mod add_text_to_image;
 mod resize;
 
+use std::str::FromStr;
+
 use bytes::Bytes;
-use domain::action::ResizeParams;
+use domain::action::{AddTextToImageParams, ResizeParams};
 use serde_json::{Map, Value};
 
 /// A stored request that this build cannot carry out: written by another version, or damaged.
@@ -28,6 +31,8 @@ pub enum NotUnderstood {
 /// An Action with its parameters and inputs, ready to run.
 #[derive(Debug)]
 pub enum Prepared {
+    /// Write text onto a picture.
+    AddTextToImage(add_text_to_image::Prepared),
     /// Scale a picture.
     Resize(resize::Prepared),
 }
@@ -45,6 +50,12 @@ impl Prepared {
                 let [picture] = <[Bytes; 1]>::try_from(inputs).map_err(|inputs| NotUnderstood::Inputs(inputs.len()))?;
                 resize::Prepared::new(&params, picture).map(Self::Resize)
             }
+            "add-text-to-image" => {
+                let params: AddTextToImageParams =
+                    serde_json::from_value(Value::Object(params.clone())).map_err(NotUnderstood::Params)?;
+                let [picture] = <[Bytes; 1]>::try_from(inputs).map_err(|inputs| NotUnderstood::Inputs(inputs.len()))?;
+                add_text_to_image::Prepared::new(params, picture).map(Self::AddTextToImage)
+            }
             other => Err(NotUnderstood::Action(other.to_owned())),
         }
     }
@@ -52,6 +63,7 @@ impl Prepared {
     /// An upper estimate of the memory that running it takes, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         match self {
+            Self::AddTextToImage(text) => text.memory_bytes(),
             Self::Resize(resize) => resize.memory_bytes(),
         }
     }
@@ -62,9 +74,15 @@ impl Prepared {
     /// [`raster::Error`]; its `fault` says whether its message is fit for the owner.
     pub fn run(self) -> Result<raster::Output, raster::Error> {
         match self {
+            Self::AddTextToImage(text) => text.run(),
             Self::Resize(resize) => resize.run(),
         }
     }
+}
+
+/// A parameter in its own type.
+fn read<T: FromStr>(name: &'static str, text: &str) -> Result<T, NotUnderstood> {
+    text.parse().map_err(|_| NotUnderstood::Value(name))
 }
 
 #[cfg(test)]

@@ -1,12 +1,10 @@
 //! `resize`: scales a picture to a width, a height or a box (decisions 8.1).
 
-use std::str::FromStr;
-
 use bytes::Bytes;
 use domain::action::ResizeParams;
 use raster::{Bounds, Color, FormatChoice, Resize};
 
-use super::NotUnderstood;
+use super::{NotUnderstood, read};
 
 /// Bytes of a pixel of the result: RGBA.
 const PIXEL_BYTES: u64 = 4;
@@ -44,9 +42,4 @@ impl Prepared {
     pub(super) fn run(self) -> Result<raster::Output, raster::Error> {
         raster::transform_resize(&self.picture, &self.resize, self.format, self.quality)
     }
-}
-
-/// A parameter in its own type.
-fn read<T: FromStr>(name: &'static str, text: &str) -> Result<T, NotUnderstood> {
-    text.parse().map_err(|_| NotUnderstood::Value(name))
 }

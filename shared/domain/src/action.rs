@@ -1,5 +1,6 @@
 //! Image Actions: one definition that is served, documented, and that requests are validated by (decisions 8).
 
+mod add_text_to_image;
 mod change_aspect_ratio;
 mod color_grade;
 mod crop;
@@ -21,6 +22,7 @@ use utoipa::ToSchema;
 use crate::Violation;
 use crate::graph::named;
 
+pub use add_text_to_image::AddTextToImageParams;
 pub use change_aspect_ratio::{ChangeAspectRatioParams, Ratio};
 pub use color_grade::ColorGradeParams;
 pub use crop::CropParams;
@@ -178,6 +180,7 @@ pub fn all() -> &'static [Action] {
             crop::action(),
             change_aspect_ratio::action(),
             side_by_side_composite::action(),
+            add_text_to_image::action(),
             overlay_image::action(),
             color_grade::action(),
             rotate::action(),

@@ -5,7 +5,10 @@
 
 use std::time::{Duration, Instant};
 
-use raster::{Bounds, Channels, Color, Encoding, FormatChoice, OutputFormat, Picture, Resize, Size};
+use raster::text::{Align, Caption, Family, Weight};
+use raster::{
+    Anchor, Bounds, Channels, Color, DecodeOptions, Encoding, Finish, FormatChoice, OutputFormat, Picture, Resize, Size,
+};
 
 fn main() {
     for side in [512, 2048] {
@@ -31,7 +34,39 @@ fn main() {
             output.map(|output| output.bytes).unwrap_or_default()
         });
     }
+    for (name, text) in [("a line", "The quick brown fox"), ("500 letters", &"Quick brown fox ".repeat(32)[..500])] {
+        let caption = caption(text);
+        report(&format!("12 MP JPEG with {name} of text"), || {
+            let finish = Finish { choice: FormatChoice::Auto, quality: 85 };
+            raster::text::add_text(&jpeg, &caption, finish).map(|output| output.bytes).unwrap_or_default()
+        });
+    }
+    report("12 MP JPEG decoded and encoded", || {
+        let decoded = raster::decode(&jpeg, DecodeOptions::default()).map(raster::Decoded::into_picture);
+        let encoding = Encoding { format: OutputFormat::Jpeg, quality: 85, flatten: Color::WHITE };
+        decoded.ok().and_then(|picture| raster::encode(&picture, &encoding).ok()).unwrap_or_default()
+    });
     report("12 MP JPEG rendition 512", || raster::rendition(&jpeg, 512).map(|output| output.bytes).unwrap_or_default());
+}
+
+/// The Action's defaults, with a stroke.
+fn caption(text: &str) -> Caption {
+    Caption {
+        text: text.to_owned(),
+        anchor: Anchor::Bottom,
+        offset: (0, 0),
+        family: Family::Sans,
+        weight: Weight::Bold,
+        size: 6.0,
+        color: Color::WHITE,
+        align: Align::Center,
+        max_width: 90.0,
+        line_height: 1.2,
+        stroke_color: Color { a: 255, ..Color::TRANSPARENT },
+        stroke_width: 4.0,
+        background: Color::TRANSPARENT,
+        padding: 30.0,
+    }
 }
 
 /// Runs a job five times and prints its best time and its size.

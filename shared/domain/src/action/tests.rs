@@ -102,6 +102,10 @@ fn normalized_parameters_fill_the_typed_form_of_their_action() {
     assert_eq!((ratio.mode.as_str(), ratio.background.as_str()), ("crop", "#ffffff"));
     let beside: SideBySideCompositeParams = typed("side-by-side-composite");
     assert_eq!((beside.gap, beside.scale.as_str(), beside.align.as_str()), (0, "match", "center"));
+    let text: AddTextToImageParams = typed("add-text-to-image");
+    assert_eq!((text.offset_x, text.size, text.max_width, text.line_height), (0, 6.0, 90.0, 1.2));
+    assert_eq!((text.anchor.as_str(), text.font.as_str(), text.weight.as_str()), ("bottom", "sans", "bold"));
+    assert_eq!((text.color.as_str(), text.stroke_color.as_str(), text.padding), ("#ffffff", "#000000", 30.0));
     let overlay: OverlayImageParams = typed("overlay-image");
     assert_eq!((overlay.scale, overlay.opacity, overlay.anchor.as_str()), (25.0, 100.0, "bottom-right"));
     let grade: ColorGradeParams = typed("color-grade");
@@ -162,6 +166,16 @@ fn what_is_right_alone_and_wrong_together_is_named() {
     assert_eq!(fields("change-aspect-ratio", json!({"ratio": "16:9:16:9:16:9"})), ["params.ratio"]);
     assert_eq!(fields("change-aspect-ratio", json!({})), ["params.ratio"]);
     assert_eq!(fields("resize", json!({"fit": "cover"})), ["params.width"]);
+}
+
+#[test]
+fn a_text_is_counted_in_characters() {
+    let judge = |text: String| {
+        let params = json!({"text": text});
+        find("add-text-to-image").expect("known").normalize(params.as_object().expect("an object")).is_ok()
+    };
+    assert!(judge("😀".repeat(500)) && judge("é".repeat(499)) && judge(String::new()));
+    assert!(!judge("a".repeat(501)));
 }
 
 #[test]

@@ -21,7 +21,6 @@ use crate::geometry::{Rect, Size};
 use crate::orientation::Orientation;
 use crate::picture::{Channels, Picture};
 
-pub(crate) use plan::check_output;
 pub use plan::{Bounds, Fit, MAX_OUTPUT_PIXELS, MAX_OUTPUT_SIDE, Plan, PlanError, Resize, plan};
 pub(crate) use plan::{check_output, rounded_ratio};
 
