@@ -21,4 +21,5 @@ mod previews;
 mod processes;
 mod rates;
 mod retention;
+mod text;
 mod webhooks;

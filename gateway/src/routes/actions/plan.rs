@@ -9,11 +9,18 @@ use serde_json::{Map, Value};
 /// Why the result would be larger than a result may be; nothing when it would not.
 pub fn refuse_oversized(action: &Action, params: &Map<String, Value>, inputs: &[AssetRecord]) -> Vec<Violation> {
     let refused = match (action.slug, inputs) {
-        ("resize", [image]) => refuse_resize(params, image),
+        ("resize", [image]) => {
+            let field = if params.contains_key("width") { "params.width" } else { "params.height" };
+            refuse_resize(params, image).map(|message| (field, message))
+        }
+        // The result is as large as the picture.
+        ("add-text-to-image", [image]) => {
+            let refused = size(image).and_then(|size| raster::resize::check_output(size).err());
+            refused.map(|error| ("inputs[0]", error.to_string()))
+        }
         _ => None,
     };
-    let field = if params.contains_key("width") { "params.width" } else { "params.height" };
-    refused.map(|message| Violation::new(field, message)).into_iter().collect()
+    refused.map(|(field, message)| Violation::new(field, message)).into_iter().collect()
 }
 
 fn refuse_resize(params: &Map<String, Value>, image: &AssetRecord) -> Option<String> {
@@ -23,6 +30,9 @@ fn refuse_resize(params: &Map<String, Value>, image: &AssetRecord) -> Option<Str
         enlarge: params.enlarge == "yes",
         ..Resize::new(Bounds::new(params.width, params.height)?)
     };
-    let source = Size { width: u32::try_from(image.width).ok()?, height: u32::try_from(image.height).ok()? };
-    raster::resize::plan(source, &resize).err().map(|error| error.to_string())
+    raster::resize::plan(size(image)?, &resize).err().map(|error| error.to_string())
+}
+
+fn size(image: &AssetRecord) -> Option<Size> {
+    Some(Size { width: u32::try_from(image.width).ok()?, height: u32::try_from(image.height).ok()? })
 }

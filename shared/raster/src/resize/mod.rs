@@ -21,8 +21,8 @@ use crate::geometry::{Rect, Size};
 use crate::orientation::Orientation;
 use crate::picture::{Channels, Picture};
 
-pub use plan::{Bounds, Fit, MAX_OUTPUT_PIXELS, MAX_OUTPUT_SIDE, Plan, PlanError, Resize, plan};
-pub(crate) use plan::{check_output, rounded_ratio};
+pub(crate) use plan::rounded_ratio;
+pub use plan::{Bounds, Fit, MAX_OUTPUT_PIXELS, MAX_OUTPUT_SIDE, Plan, PlanError, Resize, check_output, plan};
 
 /// Resizes an upright picture.
 ///

@@ -188,8 +188,11 @@ fn unchecked(source: Size, resize: &Resize) -> Result<Plan, PlanError> {
     })
 }
 
-/// Refuses a result over the limits.
-pub(crate) fn check_output(size: Size) -> Result<(), PlanError> {
+/// Refuses a result over the limits (decisions 8.1).
+///
+/// # Errors
+/// [`PlanError::SideTooLong`] or [`PlanError::TooManyPixels`].
+pub fn check_output(size: Size) -> Result<(), PlanError> {
     if size.width.max(size.height) > MAX_OUTPUT_SIDE {
         Err(PlanError::SideTooLong)
     } else if size.pixels() > MAX_OUTPUT_PIXELS {
