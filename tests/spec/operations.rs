@@ -1,6 +1,6 @@
 //! Operations (specification, Node and Canvases; decisions 3.1 to 3.5, 4.1 to 4.4).
 
-use e2e::api::{key, placed, text};
+use e2e::api::{key, placed, text, trial};
 use e2e::{Stack, pictures, suite};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -21,6 +21,7 @@ suite! {
     a_batch_that_changes_nothing_is_a_write,
     what_a_batch_makes_and_deletes_is_in_no_list,
     a_batch_holds_1_to_200_operations,
+    a_canvas_holds_20000_nodes,
     keys_and_revisions_have_their_lengths,
     positions_and_sizes_have_their_ranges,
     titles_are_limited_and_default_to_the_type,
@@ -330,6 +331,29 @@ async fn a_batch_holds_1_to_200_operations(stack: &Stack) {
     user.batch(id, "r", unknown).await.expect_error(400, "input_validation_error", &["operations[0].type"]);
     user.batch(id, "r", json!([{}])).await.expect(400);
     user.batch(id, "r", json!(["node.create"])).await.expect(400);
+}
+
+async fn a_canvas_holds_20000_nodes(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.send("/canvases", &json!({"id": "crowded"})).await.expect(201).json()["canvas"].clone();
+    stack
+        .execute(
+            "INSERT INTO nodes (canvas_key, id, type, title, x, y, width, height, agent_owned)
+             SELECT key, 'n' || n, 'text', '', 400 * (n % 200), 400 * (n / 200), 320, 160, true
+             FROM canvases, generate_series(1, 19999) n WHERE id = 'crowded'",
+        )
+        .await;
+    stack.execute("UPDATE canvases SET node_count = 19999 WHERE id = 'crowded'").await;
+    let more = |count: i64| {
+        json!((0..count).map(|at| json!({"type": "node.create", "node": {"type": "text", "position": {"x": 400 * at, "y": -9000}}})).collect::<Vec<_>>())
+    };
+    let revision = text(&canvas, "/revision");
+    user.batch("crowded", revision, more(2)).await.expect_error(422, "unprocessable_entity", &["operations"]);
+    let full = user.batch("crowded", revision, more(1)).await.ok();
+    assert_eq!(full["canvas"]["nodes"].as_array().map(Vec::len), Some(20_000));
+    let body = trial(json!([{"type": "node.create", "node": {"type": "text", "position": {"x": 0, "y": -99_000}}}]));
+    let over = user.send("/canvases/crowded/operations", &body).await;
+    over.expect_error(422, "unprocessable_entity", &["operations"]);
 }
 
 async fn keys_and_revisions_have_their_lengths(stack: &Stack) {
