@@ -2,7 +2,7 @@
 
 use e2e::api::{key, text};
 use e2e::{Stack, User, pictures, suite};
-use raster::{DecodeOptions, Decoded, Picture};
+use raster::{Color, DecodeOptions, Decoded, Picture};
 use serde_json::{Value, json};
 
 suite! {

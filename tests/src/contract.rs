@@ -236,7 +236,8 @@ mod tests {
                 Access::Token { all: [], any: [], .. } => None,
                 Access::Token { all, any: [], .. } => Some(json!([{"bearer": all}])),
                 Access::Token { all, any, .. } => {
-                    Some(any.iter().map(|one| json!({"bearer": [all, &[*one]].concat()})).collect())
+                    let either = any.iter().map(|one| json!({"bearer": ([all, &[*one]].concat())}));
+                    Some(either.collect())
                 }
             };
             assert_eq!(security, expected.as_ref(), "{} {}", endpoint.method, endpoint.path);

@@ -27,8 +27,8 @@ impl Trial<'_> {
         let (record, role) = db::canvases::find(&mut snapshot, &self.caller.account, self.handle)
             .await?
             .ok_or(Problem::NotFound("canvas"))?;
-        if self.base_revision.is_some_and(|base| base != record.revision) {
-            return Err(Problem::stale(&record));
+        if let Some(base) = self.base_revision.filter(|base| *base != record.revision) {
+            return Err(Problem::stale(&record, base));
         }
         let (nodes, connections) = db::canvases::graph(&mut snapshot, record.key).await?;
         let mut graph = Graph::new(record.title.clone(), record.graph_bytes, nodes, connections);
