@@ -19,6 +19,8 @@ use service::keys::KeyRing;
 use spine::{Decision, Handler, Lease, Task};
 use url::Url;
 
+use crate::DESTINATION_CAP;
+use crate::gate::{Gate, Place};
 use crate::journal::Journal;
 use crate::schedule::Backoff;
 use crate::signature;
@@ -50,12 +52,13 @@ pub struct Dispatcher {
     keys: KeyRing,
     client: Client,
     settings: Settings,
+    gate: Gate,
 }
 
 impl Dispatcher {
     /// A dispatcher that writes to `journal`, opens secrets with `keys` and sends through `client`.
     pub fn new(pool: PgPool, journal: Journal, keys: KeyRing, client: Client, settings: Settings) -> Self {
-        Self { pool, journal, keys, client, settings }
+        Self { pool, journal, keys, client, settings, gate: Gate::new(DESTINATION_CAP) }
     }
 
     /// Sends one attempt and judges the answer.
@@ -95,8 +98,8 @@ impl Dispatcher {
         }
     }
 
-    /// Makes an attempt that has been counted.
-    async fn attempt(&self, task: &Task, held: Held, attempt: Attempt) -> spine::Outcome {
+    /// Makes an attempt that has been counted, at its place.
+    async fn attempt(&self, task: &Task, held: Held, attempt: Attempt, place: Place<'_>) -> spine::Outcome {
         let delivery = deliveries::handle(task.id);
         let (number, replay) = (attempt.number, attempt.replay);
         metrics::histogram!("canvas_webhook_delivery_lag_seconds").record(attempt.lag);
@@ -104,6 +107,8 @@ impl Dispatcher {
         let judged = self.send(&delivery, &task.trace.to_string(), attempt).await;
         let duration = start.elapsed();
         spine::failpoint!("delivery.sent");
+        // The next one is sent while this one is recorded.
+        drop(place);
 
         let next = self.next(judged.verdict, number, replay);
         let (status, error) = (judged.status, judged.error);
@@ -140,13 +145,15 @@ impl Dispatcher {
 impl Handler for Dispatcher {
     async fn run(&self, task: &Task, lease: &Lease) -> spine::Outcome {
         let held = Held { id: task.id, lease_token: lease.token() };
+        // Before the attempt is counted: who waits for a place and dies there has made none.
+        let place = self.gate.enter(&task.lane).await;
         match self.journal.begin(held).await? {
             Begun::Attempt(attempt) => {
                 spine::failpoint!("delivery.begun");
                 if !lease.check() {
                     return Ok(Decision::Stale);
                 }
-                self.attempt(task, held, *attempt).await
+                self.attempt(task, held, *attempt, place).await
             }
             Begun::Spent => {
                 let code = DeliveryError::DeliveryFailed;

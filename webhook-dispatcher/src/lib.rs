@@ -1,12 +1,14 @@
 //! The webhook dispatcher: signs, delivers, schedules, isolates (decisions 15; reliability.md 2, "Webhooks").
 //!
 //! A delivery is a task of the queue `webhook` whose lane is its destination. The [runner](spine::Runner) claims it, fair
-//! between destinations, never more than [`DESTINATION_CAP`] of one at once and never more than [`account_cap`] of one account;
-//! the [`Dispatcher`] makes one attempt and settles or parks it. A destination that is slow or dead thus holds up at most that many slots, for at most the deadline
-//! of an attempt, and what waits for a later attempt is parked and costs nothing.
+//! between destinations, with never more than [`IN_HAND`] of one destination and never more than [`account_cap`] of one account
+//! in hand; the [`Dispatcher`] makes one attempt, never more than [`DESTINATION_CAP`] of one destination at once, and settles or
+//! parks it. A destination that is slow or dead thus holds up so many slots and no more, and what waits for a later attempt is
+//! parked and costs nothing.
 
 mod batch;
 mod dispatch;
+mod gate;
 mod journal;
 mod retention;
 mod schedule;
@@ -31,6 +33,9 @@ pub use schedule::Backoff;
 pub const NAME: &str = "canvas-webhook-dispatcher";
 /// Attempts under way to one destination in this process (reliability.md 2).
 pub const DESTINATION_CAP: usize = 4;
+/// Deliveries of one destination in hand in this process: while some are being sent others are claimed, counted and recorded, many in
+/// one commit. With no more in hand than are sent at once a quick receiver would wait for our disk most of the time.
+pub const IN_HAND: usize = 4 * DESTINATION_CAP;
 /// Attempts under way altogether unless `CANVAS_SLOTS` says otherwise: mostly waiting, so far more than there are cores, and so
 /// many that an account's share is not used up by a few dead destinations.
 const SLOTS: usize = 256;
@@ -41,7 +46,7 @@ const RUN_LIMIT: Duration = Duration::from_secs(120);
 /// destinations are all dead, under as many names as it likes, leaves the others most of the slots; and at least two destinations'
 /// worth, so that one dead destination never takes what its account's others need.
 pub const fn account_cap(slots: usize) -> usize {
-    let (quarter, least) = (slots / 4, 2 * DESTINATION_CAP);
+    let (quarter, least) = (slots / 4, 2 * IN_HAND);
     if quarter > least { quarter } else { least }
 }
 
@@ -68,7 +73,7 @@ pub async fn run(config: Config) -> Result<ExitCode, BootError> {
     process.spawn("retention", |stop| retention::run(pool.clone(), sweep, stop));
     let options = process.runner_options(Queue::Webhook, SLOTS);
     let options = RunnerOptions {
-        lane_cap: Some(DESTINATION_CAP),
+        lane_cap: Some(IN_HAND),
         tenant_cap: Some(account_cap(options.slots)),
         run_limit: RUN_LIMIT,
         ..options

@@ -15,7 +15,7 @@ use testkit::{Receiver, TestDatabase, wait_for};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use webhook_dispatcher::{Backoff, DESTINATION_CAP, Dispatcher, Journal, Settings, account_cap};
+use webhook_dispatcher::{Backoff, Dispatcher, IN_HAND, Journal, Settings, account_cap};
 
 /// Far more than anything here takes, far less than anybody waits.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -154,7 +154,7 @@ impl Site {
         let broker = broker::Config::new(&testkit::amqp_url(), &self.prefix, "test").expect("a broker");
         let consumer = Consumer::start(broker, Queue::Webhook, 1);
         let options = RunnerOptions {
-            lane_cap: Some(DESTINATION_CAP),
+            lane_cap: Some(IN_HAND),
             tenant_cap: Some(account_cap(setup.slots)),
             lease: LEASE,
             heartbeat: LEASE / 3,

@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use domain::webhook::DeliveryStatus;
 use testkit::{Answer, Receiver};
-use webhook_dispatcher::{DESTINATION_CAP, account_cap};
+use webhook_dispatcher::{DESTINATION_CAP, IN_HAND, account_cap};
 
 use crate::harness::{Setup, Site};
 
 /// Slots of a dispatcher of which one account may have half.
-const SLOTS: usize = 4 * DESTINATION_CAP;
+const SLOTS: usize = 4 * IN_HAND;
 
 #[tokio::test]
 async fn a_black_hole_delays_nobody_else() {
@@ -24,7 +24,7 @@ async fn a_black_hole_delays_nobody_else() {
         sent.push(site.send(&healthy.url("/")).await);
     }
     let start = Instant::now();
-    let _running = site.start(Setup { slots: 2 * DESTINATION_CAP, ..Setup::default() });
+    let _running = site.start(Setup { slots: 2 * IN_HAND, ..Setup::default() });
     for sent in sent {
         assert_eq!(site.ended(sent).await.status, DeliveryStatus::Delivered);
     }
