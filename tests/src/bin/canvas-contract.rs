@@ -43,7 +43,6 @@ async fn start() -> Stack {
         "assetId": asset["id"],
         "actionKey": "resize",
         "elementId": element["element"]["id"],
-        "collectionId": group["collection"]["id"],
         "jobId": text(&job, "/id").trim_start_matches("job:"),
         "runId": text(&job, "/run").trim_start_matches("run:"),
     });
