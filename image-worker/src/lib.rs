@@ -32,10 +32,6 @@ pub const NAME: &str = "canvas-image-worker";
 /// Tasks in hand for each thread of pixel work, so that some load and store while others compute.
 const SLOTS_PER_THREAD: usize = 2;
 
-/// Memory for decoded pictures, all work together: one picture of the largest accepted size (100 megapixels, decisions
-/// 6.1) in the most expensive form, or very many usual ones.
-const PIXEL_MEMORY_BYTES: u64 = 1 << 30;
-
 /// How long every thread for pixels may be held by work that was given up before the process is restarted: longer than the
 /// largest picture takes.
 const STUCK_PATIENCE: Duration = Duration::from_secs(60);
@@ -62,7 +58,7 @@ pub async fn run(config: Config) -> Result<ExitCode, BootError> {
     let process = Process::start(NAME, config).await?;
     let config = process.config();
     let threads = available_parallelism().map_or(1, usize::from);
-    let pixels = Pixels::new(threads, PIXEL_MEMORY_BYTES);
+    let pixels = Pixels::new(threads, config.image_memory_bytes);
     let worker = Worker {
         pool: process.pool().clone(),
         blobs: store.clone(),

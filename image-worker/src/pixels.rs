@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use service::blocking::{Blocking, Panicked};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::sleep;
 
 /// What one permit stands for: fine enough for thumbnails, coarse enough for a `u32` of permits.
@@ -75,6 +75,13 @@ impl Pixels {
         memory_bytes: u64,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Panicked> {
+        self.reserve(memory_bytes).await.run(work).await
+    }
+
+    /// Waits for `memory_bytes`, to be had before what the work is about is loaded: files, too, take memory.
+    ///
+    /// A holder must not wait for a second reservation: two that do could wait for each other.
+    pub async fn reserve(&self, memory_bytes: u64) -> Reservation {
         let units = u32::try_from(memory_bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).min(self.units);
         let memory = Arc::clone(&self.memory)
             .acquire_many_owned(units)
@@ -82,10 +89,29 @@ impl Pixels {
             .expect("nothing closes the semaphore while the pool is alive");
         // A whole number of units is far below 2^52.
         metrics::gauge!("canvas_pixel_memory_bytes").set(self.reserved_bytes() as f64);
+        Reservation { pixels: self.clone(), memory }
+    }
+}
+
+/// Memory that is kept free for one piece of work. Given back when the work has ended, or when this is dropped.
+#[derive(Debug)]
+pub struct Reservation {
+    pixels: Pixels,
+    memory: OwnedSemaphorePermit,
+}
+
+impl Reservation {
+    /// Runs `work` as soon as a thread is free.
+    ///
+    /// # Errors
+    /// [`Panicked`] when the work did.
+    pub async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Panicked> {
+        let Self { pixels, memory } = self;
         let parted = Arc::new(AtomicBool::new(false));
-        let _waiter = Waiter { parted: parted.clone(), abandoned: self.abandoned.clone() };
-        let running = Running { parted, abandoned: self.abandoned.clone() };
-        self.threads
+        let _waiter = Waiter { parted: parted.clone(), abandoned: pixels.abandoned.clone() };
+        let running = Running { parted, abandoned: pixels.abandoned.clone() };
+        pixels
+            .threads
             .run(move || {
                 let _held = (memory, running);
                 work()
@@ -209,6 +235,22 @@ mod tests {
         });
         assert_eq!(free.await.expect("no panic"), 0);
         assert_eq!(pixels.memory.available_permits(), 2);
+    }
+
+    #[tokio::test]
+    async fn memory_is_reserved_before_the_work_and_given_back_without_it() {
+        let pixels = Pixels::new(1, 2 * UNIT_BYTES);
+        let reservation = pixels.reserve(2 * UNIT_BYTES).await;
+        assert_eq!(pixels.reserved_bytes(), 2 * UNIT_BYTES);
+        let mut second = Box::pin(pixels.reserve(1));
+        tokio::select! {
+            biased;
+            _ = &mut second => panic!("nothing is free"),
+            () = tokio::task::yield_now() => {}
+        }
+        drop(reservation);
+        assert!(second.await.run(|| ()).await.is_ok());
+        assert_eq!(pixels.reserved_bytes(), 0);
     }
 
     #[tokio::test]

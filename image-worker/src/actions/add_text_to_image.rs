@@ -2,55 +2,49 @@
 
 use bytes::Bytes;
 use domain::action::AddTextToImageParams;
-use raster::text::Caption;
-use raster::{Finish, Output};
+use raster::resize::PlanError;
+use raster::text::{self, Caption};
+use raster::{Finish, Output, Size};
+use serde_json::{Map, Value};
 
-use super::{NotUnderstood, read};
+use super::{Engine, NotUnderstood, finish, typed};
 
-/// What drawing takes beside the picture, however large it is: outlines of 500 letters with their strokes, and a band of pixels.
-const DRAWING_BYTES: u64 = 16 << 20;
-
-/// Bytes a pixel of the file that is written, at most: RGBA.
-const FILE_PIXEL_BYTES: u64 = 4;
-
-/// A text that is ready to be written.
 #[derive(Debug)]
-pub struct Prepared {
-    picture: Bytes,
-    caption: Caption,
+pub(super) struct AddTextToImage {
+    params: Caption,
     finish: Finish,
 }
 
-impl Prepared {
-    pub(super) fn new(params: AddTextToImageParams, picture: Bytes) -> Result<Self, NotUnderstood> {
-        let caption = Caption {
-            anchor: read("anchor", &params.anchor)?,
-            offset: (params.offset_x, params.offset_y),
-            family: read("font", &params.font)?,
-            weight: read("weight", &params.weight)?,
-            size: params.size,
-            color: read("color", &params.color)?,
-            align: read("align", &params.align)?,
-            max_width: params.max_width,
-            line_height: params.line_height,
-            stroke_color: read("strokeColor", &params.stroke_color)?,
-            stroke_width: params.stroke_width,
-            background: read("background", &params.background)?,
-            padding: params.padding,
-            text: params.text,
-        };
-        let finish = Finish { choice: read("format", &params.format)?, quality: params.quality };
-        Ok(Self { picture, caption, finish })
+pub(super) fn read(params: &Map<String, Value>) -> Result<AddTextToImage, NotUnderstood> {
+    let params: AddTextToImageParams = typed(params)?;
+    let finish = finish(&params.format, params.quality)?;
+    let caption = Caption {
+        anchor: super::read("anchor", &params.anchor)?,
+        offset: (params.offset_x, params.offset_y),
+        family: super::read("font", &params.font)?,
+        weight: super::read("weight", &params.weight)?,
+        size: params.size,
+        color: super::read("color", &params.color)?,
+        align: super::read("align", &params.align)?,
+        max_width: params.max_width,
+        line_height: params.line_height,
+        stroke_color: super::read("strokeColor", &params.stroke_color)?,
+        stroke_width: params.stroke_width,
+        background: super::read("background", &params.background)?,
+        padding: params.padding,
+        text: params.text,
+    };
+    Ok(AddTextToImage { params: caption, finish })
+}
+
+impl Engine for AddTextToImage {
+    fn plan(&self, sources: &[Size]) -> Result<Size, PlanError> {
+        // The result is as large as the picture.
+        raster::resize::check_output(sources[0])?;
+        Ok(sources[0])
     }
 
-    /// The decoded picture, which is drawn on in place, and the file. What cannot be read takes none: it is refused before
-    /// anything is allocated.
-    pub(super) fn memory_bytes(&self) -> u64 {
-        let Ok(header) = raster::probe(&self.picture) else { return 0 };
-        header.decoded_bytes() + FILE_PIXEL_BYTES * header.size().pixels() + DRAWING_BYTES
-    }
-
-    pub(super) fn run(self) -> Result<Output, raster::Error> {
-        raster::text::add_text(&self.picture, &self.caption, self.finish)
+    fn run(&self, files: &[Bytes]) -> Result<Output, raster::Error> {
+        text::add_text(&files[0], &self.params, self.finish)
     }
 }

@@ -2,44 +2,36 @@
 
 use bytes::Bytes;
 use domain::action::ResizeParams;
-use raster::{Bounds, Color, FormatChoice, Resize};
+use raster::resize::PlanError;
+use raster::{Bounds, Finish, Output, Size};
+use serde_json::{Map, Value};
 
-use super::{NotUnderstood, read};
+use super::{Engine, NotUnderstood, finish, typed};
 
-/// Bytes of a pixel of the result: RGBA.
-const PIXEL_BYTES: u64 = 4;
-
-/// A resize that is ready to run.
 #[derive(Debug)]
-pub struct Prepared {
-    picture: Bytes,
-    resize: Resize,
-    format: FormatChoice,
-    quality: u8,
+pub(super) struct Resize {
+    params: raster::Resize,
+    finish: Finish,
 }
 
-impl Prepared {
-    pub(super) fn new(params: &ResizeParams, picture: Bytes) -> Result<Self, NotUnderstood> {
-        let bounds = Bounds::new(params.width, params.height).ok_or(NotUnderstood::Value("width"))?;
-        let resize = Resize {
-            bounds,
-            fit: read("fit", &params.fit)?,
-            anchor: read("anchor", &params.anchor)?,
-            background: read::<Color>("background", &params.background)?,
-            enlarge: params.enlarge == "yes",
-        };
-        Ok(Self { picture, resize, format: read("format", &params.format)?, quality: params.quality })
+pub(super) fn read(params: &Map<String, Value>) -> Result<Resize, NotUnderstood> {
+    let params: ResizeParams = typed(params)?;
+    let resize = raster::Resize {
+        bounds: Bounds::new(params.width, params.height).ok_or(NotUnderstood::Value("width"))?,
+        fit: super::read("fit", &params.fit)?,
+        anchor: super::read("anchor", &params.anchor)?,
+        background: super::read("background", &params.background)?,
+        enlarge: params.enlarge == "yes",
+    };
+    Ok(Resize { params: resize, finish: finish(&params.format, params.quality)? })
+}
+
+impl Engine for Resize {
+    fn plan(&self, sources: &[Size]) -> Result<Size, PlanError> {
+        Ok(raster::resize::plan(sources[0], &self.params)?.output())
     }
 
-    /// The decoded source at full size and the result with the file it is written to. What cannot be read takes none: it
-    /// is refused before anything is allocated.
-    pub(super) fn memory_bytes(&self) -> u64 {
-        let Ok(header) = raster::probe(&self.picture) else { return 0 };
-        let Ok(plan) = raster::resize::plan(header.size(), &self.resize) else { return 0 };
-        header.decoded_bytes() + 2 * PIXEL_BYTES * plan.output().pixels()
-    }
-
-    pub(super) fn run(self) -> Result<raster::Output, raster::Error> {
-        raster::transform_resize(&self.picture, &self.resize, self.format, self.quality)
+    fn run(&self, files: &[Bytes]) -> Result<Output, raster::Error> {
+        raster::transform_resize(&files[0], &self.params, self.finish.choice, self.finish.quality)
     }
 }

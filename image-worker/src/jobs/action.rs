@@ -6,19 +6,20 @@
 //! **Mechanism.** Every step that can end the job early says how ([`Stop`]); all ends, good or bad, are written in one
 //! place. A cancel is looked for at every step and stops the wait for pixels at once (decisions 9.5).
 
-use bytes::Bytes;
 use db::jobs::{Concluded, Ending, Placement};
+use domain::asset::AssetRecord;
 use domain::id::{AssetId, JobId};
 use domain::job::{CancelReason, Failure, FailureCode, Input, JobStatus, Record, Request};
 use domain::limits::{FILE_NAME_MAX, TASK_CLAIMS_MAX};
-use raster::{Fault, Format};
+use raster::{Fault, Format, Size};
 use serde_json::{Map, Value, json};
+use service::blocking::Panicked;
 use spine::{Decision, Lease, Task};
 use uuid::Uuid;
 
 use super::store::{self, Content, PUTS_MAX};
 use super::{Error, Worker};
-use crate::actions::Prepared;
+use crate::actions::{Prepared, Source};
 
 /// Why the work on an Action ends before its result.
 enum Stop {
@@ -110,22 +111,29 @@ async fn make(worker: &Worker, job: &Record, lease: &Lease) -> Result<Made, Stop
         return Err(Stop::Canceled);
     }
     let Request::Action { slug, version, params, inputs, .. } = &job.request;
-    let mut pictures = Vec::with_capacity(inputs.len());
-    let mut names = Vec::with_capacity(inputs.len());
+    let mut assets = Vec::with_capacity(inputs.len());
     for input in inputs {
-        let (bytes, name) = load(worker, input).await?;
-        pictures.push(bytes);
-        names.push(name);
+        assets.push(find(worker, input).await?);
     }
-    let prepared = Prepared::new(slug, params, pictures).map_err(Error::NotUnderstood)?;
-    let computing = worker.pixels.run(prepared.memory_bytes(), move || {
-        let output = prepared.run()?;
-        Ok((Format::from(output.format), (output.width, output.height), Content::of(output.bytes)))
-    });
+    let sources: Vec<Source> = assets.iter().map(source).collect();
+    let prepared = Prepared::new(slug, params, &sources).map_err(Error::NotUnderstood)?;
+    let computing = async {
+        // Before the files are loaded: however many jobs are in hand, those that wait hold nothing.
+        let memory = worker.pixels.reserve(prepared.memory_bytes()).await;
+        let mut files = Vec::with_capacity(inputs.len());
+        for (input, asset) in inputs.iter().zip(&assets) {
+            files.push(store::get(worker, asset.blob_key).await?.ok_or_else(|| gone(input))?);
+        }
+        let work = move || {
+            let output = prepared.run(&files)?;
+            Ok((Format::from(output.format), (output.width, output.height), Content::of(output.bytes)))
+        };
+        computed(memory.run(work).await)
+    };
     let (format, (width, height), content) = tokio::select! {
         biased;
         () = lease.cancelled() => return Err(Stop::Canceled),
-        made = computing => made.map_err(Error::Panicked)?.map_err(refusal)?,
+        made = computing => made?,
     };
     let references: Vec<Value> = inputs.iter().map(|input| json!({"handle": input.handle})).collect();
     let provenance = json!({
@@ -144,17 +152,44 @@ async fn make(worker: &Worker, job: &Record, lease: &Lease) -> Result<Made, Stop
         format,
         width,
         height,
-        name: file_name(names.first().map_or("image", String::as_str), slug, format.extension()),
+        name: file_name(assets.first().map_or("image", |asset| asset.name.as_str()), slug, format.extension()),
         provenance,
     })
 }
 
-/// Bytes and file name of an input.
-async fn load(worker: &Worker, input: &Input) -> Result<(Bytes, String), Stop> {
-    let gone = || Stop::Failed(invalid(format!("the input {} is gone", input.handle)));
-    let asset = db::assets::get(&mut *worker.connection().await?, &input.asset).await?.ok_or_else(gone)?;
-    let bytes = store::get(worker, asset.blob_key).await?.ok_or_else(gone)?;
-    Ok((bytes, asset.name))
+/// What is stored of an input.
+async fn find(worker: &Worker, input: &Input) -> Result<AssetRecord, Stop> {
+    db::assets::get(&mut *worker.connection().await?, &input.asset).await?.ok_or_else(|| gone(input))
+}
+
+fn gone(input: &Input) -> Stop {
+    Stop::Failed(invalid(format!("the input {} is gone", input.handle)))
+}
+
+/// An input as the admission to memory sees it.
+fn source(asset: &AssetRecord) -> Source {
+    let format = match asset.mime_type.as_str() {
+        "image/png" => Format::Png,
+        "image/webp" => Format::Webp,
+        "image/gif" => Format::Gif,
+        // The costliest one to decode stands for anything unknown.
+        _ => Format::Jpeg,
+    };
+    let side = |side: i32| u32::try_from(side).unwrap_or(0);
+    let size = Size::new(side(asset.width), side(asset.height));
+    Source { format, size, file_bytes: u64::try_from(asset.bytes).unwrap_or(0) }
+}
+
+/// What came of the engine's work. One that panicked did so over these very pictures, and would again: the job fails, and
+/// nothing else does.
+fn computed<T>(outcome: Result<Result<T, raster::Error>, Panicked>) -> Result<T, Stop> {
+    match outcome {
+        Ok(made) => made.map_err(refusal),
+        Err(panicked) => {
+            tracing::error!(error = &panicked as &dyn std::error::Error, "the engine panicked over a picture");
+            Err(Stop::Failed(invalid("a picture could not be processed".into())))
+        }
+    }
 }
 
 /// A failure of the engine: the picture's, with a message for its owner, or ours.
@@ -245,6 +280,16 @@ fn file_name(input: &str, slug: &str, extension: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_panic_of_the_engine_is_the_pictures_failure() {
+        let pixels = crate::pixels::Pixels::new(1, 1 << 20);
+        let outcome = pixels.run(1, || -> Result<(), raster::Error> { panic!("an index out of bounds") }).await;
+        let Err(Stop::Failed(failure)) = computed(outcome) else { panic!("fails the job") };
+        assert_eq!((failure.code, failure.retryable), (FailureCode::ActionInputInvalid, false));
+        assert!(!failure.message.contains("index"), "internal text stays inside");
+        assert!(pixels.run(1, || ()).await.is_ok(), "and the thread goes on");
+    }
 
     #[test]
     fn a_result_is_named_after_its_input() {

@@ -3,7 +3,7 @@
 //! **Formulas.** The colour of a result pixel is that of the source at the point that its centre comes from, by bicubic
 //! convolution with a = -1/2 over 4 × 4 pixels (R. Keys, "Cubic Convolution Interpolation for Digital Image Processing",
 //! 1981), alpha premultiplied, the source's edge repeated. How much of it is seen is the coverage: each edge of the
-//! source is a ramp one result-independent source pixel wide, at its middle on the edge itself; the rest is background.
+//! source is a ramp as wide as a pixel of the result, at its middle on the edge itself; the rest is background.
 //! Colour and coverage apart, the edge is smooth, and neither the background nor ringing gets into the picture.
 //!
 //! **Exactness.** All in whole numbers: positions in 2^-32 of a pixel, phases in 256ths, weights in 2048ths. The same
@@ -110,6 +110,8 @@ struct Map {
     across: (i64, i64),
     /// From one row to the next.
     down: (i64, i64),
+    /// Pixels of the result per pixel of the source, in 2^-16.
+    scale: (i64, i64),
     columns: usize,
 }
 
@@ -125,6 +127,7 @@ impl Map {
             origin: (fixed(u), fixed(v)),
             across: (fixed(cos / scale.0), fixed(-sin / scale.1)),
             down: (fixed(sin / scale.0), fixed(cos / scale.1)),
+            scale: ((scale.0 * 65_536.0) as i64, (scale.1 * 65_536.0) as i64),
             columns: part.size.width as usize,
         }
     }
@@ -151,7 +154,7 @@ impl Map {
             last = high.min(last);
         }
         // Two more on both sides, for rounding; what is outside has no coverage.
-        let first = (first - 2.0).max(0.0) as usize;
+        let first = ((first - 2.0).max(0.0) as usize).min(self.columns);
         let last = ((last + 2.0).max(0.0) as usize).min(self.columns);
         (start, first..last.max(first))
     }
@@ -169,14 +172,19 @@ fn weights() -> [[i32; 4]; 256] {
     })
 }
 
-/// How much of a point the source covers: of [`FULL`], 0 for one a pixel outside.
+/// How much of a point the source covers: of [`FULL`]; nothing further than a pixel outside.
 #[inline(always)]
-fn coverage(u: i64, v: i64, size: Size) -> i64 {
-    let ramp = |at: i64, length: u32| (at + ONE).min(i64::from(length) * ONE - at).clamp(0, ONE) >> 24;
-    ramp(u, size.width) * ramp(v, size.height)
+fn coverage(u: i64, v: i64, size: Size, scale: (i64, i64)) -> i64 {
+    let ramp = |at: i64, length: u32, scale: i64| {
+        // From the nearer edge inwards, in 2^-24 pixels of the source; whoever is a pixel away is all in, or all out.
+        let inwards = (at + ONE / 2).min(i64::from(length) * ONE - ONE / 2 - at).clamp(-ONE, ONE) >> 8;
+        // In pixels of the result, 2^-16; half of the ramp lies outside.
+        (((inwards * scale) >> 24) + FULL / 2).clamp(0, FULL) >> 8
+    };
+    ramp(u, size.width, scale.0) * ramp(v, size.height, scale.1)
 }
 
-/// The source at a point that it covers, premultiplied.
+/// The source at a point that it covers, premultiplied; a little below 0 or above 255 beside a sharp edge.
 #[inline(always)]
 fn sampled(source: &Padded, weights: &[[i32; 4]; 256], u: i64, v: i64) -> [i32; 4] {
     // To the nearest phase.
@@ -197,7 +205,7 @@ fn sampled(source: &Padded, weights: &[[i32; 4]; 256], u: i64, v: i64) -> [i32; 
             sums[c] += row * weight;
         }
     }
-    sums.map(|sum| (sum >> 22).clamp(0, 255))
+    sums.map(|sum| sum >> 22)
 }
 
 wide! {
@@ -209,9 +217,9 @@ wide! {
             let first = columns.start as i64;
             let (mut u, mut v) = (u + map.across.0 * first, v + map.across.1 * first);
             for pixel in row[columns.start * 3..columns.end * 3].as_chunks_mut::<3>().0 {
-                let covered = coverage(u, v, source.size);
+                let covered = coverage(u, v, source.size, map.scale);
                 if covered > 0 {
-                    let [r, g, b, _] = sampled(source, &weights, u, v);
+                    let [r, g, b, _] = sampled(source, &weights, u, v).map(|sample| sample.clamp(0, 255));
                     if covered == FULL {
                         *pixel = [r as u8, g as u8, b as u8];
                     } else {
@@ -236,11 +244,11 @@ wide! {
             let first = columns.start as i64;
             let (mut u, mut v) = (u + map.across.0 * first, v + map.across.1 * first);
             for pixel in row[columns.start * 4..columns.end * 4].as_chunks_mut::<4>().0 {
-                let covered = coverage(u, v, source.size);
+                let covered = coverage(u, v, source.size, map.scale);
                 if covered > 0 {
                     let sample = sampled(source, &weights, u, v);
                     if covered == FULL && sample[3] == 255 {
-                        *pixel = sample.map(|sample| sample as u8);
+                        *pixel = sample.map(|sample| sample.clamp(0, 255) as u8);
                     } else {
                         *pixel = mixed(sample, below, covered);
                     }
@@ -255,14 +263,14 @@ wide! {
 /// A premultiplied sample over so much of a premultiplied background, straightened again.
 #[inline(always)]
 fn mixed(sample: [i32; 4], below: [i64; 4], covered: i64) -> [u8; 4] {
-    // In 2^16ths of a level.
+    // In 2^16ths of a level. Colour is divided by the very alpha that it came with, also where both overshoot.
     let sums: [i64; 4] = std::array::from_fn(|c| i64::from(sample[c]) * covered + below[c] * (FULL - covered));
     let alpha = sums[3];
-    if alpha == 0 {
+    if alpha < FULL / 2 {
         return [0; 4];
     }
-    let straight = |sum: i64| ((sum * 255 + alpha / 2) / alpha).min(255) as u8;
-    [straight(sums[0]), straight(sums[1]), straight(sums[2]), ((alpha + FULL / 2) / FULL) as u8]
+    let straight = |sum: i64| ((sum * 255 + alpha / 2) / alpha).clamp(0, 255) as u8;
+    [straight(sums[0]), straight(sums[1]), straight(sums[2]), ((alpha + FULL / 2) / FULL).min(255) as u8]
 }
 
 #[cfg(test)]

@@ -169,6 +169,8 @@ variables! {
         "Milliseconds between the looks of an idle worker for due work that no message announced.";
     "CANVAS_SLOTS" => slots: Option<usize> = Some(""), parse::slots,
         "Tasks this process runs at once; when empty the process chooses.";
+    "CANVAS_IMAGE_MEMORY_MIB" => image_memory_bytes: u64 = Some("1024"), parse::mebibytes,
+        "MiB that pictures in work may take in an image-worker, files and pixels; a larger picture is worked on alone.";
     "CANVAS_DATABASE_CONNECTIONS" => database_connections: u32 = Some("16"), parse::positive_count,
         "PostgreSQL connections this process opens at most.";
     "CANVAS_SWEEP_SECONDS" => sweep: Duration = Some("60"), parse::seconds,

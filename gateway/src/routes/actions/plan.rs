@@ -1,38 +1,127 @@
 //! What the stored dimensions of the inputs already tell about an Action's result (decisions 8.1).
+//!
+//! The sizes are worked out by the very functions that the worker uses, so that what is let in here is not refused there.
 
 use domain::Violation;
-use domain::action::{Action, ResizeParams};
+use domain::action::{
+    Action, ChangeAspectRatioParams, CropParams, Ratio, ResizeParams, RotateParams, SideBySideCompositeParams,
+};
 use domain::asset::AssetRecord;
-use raster::{Bounds, Resize, Size};
+use raster::beside::{self, Beside};
+use raster::crop::{self, Crop, Place};
+use raster::ratio::{self, ChangeRatio};
+use raster::resize::PlanError;
+use raster::rotate::{self, Flip, Rotate};
+use raster::{Anchor, Bounds, Color, Format, FormatChoice, OutputFormat, Resize, Size};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// Why the result would be larger than a result may be; nothing when it would not.
-pub fn refuse_oversized(action: &Action, params: &Map<String, Value>, inputs: &[AssetRecord]) -> Vec<Violation> {
-    let refused = match (action.slug, inputs) {
-        ("resize", [image]) => {
-            let field = if params.contains_key("width") { "params.width" } else { "params.height" };
-            refuse_resize(params, image).map(|message| (field, message))
-        }
-        // The result is as large as the picture.
-        ("add-text-to-image", [image]) => {
-            let refused = size(image).and_then(|size| raster::resize::check_output(size).err());
-            refused.map(|error| ("inputs[0]", error.to_string()))
-        }
+/// The size of the result, or the field at fault and why. `None`: a parameter is not of its form, which validation has
+/// seen to.
+type Planned = Option<Result<Size, (&'static str, PlanError)>>;
+
+/// Why an Action on these inputs cannot succeed; nothing when it may.
+pub fn refuse(action: &Action, params: &Map<String, Value>, inputs: &[AssetRecord]) -> Vec<Violation> {
+    let sizes: Vec<Size> = inputs.iter().map(size).collect();
+    let planned = match (action.slug, &*sizes) {
+        ("resize", [image]) => plan_resize(params, *image),
+        ("crop", [image]) => plan_crop(params, *image),
+        ("change-aspect-ratio", [image]) => plan_ratio(params, *image),
+        ("side-by-side-composite", [first, second]) => plan_beside(params, [*first, *second]),
+        ("rotate", [image]) => plan_rotate(params, *image),
+        // The result measures what its first input does.
+        (_, [image, ..]) => Some(raster::grade::plan(*image).map_err(|error| ("inputs[0]", error))),
         _ => None,
     };
-    refused.map(|(field, message)| Violation::new(field, message)).into_iter().collect()
+    match planned {
+        Some(Err((field, error))) => vec![Violation::new(field, error.to_string())],
+        Some(Ok(output)) => refuse_webp(params, inputs, output).into_iter().collect(),
+        None => Vec::new(),
+    }
 }
 
-fn refuse_resize(params: &Map<String, Value>, image: &AssetRecord) -> Option<String> {
-    let params: ResizeParams = serde_json::from_value(Value::Object(params.clone())).ok()?;
+fn size(asset: &AssetRecord) -> Size {
+    let side = |side: i32| u32::try_from(side).unwrap_or(0);
+    Size::new(side(asset.width), side(asset.height))
+}
+
+/// WebP is a pixel short of the longest side of a result.
+fn refuse_webp(params: &Map<String, Value>, inputs: &[AssetRecord], output: Size) -> Option<Violation> {
+    let choice: FormatChoice = params.get("format")?.as_str()?.parse().ok()?;
+    let source = match inputs.first()?.mime_type.as_str() {
+        "image/webp" => Format::Webp,
+        _ => Format::Png,
+    };
+    let is_webp = OutputFormat::resolve(choice, source, false) == OutputFormat::Webp;
+    let is_long = output.width.max(output.height) > raster::encode::MAX_WEBP_SIDE;
+    (is_webp && is_long).then(|| Violation::new("params.format", raster::EncodeError::WebpSideTooLong.to_string()))
+}
+
+fn typed<T: DeserializeOwned>(params: &Map<String, Value>) -> Option<T> {
+    serde_json::from_value(Value::Object(params.clone())).ok()
+}
+
+fn plan_resize(params: &Map<String, Value>, image: Size) -> Planned {
+    let params: ResizeParams = typed(params)?;
     let resize = Resize {
         fit: params.fit.parse().ok()?,
         enlarge: params.enlarge == "yes",
         ..Resize::new(Bounds::new(params.width, params.height)?)
     };
-    raster::resize::plan(size(image)?, &resize).err().map(|error| error.to_string())
+    let field = if params.width.is_some() { "params.width" } else { "params.height" };
+    Some(raster::resize::plan(image, &resize).map(|plan| plan.output()).map_err(|error| (field, error)))
 }
 
-fn size(image: &AssetRecord) -> Option<Size> {
-    Some(Size { width: u32::try_from(image.width).ok()?, height: u32::try_from(image.height).ok()? })
+fn plan_crop(params: &Map<String, Value>, image: Size) -> Planned {
+    let params: CropParams = typed(params)?;
+    let place = match (params.x, params.y) {
+        (Some(x), Some(y)) => Place::At { x, y },
+        _ => Place::Anchored(params.anchor.parse().ok()?),
+    };
+    let crop = Crop { width: params.width, height: params.height, place };
+    let field = || {
+        let (width, height) = (i64::from(image.width), i64::from(image.height));
+        let beyond =
+            |at: Option<i64>, length: i64, of: i64| at.is_some_and(|at| at < 0 || at > of.saturating_sub(length));
+        match () {
+            () if params.width > width => "params.width",
+            () if params.height > height => "params.height",
+            () if beyond(params.x, params.width, width) => "params.x",
+            () if beyond(params.y, params.height, height) => "params.y",
+            () => "params.width",
+        }
+    };
+    Some(crop::plan(image, &crop).map(|rect| rect.size).map_err(|error| (field(), error)))
+}
+
+fn plan_ratio(params: &Map<String, Value>, image: Size) -> Planned {
+    let params: ChangeAspectRatioParams = typed(params)?;
+    let ratio = Ratio::parse(&params.ratio)?;
+    let change = ChangeRatio {
+        ratio: (ratio.width, ratio.height),
+        mode: params.mode.parse().ok()?,
+        anchor: Anchor::Center,
+        background: Color::WHITE,
+    };
+    Some(ratio::plan(image, &change).map(|plan| plan.output).map_err(|error| ("params.ratio", error)))
+}
+
+fn plan_beside(params: &Map<String, Value>, images: [Size; 2]) -> Planned {
+    let params: SideBySideCompositeParams = typed(params)?;
+    let beside = Beside {
+        direction: params.direction.parse().ok()?,
+        gap: params.gap,
+        matches: params.scale == "match",
+        align: params.align.parse().ok()?,
+        background: Color::WHITE,
+    };
+    Some(beside::plan(images, &beside).map(|plan| plan.output).map_err(|error| ("inputs", error)))
+}
+
+fn plan_rotate(params: &Map<String, Value>, image: Size) -> Planned {
+    let params: RotateParams = typed(params)?;
+    let rotate =
+        Rotate { degrees: params.degrees, expand: params.expand == "yes", flip: Flip::None, background: Color::WHITE };
+    let field = if rotate.expand { "params.degrees" } else { "inputs[0]" };
+    Some(rotate::plan(image, &rotate).map_err(|error| (field, error)))
 }

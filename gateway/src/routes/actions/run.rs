@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::plan::refuse_oversized;
+use super::plan::refuse;
 use super::read::action_of;
 use crate::extract::caller::{Caller, RunAction};
 use crate::extract::canvas::require_writer;
@@ -266,7 +266,7 @@ impl Start {
         }
     }
 
-    /// The pictures that the inputs stand for now; each must be there, and the result must not be too large.
+    /// The pictures that the inputs stand for now; each must be there, and fit the Action.
     async fn resolve(
         &self,
         conn: &mut db::PgConnection,
@@ -290,7 +290,7 @@ impl Start {
             }
         }
         if violations.is_empty() {
-            violations = refuse_oversized(self.action, &self.params, &assets);
+            violations = refuse(self.action, &self.params, &assets);
         }
         if !violations.is_empty() {
             return Err(Problem::Unprocessable(violations));

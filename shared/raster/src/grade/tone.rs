@@ -71,9 +71,9 @@ mod tests {
             change(&mut grade);
             level(value, &grade)
         };
-        // A stop doubles linear light: 118 is 0.1812, 0.3624 is 163.
-        assert_eq!(of(|grade| grade.exposure = 1.0, 118), [163; 3]);
-        assert_eq!(of(|grade| grade.exposure = -1.0, 163), [118; 3]);
+        // A stop doubles linear light: 118 is 0.1812, 0.3623 is 162.
+        assert_eq!(of(|grade| grade.exposure = 1.0, 118), [162; 3]);
+        assert_eq!(of(|grade| grade.exposure = -1.0, 162), [118; 3]);
         assert_eq!(of(|grade| grade.exposure = 5.0, 255), [255; 3]);
         assert_eq!(of(|grade| grade.exposure = 5.0, 0), [0; 3]);
         assert_eq!(of(|grade| grade.brightness = 50.0, 100), [150; 3]);

@@ -80,6 +80,19 @@ impl Header {
     }
 }
 
+/// An upper estimate, in bytes, of [`Header::decoded_bytes`] of any picture of this format and size: for who knows no
+/// more of it.
+pub fn decoded_bytes_max(format: Format, size: Size) -> u64 {
+    // Pixels, what the costliest kind keeps beside them, and turning: 16-bit interlaced PNG, progressive CMYK JPEG.
+    let per_pixel = match format {
+        Format::Png => 4 + 4 + 4,
+        Format::Jpeg => 7 + 2 * 4 + 4,
+        Format::Webp => 8 + 4,
+        Format::Gif => 5,
+    };
+    size.pixels() * per_pixel
+}
+
 /// Why a header cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {

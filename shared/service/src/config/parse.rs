@@ -106,6 +106,13 @@ fn at_least_one<T: FromStr + PartialOrd + From<u8> + std::fmt::Display>(text: &s
     }
 }
 
+/// Mebibytes, as bytes.
+pub(super) fn mebibytes(text: &str) -> Result<u64, String> {
+    /// A pebibyte: more than any machine has, and far from what overflows.
+    const MOST: u64 = 1 << 30;
+    at_least_one::<u64>(text, MOST).map(|count| count << 20)
+}
+
 pub(super) fn days(text: &str) -> Result<Duration, String> {
     at_least_one::<u64>(text, 3650).map(|days| Duration::from_secs(days * 24 * 60 * 60))
 }

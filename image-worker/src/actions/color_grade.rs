@@ -1,0 +1,45 @@
+//! `color-grade`: changes the colours of a picture (decisions 8.1).
+
+use bytes::Bytes;
+use domain::action::ColorGradeParams;
+use raster::grade::{self, Grade};
+use raster::resize::PlanError;
+use raster::{Finish, Output, Size};
+use serde_json::{Map, Value};
+
+use super::{Engine, NotUnderstood, finish, typed};
+
+#[derive(Debug)]
+pub(super) struct ColorGrade {
+    params: Grade,
+    finish: Finish,
+}
+
+pub(super) fn read(params: &Map<String, Value>) -> Result<ColorGrade, NotUnderstood> {
+    let params: ColorGradeParams = typed(params)?;
+    let grade = Grade {
+        exposure: params.exposure,
+        brightness: params.brightness,
+        contrast: params.contrast,
+        saturation: params.saturation,
+        vibrance: params.vibrance,
+        temperature: params.temperature,
+        tint: params.tint,
+        highlights: params.highlights,
+        shadows: params.shadows,
+        gamma: params.gamma,
+        preset: super::read("preset", &params.preset)?,
+        intensity: params.intensity,
+    };
+    Ok(ColorGrade { params: grade, finish: finish(&params.format, params.quality)? })
+}
+
+impl Engine for ColorGrade {
+    fn plan(&self, sources: &[Size]) -> Result<Size, PlanError> {
+        grade::plan(sources[0])
+    }
+
+    fn run(&self, files: &[Bytes]) -> Result<Output, raster::Error> {
+        grade::transform(&files[0], &self.params, self.finish)
+    }
+}

@@ -1,0 +1,39 @@
+//! `overlay-image`: a picture over a picture (decisions 8.1).
+
+use bytes::Bytes;
+use domain::action::OverlayImageParams;
+use raster::overlay::{self, Overlay};
+use raster::resize::PlanError;
+use raster::{Finish, Output, Size};
+use serde_json::{Map, Value};
+
+use super::{Engine, NotUnderstood, finish, typed};
+
+#[derive(Debug)]
+pub(super) struct OverlayImage {
+    params: Overlay,
+    finish: Finish,
+}
+
+pub(super) fn read(params: &Map<String, Value>) -> Result<OverlayImage, NotUnderstood> {
+    let params: OverlayImageParams = typed(params)?;
+    let overlay = Overlay {
+        anchor: super::read("anchor", &params.anchor)?,
+        offset: (params.offset_x, params.offset_y),
+        scale: params.scale,
+        opacity: params.opacity,
+        rotate: params.rotate,
+        blend: super::read("blend", &params.blend)?,
+    };
+    Ok(OverlayImage { params: overlay, finish: finish(&params.format, params.quality)? })
+}
+
+impl Engine for OverlayImage {
+    fn plan(&self, sources: &[Size]) -> Result<Size, PlanError> {
+        overlay::plan(sources[0])
+    }
+
+    fn run(&self, files: &[Bytes]) -> Result<Output, raster::Error> {
+        overlay::transform(&files[0], &files[1], &self.params, self.finish)
+    }
+}

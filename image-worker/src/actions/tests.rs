@@ -1,0 +1,71 @@
+use serde_json::json;
+
+use super::*;
+
+const SOURCE: Source = Source { format: Format::Png, size: Size::new(40, 20), file_bytes: 1000 };
+
+fn least(slug: &str) -> Value {
+    match slug {
+        "resize" => json!({"width": 2}),
+        "crop" => json!({"width": 2, "height": 2}),
+        "change-aspect-ratio" => json!({"ratio": "1:1"}),
+        "rotate" => json!({"degrees": 12}),
+        "add-text-to-image" => json!({"text": "x"}),
+        _ => json!({}),
+    }
+}
+
+/// What the gateway stores for the least request with some parameters changed.
+fn stored(slug: &str, changed: Value) -> Map<String, Value> {
+    let action = domain::action::find(slug).expect("known");
+    let mut params = action.normalize(least(slug).as_object().expect("an object")).expect("valid");
+    params.extend(changed.as_object().expect("an object").clone());
+    params
+}
+
+fn prepare(slug: &str, changed: Value, inputs: usize) -> Result<Prepared, NotUnderstood> {
+    Prepared::new(slug, &stored(slug, changed), &vec![SOURCE; inputs])
+}
+
+#[test]
+fn every_action_of_the_catalogue_is_carried_out_on_as_many_inputs_as_it_declares() {
+    for action in domain::action::all() {
+        let count = action.inputs.len();
+        let prepared = prepare(action.slug, json!({}), count).expect("is understood");
+        assert!(prepared.memory_bytes() > 40 * 20 * 4, "{}", action.slug);
+        for wrong in [0, 3 - count, 3] {
+            assert!(matches!(prepare(action.slug, json!({}), wrong), Err(NotUnderstood::Inputs(_))), "{}", action.slug);
+        }
+    }
+}
+
+#[test]
+fn a_stored_request_that_no_build_wrote_is_refused() {
+    assert!(matches!(Prepared::new("melt", &Map::new(), &[SOURCE]), Err(NotUnderstood::Action(_))));
+    for action in domain::action::all() {
+        let inputs = vec![SOURCE; action.inputs.len()];
+        let empty = Prepared::new(action.slug, &Map::new(), &inputs);
+        assert!(matches!(empty, Err(NotUnderstood::Params(_))), "{}", action.slug);
+        // An option that there is not; colours are read by the engine, too.
+        for parameter in action.parameters.iter().filter(|parameter| parameter.default == Some(json!("auto"))) {
+            let refused = prepare(action.slug, json!({parameter.id: "gif"}), inputs.len());
+            assert!(matches!(refused, Err(NotUnderstood::Value("format"))), "{}", action.slug);
+        }
+    }
+    assert!(matches!(prepare("resize", json!({"width": null}), 1), Err(NotUnderstood::Value("width"))));
+    assert!(matches!(prepare("resize", json!({"fit": "wide"}), 1), Err(NotUnderstood::Value("fit"))));
+    assert!(matches!(prepare("crop", json!({"x": 1}), 1), Err(NotUnderstood::Value("x"))));
+    assert!(matches!(prepare("change-aspect-ratio", json!({"ratio": "0:1"}), 1), Err(NotUnderstood::Value("ratio"))));
+}
+
+#[test]
+fn memory_grows_with_pixels_and_a_refused_result_takes_none_but_its_files() {
+    let of = |size: Size, params: Value| {
+        let inputs = [Source { size, ..SOURCE }];
+        Prepared::new("resize", &stored("resize", params), &inputs).expect("is understood").memory_bytes()
+    };
+    let fixed = DRAWING_BYTES + 1000;
+    let small = of(Size::new(100, 100), json!({})) - fixed;
+    assert!(of(Size::new(1000, 1000), json!({})) - fixed >= 90 * small);
+    assert_eq!(of(Size::new(1, 1000), json!({"width": 16_384})), 1000);
+}
