@@ -151,7 +151,7 @@ impl Orientation {
 
     fn turn<const N: usize>(self, stored: &[u8], size: Size) -> Vec<u8> {
         // Of a transposed picture, a square this wide is read and written while both its sides are in the cache.
-        const TILE: usize = 32;
+        const TILE: usize = 64;
         let (stored, _) = stored.as_chunks::<N>();
         let (width, height) = (size.width as usize, size.height as usize);
         let mut turned = vec![0; width * height * N];
@@ -169,10 +169,20 @@ impl Orientation {
             return turned;
         }
         for tile_y in (0..height).step_by(TILE) {
+            let rows = TILE.min(height - tile_y);
             for tile_x in (0..width).step_by(TILE) {
-                for x in tile_x..width.min(tile_x + TILE) {
-                    for y in tile_y..height.min(tile_y + TILE) {
-                        out[x * height + y] = stored[row(y) * width + column(x)];
+                let columns = TILE.min(width - tile_x);
+                // The tile's columns lie together in each row, forwards or backwards; a column becomes a row.
+                let left = column(tile_x).min(column(tile_x + columns - 1));
+                let mut tile = [[[0; N]; TILE]; TILE];
+                for (y, line) in tile.iter_mut().enumerate().take(rows) {
+                    line[..columns].copy_from_slice(&stored[row(tile_y + y) * width + left..][..columns]);
+                }
+                for x in 0..columns {
+                    let at = if self.flips_columns() { columns - 1 - x } else { x };
+                    let target = &mut out[(tile_x + x) * height + tile_y..][..rows];
+                    for (pixel, line) in target.iter_mut().zip(&tile) {
+                        *pixel = line[at];
                     }
                 }
             }

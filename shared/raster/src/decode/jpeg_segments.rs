@@ -65,7 +65,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Segments, DecodeError> {
 /// The position of the next marker's code, passing over entropy-coded data and fill bytes (T.81, B.1.1.2 and B.1.1.5).
 fn next_marker(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
-        at += bytes.get(at..)?.iter().position(|byte| *byte == 0xff)? + 1;
+        at += memchr::memchr(0xff, bytes.get(at..)?)? + 1;
         match bytes.get(at)? {
             // A data byte of 255 is followed by a stuffed zero; restart markers belong to the data.
             0x00 | 0xd0..=0xd7 => at += 1,

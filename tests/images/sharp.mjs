@@ -1,0 +1,51 @@
+// The jobs of shared/raster/examples/peers.rs by sharp (libvips): a line in, "<job> <at once> <count> [<file to write>]", the
+// milliseconds out. Nothing is cached from one job to the next; the files are read once.
+import { createInterface } from "node:readline";
+import { readFile, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+
+const [, , modules, directory] = process.argv;
+const sharp = createRequire(`${modules}/`)("sharp");
+sharp.cache(false);
+
+const names = ["photo.jpg", "progressive.jpg", "large.jpg", "photo.png", "flat.png", "photo.webp", "logo.png"];
+const files = Object.fromEntries(await Promise.all(names.map(async (name) => [name, await readFile(`${directory}/${name}`)])));
+const open = (name) => sharp(files[name]);
+const jpeg = (image) => image.jpeg({ quality: 85, chromaSubsampling: "4:2:0", optimiseCoding: true }).toBuffer();
+
+const jobs = {
+    "resize": () => jpeg(open("photo.jpg").resize(1024)),
+    "resize-progressive": () => jpeg(open("progressive.jpg").resize(1024)),
+    "resize-png": () => open("photo.png").resize(512).png().toBuffer(),
+    "resize-flat-png": () => open("flat.png").resize(512).png().toBuffer(),
+    "crop": () => jpeg(open("photo.jpg").extract({ left: 1000, top: 750, width: 2000, height: 1500 })),
+    "rotate-90": () => jpeg(open("photo.jpg").rotate(90)),
+    "rotate-12": () => jpeg(open("photo.jpg").rotate(12, { background: "#ffffff" })),
+    "overlay": async () => {
+        const { data, info } = await open("logo.png").resize(1000).ensureAlpha().raw().toBuffer({ resolveWithObject: true });
+        const raw = { width: info.width, height: info.height, channels: info.channels };
+        return jpeg(open("photo.jpg").composite([{ input: data, raw, gravity: "southeast" }]));
+    },
+    "side-by-side": async () => {
+        const left = await open("photo.jpg").raw().toBuffer({ resolveWithObject: true });
+        const raw = { width: left.info.width, height: left.info.height, channels: left.info.channels };
+        const canvas = sharp(left.data, { raw }).extend({ right: left.info.width, background: "#ffffff" });
+        return jpeg(canvas.composite([{ input: files["photo.jpg"], left: left.info.width, top: 0 }]));
+    },
+    "grade": () => jpeg(open("photo.jpg").modulate({ brightness: 1.1, saturation: 1.2 }).linear(1.15, -0.15 * 127.5)),
+    "webp": () => open("large.jpg").resize(1600).webp({ quality: 80, effort: 2 }).toBuffer(),
+    "from-webp": () => jpeg(open("photo.webp")),
+};
+
+for await (const line of createInterface({ input: process.stdin })) {
+    const [job, atOnce, count, out] = line.split(" ");
+    // Alone, one thread. Two at once share two threads as libvips likes best: it is given both.
+    sharp.concurrency(Number(atOnce));
+    const began = process.hrtime.bigint();
+    let left = Number(count);
+    let result;
+    const work = async () => { while (left-- > 0) result = await jobs[job](); };
+    await Promise.all(Array.from({ length: Number(atOnce) }, work));
+    console.log(Number(process.hrtime.bigint() - began) / 1e6);
+    if (out) await writeFile(out, result);
+}
