@@ -257,7 +257,10 @@ proptest! {
         fit in prop::sample::select(FITS.to_vec()),
         enlarge in any::<bool>(),
     ) {
-        prop_assume!(width.is_some() || height.is_some());
+        // Not assumed: a quarter of all cases would be rejected, which is the most that is allowed.
+        if width.is_none() && height.is_none() {
+            return Ok(());
+        }
         let source = Size::new(source.0, source.1);
         let resize = Resize { fit, enlarge, ..params(width, height) };
         let Ok(plan) = plan(source, &resize) else { return Ok(()) };
