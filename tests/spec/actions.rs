@@ -1,9 +1,22 @@
 //! Image Actions (specification, Image Actions; decisions 6.1, 8.1, 8.3 to 8.5, 9.2, 18.13).
 
+mod change_aspect_ratio;
+mod color_grade;
+mod crop;
+mod overlay_image;
+mod params;
+mod rotate;
+mod setting;
+mod side_by_side_composite;
+mod transforms;
+mod waiting;
+
 use e2e::api::{key, text};
-use e2e::{Reply, Stack, User, pictures, suite};
+use e2e::{Reply, Stack, pictures, suite};
 use serde_json::{Value, json};
 use uuid::Uuid;
+
+use setting::Setting;
 
 suite! {
     actions on Stack::builder().image_workers(1);
@@ -23,12 +36,6 @@ suite! {
     a_broken_picture_fails_the_run_and_leaves_the_target_empty,
     a_member_runs_an_action_on_a_shared_canvas,
     the_same_input_and_params_give_the_same_bytes,
-}
-
-suite! {
-    actions_waiting on Stack::builder().env("CANVAS_ACTIVE_JOBS", 3);
-    a_node_with_an_active_job_is_taken_and_kept,
-    an_account_has_a_cap_on_active_jobs,
 }
 
 async fn actions_are_listed_in_the_order_of_the_table(stack: &Stack) {
@@ -482,66 +489,4 @@ async fn the_same_input_and_params_give_the_same_bytes(stack: &Stack) {
         results.push(stack.anonymous().get(text(&done, "/images/0/previewUrl")).await.expect(200).body);
     }
     assert_eq!(results[0], results[1]);
-}
-
-async fn a_node_with_an_active_job_is_taken_and_kept(stack: &Stack) {
-    let user = stack.user().await;
-    let setting = Setting::new(&user, pictures::png(64, 48)).await;
-    user.send("/actions/resize/runs", &setting.request(&user).await).await.expect(202);
-    user.send("/actions/resize/runs", &setting.request(&user).await).await.expect_error(409, "conflict", &[]);
-    let now = user.canvas(&setting.canvas).await;
-    let delete = json!([{"type": "node.delete", "nodeId": setting.target}]);
-    let refused = user.batch(&setting.canvas, text(&now, "/revision"), delete).await;
-    refused.expect_error(422, "unprocessable_entity", &["operations[0].nodeId"]);
-    let node = setting.target_of(&now);
-    assert!(node["metadata"]["job"].is_object(), "the node tells of its job: {node}");
-}
-
-async fn an_account_has_a_cap_on_active_jobs(stack: &Stack) {
-    let (user, other) = (stack.user().await, stack.user().await);
-    let mut started = Vec::new();
-    for _ in 0..3 {
-        let setting = Setting::new(&user, pictures::png(64, 48)).await;
-        let request = setting.request(&user).await;
-        let job = user.send("/actions/resize/runs", &request).await.expect(202).json();
-        started.push((request, job));
-    }
-    let setting = Setting::new(&user, pictures::png(64, 48)).await;
-    let over = setting.request(&user).await;
-    let refused = user.send("/actions/resize/runs", &over).await;
-    assert!(refused.header("retry-after").is_some(), "{refused}");
-    refused.expect_error(429, "rate_limited", &[]);
-    // A replay is answered all the same, and so is another account.
-    let (request, job) = &started[0];
-    assert_eq!(user.send("/actions/resize/runs", request).await.expect(202).json()["id"], job["id"]);
-    other.start_resize(text(&other.make_canvas().await, "/id"), json!({})).await;
-    // One that ends makes room, and the refused start took no key.
-    user.delete(text(job, "/pollUrl")).await.ok();
-    user.send("/actions/resize/runs", &over).await.expect(202);
-}
-
-/// A canvas with an empty node, and a picture.
-struct Setting {
-    canvas: String,
-    target: String,
-    asset: String,
-}
-
-impl Setting {
-    async fn new(user: &User, bytes: Vec<u8>) -> Self {
-        let canvas = text(&user.make_canvas().await, "/id").to_owned();
-        let target = user.slot(&canvas).await;
-        let asset = user.upload("application/octet-stream", bytes).await;
-        Self { canvas, target, asset: text(&asset, "/handle").to_owned() }
-    }
-
-    /// A resize of the picture into the node, for the canvas as it is now, under a key of its own.
-    async fn request(&self, user: &User) -> Value {
-        user.resize_request(&self.canvas, &self.target, &self.asset).await
-    }
-
-    fn target_of(&self, canvas: &Value) -> Value {
-        let nodes = canvas["nodes"].as_array().expect("a list");
-        nodes.iter().find(|node| node["id"] == self.target.as_str()).expect("the target is there").clone()
-    }
 }

@@ -25,6 +25,27 @@ pub fn transparent_png(width: u32, height: u32) -> Vec<u8> {
     encoded(Picture::new(Size::new(width, height), Channels::Rgba, pixels), OutputFormat::Png)
 }
 
+/// A PNG of one colour, but for a comment.
+pub fn plain_png(width: u32, height: u32, color: [u8; 3]) -> Vec<u8> {
+    let pixels = color.repeat(width as usize * height as usize);
+    let mut file = encoded(Picture::new(Size::new(width, height), Channels::Rgb, pixels), OutputFormat::Png);
+    // Behind the header: a signature of 8 bytes and a chunk of 25.
+    let comment = chunk(b"tEXt", format!("n\0{}", unique()).as_bytes());
+    file.splice(33..33, comment);
+    file
+}
+
+/// A JPEG that EXIF says to turn for display, by one of its eight values.
+pub fn turned_jpeg(width: u32, height: u32, orientation: u8) -> Vec<u8> {
+    let mut block = b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();
+    block.extend([orientation, 0, 0, 0, 0, 0, 0]);
+    let mut segment = vec![0xff, 0xe1, 0, block.len() as u8 + 2];
+    segment.extend(block);
+    let mut file = jpeg(width, height);
+    file.splice(2..2, segment);
+    file
+}
+
 /// A GIF of one pixel, black (GIF89a: header, screen of two colours, a frame of LZW codes, trailer).
 pub fn gif() -> Vec<u8> {
     let mut bytes = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff".to_vec();
@@ -95,6 +116,9 @@ mod tests {
             assert_ne!(first, second);
         }
         assert_eq!(size(&gif()), (1, 1));
+        assert_eq!(size(&plain_png(9, 7, [1, 2, 3])), (9, 7));
+        assert_ne!(plain_png(9, 7, [1, 2, 3]), plain_png(9, 7, [1, 2, 3]));
+        assert_eq!(size(&turned_jpeg(9, 7, 6)), (7, 9));
         assert_eq!(size(&broken_png(30_000, 3)), (30_000, 3));
         assert!(raster::decode(&gif(), raster::DecodeOptions::default()).is_ok());
         assert!(raster::decode(&broken_png(3, 3), raster::DecodeOptions::default()).is_err());

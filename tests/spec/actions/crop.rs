@@ -1,0 +1,53 @@
+use e2e::{Stack, pictures};
+use serde_json::json;
+
+use super::setting::{decoded, refused, run};
+
+pub async fn crop_cuts_at_a_place_or_an_anchor(stack: &Stack) {
+    let user = stack.user().await;
+    let file = pictures::png(64, 48);
+    let source = decoded(&file);
+    for (params, (left, top), (width, height)) in [
+        (json!({"width": 10, "height": 8, "x": 3, "y": 5}), (3, 5), (10, 8)),
+        (json!({"width": 64, "height": 48}), (0, 0), (64, 48)),
+        (json!({"width": 9, "height": 9}), (27, 19), (9, 9)),
+        (json!({"width": 1, "height": 1, "anchor": "bottom-right"}), (63, 47), (1, 1)),
+        (json!({"width": 64, "height": 1, "x": 0, "y": 47}), (0, 47), (64, 1)),
+    ] {
+        let made = run(stack, &user, "crop", std::slice::from_ref(&file), params.clone()).await;
+        assert_eq!((made.size(), made.media_type.as_str()), ((width, height), "image/png"), "{params}");
+        for (x, y) in (0..height).flat_map(|y| (0..width).map(move |x| (x, y))) {
+            assert_eq!(made.picture.pixel(x, y), source.pixel(x + left, y + top), "{params}: {x}, {y}");
+        }
+    }
+}
+
+pub async fn crop_is_measured_on_the_picture_as_displayed(stack: &Stack) {
+    let user = stack.user().await;
+    // Stored 40 by 20, to be turned a quarter clockwise: displayed 20 by 40.
+    let file = pictures::turned_jpeg(40, 20, 6);
+    let source = decoded(&file);
+    let params = json!({"width": 20, "height": 10, "x": 0, "y": 30, "format": "png"});
+    let made = run(stack, &user, "crop", std::slice::from_ref(&file), params).await;
+    assert_eq!(made.size(), (20, 10));
+    for (x, y) in (0..10).flat_map(|y| (0..20).map(move |x| (x, y))) {
+        assert_eq!(made.picture.pixel(x, y), source.pixel(x, y + 30));
+    }
+    refused(&user, "crop", &[file], json!({"width": 21, "height": 1}), &["params.width"]).await;
+}
+
+pub async fn crop_out_of_the_picture_is_refused(stack: &Stack) {
+    let user = stack.user().await;
+    let file = [pictures::png(64, 48)];
+    for (params, field) in [
+        (json!({"width": 65, "height": 48}), "params.width"),
+        (json!({"width": 64, "height": 49}), "params.height"),
+        (json!({"width": 64, "height": 48, "x": 1, "y": 0}), "params.x"),
+        (json!({"width": 64, "height": 48, "x": 0, "y": 1}), "params.y"),
+        (json!({"width": 1, "height": 1, "x": 64, "y": 0}), "params.x"),
+        (json!({"width": 1, "height": 1, "x": -1, "y": 0}), "params.x"),
+        (json!({"width": 100_000, "height": 1}), "params.width"),
+    ] {
+        refused(&user, "crop", &file, params, &[field]).await;
+    }
+}

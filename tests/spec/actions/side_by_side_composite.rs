@@ -1,0 +1,44 @@
+use e2e::{Stack, pictures};
+use serde_json::json;
+
+use super::setting::{decoded, refused, run};
+
+pub async fn two_pictures_lie_beside_or_above_each_other(stack: &Stack) {
+    let user = stack.user().await;
+    let files = [pictures::png(40, 30), pictures::png(20, 30)];
+    let sources = [decoded(&files[0]), decoded(&files[1])];
+    let slug = "side-by-side-composite";
+    let made = run(stack, &user, slug, &files, json!({"gap": 4, "background": "#0000ff"})).await;
+    assert_eq!(made.size(), (64, 30));
+    assert_eq!(made.picture.pixel(39, 29), sources[0].pixel(39, 29));
+    assert_eq!(made.picture.pixel(44, 0), sources[1].pixel(0, 0), "the order of the inputs");
+    made.shows(41, 15, [0, 0, 255, 255], 0);
+    let down = json!({"direction": "vertical", "scale": "none", "align": "end"});
+    let made = run(stack, &user, slug, &files, down).await;
+    assert_eq!(made.size(), (40, 60));
+    assert_eq!(made.picture.pixel(20, 30), sources[1].pixel(0, 0));
+    made.shows(19, 30, [255; 4], 0);
+    // The larger one is scaled to the smaller: 40 wide becomes 20, and 30 high 15.
+    assert_eq!(run(stack, &user, slug, &files, json!({"direction": "vertical"})).await.size(), (20, 45));
+}
+
+pub async fn the_first_picture_decides_the_format(stack: &Stack) {
+    let user = stack.user().await;
+    let (jpeg, png, clear) = (pictures::jpeg(16, 16), pictures::png(16, 16), pictures::transparent_png(16, 16));
+    for (files, params, media_type) in [
+        ([jpeg.clone(), png.clone()], json!({}), "image/jpeg"),
+        ([png, jpeg.clone()], json!({}), "image/png"),
+        ([jpeg.clone(), clear.clone()], json!({}), "image/png"),
+        ([jpeg, clear], json!({"format": "jpeg", "background": "#ff0000"}), "image/jpeg"),
+        ([pictures::webp(16, 16), pictures::gif()], json!({}), "image/webp"),
+    ] {
+        let made = run(stack, &user, "side-by-side-composite", &files, params).await;
+        assert_eq!(made.media_type, media_type);
+    }
+}
+
+pub async fn pictures_too_long_together_are_refused(stack: &Stack) {
+    let user = stack.user().await;
+    let files = [pictures::broken_png(8192, 4), pictures::broken_png(8193, 4)];
+    refused(&user, "side-by-side-composite", &files, json!({}), &["inputs"]).await;
+}
