@@ -64,7 +64,7 @@ fn serve(pictures: &Path) -> Result<()> {
         let words: Vec<&str> = line.split(' ').collect();
         let (job, at_once, count): (&str, usize, usize) = (words[0], words[1].parse()?, words[2].parse()?);
         let began = Instant::now();
-        let work = || (0..count / at_once).map(|_| ours(job, &files)).last();
+        let work = || (0..count / at_once).fold(None, |_, _| Some(ours(job, &files)));
         let output = std::thread::scope(|scope| {
             let others: Vec<_> = (1..at_once).map(|_| scope.spawn(work)).collect();
             let own = work();

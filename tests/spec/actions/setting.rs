@@ -1,7 +1,7 @@
 //! What a run needs: a canvas, an empty node, pictures.
 
 use e2e::api::{key, text};
-use e2e::{Reply, Stack, User, pictures};
+use e2e::{Reply, Stack, User};
 use raster::{DecodeOptions, Decoded, Picture};
 use serde_json::{Value, json};
 
