@@ -9,6 +9,7 @@ use url::Url;
 
 use crate::error::{ClientError, SendError};
 use crate::guard::Guard;
+use crate::operator::OperatorHost;
 use crate::resolve::{Lookup, SystemLookup, VettingResolver};
 use crate::tls;
 
@@ -71,6 +72,8 @@ pub struct Client {
     /// For destinations listed as `host:port`. A client of its own, because a resolver sees a name without its port, and
     /// because no connection of one may ever serve the other.
     listed: reqwest::Client,
+    /// For an [`OperatorHost`]: neither its addresses nor its scheme are judged. A client of its own for the same reason.
+    operator: reqwest::Client,
 }
 
 impl Client {
@@ -86,9 +89,14 @@ impl Client {
     fn with_lookup(config: ClientConfig, lookup: Arc<dyn Lookup>) -> Result<Self, ClientError> {
         let ClientConfig { guard, extra_ca_pem } = config;
         let tls = tls::config(extra_ca_pem.as_deref())?;
+        let unjudged = || VettingResolver::new(Arc::clone(&lookup), None);
         let vetted = VettingResolver::new(Arc::clone(&lookup), Some(guard.clone()));
-        let listed = VettingResolver::new(lookup, None);
-        Ok(Self { guard, vetted: http_client(tls.clone(), vetted)?, listed: http_client(tls, listed)? })
+        Ok(Self {
+            guard,
+            vetted: http_client(tls.clone(), vetted, true)?,
+            listed: http_client(tls.clone(), unjudged(), true)?,
+            operator: http_client(tls, unjudged(), false)?,
+        })
     }
 
     /// Makes one call and reads its answer. Nothing is retried and no redirect is followed; a body beyond the limit is
@@ -100,13 +108,29 @@ impl Client {
     ///
     /// [`SendError`] tells the step that failed, and whether it was before anything was sent.
     pub async fn send(&self, call: Outbound) -> Result<Inbound, SendError> {
-        let deadline = call.deadline;
-        tokio::time::timeout(deadline, self.exchange(call)).await.unwrap_or(Err(SendError::Timeout))
+        self.send_for(None, call).await
     }
 
-    async fn exchange(&self, call: Outbound) -> Result<Inbound, SendError> {
-        let url = self.guard.check_url(call.url.as_str()).map_err(SendError::Refused)?;
-        let client = if self.guard.lists(&url) { &self.listed } else { &self.vetted };
+    /// The same, where a URL on `operator`'s host is called whatever it resolves to, over plain http too. Only for calls
+    /// whose destination the operator chose (decisions 15.3): never with a URL of a caller's making.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send).
+    pub async fn send_for(&self, operator: Option<&OperatorHost>, call: Outbound) -> Result<Inbound, SendError> {
+        let deadline = call.deadline;
+        tokio::time::timeout(deadline, self.exchange(operator, call)).await.unwrap_or(Err(SendError::Timeout))
+    }
+
+    async fn exchange(&self, operator: Option<&OperatorHost>, call: Outbound) -> Result<Inbound, SendError> {
+        let admitted = operator.and_then(|operator| operator.admit(call.url.as_str()));
+        let (client, url) = match admitted {
+            Some(url) => (&self.operator, url),
+            None => {
+                let url = self.guard.check_url(call.url.as_str()).map_err(SendError::Refused)?;
+                (if self.guard.lists(&url) { &self.listed } else { &self.vetted }, url)
+            }
+        };
         let mut request = reqwest::Request::new(call.method, url);
         *request.headers_mut() = call.headers;
         *request.body_mut() = Some(call.body.into());
@@ -136,10 +160,14 @@ async fn read_body(mut response: reqwest::Response, limit: usize) -> Result<(Byt
 /// The HTTP stack with everything switched off that would act on its own. What is off by the features we build with is
 /// switched off all the same: another crate's features may come to be built in.
 #[expect(clippy::disallowed_methods, reason = "this is the door that outbound HTTP goes through")]
-fn http_client(tls: rustls::ClientConfig, resolver: VettingResolver) -> Result<reqwest::Client, ClientError> {
+fn http_client(
+    tls: rustls::ClientConfig,
+    resolver: VettingResolver,
+    https_only: bool,
+) -> Result<reqwest::Client, ClientError> {
     reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
-        .https_only(true)
+        .https_only(https_only)
         .http1_only()
         .dns_resolver(resolver)
         .redirect(reqwest::redirect::Policy::none())

@@ -60,30 +60,7 @@ impl Guard {
     ///
     /// The first rule the URL breaks.
     pub fn check_url(&self, text: &str) -> Result<Url, UrlRefusal> {
-        if text.chars().any(|c| c.is_whitespace() || c.is_control() || c == '\\') {
-            return Err(UrlRefusal::Malformed);
-        }
-        let mut url = Url::parse(text).map_err(|_| UrlRefusal::Malformed)?;
-        if url.scheme() != "https" {
-            return Err(UrlRefusal::Scheme);
-        }
-        let authority = authority(text).filter(|it| !it.is_empty()).ok_or(UrlRefusal::Malformed)?;
-        if authority.contains('@') || !url.username().is_empty() || url.password().is_some() {
-            return Err(UrlRefusal::UserInfo);
-        }
-        if authority.contains('%') {
-            return Err(UrlRefusal::Malformed);
-        }
-        if url.fragment().is_some() {
-            return Err(UrlRefusal::Fragment);
-        }
-        if url.port() == Some(0) {
-            return Err(UrlRefusal::Port);
-        }
-        if let Some(Host::Domain(name)) = url.host() {
-            let normal = normal_name(name).ok_or(UrlRefusal::Malformed)?.to_owned();
-            url.set_host(Some(&normal)).map_err(|_| UrlRefusal::Malformed)?;
-        }
+        let url = well_formed(text, &["https"])?;
         let admitted = self.lists(&url)
             || match url.host() {
                 Some(Host::Domain(name)) => is_public_name(name),
@@ -106,10 +83,41 @@ impl Guard {
     }
 }
 
-/// The authority as written. `None` when the text does not start with `https://`: the parser would have supplied slashes.
+/// Judges what holds for every destination of one of `schemes`, whoever set it, and returns the URL in normal form; whether its host may be
+/// called is not judged.
+pub(crate) fn well_formed(text: &str, schemes: &[&str]) -> Result<Url, UrlRefusal> {
+    if text.chars().any(|c| c.is_whitespace() || c.is_control() || c == '\\') {
+        return Err(UrlRefusal::Malformed);
+    }
+    let mut url = Url::parse(text).map_err(|_| UrlRefusal::Malformed)?;
+    if !schemes.contains(&url.scheme()) {
+        return Err(UrlRefusal::Scheme);
+    }
+    let authority = authority(text).filter(|it| !it.is_empty()).ok_or(UrlRefusal::Malformed)?;
+    if authority.contains('@') || !url.username().is_empty() || url.password().is_some() {
+        return Err(UrlRefusal::UserInfo);
+    }
+    if authority.contains('%') {
+        return Err(UrlRefusal::Malformed);
+    }
+    if url.fragment().is_some() {
+        return Err(UrlRefusal::Fragment);
+    }
+    if url.port() == Some(0) {
+        return Err(UrlRefusal::Port);
+    }
+    if let Some(Host::Domain(name)) = url.host() {
+        let normal = normal_name(name).ok_or(UrlRefusal::Malformed)?.to_owned();
+        url.set_host(Some(&normal)).map_err(|_| UrlRefusal::Malformed)?;
+    }
+    Ok(url)
+}
+
+/// The authority as written. `None` when no `://` follows the scheme at once: the parser would have supplied slashes.
 fn authority(text: &str) -> Option<&str> {
-    let (scheme, rest) = text.split_at_checked("https://".len())?;
-    scheme.eq_ignore_ascii_case("https://").then(|| rest.split(['/', '?', '#']).next().unwrap_or(rest))
+    let (scheme, rest) = text.split_once("://")?;
+    let is_scheme = scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
+    is_scheme.then(|| rest.split(['/', '?', '#']).next().unwrap_or(rest))
 }
 
 /// Whether `name` (in normal form) can be a public one: more than one label, and under no suffix that is not public.

@@ -18,6 +18,7 @@ mod cidr;
 mod client;
 mod error;
 mod guard;
+mod operator;
 mod resolve;
 mod tls;
 
@@ -25,3 +26,4 @@ pub use allow::{AllowList, AllowListError};
 pub use client::{Client, ClientConfig, Inbound, Outbound};
 pub use error::{ClientError, SendError};
 pub use guard::{Guard, UrlRefusal};
+pub use operator::OperatorHost;

@@ -366,3 +366,34 @@ async fn proxies_in_the_environment_are_ignored() {
     assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}");
     assert_eq!(proxy.accepted(), 0);
 }
+
+/// A receiver of plain HTTP that answers 200 to one call.
+async fn plain_receiver() -> u16 {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let (mut tcp, _) = listener.accept().await.unwrap();
+        let mut head = [0; 1024];
+        let _ = tcp.read(&mut head).await;
+        let _ = tcp.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok").await;
+    });
+    port
+}
+
+#[tokio::test]
+async fn an_operators_host_is_called_over_plain_http_by_calls_made_for_it_alone() {
+    let receiver = Receiver::start(Reply::Silent).await;
+    let client = Client::new(config(&receiver, "")).unwrap();
+    let port = plain_receiver().await;
+    let url = Url::parse(&format!("http://127.0.0.1:{port}/v1")).unwrap();
+    let host = crate::OperatorHost::of(&url).unwrap();
+    let plain = || Outbound { url: url.clone(), ..call("127.0.0.1", port) };
+
+    let refused = client.send(plain()).await.unwrap_err();
+    assert!(matches!(refused, SendError::Refused(UrlRefusal::Scheme)), "{refused:?}");
+    let stranger = crate::OperatorHost::of(&Url::parse("http://127.0.0.2/").unwrap()).unwrap();
+    assert!(client.send_for(Some(&stranger), plain()).await.unwrap_err().is_before_send());
+    let answer = client.send_for(Some(&host), plain()).await.unwrap();
+    assert_eq!(answer.body, "ok");
+}
