@@ -21,12 +21,13 @@ const LAW: &[(&str, &[&str])] = &[
     ("broker", &["domain", "service"]),
     ("blob", &["domain"]),
     ("cache", &["domain"]),
+    ("providers", &["domain", "egress"]),
     // How work moves.
     ("spine", &["domain", "db", "broker", "service"]),
     // Processes; none knows another. `raster` in the gateway reads headers, never pixels.
-    ("gateway", &["domain", "db", "spine", "blob", "cache", "canvas", "raster", "egress", "service"]),
-    ("image-worker", &["domain", "db", "spine", "blob", "cache", "canvas", "raster", "egress", "service"]),
-    ("video-worker", &["domain", "db", "spine", "blob", "cache", "canvas", "raster", "egress", "service"]),
+    ("gateway", &["domain", "db", "spine", "blob", "cache", "canvas", "providers", "raster", "egress", "service"]),
+    ("image-worker", &["domain", "db", "spine", "blob", "cache", "canvas", "providers", "raster", "egress", "service"]),
+    ("video-worker", &["domain", "db", "spine", "blob", "cache", "canvas", "providers", "raster", "egress", "service"]),
     ("webhook-dispatcher", &["domain", "db", "spine", "egress", "service"]),
     // For tests only.
     ("testkit", &[]),

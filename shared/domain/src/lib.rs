@@ -15,6 +15,7 @@ pub mod idempotency;
 pub mod job;
 pub mod limits;
 pub mod message;
+pub mod model;
 pub mod operation;
 pub mod review;
 pub mod timestamp;

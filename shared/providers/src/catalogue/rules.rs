@@ -1,0 +1,65 @@
+//! What the form alone does not say of an entry.
+
+use domain::model::{Capability, ProviderKind};
+
+use super::entry::{Entry, EntryType, Runtime, SizeForm};
+
+/// References of a request (specification, Images rule 2).
+const REFERENCES_MAX: usize = 16;
+/// `Model.modelId`, and `model` less its longest prefix.
+const ID_MAX: usize = 240;
+/// `size` and `quality` of a request.
+const CHOICE_MAX: usize = 80;
+
+/// The first rule that `entry` breaks, in words that complete its name.
+pub(super) fn check(entry: &Entry) -> Result<(), String> {
+    let require = |holds: bool, rule: &str| if holds { Ok(()) } else { Err(rule.to_owned()) };
+    let managed = entry.provider == ProviderKind::Managed;
+    let text = entry.kind == EntryType::Text;
+
+    require((1..=ID_MAX).contains(&entry.id.chars().count()), "the id must have 1 to 240 characters")?;
+    require(!entry.id.starts_with("model:"), "the id must not look like a handle")?;
+    require(!entry.name.trim().is_empty(), "the name must not be empty")?;
+    require(entry.estimated_seconds >= 1, "estimatedSeconds must be at least 1")?;
+    require(entry.prompt_max >= 1, "promptMax must be at least 1")?;
+    require(managed || entry.runtime == Runtime::default(), "only managed models have a runtime")?;
+    match managed && !text {
+        true => require(entry.credit_cost >= 1, "creditCost must be at least 1")?,
+        false => require(entry.credit_cost == 0, "creditCost must be 0: only managed pictures and videos are charged")?,
+    }
+
+    require(text == entry.capabilities.is_empty(), "capabilities must be there, for text alone not")?;
+    let video = entry.kind == EntryType::Video;
+    require(entry.capabilities.iter().all(|it| it.is_video() == video), "a capability is not of the type")?;
+    let mut seen = Vec::new();
+    for capability in &entry.capabilities {
+        require(!seen.contains(capability), "a capability is there twice")?;
+        seen.push(*capability);
+    }
+
+    let takes_pictures = |it: &Capability| !matches!(it, Capability::ImageGenerate | Capability::VideoGenerate);
+    if entry.capabilities.iter().any(takes_pictures) {
+        require(entry.references_max() >= 1, "capabilities that take pictures need references")?;
+    }
+    require(entry.references_max() <= REFERENCES_MAX, "references.max must be at most 16")?;
+    require(entry.references_min() <= entry.references_max(), "references.min must not exceed references.max")?;
+
+    for (what, values) in [("sizes", &entry.sizes), ("qualities", &entry.qualities)] {
+        let fits = |value: &String| (1..=CHOICE_MAX).contains(&value.chars().count());
+        require(values.iter().all(fits), &format!("{what} must have 1 to 80 characters each"))?;
+        let distinct = values.iter().enumerate().all(|(index, value)| !values[..index].contains(value));
+        require(distinct, &format!("{what} must be distinct"))?;
+    }
+    if entry.wire.size.as_ref().is_some_and(|size| size.form == SizeForm::Box) {
+        require(entry.sizes.iter().all(|size| parse_box(size).is_some()), "sizes must be WxH for the form `box`")?;
+    }
+    let comfy = entry.runtime == Runtime::Comfy;
+    require(comfy == entry.wire.workflow.is_some(), "wire.workflow must be there for the runtime `comfy` alone")?;
+    Ok(())
+}
+
+/// Width and height of `WxH`.
+pub(crate) fn parse_box(size: &str) -> Option<(u32, u32)> {
+    let (width, height) = size.split_once('x')?;
+    Some((width.parse().ok()?, height.parse().ok()?)).filter(|(width, height)| *width > 0 && *height > 0)
+}

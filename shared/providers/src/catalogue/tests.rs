@@ -1,0 +1,107 @@
+use domain::model::ProviderKind;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn valid() -> Value {
+    json!({
+        "id": "m-1", "name": "M 1", "provider": "openai", "type": "image",
+        "capabilities": ["image.generate", "image.edit"], "estimatedSeconds": 20, "promptMax": 8000,
+        "references": {"max": 16}, "sizes": ["1024x1024"]
+    })
+}
+
+fn extend(change: impl FnOnce(&mut Value)) -> Result<Catalogue, String> {
+    let mut entry = valid();
+    change(&mut entry);
+    let file = json!({"models": [entry]}).to_string();
+    Catalogue::built_in().unwrap().extended("own.json", &file).map_err(|error| match error {
+        CatalogueError::Form { source, .. } => source.to_string(),
+        other => other.to_string(),
+    })
+}
+
+#[test]
+fn the_built_in_catalogue_is_valid_and_has_models_of_every_provider() {
+    let catalogue = Catalogue::built_in().unwrap();
+    for provider in ProviderKind::ALL {
+        assert!(catalogue.of(*provider).next().is_some(), "{provider}");
+    }
+    for id in ["sketch", "outline", "animatic"] {
+        assert_eq!(catalogue.find(ProviderKind::Managed, id).unwrap().runtime, Runtime::Embedded);
+    }
+}
+
+#[test]
+fn every_file_holds_one_provider() {
+    for (name, json) in BUILT_IN {
+        let file: File = serde_json::from_str(json).unwrap();
+        assert!(file.models.iter().all(|entry| entry.provider.as_str() == name), "{name}");
+    }
+}
+
+#[test]
+fn parameters_tell_what_a_model_takes() {
+    let catalogue = extend(|_| ()).unwrap();
+    let entry = catalogue.find(ProviderKind::OpenAi, "m-1").unwrap();
+    let names: Vec<_> = entry.parameters().into_iter().map(|it| (it.name, it.required)).collect();
+    assert_eq!(names, [("prompt".into(), true), ("references".into(), false), ("size".into(), false)]);
+    assert!(entry.parameters()[2].offers(&json!("1024x1024")) && !entry.parameters()[2].offers(&json!("1x1")));
+}
+
+#[test]
+fn a_file_adds_replaces_and_retires() {
+    let catalogue = Catalogue::built_in().unwrap();
+    let first = catalogue.of(ProviderKind::OpenAi).next().unwrap().id.clone();
+    let mut entry = valid();
+    entry["id"] = json!(first);
+    let file = json!({"models": [entry, valid()], "retired": ["managed/sketch"]}).to_string();
+    let changed = catalogue.extended("own.json", &file).unwrap();
+    let openai: Vec<_> = changed.of(ProviderKind::OpenAi).collect();
+    assert_eq!((openai[0].id.as_str(), openai[0].name.as_str()), (first.as_str(), "M 1"));
+    assert_eq!(openai.last().unwrap().id, "m-1");
+    assert!(changed.find(ProviderKind::Managed, "sketch").is_none());
+    let again = changed.extended("own.json", r#"{"retired": ["managed/sketch"]}"#).unwrap_err();
+    assert!(again.to_string().contains("retires `managed/sketch`"), "{again}");
+}
+
+#[test]
+fn every_broken_rule_is_named() {
+    let cases: [(&str, Value, &str); 18] = [
+        ("id", json!(""), "1 to 240"),
+        ("id", json!("x".repeat(241)), "1 to 240"),
+        ("id", json!("model:x"), "handle"),
+        ("name", json!(" "), "name"),
+        ("estimatedSeconds", json!(0), "at least 1"),
+        ("promptMax", json!(0), "promptMax"),
+        ("runtime", json!("comfy"), "runtime"),
+        ("creditCost", json!(1), "creditCost must be 0"),
+        ("provider", json!("managed"), "creditCost must be at least 1"),
+        ("capabilities", json!([]), "capabilities"),
+        ("capabilities", json!(["video.generate"]), "not of the type"),
+        ("capabilities", json!(["image.edit", "image.edit"]), "twice"),
+        ("references", json!(null), "need references"),
+        ("references", json!({"max": 17}), "at most 16"),
+        ("references", json!({"min": 2, "max": 1}), "exceed"),
+        ("sizes", json!(["a", "a"]), "distinct"),
+        ("wire", json!({"size": {"form": "box"}, "workflow": {}}), "workflow"),
+        ("unknown", json!(1), "unknown field"),
+    ];
+    for (field, value, expected) in cases {
+        let error = extend(|entry| entry[field] = value.clone()).unwrap_err();
+        assert!(error.contains(expected), "{field} = {value}: {error}");
+    }
+    let boxed = extend(|entry| {
+        entry["wire"] = json!({"size": {"form": "box"}});
+        entry["sizes"] = json!(["16:9"]);
+    });
+    assert!(boxed.unwrap_err().contains("WxH"));
+    let twice = json!({"models": [valid(), valid()]}).to_string();
+    assert!(Catalogue::built_in().unwrap().extended("own.json", &twice).unwrap_err().to_string().contains("twice"));
+}
+
+#[test]
+fn ids_of_240_characters_and_16_references_are_taken() {
+    assert!(extend(|entry| entry["id"] = json!("x".repeat(240))).is_ok());
+    assert!(extend(|entry| entry["references"] = json!({"max": 16})).is_ok());
+}

@@ -1,0 +1,181 @@
+//! The encodings that bodies are made of.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::{HeaderValue, Method};
+use serde_json::{Map, Value, json};
+use url::Url;
+
+use crate::catalogue::{ReferenceField, ReferenceForm, SizeForm, parse_box};
+use crate::fault::{Class, Fault};
+use crate::order::{Order, Picture};
+use crate::protocol::Request;
+
+/// The picture in base64, bare.
+pub(crate) fn base64(picture: &Picture) -> String {
+    STANDARD.encode(&picture.bytes)
+}
+
+/// The picture as a `data:` URL.
+pub(crate) fn data_url(picture: &Picture) -> String {
+    let mut url = format!("data:{};base64,", picture.media_type);
+    STANDARD.encode_string(&picture.bytes, &mut url);
+    url
+}
+
+/// What base64 stands for; `None` when it is none, or nothing.
+pub(crate) fn decode(text: &str) -> Option<Bytes> {
+    STANDARD.decode(text).ok().filter(|bytes| !bytes.is_empty()).map(Bytes::from)
+}
+
+/// The fields of an order under the model's own names, but for its pictures.
+pub(crate) fn fields(order: &Order) -> Result<Map<String, Value>, Fault> {
+    let (wire, image) = (&order.model.wire, &order.image);
+    let mut fields = wire.fixed.clone();
+    if !image.references.is_empty() {
+        fields.extend(wire.edit_fixed.clone());
+    }
+    fields.insert(wire.prompt.as_deref().unwrap_or("prompt").into(), order.instruction().into());
+    if let Some(field) = &wire.seed {
+        fields.insert(field.clone(), order.seed().into());
+    }
+    if let (Some(size), Some(takes)) = (size(order), &wire.size) {
+        match takes.form {
+            SizeForm::Text => {
+                fields.insert(takes.field.clone(), json!(size));
+            }
+            SizeForm::Box => {
+                let (width, height) =
+                    parse_box(size).ok_or_else(|| Fault::new(Class::Invalid, "the size is no WxH"))?;
+                fields.insert("width".into(), json!(width));
+                fields.insert("height".into(), json!(height));
+            }
+        }
+    }
+    if let (Some(quality), Some(field)) = (&image.quality, &wire.quality) {
+        fields.insert(field.clone(), json!(quality));
+    }
+    Ok(fields)
+}
+
+/// The size to ask for: the one that was ordered, but for models that take that of the reference.
+fn size(order: &Order) -> Option<&str> {
+    let from_reference = order.model.wire.size_from_reference && !order.image.references.is_empty();
+    order.image.size.as_deref().filter(|_| !from_reference)
+}
+
+/// The fields of an order, its pictures included, each written by `picture`.
+pub(crate) fn fields_with_pictures(
+    order: &Order,
+    picture: fn(&Picture) -> String,
+) -> Result<Map<String, Value>, Fault> {
+    let mut fields = fields(order)?;
+    let references = &order.image.references;
+    if references.is_empty() {
+        return Ok(fields);
+    }
+    let takes = references_field(order)?;
+    let mut pictures = references.iter().map(picture);
+    match takes.form {
+        ReferenceForm::List => {
+            fields.insert(takes.field.clone(), pictures.collect());
+        }
+        ReferenceForm::Single => {
+            fields.insert(takes.field.clone(), pictures.next().into());
+        }
+        ReferenceForm::Numbered => fields.extend(pictures.enumerate().map(|(index, picture)| match index {
+            0 => (takes.field.clone(), picture.into()),
+            _ => (format!("{}_{}", takes.field, index + 1), picture.into()),
+        })),
+    }
+    Ok(fields)
+}
+
+/// The field that takes the order's pictures.
+pub(crate) fn references_field(order: &Order) -> Result<&ReferenceField, Fault> {
+    let takes = order.model.wire.references.as_ref();
+    takes.ok_or_else(|| Fault::new(Class::Invalid, "the model has no field for pictures"))
+}
+
+/// Where an order goes: the model's endpoint, that for pictures when some go along, or else its id.
+pub(crate) fn endpoint(order: &Order) -> &str {
+    let wire = &order.model.wire;
+    let edit = wire.edit_endpoint.as_ref().filter(|_| !order.image.references.is_empty());
+    edit.or(wire.endpoint.as_ref()).unwrap_or(&order.model.id)
+}
+
+/// One part of a multipart body.
+pub(crate) enum Part<'a> {
+    /// A text.
+    Text(&'a str, &'a str),
+    /// A file of a picture.
+    File(&'a str, &'a Picture),
+}
+
+/// A `multipart/form-data` POST (RFC 7578). Names are ours and need no escaping.
+pub(crate) fn multipart(url: Url, parts: &[Part<'_>]) -> Request {
+    let boundary = boundary(parts);
+    let mut body = Vec::new();
+    for part in parts {
+        body.extend_from_slice(format!("--{boundary}\r\nContent-Disposition: form-data; ").as_bytes());
+        match part {
+            Part::Text(name, value) => {
+                body.extend_from_slice(format!("name=\"{name}\"\r\n\r\n{value}").as_bytes());
+            }
+            Part::File(name, picture) => {
+                let extension = picture.media_type.trim_start_matches("image/");
+                let head = format!(
+                    "name=\"{name}\"; filename=\"image.{extension}\"\r\nContent-Type: {}\r\n\r\n",
+                    picture.media_type
+                );
+                body.extend_from_slice(head.as_bytes());
+                body.extend_from_slice(&picture.bytes);
+            }
+        }
+        body.extend_from_slice(b"\r\n");
+    }
+    body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
+    let content_type = HeaderValue::from_str(&format!("multipart/form-data; boundary={boundary}"));
+    Request { body: body.into(), ..Request::new(Method::POST, url) }
+        .with(http::header::CONTENT_TYPE, content_type.expect("a boundary of letters and digits"))
+}
+
+/// A boundary that occurs in no part: the first of a series, so that equal orders are equal requests.
+fn boundary(parts: &[Part<'_>]) -> String {
+    let occurs = |boundary: &str| {
+        parts.iter().any(|part| {
+            let content = match part {
+                Part::Text(_, value) => value.as_bytes(),
+                Part::File(_, picture) => &picture.bytes,
+            };
+            content.windows(boundary.len()).any(|window| window == boundary.as_bytes())
+        })
+    };
+    let mut series = (0u64..).map(|number| format!("canvas-service-boundary-{number}"));
+    series.find(|boundary| !occurs(boundary)).expect("a finite body holds finitely many boundaries")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_boundary_never_occurs_in_a_part() {
+        let picture = Picture {
+            bytes: Bytes::from_static(b"..canvas-service-boundary-0.."),
+            media_type: "image/png",
+            role: None,
+        };
+        let parts = [Part::Text("a", "canvas-service-boundary-1"), Part::File("image", &picture)];
+        let request = multipart("http://host/".parse().unwrap(), &parts);
+        assert_eq!(request.headers["content-type"], "multipart/form-data; boundary=canvas-service-boundary-2");
+        let body = String::from_utf8(request.body.to_vec()).unwrap();
+        assert_eq!(
+            body,
+            "--canvas-service-boundary-2\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\ncanvas-service-boundary-1\r\n\
+             --canvas-service-boundary-2\r\nContent-Disposition: form-data; name=\"image\"; filename=\"image.png\"\r\n\
+             Content-Type: image/png\r\n\r\n..canvas-service-boundary-0..\r\n--canvas-service-boundary-2--\r\n"
+        );
+    }
+}

@@ -1,0 +1,202 @@
+//! The Comfy API v2 (providers.md 8.1): a workflow is submitted as a job, its pictures uploaded before. The one protocol that
+//! honours an idempotency key, by refusing the second.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::super::words;
+use crate::catalogue::parse_box;
+use crate::encode::{Part, multipart};
+use crate::fault::{Class, Fault};
+use crate::order::Order;
+use crate::outcome::{Output, Polled, Run};
+use crate::promises::{Idempotency, Promises};
+use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site};
+
+/// The adapter.
+pub(in super::super) struct Comfy;
+
+/// About 100 MB may be uploaded in one call; this is what an upload to us may have.
+const PICTURE_BYTES_MAX: usize = domain::limits::UPLOAD_MAX as usize;
+
+/// Width and height where the order has no size.
+const DEFAULT_BOX: (u32, u32) = (1024, 1024);
+
+impl Protocol for Comfy {
+    // Only its path is used: the base is always the operator's.
+    fn base(&self) -> &'static str {
+        "http://localhost"
+    }
+
+    fn promises(&self) -> Promises {
+        Promises {
+            idempotency: Idempotency::Rejected,
+            finds: false,
+            cancels: true,
+            calls_back: false,
+            queues: true,
+            picture_bytes_max: PICTURE_BYTES_MAX,
+            poll_every: Duration::from_secs(1),
+        }
+    }
+
+    fn uploads(&self, site: &Site, order: &Order) -> Result<Vec<Request>, Fault> {
+        let upload = |(index, picture): (usize, _)| {
+            let picture: &crate::order::Picture = picture;
+            let path = format!("{}-{index}.{}", order.idempotency_key, picture.media_type.trim_start_matches("image/"));
+            let parts = [
+                Part::Text("content_type", picture.media_type),
+                Part::Text("file_path", &path),
+                Part::File("file", picture),
+            ];
+            multipart(site.url("/api/v2/assets"), &parts)
+        };
+        Ok(order.image.references.iter().enumerate().map(upload).collect())
+    }
+
+    fn uploaded(&self, answer: &Answer) -> Result<String, Fault> {
+        let asset: Asset = answer.read()?;
+        Ok(asset.id)
+    }
+
+    fn submit(&self, site: &Site, order: &Order, uploads: &[String]) -> Result<Request, Fault> {
+        let workflow = order.model.wire.workflow.as_ref();
+        let workflow = workflow.ok_or_else(|| Fault::new(Class::Runtime, "the model has no workflow"))?;
+        let body = json!({"workflow": Bindings::of(order, uploads)?.fill_all(workflow)?});
+        Ok(Request::post_json(site.url("/api/v2/jobs"), &body))
+    }
+
+    fn submitted(&self, site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, Fault> {
+        let job: Job = answer.read()?;
+        let own = site.url(&format!("/api/v2/jobs/{}", job.id));
+        let own_cancel = site.url(&format!("/api/v2/jobs/{}/cancel", job.id));
+        let urls = job.urls.unwrap_or_default();
+        let poll = site.trusted_or(urls.this.as_deref(), own);
+        let cancel = site.trusted_or(urls.cancel.as_deref(), own_cancel);
+        Ok(Accepted::Run(Run { id: job.id, poll, result: None, cancel: Some(cancel) }))
+    }
+
+    fn polled(&self, site: &Site, _run: &Run, answer: &Answer) -> Result<Progress, Fault> {
+        let job: Job = answer.read()?;
+        let fail = |class, detail: &str| Polled::Failed(Fault::new(class, detail));
+        Ok(Progress::Is(match job.status.as_str() {
+            "succeeded" => {
+                let picture = job.outputs.iter().rfind(|output| output.kind == "image");
+                match picture.and_then(|output| site.join(&output.url)) {
+                    Some(url) => Polled::Done(Output::Remote(url)),
+                    None => fail(Class::Unavailable, "it made no picture"),
+                }
+            }
+            "failed" => fail(Class::Unavailable, job.error.as_ref().map_or("", |error| &error.message)),
+            "canceled" => Polled::Canceled,
+            "expired" => fail(Class::Unavailable, "its job has expired"),
+            _ => Polled::Running(job.progress.map(|progress| progress.value)),
+        }))
+    }
+
+    fn fault(&self, answer: &Answer) -> Fault {
+        let json = answer.json();
+        let detail = words(&json, &["/error/message", "/error", "/detail", "/message"]);
+        match words(&json, &["/error/code"]) {
+            // There was a submit under this key before: there may be a job, and its id is not told.
+            "idempotency_key_reuse" => answer.fault(Some(Class::Timeout), detail).maybe_accepted(),
+            "deployment_stopped" => answer.fault(Some(Class::Unavailable), detail),
+            _ => answer.fault(None, detail),
+        }
+    }
+}
+
+/// What the places of a workflow stand for.
+struct Bindings<'a> {
+    prompt: String,
+    width: u32,
+    height: u32,
+    seed: u32,
+    uploads: &'a [String],
+}
+
+impl<'a> Bindings<'a> {
+    fn of(order: &Order, uploads: &'a [String]) -> Result<Self, Fault> {
+        let (width, height) = match &order.image.size {
+            Some(size) => parse_box(size).ok_or_else(|| Fault::new(Class::Invalid, "the size is no WxH"))?,
+            None => DEFAULT_BOX,
+        };
+        Ok(Self { prompt: order.instruction(), width, height, seed: order.seed(), uploads })
+    }
+
+    fn fill_all(&self, object: &Map<String, Value>) -> Result<Map<String, Value>, Fault> {
+        object.iter().map(|(name, value)| Ok((name.clone(), self.fill(value)?))).collect()
+    }
+
+    /// `value` with every place in it filled. Only whole texts are places, so that no prompt can bring one in.
+    fn fill(&self, value: &Value) -> Result<Value, Fault> {
+        match value {
+            Value::Object(object) => Ok(Value::Object(self.fill_all(object)?)),
+            Value::Array(list) => list.iter().map(|value| self.fill(value)).collect(),
+            Value::String(text) => match text.strip_prefix("{{").and_then(|it| it.strip_suffix("}}")) {
+                Some(place) => self.bind(place),
+                None => Ok(value.clone()),
+            },
+            _ => Ok(value.clone()),
+        }
+    }
+
+    fn bind(&self, place: &str) -> Result<Value, Fault> {
+        match place {
+            "prompt" => Ok(json!(self.prompt)),
+            "width" => Ok(json!(self.width)),
+            "height" => Ok(json!(self.height)),
+            "seed" => Ok(json!(self.seed)),
+            _ => {
+                let number: Option<usize> = place.strip_prefix("image:").and_then(|number| number.parse().ok());
+                let id = number.and_then(|number| self.uploads.get(number));
+                let id =
+                    id.ok_or_else(|| Fault::new(Class::Invalid, format!("the workflow's {place} is not there")))?;
+                Ok(json!({"__type": "core/ASSET", "info": {"id": id}}))
+            }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Asset {
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct Job {
+    id: String,
+    status: String,
+    #[serde(default)]
+    outputs: Vec<JobOutput>,
+    error: Option<JobError>,
+    progress: Option<JobProgress>,
+    urls: Option<Urls>,
+}
+
+#[derive(Deserialize)]
+struct JobOutput {
+    #[serde(rename = "type")]
+    kind: String,
+    url: String,
+}
+
+#[derive(Deserialize)]
+struct JobError {
+    #[serde(default)]
+    message: String,
+}
+
+#[derive(Deserialize)]
+struct JobProgress {
+    value: f64,
+}
+
+#[derive(Default, Deserialize)]
+struct Urls {
+    #[serde(rename = "self")]
+    this: Option<String>,
+    cancel: Option<String>,
+}

@@ -1,0 +1,45 @@
+//! The adapters, one module a provider (decisions 12.1).
+
+mod black_forest_labs;
+mod fal;
+mod google;
+mod managed;
+mod openai;
+mod replicate;
+mod runway;
+mod stability;
+
+use domain::model::ProviderKind;
+use serde_json::Value;
+
+use crate::protocol::Protocol;
+
+/// What an operator's own server speaks (`CANVAS_MANAGED_PROTOCOL`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ManagedProtocol {
+    /// OpenAI's image routes: LocalAI, vLLM-Omni, SGLang, stable-diffusion.cpp.
+    #[default]
+    OpenAi,
+    /// The Comfy API v2: comfy-api-proxy beside a ComfyUI, or Comfy's cloud.
+    Comfy,
+}
+
+/// The adapter of a provider kind.
+pub(crate) fn of(kind: ProviderKind, managed: ManagedProtocol) -> &'static dyn Protocol {
+    match (kind, managed) {
+        (ProviderKind::Managed, ManagedProtocol::OpenAi) => &managed::Compatible,
+        (ProviderKind::Managed, ManagedProtocol::Comfy) => &managed::Comfy,
+        (ProviderKind::OpenAi, _) => &openai::OpenAi,
+        (ProviderKind::Google, _) => &google::Google,
+        (ProviderKind::Replicate, _) => &replicate::Replicate,
+        (ProviderKind::Fal, _) => &fal::Fal,
+        (ProviderKind::Stability, _) => &stability::Stability,
+        (ProviderKind::BlackForestLabs, _) => &black_forest_labs::BlackForestLabs,
+        (ProviderKind::Runway, _) => &runway::Runway,
+    }
+}
+
+/// The first text at one of `paths` (JSON pointers): the provider's own words in one of the forms that it is known to use.
+fn words<'a>(json: &'a Value, paths: &[&str]) -> &'a str {
+    paths.iter().find_map(|path| json.pointer(path).and_then(Value::as_str)).unwrap_or_default()
+}

@@ -1,0 +1,119 @@
+//! Replicate's predictions (providers.md 3): a queue in front of models whose fields the catalogue names.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::words;
+use crate::encode::{data_url, endpoint, fields_with_pictures};
+use crate::fault::{Class, Fault};
+use crate::order::Order;
+use crate::outcome::{Output, Polled, Run};
+use crate::promises::{Idempotency, Promises};
+use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site, wait};
+
+/// The adapter.
+pub(super) struct Replicate;
+
+/// `data:` URLs are advised up to 256 kB and work beyond (providers.md 3.5).
+const PICTURE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+impl Protocol for Replicate {
+    fn base(&self) -> &'static str {
+        "https://api.replicate.com/v1"
+    }
+
+    fn promises(&self) -> Promises {
+        Promises {
+            idempotency: Idempotency::Ignored,
+            finds: true,
+            cancels: true,
+            calls_back: true,
+            queues: true,
+            picture_bytes_max: PICTURE_BYTES_MAX,
+            poll_every: Duration::from_secs(2),
+        }
+    }
+
+    fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, Fault> {
+        let body = json!({"input": fields_with_pictures(order, data_url)?});
+        Ok(Request::post_json(site.url(&format!("/models/{}/predictions", endpoint(order))), &body))
+    }
+
+    fn submitted(&self, site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, Fault> {
+        let prediction: Prediction = answer.read()?;
+        Ok(Accepted::Run(run(site, prediction.id)))
+    }
+
+    fn polled(&self, site: &Site, _run: &Run, answer: &Answer) -> Result<Progress, Fault> {
+        let prediction: Prediction = answer.read()?;
+        let fail = |class, detail: &str| Polled::Failed(Fault::new(class, detail));
+        Ok(Progress::Is(match prediction.status.as_str() {
+            "succeeded" if prediction.data_removed => fail(Class::Unavailable, "its result has been deleted"),
+            "succeeded" => match picture(&prediction.output).and_then(|url| site.join(url)) {
+                Some(url) => Polled::Done(Output::Remote(url)),
+                None => fail(Class::Unavailable, "it made no picture"),
+            },
+            "failed" => {
+                let detail = prediction.error.unwrap_or_default();
+                let refused = ["E005", "flagged as sensitive", "NSFW"].iter().any(|it| detail.contains(it));
+                fail(if refused { Class::Content } else { Class::Unavailable }, &detail)
+            }
+            "canceled" => Polled::Canceled,
+            // The deadline passed before it began.
+            "aborted" => fail(Class::Timeout, "it was not begun in time"),
+            _ => Polled::Running(None),
+        }))
+    }
+
+    fn search(&self, site: &Site, order: &Order) -> Option<Request> {
+        order.model.wire.seed.as_ref().map(|_| Request::get(site.url("/predictions")))
+    }
+
+    /// By prompt and seed, which is the order's own: the list holds predictions of all who use the key.
+    fn found(&self, site: &Site, order: &Order, answer: &Answer) -> Option<Run> {
+        let list: List = answer.read().ok()?;
+        let field = order.model.wire.seed.as_ref()?;
+        let prompt = order.model.wire.prompt.as_deref().unwrap_or("prompt");
+        let same = |it: &Prediction| it.input[field] == order.seed() && it.input[prompt] == order.instruction();
+        list.results.into_iter().find(same).map(|prediction| run(site, prediction.id))
+    }
+
+    fn fault(&self, answer: &Answer) -> Fault {
+        let json = answer.json();
+        let fault = answer.fault(None, words(&json, &["/detail", "/title"]));
+        let delay = json["retry_after"].as_f64().and_then(wait);
+        Fault { retry_after: delay.or(fault.retry_after), ..fault }
+    }
+}
+
+/// Its URLs are ours to build, so that no answer decides where the key goes.
+fn run(site: &Site, id: String) -> Run {
+    let poll = site.url(&format!("/predictions/{id}"));
+    Run { cancel: Some(site.url(&format!("/predictions/{id}/cancel"))), id, poll, result: None }
+}
+
+/// The last URL of an output: one, or a list.
+fn picture(output: &Value) -> Option<&str> {
+    output.as_str().or_else(|| output.as_array()?.last()?.as_str())
+}
+
+#[derive(Deserialize)]
+struct List {
+    results: Vec<Prediction>,
+}
+
+#[derive(Deserialize)]
+struct Prediction {
+    id: String,
+    status: String,
+    #[serde(default)]
+    input: Value,
+    #[serde(default)]
+    output: Value,
+    #[serde(default)]
+    error: Option<String>,
+    #[serde(default)]
+    data_removed: bool,
+}

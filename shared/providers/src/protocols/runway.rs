@@ -1,0 +1,123 @@
+//! Runway's tasks (providers.md 7).
+
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::words;
+use crate::encode::{data_url, fields};
+use crate::fault::{Class, Fault};
+use crate::key::ApiKey;
+use crate::order::Order;
+use crate::outcome::{Output, Polled, Run};
+use crate::promises::{Idempotency, Promises};
+use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site};
+
+/// The adapter.
+pub(super) struct Runway;
+
+/// The version of the API that this adapter speaks.
+const VERSION: &str = "2024-11-06";
+
+/// A `data:` URL may have 5242880 characters (providers.md 7.3).
+const PICTURE_BYTES_MAX: usize = (5_242_880 - "data:image/jpeg;base64,".len()) / 4 * 3;
+
+impl Protocol for Runway {
+    fn base(&self) -> &'static str {
+        "https://api.dev.runwayml.com/v1"
+    }
+
+    fn promises(&self) -> Promises {
+        Promises {
+            idempotency: Idempotency::Ignored,
+            finds: false,
+            cancels: true,
+            calls_back: false,
+            queues: true,
+            picture_bytes_max: PICTURE_BYTES_MAX,
+            poll_every: Duration::from_secs(5),
+        }
+    }
+
+    fn authorize(&self, key: Option<&ApiKey>, headers: &mut HeaderMap) {
+        headers.insert(HeaderName::from_static("x-runway-version"), HeaderValue::from_static(VERSION));
+        if let Some(key) = key {
+            headers.insert(http::header::AUTHORIZATION, key.header("Bearer "));
+        }
+    }
+
+    fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, Fault> {
+        let mut body = fields(order)?;
+        let model = order.model.wire.endpoint.as_ref().unwrap_or(&order.model.id);
+        body.insert("model".into(), json!(model));
+        // A ratio is required here: without one it is the model's first.
+        if let (false, Some(first)) = (body.contains_key("ratio"), order.model.sizes.first()) {
+            body.insert("ratio".into(), json!(first));
+        }
+        if !order.image.references.is_empty() {
+            let references = order.image.references.iter().map(|picture| json!({"uri": data_url(picture)}));
+            body.insert("referenceImages".into(), references.collect());
+        }
+        Ok(Request::post_json(site.url("/text_to_image"), &Value::Object(body)))
+    }
+
+    fn submitted(&self, site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, Fault> {
+        let task: Created = answer.read()?;
+        let url = site.url(&format!("/tasks/{}", task.id));
+        Ok(Accepted::Run(Run { id: task.id, poll: url.clone(), result: None, cancel: Some(url) }))
+    }
+
+    fn polled(&self, site: &Site, _run: &Run, answer: &Answer) -> Result<Progress, Fault> {
+        let task: Task = answer.read()?;
+        let fail = |class, detail: &str| Polled::Failed(Fault::new(class, detail));
+        Ok(Progress::Is(match task.status.as_str() {
+            "SUCCEEDED" => match task.output.first().and_then(|url| site.join(url)) {
+                Some(url) => Polled::Done(Output::Remote(url)),
+                None => fail(Class::Unavailable, "it made no picture"),
+            },
+            "FAILED" => {
+                let code = task.failure_code.unwrap_or_default();
+                let class = match () {
+                    () if code.starts_with("SAFETY.") || code.contains(".SAFETY.") => Class::Content,
+                    () if code == "ASSET.INVALID" => Class::Invalid,
+                    () => Class::Unavailable,
+                };
+                fail(class, &task.failure.unwrap_or(code))
+            }
+            "CANCELLED" => Polled::Canceled,
+            // PENDING, RUNNING, and THROTTLED, which waits for a place of ours.
+            _ => Polled::Running(task.progress),
+        }))
+    }
+
+    fn cancel(&self, run: &Run) -> Option<Request> {
+        run.cancel.clone().map(|url| Request::new(Method::DELETE, url))
+    }
+
+    fn fault(&self, answer: &Answer) -> Fault {
+        let json = answer.json();
+        let detail = words(&json, &["/error", "/issues/0/message"]);
+        // Told by its words alone: the status is that of any bad request.
+        let poor = answer.status.as_u16() == 400 && detail.contains("enough credits");
+        let class = poor.then_some(Class::OutOfCredit);
+        answer.fault(class, detail)
+    }
+}
+
+#[derive(Deserialize)]
+struct Created {
+    id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Task {
+    status: String,
+    progress: Option<f64>,
+    #[serde(default)]
+    output: Vec<String>,
+    failure: Option<String>,
+    failure_code: Option<String>,
+}

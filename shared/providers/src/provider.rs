@@ -1,0 +1,293 @@
+//! The one place that sends: it adds the key, caps size and time, and decides what a lost answer means.
+
+use std::time::Duration;
+
+use domain::model::ProviderKind;
+use egress::{Client, Inbound, OperatorHost, Outbound, SendError};
+use http::header::{ACCEPT, LOCATION};
+use http::{HeaderName, HeaderValue, Method};
+use url::Url;
+
+use crate::fault::{Class, Fault};
+use crate::key::ApiKey;
+use crate::order::Order;
+use crate::outcome::{Artifact, Cancellation, Output, Polled, Run, Submission};
+use crate::promises::Promises;
+use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site};
+use crate::protocols::{self, ManagedProtocol};
+
+/// Bytes of a result, and of an answer that holds one in base64, with room for what stands around it: what an upload may
+/// have (decisions 1.5), so that every result that is kept could also have been uploaded.
+const RESULT_MAX: usize = domain::limits::UPLOAD_MAX as usize;
+const ANSWER_MAX: usize = RESULT_MAX / 3 * 4 + 1024 * 1024;
+
+/// Redirects of a download that are followed, each vetted anew (decisions 14.2 has the same for imports).
+const REDIRECTS_MAX: usize = 3;
+
+/// How long a call may take, connecting and the answer's body included.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadlines {
+    /// A submit whose answer is the result (providers.md 1.2: not under 300 s, better 600 s).
+    pub result: Duration,
+    /// Every other call: submits to a queue, polls, cancels.
+    pub call: Duration,
+    /// The download of a result.
+    pub download: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self { result: Duration::from_secs(600), call: Duration::from_secs(60), download: Duration::from_secs(120) }
+    }
+}
+
+/// Whom to speak to, and how.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// Whose protocol.
+    pub kind: ProviderKind,
+    /// Which of the managed protocols; ignored for third parties.
+    pub managed: ManagedProtocol,
+    /// The operator's own base URL; required for `managed`. One without a path gets the path of the provider's own
+    /// (`/v1`). Its host is admitted for these calls, whatever it resolves to, over plain http too (decisions 15.3).
+    pub base: Option<Url>,
+    /// Required for third parties.
+    pub key: Option<ApiKey>,
+}
+
+/// Why an endpoint cannot be spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProviderError {
+    /// A third party without a key.
+    #[error("this provider needs a key")]
+    NoKey,
+    /// `managed` without a base URL: the embedded runtime is not behind this crate.
+    #[error("this provider needs a base URL")]
+    NoBase,
+    /// The base URL is no http or https URL, or carries credentials or a fragment.
+    #[error("the base URL must be http or https, without credentials and fragment")]
+    Base,
+}
+
+/// A provider that can be asked. Cheap to make; one for each connection.
+pub struct Provider {
+    protocol: &'static dyn Protocol,
+    site: Site,
+    operator: Option<OperatorHost>,
+    key: Option<ApiKey>,
+    client: Client,
+    deadlines: Deadlines,
+}
+
+impl Provider {
+    /// A provider behind `endpoint`, called through `client`.
+    ///
+    /// # Errors
+    ///
+    /// [`ProviderError`] when the endpoint lacks what its kind needs.
+    pub fn new(endpoint: Endpoint, client: Client, deadlines: Deadlines) -> Result<Self, ProviderError> {
+        let Endpoint { kind, managed, base, key } = endpoint;
+        if kind == ProviderKind::Managed && base.is_none() {
+            return Err(ProviderError::NoBase);
+        }
+        if kind != ProviderKind::Managed && key.is_none() {
+            return Err(ProviderError::NoKey);
+        }
+        let protocol = protocols::of(kind, managed);
+        let own = Url::parse(protocol.base()).map_err(|_| ProviderError::Base)?;
+        let (base, operator) = match base {
+            None => (own, None),
+            Some(mut base) => {
+                let operator = OperatorHost::of(&base).ok_or(ProviderError::Base)?;
+                if matches!(base.path(), "" | "/") {
+                    base.set_path(own.path());
+                }
+                (base, Some(operator))
+            }
+        };
+        Ok(Self { protocol, site: Site::new(base, protocol.domains()), operator, key, client, deadlines })
+    }
+
+    /// What it promises.
+    pub fn promises(&self) -> Promises {
+        self.protocol.promises()
+    }
+
+    /// Submits an order, once. What the model does not declare is refused before anything is sent.
+    ///
+    /// Dropping the future leaves the outcome unknown, as a crash does: record the attempt before the call.
+    pub async fn submit(&self, order: &Order) -> Submission {
+        let request = match self.prepare(order).await {
+            Ok(request) => request,
+            // An upload is no submit: nothing was begun, however it failed.
+            Err(fault) => return Submission::Refused(Fault { maybe_accepted: false, ..fault }),
+        };
+        let key = HeaderValue::from_str(&order.idempotency_key);
+        let Ok(key) = key else {
+            return Submission::Refused(Fault::new(Class::Runtime, "the idempotency key cannot stand in a header"));
+        };
+        let request = request.with(HeaderName::from_static("idempotency-key"), key);
+        let deadline = if self.promises().queues { self.deadlines.call } else { self.deadlines.result };
+        let outcome = match self.call(request, deadline).await {
+            Ok(answer) => self.protocol.submitted(&self.site, order, &answer).map_err(|fault| self.scrubbed(fault)),
+            Err(fault) => Err(fault),
+        };
+        match outcome {
+            Ok(Accepted::Done(output)) => Submission::Done(output),
+            Ok(Accepted::Run(run)) => Submission::Accepted(run),
+            Err(fault) if fault.maybe_accepted => Submission::Unknown(fault),
+            Err(fault) => Submission::Refused(fault),
+        }
+    }
+
+    async fn prepare(&self, order: &Order) -> Result<Request, Fault> {
+        order.check(self.promises().picture_bytes_max)?;
+        let mut uploads = Vec::new();
+        for upload in self.protocol.uploads(&self.site, order)? {
+            let answer = self.call(upload, self.deadlines.download).await?;
+            uploads.push(self.protocol.uploaded(&answer)?);
+        }
+        self.protocol.submit(&self.site, order, &uploads)
+    }
+
+    /// Asks how a run is, once.
+    pub async fn poll(&self, run: &Run) -> Polled {
+        let progress = match self.call(self.protocol.poll(run), self.deadlines.call).await {
+            Ok(answer) => self.protocol.polled(&self.site, run, &answer),
+            Err(fault) => Err(fault),
+        };
+        let outcome = match progress {
+            Ok(Progress::Is(polled)) => Ok(polled),
+            Ok(Progress::Collect(request)) => match self.call(request, self.deadlines.call).await {
+                Ok(answer) => self.protocol.collected(&answer).map(Polled::Done),
+                Err(fault) => Err(fault),
+            },
+            Ok(Progress::Explain(request, unexplained)) => match self.call(request, self.deadlines.call).await {
+                Ok(_) => Ok(Polled::Failed(unexplained)),
+                // An answer with a status is the explanation.
+                Err(fault) if fault.status.is_some() => Ok(Polled::Failed(fault)),
+                Err(fault) => Err(fault),
+            },
+            Err(fault) => Err(fault),
+        };
+        match outcome.map_err(|fault| self.scrubbed(fault)) {
+            Ok(Polled::Failed(fault)) => Polled::Failed(self.scrubbed(fault)),
+            Ok(polled) => polled,
+            // A state that cannot be learned now is no end of the run; the caller's own deadline ends the asking.
+            Err(fault) if fault.is_retryable() => Polled::Trouble(fault),
+            Err(fault) => Polled::Failed(fault),
+        }
+    }
+
+    /// Asks to stop a run, once; it may be asked again.
+    pub async fn cancel(&self, run: &Run) -> Cancellation {
+        let Some(request) = self.protocol.cancel(run) else {
+            return Cancellation::Unsupported;
+        };
+        match self.send(request, self.deadlines.call, true).await {
+            Ok(answer) => self.protocol.canceled(&answer),
+            Err(fault) => Cancellation::Failed(fault),
+        }
+    }
+
+    /// Looks for the run of an order whose submit has an unknown outcome. `Ok(None)` also where the protocol promises no
+    /// look-up.
+    ///
+    /// # Errors
+    ///
+    /// When the provider could not be asked; ask again later.
+    pub async fn find(&self, order: &Order) -> Result<Option<Run>, Fault> {
+        let Some(request) = self.protocol.search(&self.site, order) else {
+            return Ok(None);
+        };
+        let answer = self.call(request, self.deadlines.call).await?;
+        Ok(self.protocol.found(&self.site, order, &answer))
+    }
+
+    /// Fetches a picture. A download costs nothing and may be repeated.
+    ///
+    /// # Errors
+    ///
+    /// A retryable fault when it does not arrive whole, is too large, or is no picture; providers answer error pages with
+    /// status 200.
+    pub async fn fetch(&self, output: &Output) -> Result<Artifact, Fault> {
+        let bytes = match output {
+            Output::Inline(bytes) => bytes.clone(),
+            Output::Remote(url) => self.download(url.clone()).await?,
+        };
+        if bytes.len() > RESULT_MAX {
+            return Err(Fault::new(Class::Unavailable, "its result is too large"));
+        }
+        Artifact::picture(bytes).ok_or_else(|| Fault::new(Class::Unavailable, "its result is no picture"))
+    }
+
+    async fn download(&self, mut url: Url) -> Result<bytes::Bytes, Fault> {
+        for _ in 0..=REDIRECTS_MAX {
+            let request = Request::get(url.clone()).with(ACCEPT, HeaderValue::from_static("*/*"));
+            // Never to storage hosts: the key goes where the provider's API is, and nowhere else.
+            let answer = self.send(request, self.deadlines.download, self.site.trusts(&url)).await?;
+            match answer.status.as_u16() {
+                200..=299 => return Ok(answer.body),
+                301 | 302 | 303 | 307 | 308 => {
+                    let target = answer.headers.get(LOCATION).and_then(|it| it.to_str().ok());
+                    let target = target.and_then(|it| url.join(it).ok());
+                    url =
+                        target.ok_or_else(|| Fault::new(Class::Unavailable, "its result's redirect leads nowhere"))?;
+                }
+                429 => return Err(answer.fault(None, "its result cannot be fetched yet")),
+                _ => return Err(answer.fault(Some(Class::Unavailable), "its result cannot be fetched, or has expired")),
+            }
+        }
+        Err(Fault::new(Class::Unavailable, "its result is behind too many redirects"))
+    }
+
+    /// One call of the protocol; an answer other than 2xx is a fault.
+    async fn call(&self, request: Request, deadline: Duration) -> Result<Answer, Fault> {
+        let answer = self.send(request, deadline, true).await?;
+        match answer.status.is_success() {
+            true => Ok(answer),
+            false => Err(self.scrubbed(self.protocol.fault(&answer))),
+        }
+    }
+
+    async fn send(&self, request: Request, deadline: Duration, with_key: bool) -> Result<Answer, Fault> {
+        let Request { method, url, mut headers, body } = request;
+        if with_key {
+            self.protocol.authorize(self.key.as_ref(), &mut headers);
+        }
+        let is_download = method == Method::GET;
+        let call = Outbound { method, url, headers, body, deadline, response_limit: ANSWER_MAX };
+        let answer = self.client.send_for(self.operator.as_ref(), call).await.map_err(|error| lost(&error))?;
+        let Inbound { status, headers, body, truncated } = answer;
+        match truncated {
+            true if is_download => Err(Fault::new(Class::Unavailable, "its answer is too large")),
+            true => Err(Fault::new(Class::Unavailable, "its answer is too large").maybe_accepted()),
+            false => Ok(Answer { status, headers, body }),
+        }
+    }
+
+    fn scrubbed(&self, fault: Fault) -> Fault {
+        match &self.key {
+            Some(key) => Fault { detail: key.scrub(&fault.detail), ..fault },
+            None => fault,
+        }
+    }
+}
+
+/// What an answer that did not come means. Only what is proven to be before the send was surely not accepted.
+fn lost(error: &SendError) -> Fault {
+    match error {
+        SendError::Refused(_) => Fault::new(Class::Runtime, "its address is none that may be called"),
+        SendError::AddressRefused => {
+            Fault::new(Class::Runtime, "its name resolves to an address that may not be called")
+        }
+        SendError::Dns(_) => Fault::new(Class::Unavailable, "its name does not resolve"),
+        SendError::Connect(_) => Fault::new(Class::Unavailable, "it accepts no connection"),
+        SendError::Tls(_) => Fault::new(Class::Unavailable, "no secure connection to it can be made"),
+        SendError::Timeout => Fault::new(Class::Timeout, "").maybe_accepted(),
+        SendError::Protocol(_) => {
+            Fault::new(Class::Timeout, "it closed the connection without an answer").maybe_accepted()
+        }
+        SendError::Body(_) => Fault::new(Class::Unavailable, "its answer broke off").maybe_accepted(),
+    }
+}
