@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 use crate::graph::named;
 
@@ -200,6 +202,7 @@ pub struct ProviderConnection {
     #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$")]
     pub id: String,
     /// Whose API it is; never `managed`.
+    #[schema(schema_with = third_parties)]
     pub provider: ProviderKind,
     /// For people.
     pub name: String,
@@ -207,6 +210,12 @@ pub struct ProviderConnection {
     pub masked_key: String,
     /// The ids of the models that it runs.
     pub models: Vec<String>,
+}
+
+/// The kinds that a connection can be saved for.
+fn third_parties() -> RefOr<Schema> {
+    let kinds = ProviderKind::ALL.iter().filter(|kind| **kind != ProviderKind::Managed).map(|kind| kind.as_str());
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(kinds)).into()
 }
 
 /// A key as it may be shown: its last four characters where at least twelve stay hidden, else none.

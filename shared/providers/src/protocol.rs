@@ -156,14 +156,18 @@ impl Site {
         url.and_then(|url| self.join(url)).filter(|url| self.trusts(url)).unwrap_or(own)
     }
 
+    /// Whether it is on the base's own origin.
+    pub(crate) fn is_home_of(&self, url: &Url) -> bool {
+        url.origin() == self.base.origin()
+    }
+
     /// Whether the key may go there: to the base's origin; from the provider's own domain to that domain, over https.
     pub(crate) fn trusts(&self, url: &Url) -> bool {
         let within = |url: &Url, domain: &str| {
             let host = url.host_str().unwrap_or_default();
             url.scheme() == "https" && host.strip_suffix(domain).is_some_and(|it| it.is_empty() || it.ends_with('.'))
         };
-        url.origin() == self.base.origin()
-            || self.domains.iter().any(|domain| within(&self.base, domain) && within(url, domain))
+        self.is_home_of(url) || self.domains.iter().any(|domain| within(&self.base, domain) && within(url, domain))
     }
 }
 

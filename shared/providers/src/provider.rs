@@ -170,9 +170,15 @@ impl Provider {
             },
             Err(fault) => Err(fault),
         };
-        match outcome.map_err(|fault| self.scrubbed(fault)) {
-            Ok(Polled::Failed(fault)) => Polled::Failed(self.scrubbed(fault)),
+        // Whether the work was accepted is no question any more.
+        let settled = |fault| Fault { maybe_accepted: false, ..self.scrubbed(fault) };
+        match outcome.map_err(settled) {
+            Ok(Polled::Failed(fault)) => Polled::Failed(settled(fault)),
             Ok(polled) => polled,
+            // A run that was accepted and is not there any more is the provider's doing, not a mistake of ours.
+            Err(fault) if matches!(fault.status, Some(404 | 410)) => {
+                Polled::Failed(Fault { class: Class::Unavailable, ..fault })
+            }
             // A state that cannot be learned now is no end of the run; the caller's own deadline ends the asking.
             Err(fault) if fault.is_retryable() => Polled::Trouble(fault),
             Err(fault) => Polled::Failed(fault),
@@ -213,7 +219,10 @@ impl Provider {
     pub async fn fetch(&self, output: &Output) -> Result<Artifact, Fault> {
         let bytes = match output {
             Output::Inline(bytes) => bytes.clone(),
-            Output::Remote(url) => self.download(url.clone()).await?,
+            Output::Remote(url) => {
+                let downloaded = self.download(url.clone()).await;
+                downloaded.map_err(|fault| Fault { maybe_accepted: false, ..fault })?
+            }
         };
         if bytes.len() > RESULT_MAX {
             return Err(Fault::new(Class::Unavailable, "its result is too large"));
@@ -224,8 +233,8 @@ impl Provider {
     async fn download(&self, mut url: Url) -> Result<bytes::Bytes, Fault> {
         for _ in 0..=REDIRECTS_MAX {
             let request = Request::get(url.clone()).with(ACCEPT, HeaderValue::from_static("*/*"));
-            // Never to storage hosts: the key goes where the provider's API is, and nowhere else.
-            let answer = self.send(request, self.deadlines.download, self.site.trusts(&url)).await?;
+            // Never to storage hosts, be they under the provider's own domain.
+            let answer = self.send(request, self.deadlines.download, self.site.is_home_of(&url)).await?;
             match answer.status.as_u16() {
                 200..=299 => return Ok(answer.body),
                 301 | 302 | 303 | 307 | 308 => {

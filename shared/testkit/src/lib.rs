@@ -5,6 +5,7 @@
 
 mod database;
 mod environment;
+pub mod providers;
 mod proxy;
 mod receiver;
 mod wait;

@@ -16,7 +16,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 mod answer;
-mod certificate;
+pub(crate) mod certificate;
 mod signature;
 
 pub use answer::Answer;

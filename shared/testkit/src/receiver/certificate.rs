@@ -7,7 +7,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
 /// The TLS side of a server for 127.0.0.1, `localhost` and `names`, and the authority's certificate in PEM.
-pub(super) fn server(names: &[&str]) -> (ServerConfig, String) {
+pub(crate) fn server(names: &[&str]) -> (ServerConfig, String) {
     let mut authority = CertificateParams::default();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];

@@ -1,0 +1,86 @@
+//! What is refused before anything is sent.
+
+use bytes::Bytes;
+use domain::job::FailureCode;
+use domain::model::{Capability, ProviderKind};
+use egress::{Client, ClientConfig};
+use providers::{ApiKey, Deadlines, Endpoint, ManagedProtocol, Order, Output, Provider, ProviderError, Submission};
+use testkit::providers::{SIMULATOR_KEY, Vendor};
+
+use crate::world::{World, order, picture, vendors, world};
+
+async fn refused(world: &World, change: impl FnOnce(&mut Order)) -> String {
+    let mut order = order(&world.models[0], Capability::ImageEdit, "job-1");
+    change(&mut order);
+    let submission = world.provider.submit(&order).await;
+    let Submission::Refused(fault) = submission else { panic!("{submission:?}") };
+    assert!(matches!(fault.failure().code, FailureCode::ProviderRejected | FailureCode::RuntimeFailed));
+    assert!(world.simulator.submits().is_empty());
+    fault.detail
+}
+
+#[tokio::test]
+async fn an_order_that_the_model_does_not_declare_is_not_sent() {
+    let world = world(Vendor::OpenAi).await;
+    let most = world.models[0].references_max();
+    assert!(
+        refused(&world, |order| order.image.capability = Capability::VideoGenerate).await.contains("video.generate")
+    );
+    assert!(refused(&world, |order| order.image.references.clear()).await.contains("references"));
+    assert!(refused(&world, |order| order.image.references = vec![picture(); most + 1]).await.contains("references"));
+    assert!(refused(&world, |order| order.image.size = Some("1x1".into())).await.contains("size"));
+    assert!(refused(&world, |order| order.image.quality = Some("best".into())).await.contains("quality"));
+    assert!(refused(&world, |order| order.image.prompt = "x".repeat(32_001)).await.contains("32000"));
+    assert!(refused(&world, |order| order.idempotency_key = "a\nb".into()).await.contains("idempotency key"));
+    let limit = world.provider.promises().picture_bytes_max;
+    let large = Bytes::from(vec![0; limit + 1]);
+    assert!(refused(&world, |order| order.image.references[0].bytes = large).await.contains("bytes"));
+}
+
+#[tokio::test]
+async fn a_prompt_of_the_greatest_length_is_sent() {
+    let world = world(Vendor::Runway).await;
+    let mut order = world.any_order("job-1");
+    order.image.prompt = "x".repeat(world.models[0].prompt_max);
+    assert!(matches!(world.provider.submit(&order).await, Submission::Accepted(_)));
+    order.image.prompt.push('x');
+    assert!(matches!(world.provider.submit(&order).await, Submission::Refused(_)));
+}
+
+#[tokio::test]
+async fn an_endpoint_without_what_its_kind_needs_is_refused() {
+    let client = Client::new(ClientConfig::default()).unwrap();
+    let build = |kind, base: Option<&str>, key: Option<&str>| {
+        let base = base.map(|base| base.parse().unwrap());
+        let endpoint = Endpoint { kind, managed: ManagedProtocol::OpenAi, base, key: key.and_then(ApiKey::new) };
+        Provider::new(endpoint, client.clone(), Deadlines::default()).err()
+    };
+    assert_eq!(build(ProviderKind::OpenAi, None, None), Some(ProviderError::NoKey));
+    assert_eq!(build(ProviderKind::OpenAi, None, Some("key")), None);
+    assert_eq!(build(ProviderKind::Managed, None, None), Some(ProviderError::NoBase));
+    assert_eq!(build(ProviderKind::Managed, Some("http://inference:8080"), None), None);
+    for base in ["ftp://inference/", "http://user:pass@inference/", "http://inference/#x"] {
+        assert_eq!(build(ProviderKind::Managed, Some(base), None), Some(ProviderError::Base), "{base}");
+    }
+}
+
+#[tokio::test]
+async fn a_result_at_an_address_that_is_not_public_is_not_fetched() {
+    for vendor in vendors() {
+        let world = world(vendor).await;
+        for url in
+            ["http://127.0.0.2:9/x", "https://10.0.0.1/x", "https://169.254.169.254/latest", "http://example.com/x"]
+        {
+            let fault = world.provider.fetch(&Output::Remote(url.parse().unwrap())).await.unwrap_err();
+            assert_eq!(fault.failure().code, FailureCode::RuntimeFailed, "{vendor:?} {url}: {fault:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_provider_shows_no_key() {
+    let key = ApiKey::new(SIMULATOR_KEY).unwrap();
+    let endpoint =
+        Endpoint { kind: ProviderKind::OpenAi, managed: ManagedProtocol::OpenAi, base: None, key: Some(key) };
+    assert!(!format!("{endpoint:?}").contains(SIMULATOR_KEY));
+}

@@ -1,0 +1,123 @@
+//! A simulator and the adapter that speaks to it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use domain::model::{Capability, ProviderKind};
+use egress::{Client, ClientConfig};
+use providers::catalogue::{EntryType, Runtime};
+use providers::{
+    ApiKey, Artifact, Catalogue, Deadlines, Endpoint, Entry, Fault, ImageOrder, ManagedProtocol, Order, Picture,
+    Polled, Provider, Run, Submission,
+};
+use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
+
+/// Long enough for a loaded machine; no test waits for it to pass.
+pub const PATIENCE: Deadlines =
+    Deadlines { result: Duration::from_secs(60), call: Duration::from_secs(60), download: Duration::from_secs(60) };
+
+/// A PNG of one pixel.
+const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+pub struct World {
+    pub simulator: Simulator,
+    pub provider: Provider,
+    pub models: Vec<Arc<Entry>>,
+}
+
+pub fn kind(vendor: Vendor) -> (ProviderKind, ManagedProtocol) {
+    match vendor {
+        Vendor::OpenAi => (ProviderKind::OpenAi, ManagedProtocol::OpenAi),
+        Vendor::Google => (ProviderKind::Google, ManagedProtocol::OpenAi),
+        Vendor::Replicate => (ProviderKind::Replicate, ManagedProtocol::OpenAi),
+        Vendor::Fal => (ProviderKind::Fal, ManagedProtocol::OpenAi),
+        Vendor::Stability => (ProviderKind::Stability, ManagedProtocol::OpenAi),
+        Vendor::BlackForestLabs => (ProviderKind::BlackForestLabs, ManagedProtocol::OpenAi),
+        Vendor::Runway => (ProviderKind::Runway, ManagedProtocol::OpenAi),
+        Vendor::Compatible => (ProviderKind::Managed, ManagedProtocol::OpenAi),
+        Vendor::Comfy => (ProviderKind::Managed, ManagedProtocol::Comfy),
+    }
+}
+
+pub fn vendors() -> impl Iterator<Item = Vendor> {
+    Vendor::ALL.into_iter().map(|(_, vendor)| vendor)
+}
+
+pub fn provider(vendor: Vendor, base: &str, key: &str, deadlines: Deadlines) -> Provider {
+    let (kind, managed) = kind(vendor);
+    let endpoint = Endpoint { kind, managed, base: Some(base.parse().unwrap()), key: ApiKey::new(key) };
+    Provider::new(endpoint, Client::new(ClientConfig::default()).unwrap(), deadlines).unwrap()
+}
+
+/// Self-hosted servers get a key, too: it must leave no more than any other.
+pub async fn world(vendor: Vendor) -> World {
+    let simulator = Simulator::start(vendor).await;
+    let provider = provider(vendor, simulator.url(), SIMULATOR_KEY, PATIENCE);
+    World { provider, models: models(vendor), simulator }
+}
+
+/// The built-in image models that this vendor's protocol runs.
+pub fn models(vendor: Vendor) -> Vec<Arc<Entry>> {
+    let (kind, managed) = kind(vendor);
+    let runtime = match managed {
+        ManagedProtocol::OpenAi => Runtime::OpenAi,
+        ManagedProtocol::Comfy => Runtime::Comfy,
+    };
+    let catalogue = Catalogue::built_in().unwrap();
+    let runs = |entry: &&Arc<Entry>| entry.kind == EntryType::Image && entry.runtime == runtime;
+    catalogue.of(kind).filter(runs).cloned().collect()
+}
+
+pub fn picture() -> Picture {
+    let bytes = Bytes::from(STANDARD.decode(PIXEL).unwrap());
+    Picture { bytes, media_type: "image/png", role: None }
+}
+
+/// An order with as many pictures as the capability needs.
+pub fn order(model: &Arc<Entry>, capability: Capability, key: &str) -> Order {
+    let least = usize::from(capability != Capability::ImageGenerate).max(model.references_min());
+    let image = ImageOrder {
+        capability,
+        prompt: if capability == Capability::ImageVariations { String::new() } else { "a red kite".to_owned() },
+        references: vec![picture(); least],
+        size: None,
+        quality: None,
+    };
+    Order { model: model.clone(), image, idempotency_key: key.to_owned() }
+}
+
+impl World {
+    /// The first model with `capability`, if there is one.
+    pub fn model(&self, capability: Capability) -> Option<&Arc<Entry>> {
+        self.models.iter().find(|model| model.capabilities.contains(&capability))
+    }
+
+    /// An order of the first capability of the first model.
+    pub fn any_order(&self, key: &str) -> Order {
+        order(&self.models[0], self.models[0].capabilities[0], key)
+    }
+
+    /// Submits, polls and fetches, as a worker does, without the waits.
+    pub async fn make(&self, order: &Order) -> Result<Artifact, Fault> {
+        match self.provider.submit(order).await {
+            Submission::Done(output) => self.provider.fetch(&output).await,
+            Submission::Accepted(run) => self.finish(&run).await,
+            Submission::Refused(fault) | Submission::Unknown(fault) => Err(fault),
+        }
+    }
+
+    pub async fn finish(&self, run: &Run) -> Result<Artifact, Fault> {
+        for _ in 0..10 {
+            match self.provider.poll(run).await {
+                Polled::Running(_) => {}
+                Polled::Done(output) => return self.provider.fetch(&output).await,
+                Polled::Failed(fault) | Polled::Trouble(fault) => return Err(fault),
+                Polled::Canceled => panic!("nobody canceled"),
+            }
+        }
+        panic!("a simulator finishes at the third poll");
+    }
+}

@@ -1,0 +1,147 @@
+//! Black Forest Labs' FLUX API.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::check::{self, Kind, Rule, Wrong, optional, required};
+use super::picture::size_of;
+use super::server::{Call, Reply};
+use super::state::{Asked, Phase, Run, State};
+use super::trouble::Trouble;
+
+const PICTURE: Kind = Kind::Base64;
+const PICTURES: [&str; 8] = [
+    "input_image",
+    "input_image_2",
+    "input_image_3",
+    "input_image_4",
+    "input_image_5",
+    "input_image_6",
+    "input_image_7",
+    "input_image_8",
+];
+const PROMPT: Rule = required("prompt", Kind::Text(1 << 20));
+const RATIO: Kind = Kind::OneOf(&["1:1", "16:9", "9:16", "4:3", "3:4", "3:2", "2:3", "21:9", "9:21", "4:5", "5:4"]);
+const SIDE: Kind = Kind::Integer(64, 4096);
+
+fn rules(model: &str) -> Option<Vec<Rule>> {
+    let pictures = |most: usize| PICTURES[..most].iter().map(|name| optional(name, PICTURE));
+    let common = |tolerance: i64| {
+        [
+            PROMPT,
+            optional("seed", Kind::Integer(0, u32::MAX as i64)),
+            optional("safety_tolerance", Kind::Integer(0, tolerance)),
+            optional("output_format", Kind::OneOf(&["png", "jpeg", "webp"])),
+            optional("webhook_url", Kind::Text(2083)),
+            optional("webhook_secret", Kind::Text(2083)),
+        ]
+    };
+    Some(match model {
+        "flux-2-pro" | "flux-2-max" => {
+            let sides = [optional("width", SIDE), optional("height", SIDE)];
+            common(5).into_iter().chain(sides).chain(pictures(8)).collect()
+        }
+        "flux-2-klein-9b" => {
+            let sides = [optional("width", SIDE), optional("height", SIDE)];
+            common(5).into_iter().chain(sides).chain(pictures(4)).collect()
+        }
+        "flux-kontext-pro" => {
+            let own = [optional("aspect_ratio", RATIO), optional("prompt_upsampling", Kind::Boolean)];
+            common(6).into_iter().chain(own).chain(pictures(4)).collect()
+        }
+        // Exactly these: no seed, no format.
+        "flux-3-image" => vec![
+            PROMPT,
+            optional("images", Kind::List(0, 10, &PICTURE)),
+            optional("aspect_ratio", RATIO),
+            optional("resolution", Kind::OneOf(&["1k", "2k", "4k"])),
+            optional("safety_tolerance", Kind::Integer(0, 4)),
+            optional("grounding", Kind::Boolean),
+        ],
+        _ => return None,
+    })
+}
+
+pub(super) fn answer(state: &State, call: &Call) -> Reply {
+    if !call.has_key("x-key", "") {
+        return Reply::json(403, &json!({"detail": "Not authenticated - Invalid Authentication"}));
+    }
+    match (&call.method, call.pieces().as_slice()) {
+        (&Method::GET, ["v1", "credits"]) => Reply::json(200, &json!({"credits": 123.4})),
+        (&Method::GET, ["v1", "get_result"]) => {
+            let id = call.query.split('&').find_map(|pair| pair.strip_prefix("id=")).unwrap_or_default();
+            let lost = || json!({"id": id, "status": "Task not found", "result": null});
+            Reply::json(200, &state.poll(id, result).unwrap_or_else(lost))
+        }
+        (&Method::POST, ["v1", model]) => submit(state, call, model),
+        _ => Reply::json(404, &json!({"detail": "Not Found"})),
+    }
+}
+
+fn submit(state: &State, call: &Call, model: &str) -> Reply {
+    let Some(rules) = rules(model) else { return Reply::json(404, &json!({"detail": "Not Found"})) };
+    let Some(body) = check::object(&call.body) else { return invalid("body", Wrong::Value) };
+    if let Err((field, wrong)) = check::check(&body, &rules) {
+        return invalid(&field, wrong);
+    }
+    // A later picture without the one before it is none that the vendor knows what to do with.
+    let numbered = PICTURES.iter().map(|name| body.contains_key(*name));
+    if !numbered.clone().is_sorted_by(|first, second| first >= second) {
+        return invalid("input_image", Wrong::Missing);
+    }
+    let listed = body.get("images").and_then(Value::as_array).map_or(0, Vec::len);
+    let pictures = numbered.filter(|it| *it).count() + listed;
+    let side = |name: &str| body.get(name).and_then(Value::as_u64).map(|side| side as u32);
+    let size = match (side("width"), side("height")) {
+        (Some(width), Some(height)) => (width, height),
+        _ => body.get("aspect_ratio").and_then(Value::as_str).and_then(size_of).unwrap_or((1024, 1024)),
+    };
+    let prompt = body["prompt"].as_str().unwrap_or_default().to_owned();
+    let asked = Asked { prompt, pictures, size, body: Value::Object(body) };
+    state.submit(call, asked, false, refuse, |run, _| {
+        let url = format!("{}/v1/get_result?id={}", state.api, run.id);
+        Reply::json(200, &json!({"id": run.id, "polling_url": url, "cost": 3.0, "input_mp": 1.05, "output_mp": 1.05}))
+    })
+}
+
+fn result(run: &Run, phase: Phase) -> Value {
+    let is = |status: &str, progress: Value| json!({"id": run.id, "status": status, "result": null, "progress": progress, "details": null, "preview": null});
+    match (phase, run.trouble) {
+        (Phase::Queued, _) => is("Pending", Value::Null),
+        // A word that only later models use.
+        (Phase::Running, _) => is("Reasoning", json!(0.5)),
+        (Phase::Canceled, _) => is("Error", Value::Null),
+        (Phase::Finished, Some(Trouble::Content)) => is("Request Moderated", Value::Null),
+        (Phase::Finished, Some(Trouble::WorkFails)) => is("Error", Value::Null),
+        (Phase::Finished, _) => {
+            let mut ready = is("Ready", Value::Null);
+            ready["result"] = json!({
+                "sample": run.file, "prompt": run.body["prompt"], "seed": 42, "start_time": 1, "end_time": 2, "duration": 1.0
+            });
+            ready
+        }
+    }
+}
+
+fn refuse(trouble: Trouble) -> Option<Reply> {
+    Some(match trouble {
+        Trouble::RateLimited => {
+            let message = "Too many concurrent requests";
+            Reply::json(429, &json!({"error": "rate_limit_exceeded", "message": message, "retry_after": 1}))
+        }
+        Trouble::OutOfCredit => Reply::json(402, &json!({"detail": "Insufficient credits"})),
+        Trouble::Invalid => invalid("width", Wrong::Value),
+        Trouble::Down => Reply::json(503, &json!({"detail": "Service Unavailable"})),
+        Trouble::ServerError => Reply::json(500, &json!({"detail": "Internal Server Error"})),
+        _ => return None,
+    })
+}
+
+fn invalid(field: &str, wrong: Wrong) -> Reply {
+    let (message, kind) = match wrong {
+        Wrong::Missing => ("Field required", "missing"),
+        Wrong::Unknown => ("Extra inputs are not permitted", "extra_forbidden"),
+        Wrong::Value => ("Input should be valid", "value_error"),
+    };
+    Reply::json(422, &json!({"detail": [{"loc": ["body", field], "msg": message, "type": kind}]}))
+}

@@ -1,0 +1,99 @@
+//! Fields, checked as vendors do: each by its kind, unknown ones refused.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+
+use super::picture::is_picture;
+
+/// What a field takes.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    /// A text of at least one and at most so many characters.
+    Text(usize),
+    /// One of these texts.
+    OneOf(&'static [&'static str]),
+    /// A whole number, both ends included.
+    Integer(i64, i64),
+    /// A number, both ends included.
+    Number(f64, f64),
+    /// True or false.
+    Boolean,
+    /// A picture in bare base64.
+    Base64,
+    /// So many to so many of the above.
+    List(usize, usize, &'static Kind),
+    /// Whatever the rule's own function says.
+    Fits(fn(&Value) -> bool),
+}
+
+/// A field.
+pub(super) struct Rule {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) required: bool,
+}
+
+pub(super) const fn required(name: &'static str, kind: Kind) -> Rule {
+    Rule { name, kind, required: true }
+}
+
+pub(super) const fn optional(name: &'static str, kind: Kind) -> Rule {
+    Rule { name, kind, required: false }
+}
+
+/// What is wrong with a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    Missing,
+    Unknown,
+    Value,
+}
+
+/// The first thing wrong with the fields of `body`.
+pub(super) fn check(body: &Map<String, Value>, rules: &[Rule]) -> Result<(), (String, Wrong)> {
+    if let Some(name) = body.keys().find(|name| !rules.iter().any(|rule| rule.name == name.as_str())) {
+        return Err((name.clone(), Wrong::Unknown));
+    }
+    for rule in rules {
+        match body.get(rule.name) {
+            None | Some(Value::Null) if rule.required => return Err((rule.name.to_owned(), Wrong::Missing)),
+            Some(value) if !value.is_null() && !fits(value, rule.kind) => {
+                return Err((rule.name.to_owned(), Wrong::Value));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn fits(value: &Value, kind: Kind) -> bool {
+    let text = value.as_str();
+    match kind {
+        Kind::Text(most) => text.is_some_and(|text| !text.is_empty() && text.encode_utf16().count() <= most),
+        Kind::OneOf(all) => text.is_some_and(|text| all.contains(&text)),
+        Kind::Integer(least, most) => value.as_i64().is_some_and(|number| (least..=most).contains(&number)),
+        Kind::Number(least, most) => value.as_f64().is_some_and(|number| (least..=most).contains(&number)),
+        Kind::Boolean => value.is_boolean(),
+        Kind::Base64 => text.is_some_and(is_base64_picture),
+        Kind::List(least, most, kind) => value
+            .as_array()
+            .is_some_and(|list| (least..=most).contains(&list.len()) && list.iter().all(|value| fits(value, *kind))),
+        Kind::Fits(judge) => judge(value),
+    }
+}
+
+/// Whether the text is a picture in a `data:` URL.
+pub(super) fn is_data_url(text: &str) -> bool {
+    let rest = text.strip_prefix("data:image/").and_then(|rest| rest.split_once(";base64,"));
+    rest.is_some_and(|(_, data)| is_base64_picture(data))
+}
+
+fn is_base64_picture(text: &str) -> bool {
+    STANDARD.decode(text).is_ok_and(|bytes| is_picture(&bytes))
+}
+
+/// The JSON object of a body.
+pub(super) fn object(body: &[u8]) -> Option<Map<String, Value>> {
+    serde_json::from_slice(body).ok()
+}

@@ -1,0 +1,194 @@
+//! The Comfy API v2, self-hosted: no key, idempotency keys refused the second time.
+
+use http::Method;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::check::{self, Kind, optional, required};
+use super::form;
+use super::picture::is_picture;
+use super::server::{Call, Reply};
+use super::state::{Asked, Phase, Run, State};
+use super::trouble::Trouble;
+
+pub(super) fn answer(state: &State, call: &Call) -> Reply {
+    match (&call.method, call.pieces().as_slice()) {
+        (&Method::POST, ["api", "v2", "assets"]) => upload(state, call),
+        (&Method::POST, ["api", "v2", "jobs"]) => submit(state, call),
+        (&Method::GET, ["api", "v2", "jobs", id]) => {
+            state.poll(id, |run, phase| Reply::json(200, &job(state, run, phase))).unwrap_or_else(not_found)
+        }
+        (&Method::POST, ["api", "v2", "jobs", id, "cancel"]) => match state.cancel(id) {
+            Some(_) => state.peek(id, |run, phase| Reply::json(200, &job(state, run, phase))),
+            None => None,
+        }
+        .unwrap_or_else(not_found),
+        // Content is on another host.
+        (&Method::GET, ["api", "v2", "assets", id, "content"]) => match state.peek(id, |run, _| run.file.clone()) {
+            Some(file) => Reply::bytes(302, "text/plain", "").with("location", file),
+            None => not_found(),
+        },
+        _ => not_found(),
+    }
+}
+
+fn upload(state: &State, call: &Call) -> Reply {
+    let Some(parts) = form::parse(call) else { return error(422, "invalid_request", "no multipart body") };
+    let texts = form::texts(&parts).unwrap_or_default();
+    let known = [
+        required("content_type", Kind::OneOf(&["image/png", "image/jpeg", "image/webp"])),
+        required("file_path", Kind::Text(1024)),
+        optional("expected_hash", Kind::Text(80)),
+        optional("expires_in", Kind::Text(8)),
+    ];
+    let file = parts.iter().find(|part| part.name == "file" && part.file_name.is_some());
+    let (Ok(()), Some(file)) = (check::check(&texts, &known), file.filter(|file| is_picture(&file.content))) else {
+        return error(422, "invalid_request", "the form lacks file, content_type or file_path, or has more");
+    };
+    let id = Uuid::new_v4().to_string();
+    state.uploads.lock().expect("no holder panics").insert(id.clone());
+    let url = format!("{}/api/v2/assets/{id}/content", state.api);
+    Reply::json(
+        201,
+        &json!({
+            "id": id, "hash": null, "size_bytes": file.content.len(), "content_type": texts["content_type"],
+            "file_path": texts["file_path"], "created_new": true, "created_at": NOW, "url": url, "url_expires_at": LATER,
+            "expires_at": null, "job_id": null
+        }),
+    )
+}
+
+const NOW: &str = "2026-11-21T05:00:00Z";
+const LATER: &str = "2026-11-22T05:00:00Z";
+
+fn submit(state: &State, call: &Call) -> Reply {
+    let rules =
+        [required("workflow", Kind::Fits(Value::is_object)), optional("extra_data", Kind::Fits(Value::is_object))];
+    let body = match check::object(&call.body) {
+        Some(body) => body,
+        None => return error(422, "invalid_workflow", "no JSON object"),
+    };
+    if let Err((field, wrong)) = check::check(&body, &rules) {
+        return error(422, "invalid_workflow", &format!("{field}: {wrong:?}"));
+    }
+    let workflow = body["workflow"].as_object().expect("was checked").clone();
+    if workflow.contains_key("nodes") || workflow.contains_key("links") {
+        return error(422, "workflow_format_ui", "export the workflow in API format");
+    }
+    if let Err(field) = judge(&workflow) {
+        return error(422, "invalid_workflow", &field);
+    }
+    let assets = assets(&body["workflow"]);
+    let uploads = state.uploads.lock().expect("no holder panics");
+    if !assets.iter().all(|id| uploads.contains(id)) {
+        return error(422, "missing_asset", "an asset is not there");
+    }
+    drop(uploads);
+    let key = call.header("idempotency-key");
+    let used = state.submits.lock().expect("no holder panics");
+    if used.iter().any(|it| it.accepted && it.idempotency_key.is_some() && it.idempotency_key.as_deref() == key) {
+        return error(422, "idempotency_key_reuse", "this key has been used");
+    }
+    drop(used);
+    let prompt = texts(&workflow).into_iter().find(|text| !text.is_empty()).unwrap_or_default();
+    let side = |name: &str| workflow.values().find_map(|node| node["inputs"][name].as_u64()).unwrap_or(1024) as u32;
+    let size = (side("width"), side("height"));
+    let asked = Asked { prompt, pictures: assets.len(), size, body: Value::Object(body) };
+    state.submit(call, asked, false, refuse, |run, _| Reply::json(201, &job(state, run, Phase::Queued)))
+}
+
+/// A graph in API format: nodes of known classes whose links lead to nodes of it, and something that saves.
+fn judge(workflow: &Map<String, Value>) -> Result<(), String> {
+    const CLASSES: [&str; 9] = [
+        "KSampler",
+        "CheckpointLoaderSimple",
+        "EmptyLatentImage",
+        "CLIPTextEncode",
+        "VAEDecode",
+        "VAEEncode",
+        "SaveImage",
+        "LoadImage",
+        "ImageScale",
+    ];
+    for (id, node) in workflow {
+        let class = node["class_type"].as_str().unwrap_or_default();
+        if !CLASSES.contains(&class) {
+            return Err(format!("node {id}: unknown class"));
+        }
+        let inputs = node["inputs"].as_object().ok_or_else(|| format!("node {id}: no inputs"))?;
+        for (name, value) in inputs {
+            let broken = value.as_str().is_some_and(|text| text.starts_with("{{"))
+                || value.as_array().is_some_and(|link| !link[0].as_str().is_some_and(|to| workflow.contains_key(to)));
+            if broken {
+                return Err(format!("node {id}: {name} leads nowhere"));
+            }
+        }
+    }
+    let saves = workflow.values().any(|node| node["class_type"] == "SaveImage");
+    if saves { Ok(()) } else { Err("the workflow has no outputs".to_owned()) }
+}
+
+fn texts(workflow: &Map<String, Value>) -> Vec<String> {
+    let encoders = workflow.values().filter(|node| node["class_type"] == "CLIPTextEncode");
+    encoders.filter_map(|node| node["inputs"]["text"].as_str().map(str::to_owned)).collect()
+}
+
+/// The ids of the assets in a workflow.
+fn assets(value: &Value) -> Vec<String> {
+    match value {
+        Value::Object(object) if object.get("__type") == Some(&json!("core/ASSET")) => {
+            vec![object["info"]["id"].as_str().unwrap_or_default().to_owned()]
+        }
+        Value::Object(object) => object.values().flat_map(assets).collect(),
+        Value::Array(list) => list.iter().flat_map(assets).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn job(state: &State, run: &Run, phase: Phase) -> Value {
+    let failed = matches!(run.trouble, Some(Trouble::WorkFails | Trouble::Content));
+    let progress = |value: f64| json!({"value": value, "nodes_done": 3, "nodes_total": 7, "current_node": "3"});
+    let (status, progress, error) = match phase {
+        Phase::Queued => ("queued", Value::Null, Value::Null),
+        Phase::Running => ("running", progress(0.42), Value::Null),
+        Phase::Canceled => ("canceled", Value::Null, Value::Null),
+        Phase::Finished if failed => {
+            let error = json!({"code": "node_execution_error", "message": "out of memory", "node_id": "3"});
+            ("failed", Value::Null, error)
+        }
+        Phase::Finished => ("succeeded", progress(1.0), Value::Null),
+    };
+    let outputs = match status {
+        "succeeded" => json!([{
+            "node_id": "9", "name": "canvas_00001_.png", "type": "image", "content_type": "image/png", "size_bytes": 1,
+            "id": run.id, "hash": null, "url": format!("{}/api/v2/assets/{}/content", state.api, run.id),
+            "url_expires_at": LATER
+        }]),
+        _ => json!([]),
+    };
+    let url = format!("/api/v2/jobs/{}", run.id);
+    json!({
+        "id": run.id, "status": status, "created_at": NOW, "started_at": null, "completed_at": null, "expires_at": LATER,
+        "queue_position": null, "progress": progress, "outputs": outputs, "error": error, "metrics": {},
+        "urls": {"self": url, "events": format!("{url}/events"), "cancel": format!("{url}/cancel")}
+    })
+}
+
+fn refuse(trouble: Trouble) -> Option<Reply> {
+    Some(match trouble {
+        Trouble::RateLimited => error(429, "queue_full", "The queue is full.").with("retry-after", "1"),
+        Trouble::OutOfCredit => error(402, "insufficient_credits", "Not enough credits."),
+        Trouble::Invalid => error(422, "invalid_workflow", "node 3: value not in list"),
+        Trouble::Down => error(503, "upstream_error", "The server is starting."),
+        Trouble::ServerError => error(500, "upstream_error", "The server failed."),
+        _ => return None,
+    })
+}
+
+fn not_found() -> Reply {
+    error(404, "not_found", "There is no such thing.")
+}
+
+fn error(status: u16, code: &str, message: &str) -> Reply {
+    Reply::json(status, &json!({"error": {"code": code, "message": message}}))
+}

@@ -1,0 +1,158 @@
+//! Google's Gemini API: `generateContent`.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::Method;
+use serde_json::{Map, Value, json};
+
+use super::check::{self, Kind, Rule, Wrong, optional, required};
+use super::picture::size_of;
+use super::server::{Call, Reply};
+use super::state::{Asked, Run, State};
+use super::trouble::Trouble;
+
+const RATIOS: Kind =
+    Kind::OneOf(&["1:1", "1:4", "4:1", "1:8", "8:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"]);
+
+const REQUEST: [Rule; 5] = [
+    required(
+        "contents",
+        Kind::Fits(|value| value.as_array().is_some_and(|it| !it.is_empty() && it.iter().all(is_content))),
+    ),
+    optional("generationConfig", Kind::Fits(|value| fits(value, &CONFIG))),
+    optional("safetySettings", Kind::Fits(Value::is_array)),
+    optional("systemInstruction", Kind::Fits(is_content)),
+    optional("tools", Kind::Fits(Value::is_array)),
+];
+
+const CONFIG: [Rule; 8] = [
+    optional("responseModalities", Kind::List(1, 3, &Kind::OneOf(&["TEXT", "IMAGE", "AUDIO"]))),
+    optional("imageConfig", Kind::Fits(|value| fits(value, &IMAGE_CONFIG))),
+    optional("seed", Kind::Integer(i32::MIN as i64, i32::MAX as i64)),
+    optional("temperature", Kind::Number(0.0, 2.0)),
+    optional("maxOutputTokens", Kind::Integer(1, 1 << 20)),
+    optional("candidateCount", Kind::Integer(1, 8)),
+    optional("topP", Kind::Number(0.0, 1.0)),
+    optional("responseMimeType", Kind::Text(80)),
+];
+
+const IMAGE_CONFIG: [Rule; 2] =
+    [optional("aspectRatio", RATIOS), optional("imageSize", Kind::OneOf(&["512", "1K", "2K", "4K"]))];
+
+const CONTENT: [Rule; 2] = [
+    required("parts", Kind::Fits(|value| value.as_array().is_some_and(|it| !it.is_empty() && it.iter().all(is_part)))),
+    optional("role", Kind::OneOf(&["user", "model"])),
+];
+
+const PART: [Rule; 2] =
+    [optional("text", Kind::Text(1 << 20)), optional("inlineData", Kind::Fits(|it| fits(it, &BLOB)))];
+
+const BLOB: [Rule; 2] = [
+    required("mimeType", Kind::OneOf(&["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"])),
+    required("data", Kind::Base64),
+];
+
+fn fits(value: &Value, rules: &[Rule]) -> bool {
+    value.as_object().is_some_and(|object| check::check(object, rules).is_ok())
+}
+
+fn is_content(value: &Value) -> bool {
+    fits(value, &CONTENT)
+}
+
+fn is_part(value: &Value) -> bool {
+    value.as_object().is_some_and(|it| it.len() == 1) && fits(value, &PART)
+}
+
+pub(super) fn answer(state: &State, call: &Call) -> Reply {
+    if !call.has_key("x-goog-api-key", "") {
+        // A 400, not a 401.
+        let reason = json!({"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"});
+        return error(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.", json!([reason]));
+    }
+    let model = call.path.strip_prefix("/v1beta/models/").and_then(|rest| rest.strip_suffix(":generateContent"));
+    match (&call.method, model) {
+        (&Method::POST, Some("imagen-4")) => error(404, "NOT_FOUND", "models/imagen-4 is not found.", json!([])),
+        (&Method::POST, Some(model)) => generate(state, call, model),
+        _ => error(404, "NOT_FOUND", "Requested entity was not found.", json!([])),
+    }
+}
+
+fn generate(state: &State, call: &Call, model: &str) -> Reply {
+    let Some(body) = check::object(&call.body) else {
+        return error(400, "INVALID_ARGUMENT", "Invalid JSON payload received.", json!([]));
+    };
+    if let Err((field, wrong)) = check::check(&body, &REQUEST) {
+        let message = match wrong {
+            Wrong::Unknown => format!("Invalid JSON payload received. Unknown name \"{field}\""),
+            Wrong::Missing | Wrong::Value => format!("Invalid value at '{field}'"),
+        };
+        return error(400, "INVALID_ARGUMENT", &message, json!([]));
+    }
+    let parts: Vec<&Value> = body["contents"].as_array().into_iter().flatten().flat_map(parts).collect();
+    let prompt = parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n");
+    let pictures = parts.iter().filter(|part| part.get("inlineData").is_some()).count();
+    let config = &body.get("generationConfig").map_or(Value::Null, |it| it["imageConfig"].clone());
+    let size = config["aspectRatio"].as_str().and_then(size_of).unwrap_or((1024, 1024));
+    let asked = Asked { prompt, pictures, size, body: Value::Object(body.clone()) };
+    state.submit(call, asked, true, refuse, |run, picture| made(run, &picture, model))
+}
+
+fn parts(content: &Value) -> impl Iterator<Item = &Value> {
+    content["parts"].as_array().into_iter().flatten()
+}
+
+fn made(run: &Run, picture: &Bytes, model: &str) -> Reply {
+    let mut answer = Map::from_iter([
+        ("modelVersion".to_owned(), json!(model)),
+        ("responseId".to_owned(), json!(run.id)),
+        (
+            "usageMetadata".to_owned(),
+            json!({"promptTokenCount": 10, "candidatesTokenCount": 1125, "totalTokenCount": 1135}),
+        ),
+    ]);
+    let candidate = |parts: Value, reason: &str| json!([{"index": 0, "finishReason": reason, "content": {"role": "model", "parts": parts}}]);
+    match run.trouble {
+        // Refusals are 200.
+        Some(Trouble::Content) => answer.insert("promptFeedback".into(), json!({"blockReason": "PROHIBITED_CONTENT"})),
+        Some(Trouble::ExpiredUrl) => answer.insert("candidates".into(), candidate(json!([]), "NO_IMAGE")),
+        _ => {
+            let draft = json!({"thought": true, "inlineData": {"mimeType": "image/png", "data": "ZHJhZnQ="}});
+            let picture = json!({"inlineData": {"mimeType": "image/png", "data": STANDARD.encode(picture)}});
+            answer.insert("candidates".into(), candidate(json!([draft, {"text": "Here it is."}, picture]), "STOP"))
+        }
+    };
+    Reply::json(200, &Value::Object(answer))
+}
+
+fn refuse(trouble: Trouble) -> Option<Reply> {
+    let quota = |id: &str| {
+        json!({
+            "@type": "type.googleapis.com/google.rpc.QuotaFailure",
+            "violations": [{"quotaMetric": "requests", "quotaId": id, "quotaValue": "20"}]
+        })
+    };
+    Some(match trouble {
+        // No header: the wait is among the details.
+        Trouble::RateLimited => {
+            let retry = json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1s"});
+            let details = json!([retry, quota("GenerateRequestsPerMinutePerProjectPerModel")]);
+            error(429, "RESOURCE_EXHAUSTED", "You exceeded your current rate.", details)
+        }
+        Trouble::OutOfCredit => {
+            let details = json!([quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier")]);
+            error(429, "RESOURCE_EXHAUSTED", "You exceeded your current quota.", details)
+        }
+        Trouble::Invalid => error(400, "INVALID_ARGUMENT", "Invalid value at 'aspectRatio'", json!([])),
+        Trouble::Down => error(503, "UNAVAILABLE", "The model is overloaded.", json!([])),
+        Trouble::ServerError | Trouble::WorkFails => {
+            error(500, "INTERNAL", "An internal error has occurred.", json!([]))
+        }
+        _ => return None,
+    })
+}
+
+fn error(status: u16, name: &str, message: &str, details: Value) -> Reply {
+    Reply::json(status, &json!({"error": {"code": status, "message": message, "status": name, "details": details}}))
+}

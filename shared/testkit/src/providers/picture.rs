@@ -1,0 +1,46 @@
+//! The pictures that simulators make: real PNGs, the same for the same prompt, with the request's id inside.
+
+use sha2::{Digest, Sha256};
+
+/// Sides are cut to this, whatever was asked: large enough to tell sizes apart, small enough to be quick.
+const SIDE_MAX: u32 = 4096;
+
+/// An indexed PNG of this size: stripes in four colours from the prompt.
+pub(super) fn draw(prompt: &str, id: &str, (width, height): (u32, u32)) -> Vec<u8> {
+    let (width, height) = (width.clamp(1, SIDE_MAX), height.clamp(1, SIDE_MAX));
+    let colors: Vec<u8> = Sha256::digest(prompt).iter().copied().take(12).collect();
+    let mut file = Vec::new();
+    let mut encoder = png::Encoder::new(&mut file, width, height);
+    encoder.set_color(png::ColorType::Indexed);
+    encoder.set_depth(png::BitDepth::Eight);
+    encoder.set_palette(colors);
+    encoder.set_compression(png::Compression::Fast);
+    encoder.add_text_chunk("Request".to_owned(), id.to_owned()).expect("an id is Latin-1");
+    let mut writer = encoder.write_header().expect("writes into memory");
+    let row: Vec<u8> = (0..width).map(|x| (x * 4 / width) as u8).collect();
+    let pixels = row.repeat(height as usize);
+    writer.write_image_data(&pixels).expect("as many pixels as the header says");
+    writer.finish().expect("writes into memory");
+    file
+}
+
+/// Width and height of `WxH`, or of a ratio `W:H` with a long side of 1024.
+pub(super) fn size_of(text: &str) -> Option<(u32, u32)> {
+    if let Some((width, height)) = text.split_once('x') {
+        return Some((width.parse().ok()?, height.parse().ok()?));
+    }
+    let (width, height) = text.split_once(':')?;
+    let (width, height): (u32, u32) = (width.parse().ok()?, height.parse().ok()?);
+    if width > 64 {
+        return Some((width, height));
+    }
+    let long = width.max(height).max(1);
+    Some((1024 * width / long, 1024 * height / long))
+}
+
+/// Whether the bytes begin as a picture does.
+pub(super) fn is_picture(bytes: &[u8]) -> bool {
+    let jpeg = bytes.starts_with(&[0xff, 0xd8, 0xff]);
+    let webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
+    jpeg || webp || bytes.starts_with(b"\x89PNG\r\n\x1a\n")
+}
