@@ -3,11 +3,11 @@
 import base64
 import io
 import os
+import ssl
 import subprocess
 import sys
 import time
 import traceback
-import urllib.error
 import urllib.request
 
 KEY = "sim-key-0123456789abcdef"
@@ -20,6 +20,10 @@ TIMEOUT = 30
 
 def is_png(data):
     assert data[:8] == b"\x89PNG\r\n\x1a\n", data[:40]
+
+
+def is_mp4(data):
+    assert data[4:8] == b"ftyp", data[:40]
 
 
 def fetch(url):
@@ -80,7 +84,9 @@ def google_checks(url, _ca):
         config = types.GenerateContentConfig(
             response_modalities=["IMAGE"], image_config=types.ImageConfig(aspect_ratio="16:9", image_size="2K")
         )
-        return client(key).models.generate_content(model="gemini-nano-banana-2.1", contents=contents, config=config)
+        # The client closes itself when nothing holds it any more.
+        held = client(key)
+        return held.models.generate_content(model="gemini-nano-banana-2.1", contents=contents, config=config)
 
     def picture(answer):
         parts = answer.candidates[0].content.parts
@@ -112,6 +118,10 @@ def replicate_checks(url, _ca):
     yield "generate", lambda: is_png(fetch(run("a kite", aspect_ratio="16:9")))
     yield "generate, a list", lambda: is_png(fetch(run("a kite", "black-forest-labs/flux-schnell")[0]))
     yield "edit", lambda: is_png(fetch(run("two kites", input_images=[DATA_URL])))
+    veo = "google/veo-3"
+    yield "video", lambda: is_mp4(fetch(run("a kite", veo, duration=8)))
+    yield "video from an image", lambda: is_mp4(fetch(run("a kite", veo, image=DATA_URL)))
+    yield "video, content refused", lambda: refused(ModelError, lambda: run("[[sim:content]]", veo), "E005")
     yield "generate, content refused", lambda: refused(ModelError, lambda: run("[[sim:content]]"), "E005")
     yield "edit, content refused", lambda: refused(ModelError, lambda: run("[[sim:content]]", input_images=[DATA_URL]))
     yield "out of credit", lambda: refused(ReplicateError, lambda: run("[[sim:out-of-credit]]"), "insufficient credit")
@@ -137,7 +147,14 @@ def runway_checks(url, _ca):
 
     def make(prompt, **more):
         more.setdefault("model", "gen4_image")
-        task = client.text_to_image.create(prompt_text=prompt, ratio="1920:1080", **more)
+        return finish(client.text_to_image.create(prompt_text=prompt, ratio="1920:1080", **more))
+
+    def film(prompt, **more):
+        images = [{"uri": DATA_URL, "position": "first"}, {"uri": DATA_URL, "position": "last"}]
+        create = client.image_to_video.create
+        return finish(create(model="veo3.1", prompt_text=prompt, prompt_image=images, ratio="1280:720", duration=8, **more))
+
+    def finish(task):
         for _ in range(10):
             task = client.tasks.retrieve(task.id)
             if task.status in ("SUCCEEDED", "FAILED", "CANCELLED"):
@@ -148,12 +165,17 @@ def runway_checks(url, _ca):
     yield "generate", lambda: is_png(fetch(make("a kite").output[0]))
     yield "edit", lambda: is_png(fetch(make("@kite twice", model="gen4_image_turbo", reference_images=references).output[0]))
 
-    def failed(**more):
+    yield "video from frames", lambda: is_mp4(fetch(film("a kite", audio=False).output[0]))
+    text = dict(model="gen4.5", prompt_text="a kite", ratio="1280:720", duration=5)
+    yield "video", lambda: is_mp4(fetch(finish(client.text_to_video.create(**text)).output[0]))
+
+    def failed(make=make, **more):
         task = make("[[sim:content]]", **more)
         assert task.status == "FAILED" and task.failure_code == "SAFETY.INPUT.TEXT", task
 
     yield "generate, content refused", failed
     yield "edit, content refused", lambda: failed(reference_images=references)
+    yield "video, content refused", lambda: failed(film)
     yield "out of credit", lambda: refused(runwayml.BadRequestError, lambda: make("[[sim:out-of-credit]]"), "enough credits")
     yield "no reference", lambda: refused(
         runwayml.BadRequestError, lambda: make("x", model="gen4_image_turbo"), "referenceImages"
@@ -185,16 +207,22 @@ def fal_checks(url, ca):
         client = client or fal_client.SyncClient(key=KEY, default_timeout=TIMEOUT)
         return client.submit(endpoint, {"prompt": prompt, **more}).get()
 
-    def picture(result):
-        import ssl
-
+    def download(file):
         trusting = ssl.create_default_context(cafile=ca)
-        with urllib.request.urlopen(result["images"][0]["url"], timeout=TIMEOUT, context=trusting) as answer:
+        with urllib.request.urlopen(file["url"], timeout=TIMEOUT, context=trusting) as answer:
             return answer.read()
+
+    def picture(result):
+        return download(result["images"][0])
 
     edit = "fal-ai/flux-2-pro/edit"
     yield "generate", lambda: is_png(picture(run("a kite", image_size="landscape_16_9")))
     yield "edit", lambda: is_png(picture(run("two kites", edit, image_urls=[DATA_URL])))
+    frames = "fal-ai/veo3.1/first-last-frame-to-video"
+    both = dict(first_frame_url=DATA_URL, last_frame_url=DATA_URL)
+    yield "video", lambda: is_mp4(download(run("a kite", "fal-ai/veo3.1", duration="8s")["video"]))
+    yield "video from frames", lambda: is_mp4(download(run("a kite", frames, **both)["video"]))
+    yield "video, content refused", lambda: refused(errors, lambda: run("[[sim:content]]", frames, **both))
     yield "generate, content refused", lambda: refused(errors, lambda: run("[[sim:content]]"))
     yield "edit, content refused", lambda: refused(errors, lambda: run("[[sim:content]]", edit, image_urls=[DATA_URL]))
     yield "out of credit", lambda: refused(errors, lambda: run("[[sim:out-of-credit]]"), "Exhausted balance")

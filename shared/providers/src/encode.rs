@@ -7,9 +7,9 @@ use http::{HeaderValue, Method};
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use crate::catalogue::{ReferenceField, ReferenceForm, SizeForm, parse_box};
+use crate::catalogue::{DurationForm, ReferenceField, ReferenceForm, SizeForm, parse_box};
 use crate::fault::{Class, Fault};
-use crate::order::{Order, Picture};
+use crate::order::{Order, Picture, Shape};
 use crate::protocol::Request;
 
 /// The picture in base64, bare.
@@ -31,14 +31,31 @@ pub(crate) fn decode(text: &str) -> Option<Bytes> {
 
 /// The fields of an order under the model's own names, but for its pictures.
 pub(crate) fn fields(order: &Order) -> Result<Map<String, Value>, Fault> {
-    let (wire, image) = (&order.model.wire, &order.image);
+    let wire = &order.model.wire;
     let mut fields = wire.fixed.clone();
-    if !image.references.is_empty() {
+    if !order.references.is_empty() {
         fields.extend(wire.edit_fixed.clone());
     }
     fields.insert(wire.prompt.as_deref().unwrap_or("prompt").into(), order.instruction().into());
-    if let Some(field) = &wire.seed {
-        fields.insert(field.clone(), order.seed().into());
+    let mut set = |field: &Option<String>, value: Option<Value>| {
+        if let (Some(field), Some(value)) = (field, value) {
+            fields.insert(field.clone(), value);
+        }
+    };
+    set(&wire.seed, Some(order.seed().into()));
+    set(&wire.quality, order.quality().map(Value::from));
+    if let Shape::Video { duration_seconds, aspect_ratio, resolution, generate_audio, .. } = &order.shape {
+        set(&wire.aspect_ratio, aspect_ratio.as_deref().map(Value::from));
+        set(&wire.resolution, resolution.as_deref().map(Value::from));
+        set(&wire.audio, generate_audio.map(Value::from));
+        if let (Some(seconds), Some(takes)) = (*duration_seconds, &wire.duration) {
+            let value = match takes.form {
+                DurationForm::Integer => json!(seconds),
+                DurationForm::Text => json!(seconds.to_string()),
+                DurationForm::Seconds => json!(format!("{seconds}s")),
+            };
+            fields.insert(takes.field.clone(), value);
+        }
     }
     if let (Some(size), Some(takes)) = (size(order), &wire.size) {
         match takes.form {
@@ -53,30 +70,35 @@ pub(crate) fn fields(order: &Order) -> Result<Map<String, Value>, Fault> {
             }
         }
     }
-    if let (Some(quality), Some(field)) = (&image.quality, &wire.quality) {
-        fields.insert(field.clone(), json!(quality));
-    }
     Ok(fields)
 }
 
 /// The size to ask for: the one that was ordered, but for models that take that of the reference.
 fn size(order: &Order) -> Option<&str> {
-    let from_reference = order.model.wire.size_from_reference && !order.image.references.is_empty();
-    order.image.size.as_deref().filter(|_| !from_reference)
+    let from_reference = order.model.wire.size_from_reference && !order.references.is_empty();
+    order.size().filter(|_| !from_reference)
 }
 
-/// The fields of an order, its pictures included, each written by `picture`.
+/// The fields of an order, its pictures and frames included, each written by `picture`.
 pub(crate) fn fields_with_pictures(
     order: &Order,
     picture: fn(&Picture) -> String,
 ) -> Result<Map<String, Value>, Fault> {
     let mut fields = fields(order)?;
-    let references = &order.image.references;
-    if references.is_empty() {
+    let wire = &order.model.wire;
+    let (first, last) = order.frames();
+    for (frame, field) in [(first, &wire.first_frame), (last, &wire.last_frame)] {
+        if let Some(frame) = frame {
+            let field =
+                field.as_ref().ok_or_else(|| Fault::new(Class::Invalid, "the model has no field for frames"))?;
+            fields.insert(field.clone(), picture(frame).into());
+        }
+    }
+    if order.references.is_empty() {
         return Ok(fields);
     }
     let takes = references_field(order)?;
-    let mut pictures = references.iter().map(picture);
+    let mut pictures = order.references.iter().map(picture);
     match takes.form {
         ReferenceForm::List => {
             fields.insert(takes.field.clone(), pictures.collect());
@@ -98,11 +120,11 @@ pub(crate) fn references_field(order: &Order) -> Result<&ReferenceField, Fault> 
     takes.ok_or_else(|| Fault::new(Class::Invalid, "the model has no field for pictures"))
 }
 
-/// Where an order goes: the model's endpoint, that for pictures when some go along, or else its id.
+/// Where an order goes: the endpoint of its capability, that for pictures when some go along, the model's, or else its id.
 pub(crate) fn endpoint(order: &Order) -> &str {
     let wire = &order.model.wire;
-    let edit = wire.edit_endpoint.as_ref().filter(|_| !order.image.references.is_empty());
-    edit.or(wire.endpoint.as_ref()).unwrap_or(&order.model.id)
+    let edit = wire.edit_endpoint.as_ref().filter(|_| !order.references.is_empty());
+    wire.endpoints.get(&order.capability).or(edit).or(wire.endpoint.as_ref()).unwrap_or(&order.model.id)
 }
 
 /// One part of a multipart body.

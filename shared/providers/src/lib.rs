@@ -26,7 +26,7 @@ mod provider;
 pub use catalogue::{Catalogue, CatalogueError, Entry};
 pub use fault::{Class, Fault};
 pub use key::ApiKey;
-pub use order::{ImageOrder, Order, Picture};
+pub use order::{Media, Order, Picture, Shape};
 pub use outcome::{Artifact, Cancellation, Output, Polled, Run, Submission};
 pub use promises::{Idempotency, Promises};
 pub use protocols::ManagedProtocol;

@@ -24,45 +24,100 @@ pub struct Picture {
     pub role: Option<Role>,
 }
 
-/// One picture to make. One order is one output: half of the protocols know no other, and an output that fails alone can
-/// then be reported and refunded alone (decisions 10.6, 12.4).
-#[derive(Clone, Debug)]
-pub struct ImageOrder {
-    /// One of the three image capabilities.
-    pub capability: Capability,
-    /// May be empty in a variation.
-    pub prompt: String,
-    /// At most 16; at least one in an edit or a variation.
-    pub references: Vec<Picture>,
-    /// One of those that the model offers.
-    pub size: Option<String>,
-    /// One of those that the model offers.
-    pub quality: Option<String>,
+/// What the output is like.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shape {
+    /// A picture.
+    Image {
+        /// One of those that the model offers.
+        size: Option<String>,
+        /// One of those that the model offers.
+        quality: Option<String>,
+    },
+    /// A video.
+    Video {
+        /// What it begins with.
+        first_frame: Option<Picture>,
+        /// What it ends with; only together with a first.
+        last_frame: Option<Picture>,
+        /// One of those that the model offers.
+        duration_seconds: Option<u32>,
+        /// One of those that the model offers.
+        aspect_ratio: Option<String>,
+        /// One of those that the model offers.
+        resolution: Option<String>,
+        /// Only for models that can leave it out.
+        generate_audio: Option<bool>,
+    },
 }
 
-/// One output to make, by one model.
+/// One output to make, by one model. Several of one job are several orders: half of the protocols know no other, and an
+/// output that fails alone can then be reported and refunded alone (decisions 10.6, 12.4).
 #[derive(Clone, Debug)]
 pub struct Order {
     /// The model.
     pub model: Arc<Entry>,
-    /// What to make.
-    pub image: ImageOrder,
+    /// What of it is asked for.
+    pub capability: Capability,
+    /// May be empty in a variation.
+    pub prompt: String,
+    /// Pictures that guide the output; at least one in an edit or a variation.
+    pub references: Vec<Picture>,
+    /// What the output is like; of the capability's kind.
+    pub shape: Shape,
     /// The same for every attempt at this output and no other: 1 to 200 of visible ASCII. It is sent to every provider as
     /// `Idempotency-Key`; see [`Promises::idempotency`](crate::Promises::idempotency) for who honours it.
     pub idempotency_key: String,
 }
 
+/// What an output is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Media {
+    /// PNG, JPEG, WebP or GIF.
+    Picture,
+    /// MP4 or WebM.
+    Video,
+}
+
 impl Order {
+    /// What comes of it.
+    pub fn media(&self) -> Media {
+        if self.capability.is_video() { Media::Video } else { Media::Picture }
+    }
+
+    /// The size that was asked for.
+    pub(crate) fn size(&self) -> Option<&str> {
+        match &self.shape {
+            Shape::Image { size, .. } => size.as_deref(),
+            Shape::Video { .. } => None,
+        }
+    }
+
+    /// The quality that was asked for.
+    pub(crate) fn quality(&self) -> Option<&str> {
+        match &self.shape {
+            Shape::Image { quality, .. } => quality.as_deref(),
+            Shape::Video { .. } => None,
+        }
+    }
+
+    /// The first and the last frame of a video.
+    pub(crate) fn frames(&self) -> (Option<&Picture>, Option<&Picture>) {
+        match &self.shape {
+            Shape::Image { .. } => (None, None),
+            Shape::Video { first_frame, last_frame, .. } => (first_frame.as_ref(), last_frame.as_ref()),
+        }
+    }
+
     /// The prompt that is sent: what was asked, and what each reference with a role is for. Providers know no roles; words
     /// are all there is.
     pub fn instruction(&self) -> String {
-        let image = &self.image;
-        let prompt = match image.prompt.trim() {
-            "" if image.capability == Capability::ImageVariations => VARIATION_PROMPT,
-            _ => &image.prompt,
+        let prompt = match self.prompt.trim() {
+            "" if self.capability == Capability::ImageVariations => VARIATION_PROMPT,
+            _ => &self.prompt,
         };
         let roles =
-            image.references.iter().enumerate().filter_map(|(index, picture)| {
+            self.references.iter().enumerate().filter_map(|(index, picture)| {
                 picture.role.map(|role| format!("Image {}: {}.", index + 1, meaning(role)))
             });
         let lines: Vec<String> = std::iter::once(prompt.to_owned()).chain(roles).collect();
@@ -81,30 +136,59 @@ impl Order {
 
     /// Judges the order by what the model declares, before anything is sent.
     pub(crate) fn check(&self, picture_bytes_max: usize) -> Result<(), Fault> {
-        let (model, image) = (&self.model, &self.image);
+        let model = &self.model;
         let refuse = |what: String| Err(Fault::new(Class::Invalid, what));
-        if !model.capabilities.contains(&image.capability) {
-            return refuse(format!("{} has no {}", model.id, image.capability));
+        if !model.capabilities.contains(&self.capability) {
+            return refuse(format!("{} has no {}", model.id, self.capability));
         }
-        let count = image.references.len();
-        let least = usize::from(image.capability != Capability::ImageGenerate).max(model.references_min());
-        if count < least || count > model.references_max() {
-            return refuse(format!("{} takes {least} to {} references", model.id, model.references_max()));
+        let (first, last) = self.frames();
+        let frames = match self.capability {
+            Capability::VideoFromImage => (true, false),
+            Capability::VideoFromFrames => (true, true),
+            _ => (false, false),
+        };
+        if (first.is_some(), last.is_some()) != frames {
+            return refuse(format!("{} takes other frames", self.capability));
         }
-        for (what, value, offered) in
-            [("size", &image.size, &model.sizes), ("quality", &image.quality, &model.qualities)]
-        {
-            if value.as_ref().is_some_and(|value| !offered.contains(value)) {
-                return refuse(format!("{} does not offer this {what}", model.id));
-            }
+        let pictures = matches!(
+            self.capability,
+            Capability::ImageEdit | Capability::ImageVariations | Capability::VideoFromReferences
+        );
+        let (least, most) = match self.capability.is_video() && !pictures {
+            true => (0, 0),
+            false => (usize::from(pictures).max(model.references_min()), model.references_max()),
+        };
+        if !(least..=most).contains(&self.references.len()) {
+            return refuse(format!("{} takes {least} to {most} references", model.id));
         }
-        if image.references.iter().any(|picture| picture.bytes.len() > picture_bytes_max) {
+        if let Some(what) = self.not_offered() {
+            return refuse(format!("{} does not offer this {what}", model.id));
+        }
+        let mut all = self.references.iter().chain(first).chain(last);
+        if all.any(|picture| picture.bytes.len() > picture_bytes_max) {
             return refuse(format!("a reference has more than {picture_bytes_max} bytes"));
         }
         if self.instruction().encode_utf16().count() > model.prompt_max {
             return refuse(format!("{} takes prompts of at most {} characters", model.id, model.prompt_max));
         }
         Ok(())
+    }
+
+    /// The first choice that the model does not offer.
+    fn not_offered(&self) -> Option<&'static str> {
+        let model = &self.model;
+        let lacks = |offered: &[String], value: &Option<String>| value.as_ref().is_some_and(|it| !offered.contains(it));
+        match &self.shape {
+            _ if self.capability.is_video() != matches!(self.shape, Shape::Video { .. }) => Some("shape"),
+            Shape::Image { size, .. } if lacks(&model.sizes, size) => Some("size"),
+            Shape::Image { quality, .. } if lacks(&model.qualities, quality) => Some("quality"),
+            Shape::Image { .. } => None,
+            Shape::Video { duration_seconds: Some(it), .. } if !model.durations.contains(it) => Some("duration"),
+            Shape::Video { aspect_ratio, .. } if lacks(&model.aspect_ratios, aspect_ratio) => Some("aspect ratio"),
+            Shape::Video { resolution, .. } if lacks(&model.resolutions, resolution) => Some("resolution"),
+            Shape::Video { generate_audio: Some(_), .. } if !model.audio_optional => Some("choice of audio"),
+            Shape::Video { .. } => None,
+        }
     }
 }
 

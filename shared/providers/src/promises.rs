@@ -23,8 +23,10 @@ pub struct Promises {
     /// Whether the provider can call us when it is done. No adapter asks for it: a poll is needed all the same, and a
     /// self-hosted service commonly has no public address.
     pub calls_back: bool,
-    /// Whether a submit is answered at once with a run to poll; else its answer is the result.
+    /// Whether a submit may be answered with a run to poll.
     pub queues: bool,
+    /// Whether a submit may be answered with the result itself, so that its answer may take as long as the work.
+    pub inline: bool,
     /// Most bytes of one reference. A larger one is made smaller by whoever orders; it is refused here.
     pub picture_bytes_max: usize,
     /// The provider's advice: how long from submit, and from poll to poll.

@@ -11,7 +11,7 @@ use url::Url;
 
 use crate::fault::{Class, Fault};
 use crate::key::ApiKey;
-use crate::order::Order;
+use crate::order::{Media, Order};
 use crate::outcome::{Cancellation, Output, Polled, Run};
 use crate::promises::Promises;
 
@@ -28,8 +28,13 @@ pub(crate) trait Protocol: Send + Sync {
         &[]
     }
 
-    /// What it promises.
-    fn promises(&self) -> Promises;
+    /// Whether it has a way to ask for this; every one has pictures.
+    fn makes(&self, media: Media) -> bool {
+        media == Media::Picture
+    }
+
+    /// What it promises of orders for `media`.
+    fn promises(&self, media: Media) -> Promises;
 
     /// The headers that carry `key`, and constants that go with every call.
     fn authorize(&self, key: Option<&ApiKey>, headers: &mut HeaderMap) {

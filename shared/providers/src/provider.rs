@@ -10,7 +10,7 @@ use url::Url;
 
 use crate::fault::{Class, Fault};
 use crate::key::ApiKey;
-use crate::order::Order;
+use crate::order::{Media, Order};
 use crate::outcome::{Artifact, Cancellation, Output, Polled, Run, Submission};
 use crate::promises::Promises;
 use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site};
@@ -108,9 +108,9 @@ impl Provider {
         Ok(Self { protocol, site: Site::new(base, protocol.domains()), operator, key, client, deadlines })
     }
 
-    /// What it promises.
-    pub fn promises(&self) -> Promises {
-        self.protocol.promises()
+    /// What it promises of orders for `media`.
+    pub fn promises(&self, media: Media) -> Promises {
+        self.protocol.promises(media)
     }
 
     /// Submits an order, once. What the model does not declare is refused before anything is sent.
@@ -127,7 +127,7 @@ impl Provider {
             return Submission::Refused(Fault::new(Class::Runtime, "the idempotency key cannot stand in a header"));
         };
         let request = request.with(HeaderName::from_static("idempotency-key"), key);
-        let deadline = if self.promises().queues { self.deadlines.call } else { self.deadlines.result };
+        let deadline = if self.promises(order.media()).inline { self.deadlines.result } else { self.deadlines.call };
         let outcome = match self.call(request, deadline).await {
             Ok(answer) => self.protocol.submitted(&self.site, order, &answer).map_err(|fault| self.scrubbed(fault)),
             Err(fault) => Err(fault),
@@ -141,7 +141,11 @@ impl Provider {
     }
 
     async fn prepare(&self, order: &Order) -> Result<Request, Fault> {
-        order.check(self.promises().picture_bytes_max)?;
+        let media = order.media();
+        if !self.protocol.makes(media) {
+            return Err(Fault::new(Class::Invalid, "its protocol has no videos"));
+        }
+        order.check(self.promises(media).picture_bytes_max)?;
         let mut uploads = Vec::new();
         for upload in self.protocol.uploads(&self.site, order)? {
             let answer = self.call(upload, self.deadlines.download).await?;
@@ -210,13 +214,13 @@ impl Provider {
         Ok(self.protocol.found(&self.site, order, &answer))
     }
 
-    /// Fetches a picture. A download costs nothing and may be repeated.
+    /// Fetches the result of an order for `media`. A download costs nothing and may be repeated.
     ///
     /// # Errors
     ///
-    /// A retryable fault when it does not arrive whole, is too large, or is no picture; providers answer error pages with
+    /// A retryable fault when it does not arrive whole, is too large, or is not what was ordered; providers answer error pages with
     /// status 200.
-    pub async fn fetch(&self, output: &Output) -> Result<Artifact, Fault> {
+    pub async fn fetch(&self, media: Media, output: &Output) -> Result<Artifact, Fault> {
         let bytes = match output {
             Output::Inline(bytes) => bytes.clone(),
             Output::Remote(url) => {
@@ -227,7 +231,8 @@ impl Provider {
         if bytes.len() > RESULT_MAX {
             return Err(Fault::new(Class::Unavailable, "its result is too large"));
         }
-        Artifact::picture(bytes).ok_or_else(|| Fault::new(Class::Unavailable, "its result is no picture"))
+        let wrong = || Fault::new(Class::Unavailable, "its result is not what was ordered");
+        Artifact::recognize(media, bytes).ok_or_else(wrong)
     }
 
     async fn download(&self, mut url: Url) -> Result<bytes::Bytes, Fault> {

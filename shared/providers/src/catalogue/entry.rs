@@ -1,6 +1,8 @@
 //! One model, and how its parameters are called on the wire.
 
-use domain::model::{Capability, ModelParameter, ModelParameterOption, ModelParameterType, ModelType, ProviderKind};
+use std::collections::BTreeMap;
+
+use domain::model::{Capability, ModelType, ProviderKind};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -78,6 +80,18 @@ pub struct Entry {
     /// Values of `quality`; when empty the model takes none.
     #[serde(default)]
     pub qualities: Vec<String>,
+    /// Values of `durationSeconds` of a video, 1 to 120; when empty the model takes none.
+    #[serde(default)]
+    pub durations: Vec<u32>,
+    /// Values of `aspectRatio` of a video; when empty the model takes none.
+    #[serde(default)]
+    pub aspect_ratios: Vec<String>,
+    /// Values of `resolution` of a video; when empty the model takes none.
+    #[serde(default)]
+    pub resolutions: Vec<String>,
+    /// Whether a video's sound can be asked for or left out (`generateAudio`).
+    #[serde(default)]
+    pub audio_optional: bool,
     /// How it is asked.
     #[serde(default)]
     pub wire: Wire,
@@ -91,6 +105,20 @@ pub struct Wire {
     pub endpoint: Option<String>,
     /// The same when pictures go along.
     pub edit_endpoint: Option<String>,
+    /// Where it is asked for one capability, before all others.
+    pub endpoints: BTreeMap<Capability, String>,
+    /// The field of the first frame.
+    pub first_frame: Option<String>,
+    /// The field of the last frame.
+    pub last_frame: Option<String>,
+    /// The field of the duration.
+    pub duration: Option<DurationField>,
+    /// The field of a video's aspect ratio.
+    pub aspect_ratio: Option<String>,
+    /// The field of a video's resolution.
+    pub resolution: Option<String>,
+    /// The field that says whether there is sound.
+    pub audio: Option<String>,
     /// The field of the prompt; `prompt` when absent.
     pub prompt: Option<String>,
     /// The field of a seed; none is sent when absent.
@@ -145,6 +173,28 @@ pub struct SizeField {
     pub form: SizeForm,
 }
 
+/// The field that takes the duration.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DurationField {
+    /// Its name.
+    pub field: String,
+    /// What it takes.
+    pub form: DurationForm,
+}
+
+/// How a duration of eight seconds is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DurationForm {
+    /// `8`
+    Integer,
+    /// `"8"`
+    Text,
+    /// `"8s"`
+    Seconds,
+}
+
 /// How a size is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -174,63 +224,4 @@ impl Entry {
             EntryType::Text => None,
         }
     }
-
-    /// What it takes, in the contract's form.
-    pub fn parameters(&self) -> Vec<ModelParameter> {
-        let all = &self.capabilities;
-        let with_pictures: Vec<Capability> = match self.references_min() {
-            0 => all.clone(),
-            _ => all.iter().copied().filter(|it| *it != Capability::ImageGenerate).collect(),
-        };
-        let mut parameters = vec![ModelParameter {
-            name: "prompt".into(),
-            label: "Prompt".into(),
-            description: "What to make; a variation needs none.".into(),
-            kind: ModelParameterType::String,
-            required: !all.contains(&Capability::ImageVariations),
-            min: Some(1.0),
-            max: Some(self.prompt_max.min(PROMPT_MAX) as f64),
-            options: Vec::new(),
-            capabilities: all.clone(),
-        }];
-        if let Some(range) = self.references {
-            parameters.push(ModelParameter {
-                name: "references".into(),
-                label: "References".into(),
-                description: "Pictures that guide the result.".into(),
-                kind: ModelParameterType::Images,
-                required: range.min > 0,
-                min: Some(range.min as f64),
-                max: Some(range.max as f64),
-                options: Vec::new(),
-                capabilities: with_pictures,
-            });
-        }
-        let choices = [
-            ("size", "Size", "Size or shape of the result.", &self.sizes),
-            ("quality", "Quality", "Effort or resolution of the result.", &self.qualities),
-        ];
-        for (name, label, description, values) in choices.into_iter().filter(|(.., values)| !values.is_empty()) {
-            let option = |value: &String| ModelParameterOption {
-                label: value.clone(),
-                value: value.clone().into(),
-                description: None,
-            };
-            parameters.push(ModelParameter {
-                name: name.into(),
-                label: label.into(),
-                description: description.into(),
-                kind: ModelParameterType::String,
-                required: false,
-                min: None,
-                max: None,
-                options: values.iter().map(option).collect(),
-                capabilities: all.clone(),
-            });
-        }
-        parameters
-    }
 }
-
-/// The contract's own limit of a prompt.
-const PROMPT_MAX: usize = 8000;

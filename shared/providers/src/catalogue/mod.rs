@@ -6,6 +6,7 @@
 //! operator's file should stop the start with one line, not a job a week later.
 
 mod entry;
+mod parameters;
 mod rules;
 
 pub(crate) use rules::parse_box;
@@ -15,7 +16,10 @@ use std::sync::Arc;
 use domain::model::ProviderKind;
 use serde::Deserialize;
 
-pub use entry::{Entry, EntryType, Range, ReferenceField, ReferenceForm, Runtime, SizeField, SizeForm, Wire};
+pub use entry::{
+    DurationField, DurationForm, Entry, EntryType, Range, ReferenceField, ReferenceForm, Runtime, SizeField, SizeForm,
+    Wire,
+};
 
 /// The built-in files, in the order in which models are listed and defaults are chosen (decisions 10.5).
 const BUILT_IN: [(&str, &str); 8] = [

@@ -37,14 +37,23 @@ pub(super) fn check(entry: &Entry) -> Result<(), String> {
         seen.push(*capability);
     }
 
-    let takes_pictures = |it: &Capability| !matches!(it, Capability::ImageGenerate | Capability::VideoGenerate);
+    let takes_pictures = |it: &Capability| {
+        matches!(it, Capability::ImageEdit | Capability::ImageVariations | Capability::VideoFromReferences)
+    };
     if entry.capabilities.iter().any(takes_pictures) {
         require(entry.references_max() >= 1, "capabilities that take pictures need references")?;
     }
     require(entry.references_max() <= REFERENCES_MAX, "references.max must be at most 16")?;
     require(entry.references_min() <= entry.references_max(), "references.min must not exceed references.max")?;
 
-    for (what, values) in [("sizes", &entry.sizes), ("qualities", &entry.qualities)] {
+    require(entry.durations.iter().all(|it| (1..=120).contains(it)), "durations must be from 1 to 120")?;
+    let choices = [
+        ("sizes", &entry.sizes),
+        ("qualities", &entry.qualities),
+        ("aspectRatios", &entry.aspect_ratios),
+        ("resolutions", &entry.resolutions),
+    ];
+    for (what, values) in choices {
         let fits = |value: &String| (1..=CHOICE_MAX).contains(&value.chars().count());
         require(values.iter().all(fits), &format!("{what} must have 1 to 80 characters each"))?;
         let distinct = values.iter().enumerate().all(|(index, value)| !values[..index].contains(value));

@@ -67,7 +67,7 @@ fn a_file_adds_replaces_and_retires() {
 
 #[test]
 fn every_broken_rule_is_named() {
-    let cases: [(&str, Value, &str); 18] = [
+    let cases: [(&str, Value, &str); 19] = [
         ("id", json!(""), "1 to 240"),
         ("id", json!("x".repeat(241)), "1 to 240"),
         ("id", json!("model:x"), "handle"),
@@ -84,6 +84,7 @@ fn every_broken_rule_is_named() {
         ("references", json!({"max": 17}), "at most 16"),
         ("references", json!({"min": 2, "max": 1}), "exceed"),
         ("sizes", json!(["a", "a"]), "distinct"),
+        ("durations", json!([121]), "1 to 120"),
         ("wire", json!({"size": {"form": "box"}, "workflow": {}}), "workflow"),
         ("unknown", json!(1), "unknown field"),
     ];

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::words;
-use crate::encode::{base64, endpoint, fields_with_pictures};
+use crate::encode::{base64, endpoint, fields, fields_with_pictures};
 use crate::fault::{Class, Fault};
 use crate::key::ApiKey;
-use crate::order::Order;
+use crate::order::{Media, Order};
 use crate::outcome::{Output, Polled, Run};
 use crate::promises::{Idempotency, Promises};
 use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site, wait};
@@ -31,13 +31,18 @@ impl Protocol for BlackForestLabs {
         &["bfl.ai", "bfl.ml"]
     }
 
-    fn promises(&self) -> Promises {
+    fn makes(&self, _media: Media) -> bool {
+        true
+    }
+
+    fn promises(&self, _media: Media) -> Promises {
         Promises {
             idempotency: Idempotency::Ignored,
             finds: false,
             cancels: false,
             calls_back: true,
             queues: true,
+            inline: false,
             picture_bytes_max: PICTURE_BYTES_MAX,
             poll_every: Duration::from_secs(1),
         }
@@ -50,8 +55,11 @@ impl Protocol for BlackForestLabs {
     }
 
     fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, Fault> {
-        let body = Value::Object(fields_with_pictures(order, base64)?);
-        Ok(Request::post_json(site.url(&format!("/{}", endpoint(order))), &body))
+        let body = match order.media() {
+            Media::Picture => fields_with_pictures(order, base64)?,
+            Media::Video => video(order)?,
+        };
+        Ok(Request::post_json(site.url(&format!("/{}", endpoint(order))), &Value::Object(body)))
     }
 
     fn submitted(&self, site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, Fault> {
@@ -67,7 +75,7 @@ impl Protocol for BlackForestLabs {
         Ok(Progress::Is(match state.status.as_str() {
             "Ready" => match state.result["sample"].as_str().and_then(|url| site.join(url)) {
                 Some(url) => Polled::Done(Output::Remote(url)),
-                None => fail(Class::Unavailable, "it made no picture"),
+                None => fail(Class::Unavailable, "it made nothing"),
             },
             // Refusals come with 200.
             moderated @ ("Request Moderated" | "Content Moderated") => fail(Class::Content, moderated),
@@ -84,6 +92,18 @@ impl Protocol for BlackForestLabs {
         let delay = json["retry_after"].as_f64().and_then(wait);
         Fault { retry_after: fault.retry_after.or(delay), ..fault }
     }
+}
+
+/// A video's fields: frames are keyframes, the last one only behind a first (providers.md 6.4).
+fn video(order: &Order) -> Result<Map<String, Value>, Fault> {
+    let mut body = fields(order)?;
+    let (first, last) = order.frames();
+    let keyframes: Vec<String> = first.into_iter().chain(last).map(base64).collect();
+    body.insert("mode".into(), json!(if keyframes.is_empty() { "t2v" } else { "i2v" }));
+    if !keyframes.is_empty() {
+        body.insert("keyframes".into(), json!(keyframes));
+    }
+    Ok(body)
 }
 
 #[derive(Deserialize)]

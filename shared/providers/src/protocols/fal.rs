@@ -10,7 +10,7 @@ use super::words;
 use crate::encode::{data_url, endpoint, fields_with_pictures};
 use crate::fault::{Class, Fault};
 use crate::key::ApiKey;
-use crate::order::Order;
+use crate::order::{Media, Order};
 use crate::outcome::{Cancellation, Output, Polled, Run};
 use crate::promises::{Idempotency, Promises};
 use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site};
@@ -30,13 +30,18 @@ impl Protocol for Fal {
         &["fal.run"]
     }
 
-    fn promises(&self) -> Promises {
+    fn makes(&self, _media: Media) -> bool {
+        true
+    }
+
+    fn promises(&self, _media: Media) -> Promises {
         Promises {
             idempotency: Idempotency::Ignored,
             finds: false,
             cancels: true,
             calls_back: true,
             queues: true,
+            inline: false,
             picture_bytes_max: PICTURE_BYTES_MAX,
             poll_every: Duration::from_secs(1),
         }
@@ -86,8 +91,8 @@ impl Protocol for Fal {
         if json["has_nsfw_concepts"][0] == true {
             return Err(Fault::new(Class::Content, "its safety checker blackened the picture"));
         }
-        let url = words(&json, &["/images/0/url", "/image/url"]);
-        let url = url.parse().map_err(|_| Fault::new(Class::Unavailable, "it made no picture"))?;
+        let url = words(&json, &["/images/0/url", "/image/url", "/video/url"]);
+        let url = url.parse().map_err(|_| Fault::new(Class::Unavailable, "it made nothing"))?;
         Ok(Output::Remote(url))
     }
 

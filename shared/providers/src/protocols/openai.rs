@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::words;
 use crate::encode::{data_url, decode};
 use crate::fault::{Class, Fault};
-use crate::order::Order;
+use crate::order::{Media, Order};
 use crate::outcome::Output;
 use crate::promises::{Idempotency, Promises};
 use crate::protocol::{Accepted, Answer, Protocol, Request, Site};
@@ -37,13 +37,14 @@ impl Protocol for OpenAi {
         "https://api.openai.com/v1"
     }
 
-    fn promises(&self) -> Promises {
+    fn promises(&self, _media: Media) -> Promises {
         Promises {
             idempotency: Idempotency::Ignored,
             finds: false,
             cancels: false,
             calls_back: false,
             queues: false,
+            inline: true,
             picture_bytes_max: PICTURE_BYTES_MAX,
             poll_every: Duration::ZERO,
         }
@@ -51,11 +52,11 @@ impl Protocol for OpenAi {
 
     fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, Fault> {
         let mut body = common(order);
-        if order.image.references.is_empty() {
+        if order.references.is_empty() {
             return Ok(Request::post_json(site.url("/images/generations"), &Value::Object(body)));
         }
         body.extend(order.model.wire.edit_fixed.clone());
-        let images = order.image.references.iter().map(|picture| json!({"image_url": data_url(picture)}));
+        let images = order.references.iter().map(|picture| json!({"image_url": data_url(picture)}));
         body.insert("images".into(), images.collect());
         Ok(Request::post_json(site.url("/images/edits"), &Value::Object(body)))
     }
@@ -76,7 +77,7 @@ pub(super) fn common(order: &Order) -> Map<String, Value> {
     body.insert("model".into(), json!(model));
     body.insert("prompt".into(), json!(order.instruction()));
     body.insert("n".into(), json!(1));
-    for (name, value) in [("size", &order.image.size), ("quality", &order.image.quality)] {
+    for (name, value) in [("size", order.size()), ("quality", order.quality())] {
         if let Some(value) = value {
             body.insert(name.into(), json!(value));
         }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::words;
 use crate::encode::{data_url, endpoint, fields_with_pictures};
 use crate::fault::{Class, Fault};
-use crate::order::Order;
+use crate::order::{Media, Order};
 use crate::outcome::{Output, Polled, Run};
 use crate::promises::{Idempotency, Promises};
 use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site, wait};
@@ -24,13 +24,18 @@ impl Protocol for Replicate {
         "https://api.replicate.com/v1"
     }
 
-    fn promises(&self) -> Promises {
+    fn makes(&self, _media: Media) -> bool {
+        true
+    }
+
+    fn promises(&self, _media: Media) -> Promises {
         Promises {
             idempotency: Idempotency::Ignored,
             finds: true,
             cancels: true,
             calls_back: true,
             queues: true,
+            inline: false,
             picture_bytes_max: PICTURE_BYTES_MAX,
             poll_every: Duration::from_secs(2),
         }
@@ -51,9 +56,9 @@ impl Protocol for Replicate {
         let fail = |class, detail: &str| Polled::Failed(Fault::new(class, detail));
         Ok(Progress::Is(match prediction.status.as_str() {
             "succeeded" if prediction.data_removed => fail(Class::Unavailable, "its result has been deleted"),
-            "succeeded" => match picture(&prediction.output).and_then(|url| site.join(url)) {
+            "succeeded" => match result(&prediction.output).and_then(|url| site.join(url)) {
                 Some(url) => Polled::Done(Output::Remote(url)),
-                None => fail(Class::Unavailable, "it made no picture"),
+                None => fail(Class::Unavailable, "it made nothing"),
             },
             "failed" => {
                 let detail = prediction.error.unwrap_or_default();
@@ -95,7 +100,7 @@ fn run(site: &Site, id: String) -> Run {
 }
 
 /// The last URL of an output: one, or a list.
-fn picture(output: &Value) -> Option<&str> {
+fn result(output: &Value) -> Option<&str> {
     output.as_str().or_else(|| output.as_array()?.last()?.as_str())
 }
 

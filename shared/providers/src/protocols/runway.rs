@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::model::Capability;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use super::words;
 use crate::encode::{data_url, fields};
 use crate::fault::{Class, Fault};
 use crate::key::ApiKey;
-use crate::order::Order;
+use crate::order::{Media, Order};
 use crate::outcome::{Output, Polled, Run};
 use crate::promises::{Idempotency, Promises};
 use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site};
@@ -29,13 +30,18 @@ impl Protocol for Runway {
         "https://api.dev.runwayml.com/v1"
     }
 
-    fn promises(&self) -> Promises {
+    fn makes(&self, _media: Media) -> bool {
+        true
+    }
+
+    fn promises(&self, _media: Media) -> Promises {
         Promises {
             idempotency: Idempotency::Ignored,
             finds: false,
             cancels: true,
             calls_back: false,
             queues: true,
+            inline: false,
             picture_bytes_max: PICTURE_BYTES_MAX,
             poll_every: Duration::from_secs(5),
         }
@@ -52,15 +58,37 @@ impl Protocol for Runway {
         let mut body = fields(order)?;
         let model = order.model.wire.endpoint.as_ref().unwrap_or(&order.model.id);
         body.insert("model".into(), json!(model));
-        // A ratio is required here: without one it is the model's first.
-        if let (false, Some(first)) = (body.contains_key("ratio"), order.model.sizes.first()) {
-            body.insert("ratio".into(), json!(first));
+        // Ratio and duration are required here: left out, each is the model's first.
+        let ratio = order.model.sizes.first().or(order.model.aspect_ratios.first());
+        if let (false, Some(ratio)) = (body.contains_key("ratio"), ratio) {
+            body.insert("ratio".into(), json!(ratio));
         }
-        if !order.image.references.is_empty() {
-            let references = order.image.references.iter().map(|picture| json!({"uri": data_url(picture)}));
-            body.insert("referenceImages".into(), references.collect());
+        if let (false, Some(seconds)) = (body.contains_key("duration"), order.model.durations.first()) {
+            body.insert("duration".into(), json!(seconds));
         }
-        Ok(Request::post_json(site.url("/text_to_image"), &Value::Object(body)))
+        let references = || order.references.iter().map(|picture| json!({"uri": data_url(picture)})).collect();
+        let (first, last) = order.frames();
+        let frames = [(first, "first"), (last, "last")]
+            .into_iter()
+            .filter_map(|(frame, position)| frame.map(|frame| json!({"uri": data_url(frame), "position": position})));
+        let path = match order.capability {
+            Capability::VideoFromImage | Capability::VideoFromFrames => {
+                body.insert("promptImage".into(), frames.collect());
+                "/image_to_video"
+            }
+            Capability::VideoFromReferences => {
+                body.insert("references".into(), references());
+                "/text_to_video"
+            }
+            Capability::VideoGenerate => "/text_to_video",
+            Capability::ImageGenerate | Capability::ImageEdit | Capability::ImageVariations => {
+                if !order.references.is_empty() {
+                    body.insert("referenceImages".into(), references());
+                }
+                "/text_to_image"
+            }
+        };
+        Ok(Request::post_json(site.url(path), &Value::Object(body)))
     }
 
     fn submitted(&self, site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, Fault> {
@@ -75,7 +103,7 @@ impl Protocol for Runway {
         Ok(Progress::Is(match task.status.as_str() {
             "SUCCEEDED" => match task.output.first().and_then(|url| site.join(url)) {
                 Some(url) => Polled::Done(Output::Remote(url)),
-                None => fail(Class::Unavailable, "it made no picture"),
+                None => fail(Class::Unavailable, "it made nothing"),
             },
             "FAILED" => {
                 let code = task.failure_code.unwrap_or_default();

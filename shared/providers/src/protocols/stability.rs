@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::words;
 use crate::encode::{Part, decode, endpoint, fields, multipart, references_field};
 use crate::fault::{Class, Fault};
-use crate::order::Order;
+use crate::order::{Media, Order};
 use crate::outcome::Output;
 use crate::promises::{Idempotency, Promises};
 use crate::protocol::{Accepted, Answer, Protocol, Request, Site};
@@ -29,13 +29,14 @@ impl Protocol for Stability {
         "https://api.stability.ai"
     }
 
-    fn promises(&self) -> Promises {
+    fn promises(&self, _media: Media) -> Promises {
         Promises {
             idempotency: Idempotency::Ignored,
             finds: false,
             cancels: false,
             calls_back: false,
             queues: false,
+            inline: true,
             picture_bytes_max: PICTURE_BYTES_MAX,
             poll_every: Duration::ZERO,
         }
@@ -50,7 +51,7 @@ impl Protocol for Stability {
             })
             .collect();
         let mut parts: Vec<Part<'_>> = fields.iter().map(|(name, value)| Part::Text(name, value)).collect();
-        if let Some(picture) = order.image.references.first() {
+        if let Some(picture) = order.references.first() {
             parts.push(Part::File(&references_field(order)?.field, picture));
         }
         let url = site.url(&format!("/v2beta/stable-image/{}", endpoint(order)));

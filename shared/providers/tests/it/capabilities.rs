@@ -2,10 +2,10 @@
 
 use domain::graph::Role;
 use domain::model::Capability;
-use providers::{Artifact, Polled, Submission};
+use providers::{Artifact, Entry, Media, Order, Polled, Shape, Submission};
 use testkit::providers::Vendor;
 
-use crate::world::{order, picture, vendors, world};
+use crate::world::{order, picture, pictures, vendors, world};
 
 /// Width and height out of a PNG's header.
 fn size(artifact: &Artifact) -> (u32, u32) {
@@ -14,7 +14,7 @@ fn size(artifact: &Artifact) -> (u32, u32) {
 }
 
 #[tokio::test]
-async fn every_model_makes_a_picture_with_every_capability() {
+async fn every_model_makes_what_it_declares_with_every_capability() {
     for vendor in vendors() {
         let world = world(vendor).await;
         assert!(!world.models.is_empty(), "{vendor:?}");
@@ -26,11 +26,12 @@ async fn every_model_makes_a_picture_with_every_capability() {
                 let artifact = world.make(&order).await;
                 let artifact =
                     artifact.unwrap_or_else(|fault| panic!("{vendor:?} {} {capability}: {fault:?}", model.id));
-                assert_eq!(artifact.media_type, "image/png");
+                let media_type = if capability.is_video() { "video/mp4" } else { "image/png" };
+                assert_eq!(artifact.media_type, media_type);
                 let submits = world.simulator.submits();
                 let submit = submits.last().unwrap();
                 assert_eq!(submits.len(), orders, "{vendor:?} {}: one submit each", model.id);
-                assert_eq!(submit.pictures, order.image.references.len(), "{vendor:?} {} {capability}", model.id);
+                assert_eq!(submit.pictures, pictures(&order), "{vendor:?} {} {capability}", model.id);
                 assert_eq!(submit.prompt, order.instruction());
                 assert_eq!(submit.idempotency_key.as_deref(), Some(order.idempotency_key.as_str()));
             }
@@ -44,16 +45,43 @@ async fn every_choice_that_a_model_offers_is_taken() {
     for vendor in vendors() {
         let world = world(vendor).await;
         for model in &world.models {
-            let sizes = model.sizes.iter().map(|size| (Some(size.clone()), None));
-            let qualities = model.qualities.iter().map(|quality| (None, Some(quality.clone())));
-            for (number, (size, quality)) in sizes.take(12).chain(qualities).enumerate() {
-                let mut order =
-                    order(model, model.capabilities[0], &format!("{}-{number}", model.id.replace('/', "-")));
-                order.image.size = size;
-                order.image.quality = quality;
+            let first = order(model, model.capabilities[0], "job");
+            for (number, shape) in shapes(model, &first.shape).into_iter().enumerate() {
+                let idempotency_key = format!("{}-{number}", model.id.replace('/', "-"));
+                let order = Order { shape, idempotency_key, ..first.clone() };
                 let made = world.make(&order).await;
-                assert!(made.is_ok(), "{vendor:?} {} {:?}: {made:?}", model.id, order.image);
+                assert!(made.is_ok(), "{vendor:?} {} {:?}: {made:?}", model.id, order.shape);
             }
+        }
+    }
+}
+
+/// `shape` with each choice that the model offers, one at a time.
+fn shapes(model: &Entry, shape: &Shape) -> Vec<Shape> {
+    match shape {
+        Shape::Image { .. } => {
+            let sizes = model.sizes.iter().take(12).map(|it| Shape::Image { size: Some(it.clone()), quality: None });
+            let qualities = model.qualities.iter().map(|it| Shape::Image { size: None, quality: Some(it.clone()) });
+            sizes.chain(qualities).collect()
+        }
+        Shape::Video { first_frame, last_frame, .. } => {
+            let video =
+                |duration_seconds, aspect_ratio: Option<&String>, resolution: Option<&String>, generate_audio| {
+                    Shape::Video {
+                        first_frame: first_frame.clone(),
+                        last_frame: last_frame.clone(),
+                        duration_seconds,
+                        aspect_ratio: aspect_ratio.cloned(),
+                        resolution: resolution.cloned(),
+                        generate_audio,
+                    }
+                };
+            let mut shapes: Vec<Shape> = model.durations.iter().map(|it| video(Some(*it), None, None, None)).collect();
+            shapes.extend(model.aspect_ratios.iter().map(|it| video(None, Some(it), None, None)));
+            shapes.extend(model.resolutions.iter().map(|it| video(None, None, Some(it), None)));
+            let audio = [true, false].into_iter().filter(|_| model.audio_optional);
+            shapes.extend(audio.map(|it| video(None, None, None, Some(it))));
+            shapes
         }
     }
 }
@@ -66,7 +94,7 @@ async fn a_size_in_pixels_is_the_size_of_the_picture() {
         let model = world.models.iter().find(|model| model.sizes.iter().filter(pixels).count() > 1).unwrap();
         let asked = model.sizes.iter().rfind(pixels).unwrap();
         let mut order = order(model, Capability::ImageGenerate, "job-1");
-        order.image.size = Some(asked.clone());
+        order.shape = Shape::Image { size: Some(asked.clone()), quality: None };
         let (width, height) = size(&world.make(&order).await.unwrap());
         assert_eq!(&format!("{width}x{height}"), asked, "{vendor:?}");
     }
@@ -77,9 +105,10 @@ async fn as_many_references_as_a_model_declares_go_along() {
     for vendor in vendors() {
         let world = world(vendor).await;
         for (number, model) in world.models.iter().filter(|model| model.references_max() > 0).enumerate() {
-            let capability = *model.capabilities.last().unwrap();
+            let guided = |it: &&Capability| !matches!(it, Capability::VideoFromImage | Capability::VideoFromFrames);
+            let capability = *model.capabilities.iter().rfind(guided).unwrap();
             let mut order = order(model, capability, &format!("job-{number}"));
-            order.image.references = vec![picture(); model.references_max()];
+            order.references = vec![picture(); model.references_max()];
             let made = world.make(&order).await;
             assert!(made.is_ok(), "{vendor:?} {}: {made:?}", model.id);
             assert_eq!(world.simulator.submits().last().unwrap().pictures, model.references_max(), "{}", model.id);
@@ -91,8 +120,8 @@ async fn as_many_references_as_a_model_declares_go_along() {
 async fn roles_are_told_in_words() {
     let world = world(Vendor::OpenAi).await;
     let mut order = order(&world.models[0], Capability::ImageEdit, "job-1");
-    order.image.references = vec![picture(), picture()];
-    order.image.references[1].role = Some(Role::Style);
+    order.references = vec![picture(), picture()];
+    order.references[1].role = Some(Role::Style);
     world.make(&order).await.unwrap();
     let sent = &world.simulator.submits()[0].prompt;
     assert_eq!(sent, "a red kite\nImage 2: take its style, not its content.");
@@ -109,16 +138,19 @@ async fn a_variation_without_a_prompt_says_what_it_is() {
 async fn a_run_is_polled_until_it_is_done_and_survives_being_stored() {
     for vendor in vendors() {
         let world = world(vendor).await;
-        if !world.provider.promises().queues {
-            continue;
+        for order in world.one_of_each() {
+            let media = order.media();
+            if !world.provider.promises(media).queues {
+                continue;
+            }
+            let Submission::Accepted(run) = world.provider.submit(&order).await else { panic!("{vendor:?} queues") };
+            let run = serde_json::from_str(&serde_json::to_string(&run).unwrap()).unwrap();
+            assert!(matches!(world.provider.poll(&run).await, Polled::Running(_)), "{vendor:?}");
+            assert!(matches!(world.provider.poll(&run).await, Polled::Running(_)), "{vendor:?}");
+            let Polled::Done(output) = world.provider.poll(&run).await else { panic!("{vendor:?} is done") };
+            assert!(world.provider.fetch(media, &output).await.is_ok(), "{vendor:?}");
+            let other = if media == Media::Video { Media::Picture } else { Media::Video };
+            assert!(world.provider.fetch(other, &output).await.is_err(), "{vendor:?}: it is what it is");
         }
-        let Submission::Accepted(run) = world.provider.submit(&world.any_order("job-1")).await else {
-            panic!("{vendor:?} queues");
-        };
-        let run = serde_json::from_str(&serde_json::to_string(&run).unwrap()).unwrap();
-        assert!(matches!(world.provider.poll(&run).await, Polled::Running(_)), "{vendor:?}");
-        assert!(matches!(world.provider.poll(&run).await, Polled::Running(_)), "{vendor:?}");
-        let Polled::Done(output) = world.provider.poll(&run).await else { panic!("{vendor:?} is done") };
-        assert!(world.provider.fetch(&output).await.is_ok(), "{vendor:?}");
     }
 }

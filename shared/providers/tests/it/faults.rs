@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use domain::job::FailureCode;
 use domain::model::Capability;
-use providers::{Class, Deadlines, Fault, Polled, Submission};
+use providers::{Class, Deadlines, Fault, Media, Polled, Submission};
 use testkit::providers::{SIMULATOR_KEY, Trouble, Vendor};
 
 use crate::world::{PATIENCE, World, order, provider, vendors, world};
@@ -22,8 +22,6 @@ enum Stage {
     /// In fetching the result.
     Fetch,
 }
-
-const CAPABILITIES: [Capability; 3] = [Capability::ImageGenerate, Capability::ImageEdit, Capability::ImageVariations];
 
 /// What a trouble must be told as.
 fn expected(vendor: Vendor, queues: bool, trouble: Trouble) -> (Stage, Class) {
@@ -72,13 +70,14 @@ async fn fail(world: &World, order: &providers::Order) -> (Stage, Fault) {
             }
         },
     };
-    (Stage::Fetch, world.provider.fetch(&output).await.expect_err("trouble was asked for"))
+    (Stage::Fetch, world.provider.fetch(order.media(), &output).await.expect_err("trouble was asked for"))
 }
 
 async fn check(world: &World, vendor: Vendor, trouble: Trouble) {
-    let queues = world.provider.promises().queues;
-    for capability in CAPABILITIES {
+    for &capability in Capability::ALL {
         let Some(model) = world.model(capability) else { continue };
+        let media = if capability.is_video() { Media::Video } else { Media::Picture };
+        let queues = world.provider.promises(media).queues;
         let key = format!("{capability}-{trouble:?}");
         let before = world.simulator.submits().len();
         world.simulator.misbehave_once(trouble);
@@ -94,8 +93,9 @@ async fn check(world: &World, vendor: Vendor, trouble: Trouble) {
             assert!(!format!("{failure:?}{fault:?}").contains(secret), "{case}");
         }
         assert_eq!(world.simulator.submits().len(), before + 1, "{case}: nothing is repeated");
-        let accepted =
-            matches!(stage, Stage::Unknown | Stage::Run | Stage::Fetch) && !(trouble == Trouble::WorkFails && !queues);
+        // Where there is no run, work that fails is an error of the server.
+        let begun = queues || trouble != Trouble::WorkFails;
+        let accepted = stage != Stage::Refused && begun;
         // Some refuse content before they begin, some after; either way it is told as a refusal.
         if trouble != Trouble::Content {
             assert_eq!(world.simulator.accepted(&key), usize::from(accepted), "{case}");
@@ -148,7 +148,7 @@ async fn a_wrong_key_is_an_authentication_failure_and_is_quoted_nowhere() {
     for vendor in vendors().filter(|vendor| !matches!(vendor, Vendor::Compatible | Vendor::Comfy)) {
         let mut world = world(vendor).await;
         world.provider = provider(vendor, world.simulator.url(), wrong, PATIENCE);
-        for capability in CAPABILITIES {
+        for &capability in Capability::ALL {
             let Some(model) = world.model(capability) else { continue };
             let Submission::Refused(fault) = world.provider.submit(&order(model, capability, "job-1")).await else {
                 panic!("{vendor:?} refuses");
@@ -183,7 +183,7 @@ async fn a_run_that_cannot_be_asked_after_is_not_lost() {
     run.poll.set_port(Some(port)).unwrap();
     assert!(matches!(world.provider.poll(&run).await, Polled::Trouble(_)));
     run.poll = there;
-    assert!(world.finish(&run).await.is_ok());
+    assert!(world.finish(Media::Picture, &run).await.is_ok());
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! What is never paid twice, and what can be stopped or found again.
 
-use providers::{Cancellation, Idempotency, Polled, Submission};
+use providers::{Cancellation, Idempotency, Media, Polled, Submission};
 use testkit::providers::{Trouble, Vendor};
 
 use crate::world::{vendors, world};
@@ -20,7 +20,7 @@ async fn a_lost_answer_leaves_one_accepted_submit_and_an_unknown_outcome() {
 async fn a_second_submit_is_safe_where_that_is_promised() {
     for vendor in vendors() {
         let world = world(vendor).await;
-        let promised = world.provider.promises().idempotency;
+        let promised = world.provider.promises(Media::Picture).idempotency;
         assert_eq!(promised == Idempotency::Rejected, vendor == Vendor::Comfy, "{vendor:?}");
         if promised != Idempotency::Rejected {
             continue;
@@ -44,14 +44,14 @@ async fn a_second_submit_is_safe_where_that_is_promised() {
 async fn a_run_whose_answer_was_lost_is_found_by_its_order_alone() {
     for vendor in vendors() {
         let world = world(vendor).await;
-        let finds = world.provider.promises().finds;
+        let finds = world.provider.promises(Media::Picture).finds;
         assert_eq!(finds, vendor == Vendor::Replicate, "{vendor:?}");
         let (order, other) = (world.any_order("job-1"), world.any_order("job-2"));
         world.simulator.misbehave_once(Trouble::LoseAnswer);
         world.provider.submit(&order).await;
         assert_eq!(world.provider.find(&other).await.unwrap(), None, "{vendor:?}");
         match world.provider.find(&order).await.unwrap() {
-            Some(run) if finds => assert!(world.finish(&run).await.is_ok()),
+            Some(run) if finds => assert!(world.finish(Media::Picture, &run).await.is_ok()),
             found => assert_eq!((found, finds), (None, false), "{vendor:?}"),
         }
         assert_eq!(world.simulator.submits().len(), 1, "{vendor:?}");
@@ -62,22 +62,26 @@ async fn a_run_whose_answer_was_lost_is_found_by_its_order_alone() {
 async fn a_run_is_stopped_where_that_is_promised() {
     for vendor in vendors() {
         let world = world(vendor).await;
-        let promises = world.provider.promises();
-        let Submission::Accepted(run) = world.provider.submit(&world.any_order("job-1")).await else {
-            assert!(!promises.cancels, "{vendor:?}: what is answered at once cannot be stopped");
-            continue;
-        };
-        let canceled = world.provider.cancel(&run).await;
-        if !promises.cancels {
-            assert_eq!(canceled, Cancellation::Unsupported, "{vendor:?}");
-            continue;
+        let mut stopped = 0;
+        for order in world.one_of_each() {
+            let promises = world.provider.promises(order.media());
+            let Submission::Accepted(run) = world.provider.submit(&order).await else {
+                assert!(!promises.cancels, "{vendor:?}: what is answered at once cannot be stopped");
+                continue;
+            };
+            let canceled = world.provider.cancel(&run).await;
+            if !promises.cancels {
+                assert_eq!(canceled, Cancellation::Unsupported, "{vendor:?}");
+                continue;
+            }
+            stopped += 1;
+            assert_eq!(canceled, Cancellation::Requested, "{vendor:?}");
+            assert_eq!(world.simulator.cancels(), stopped, "{vendor:?}");
+            let polled = world.provider.poll(&run).await;
+            assert!(matches!(polled, Polled::Canceled | Polled::Failed(_)), "{vendor:?}: {polled:?}");
+            // Asked again, it is no error.
+            assert!(!matches!(world.provider.cancel(&run).await, Cancellation::Failed(_)), "{vendor:?}");
         }
-        assert_eq!(canceled, Cancellation::Requested, "{vendor:?}");
-        assert_eq!(world.simulator.cancels(), 1, "{vendor:?}");
-        let polled = world.provider.poll(&run).await;
-        assert!(matches!(polled, Polled::Canceled | Polled::Failed(_)), "{vendor:?}: {polled:?}");
-        // Asked again, it is no error.
-        assert!(!matches!(world.provider.cancel(&run).await, Cancellation::Failed(_)), "{vendor:?}");
     }
 }
 
@@ -94,7 +98,7 @@ async fn a_result_can_be_fetched_twice_and_costs_nothing() {
             other => panic!("{other:?}"),
         }
     };
-    let first = world.provider.fetch(&output).await.unwrap();
-    assert_eq!(world.provider.fetch(&output).await.unwrap(), first);
+    let first = world.provider.fetch(Media::Picture, &output).await.unwrap();
+    assert_eq!(world.provider.fetch(Media::Picture, &output).await.unwrap(), first);
     assert_eq!(world.simulator.submits().len(), 1);
 }

@@ -4,7 +4,9 @@ use bytes::Bytes;
 use domain::job::FailureCode;
 use domain::model::{Capability, ProviderKind};
 use egress::{Client, ClientConfig};
-use providers::{ApiKey, Deadlines, Endpoint, ManagedProtocol, Order, Output, Provider, ProviderError, Submission};
+use providers::{
+    ApiKey, Deadlines, Endpoint, ManagedProtocol, Media, Order, Output, Provider, ProviderError, Shape, Submission,
+};
 use testkit::providers::{SIMULATOR_KEY, Vendor};
 
 use crate::world::{World, order, picture, vendors, world};
@@ -22,28 +24,28 @@ async fn refused(world: &World, change: impl FnOnce(&mut Order)) -> String {
 #[tokio::test]
 async fn an_order_that_the_model_does_not_declare_is_not_sent() {
     let world = world(Vendor::OpenAi).await;
+    let size = |size: &str| Shape::Image { size: Some(size.into()), quality: None };
+    let quality = |quality: &str| Shape::Image { size: None, quality: Some(quality.into()) };
     let most = world.models[0].references_max();
-    assert!(
-        refused(&world, |order| order.image.capability = Capability::VideoGenerate).await.contains("video.generate")
-    );
-    assert!(refused(&world, |order| order.image.references.clear()).await.contains("references"));
-    assert!(refused(&world, |order| order.image.references = vec![picture(); most + 1]).await.contains("references"));
-    assert!(refused(&world, |order| order.image.size = Some("1x1".into())).await.contains("size"));
-    assert!(refused(&world, |order| order.image.quality = Some("best".into())).await.contains("quality"));
-    assert!(refused(&world, |order| order.image.prompt = "x".repeat(32_001)).await.contains("32000"));
+    assert!(refused(&world, |order| order.capability = Capability::VideoGenerate).await.contains("no videos"));
+    assert!(refused(&world, |order| order.references.clear()).await.contains("references"));
+    assert!(refused(&world, |order| order.references = vec![picture(); most + 1]).await.contains("references"));
+    assert!(refused(&world, |order| order.shape = size("1x1")).await.contains("size"));
+    assert!(refused(&world, |order| order.shape = quality("best")).await.contains("quality"));
+    assert!(refused(&world, |order| order.prompt = "x".repeat(32_001)).await.contains("32000"));
     assert!(refused(&world, |order| order.idempotency_key = "a\nb".into()).await.contains("idempotency key"));
-    let limit = world.provider.promises().picture_bytes_max;
+    let limit = world.provider.promises(Media::Picture).picture_bytes_max;
     let large = Bytes::from(vec![0; limit + 1]);
-    assert!(refused(&world, |order| order.image.references[0].bytes = large).await.contains("bytes"));
+    assert!(refused(&world, |order| order.references[0].bytes = large).await.contains("bytes"));
 }
 
 #[tokio::test]
 async fn a_prompt_of_the_greatest_length_is_sent() {
     let world = world(Vendor::Runway).await;
     let mut order = world.any_order("job-1");
-    order.image.prompt = "x".repeat(world.models[0].prompt_max);
+    order.prompt = "x".repeat(world.models[0].prompt_max);
     assert!(matches!(world.provider.submit(&order).await, Submission::Accepted(_)));
-    order.image.prompt.push('x');
+    order.prompt.push('x');
     assert!(matches!(world.provider.submit(&order).await, Submission::Refused(_)));
 }
 
@@ -71,7 +73,7 @@ async fn a_result_at_an_address_that_is_not_public_is_not_fetched() {
         for url in
             ["http://127.0.0.2:9/x", "https://10.0.0.1/x", "https://169.254.169.254/latest", "http://example.com/x"]
         {
-            let fault = world.provider.fetch(&Output::Remote(url.parse().unwrap())).await.unwrap_err();
+            let fault = world.provider.fetch(Media::Picture, &Output::Remote(url.parse().unwrap())).await.unwrap_err();
             assert_eq!(fault.failure().code, FailureCode::RuntimeFailed, "{vendor:?} {url}: {fault:?}");
         }
     }
@@ -83,4 +85,24 @@ async fn a_provider_shows_no_key() {
     let endpoint =
         Endpoint { kind: ProviderKind::OpenAi, managed: ManagedProtocol::OpenAi, base: None, key: Some(key) };
     assert!(!format!("{endpoint:?}").contains(SIMULATOR_KEY));
+}
+
+#[tokio::test]
+async fn a_video_with_other_frames_than_its_capability_is_not_sent() {
+    let world = world(Vendor::Runway).await;
+    let model = world.model(Capability::VideoFromFrames).unwrap();
+    let shape = |of| order(model, of, "job-1").shape;
+    let (none, first, both) =
+        (shape(Capability::VideoGenerate), shape(Capability::VideoFromImage), shape(Capability::VideoFromFrames));
+    for (capability, wrong) in [
+        (Capability::VideoGenerate, [&first, &both]),
+        (Capability::VideoFromImage, [&none, &both]),
+        (Capability::VideoFromFrames, [&none, &first]),
+    ] {
+        for shape in wrong {
+            let order = Order { shape: shape.clone(), ..order(model, capability, "job-1") };
+            assert!(matches!(world.provider.submit(&order).await, Submission::Refused(_)), "{capability} {shape:?}");
+        }
+    }
+    assert!(world.simulator.submits().is_empty());
 }

@@ -10,8 +10,8 @@ use domain::model::{Capability, ProviderKind};
 use egress::{Client, ClientConfig};
 use providers::catalogue::{EntryType, Runtime};
 use providers::{
-    ApiKey, Artifact, Catalogue, Deadlines, Endpoint, Entry, Fault, ImageOrder, ManagedProtocol, Order, Picture,
-    Polled, Provider, Run, Submission,
+    ApiKey, Artifact, Catalogue, Deadlines, Endpoint, Entry, Fault, ManagedProtocol, Media, Order, Picture, Polled,
+    Provider, Run, Shape, Submission,
 };
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 
@@ -59,7 +59,7 @@ pub async fn world(vendor: Vendor) -> World {
     World { provider, models: models(vendor), simulator }
 }
 
-/// The built-in image models that this vendor's protocol runs.
+/// The built-in models that this vendor's protocol runs.
 pub fn models(vendor: Vendor) -> Vec<Arc<Entry>> {
     let (kind, managed) = kind(vendor);
     let runtime = match managed {
@@ -67,7 +67,7 @@ pub fn models(vendor: Vendor) -> Vec<Arc<Entry>> {
         ManagedProtocol::Comfy => Runtime::Comfy,
     };
     let catalogue = Catalogue::built_in().unwrap();
-    let runs = |entry: &&Arc<Entry>| entry.kind == EntryType::Image && entry.runtime == runtime;
+    let runs = |entry: &&Arc<Entry>| entry.kind != EntryType::Text && entry.runtime == runtime;
     catalogue.of(kind).filter(runs).cloned().collect()
 }
 
@@ -78,15 +78,38 @@ pub fn picture() -> Picture {
 
 /// An order with as many pictures as the capability needs.
 pub fn order(model: &Arc<Entry>, capability: Capability, key: &str) -> Order {
-    let least = usize::from(capability != Capability::ImageGenerate).max(model.references_min());
-    let image = ImageOrder {
+    let guided =
+        matches!(capability, Capability::ImageEdit | Capability::ImageVariations | Capability::VideoFromReferences);
+    let references = usize::from(guided).max(model.references_min());
+    let frame = |of: &[Capability]| of.contains(&capability).then(picture);
+    let shape = match capability.is_video() {
+        false => Shape::Image { size: None, quality: None },
+        true => Shape::Video {
+            first_frame: frame(&[Capability::VideoFromImage, Capability::VideoFromFrames]),
+            last_frame: frame(&[Capability::VideoFromFrames]),
+            duration_seconds: None,
+            aspect_ratio: None,
+            resolution: None,
+            generate_audio: None,
+        },
+    };
+    Order {
+        model: model.clone(),
         capability,
         prompt: if capability == Capability::ImageVariations { String::new() } else { "a red kite".to_owned() },
-        references: vec![picture(); least],
-        size: None,
-        quality: None,
+        references: vec![picture(); references],
+        shape,
+        idempotency_key: key.to_owned(),
+    }
+}
+
+/// The pictures of an order, frames included.
+pub fn pictures(order: &Order) -> usize {
+    let frames = match &order.shape {
+        Shape::Image { .. } => 0,
+        Shape::Video { first_frame, last_frame, .. } => first_frame.iter().chain(last_frame).count(),
     };
-    Order { model: model.clone(), image, idempotency_key: key.to_owned() }
+    order.references.len() + frames
 }
 
 impl World {
@@ -100,20 +123,29 @@ impl World {
         order(&self.models[0], self.models[0].capabilities[0], key)
     }
 
+    /// One for a picture, and one for a video where the vendor makes some.
+    pub fn one_of_each(&self) -> Vec<Order> {
+        let first = |video: bool| {
+            let model = self.models.iter().find(|model| (model.kind == EntryType::Video) == video)?;
+            Some(order(model, model.capabilities[0], if video { "video-1" } else { "image-1" }))
+        };
+        first(false).into_iter().chain(first(true)).collect()
+    }
+
     /// Submits, polls and fetches, as a worker does, without the waits.
     pub async fn make(&self, order: &Order) -> Result<Artifact, Fault> {
         match self.provider.submit(order).await {
-            Submission::Done(output) => self.provider.fetch(&output).await,
-            Submission::Accepted(run) => self.finish(&run).await,
+            Submission::Done(output) => self.provider.fetch(order.media(), &output).await,
+            Submission::Accepted(run) => self.finish(order.media(), &run).await,
             Submission::Refused(fault) | Submission::Unknown(fault) => Err(fault),
         }
     }
 
-    pub async fn finish(&self, run: &Run) -> Result<Artifact, Fault> {
+    pub async fn finish(&self, media: Media, run: &Run) -> Result<Artifact, Fault> {
         for _ in 0..10 {
             match self.provider.poll(run).await {
                 Polled::Running(_) => {}
-                Polled::Done(output) => return self.provider.fetch(&output).await,
+                Polled::Done(output) => return self.provider.fetch(media, &output).await,
                 Polled::Failed(fault) | Polled::Trouble(fault) => return Err(fault),
                 Polled::Canceled => panic!("nobody canceled"),
             }

@@ -58,6 +58,17 @@ fn rules(model: &str) -> Option<Vec<Rule>> {
             optional("safety_tolerance", Kind::Integer(0, 4)),
             optional("grounding", Kind::Boolean),
         ],
+        "flux-3-video" => vec![
+            required("mode", Kind::OneOf(&["t2v", "i2v"])),
+            PROMPT,
+            optional("keyframes", Kind::List(1, 10, &PICTURE)),
+            optional("aspect_ratio", Kind::OneOf(&["21:9", "2:1", "16:9", "4:3", "1:1", "3:4", "9:16", "auto"])),
+            optional("duration", Kind::Integer(5, 20)),
+            optional("resolution", Kind::OneOf(&["hd", "fhd"])),
+            optional("generate_audio", Kind::Boolean),
+            optional("safety_tolerance", Kind::Integer(0, 4)),
+            optional("draft", Kind::Boolean),
+        ],
         _ => return None,
     })
 }
@@ -89,7 +100,11 @@ fn submit(state: &State, call: &Call, model: &str) -> Reply {
     if !numbered.clone().is_sorted_by(|first, second| first >= second) {
         return invalid("input_image", Wrong::Missing);
     }
-    let listed = body.get("images").and_then(Value::as_array).map_or(0, Vec::len);
+    if body.get("mode").is_some_and(|mode| (mode == "i2v") != body.contains_key("keyframes")) {
+        return invalid("keyframes", Wrong::Missing);
+    }
+    let listed =
+        ["images", "keyframes"].iter().filter_map(|name| body.get(*name)?.as_array()).map(Vec::len).sum::<usize>();
     let pictures = numbered.filter(|it| *it).count() + listed;
     let side = |name: &str| body.get(name).and_then(Value::as_u64).map(|side| side as u32);
     let size = match (side("width"), side("height")) {
@@ -97,7 +112,8 @@ fn submit(state: &State, call: &Call, model: &str) -> Reply {
         _ => body.get("aspect_ratio").and_then(Value::as_str).and_then(size_of).unwrap_or((1024, 1024)),
     };
     let prompt = body["prompt"].as_str().unwrap_or_default().to_owned();
-    let asked = Asked { prompt, pictures, size, body: Value::Object(body) };
+    let video = model == "flux-3-video";
+    let asked = Asked { prompt, pictures, size, body: Value::Object(body), video };
     state.submit(call, asked, false, refuse, |run, _| {
         let url = format!("{}/v1/get_result?id={}", state.api, run.id);
         Reply::json(200, &json!({"id": run.id, "polling_url": url, "cost": 3.0, "input_mp": 1.05, "output_mp": 1.05}))

@@ -89,7 +89,8 @@ pub(super) fn is_data_url(text: &str) -> bool {
     rest.is_some_and(|(_, data)| is_base64_picture(data))
 }
 
-fn is_base64_picture(text: &str) -> bool {
+/// Whether the text is a picture in bare base64.
+pub(super) fn is_base64_picture(text: &str) -> bool {
     STANDARD.decode(text).is_ok_and(|bytes| is_picture(&bytes))
 }
 

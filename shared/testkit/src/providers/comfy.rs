@@ -93,7 +93,7 @@ fn submit(state: &State, call: &Call) -> Reply {
     let prompt = texts(&workflow).into_iter().find(|text| !text.is_empty()).unwrap_or_default();
     let side = |name: &str| workflow.values().find_map(|node| node["inputs"][name].as_u64()).unwrap_or(1024) as u32;
     let size = (side("width"), side("height"));
-    let asked = Asked { prompt, pictures: assets.len(), size, body: Value::Object(body) };
+    let asked = Asked { prompt, pictures: assets.len(), size, body: Value::Object(body), video: false };
     state.submit(call, asked, false, refuse, |run, _| Reply::json(201, &job(state, run, Phase::Queued)))
 }
 

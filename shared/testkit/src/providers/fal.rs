@@ -48,8 +48,43 @@ fn inputs(endpoint: &str) -> Option<Vec<Rule>> {
         "fal-ai/nano-banana-2/edit" => {
             vec![PROMPT, ratio, resolution, SEED, FORMAT, COUNT, required("image_urls", Kind::List(1, 14, &FILE))]
         }
-        _ => return None,
+        _ => return films(endpoint),
     })
+}
+
+/// What the endpoints of videos take.
+fn films(endpoint: &str) -> Option<Vec<Rule>> {
+    let veo = [
+        PROMPT,
+        SEED,
+        optional("aspect_ratio", Kind::OneOf(&["auto", "16:9", "9:16"])),
+        optional("duration", Kind::OneOf(&["4s", "6s", "8s"])),
+        optional("resolution", Kind::OneOf(&["720p", "1080p", "4k"])),
+        optional("generate_audio", Kind::Boolean),
+        optional("negative_prompt", Kind::Text(20_000)),
+    ];
+    let own = match endpoint {
+        "fal-ai/veo3.1" => vec![],
+        "fal-ai/veo3.1/image-to-video" => vec![required("image_url", FILE)],
+        "fal-ai/veo3.1/first-last-frame-to-video" => {
+            vec![required("first_frame_url", FILE), required("last_frame_url", FILE)]
+        }
+        "fal-ai/veo3.1/reference-to-video" => vec![required("image_urls", Kind::List(1, 9, &FILE))],
+        "fal-ai/kling-video/v3/pro/image-to-video" => {
+            let seconds = &["3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15"];
+            return Some(vec![
+                required("start_image_url", FILE),
+                optional("end_image_url", FILE),
+                optional("prompt", Kind::Text(2500)),
+                optional("negative_prompt", Kind::Text(2500)),
+                optional("duration", Kind::OneOf(seconds)),
+                optional("generate_audio", Kind::Boolean),
+                optional("cfg_scale", Kind::Number(0.0, 1.0)),
+            ]);
+        }
+        _ => return None,
+    };
+    Some(veo.into_iter().chain(own).collect())
 }
 
 pub(super) fn answer(state: &State, call: &Call) -> Reply {
@@ -80,7 +115,9 @@ fn submit(state: &State, call: &Call, endpoint: &str) -> Reply {
     if let Err((field, wrong)) = check::check(&body, &rules) {
         return invalid(&field, wrong);
     }
-    let pictures = body.get("image_urls").and_then(Value::as_array).map_or(0, Vec::len);
+    let listed = body.get("image_urls").and_then(Value::as_array).map_or(0, Vec::len);
+    let frames = ["image_url", "first_frame_url", "last_frame_url", "start_image_url", "end_image_url"];
+    let pictures = listed + frames.iter().filter(|name| body.contains_key(**name)).count();
     let named = body.get("image_size").or_else(|| body.get("aspect_ratio")).and_then(Value::as_str);
     let size = match named {
         Some("square_hd") | None => (1024, 1024),
@@ -92,7 +129,8 @@ fn submit(state: &State, call: &Call, endpoint: &str) -> Reply {
         Some(ratio) => size_of(ratio).unwrap_or((1024, 1024)),
     };
     let prompt = body["prompt"].as_str().unwrap_or_default().to_owned();
-    let asked = Asked { prompt, pictures, size, body: Value::Object(body) };
+    let video = films(endpoint).is_some();
+    let asked = Asked { prompt, pictures, size, body: Value::Object(body), video };
     state.submit(call, asked, false, refuse, |run, _| Reply::json(200, &status_of(state, run, Phase::Queued)))
 }
 
@@ -137,6 +175,9 @@ fn result(run: &Run, phase: Phase) -> Reply {
             Reply::json(500, &json!({"detail": "Runner failed", "error_type": "internal_server_error"}))
                 .with("x-fal-error-type", "internal_server_error")
                 .with("x-fal-retryable", "true")
+        }
+        _ if run.file.ends_with(".mp4") => {
+            Reply::json(200, &json!({"video": {"url": run.file, "content_type": "video/mp4", "file_name": "out.mp4"}}))
         }
         _ => Reply::json(
             200,

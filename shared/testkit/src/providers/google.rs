@@ -7,6 +7,7 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 use super::check::{self, Kind, Rule, Wrong, optional, required};
+use super::interactions;
 use super::picture::size_of;
 use super::server::{Call, Reply};
 use super::state::{Asked, Run, State};
@@ -50,11 +51,16 @@ const PART: [Rule; 2] =
 
 const BLOB: [Rule; 2] = [
     required("mimeType", Kind::OneOf(&["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"])),
-    required("data", Kind::Base64),
+    required("data", Kind::Fits(is_bytes)),
 ];
 
 fn fits(value: &Value, rules: &[Rule]) -> bool {
     value.as_object().is_some_and(|object| check::check(object, rules).is_ok())
+}
+
+/// A picture as JSON has bytes of protocol buffers: base64 in either alphabet.
+fn is_bytes(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| check::is_base64_picture(&text.replace('-', "+").replace('_', "/")))
 }
 
 fn is_content(value: &Value) -> bool {
@@ -71,7 +77,12 @@ pub(super) fn answer(state: &State, call: &Call) -> Reply {
         let reason = json!({"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"});
         return error(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.", json!([reason]));
     }
-    let model = call.path.strip_prefix("/v1beta/models/").and_then(|rest| rest.strip_suffix(":generateContent"));
+    // The stable version has this method, too.
+    let models = call.path.strip_prefix("/v1beta/models/").or_else(|| call.path.strip_prefix("/v1/models/"));
+    let model = models.and_then(|rest| rest.strip_suffix(":generateContent"));
+    if call.path.starts_with("/v1beta/interactions") || call.path.starts_with("/v1beta/files/") {
+        return interactions::answer(state, call);
+    }
     match (&call.method, model) {
         (&Method::POST, Some("imagen-4")) => error(404, "NOT_FOUND", "models/imagen-4 is not found.", json!([])),
         (&Method::POST, Some(model)) => generate(state, call, model),
@@ -95,7 +106,7 @@ fn generate(state: &State, call: &Call, model: &str) -> Reply {
     let pictures = parts.iter().filter(|part| part.get("inlineData").is_some()).count();
     let config = &body.get("generationConfig").map_or(Value::Null, |it| it["imageConfig"].clone());
     let size = config["aspectRatio"].as_str().and_then(size_of).unwrap_or((1024, 1024));
-    let asked = Asked { prompt, pictures, size, body: Value::Object(body.clone()) };
+    let asked = Asked { prompt, pictures, size, body: Value::Object(body.clone()), video: false };
     state.submit(call, asked, true, refuse, |run, picture| made(run, &picture, model))
 }
 
@@ -126,7 +137,7 @@ fn made(run: &Run, picture: &Bytes, model: &str) -> Reply {
     Reply::json(200, &Value::Object(answer))
 }
 
-fn refuse(trouble: Trouble) -> Option<Reply> {
+pub(super) fn refuse(trouble: Trouble) -> Option<Reply> {
     let quota = |id: &str| {
         json!({
             "@type": "type.googleapis.com/google.rpc.QuotaFailure",
@@ -153,6 +164,6 @@ fn refuse(trouble: Trouble) -> Option<Reply> {
     })
 }
 
-fn error(status: u16, name: &str, message: &str, details: Value) -> Reply {
+pub(super) fn error(status: u16, name: &str, message: &str, details: Value) -> Reply {
     Reply::json(status, &json!({"error": {"code": status, "message": message, "status": name, "details": details}}))
 }

@@ -12,6 +12,7 @@ mod comfy;
 mod fal;
 mod form;
 mod google;
+mod interactions;
 mod openai;
 mod picture;
 mod replicate;

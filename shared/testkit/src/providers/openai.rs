@@ -142,7 +142,7 @@ fn submit(state: &State, call: &Call, body: Map<String, Value>, pictures: usize,
     let by_url = flavor == Flavor::Compatible
         && (body.get("response_format") != Some(&json!("b64_json"))
             || body.get("model").and_then(Value::as_str).is_some_and(|model| model.starts_with("url-")));
-    let asked = Asked { prompt, pictures, size, body: Value::Object(body) };
+    let asked = Asked { prompt, pictures, size, body: Value::Object(body), video: false };
     state.submit(call, asked, true, refuse, |run, picture| made(run, &picture, by_url))
 }
 

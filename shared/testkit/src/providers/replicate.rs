@@ -53,6 +53,15 @@ fn inputs(model: &str) -> Option<Vec<Rule>> {
         "stability-ai/stable-diffusion-3.5-large" => {
             vec![PROMPT, RATIO, FORMAT, SEED, optional("image", PICTURE), optional("cfg", Kind::Number(1.0, 10.0))]
         }
+        "google/veo-3" => vec![
+            PROMPT,
+            RATIO,
+            SEED,
+            optional("image", PICTURE),
+            optional("duration", Kind::Integer(4, 8)),
+            optional("resolution", Kind::OneOf(&["720p", "1080p"])),
+            optional("generate_audio", Kind::Boolean),
+        ],
         _ => return None,
     })
 }
@@ -104,7 +113,8 @@ fn create(state: &State, call: &Call, model: &str) -> Reply {
     let pictures = pictures.sum::<usize>() + usize::from(input.contains_key("image"));
     let size = input.get("aspect_ratio").and_then(Value::as_str).and_then(size_of).unwrap_or((1024, 1024));
     let prompt = input["prompt"].as_str().unwrap_or_default().to_owned();
-    let asked = Asked { prompt, pictures, size, body: json!({"model": model, "input": input}) };
+    let video = model == "google/veo-3";
+    let asked = Asked { prompt, pictures, size, body: json!({"model": model, "input": input}), video };
     state.submit(call, asked, false, refuse, |run, _| Reply::json(201, &prediction(state, run, Phase::Queued)))
 }
 

@@ -82,6 +82,54 @@ fn rules(model: &str) -> Option<Vec<Rule>> {
     })
 }
 
+const FRAME: Kind = Kind::Fits(|value| {
+    let Some(object) = value.as_object() else { return false };
+    let rules = [required("uri", Kind::Fits(is_uri)), required("position", Kind::OneOf(&["first", "last"]))];
+    check::check(object, &rules).is_ok()
+});
+
+/// What the models of videos take, with frames and without.
+fn films(model: &str, frames: bool) -> Option<Vec<Rule>> {
+    const WIDE: [&str; 2] = ["1280:720", "720:1280"];
+    const SIX: [&str; 6] = ["1280:720", "720:1280", "1104:832", "960:960", "832:1104", "1584:672"];
+    const VEO: [&str; 4] = ["1280:720", "720:1280", "1080:1920", "1920:1080"];
+    let text = |needed: bool, most| Rule { name: "promptText", kind: Kind::Text(most), required: needed };
+    let images = |most| required("promptImage", Kind::List(1, most, &FRAME));
+    let model_name = required("model", Kind::Text(80));
+    let seed = optional("seed", Kind::Integer(0, u32::MAX as i64));
+    let audio = optional("audio", Kind::Boolean);
+    let seconds = |least, most| Kind::Integer(least, most);
+    let mut rules = vec![model_name];
+    match model {
+        "veo3.1" | "veo3.1_fast" => {
+            let even = Kind::Fits(|value| matches!(value.as_i64(), Some(4 | 6 | 8)));
+            rules.extend([
+                text(!frames, 1000),
+                required("ratio", Kind::OneOf(&VEO)),
+                optional("duration", even),
+                audio,
+            ]);
+            rules.extend(frames.then(|| images(2)));
+        }
+        "gen4.5" => {
+            let ratios = if frames { Kind::OneOf(&SIX) } else { Kind::OneOf(&WIDE) };
+            rules.extend([text(true, 1000), required("ratio", ratios), required("duration", seconds(2, 10)), seed]);
+            rules.extend(frames.then(|| images(1)));
+        }
+        "gen4_turbo" if frames => {
+            let ratio = required("ratio", Kind::OneOf(&SIX));
+            rules.extend([text(false, 1000), ratio, optional("duration", seconds(2, 10)), seed, images(1)]);
+        }
+        "seedance2" => {
+            let ratio = optional("ratio", Kind::Fits(is_ratio));
+            rules.extend([text(!frames, 3500), ratio, optional("duration", seconds(4, 15)), audio]);
+            rules.push(if frames { images(2) } else { optional("references", Kind::List(0, 9, &REFERENCE)) });
+        }
+        _ => return None,
+    }
+    Some(rules)
+}
+
 pub(super) fn answer(state: &State, call: &Call) -> Reply {
     if !call.has_key("authorization", "Bearer ") {
         return error(401, "The API key you provided is invalid.");
@@ -91,7 +139,9 @@ pub(super) fn answer(state: &State, call: &Call) -> Reply {
     }
     match (&call.method, call.pieces().as_slice()) {
         (&Method::GET, ["v1", "organization"]) => Reply::json(200, &json!({"creditBalance": 1234})),
-        (&Method::POST, ["v1", "text_to_image"]) => submit(state, call),
+        (&Method::POST, ["v1", "text_to_image"]) => submit(state, call, rules, false),
+        (&Method::POST, ["v1", "text_to_video"]) => submit(state, call, |model| films(model, false), true),
+        (&Method::POST, ["v1", "image_to_video"]) => submit(state, call, |model| films(model, true), true),
         (&Method::GET, ["v1", "tasks", id]) => match state.poll(id, task) {
             Some(Some(task)) => Reply::json(200, &task),
             _ => error(404, "Task not found."),
@@ -104,7 +154,7 @@ pub(super) fn answer(state: &State, call: &Call) -> Reply {
     }
 }
 
-fn submit(state: &State, call: &Call) -> Reply {
+fn submit(state: &State, call: &Call, rules: impl Fn(&str) -> Option<Vec<Rule>>, video: bool) -> Reply {
     let body: Map<String, Value> = match check::object(&call.body) {
         Some(body) => body,
         None => return error(400, "The body is no JSON object."),
@@ -115,10 +165,11 @@ fn submit(state: &State, call: &Call) -> Reply {
     if let Err((field, wrong)) = check::check(&body, &rules) {
         return invalid(&field, wrong);
     }
-    let pictures = body.get("referenceImages").and_then(Value::as_array).map_or(0, Vec::len);
-    let size = body["ratio"].as_str().and_then(size_of).unwrap_or((1024, 1024));
-    let prompt = body["promptText"].as_str().unwrap_or_default().to_owned();
-    let asked = Asked { prompt, pictures, size, body: Value::Object(body) };
+    let lists = ["referenceImages", "references", "promptImage"];
+    let pictures = lists.iter().filter_map(|name| body.get(*name)?.as_array()).map(Vec::len).sum();
+    let size = body.get("ratio").and_then(Value::as_str).and_then(size_of).unwrap_or((1024, 1024));
+    let prompt = body.get("promptText").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let asked = Asked { prompt, pictures, size, body: Value::Object(body), video };
     let accept = |run: &Run, _| Reply::json(200, &json!({"id": run.id, "estimatedCost": {"credits": 5}}));
     state.submit(call, asked, false, refuse, accept)
 }

@@ -84,7 +84,7 @@ fn generate(state: &State, call: &Call, endpoint: &str) -> Reply {
     let size = body.get("aspect_ratio").and_then(Value::as_str).and_then(size_of).unwrap_or((1024, 1024));
     let prompt = body["prompt"].as_str().unwrap_or_default().to_owned();
     let bare = call.header("accept") != Some("application/json");
-    let asked = Asked { prompt, pictures: files.len(), size, body: Value::Object(body) };
+    let asked = Asked { prompt, pictures: files.len(), size, body: Value::Object(body), video: false };
     state.submit(call, asked, true, refuse, |run, picture| made(run, picture, bare))
 }
 

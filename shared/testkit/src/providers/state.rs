@@ -35,6 +35,8 @@ pub(super) struct Asked {
     pub(super) pictures: usize,
     pub(super) size: (u32, u32),
     pub(super) body: Value,
+    /// Whether a video is to be made; else a picture.
+    pub(super) video: bool,
 }
 
 /// Accepted work.
@@ -118,7 +120,7 @@ impl State {
         );
         // An error of the server comes after it began.
         let accepted = refusal.is_none() || trouble == Some(Trouble::ServerError);
-        let Asked { prompt, pictures, size, body } = asked;
+        let Asked { prompt, pictures, size, body, video } = asked;
         let idempotency_key = call.header("idempotency-key").map(str::to_owned);
         self.submits.lock().expect("no holder panics").push(Submit {
             path: call.path.clone(),
@@ -136,9 +138,11 @@ impl State {
         let id = Uuid::new_v4().to_string();
         let picture = match trouble {
             Some(Trouble::HtmlPicture) => Bytes::from_static(HTML.as_bytes()),
+            _ if video => picture::film(&id).into(),
             _ => picture::draw(&prompt, &id, size).into(),
         };
-        let file = format!("{}/files/{id}.png", self.files_at);
+        let path = format!("/files/{id}.{}", if video { "mp4" } else { "png" });
+        let file = format!("{}{path}", self.files_at);
         let run = Run {
             id: id.clone(),
             path: call.path.clone(),
@@ -151,9 +155,13 @@ impl State {
         };
         let reply = accept(&run, picture.clone());
         let html = trouble == Some(Trouble::HtmlPicture);
-        let media_type = if html { "text/html" } else { "image/png" };
+        let media_type = match html {
+            true => "text/html",
+            false if video => "video/mp4",
+            false => "image/png",
+        };
         let file = File { bytes: picture, media_type, expired: trouble == Some(Trouble::ExpiredUrl) };
-        self.files.lock().expect("no holder panics").insert(format!("/files/{id}.png"), file);
+        self.files.lock().expect("no holder panics").insert(path, file);
         self.runs.lock().expect("no holder panics").insert(id, run);
         let reply = if inline { reply.after(latency) } else { reply };
         match trouble {

@@ -10,7 +10,7 @@ use super::super::words;
 use crate::catalogue::parse_box;
 use crate::encode::{Part, multipart};
 use crate::fault::{Class, Fault};
-use crate::order::Order;
+use crate::order::{Media, Order, Picture};
 use crate::outcome::{Output, Polled, Run};
 use crate::promises::{Idempotency, Promises};
 use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site};
@@ -30,21 +30,21 @@ impl Protocol for Comfy {
         "http://localhost"
     }
 
-    fn promises(&self) -> Promises {
+    fn promises(&self, _media: Media) -> Promises {
         Promises {
             idempotency: Idempotency::Rejected,
             finds: false,
             cancels: true,
             calls_back: false,
             queues: true,
+            inline: false,
             picture_bytes_max: PICTURE_BYTES_MAX,
             poll_every: Duration::from_secs(1),
         }
     }
 
     fn uploads(&self, site: &Site, order: &Order) -> Result<Vec<Request>, Fault> {
-        let upload = |(index, picture): (usize, _)| {
-            let picture: &crate::order::Picture = picture;
+        let upload = |(index, picture): (usize, &Picture)| {
             let path = format!("{}-{index}.{}", order.idempotency_key, picture.media_type.trim_start_matches("image/"));
             let parts = [
                 Part::Text("content_type", picture.media_type),
@@ -53,7 +53,7 @@ impl Protocol for Comfy {
             ];
             multipart(site.url("/api/v2/assets"), &parts)
         };
-        Ok(order.image.references.iter().enumerate().map(upload).collect())
+        Ok(order.references.iter().enumerate().map(upload).collect())
     }
 
     fn uploaded(&self, answer: &Answer) -> Result<String, Fault> {
@@ -119,7 +119,7 @@ struct Bindings<'a> {
 
 impl<'a> Bindings<'a> {
     fn of(order: &Order, uploads: &'a [String]) -> Result<Self, Fault> {
-        let (width, height) = match &order.image.size {
+        let (width, height) = match order.size() {
             Some(size) => parse_box(size).ok_or_else(|| Fault::new(Class::Invalid, "the size is no WxH"))?,
             None => DEFAULT_BOX,
         };

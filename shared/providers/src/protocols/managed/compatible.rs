@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::super::openai;
 use crate::encode::{Part, multipart};
 use crate::fault::Fault;
-use crate::order::Order;
+use crate::order::{Media, Order};
 use crate::promises::{Idempotency, Promises};
 use crate::protocol::{Accepted, Answer, Protocol, Request, Site};
 
@@ -25,13 +25,14 @@ impl Protocol for Compatible {
         "http://localhost/v1"
     }
 
-    fn promises(&self) -> Promises {
+    fn promises(&self, _media: Media) -> Promises {
         Promises {
             idempotency: Idempotency::Ignored,
             finds: false,
             cancels: false,
             calls_back: false,
             queues: false,
+            inline: true,
             picture_bytes_max: PICTURE_BYTES_MAX,
             poll_every: Duration::ZERO,
         }
@@ -44,7 +45,7 @@ impl Protocol for Compatible {
         }
         // Some servers answer with a URL when they are not asked for the picture itself.
         body.insert("response_format".into(), json!("b64_json"));
-        if order.image.references.is_empty() {
+        if order.references.is_empty() {
             return Ok(Request::post_json(site.url("/images/generations"), &Value::Object(body)));
         }
         body.extend(order.model.wire.edit_fixed.clone());
@@ -53,8 +54,8 @@ impl Protocol for Compatible {
             .map(|(name, value)| (name, value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
             .collect();
         let mut parts: Vec<Part<'_>> = texts.iter().map(|(name, value)| Part::Text(name, value)).collect();
-        let field = if order.image.references.len() == 1 { "image" } else { "image[]" };
-        parts.extend(order.image.references.iter().map(|picture| Part::File(field, picture)));
+        let field = if order.references.len() == 1 { "image" } else { "image[]" };
+        parts.extend(order.references.iter().map(|picture| Part::File(field, picture)));
         Ok(multipart(site.url("/images/edits"), &parts))
     }
 

@@ -1,4 +1,7 @@
-//! Google's Gemini API, `generateContent` (providers.md 2.2): synchronous, the picture in the answer.
+//! Google's Gemini API: pictures by `generateContent` (providers.md 2.2), synchronous, the picture in the answer; videos by
+//! the Interactions API.
+
+mod interactions;
 
 use std::time::Duration;
 
@@ -10,10 +13,10 @@ use super::words;
 use crate::encode::{base64, decode};
 use crate::fault::{Class, Fault};
 use crate::key::ApiKey;
-use crate::order::Order;
-use crate::outcome::Output;
+use crate::order::{Media, Order};
+use crate::outcome::{Output, Run};
 use crate::promises::{Idempotency, Promises};
-use crate::protocol::{Accepted, Answer, Protocol, Request, Site, wait};
+use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site, wait};
 
 /// The adapter.
 pub(super) struct Google;
@@ -38,15 +41,22 @@ impl Protocol for Google {
         "https://generativelanguage.googleapis.com/v1beta"
     }
 
-    fn promises(&self) -> Promises {
+    fn makes(&self, _media: Media) -> bool {
+        true
+    }
+
+    fn promises(&self, media: Media) -> Promises {
+        let video = media == Media::Video;
         Promises {
             idempotency: Idempotency::Ignored,
             finds: false,
-            cancels: false,
+            cancels: video,
             calls_back: false,
-            queues: false,
+            queues: video,
+            // A video may come at once, too: not every model works in the background.
+            inline: true,
             picture_bytes_max: PICTURE_BYTES_MAX,
-            poll_every: Duration::ZERO,
+            poll_every: if video { interactions::POLL_EVERY } else { Duration::ZERO },
         }
     }
 
@@ -57,14 +67,16 @@ impl Protocol for Google {
     }
 
     fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, Fault> {
-        let image = &order.image;
-        let pictures = image
+        if order.media() == Media::Video {
+            return interactions::submit(site, order);
+        }
+        let pictures = order
             .references
             .iter()
             .map(|picture| json!({"inlineData": {"mimeType": picture.media_type, "data": base64(picture)}}));
         let parts: Vec<Value> = std::iter::once(json!({"text": order.instruction()})).chain(pictures).collect();
         let mut config = json!({"responseModalities": ["IMAGE"]});
-        for (name, value) in [("aspectRatio", &image.size), ("imageSize", &image.quality)] {
+        for (name, value) in [("aspectRatio", order.size()), ("imageSize", order.quality())] {
             if let Some(value) = value {
                 config["imageConfig"][name] = json!(value);
             }
@@ -74,7 +86,10 @@ impl Protocol for Google {
         Ok(Request::post_json(site.url(&format!("/models/{model}:generateContent")), &body))
     }
 
-    fn submitted(&self, _site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, Fault> {
+    fn submitted(&self, site: &Site, order: &Order, answer: &Answer) -> Result<Accepted, Fault> {
+        if order.media() == Media::Video {
+            return interactions::submitted(site, answer);
+        }
         let content: Content = answer.read()?;
         let parts = content.candidates.iter().filter_map(|candidate| candidate.content.as_ref());
         let pictures = parts.flat_map(|content| &content.parts).filter(|part| !part.thought);
@@ -95,6 +110,19 @@ impl Protocol for Google {
         }
     }
 
+    fn poll(&self, run: &Run) -> Request {
+        interactions::revised(Request::get(run.poll.clone()))
+    }
+
+    fn polled(&self, site: &Site, _run: &Run, answer: &Answer) -> Result<Progress, Fault> {
+        interactions::polled(site, answer).map(Progress::Is)
+    }
+
+    fn cancel(&self, run: &Run) -> Option<Request> {
+        let cancel = |url| interactions::revised(Request::post_json(url, &json!({})));
+        run.cancel.clone().map(cancel)
+    }
+
     fn fault(&self, answer: &Answer) -> Fault {
         let json = answer.json();
         // Some endpoints wrap the object in a list of one.
@@ -105,7 +133,7 @@ impl Protocol for Google {
         let quota = details.iter().filter_map(|detail| detail["violations"].as_array()).flatten();
         let mut spent = quota
             .filter(|it| it["quotaValue"] == "0" || it["quotaId"].as_str().is_some_and(|id| id.contains("PerDay")));
-        let refused = ["safety", "blocked", "prohibited"].iter().any(|it| message.to_ascii_lowercase().contains(it));
+        let refused = tells_of_content(message);
         let class = match answer.status.as_u16() {
             // A wrong key is a 400 here.
             400 if has("reason", "API_KEY_INVALID") => Some(Class::Authentication),
@@ -119,6 +147,12 @@ impl Protocol for Google {
         let fault = answer.fault(class, message);
         Fault { retry_after: fault.retry_after.or(delay.and_then(wait)), ..fault }
     }
+}
+
+/// Whether a message without a code is about content.
+fn tells_of_content(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    ["safety", "blocked", "prohibited"].iter().any(|word| message.contains(word))
 }
 
 #[derive(Deserialize)]

@@ -1,0 +1,100 @@
+//! What a model takes, in the contract's form (specification, Model: `parameters`).
+
+use domain::model::{Capability, ModelParameter, ModelParameterOption, ModelParameterType};
+use serde_json::Value;
+
+use super::entry::{Entry, EntryType};
+
+/// The contract's own limit of a prompt.
+const PROMPT_MAX: usize = 8000;
+
+/// The capabilities that take a first frame, and those that take a last.
+const WITH_FIRST_FRAME: &[Capability] = &[Capability::VideoFromImage, Capability::VideoFromFrames];
+const WITH_LAST_FRAME: &[Capability] = &[Capability::VideoFromFrames];
+
+impl Entry {
+    /// What it takes, under the names of the contract's requests.
+    pub fn parameters(&self) -> Vec<ModelParameter> {
+        let all = &self.capabilities;
+        let mut parameters = vec![ModelParameter {
+            required: !all.contains(&Capability::ImageVariations),
+            min: Some(1.0),
+            max: Some(self.prompt_max.min(PROMPT_MAX) as f64),
+            ..self.parameter("prompt", "Prompt", "What to make; a variation needs none.", ModelParameterType::String)
+        }];
+        if let Some(range) = self.references {
+            let takes = |it: &Capability| match self.kind {
+                EntryType::Video => *it == Capability::VideoFromReferences,
+                EntryType::Image | EntryType::Text => true,
+            };
+            let description = "Pictures that guide the result.";
+            parameters.push(ModelParameter {
+                required: range.min > 0,
+                min: Some(range.min as f64),
+                max: Some(range.max as f64),
+                capabilities: all.iter().copied().filter(takes).collect(),
+                ..self.parameter("references", "References", description, ModelParameterType::Images)
+            });
+        }
+        let text = |value: &String| Value::from(value.clone());
+        self.choice(&mut parameters, "size", "Size", "Size or shape of the result.", self.sizes.iter().map(text));
+        let effort = "Effort or resolution of the result.";
+        self.choice(&mut parameters, "quality", "Quality", effort, self.qualities.iter().map(text));
+        let frames = [("firstFrame", "First frame", WITH_FIRST_FRAME), ("lastFrame", "Last frame", WITH_LAST_FRAME)];
+        for (name, label, takes) in frames {
+            let takes: Vec<Capability> = all.iter().copied().filter(|it| takes.contains(it)).collect();
+            if !takes.is_empty() {
+                let description = "A picture handle or a public https URL.";
+                let frame = self.parameter(name, label, description, ModelParameterType::String);
+                parameters.push(ModelParameter { capabilities: takes, ..frame });
+            }
+        }
+        let seconds = self.durations.iter().map(|value| Value::from(*value));
+        self.choice(&mut parameters, "durationSeconds", "Duration", "Seconds.", seconds);
+        let ratios = self.aspect_ratios.iter().map(text);
+        self.choice(&mut parameters, "aspectRatio", "Aspect ratio", "Shape of the video.", ratios);
+        let resolutions = self.resolutions.iter().map(text);
+        self.choice(&mut parameters, "resolution", "Resolution", "Size of the video.", resolutions);
+        if self.audio_optional {
+            let description = "Whether the video has sound.";
+            parameters.push(self.parameter("generateAudio", "Sound", description, ModelParameterType::Boolean));
+        }
+        parameters
+    }
+
+    /// A parameter of every capability, with any value.
+    fn parameter(&self, name: &str, label: &str, description: &str, kind: ModelParameterType) -> ModelParameter {
+        ModelParameter {
+            name: name.into(),
+            label: label.into(),
+            description: description.into(),
+            kind,
+            required: false,
+            min: None,
+            max: None,
+            options: Vec::new(),
+            capabilities: self.capabilities.clone(),
+        }
+    }
+
+    /// Adds a parameter with these values, when there are some: whole numbers, or texts.
+    fn choice(
+        &self,
+        parameters: &mut Vec<ModelParameter>,
+        name: &str,
+        label: &str,
+        description: &str,
+        values: impl Iterator<Item = Value>,
+    ) {
+        let option = |value: Value| ModelParameterOption {
+            label: value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+            value,
+            description: None,
+        };
+        let options: Vec<ModelParameterOption> = values.map(option).collect();
+        let Some(first) = options.first() else { return };
+        let number = first.value.is_number();
+        let kind = if number { ModelParameterType::Integer } else { ModelParameterType::String };
+        parameters.push(ModelParameter { options, ..self.parameter(name, label, description, kind) });
+    }
+}
