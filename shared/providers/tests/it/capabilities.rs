@@ -1,5 +1,7 @@
 //! Every model of the catalogue, at everything that it declares.
 
+use std::time::{Duration, Instant};
+
 use domain::graph::Role;
 use domain::model::Capability;
 use providers::{Artifact, Entry, Media, Order, Polled, Shape, Submission};
@@ -145,12 +147,32 @@ async fn a_run_is_polled_until_it_is_done_and_survives_being_stored() {
             }
             let Submission::Accepted(run) = world.provider.submit(&order).await else { panic!("{vendor:?} queues") };
             let run = serde_json::from_str(&serde_json::to_string(&run).unwrap()).unwrap();
+            let before = world.simulator.polls();
             assert!(matches!(world.provider.poll(&run).await, Polled::Running(_)), "{vendor:?}");
             assert!(matches!(world.provider.poll(&run).await, Polled::Running(_)), "{vendor:?}");
+            assert_eq!(world.simulator.polls(), before + 2, "{vendor:?}: one poll asks once");
             let Polled::Done(output) = world.provider.poll(&run).await else { panic!("{vendor:?} is done") };
             assert!(world.provider.fetch(media, &output).await.is_ok(), "{vendor:?}");
             let other = if media == Media::Video { Media::Picture } else { Media::Video };
             assert!(world.provider.fetch(other, &output).await.is_err(), "{vendor:?}: it is what it is");
+        }
+    }
+}
+
+#[tokio::test]
+async fn work_that_takes_its_time_is_waited_for() {
+    let latency = Duration::from_millis(300);
+    for vendor in vendors() {
+        let world = world(vendor).await;
+        world.simulator.take(latency);
+        for order in world.one_of_each() {
+            let start = Instant::now();
+            match world.provider.submit(&order).await {
+                Submission::Done(_) => {}
+                Submission::Accepted(run) => while matches!(world.provider.poll(&run).await, Polled::Running(_)) {},
+                other => panic!("{vendor:?}: {other:?}"),
+            }
+            assert!(start.elapsed() >= latency, "{vendor:?}");
         }
     }
 }

@@ -102,3 +102,20 @@ async fn a_result_can_be_fetched_twice_and_costs_nothing() {
     assert_eq!(world.provider.fetch(Media::Picture, &output).await.unwrap(), first);
     assert_eq!(world.simulator.submits().len(), 1);
 }
+
+#[tokio::test]
+async fn a_refusal_before_acceptance_is_followed_by_success_and_one_charge() {
+    for vendor in vendors() {
+        let world = world(vendor).await;
+        let order = world.any_order("job-1");
+        world.simulator.misbehave(Trouble::Down);
+        for _ in 0..2 {
+            let submission = world.provider.submit(&order).await;
+            let Submission::Refused(fault) = submission else { panic!("{vendor:?}: {submission:?}") };
+            assert!(fault.is_retryable(), "{vendor:?}");
+        }
+        world.simulator.behave();
+        assert!(world.make(&order).await.is_ok(), "{vendor:?}");
+        assert_eq!(world.simulator.accepted("job-1"), 1, "{vendor:?}");
+    }
+}
