@@ -90,8 +90,28 @@ pub(super) fn answer(state: &State, call: &Call) -> Reply {
     }
 }
 
+/// The fields under their JSON names: protocol buffers take their own (`mime_type`) as well.
+fn camel_case(object: Map<String, Value>) -> Map<String, Value> {
+    fn value(it: Value) -> Value {
+        match it {
+            Value::Object(object) => Value::Object(camel_case(object)),
+            Value::Array(list) => list.into_iter().map(value).collect(),
+            other => other,
+        }
+    }
+    let name = |name: String| {
+        let mut words = name.split('_');
+        let first = words.next().unwrap_or_default().to_owned();
+        words.fold(first, |name, word| match word.split_at_checked(1) {
+            Some((initial, rest)) => name + &initial.to_ascii_uppercase() + rest,
+            None => name,
+        })
+    };
+    object.into_iter().map(|(key, it)| (name(key), value(it))).collect()
+}
+
 fn generate(state: &State, call: &Call, model: &str) -> Reply {
-    let Some(body) = check::object(&call.body) else {
+    let Some(body) = check::object(&call.body).map(camel_case) else {
         return error(400, "INVALID_ARGUMENT", "Invalid JSON payload received.", json!([]));
     };
     if let Err((field, wrong)) = check::check(&body, &REQUEST) {
