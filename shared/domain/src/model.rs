@@ -119,7 +119,8 @@ pub struct ModelParameterOption {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ModelParameter {
-    /// The request's field: `prompt`, `references`, `size`, `quality`; `durationSeconds`, `aspectRatio` and so on for video.
+    /// The request's field: `prompt`, `references`, `size`, `quality`; `durationSeconds`, `aspectRatio` and so on for
+    /// video.
     pub name: String,
     /// For people.
     pub label: String,

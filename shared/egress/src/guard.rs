@@ -83,8 +83,8 @@ impl Guard {
     }
 }
 
-/// Judges what holds for every destination of one of `schemes`, whoever set it, and returns the URL in normal form; whether its host may be
-/// called is not judged.
+/// Judges what holds for every destination of one of `schemes`, whoever set it, and returns the URL in normal form;
+/// whether its host may be called is not judged.
 pub(crate) fn well_formed(text: &str, schemes: &[&str]) -> Result<Url, UrlRefusal> {
     if text.chars().any(|c| c.is_whitespace() || c.is_control() || c == '\\') {
         return Err(UrlRefusal::Malformed);

@@ -1,4 +1,5 @@
-//! Hosts that the operator set for provider calls: `CANVAS_MANAGED_URL` and a connection's `--base-url` (decisions 15.3).
+//! Hosts that the operator set for provider calls: `CANVAS_MANAGED_URL` and a connection's `--base-url` (decisions
+//! 15.3).
 
 use url::{Host, Url};
 
@@ -7,9 +8,10 @@ use crate::guard::well_formed;
 /// What an operator's own server may be spoken to in.
 const SCHEMES: [&str; 2] = ["https", "http"];
 
-/// The host of a base URL that an operator set. A call made for it ([`Client::send_for`](crate::Client::send_for)) may go
-/// to any port of that host, over https or plain http, and whatever its name resolves to: an inference server commonly
-/// stands in the operator's own network and serves its results from a port beside it. Every other host is judged as ever.
+/// The host of a base URL that an operator set. A call made for it ([`Client::send_for`](crate::Client::send_for)) may
+/// go to any port of that host, over https or plain http, and whatever its name resolves to: an inference server
+/// commonly stands in the operator's own network and serves its results from a port beside it. Every other host is
+/// judged as ever.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperatorHost(Host);
 

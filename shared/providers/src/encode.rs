@@ -120,7 +120,8 @@ pub(crate) fn references_field(order: &Order) -> Result<&ReferenceField, Fault> 
     takes.ok_or_else(|| Fault::new(Class::Invalid, "the model has no field for pictures"))
 }
 
-/// Where an order goes: the endpoint of its capability, that for pictures when some go along, the model's, or else its id.
+/// Where an order goes: the endpoint of its capability, that for pictures when some go along, the model's, or else its
+/// id.
 pub(crate) fn endpoint(order: &Order) -> &str {
     let wire = &order.model.wire;
     let edit = wire.edit_endpoint.as_ref().filter(|_| !order.references.is_empty());

@@ -9,7 +9,8 @@ use domain::model::Capability;
 use crate::catalogue::Entry;
 use crate::fault::{Class, Fault};
 
-/// The prompt of a variation that came without one: no provider has variations of its own any more, so that they are edits.
+/// The prompt of a variation that came without one: no provider has variations of its own any more, so that they are
+/// edits.
 const VARIATION_PROMPT: &str =
     "Make a new variation of this image: keep its subject, style and mood, and vary composition and details.";
 
@@ -65,8 +66,8 @@ pub struct Order {
     pub references: Vec<Picture>,
     /// What the output is like; of the capability's kind.
     pub shape: Shape,
-    /// The same for every attempt at this output and no other: 1 to 200 of visible ASCII. It is sent to every provider as
-    /// `Idempotency-Key`; see [`Promises::idempotency`](crate::Promises::idempotency) for who honours it.
+    /// The same for every attempt at this output and no other: 1 to 200 of visible ASCII. It is sent to every provider
+    /// as `Idempotency-Key`; see [`Promises::idempotency`](crate::Promises::idempotency) for who honours it.
     pub idempotency_key: String,
 }
 
@@ -109,8 +110,8 @@ impl Order {
         }
     }
 
-    /// The prompt that is sent: what was asked, and what each reference with a role is for. Providers know no roles; words
-    /// are all there is.
+    /// The prompt that is sent: what was asked, and what each reference with a role is for. Providers know no roles;
+    /// words are all there is.
     pub fn instruction(&self) -> String {
         let prompt = match self.prompt.trim() {
             "" if self.capability == Capability::ImageVariations => VARIATION_PROMPT,
@@ -124,8 +125,8 @@ impl Order {
         lines.join("\n")
     }
 
-    /// A number that is this order's own, for the models that take a seed: the same in every attempt, so that a run can be
-    /// recognized by it. FNV-1a, folded to the 31 bits that every model takes.
+    /// A number that is this order's own, for the models that take a seed: the same in every attempt, so that a run can
+    /// be recognized by it. FNV-1a, folded to the 31 bits that every model takes.
     pub(crate) fn seed(&self) -> u32 {
         let hash = self
             .idempotency_key

@@ -1,4 +1,5 @@
-//! What an adapter promises, as data: what a worker may do after a crash depends on it (reliability.md, Provider submits).
+//! What an adapter promises, as data: what a worker may do after a crash depends on it (reliability.md, Provider
+//! submits).
 
 use std::time::Duration;
 

@@ -162,7 +162,7 @@ impl Site {
     }
 
     /// Whether it is on the base's own origin.
-    pub(crate) fn is_home_of(&self, url: &Url) -> bool {
+    pub(crate) fn is_at_home(&self, url: &Url) -> bool {
         url.origin() == self.base.origin()
     }
 
@@ -172,7 +172,7 @@ impl Site {
             let host = url.host_str().unwrap_or_default();
             url.scheme() == "https" && host.strip_suffix(domain).is_some_and(|it| it.is_empty() || it.ends_with('.'))
         };
-        self.is_home_of(url) || self.domains.iter().any(|domain| within(&self.base, domain) && within(url, domain))
+        self.is_at_home(url) || self.domains.iter().any(|domain| within(&self.base, domain) && within(url, domain))
     }
 }
 

@@ -16,8 +16,8 @@ use crate::promises::Promises;
 use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site};
 use crate::protocols::{self, ManagedProtocol};
 
-/// Bytes of a result, and of an answer that holds one in base64, with room for what stands around it: what an upload may
-/// have (decisions 1.5), so that every result that is kept could also have been uploaded.
+/// Bytes of a result, and of an answer that holds one in base64, with room for what stands around it: what an upload
+/// may have (decisions 1.5), so that every result that is kept could also have been uploaded.
 const RESULT_MAX: usize = domain::limits::UPLOAD_MAX as usize;
 const ANSWER_MAX: usize = RESULT_MAX / 3 * 4 + 1024 * 1024;
 
@@ -195,13 +195,16 @@ impl Provider {
             return Cancellation::Unsupported;
         };
         match self.send(request, self.deadlines.call, true).await {
-            Ok(answer) => self.protocol.canceled(&answer),
+            Ok(answer) => match self.protocol.canceled(&answer) {
+                Cancellation::Failed(fault) => Cancellation::Failed(self.scrubbed(fault)),
+                other => other,
+            },
             Err(fault) => Cancellation::Failed(fault),
         }
     }
 
-    /// Looks for the run of an order whose submit has an unknown outcome. `Ok(None)` also where the protocol promises no
-    /// look-up.
+    /// Looks for the run of an order whose submit has an unknown outcome. `Ok(None)` also where the protocol promises
+    /// no look-up.
     ///
     /// # Errors
     ///
@@ -218,8 +221,8 @@ impl Provider {
     ///
     /// # Errors
     ///
-    /// A retryable fault when it does not arrive whole, is too large, or is not what was ordered; providers answer error pages with
-    /// status 200.
+    /// A retryable fault when it does not arrive whole, is too large, or is not what was ordered; providers answer
+    /// error pages with status 200.
     pub async fn fetch(&self, media: Media, output: &Output) -> Result<Artifact, Fault> {
         let bytes = match output {
             Output::Inline(bytes) => bytes.clone(),
@@ -239,7 +242,7 @@ impl Provider {
         for _ in 0..=REDIRECTS_MAX {
             let request = Request::get(url.clone()).with(ACCEPT, HeaderValue::from_static("*/*"));
             // Never to storage hosts, be they under the provider's own domain.
-            let answer = self.send(request, self.deadlines.download, self.site.is_home_of(&url)).await?;
+            let answer = self.send(request, self.deadlines.download, self.site.is_at_home(&url)).await?;
             match answer.status.as_u16() {
                 200..=299 => return Ok(answer.body),
                 301 | 302 | 303 | 307 | 308 => {

@@ -1,9 +1,9 @@
 //! Which models there are: data, built in and extended by the operator (`CANVAS_MODEL_CATALOGUE`).
 //!
-//! **Guarantee.** A catalogue that loads is usable: every entry is complete, unambiguous and within the contract's ranges.
-//! **Mechanism.** JSON with no unknown fields, then rules over each entry; the built-in files go through the same door, in a
-//! test and at every start. **Reason.** Vendors retire models monthly (providers.md 0.1), and a typing error in an
-//! operator's file should stop the start with one line, not a job a week later.
+//! **Guarantee.** A catalogue that loads is usable: every entry is complete, unambiguous and within the contract's
+//! ranges. **Mechanism.** JSON with no unknown fields, then rules over each entry; the built-in files go through the
+//! same door, in a test and at every start. **Reason.** Vendors retire models monthly (providers.md 0.1), and a typing
+//! error in an operator's file should stop the start with one line, not a job a week later.
 
 mod entry;
 mod parameters;

@@ -39,7 +39,8 @@ pub(crate) fn of(kind: ProviderKind, managed: ManagedProtocol) -> &'static dyn P
     }
 }
 
-/// The first text at one of `paths` (JSON pointers): the provider's own words in one of the forms that it is known to use.
+/// The first text at one of `paths` (JSON pointers): the provider's own words in one of the forms that it is known to
+/// use.
 fn words<'a>(json: &'a Value, paths: &[&str]) -> &'a str {
     paths.iter().find_map(|path| json.pointer(path).and_then(Value::as_str)).unwrap_or_default()
 }

@@ -108,8 +108,8 @@ pub(super) fn first_image(site: &Site, answer: &Answer) -> Result<Accepted, Faul
     output.map(Accepted::Done).ok_or_else(|| answer.unreadable())
 }
 
-/// What an error answer means. `code` rules, then the status: one status means several things (providers.md 1.7). The other
-/// forms are those of compatible servers (providers.md 8.4).
+/// What an error answer means. `code` rules, then the status: one status means several things (providers.md 1.7). The
+/// other forms are those of compatible servers (providers.md 8.4).
 pub(super) fn fault(answer: &Answer) -> Fault {
     let json = answer.json();
     let detail = words(&json, &["/error/message", "/error", "/detail", "/detail/0/msg", "/message"]);

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use domain::graph::Role;
-use domain::model::Capability;
-use providers::{Artifact, Entry, Media, Order, Polled, Shape, Submission};
+use domain::model::{Capability, ProviderKind};
+use providers::{Artifact, Catalogue, Entry, Media, Order, Output, Polled, Shape, Submission};
 use testkit::providers::Vendor;
 
 use crate::world::{order, picture, pictures, vendors, world};
@@ -175,4 +175,21 @@ async fn work_that_takes_its_time_is_waited_for() {
             assert!(start.elapsed() >= latency, "{vendor:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn an_operators_own_model_is_made_by_a_server_that_answers_with_a_url() {
+    let own = r#"{"models": [{
+        "id": "url-own", "name": "Own", "provider": "managed", "type": "image", "capabilities": ["image.generate"],
+        "estimatedSeconds": 5, "creditCost": 2, "promptMax": 8000, "sizes": ["512x384"]
+    }]}"#;
+    let catalogue = Catalogue::built_in().unwrap().extended("own.json", own).unwrap();
+    let world = world(Vendor::Compatible).await;
+    let model = catalogue.find(ProviderKind::Managed, "url-own").unwrap();
+    let mut order = order(model, Capability::ImageGenerate, "job-1");
+    order.shape = Shape::Image { size: Some("512x384".to_owned()), quality: None };
+    let Submission::Done(output) = world.provider.submit(&order).await else { panic!("it answers at once") };
+    assert!(matches!(output, Output::Remote(_)));
+    assert_eq!(size(&world.provider.fetch(Media::Picture, &output).await.unwrap()), (512, 384));
+    assert_eq!(world.simulator.leaks(), 0);
 }

@@ -1,5 +1,5 @@
-//! Each adapter, each capability, each way to fail: the failure code, whether it is retryable, and whether the work may have
-//! been begun.
+//! Each adapter, each capability, each way to fail: the failure code, whether it is retryable, and whether the work may
+//! have been begun.
 
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
-//! Simulators of the providers: HTTP servers on loopback that keep state, refuse what the vendors refuse, make real pictures,
-//! and misbehave as told.
+//! Simulators of the providers: HTTP servers on loopback that keep state, refuse what the vendors refuse, make real
+//! pictures, and misbehave as told.
 //!
-//! A simulator is written from the vendor's contract, never from our adapter: it knows every field that the vendor documents
-//! and refuses the others, answers in the vendor's forms, and serves results from a second port that refuses any request
-//! with a key in it. What it is told to do wrong comes from the test ([`Simulator::misbehave`]) or, for processes that a test
-//! cannot reach into, from the prompt: `[[sim:out-of-credit]]`.
+//! A simulator is written from the vendor's contract, never from our adapter: it knows every field that the vendor
+//! documents and refuses the others, answers in the vendor's forms, and serves results from a second port that refuses
+//! any request with a key in it. What it is told to do wrong comes from the test ([`Simulator::misbehave`]) or, for
+//! processes that a test cannot reach into, from the prompt: `[[sim:out-of-credit]]`.
 
 mod black_forest_labs;
 mod check;

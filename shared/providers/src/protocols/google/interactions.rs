@@ -1,4 +1,5 @@
-//! The Interactions API (providers.md 2.4), which makes videos: in the background where the model can, else in the answer.
+//! The Interactions API (providers.md 2.4), which makes videos: in the background where the model can, else in the
+//! answer.
 
 use std::time::Duration;
 

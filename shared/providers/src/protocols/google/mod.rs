@@ -1,5 +1,5 @@
-//! Google's Gemini API: pictures by `generateContent` (providers.md 2.2), synchronous, the picture in the answer; videos by
-//! the Interactions API.
+//! Google's Gemini API: pictures by `generateContent` (providers.md 2.2), synchronous, the picture in the answer;
+//! videos by the Interactions API.
 
 mod interactions;
 

@@ -1,5 +1,5 @@
-//! The Comfy API v2 (providers.md 8.1): a workflow is submitted as a job, its pictures uploaded before. The one protocol that
-//! honours an idempotency key, by refusing the second.
+//! The Comfy API v2 (providers.md 8.1): a workflow is submitted as a job, its pictures uploaded before. The one
+//! protocol that honours an idempotency key, by refusing the second.
 
 use std::time::Duration;
 

@@ -1,6 +1,8 @@
-//! OpenAI's image routes as self-hosted servers have them (providers.md 8.4): LocalAI, vLLM-Omni, SGLang, stable-diffusion.cpp.
+//! OpenAI's image routes as self-hosted servers have them (providers.md 8.4): LocalAI, vLLM-Omni, SGLang,
+//! stable-diffusion.cpp.
 //!
-//! What differs from OpenAI: no key is needed, edits are multipart, and a picture may come behind a URL of the server's own.
+//! What differs from OpenAI: no key is needed, edits are multipart, and a picture may come behind a URL of the server's
+//! own.
 
 use std::time::Duration;
 
