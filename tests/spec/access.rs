@@ -121,7 +121,7 @@ fn addressed(endpoint: &Endpoint, canvas: &str, revision: &str) -> Option<(Strin
         ("GET", "/canvases/{canvasId}/nodes/{nodeId}") => (path.replace("{nodeId}", "absent"), None),
         ("GET", "/canvases/{canvasId}/changes") => (format!("{path}?since={revision}"), None),
         ("POST", "/canvases/{canvasId}/operations") => {
-            (path, Some(with(json!({"operations": [{"type": "node.create", "node": {"type": "text"}}]}))))
+            (path, Some(with(json!({"operations": [{"type": "canvas.update", "title": "t"}]}))))
         }
         ("GET", "/assets") => (format!("/assets?canvasId={canvas}"), None),
         ("POST", "/assets") => (format!("/assets?canvasId={canvas}"), Some(json!("png"))),

@@ -61,6 +61,8 @@ struct Starter {
     number: usize,
     user: User,
     canvas: String,
+    /// That its canvas had before the load.
+    revision: String,
     targets: Vec<String>,
     input: String,
 }
@@ -123,7 +125,7 @@ impl<'a> Load<'a> {
 
     async fn drive(&self, client: &Starter) {
         let mut chance = self.chance.fork(client.number as u64);
-        let mut revision = text(&client.user.canvas(&client.canvas).await, "/revision").to_owned();
+        let mut revision = client.revision.clone();
         for (index, target) in client.targets.iter().enumerate() {
             tokio::time::sleep(chance.time(self.plan.pause)).await;
             let path = format!("/{}/{index}", client.number);
@@ -175,7 +177,7 @@ impl Starter {
         let user = stack.user().await;
         let canvas = text(&user.make_canvas().await, "/id").to_owned();
         let asset = user.upload("image/png", pictures::png(64, 48)).await;
-        let mut targets = Vec::with_capacity(jobs);
+        let (mut targets, mut revision) = (Vec::with_capacity(jobs), String::new());
         // 200 operations a batch (specification, Limits).
         for batch in (0..jobs).collect::<Vec<_>>().chunks(200) {
             let create = |index: &usize| {
@@ -183,9 +185,10 @@ impl Starter {
                 json!({"type": "node.create", "clientId": format!("t{index}"), "node": node})
             };
             let made = user.apply(&canvas, batch.iter().map(create).collect()).await;
+            text(&made, "/canvas/revision").clone_into(&mut revision);
             targets.extend(batch.iter().map(|index| text(&made, &format!("/resolvedIds/t{index}")).to_owned()));
         }
-        Self { number, user, canvas, targets, input: text(&asset, "/handle").to_owned() }
+        Self { number, user, canvas, revision, targets, input: text(&asset, "/handle").to_owned() }
     }
 }
 

@@ -68,6 +68,17 @@ impl Error {
         error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("42P01"))
     }
 
+    /// Whether the connection was found to be lost, as all are after a restart of the server: on another one the same
+    /// statement may well succeed. It may also have taken place.
+    pub fn is_connection_lost(&self) -> bool {
+        match self {
+            Error::Sql(sqlx::Error::Io(_)) => true,
+            // Ended by an administrator or by the crash of another backend (PostgreSQL manual, Appendix A).
+            Error::Sql(sqlx::Error::Database(error)) => matches!(error.code().as_deref(), Some("57P01" | "57P02")),
+            _ => false,
+        }
+    }
+
     /// Whether a stored value does not read back: whoever asks again gets the same answer.
     pub fn is_unreadable(&self) -> bool {
         matches!(self, Error::Unreadable { .. } | Error::Sql(sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_)))

@@ -11,7 +11,7 @@ use super::rotate::*;
 use super::side_by_side_composite::*;
 
 suite! {
-    image_actions on Stack::builder().image_workers(1);
+    image_actions on Stack::builder().image_workers(1).env("CANVAS_RATE_PER_MINUTE", 0);
     crop_cuts_at_a_place_or_an_anchor,
     crop_is_measured_on_the_picture_as_displayed,
     crop_out_of_the_picture_is_refused,

@@ -25,6 +25,7 @@ pub struct CanvasReview {
 /// Review a canvas as it is
 #[utoipa::path(
     get, path = "/canvases/{canvasId}/review", operation_id = "reviewCanvas", tag = "Canvases",
+    security(("bearer" = ["canvas:read"])),
     params(
         ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
