@@ -15,6 +15,7 @@ pub mod placement;
 pub mod review;
 pub mod size;
 mod slots;
+pub mod svg;
 
 #[cfg(test)]
 mod fixture;

@@ -1,0 +1,144 @@
+//! A node's frame, in one of three degrees of detail.
+
+use domain::graph::NodeType;
+
+use super::Frame;
+use super::advance::Face;
+use super::look::{Look, ink_on, palette};
+use super::media::{self, Area};
+use super::note;
+use super::text::{self, Align};
+use super::xml::{self, Num, Rgb, put};
+
+const TITLE_FACE: Face = Face::bold(12.5);
+const EMPTY_FACE: Face = Face::regular(16.0);
+
+/// Below this width or height no text is drawn: it would be two letters and an ellipsis.
+pub(super) const TEXT_SIDE_MIN: f64 = 28.0;
+
+/// The radius of a frame's corners.
+pub(super) fn radius(frame: Frame) -> f64 {
+    (frame.width.min(frame.height) / 8.0).min(12.0)
+}
+
+/// Whether there is room for text.
+pub(super) fn takes_text(frame: Frame) -> bool {
+    frame.width >= TEXT_SIDE_MIN && frame.height >= TEXT_SIDE_MIN
+}
+
+/// What a frame is filled with.
+pub(super) fn fill(look: &Look<'_>) -> Rgb {
+    match (look.kind, look.section) {
+        (_, true) => palette::GROUND.mix(look.color.unwrap_or(palette::SECTION), 0.07),
+        (NodeType::Image, _) => palette::MIST,
+        (NodeType::Video, _) => palette::NIGHT,
+        (NodeType::Sticky, _) => look.color.unwrap_or(palette::NOTE),
+        (NodeType::Text, _) => note::paper(look.color),
+    }
+}
+
+/// What surrounds a frame.
+pub(super) fn edge(look: &Look<'_>) -> Rgb {
+    match (look.kind, look.section) {
+        (_, true) => palette::GROUND.mix(look.color.unwrap_or(palette::SECTION), 0.4),
+        (NodeType::Sticky, _) => fill(look).mix(palette::INK, 0.12),
+        (NodeType::Image, _) => look.color.unwrap_or(palette::LINE),
+        (NodeType::Video, _) => look.color.unwrap_or(palette::NIGHT),
+        (NodeType::Text, _) => palette::LINE,
+    }
+}
+
+/// A frame and nothing in it.
+pub(super) fn plain(out: &mut String, look: &Look<'_>, frame: Frame) {
+    let Frame { x, y, width, height } = frame;
+    put!(
+        out,
+        "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"{}\" fill=\"{}\"/>",
+        Num(x),
+        Num(y),
+        Num(width),
+        Num(height),
+        Num(radius(frame)),
+        fill(look)
+    );
+}
+
+/// A frame and its title.
+pub(super) fn titled(out: &mut String, look: &Look<'_>, frame: Frame) {
+    plain(out, look, frame);
+    let Some(line) = text::single(look.title, TITLE_FACE, frame.width - 16.0).filter(|_| takes_text(frame)) else {
+        return;
+    };
+    put!(out, "<g font-size=\"{}\" font-weight=\"bold\" fill=\"{}\">", Num(TITLE_FACE.size), ink_on(fill(look)));
+    text::draw(out, &line, Align::Start, frame.x + 8.0, frame.x + frame.width - 8.0, frame.y + 18.0);
+    out.push_str("</g>");
+}
+
+/// A node in full, its text within `bytes`; where in the text a picture goes, if it shows one.
+pub(super) fn full(out: &mut String, id: &str, look: &Look<'_>, frame: Frame, bytes: usize) -> Option<(usize, Area)> {
+    put!(out, "<g id=\"node-{id}\" transform=\"translate({} {})\">", Num(frame.x), Num(frame.y));
+    if !look.title.is_empty() {
+        out.push_str("<title>");
+        xml::escape(out, look.title);
+        out.push_str("</title>");
+    }
+    let at = Frame { x: 0.0, y: 0.0, ..frame };
+    let slot = match (look.kind, look.section) {
+        (_, true) => {
+            note::section(out, look, at, bytes);
+            None
+        }
+        (NodeType::Image, _) => media::image(out, look, at),
+        (NodeType::Video, _) => {
+            media::video(out, look, at);
+            None
+        }
+        (NodeType::Text | NodeType::Sticky, _) => {
+            note::note(out, look, at, bytes);
+            None
+        }
+    };
+    out.push_str("</g>");
+    slot
+}
+
+/// The shade under a card.
+pub(super) fn shade(out: &mut String, frame: Frame) {
+    put!(
+        out,
+        "<rect y=\"3\" width=\"{}\" height=\"{}\" rx=\"{}\" fill=\"#1f242b\" fill-opacity=\".06\"/>",
+        Num(frame.width),
+        Num(frame.height),
+        Num(radius(frame))
+    );
+}
+
+/// A frame of its own, filled and edged.
+pub(super) fn sheet(out: &mut String, frame: Frame, fill: Option<Rgb>, edge: Rgb, dashed: bool) {
+    put!(
+        out,
+        "<rect width=\"{}\" height=\"{}\" rx=\"{}\" stroke=\"{edge}\"",
+        Num(frame.width),
+        Num(frame.height),
+        Num(radius(frame))
+    );
+    match fill {
+        Some(fill) => put!(out, " fill=\"{fill}\""),
+        None => out.push_str(" fill=\"none\""),
+    }
+    if dashed {
+        out.push_str(" stroke-width=\"1.5\" stroke-dasharray=\"6 5\"");
+    }
+    out.push_str("/>");
+}
+
+/// What a canvas without nodes shows.
+pub(super) fn nothing(out: &mut String, width: f64, height: f64) {
+    let frame = Frame { x: 0.0, y: 0.0, width, height };
+    sheet(out, frame, None, palette::LINE, true);
+    put!(out, "<g font-size=\"{}\" fill=\"{}\">", Num(EMPTY_FACE.size), palette::MUTED);
+    if let Some(line) = text::single("This canvas is empty", EMPTY_FACE, width) {
+        text::draw(out, &line, Align::Center, 0.0, width, height / 2.0 + 5.0);
+    }
+    out.push_str("</g>");
+}

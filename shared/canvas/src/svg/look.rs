@@ -1,0 +1,133 @@
+//! What a node's fields mean for its looks: the only place of the renderer that reads metadata.
+
+use domain::graph::{Node, NodeType};
+use domain::job::JobStatus;
+use serde_json::Value;
+
+use super::text::Align;
+use super::xml::Rgb;
+
+/// Paper, ink and the greys between.
+pub(super) mod palette {
+    use super::Rgb;
+
+    pub(in crate::svg) const GROUND: Rgb = Rgb(0xf6, 0xf7, 0xf9);
+    pub(in crate::svg) const PAPER: Rgb = Rgb(0xff, 0xff, 0xff);
+    pub(in crate::svg) const MIST: Rgb = Rgb(0xf1, 0xf3, 0xf5);
+    pub(in crate::svg) const LINE: Rgb = Rgb(0xd8, 0xdd, 0xe3);
+    pub(in crate::svg) const GREY: Rgb = Rgb(0xad, 0xb5, 0xbd);
+    pub(in crate::svg) const MUTED: Rgb = Rgb(0x6b, 0x74, 0x80);
+    pub(in crate::svg) const INK: Rgb = Rgb(0x1f, 0x24, 0x2b);
+    pub(in crate::svg) const NIGHT: Rgb = Rgb(0x22, 0x27, 0x31);
+    pub(in crate::svg) const NOTE: Rgb = Rgb(0xff, 0xe4, 0x8a);
+    pub(in crate::svg) const SECTION: Rgb = Rgb(0x5c, 0x7c, 0xfa);
+}
+
+/// How the work on a node's output stands, as far as a picture of it tells states apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Not begun.
+    Waiting,
+    /// Under way.
+    Working,
+    /// Ended without output.
+    Failed,
+    /// Ended because somebody or time ended it.
+    Stopped,
+}
+
+/// The work on a node's output, unless it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Status {
+    /// Its colours and sign.
+    pub stage: Stage,
+    /// Its name.
+    pub label: &'static str,
+}
+
+impl Status {
+    fn of(status: JobStatus) -> Option<Self> {
+        let (stage, label) = match status {
+            JobStatus::Preparing => (Stage::Waiting, "Preparing"),
+            JobStatus::Queued => (Stage::Waiting, "Queued"),
+            JobStatus::Running => (Stage::Working, "Running"),
+            JobStatus::Finalizing => (Stage::Working, "Finalizing"),
+            JobStatus::Canceling => (Stage::Working, "Canceling"),
+            JobStatus::Failed => (Stage::Failed, "Failed"),
+            JobStatus::Canceled => (Stage::Stopped, "Canceled"),
+            JobStatus::Expired => (Stage::Stopped, "Expired"),
+            JobStatus::Succeeded => return None,
+        };
+        Some(Self { stage, label })
+    }
+
+    /// Strong and soft colour.
+    pub(super) fn colors(self) -> (Rgb, Rgb) {
+        match self.stage {
+            Stage::Waiting => (Rgb(0x9a, 0x6a, 0x00), Rgb(0xff, 0xf6, 0xdd)),
+            Stage::Working => (Rgb(0x1a, 0x66, 0xc2), Rgb(0xe8, 0xf2, 0xff)),
+            Stage::Failed => (Rgb(0xc4, 0x2b, 0x2b), Rgb(0xff, 0xee, 0xee)),
+            Stage::Stopped => (palette::MUTED, palette::MIST),
+        }
+    }
+}
+
+/// A node as it is to look.
+pub(super) struct Look<'a> {
+    pub kind: NodeType,
+    pub section: bool,
+    pub title: &'a str,
+    pub content: &'a str,
+    pub prompt: &'a str,
+    pub color: Option<Rgb>,
+    pub font_size: Option<f64>,
+    pub align: Align,
+    pub collapsed: bool,
+    pub status: Option<Status>,
+    /// Of a video, in seconds.
+    pub duration: Option<f64>,
+    pub shows_asset: bool,
+}
+
+impl<'a> Look<'a> {
+    pub(super) fn of(node: &'a Node) -> Self {
+        let text = |key| node.metadata.get(key).and_then(Value::as_str);
+        let number = |key| node.metadata.get(key).and_then(Value::as_f64);
+        let status = node.server.get("job").and_then(|job| job.get("status")).and_then(Value::as_str);
+        Self {
+            kind: node.kind,
+            section: node.is_section(),
+            title: node.title.trim(),
+            content: node.content().unwrap_or_default(),
+            prompt: text("prompt").unwrap_or_default(),
+            color: text("color").and_then(Rgb::parse),
+            font_size: number("fontSize").filter(|size| (1.0..=1000.0).contains(size)),
+            align: match text("textAlign") {
+                Some("left") => Align::Left,
+                Some("center") => Align::Center,
+                Some("right") => Align::Right,
+                _ => Align::Start,
+            },
+            collapsed: node.metadata.get("collapsed") == Some(&Value::Bool(true)),
+            status: status.and_then(|status| status.parse().ok()).and_then(Status::of),
+            duration: number("durationSeconds"),
+            shows_asset: node.asset.is_some(),
+        }
+    }
+
+    /// The title, unless it is the one that every node of the kind begins with and there is something else to show.
+    pub(super) fn given_title(&self) -> Option<&'a str> {
+        let default = self.title.eq_ignore_ascii_case(self.kind.as_str()) && !self.content.is_empty();
+        (!self.title.is_empty() && !default).then_some(self.title)
+    }
+}
+
+/// Where a node lies in the order of painting: what is higher is painted later. Finite for whatever was written.
+pub(super) fn depth(node: &Node) -> f64 {
+    node.metadata.get("zIndex").and_then(Value::as_f64).unwrap_or(0.0)
+}
+
+/// Black or white, whichever is read better on `ground`.
+pub(super) fn ink_on(ground: Rgb) -> Rgb {
+    if palette::INK.contrast(ground) >= palette::PAPER.contrast(ground) { palette::INK } else { palette::PAPER }
+}

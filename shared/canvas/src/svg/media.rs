@@ -1,0 +1,234 @@
+//! Pictures and videos, and what stands in for one that is not there.
+
+use super::Frame;
+use super::advance::Face;
+use super::card::{TEXT_SIDE_MIN, edge, radius, shade, sheet};
+use super::icon::Icon;
+use super::look::{Look, Status, palette};
+use super::text::{self, Align, Limits};
+use super::xml::{Num, Rgb, put};
+
+/// The title's strip at the foot.
+const CAPTION: f64 = 28.0;
+const CAPTION_FACE: Face = Face::bold(12.5);
+const LABEL_FACE: Face = Face::bold(13.0);
+const HINT_FACE: Face = Face::regular(12.0);
+const PILL_FACE: Face = Face::bold(11.0);
+
+/// Between two lines of a hint.
+const HINT_LINE: f64 = 17.0;
+
+/// Bytes of a hint at most.
+const HINT_BYTES: usize = 900;
+
+/// How much the ratios of a picture and its area may differ for the area to be filled, at the cost of an edge: as much as
+/// the caption makes them differ in a node that has the ratio of its picture, up to 16:9.
+const FILL_RATIO_MAX: f64 = 1.2;
+
+/// What is left of a card for its picture: the upper part, with round corners at the top, and at the bottom where there is no
+/// caption.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Area {
+    width: f64,
+    height: f64,
+    radius: f64,
+    round_bottom: bool,
+}
+
+impl Area {
+    /// Its outline, as the data of a path.
+    fn outline(self) -> String {
+        let Self { width: w, height: h, radius: r, round_bottom } = self;
+        let (w, h, r) = (Num(w), Num(h), Num(r));
+        let foot = match round_bottom {
+            true => format!(
+                "V{}A{r} {r} 0 0 1 {} {h}H{r}A{r} {r} 0 0 1 0 {}",
+                Num(h.0 - r.0),
+                Num(w.0 - r.0),
+                Num(h.0 - r.0)
+            ),
+            false => format!("V{h}H0"),
+        };
+        format!("M0 {r}A{r} {r} 0 0 1 {r} 0H{}A{r} {r} 0 0 1 {w} {r}{foot}Z", Num(w.0 - r.0))
+    }
+}
+
+/// What stands before and behind the picture's data in slot number `index`.
+pub(super) fn picture(area: Area, index: usize, ratio: f64) -> (String, String) {
+    let Area { width, height, .. } = area;
+    let off = ratio / (width / height);
+    let fit = if off.max(1.0 / off) <= FILL_RATIO_MAX { "slice" } else { "meet" };
+    let (width, height) = (Num(width), Num(height));
+    let mut before = String::new();
+    put!(
+        &mut before,
+        "<clipPath id=\"clip-{index}\"><path d=\"{}\"/></clipPath><g clip-path=\"url(#clip-{index})\">\
+         <rect width=\"{width}\" height=\"{height}\" fill=\"{}\"/>\
+         <image width=\"{width}\" height=\"{height}\" preserveAspectRatio=\"xMidYMid {fit}\" xlink:href=\"",
+        area.outline(),
+        palette::MIST
+    );
+    (before, "\"/></g>".to_owned())
+}
+
+/// What stands where a picture is not to be seen.
+pub(super) fn absent(out: &mut String, area: Area, label: &str) {
+    put!(out, "<path d=\"{}\" fill=\"{}\"/>", area.outline(), palette::MIST);
+    stand_in(out, area, Icon::Picture, label, "", palette::MUTED);
+}
+
+/// The part above the caption, and whether there is a caption.
+fn split(look: &Look<'_>, frame: Frame) -> (Area, bool) {
+    let caption = !look.title.is_empty() && frame.height >= 3.0 * CAPTION && frame.width >= 2.0 * CAPTION;
+    let height = if caption { frame.height - CAPTION } else { frame.height };
+    (Area { width: frame.width, height, radius: radius(frame), round_bottom: !caption }, caption)
+}
+
+pub(super) fn image(out: &mut String, look: &Look<'_>, frame: Frame) -> Option<(usize, Area)> {
+    let (area, caption) = split(look, frame);
+    if !look.shows_asset {
+        empty(out, look, frame, area);
+        caption_line(out, look, frame, caption, palette::INK);
+        return None;
+    }
+    shade(out, frame);
+    sheet(out, frame, Some(palette::PAPER), palette::LINE, false);
+    let slot = out.len();
+    sheet(out, frame, None, edge(look), false);
+    pill(out, look.status, area);
+    caption_line(out, look, frame, caption, palette::INK);
+    Some((slot, area))
+}
+
+/// A slot that waits for its picture, or for which none came.
+fn empty(out: &mut String, look: &Look<'_>, frame: Frame, area: Area) {
+    let (icon, label, strong, soft) = match look.status {
+        Some(status) => {
+            let (strong, soft) = status.colors();
+            (Icon::Stage(status.stage), status.label, strong, soft)
+        }
+        None => (Icon::Picture, "Empty slot", palette::MUTED, palette::GROUND.mix(palette::PAPER, 0.5)),
+    };
+    let edge =
+        look.color.unwrap_or(if look.status.is_some() { strong.mix(palette::PAPER, 0.45) } else { palette::GREY });
+    sheet(out, frame, Some(soft), edge, true);
+    stand_in(out, area, icon, label, look.prompt, strong);
+}
+
+/// A sign with a label, and a hint below, in the middle of an area; as much of it as there is room for.
+fn stand_in(out: &mut String, area: Area, icon: Icon, label: &str, hint: &str, color: Rgb) {
+    let Area { width, height, .. } = area;
+    let pad = (width * 0.08).min(20.0);
+    // In full or not at all: the sign alone says more than the beginning of a word.
+    let label = text::single(label, LABEL_FACE, f64::INFINITY).filter(|line| line.width <= width - 2.0 * pad);
+    let lines = ((height - 120.0) / HINT_LINE).clamp(0.0, 3.0) as usize;
+    let limits = Limits { width: width - 2.0 * pad, lines, bytes: HINT_BYTES };
+    let hint = text::wrap(hint, HINT_FACE, limits).lines;
+    // The sign's 24 units, a gap, the label, the hint's lines.
+    let signed = height >= 40.0 && width >= 40.0;
+    let labelled = label.is_some() && height >= if signed { 64.0 } else { TEXT_SIDE_MIN };
+    let tall = if signed { 24.0 } else { 0.0 } + if labelled { 24.0 } else { 0.0 } + HINT_LINE * hint.len() as f64;
+    let mut y = (height - tall) / 2.0;
+    if signed {
+        icon.draw(out, width / 2.0, y + 12.0, color);
+        y += 24.0;
+    }
+    let Some(label) = label.filter(|_| labelled) else { return };
+    put!(out, "<g font-size=\"{}\" font-weight=\"bold\" fill=\"{color}\">", Num(LABEL_FACE.size));
+    text::draw(out, &label, Align::Center, pad, width - pad, y + if signed { 21.0 } else { 16.0 });
+    out.push_str("</g>");
+    if !hint.is_empty() {
+        put!(out, "<g font-size=\"{}\" fill=\"{}\">", Num(HINT_FACE.size), palette::MUTED);
+        for (line, number) in hint.iter().zip(1_u8..) {
+            text::draw(out, line, Align::Center, pad, width - pad, y + 24.0 + HINT_LINE * f64::from(number));
+        }
+        out.push_str("</g>");
+    }
+}
+
+/// The state of work on a node that shows something already.
+fn pill(out: &mut String, status: Option<Status>, area: Area) {
+    let Some(status) = status.filter(|_| area.height >= 48.0) else { return };
+    let Some(line) = text::single(status.label, PILL_FACE, area.width - 52.0).filter(|line| line.text == status.label)
+    else {
+        return;
+    };
+    let (strong, soft) = status.colors();
+    put!(
+        out,
+        "<g transform=\"translate(10 10)\" font-size=\"{}\" font-weight=\"bold\" fill=\"{strong}\">\
+         <rect width=\"{}\" height=\"22\" rx=\"11\" fill=\"{soft}\" stroke=\"{strong}\" stroke-opacity=\".35\"/>\
+         <circle cx=\"12\" cy=\"11\" r=\"3.5\"/>",
+        Num(PILL_FACE.size),
+        Num(line.width + 32.0)
+    );
+    text::draw(out, &line, Align::Start, 21.0, 21.0, 15.0);
+    out.push_str("</g>");
+}
+
+fn caption_line(out: &mut String, look: &Look<'_>, frame: Frame, caption: bool, color: Rgb) {
+    if !caption {
+        return;
+    }
+    let Some(line) = text::single(look.title, CAPTION_FACE, frame.width - 24.0) else { return };
+    put!(
+        out,
+        "<svg width=\"{}\" height=\"{}\" font-size=\"{}\" font-weight=\"bold\" fill=\"{color}\">",
+        Num(frame.width),
+        Num(frame.height),
+        Num(CAPTION_FACE.size)
+    );
+    text::draw(out, &line, Align::Start, 12.0, frame.width - 12.0, frame.height - 9.5);
+    out.push_str("</svg>");
+}
+
+/// A video has no still of its own: a dark card with a play mark, what it is to show, and how long it is.
+pub(super) fn video(out: &mut String, look: &Look<'_>, frame: Frame) {
+    let (area, caption) = split(look, frame);
+    let Area { width, height, .. } = area;
+    shade(out, frame);
+    sheet(out, frame, Some(palette::NIGHT), edge(look), false);
+    let mark = (width.min(height) / 7.0).min(30.0);
+    put!(
+        out,
+        "<g transform=\"translate({} {})\"><circle r=\"{}\" fill=\"#fff\" fill-opacity=\".94\"/>\
+         <path d=\"M{} {}L{} 0L{} {}Z\" fill=\"{}\"/></g>",
+        Num(width / 2.0),
+        Num(height / 2.0),
+        Num(mark),
+        Num(-0.3 * mark),
+        Num(-0.45 * mark),
+        Num(0.5 * mark),
+        Num(-0.3 * mark),
+        Num(0.45 * mark),
+        palette::NIGHT
+    );
+    let soft = palette::NIGHT.mix(palette::PAPER, 0.62);
+    let pad = (width * 0.08).min(24.0);
+    // As many lines as stand between the mark and the corner that the duration has.
+    let lines = ((height / 2.0 - mark - 40.0) / HINT_LINE).clamp(0.0, 2.0) as usize;
+    let limits = Limits { width: width - 2.0 * pad, lines, bytes: HINT_BYTES };
+    let hint = text::wrap(look.prompt, HINT_FACE, limits).lines;
+    put!(out, "<g font-size=\"{}\" fill=\"{soft}\">", Num(HINT_FACE.size));
+    for (line, number) in hint.iter().zip(1_u8..) {
+        text::draw(
+            out,
+            line,
+            Align::Center,
+            pad,
+            width - pad,
+            height / 2.0 + mark + 6.0 + HINT_LINE * f64::from(number),
+        );
+    }
+    let duration = look.duration.map(|seconds| format!("{} s", Num(seconds)));
+    let duration = duration.and_then(|text| text::single(&text, HINT_FACE, width - 24.0));
+    if let Some(line) = duration.filter(|_| width >= 3.0 * TEXT_SIDE_MIN && height >= 3.0 * TEXT_SIDE_MIN) {
+        text::draw(out, &line, Align::Right, 12.0, width - 12.0, height - 12.0);
+    }
+    out.push_str("</g>");
+    pill(out, look.status, area);
+    if caption {
+        put!(out, "<path d=\"M0 {}H{}\" stroke=\"#fff\" stroke-opacity=\".12\"/>", Num(height), Num(width));
+    }
+    caption_line(out, look, frame, caption, palette::PAPER);
+}

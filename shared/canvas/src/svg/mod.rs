@@ -1,0 +1,279 @@
+//! A canvas as a picture: a self-contained SVG 1.1 document (decisions 3.10).
+//!
+//! **Guarantee.** Whatever the canvas holds, the document is well-formed, at most [`DOCUMENT_BYTES_MAX`] bytes long,
+//! refers to nothing outside of itself, and its `viewBox` holds every node with a margin of [`MARGIN`]. Text is data: it is
+//! escaped, set inside of its frame and clipped there. Cost is linear in what is drawn, and n log n for the order of
+//! painting.
+//!
+//! **Mechanism.** Two steps, so that a caller knows what fits before it loads a single picture. [`Drawing::new`] draws
+//! everything but pictures: Sections, connections, nodes by `zIndex`, and leaves a slot for each picture.
+//! [`Drawing::room`] says how many bytes are left for them, [`Drawing::finish`] fills the slots. Each node may take an
+//! equal share of what is left of the nodes' bytes; one that needs more is drawn with less detail, down to a plain
+//! frame, for which a share is always enough.
+//!
+//! **Coordinates.** Nodes are drawn relative to the top left one, within one translated group, so that a canvas ten
+//! million units from the origin is as sharp as one at the origin in renderers that calculate in single precision.
+
+mod advance;
+mod card;
+mod connection;
+mod icon;
+mod look;
+mod media;
+mod note;
+mod text;
+mod xml;
+
+use std::collections::HashMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use domain::graph::{Connection, Node};
+use domain::id::NodeId;
+
+use connection::Curves;
+use look::{Look, palette};
+use xml::{Num, put};
+
+/// The most bytes of a document (decisions 3.10).
+pub const DOCUMENT_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Canvas units between the outermost nodes and the edge (decisions 3.10).
+pub const MARGIN: f64 = 40.0;
+
+/// Bytes of all Sections and nodes without pictures: for each of the most that a canvas holds, more than a plain frame takes.
+const NODES_BYTES: usize = 3 * 1024 * 1024;
+
+/// Bytes that are kept for what fills a slot, its picture's data left out.
+const SLOT_BYTES: usize = 1200;
+
+/// With a smaller share no node is tried in full: hardly one fits, and each try costs as much as drawing it.
+const FULL_BYTES_MIN: usize = 256;
+
+/// Bytes of what stands around Sections, connections and nodes.
+const ENVELOPE_BYTES: usize = 8 * 1024;
+
+/// The longest side that the document asks for when it is opened by itself.
+const NATURAL_SIDE_MAX: f64 = 4096.0;
+
+/// What an empty canvas shows: a sheet of this size.
+const EMPTY: Frame = Frame { x: 0.0, y: 0.0, width: 720.0, height: 400.0 };
+
+/// The families to try: the one that renders are rasterised with, then what systems have.
+const FAMILIES: &str = "Noto Sans, Inter, Helvetica Neue, Helvetica, Arial, sans-serif";
+
+/// A rectangle.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Frame {
+    x: f64,
+    y: f64,
+    width: f64,
+    height: f64,
+}
+
+impl Frame {
+    fn of(node: &Node) -> Self {
+        Self { x: node.position.x, y: node.position.y, width: node.width, height: node.height }
+    }
+
+    fn middle(self) -> (f64, f64) {
+        (self.x + self.width / 2.0, self.y + self.height / 2.0)
+    }
+
+    /// The smallest frame that holds both.
+    fn with(self, other: Self) -> Self {
+        let (x, y) = (self.x.min(other.x), self.y.min(other.y));
+        let right = (self.x + self.width).max(other.x + other.width);
+        let bottom = (self.y + self.height).max(other.y + other.height);
+        Self { x, y, width: right - x, height: bottom - y }
+    }
+
+    fn relative_to(self, origin: Self) -> Self {
+        Self { x: self.x - origin.x, y: self.y - origin.y, ..self }
+    }
+}
+
+/// What is to be seen in the slot of a node that shows an asset.
+#[derive(Clone, Copy, Debug)]
+pub enum Picture<'a> {
+    /// A small copy of it.
+    Ready {
+        /// `image/jpeg` or `image/png`.
+        media_type: &'a str,
+        /// The file.
+        bytes: &'a [u8],
+        /// Width over height of the picture.
+        ratio: f64,
+    },
+    /// Its small copy is not there yet.
+    Pending,
+    /// It has no small copy and will not have one.
+    Unreadable,
+    /// It was left out, because the document is full.
+    LeftOut,
+}
+
+/// How many bytes of a document a picture's data takes.
+pub const fn embedded_len(bytes: usize) -> usize {
+    bytes.div_ceil(3) * 4
+}
+
+/// A canvas drawn, but for its pictures.
+pub struct Drawing<'a> {
+    text: String,
+    slots: Vec<Slot<'a>>,
+}
+
+/// Where a picture goes.
+struct Slot<'a> {
+    /// In the text.
+    at: usize,
+    node: &'a Node,
+    area: media::Area,
+}
+
+impl<'a> Drawing<'a> {
+    /// Draws a canvas, its nodes and connections in the order of creation.
+    pub fn new(title: &str, nodes: &'a [Node], connections: &[Connection]) -> Self {
+        let bounds = nodes.iter().map(Frame::of).reduce(Frame::with);
+        let origin = bounds.unwrap_or(EMPTY);
+        let mut canvas =
+            Sheet { drawing: Self { text: head(title, origin), slots: Vec::new() }, origin, left: nodes.len() };
+        let mut ordered: Vec<&Node> = nodes.iter().collect();
+        ordered.sort_by(|a, b| look::depth(a).total_cmp(&look::depth(b)));
+        let (sections, cards): (Vec<&Node>, Vec<&Node>) = ordered.into_iter().partition(|node| node.is_section());
+        let connections = curves(nodes, connections, origin);
+        let begin = canvas.drawing.text.len();
+        for node in sections {
+            canvas.node(node, begin);
+        }
+        canvas.drawing.text.push_str(&connections);
+        for node in cards {
+            canvas.node(node, begin + connections.len());
+        }
+        if bounds.is_none() {
+            card::nothing(&mut canvas.drawing.text, EMPTY.width, EMPTY.height);
+        }
+        canvas.drawing.text.push_str("</g></svg>");
+        canvas.drawing
+    }
+
+    /// The nodes whose pictures are wanted, in the order in which they stand in the document.
+    pub fn slots(&self) -> impl Iterator<Item = &'a NodeId> {
+        self.slots.iter().map(|slot| &slot.node.id)
+    }
+
+    /// How many bytes the data of pictures may take, all together, as [`embedded_len`] counts them.
+    pub fn room(&self) -> usize {
+        (DOCUMENT_BYTES_MAX - ENVELOPE_BYTES).saturating_sub(self.text.len() + self.slots.len() * SLOT_BYTES)
+    }
+
+    /// The document, its slots filled with what `picture` gives for each node; a picture for which there is no room any
+    /// more is left out.
+    pub fn finish<'p>(self, mut picture: impl FnMut(&NodeId) -> Picture<'p>) -> String {
+        let mut room = self.room();
+        let mut out = String::with_capacity(self.text.len() + self.slots.len() * SLOT_BYTES);
+        let mut done = 0;
+        for (index, slot) in self.slots.iter().enumerate() {
+            out.push_str(&self.text[done..slot.at]);
+            done = slot.at;
+            match picture(&slot.node.id) {
+                Picture::Ready { media_type, bytes, ratio } if embedded_len(bytes.len()) <= room => {
+                    room -= embedded_len(bytes.len());
+                    let (before, after) = media::picture(slot.area, index, ratio);
+                    put!(&mut out, "{before}data:");
+                    xml::escape(&mut out, media_type);
+                    out.push_str(";base64,");
+                    STANDARD.encode_string(bytes, &mut out);
+                    out.push_str(&after);
+                }
+                Picture::Ready { .. } | Picture::LeftOut => media::absent(&mut out, slot.area, "Picture not shown"),
+                Picture::Pending => media::absent(&mut out, slot.area, "Preview in the making"),
+                Picture::Unreadable => media::absent(&mut out, slot.area, "Picture cannot be read"),
+            }
+        }
+        out.push_str(&self.text[done..]);
+        out
+    }
+}
+
+/// A drawing that is being made.
+struct Sheet<'a> {
+    drawing: Drawing<'a>,
+    origin: Frame,
+    /// Sections and nodes still to come.
+    left: usize,
+}
+
+impl<'a> Sheet<'a> {
+    /// Draws a Section or node in as much detail as its share of the bytes allows; `begin` is where those of Sections and
+    /// nodes begin, as if they were all together.
+    fn node(&mut self, node: &'a Node, begin: usize) {
+        let Drawing { text, slots } = &mut self.drawing;
+        let spent = text.len() - begin + slots.len() * SLOT_BYTES;
+        let share = NODES_BYTES.saturating_sub(spent) / self.left.max(1);
+        self.left = self.left.saturating_sub(1);
+        let start = text.len();
+        let frame = Frame::of(node).relative_to(self.origin);
+        let look = Look::of(node);
+        if share >= FULL_BYTES_MIN {
+            let slot = card::full(text, node.id.as_str(), &look, frame, share);
+            let reserved = if slot.is_some() { SLOT_BYTES } else { 0 };
+            if text.len() - start + reserved <= share {
+                slots.extend(slot.map(|(at, area)| Slot { at, node, area }));
+                return;
+            }
+            text.truncate(start);
+        }
+        card::titled(text, &look, frame);
+        if text.len() - start > share {
+            text.truncate(start);
+            card::plain(text, &look, frame);
+        }
+    }
+}
+
+/// Everything before the first Section.
+fn head(title: &str, origin: Frame) -> String {
+    let (width, height) = (origin.width + 2.0 * MARGIN, origin.height + 2.0 * MARGIN);
+    let scale = (NATURAL_SIDE_MAX / width.max(height)).min(1.0);
+    let mut out = String::new();
+    // Not rounded: the law of the margin holds to the last digit.
+    let (x, y) = (origin.x - MARGIN, origin.y - MARGIN);
+    put!(
+        &mut out,
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <svg xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\" version=\"1.1\" \
+         viewBox=\"{x} {y} {width} {height}\" width=\"{}\" height=\"{}\" font-family=\"{FAMILIES}\"><title>",
+        Num((width * scale).max(1.0)),
+        Num((height * scale).max(1.0))
+    );
+    xml::escape(&mut out, title);
+    out.push_str("</title><defs>");
+    connection::markers(&mut out);
+    put!(
+        &mut out,
+        "</defs><rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{}\"/>\
+         <g transform=\"translate({} {})\">",
+        palette::GROUND,
+        origin.x,
+        origin.y
+    );
+    out
+}
+
+/// All connections whose ends are there.
+fn curves(nodes: &[Node], connections: &[Connection], origin: Frame) -> String {
+    let frames: HashMap<&NodeId, Frame> =
+        nodes.iter().map(|node| (&node.id, Frame::of(node).relative_to(origin))).collect();
+    let mut curves = Curves::new();
+    for connection in connections {
+        if let (Some(from), Some(to)) = (frames.get(&connection.from), frames.get(&connection.to)) {
+            curves.add(connection, *from, *to);
+        }
+    }
+    curves.finish()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! Text nodes, sticky notes and Sections: what is written, set inside of its frame.
+
+use domain::graph::NodeType;
+
+use super::Frame;
+use super::advance::Face;
+use super::card::{edge, fill, radius, shade, sheet, takes_text};
+use super::icon::Icon;
+use super::look::{Look, ink_on, palette};
+use super::text::{self, Limits, Wrapped};
+use super::xml::{Num, Rgb, put};
+
+const TITLE_FACE: Face = Face::bold(12.5);
+/// Of a text node that names no size.
+const TEXT_SIZE: f64 = 15.0;
+/// Of a note that names no size: the largest in which all of it can be read.
+const NOTE_SIZES: [f64; 5] = [26.0, 21.0, 17.0, 14.0, 12.0];
+/// Of a Section's title, by how large the Section is.
+const SECTION_SIZES: (f64, f64) = (16.0, 44.0);
+/// Lines, in font sizes.
+const LEADING: f64 = 1.42;
+/// Bytes of all that is not the text itself.
+const CARD_BYTES: usize = 900;
+/// Text on white is legible from here on (WCAG 2.2, large text); a colour below it gets a dark card.
+const CONTRAST_MIN: f64 = 3.0;
+
+/// What a text node is written on, so that text of its colour can be read.
+pub(super) fn paper(color: Option<Rgb>) -> Rgb {
+    match color {
+        Some(color) if color.contrast(palette::PAPER) < CONTRAST_MIN => palette::NIGHT,
+        _ => palette::PAPER,
+    }
+}
+
+/// Where text stands within a frame.
+#[derive(Clone, Copy)]
+struct Block {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+impl Block {
+    fn limits(self, size: f64, bytes: usize) -> Limits {
+        // The last line needs no room below it but for its descenders.
+        let lines = ((self.bottom - self.top + (LEADING - 1.25) * size) / (LEADING * size)).max(0.0);
+        Limits { width: self.right - self.left, lines: lines as usize, bytes }
+    }
+}
+
+/// A text node or sticky note.
+pub(super) fn note(out: &mut String, look: &Look<'_>, frame: Frame, bytes: usize) {
+    let ground = fill(look);
+    shade(out, frame);
+    sheet(out, frame, Some(ground), edge(look), false);
+    if !takes_text(frame) {
+        return;
+    }
+    let sticky = look.kind == NodeType::Sticky;
+    let ink = match look.color.filter(|_| !sticky) {
+        Some(color) => color,
+        None => ink_on(ground),
+    };
+    let soft = ink_on(ground).mix(ground, if sticky { 0.3 } else { 0.38 });
+    let pad = (frame.width.min(frame.height) * 0.1).clamp(4.0, 18.0);
+    let mut block = Block { left: pad, right: frame.width - pad, top: pad, bottom: frame.height - pad };
+    put!(out, "<svg width=\"{}\" height=\"{}\">", Num(frame.width), Num(frame.height));
+    let title = look.given_title().filter(|_| frame.height >= 2.0 * pad + 16.0);
+    if let Some(line) = title.and_then(|title| text::single(title, TITLE_FACE, block.right - block.left)) {
+        put!(out, "<g font-size=\"{}\" font-weight=\"bold\" fill=\"{soft}\">", Num(TITLE_FACE.size));
+        text::draw(out, &line, look.align, block.left, block.right, block.top + 10.5);
+        out.push_str("</g>");
+        block.top += 24.0;
+    }
+    if !look.collapsed {
+        content(out, look, block, bytes.saturating_sub(CARD_BYTES), (ink, soft));
+    }
+    out.push_str("</svg>");
+    if let Some(status) = look.status {
+        let color = ink_on(ground).mix(status.colors().0, 0.8);
+        Icon::Stage(status.stage).draw(out, frame.width - pad - 10.0, frame.height - pad - 10.0, color);
+    }
+}
+
+fn content(out: &mut String, look: &Look<'_>, block: Block, bytes: usize, (ink, soft): (Rgb, Rgb)) {
+    let (wrapped, size, ink) = if look.content.trim().is_empty() {
+        // What will be written, or that nothing is.
+        let text = match (look.prompt, look.kind, look.status) {
+            ("", NodeType::Text, Some(status)) => status.label,
+            ("", NodeType::Text, None) => "No text yet",
+            (prompt, ..) => prompt,
+        };
+        let face = Face::regular(look.font_size.unwrap_or(13.0).min(18.0));
+        (text::wrap(text, face, block.limits(face.size, bytes)), face.size, soft)
+    } else {
+        let (wrapped, size) = sized(look, block, bytes);
+        (wrapped, size, ink)
+    };
+    if wrapped.lines.is_empty() {
+        return;
+    }
+    put!(out, "<g font-size=\"{}\" fill=\"{ink}\">", Num(size));
+    let mut y = block.top + size;
+    for line in &wrapped.lines {
+        if !line.text.is_empty() {
+            text::draw(out, line, look.align, block.left, block.right, y);
+        }
+        y += LEADING * size;
+    }
+    out.push_str("</g>");
+}
+
+/// The text in the size that it names, or in that of its kind.
+fn sized(look: &Look<'_>, block: Block, bytes: usize) -> (Wrapped, f64) {
+    let wrap = |size| text::wrap(look.content, Face::regular(size), block.limits(size, bytes));
+    match (look.font_size, look.kind) {
+        (Some(size), _) => {
+            // A size that leaves no room for a single line shows at least the beginning of one.
+            let fitting = size.min((block.bottom - block.top) / 1.25).max(1.0);
+            (wrap(fitting), fitting)
+        }
+        (None, NodeType::Sticky) => {
+            let [largest, smaller @ .., smallest] = NOTE_SIZES;
+            let fits = std::iter::once(largest).chain(smaller).find_map(|size| {
+                let wrapped = wrap(size);
+                (!wrapped.cut && whole_words(look.content, size, block)).then_some((wrapped, size))
+            });
+            fits.unwrap_or_else(|| (wrap(smallest), smallest))
+        }
+        (None, _) => (wrap(TEXT_SIZE), TEXT_SIZE),
+    }
+}
+
+/// Whether no word of the beginning is wider than a line, so that none is broken.
+fn whole_words(content: &str, size: f64, block: Block) -> bool {
+    let face = Face::regular(size);
+    let words = content.split_whitespace().take(200);
+    words
+        .filter(|word| word.is_ascii())
+        .all(|word| text::single(word, face, f64::INFINITY).is_none_or(|line| line.width <= block.right - block.left))
+}
+
+/// A Section: a titled frame behind its members.
+pub(super) fn section(out: &mut String, look: &Look<'_>, frame: Frame, bytes: usize) {
+    put!(
+        out,
+        "<rect width=\"{}\" height=\"{}\" rx=\"{}\" fill=\"{}\" stroke=\"{}\" stroke-width=\"1.5\"/>",
+        Num(frame.width),
+        Num(frame.height),
+        Num(radius(frame) * 1.5),
+        fill(look),
+        edge(look)
+    );
+    if !takes_text(frame) {
+        return;
+    }
+    let size = (frame.height / 26.0).clamp(SECTION_SIZES.0, SECTION_SIZES.1).min(frame.height / 2.0);
+    let pad = size;
+    let (left, right) = (pad, frame.width - pad);
+    let ink = look.color.unwrap_or(palette::SECTION).mix(palette::INK, 0.55);
+    put!(out, "<svg width=\"{}\" height=\"{}\" fill=\"{ink}\">", Num(frame.width), Num(frame.height));
+    let mut y = pad * 0.6 + size;
+    if let Some(line) = text::single(look.title, Face::bold(size), right - left) {
+        put!(out, "<g font-size=\"{}\" font-weight=\"bold\">", Num(size));
+        text::draw(out, &line, look.align, left, right, y);
+        out.push_str("</g>");
+        y += size * 1.2;
+    }
+    // What the Section says of itself stays in the strip that members usually leave free.
+    let small = (size * 0.72).max(11.0);
+    let limits = Limits { width: right - left, lines: 2, bytes: bytes.saturating_sub(CARD_BYTES) };
+    let lines = text::wrap(look.content, Face::regular(small), limits).lines;
+    if !lines.is_empty() && y + small * LEADING * 2.0 < frame.height {
+        put!(out, "<g font-size=\"{}\" fill-opacity=\".8\">", Num(small));
+        for line in &lines {
+            text::draw(out, line, look.align, left, right, y);
+            y += LEADING * small;
+        }
+        out.push_str("</g>");
+    }
+    out.push_str("</svg>");
+}

@@ -1,0 +1,347 @@
+use domain::graph::{NodeType, Position, Purpose, Role};
+use domain::limits::{CANVAS_CONNECTIONS_MAX, CANVAS_NODES_MAX, COORDINATE_MAX, NODE_SIDE_MAX};
+use proptest::prelude::*;
+use roxmltree::Document;
+use serde_json::json;
+
+use super::*;
+use crate::fixture::{asset, at, connection, image, member, node, object, section, sticky, text, video};
+
+fn draw(nodes: &[Node], connections: &[Connection]) -> String {
+    Drawing::new("Board", nodes, connections).finish(|_| Picture::Pending)
+}
+
+fn sized(mut node: Node, width: f64, height: f64) -> Node {
+    (node.width, node.height) = (width, height);
+    node
+}
+
+fn with(mut node: Node, metadata: serde_json::Value) -> Node {
+    node.metadata.extend(object(metadata));
+    node
+}
+
+fn showing(mut node: Node) -> Node {
+    node.asset = Some(asset(node.id.as_str()));
+    node
+}
+
+fn working(mut node: Node, status: &str) -> Node {
+    node.server.insert("job".into(), json!({"status": status}));
+    node
+}
+
+/// `x`, `y`, `width`, `height`.
+fn view_box(document: &str) -> [f64; 4] {
+    let parsed = Document::parse(document).expect("well-formed");
+    let numbers = parsed.root_element().attribute("viewBox").expect("a viewBox");
+    let numbers: Vec<f64> = numbers.split(' ').map(|number| number.parse().expect("a number")).collect();
+    numbers.try_into().expect("four of them")
+}
+
+/// All that is written in the document, its title and those of nodes left out, lines joined by `|`.
+fn written(document: &str) -> String {
+    let parsed = Document::parse(document).expect("well-formed");
+    let texts = parsed.descendants().filter(|node| node.has_tag_name("text")).filter_map(|node| node.text());
+    texts.map(|text| text.trim_matches(['\u{202b}', '\u{202c}'])).collect::<Vec<_>>().join("|")
+}
+
+#[test]
+fn a_document_is_svg_1_1_and_refers_to_nothing_outside() {
+    let nodes = [showing(image("a")), text("b"), video("c"), section("s")];
+    let document = Drawing::new("A <board>", &nodes, &[connection("c1", "a", "b", Purpose::Flow)])
+        .finish(|_| Picture::Ready { media_type: "image/png", bytes: b"picture", ratio: 1.0 });
+    let parsed = Document::parse(&document).expect("well-formed");
+    let root = parsed.root_element();
+    assert_eq!((root.tag_name().name(), root.tag_name().namespace()), ("svg", Some("http://www.w3.org/2000/svg")));
+    assert_eq!(root.attribute("version"), Some("1.1"));
+    assert_eq!(root.first_element_child().and_then(|title| title.text()), Some("A <board>"));
+    let allowed = ["svg", "title", "defs", "marker", "path", "rect", "circle", "g", "text", "clipPath", "image"];
+    for element in parsed.descendants().filter(|node| node.is_element()) {
+        assert!(allowed.contains(&element.tag_name().name()), "{}", element.tag_name().name());
+        for attribute in element.attributes() {
+            assert!(!attribute.name().starts_with("on"), "{}", attribute.name());
+            if attribute.name() == "href" {
+                assert_eq!(attribute.value(), "data:image/png;base64,cGljdHVyZQ==");
+            }
+            assert!(!attribute.value().contains("url(") || attribute.value().starts_with("url(#"));
+        }
+    }
+}
+
+#[test]
+fn ids_are_unique() {
+    let nodes: Vec<Node> = (0..40).map(|index| showing(image(&format!("n{index}")))).collect();
+    let document =
+        Drawing::new("", &nodes, &[]).finish(|_| Picture::Ready { media_type: "image/png", bytes: b"", ratio: 1.0 });
+    let parsed = Document::parse(&document).expect("well-formed");
+    let mut seen = std::collections::HashSet::new();
+    assert!(parsed.descendants().filter_map(|node| node.attribute("id")).all(|id| seen.insert(id)));
+    assert!(seen.contains("node-n39") && seen.contains("clip-39"));
+}
+
+#[test]
+fn the_view_box_holds_every_node_with_its_margin() {
+    assert_eq!(view_box(&draw(&[at(image("a"), 100.0, -50.0)], &[])), [60.0, -90.0, 400.0, 400.0]);
+    let far = [at(sticky("a"), -COORDINATE_MAX, -COORDINATE_MAX), at(sticky("b"), COORDINATE_MAX, COORDINATE_MAX)];
+    assert_eq!(view_box(&draw(&far, &[])), [-10_000_040.0, -10_000_040.0, 20_000_320.0, 20_000_320.0]);
+    let [.., width, height] = view_box(&draw(&[], &[]));
+    assert!(width >= 400.0 && height >= 200.0, "an empty canvas is a sheet");
+}
+
+#[test]
+fn sections_lie_behind_connections_and_those_behind_nodes() {
+    let nodes = [member(text("n"), "s"), text("m"), section("s")];
+    let document = draw(&nodes, &[connection("c", "n", "m", Purpose::List)]);
+    let place = |what: &str| document.find(what).unwrap_or_else(|| panic!("{what} is not there"));
+    assert!(place("node-s") < place("url(#arrow-list)") && place("url(#arrow-list)") < place("node-n"));
+}
+
+#[test]
+fn what_has_the_higher_z_index_is_painted_later_and_equals_in_the_order_of_creation() {
+    let nodes = [
+        with(text("top"), json!({"zIndex": 7})),
+        text("a"),
+        with(text("bottom"), json!({"zIndex": -3})),
+        text("b"),
+        with(text("huge"), json!({"zIndex": u64::MAX})),
+    ];
+    let document = draw(&nodes, &[]);
+    let mut order = ["top", "a", "bottom", "b", "huge"]
+        .map(|name| (document.find(&format!("node-{name}\"")).expect("is there"), name));
+    order.sort_unstable();
+    assert_eq!(order.map(|(_, name)| name), ["bottom", "a", "b", "top", "huge"]);
+}
+
+#[test]
+fn each_purpose_has_a_stroke_and_an_arrow_of_its_own() {
+    let nodes = [image("a"), at(video("b"), 900.0, 0.0)];
+    for purpose in Purpose::ALL {
+        let document = draw(&nodes, &[connection("c", "a", "b", *purpose)]);
+        assert!(document.contains(&format!("marker-end=\"url(#arrow-{purpose})\"><path d=\"M")), "{purpose}");
+        assert!(document.contains(&format!("<marker id=\"arrow-{purpose}\"")), "{purpose}");
+    }
+}
+
+#[test]
+fn a_role_is_written_on_its_connection() {
+    let mut reference = connection("c", "a", "b", Purpose::Reference);
+    reference.role = Some(Role::Texture);
+    let nodes = [image("a"), at(image("b"), 900.0, 0.0)];
+    assert!(written(&draw(&nodes, &[reference])).starts_with("texture|"));
+}
+
+#[test]
+fn a_connection_without_both_ends_is_not_drawn() {
+    let document = draw(&[image("a")], &[connection("c", "a", "gone", Purpose::Flow)]);
+    assert!(!document.contains("marker-end"));
+}
+
+#[test]
+fn what_a_picture_node_lacks_is_said() {
+    for (node, label) in [
+        (image("a"), "Empty slot"),
+        (working(image("a"), "queued"), "Queued"),
+        (working(image("a"), "running"), "Running"),
+        (working(image("a"), "failed"), "Failed"),
+        (working(image("a"), "canceled"), "Canceled"),
+        (working(image("a"), "succeeded"), "Empty slot"),
+        (working(image("a"), "of another age"), "Empty slot"),
+        (working(video("a"), "queued"), "Queued"),
+    ] {
+        let document = draw(std::slice::from_ref(&node), &[]);
+        assert_eq!(written(&document).split('|').next(), Some(label), "{:?}", node.server);
+    }
+    let slot = |picture: Picture<'_>| written(&Drawing::new("", &[showing(image("Lamp"))], &[]).finish(|_| picture));
+    assert_eq!(slot(Picture::Pending), "Preview in the making|Lamp");
+    assert_eq!(slot(Picture::Unreadable), "Picture cannot be read|Lamp");
+    assert_eq!(slot(Picture::LeftOut), "Picture not shown|Lamp");
+    assert_eq!(slot(Picture::Ready { media_type: "image/png", bytes: b"x", ratio: 1.0 }), "Lamp");
+}
+
+#[test]
+fn a_picture_that_is_being_replaced_shows_both() {
+    let document = draw(&[working(showing(image("Lamp")), "running")], &[]);
+    assert_eq!(written(&document), "Preview in the making|Running|Lamp");
+}
+
+#[test]
+fn a_picture_fills_its_area_unless_that_would_cut_much_of_it() {
+    let fit = |ratio| {
+        let mut node = showing(sized(image("a"), 400.0, 300.0));
+        // Without a caption the picture has the whole frame.
+        node.title = String::new();
+        let document =
+            Drawing::new("", &[node], &[]).finish(|_| Picture::Ready { media_type: "image/png", bytes: b"", ratio });
+        let parsed = Document::parse(&document).expect("well-formed");
+        let picture = parsed.descendants().find(|node| node.has_tag_name("image")).expect("a picture");
+        picture.attribute("preserveAspectRatio").map(ToOwned::to_owned)
+    };
+    assert_eq!(fit(1.4).as_deref(), Some("xMidYMid slice"));
+    assert_eq!(fit(1.0).as_deref(), Some("xMidYMid meet"));
+    assert_eq!(fit(3.0).as_deref(), Some("xMidYMid meet"));
+}
+
+#[test]
+fn pictures_beyond_the_room_are_left_out_and_the_document_stays_within_its_bound() {
+    let nodes: Vec<Node> = (0..300).map(|index| showing(image(&format!("n{index}")))).collect();
+    let drawing = Drawing::new("", &nodes, &[]);
+    let bytes = vec![7; 60_000];
+    let fitting = drawing.room() / embedded_len(bytes.len());
+    assert!((90..300).contains(&fitting), "{fitting}");
+    let document = drawing.finish(|_| Picture::Ready { media_type: "image/jpeg", bytes: &bytes, ratio: 1.0 });
+    assert!(document.len() <= DOCUMENT_BYTES_MAX, "{}", document.len());
+    assert_eq!(document.matches("<image ").count(), fitting);
+    assert_eq!(document.matches("Picture not shown").count(), 300 - fitting);
+}
+
+#[test]
+fn slots_come_in_the_order_of_painting() {
+    let nodes = [with(showing(image("top")), json!({"zIndex": 1})), showing(image("low")), image("empty"), text("t")];
+    let drawing = Drawing::new("", &nodes, &[]);
+    assert_eq!(drawing.slots().map(NodeId::as_str).collect::<Vec<_>>(), ["low", "top"]);
+}
+
+#[test]
+fn text_is_escaped_wrapped_and_cut_to_its_frame() {
+    let hostile = "</text></svg><script>alert('x')</script>&lt;\0\u{1b}\u{ffff}";
+    let document = draw(&[with(text("a"), json!({"content": hostile}))], &[]);
+    let shown = written(&document).replace('|', "");
+    assert!(shown.contains("</text></svg><script>alert('x')</script>&lt;\u{fffd}\u{fffd}\u{fffd}"), "{shown}");
+    let mut titled = text("a");
+    titled.title = "<script>\0".into();
+    assert!(written(&draw(&[titled], &[])).contains("<script>\u{fffd}"));
+    let long = draw(&[with(text("a"), json!({"content": "word ".repeat(4000)}))], &[]);
+    assert!(written(&long).ends_with('…') && long.len() < 20_000, "{}", long.len());
+    let wide = draw(&[sized(with(text("a"), json!({"content": "one two three four five"})), 100.0, 200.0)], &[]);
+    assert_eq!(written(&wide).split('|').count(), 4, "{}", written(&wide));
+}
+
+#[test]
+fn size_alignment_and_colour_are_honoured() {
+    let styled = |metadata| draw(&[with(text("a"), metadata)], &[]);
+    let document = styled(json!({"content": "Hi", "fontSize": 33, "textAlign": "center", "color": "#c92a2a"}));
+    assert!(document.contains("font-size=\"33\" fill=\"#c92a2a\""));
+    assert!(document.contains("text-anchor=\"middle\">Hi<"));
+    assert!(styled(json!({"content": "Hi", "textAlign": "right"})).contains("text-anchor=\"end\">Hi<"));
+    assert!(styled(json!({"content": "Hi", "color": "#fffff0"})).contains("fill=\"#222731\""), "on a dark card");
+    let note = |color| draw(&[with(sticky("a"), json!({"content": "Hi", "color": color}))], &[]);
+    assert!(note("#102a6e").contains("fill=\"#ffffff\"><text"), "light text on a dark note");
+    assert!(note("#ffec99").contains("fill=\"#1f242b\"><text"), "dark text on a light note");
+}
+
+#[test]
+fn a_frame_too_small_for_text_has_none() {
+    let nodes = [image("a"), video("b"), with(text("c"), json!({"content": "x"})), section("s")];
+    for (width, height) in [(1.0, 1.0), (27.0, 500.0), (1.0, NODE_SIDE_MAX)] {
+        let nodes: Vec<Node> = nodes.iter().cloned().map(|node| sized(node, width, height)).collect();
+        assert_eq!(written(&draw(&nodes, &[])), "", "{width} × {height}");
+    }
+}
+
+/// A canvas of the most nodes and connections, each as costly to draw as can be.
+fn largest() -> (Vec<Node>, Vec<Connection>) {
+    let name = |index: usize| format!("{index:0>180}");
+    let kinds = [NodeType::Image, NodeType::Video, NodeType::Text, NodeType::Sticky];
+    let nodes = (0..CANVAS_NODES_MAX).map(|index| {
+        let side = NODE_SIDE_MAX - 0.01;
+        let plain =
+            with(sized(node(&name(index), kinds[index % 4]), side, side), json!({"content": "<&>".repeat(999)}));
+        let x = if index == 0 { -COORDINATE_MAX } else { COORDINATE_MAX - index as f64 * 0.01 };
+        let mut node = showing(at(plain, x, x));
+        node.title = "<&>\u{0}".repeat(40);
+        node
+    });
+    let connections = (0..CANVAS_CONNECTIONS_MAX).map(|index| {
+        let (from, to) = (name(index % CANVAS_NODES_MAX), name((index * 7 + 1) % CANVAS_NODES_MAX));
+        let mut connection = connection("c", &from, &to, Purpose::Reference);
+        connection.role = Some(Role::Construction);
+        connection
+    });
+    (nodes.collect(), connections.collect())
+}
+
+#[test]
+fn the_largest_canvas_stays_within_the_bound() {
+    let (nodes, connections) = largest();
+    let document = draw(&nodes, &connections);
+    assert!(document.len() <= DOCUMENT_BYTES_MAX, "{}", document.len());
+    let parsed = Document::parse(&document).expect("well-formed");
+    let frames = parsed.descendants().filter(|node| node.has_tag_name("rect")).count();
+    assert!(frames >= CANVAS_NODES_MAX, "every node is there: {frames}");
+    assert_eq!(document.matches("<path d=\"M").count() - Purpose::ALL.len(), CANVAS_CONNECTIONS_MAX);
+}
+
+#[test]
+fn a_slot_takes_no_more_than_is_kept_for_it() {
+    let frame = sized(image("a"), NODE_SIDE_MAX - 0.01, NODE_SIDE_MAX - 0.03);
+    for picture in [
+        Picture::Ready { media_type: "image/jpeg", bytes: b"", ratio: 1.0 },
+        Picture::Pending,
+        Picture::Unreadable,
+        Picture::LeftOut,
+    ] {
+        let nodes = [showing(frame.clone())];
+        let drawing = Drawing::new("", &nodes, &[]);
+        let without = drawing.text.len();
+        let filled = drawing.finish(|_| picture).len() - without;
+        assert!(filled <= SLOT_BYTES, "{picture:?}: {filled}");
+    }
+}
+
+prop_compose! {
+    fn any_node(index: usize)(
+        kind in prop::sample::select(NodeType::ALL),
+        x in -COORDINATE_MAX..COORDINATE_MAX,
+        y in -2000.0..2000.0f64,
+        width in 1.0..NODE_SIDE_MAX,
+        height in 1.0..600.0f64,
+        title in "\\PC{0,20}|[\\x00-\\x7f]{0,20}|.{0,8}",
+        content in ".{0,60}",
+        color in prop::option::of("#[0-9a-f]{6}"),
+        size in prop::option::of(1.0..1000.0f64),
+        section: bool,
+        shows: bool,
+        status in prop::option::of("queued|running|failed|x"),
+    ) -> Node {
+        let mut node = node(&format!("n{index}"), kind);
+        node.position = Position { x, y };
+        (node.width, node.height, node.title) = (width, height, title);
+        let metadata = json!({"content": content, "color": color, "fontSize": size, "section": section, "prompt": content});
+        node.metadata = object(metadata);
+        let node = if shows { showing(node) } else { node };
+        match status {
+            Some(status) => working(node, &status),
+            None => node,
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_canvas_gives_a_well_formed_document_that_holds_it(
+        nodes in (0usize..12).prop_flat_map(|count| (0..count).map(any_node).collect::<Vec<_>>()),
+        links in prop::collection::vec((0usize..12, 0usize..12, prop::sample::select(Purpose::ALL)), 0..12),
+        ready: bool,
+    ) {
+        let connections: Vec<Connection> = links
+            .iter()
+            .map(|(from, to, purpose)| connection("c", &format!("n{from}"), &format!("n{to}"), *purpose))
+            .collect();
+        let picture = if ready { Picture::Ready { media_type: "image/png", bytes: b"x", ratio: 1.5 } } else { Picture::Pending };
+        let document = Drawing::new("\u{0}", &nodes, &connections).finish(|_| picture);
+        let [x, y, width, height] = view_box(&document);
+        for node in &nodes {
+            // To the precision of sums of numbers of this size.
+            let e = 1e-6;
+            prop_assert!(x <= node.position.x - MARGIN + e && y <= node.position.y - MARGIN + e);
+            prop_assert!(x + width >= node.position.x + node.width + MARGIN - e);
+            prop_assert!(y + height >= node.position.y + node.height + MARGIN - e);
+            let id = format!("id=\"node-{}\"", node.id);
+            prop_assert!(document.contains(&id) && !document.contains("NaN"), "{}", id);
+        }
+        prop_assert_eq!(document.contains("<image "), ready && nodes.iter().any(|node| node.asset.is_some() && node.kind == NodeType::Image));
+    }
+}
