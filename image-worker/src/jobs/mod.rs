@@ -57,6 +57,9 @@ pub enum Error {
     /// An encoder failed.
     #[error("the picture could not be written")]
     Raster(#[source] raster::Error),
+    /// A render's document could not be rasterised.
+    #[error("the document could not be rasterised")]
+    Document(#[source] raster::document::DocumentError),
     /// The engine panicked.
     #[error("the engine failed")]
     Panicked(#[source] Panicked),

@@ -1,4 +1,5 @@
-//! A rendition: a smaller copy of a picture, made once and shared by all assets of the same bytes (decisions 6.4).
+//! A rendition: a smaller copy of a picture, made once and shared by all assets of the same bytes (decisions 6.4); or
+//! the PNG of a render, whose source is an SVG document that the gateway drew (decisions 3.10).
 //!
 //! Nothing but the copy hangs on it: a picture that cannot be decoded is noted as such, one that failed five times is
 //! given up, and those who wait for it are told either way.
@@ -54,6 +55,9 @@ async fn load(worker: &Worker, task: &Task) -> Result<Option<Rendition>, Error> 
 
 /// The copy, or nothing when the picture cannot be read.
 async fn compute(worker: &Worker, source: bytes::Bytes, width: u32) -> Result<Option<(Format, Content)>, Error> {
+    if raster::document::is_document(&source) {
+        return rasterize(worker, source, width).await.map(Some);
+    }
     let memory_bytes = raster::probe(&source).map_or(0, |header| header.decoded_bytes());
     let computing = worker.pixels.run(memory_bytes, move || {
         let output = raster::rendition(&source, width)?;
@@ -64,6 +68,16 @@ async fn compute(worker: &Worker, source: bytes::Bytes, width: u32) -> Result<Op
         Err(error) if raster::Error::fault(&error) == Fault::Internal => Err(Error::Raster(error)),
         Err(_) => Ok(None),
     }
+}
+
+/// The PNG of a document. One that cannot be rasterised is our fault, so it is tried again and in the end given up.
+async fn rasterize(worker: &Worker, document: bytes::Bytes, side: u32) -> Result<(Format, Content), Error> {
+    let memory_bytes = raster::document::rasterize_bytes(document.len() as u64, side);
+    let computing = worker.pixels.run(memory_bytes, move || {
+        let output = raster::document::rasterize(&document, side)?;
+        Ok((Format::from(output.format), Content::of(output.bytes)))
+    });
+    computing.await.map_err(Error::Panicked)?.map_err(Error::Document)
 }
 
 /// Settles the task and notes what came of it, in one transaction. `None`: the blob is gone and has to be put again.

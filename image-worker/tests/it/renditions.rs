@@ -43,6 +43,20 @@ async fn a_rendition_is_made_and_stored() {
 }
 
 #[tokio::test]
+async fn a_render_is_rasterised() {
+    let world = World::new().await;
+    let document = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"300\" height=\"150\" viewBox=\"0 0 300 150\"/>";
+    let source = world.source(Bytes::from_static(document.as_bytes())).await;
+    world.ask(source, 2048).await;
+    let _worker = world.work();
+    let State::Ready { blob_key, mime_type } = world.made(source, 2048).await.state else { panic!("not ready") };
+    assert_eq!(mime_type, "image/png");
+    let file = world.store.get(BlobKey(blob_key), 1 << 20).await.expect("is in the store");
+    let header = raster::probe(&file).expect("is a picture");
+    assert_eq!((header.width, header.height), (600, 300));
+}
+
+#[tokio::test]
 async fn a_picture_that_cannot_be_read_is_noted_as_such() {
     let world = World::new().await;
     let source = world.source(png(400, 200).slice(..60)).await;

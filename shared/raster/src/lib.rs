@@ -16,6 +16,7 @@
 pub mod beside;
 pub mod crop;
 pub mod decode;
+pub mod document;
 pub mod encode;
 pub mod grade;
 pub mod header;

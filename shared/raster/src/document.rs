@@ -1,0 +1,223 @@
+//! SVG documents of our own to pixels: renders of canvases (decisions 3.10).
+//!
+//! **Guarantee.** Nothing but the document's own bytes and the bundled fonts is looked at: no file, no network, no system
+//! font. Pictures inside of it are PNG or JPEG data; anything else is not drawn. Memory is the document's own plus four
+//! bytes for each pixel of the result, a few times over.
+
+use std::sync::{Arc, LazyLock};
+
+use resvg::tiny_skia::{Pixmap, Transform};
+use resvg::usvg::fontdb::{self, Database, Family, Query, Source, Stretch, Style, Weight};
+use resvg::usvg::{self, FontResolver, ImageHrefResolver, ImageKind, Options, Tree};
+use skrifa::{FontRef, MetadataProvider};
+
+use crate::color::Color;
+use crate::encode::{EncodeError, Encoding, encode};
+use crate::format::OutputFormat;
+use crate::geometry::Size;
+use crate::picture::{Channels, Picture};
+use crate::pipeline::Output;
+use crate::text;
+
+/// The family that stands for every other.
+const FAMILY: &str = "Noto Sans";
+
+/// The most pixels that a unit of a small document becomes.
+const SCALE_MAX: f32 = 2.0;
+
+/// Buffers of the result's size that may exist at once: the result, what clips and groups are drawn on, and what is written.
+const LAYERS: u64 = 6;
+
+/// Memory for the parsed form, for each byte of a document.
+const PARSED_FACTOR: u64 = 12;
+
+/// Why a document gave no picture.
+#[derive(Debug, thiserror::Error)]
+pub enum DocumentError {
+    /// It is no SVG.
+    #[error("the document cannot be parsed")]
+    Parse(#[source] Box<usvg::Error>),
+    /// It has no size.
+    #[error("the document has no size")]
+    Empty,
+    /// The result cannot be written.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+}
+
+/// Whether bytes are a document rather than a picture: no format of pictures begins like this.
+pub fn is_document(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"<?xml ") || bytes.starts_with(b"<svg")
+}
+
+/// Memory that [`rasterize`] takes at most, about.
+pub fn rasterize_bytes(document_bytes: u64, longest_side: u32) -> u64 {
+    let pixels = u64::from(longest_side).pow(2);
+    LAYERS * 4 * pixels + PARSED_FACTOR * document_bytes
+}
+
+/// A document as an opaque PNG whose longest side is at most `longest_side`, at twice its natural size where that fits.
+///
+/// # Errors
+/// Any [`DocumentError`].
+pub fn rasterize(document: &[u8], longest_side: u32) -> Result<Output, DocumentError> {
+    let tree = Tree::from_data(document, &options()).map_err(|error| DocumentError::Parse(Box::new(error)))?;
+    let natural = tree.size();
+    let longest = longest_side.max(1);
+    // Sides below 2^24, which an `f32` holds exactly.
+    let scale = (longest as f32 / natural.width().max(natural.height())).min(SCALE_MAX);
+    let side = |length: f32| ((length * scale).round() as u32).clamp(1, longest);
+    let size = Size::new(side(natural.width()), side(natural.height()));
+    let mut pixmap = Pixmap::new(size.width, size.height).ok_or(DocumentError::Empty)?;
+    pixmap.fill(resvg::tiny_skia::Color::WHITE);
+    // Each axis by itself, so that the document fills the rounded size to the last row.
+    let stretch = Transform::from_scale(size.width as f32 / natural.width(), size.height as f32 / natural.height());
+    resvg::render(&tree, stretch, &mut pixmap.as_mut());
+    // Opaque from the start, so that no pixel is premultiplied with anything but one.
+    let pixels = pixmap.data().chunks_exact(4).flat_map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect();
+    let picture = Picture::made(size, Channels::Rgb, pixels);
+    let encoding = Encoding { format: OutputFormat::Png, quality: 100, flatten: Color::WHITE };
+    Ok(Output {
+        bytes: encode(&picture, &encoding)?,
+        format: OutputFormat::Png,
+        width: size.width,
+        height: size.height,
+    })
+}
+
+fn options() -> Options<'static> {
+    Options {
+        font_family: FAMILY.to_owned(),
+        fontdb: Arc::clone(&FONTS),
+        font_resolver: FontResolver { select_font: Box::new(font), select_fallback: Box::new(fallback) },
+        image_href_resolver: ImageHrefResolver {
+            resolve_data: Box::new(|media_type, bytes, _| match media_type {
+                "image/jpeg" => Some(ImageKind::JPEG(bytes)),
+                "image/png" => Some(ImageKind::PNG(bytes)),
+                _ => None,
+            }),
+            resolve_string: Box::new(|_, _| None),
+        },
+        ..Options::default()
+    }
+}
+
+static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
+    let mut database = Database::new();
+    load_fonts(&mut database);
+    Arc::new(database)
+});
+
+/// Puts the bundled fonts into a database, in the order in which they are asked for a character.
+fn load_fonts(database: &mut Database) {
+    for font in text::fonts() {
+        database.load_font_source(Source::Binary(Arc::new(font.bytes)));
+    }
+}
+
+/// The one family, in the weight that is asked for.
+fn font(font: &usvg::Font, fonts: &mut Arc<Database>) -> Option<fontdb::ID> {
+    let families = &[Family::Name(FAMILY)];
+    fonts.query(&Query { families, weight: Weight(font.weight()), stretch: Stretch::Normal, style: Style::Normal })
+}
+
+/// The first font that has a character, in the weight of the text if there is one. The resolver's own choice would be logged
+/// as a warning for each.
+fn fallback(c: char, tried: &[fontdb::ID], fonts: &mut Arc<Database>) -> Option<fontdb::ID> {
+    let weight = fonts.face(*tried.first()?)?.weight;
+    let mut others = fonts.faces().filter(|face| !tried.contains(&face.id) && has(fonts, face.id, c));
+    let first = others.next()?;
+    if first.weight == weight {
+        return Some(first.id);
+    }
+    Some(others.find(|face| face.weight == weight && face.families == first.families).unwrap_or(first).id)
+}
+
+fn has(fonts: &Database, id: fontdb::ID, c: char) -> bool {
+    let glyph = fonts.with_face_data(id, |file, index| FontRef::from_index(file, index).ok()?.charmap().map(c));
+    glyph.flatten().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::{DecodeOptions, decode};
+
+    fn document(width: f64, height: f64, body: &str) -> String {
+        format!(
+            "<?xml version=\"1.0\"?><svg xmlns=\"http://www.w3.org/2000/svg\" \
+             xmlns:xlink=\"http://www.w3.org/1999/xlink\" viewBox=\"-10 -10 {width} {height}\" \
+             width=\"{width}\" height=\"{height}\">{body}</svg>"
+        )
+    }
+
+    /// The pixel in the middle of what a document becomes.
+    fn middle(body: &str) -> [u8; 3] {
+        let output = rasterize(document(20.0, 20.0, body).as_bytes(), 2048).expect("rasterizes");
+        let picture = decode(&output.bytes, DecodeOptions::default()).expect("is a picture").into_picture();
+        let (width, count) = (picture.width() as usize, picture.channels().count());
+        let at = (picture.height() as usize / 2 * width + width / 2) * count;
+        [0, 1, 2].map(|channel| picture.pixels()[at + channel])
+    }
+
+    #[test]
+    fn the_longest_side_is_bounded_and_a_small_document_doubled() {
+        let size = |width, height| {
+            let output = rasterize(document(width, height, "").as_bytes(), 2048).expect("rasterizes");
+            (output.width, output.height)
+        };
+        assert_eq!(size(100.0, 50.0), (200, 100));
+        assert_eq!(size(1024.0, 512.0), (2048, 1024));
+        assert_eq!(size(4096.0, 1000.0), (2048, 500));
+        assert_eq!(size(10.0, 4096.0), (5, 2048));
+        assert_eq!(size(1.0, 4096.0), (1, 2048));
+    }
+
+    #[test]
+    fn shapes_are_drawn_on_white() {
+        assert_eq!(middle(""), [255, 255, 255]);
+        assert_eq!(middle("<rect x=\"-10\" y=\"-10\" width=\"20\" height=\"20\" fill=\"#0a1420\"/>"), [10, 20, 32]);
+    }
+
+    #[test]
+    fn text_of_any_script_is_drawn_with_the_bundled_fonts() {
+        for text in ["H", "漢", "ش", "ש", "ก", "😀"] {
+            let body = format!("<text x=\"-9\" y=\"9\" font-size=\"20\" font-family=\"No Such Font\">{text}</text>");
+            let drawn = rasterize(document(20.0, 20.0, &body).as_bytes(), 2048).expect("rasterizes");
+            let blank = rasterize(document(20.0, 20.0, "").as_bytes(), 2048).expect("rasterizes");
+            assert_ne!(drawn.bytes, blank.bytes, "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_outside_of_the_document_is_looked_at() {
+        let picture = |href: &str| {
+            middle(&format!("<image x=\"-10\" y=\"-10\" width=\"20\" height=\"20\" xlink:href=\"{href}\"/>"))
+        };
+        let dir = std::env::temp_dir().join(format!("raster-document-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).expect("makes a directory");
+        let path = dir.join("black.png");
+        let black = Picture::made(Size::new(4, 4), Channels::Rgb, vec![0; 48]);
+        let encoding = Encoding { format: OutputFormat::Png, quality: 100, flatten: Color::WHITE };
+        let png = encode(&black, &encoding).expect("encodes");
+        std::fs::write(&path, &png).expect("writes");
+        assert_eq!(picture(path.to_str().expect("UTF-8")), [255, 255, 255]);
+        std::fs::remove_dir_all(&dir).expect("removes");
+        assert_eq!(picture("http://127.0.0.1:9/x.png"), [255, 255, 255]);
+        let nested = "data:image/svg+xml,&lt;svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'>\
+                      &lt;rect width='9' height='9'/>&lt;/svg>";
+        assert_eq!(picture(nested), [255, 255, 255], "no document within the document");
+        assert_eq!(picture(&format!("data:image/png,{}", percent(&png))), [0, 0, 0], "its own data is drawn");
+    }
+
+    fn percent(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("%{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn what_is_no_document_is_refused() {
+        assert!(matches!(rasterize(b"<svg", 2048), Err(DocumentError::Parse(_))));
+        assert!(matches!(rasterize(b"", 2048), Err(DocumentError::Parse(_))));
+        assert!(is_document(b"<?xml version") && is_document(b"<svg xmlns") && !is_document(b"\x89PNG"));
+    }
+}
