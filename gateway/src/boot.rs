@@ -24,6 +24,8 @@ const GRACE: Duration = Duration::from_secs(60);
 const UPLOADS_MAX: usize = 32;
 /// Of these, uploads of one account.
 const UPLOADS_OF_ACCOUNT_MAX: usize = 8;
+/// Renders of one account that are drawn at once: each may hold a graph, its pictures and its document.
+const RENDERS_OF_ACCOUNT_MAX: usize = 2;
 /// Between two tries to open the installation key while the database is not there.
 const KEY_RETRY: Duration = Duration::from_secs(1);
 
@@ -97,6 +99,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
             waits: Default::default(),
             uploads: tokio::sync::Semaphore::new(UPLOADS_MAX),
             uploaders: Turnstile::new(UPLOADS_OF_ACCOUNT_MAX),
+            renderers: Turnstile::new(RENDERS_OF_ACCOUNT_MAX),
             writers: Turnstile::new(1),
             recording: Default::default(),
             stopping: stopping.clone(),

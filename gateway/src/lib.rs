@@ -10,6 +10,7 @@ mod observe;
 mod openapi;
 mod preview;
 mod problem;
+mod rendition;
 mod reply;
 mod router;
 mod routes;

@@ -28,6 +28,7 @@ pub fn documented() -> (Router<App>, OpenApi) {
         .routes(routes!(canvases::list::list, canvases::create::create))
         .routes(routes!(canvases::read::read))
         .routes(routes!(canvases::node::node))
+        .routes(routes!(canvases::render::render))
         .routes(routes!(canvases::operations::operations))
         .routes(routes!(canvases::review::review))
         .routes(routes!(canvases::changes::changes))

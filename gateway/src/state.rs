@@ -50,6 +50,8 @@ pub struct Shared {
     pub uploads: tokio::sync::Semaphore,
     /// Lets few uploads of one account in at once.
     pub uploaders: Turnstile,
+    /// Lets few renders of one account be drawn at once.
+    pub renderers: Turnstile,
     /// Lets one writer of a canvas at a time to the database.
     pub writers: Turnstile,
     /// Tokens whose use is being recorded.

@@ -20,6 +20,7 @@ mod operations;
 mod previews;
 mod processes;
 mod rates;
+mod render;
 mod retention;
 mod text;
 mod webhooks;

@@ -271,6 +271,42 @@ pub async fn of_node(conn: &mut PgConnection, canvas_key: i64, node: &NodeId) ->
     row.map(TryInto::try_into).transpose()
 }
 
+/// What a node of a canvas shows, as far as drawing the canvas needs it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shown {
+    /// The node.
+    pub node: NodeId,
+    /// The asset's owner.
+    pub owner: AccountUid,
+    /// Where its bytes are.
+    pub blob_key: Uuid,
+    /// Pixels, as displayed.
+    pub width: i32,
+    /// Pixels, as displayed.
+    pub height: i32,
+}
+
+/// What the nodes of a canvas show; nodes that show nothing are left out.
+#[tracing::instrument(skip_all, name = "db.asset.shown_in")]
+pub async fn shown_in(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<Shown>> {
+    let rows = sqlx::query!(
+        "SELECT n.id, a.owner_uid, a.blob_key, a.width, a.height
+         FROM nodes n JOIN assets a ON a.owner_uid = n.asset_owner AND a.id = n.asset_id
+         WHERE n.canvas_key = $1",
+        canvas_key,
+    )
+    .fetch_all(conn)
+    .await?;
+    let shown = rows.into_iter().map(|row| Shown {
+        node: NodeId::from_stored(row.id),
+        owner: AccountUid::from_stored(row.owner_uid),
+        blob_key: row.blob_key,
+        width: row.width,
+        height: row.height,
+    });
+    Ok(shown.collect())
+}
+
 #[cfg(test)]
 mod tests {
     use testkit::TestDatabase;
@@ -411,5 +447,8 @@ mod tests {
             let shown = of_node(&mut conn, 1, &node).await.expect("reads");
             assert_eq!(shown.as_ref().map(|asset| asset.handle.id.as_str()), asset, "{id}");
         }
+        let shown = shown_in(&mut conn, 1).await.expect("reads");
+        assert_eq!(shown.iter().map(|shown| shown.node.as_str()).collect::<Vec<_>>(), ["full"]);
+        assert_eq!((shown[0].owner.as_str(), shown[0].width, shown[0].height), ("me", 1, 1));
     }
 }

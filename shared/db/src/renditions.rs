@@ -1,7 +1,12 @@
 //! Renditions: smaller copies of pictures, keyed by content, made once and shared by all assets of the same bytes
 //! (decisions 6.4).
+//!
+//! The PNG of a render is one, too: its source is the SVG document, a blob like any other, so that equal renders are
+//! rasterised once, and document and PNG go the way of all unreferenced blobs (decisions 6.6).
 
+use domain::asset::thumbnail_width;
 use domain::id::AccountUid;
+use domain::limits::RENDITION_EAGER;
 use domain::message::{Queue, TaskKind};
 use sqlx::PgConnection;
 use tracing::instrument;
@@ -98,6 +103,43 @@ pub async fn find(conn: &mut PgConnection, source_key: Uuid, width: u32) -> crat
     .transpose()
 }
 
+/// A rendition and how large it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sized {
+    /// The rendition.
+    pub rendition: Rendition,
+    /// Bytes of its file; 0 unless it is there.
+    pub bytes: i64,
+}
+
+/// Those of `wanted`, pictures at widths, that were ever asked for, in no order.
+#[instrument(skip_all, name = "db.rendition.find_many")]
+pub async fn find_many(conn: &mut PgConnection, wanted: &[(Uuid, u32)]) -> crate::Result<Vec<Sized>> {
+    let (keys, widths): (Vec<Uuid>, Vec<i32>) =
+        wanted.iter().map(|(key, width)| (*key, i32::try_from(*width).unwrap_or(i32::MAX))).unzip();
+    let rows = sqlx::query!(
+        r#"SELECT r.source_key, r.width, r.state, r.blob_key, r.mime_type, coalesce(b.bytes, 0) AS "bytes!"
+           FROM (SELECT DISTINCT * FROM UNNEST($1::uuid[], $2::int[])) AS w (source_key, width)
+           JOIN renditions r USING (source_key, width)
+           LEFT JOIN blobs b ON b.key = r.blob_key"#,
+        &keys,
+        &widths,
+    )
+    .fetch_all(conn)
+    .await?;
+    let found = rows.into_iter().map(|row| {
+        let rendition = Row {
+            source_key: row.source_key,
+            width: row.width,
+            state: row.state,
+            blob_key: row.blob_key,
+            mime_type: row.mime_type,
+        };
+        Ok(Sized { rendition: rendition.try_into()?, bytes: row.bytes })
+    });
+    found.collect()
+}
+
 /// The rendition that a task makes.
 #[instrument(skip_all, name = "db.rendition.of_task")]
 pub async fn of_task(conn: &mut PgConnection, task: Uuid) -> crate::Result<Option<Rendition>> {
@@ -146,6 +188,24 @@ pub async fn request(
     };
     tasks::enqueue(conn, &new).await?;
     Ok(true)
+}
+
+/// Asks for the renditions that will be wanted of a stored picture of this size, in pixels: the one of
+/// [`RENDITION_EAGER`], and the one that renders embed, if that is another. Whether a task was enqueued, as [`request`].
+#[instrument(skip_all, name = "db.rendition.request_eager")]
+pub async fn request_eager(
+    conn: &mut PgConnection,
+    source_key: Uuid,
+    (width, height): (i32, i32),
+    owner: &AccountUid,
+    traceparent: Option<&str>,
+) -> crate::Result<bool> {
+    let thumbnail = thumbnail_width(width, height);
+    let mut asked = request(conn, source_key, RENDITION_EAGER, owner, traceparent).await?;
+    if thumbnail != RENDITION_EAGER {
+        asked |= request(conn, source_key, thumbnail, owner, traceparent).await?;
+    }
+    Ok(asked)
 }
 
 /// Notes what came of a task, in the transaction that settled it; false when its blob was removed meanwhile and has to be

@@ -7,6 +7,7 @@ use uuid::Uuid;
 use crate::Timestamp;
 use crate::graph::named;
 use crate::id::{AccountUid, AssetHandle, AssetId, NodeId};
+use crate::limits::{RENDITION_EAGER, RENDITION_WIDTHS};
 
 named! {
     /// What an asset is.
@@ -45,6 +46,20 @@ pub struct AssetRecord {
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
+}
+
+/// The width of the rendition that renders embed of a picture of this size, in pixels: the largest neither side of which is
+/// longer than [`RENDITION_EAGER`] (decisions 3.10). Of a picture more than eight times as high as wide it is the smallest
+/// that there is, and higher.
+pub fn thumbnail_width(width: i32, height: i32) -> u32 {
+    let fits = |rendition: u32| {
+        let (width, height) = (i64::from(width.max(1)), i64::from(height));
+        let shown = width.min(i64::from(rendition));
+        // Rounded as renditions are: half up.
+        (2 * height * shown + width) / (2 * width) <= i64::from(RENDITION_EAGER)
+    };
+    let mut widths = RENDITION_WIDTHS.into_iter().filter(|width| *width <= RENDITION_EAGER).rev();
+    widths.find(|width| fits(*width)).unwrap_or(RENDITION_WIDTHS[0])
 }
 
 /// A short-lived URL of a picture.
@@ -109,6 +124,30 @@ impl AssetRecord {
             preview_url: preview.url,
             preview_expires_in_seconds: preview.expires_in_seconds,
             node: self.node.map(|node| node.handle()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thumbnail_has_no_side_longer_than_512() {
+        for (width, height, chosen) in [
+            (512, 512, 512),
+            (5000, 100, 512),
+            (100, 512, 512),
+            (100, 513, 64),
+            (600, 600, 512),
+            (600, 601, 256),
+            (1000, 2000, 256),
+            (1000, 2004, 128),
+            (300, 900, 128),
+            (100, 30_000, 64),
+            (0, 0, 512),
+        ] {
+            assert_eq!(thumbnail_width(width, height), chosen, "{width} × {height}");
         }
     }
 }

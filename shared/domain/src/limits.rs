@@ -76,5 +76,7 @@ pub const RENDITION_WIDTHS: [u32; 6] = [64, 128, 256, 512, 1024, 2048];
 pub const RENDITION_EAGER: u32 = 512;
 /// Element search text.
 pub const ELEMENT_QUERY_MAX: usize = 160;
+/// The longest side of a render as PNG, in pixels (decisions 3.10).
+pub const RENDER_SIDE_MAX: u32 = 2048;
 /// Action search text.
 pub const ACTION_QUERY_MAX: usize = 240;

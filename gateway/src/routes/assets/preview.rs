@@ -1,14 +1,12 @@
 //! `GET /assets/preview`: the stored bytes of one picture, or a rendition of it, to whoever holds the token (decisions 6.4).
 
 use std::ops::Range;
-use std::time::Duration;
 
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{OriginalUri, State};
 use axum::response::{IntoResponse, Response};
 use blob::{BlobKey, Object};
-use db::renditions::State as RenditionState;
 use domain::asset::AssetRecord;
 use domain::limits::RENDITION_WIDTHS;
 use http::header::{
@@ -25,12 +23,9 @@ use crate::extract::query::QueryReader;
 use crate::observe::Trace;
 use crate::openapi::Binary;
 use crate::problem::{Problem, Result};
+use crate::rendition::Rendition;
 use crate::reply::none_match;
 use crate::state::App;
-use crate::wait::Changes;
-
-/// How long a rendition that is not there yet is waited for.
-const RENDITION_WAIT: Duration = Duration::from_secs(10);
 
 /// The widths that can be asked for, for the document.
 pub struct RenditionWidth;
@@ -96,46 +91,11 @@ struct Picture {
 
 /// The rendition, made on first demand by an image-worker.
 async fn rendition(app: &App, asset: &AssetRecord, width: u32, trace: Trace) -> Result<Picture> {
-    let channel = format!("rendition:{}:{width}", asset.blob_key);
-    let mut changes = None;
-    let deadline = tokio::time::Instant::now() + RENDITION_WAIT;
-    loop {
-        let found = db::renditions::find(&mut *app.connection().await?, asset.blob_key, width).await?;
-        match found.map(|rendition| rendition.state) {
-            Some(RenditionState::Ready { blob_key, mime_type }) => {
-                return Ok(Picture { key: blob_key, media_type: mime_type });
-            }
-            Some(RenditionState::Undecodable) => {
-                return Err(Problem::unprocessable("w", "the picture cannot be read"));
-            }
-            Some(RenditionState::GivenUp) => {
-                return Err(Problem::unprocessable("w", "no rendition of the picture could be made"));
-            }
-            Some(RenditionState::Pending) => {}
-            None => request(app, asset, width, trace).await?,
-        }
-        let changes = match &mut changes {
-            Some(changes) => changes,
-            // Listened to before Postgres is looked at once more, so that no change falls between.
-            none => {
-                *none = Some(Changes::of(app, &channel));
-                continue;
-            }
-        };
-        let waited = tokio::time::timeout_at(deadline, changes.next()).await;
-        if waited.is_err() || app.stopping.is_cancelled() {
-            return Err(Problem::Unavailable("a rendition is not there yet".into(), Some(2)));
-        }
+    match crate::rendition::rendition(app, asset.blob_key, width, &asset.handle.owner, trace).await? {
+        Rendition::Ready { key, media_type } => Ok(Picture { key, media_type }),
+        Rendition::Undecodable => Err(Problem::unprocessable("w", "the picture cannot be read")),
+        Rendition::GivenUp => Err(Problem::unprocessable("w", "no rendition of the picture could be made")),
     }
-}
-
-async fn request(app: &App, asset: &AssetRecord, width: u32, trace: Trace) -> Result<()> {
-    let mut transaction = app.transaction().await?;
-    let traceparent = trace.0.to_string();
-    db::renditions::request(&mut transaction, asset.blob_key, width, &asset.handle.owner, Some(&traceparent)).await?;
-    db::pool::commit(transaction).await?;
-    app.nudge.nudge();
-    Ok(())
 }
 
 async fn serve(app: &App, picture: &Picture, remaining: u64, headers: &HeaderMap) -> Result {

@@ -7,4 +7,5 @@ pub mod node;
 pub mod operations;
 pub mod outline;
 pub mod read;
+pub mod render;
 pub mod review;

@@ -21,7 +21,6 @@ use domain::canvas::{AccessRole, ActivityType, Actor, Changes};
 use domain::graph::{Connection, Node};
 use domain::id::{AccountUid, AssetHandle, AssetId, JobId, NodeId};
 use domain::job::{CancelReason, Failure, FailureCode, JobOperation, JobStatus, Outcome, Output, Record, Request};
-use domain::limits::RENDITION_EAGER;
 use domain::review::{CompletionReview, StoredAssets};
 use domain::webhook::Event;
 use serde_json::{Map, Value};
@@ -309,7 +308,8 @@ impl Scene {
                 blob_key,
             };
             assets::insert(conn, &asset).await?;
-            renditions::request(conn, blob_key, RENDITION_EAGER, &canvas.owner, terms.traceparent).await?;
+            let size = (asset.width, asset.height);
+            renditions::request_eager(conn, blob_key, size, &canvas.owner, terms.traceparent).await?;
         }
         Ok(true)
     }

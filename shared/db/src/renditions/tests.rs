@@ -67,6 +67,36 @@ async fn everybody_who_asks_at_once_gets_one_task() {
 }
 
 #[tokio::test]
+async fn several_are_found_at_once_with_their_sizes() {
+    let fixture = fixture().await;
+    let mut conn = fixture.conn().await;
+    assert!(fixture.request(512).await && fixture.request(64).await);
+    let key = blobs::stage_unknown(&mut conn).await.expect("stages");
+    let made = Result::Ready { blob_key: key, sha256: [2; 32], bytes: 9, mime_type: "image/jpeg" };
+    assert!(finish(&mut conn, fixture.task(512).await, &made).await.expect("notes"));
+    let wanted = [(fixture.source, 512), (fixture.source, 512), (fixture.source, 64), (fixture.source, 128)];
+    let mut found = find_many(&mut conn, &wanted).await.expect("finds");
+    found.sort_by_key(|found| found.rendition.width);
+    let seen: Vec<_> = found.iter().map(|found| (found.rendition.width, found.bytes)).collect();
+    assert_eq!(seen, [(64, 0), (512, 9)]);
+    assert_eq!(found[0].rendition.state, State::Pending);
+    assert!(find_many(&mut conn, &[]).await.expect("finds").is_empty());
+}
+
+#[tokio::test]
+async fn a_tall_picture_gets_a_narrower_copy_for_renders_as_well() {
+    for (size, widths) in [((1000, 500), vec![512]), ((600, 600), vec![512]), ((600, 900), vec![256, 512])] {
+        let fixture = fixture().await;
+        let mut conn = fixture.conn().await;
+        assert!(request_eager(&mut conn, fixture.source, size, &fixture.owner, None).await.expect("asks"));
+        let mut asked: Vec<i32> =
+            sqlx::query_scalar("SELECT width FROM renditions").fetch_all(fixture.database.pool()).await.expect("reads");
+        asked.sort_unstable();
+        assert_eq!(asked, widths, "{size:?}");
+    }
+}
+
+#[tokio::test]
 async fn nothing_is_made_of_a_picture_that_is_being_removed() {
     let fixture = fixture().await;
     let grace = std::time::Duration::ZERO;

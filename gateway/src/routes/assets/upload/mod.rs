@@ -21,7 +21,7 @@ use domain::canvas::{ActivityType, Changes};
 use domain::graph::{Node, NodeType};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, CanvasRef, NodeId};
 use domain::idempotency::Outcome;
-use domain::limits::{RENDITION_EAGER, TITLE_MAX, UPLOAD_MAX};
+use domain::limits::{TITLE_MAX, UPLOAD_MAX};
 use futures_util::StreamExt;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
@@ -310,7 +310,7 @@ impl Upload<'_> {
             self.place(conn, canvas, node, &record).await?;
         }
         let traceparent = self.trace.0.to_string();
-        db::renditions::request(conn, blob_key, RENDITION_EAGER, owner, Some(&traceparent)).await?;
+        db::renditions::request_eager(conn, blob_key, (asset.width, asset.height), owner, Some(&traceparent)).await?;
         if let Some((key, _)) = &self.key {
             let outcome = Outcome::Asset { handle: record.handle.clone() };
             db::idempotency::store(conn, account, key, &outcome, None).await?;
