@@ -5,7 +5,7 @@ use e2e::{Stack, User, pictures, suite};
 use serde_json::{Value, json};
 
 suite! {
-    findings on Stack::builder();
+    findings on Stack::builder().image_workers(1);
     a_dry_run_says_what_the_write_does_and_writes_nothing,
     a_dry_run_looks_at_no_key_and_needs_no_revision_role_or_write_scope,
     a_dry_run_refuses_what_the_write_refuses,
@@ -23,7 +23,7 @@ suite! {
 }
 
 suite! {
-    homeless on Stack::builder().hold("action.loaded");
+    homeless on Stack::builder().image_workers(1).hold("action.loaded");
     a_job_whose_node_is_deleted_says_so_in_its_review,
 }
 

@@ -229,7 +229,7 @@ async fn a_minimal_answer_leaves_out_nodes_and_connections(stack: &Stack) {
     let canvas = user.make_canvas().await;
     let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
     let batch = json!({"baseRevision": canvas["revision"], "idempotencyKey": key(),
-        "operations": [{"type": "node.create", "clientId": "n", "node": {"type": "text"}}]});
+        "operations": [{"type": "node.create", "clientId": "n", "node": {"type": "text", "position": {"x": 0, "y": 0}}}]});
     let send = async |prefer: &str| {
         user.post(&path).header("prefer", prefer).body("application/json", batch.to_string()).await.expect(200)
     };

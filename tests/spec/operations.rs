@@ -142,7 +142,7 @@ async fn ids_are_taken_as_plain_ids_handles_and_client_ids(stack: &Stack) {
             {"type": "node.move", "nodeId": node, "position": {"x": 1, "y": 0}},
             {"type": "node.move", "nodeId": format!("node:{node}"), "position": {"x": 2, "y": 0}},
             {"type": "node.create", "clientId": "other", "node": {"type": "text"}},
-            {"type": "node.move", "nodeId": "other", "position": {"x": 3, "y": 0}},
+            {"type": "node.move", "nodeId": "other", "position": {"x": 3, "y": 5000}},
             {"type": "connection.create", "clientId": "c", "fromNodeId": format!("node:{node}"), "toNodeId": "other"},
             {"type": "connection.delete", "connectionId": "c"},
         ]))
@@ -253,7 +253,7 @@ async fn a_key_names_one_request(stack: &Stack) {
     let (canvas, second) = (user.make_canvas().await, user.make_canvas().await);
     let path = |canvas: &Value| format!("/canvases/{}/operations", text(canvas, "/id"));
     let name = key();
-    let batch = |canvas: &Value, kind: &str| json!({"baseRevision": canvas["revision"], "idempotencyKey": name, "operations": [create(json!({"type": kind}))]});
+    let batch = |canvas: &Value, kind: &str| json!({"baseRevision": canvas["revision"], "idempotencyKey": name, "operations": [create(json!({"type": kind, "position": {"x": 0, "y": 0}}))]});
     user.send(&path(&canvas), &batch(&canvas, "text")).await.ok();
     // Another body, another canvas, another endpoint.
     user.send(&path(&canvas), &batch(&canvas, "sticky")).await.expect_error(409, "conflict", &[]);
