@@ -10,6 +10,7 @@ use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::fontdb::{self, Database, Family, Query, Source, Stretch, Style, Weight};
 use resvg::usvg::{self, FontResolver, ImageHrefResolver, ImageKind, Options, Tree};
 use skrifa::{FontRef, MetadataProvider};
+use unicode_segmentation::UnicodeSegmentation;
 
 use crate::color::Color;
 use crate::encode::{EncodeError, Encoding, encode};
@@ -31,9 +32,21 @@ const LAYERS: u64 = 6;
 /// Memory for the parsed form, for each byte of a document.
 const PARSED_FACTOR: u64 = 12;
 
+/// The most stretches of a line, which is shaped once for each of them.
+const STRETCHES_MAX: usize = 16;
+
+/// Lines with more bytes are not taken apart.
+const ITEMIZED_BYTES_MAX: usize = 2000;
+
+/// Families without a space, or with one that is another font's business.
+const SPACELESS: [&str; 3] = [FAMILY, "Noto Sans CJK SC", "Twemoji Mozilla"];
+
 /// Why a document gave no picture.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
+    /// It is no text.
+    #[error("the document is not UTF-8")]
+    Encoding(#[source] std::str::Utf8Error),
     /// It is no SVG.
     #[error("the document cannot be parsed")]
     Parse(#[source] Box<usvg::Error>),
@@ -61,7 +74,8 @@ pub fn rasterize_bytes(document_bytes: u64, longest_side: u32) -> u64 {
 /// # Errors
 /// Any [`DocumentError`].
 pub fn rasterize(document: &[u8], longest_side: u32) -> Result<Output, DocumentError> {
-    let tree = Tree::from_data(document, &options()).map_err(|error| DocumentError::Parse(Box::new(error)))?;
+    let document = itemized(std::str::from_utf8(document).map_err(DocumentError::Encoding)?);
+    let tree = Tree::from_str(&document, &options()).map_err(|error| DocumentError::Parse(Box::new(error)))?;
     let natural = tree.size();
     let longest = longest_side.max(1);
     // Sides below 2^24, which an `f32` holds exactly.
@@ -115,10 +129,61 @@ fn load_fonts(database: &mut Database) {
     }
 }
 
-/// The one family, in the weight that is asked for.
+/// The first of the families that is bundled, in the weight that is asked for.
 fn font(font: &usvg::Font, fonts: &mut Arc<Database>) -> Option<fontdb::ID> {
-    let families = &[Family::Name(FAMILY)];
-    fonts.query(&Query { families, weight: Weight(font.weight()), stretch: Stretch::Normal, style: Style::Normal })
+    let find = |name: &str| {
+        let (families, weight) = (&[Family::Name(name)], Weight(font.weight()));
+        fonts.query(&Query { families, weight, stretch: Stretch::Normal, style: Style::Normal })
+    };
+    let mut named = font.families().iter().filter_map(|family| match family {
+        usvg::FontFamily::Named(name) => Some(name.as_str()),
+        _ => None,
+    });
+    named.find_map(find).or_else(|| find(FAMILY))
+}
+
+/// A document whose lines of text name the family of each of their stretches. The resolver draws a line with one font and
+/// replaces what that lacks glyph by glyph, which goes wrong where a second font makes more or fewer glyphs of the line:
+/// in ligatures, emoji sequences, and between two scripts.
+fn itemized(document: &str) -> String {
+    let mut out = String::with_capacity(document.len() + document.len() / 8);
+    let mut rest = document;
+    while let Some(begin) = rest.find("<text ")
+        && let Some(start) = rest[begin..].find('>').map(|end| begin + end + 1)
+        && let Some(length) = rest[start..].find("</text>")
+    {
+        out.push_str(&rest[..start]);
+        itemize(&mut out, &rest[start..start + length]);
+        rest = &rest[start + length..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Appends a line in stretches of one family each. One that is plain, marked up already, or too long to be shaped as often
+/// as it has stretches, is left as it is.
+fn itemize(out: &mut String, line: &str) {
+    if line.is_ascii() || line.contains('<') || line.len() > ITEMIZED_BYTES_MAX {
+        out.push_str(line);
+        return;
+    }
+    let mut stretches: Vec<(&str, usize)> = Vec::new();
+    for (at, cluster) in line.grapheme_indices(true) {
+        let space = cluster == " " && stretches.last().is_some_and(|(family, _)| !SPACELESS.contains(family));
+        let family = text::family_for(cluster);
+        if !space && stretches.last().is_none_or(|(last, _)| *last != family) && stretches.len() < STRETCHES_MAX {
+            stretches.push((family, at));
+        }
+    }
+    let ends = stretches.iter().skip(1).map(|(_, at)| *at).chain([line.len()]);
+    for ((family, at), end) in stretches.iter().zip(ends) {
+        let stretch = &line[*at..end];
+        if *family == FAMILY {
+            out.push_str(stretch);
+        } else {
+            out.extend(["<tspan font-family=\"", family, "\">", stretch, "</tspan>"]);
+        }
+    }
 }
 
 /// The first font that has a character, in the weight of the text if there is one. The resolver's own choice would be logged
@@ -187,6 +252,31 @@ mod tests {
             let blank = rasterize(document(20.0, 20.0, "").as_bytes(), 2048).expect("rasterizes");
             assert_ne!(drawn.bytes, blank.bytes, "{text}");
         }
+    }
+
+    #[test]
+    fn each_stretch_of_a_line_names_its_family() {
+        let plain = "<svg><text x=\"1\">a &lt; b</text><text>ä</text></svg>";
+        assert_eq!(itemized(plain), plain);
+        assert_eq!(
+            itemized("<text x=\"1\">a &lt; हिन्दी भाषा, ไทย 👩‍👩‍👧 🎉</text><rect/>"),
+            "<text x=\"1\">a &lt; <tspan font-family=\"Noto Sans Devanagari\">हिन्दी भाषा</tspan>, \
+             <tspan font-family=\"Noto Sans Thai\">ไทย </tspan><tspan font-family=\"Twemoji Mozilla\">👩‍👩‍👧</tspan> \
+             <tspan font-family=\"Twemoji Mozilla\">🎉</tspan></text><rect/>"
+        );
+        let many = format!("<text x=\"1\">{}</text>", "a漢".repeat(300));
+        assert_eq!(itemized(&many).matches("<tspan").count(), STRETCHES_MAX / 2);
+        let long = format!("<text x=\"1\">{}</text>", "a漢".repeat(600));
+        assert_eq!(itemized(&long), long);
+    }
+
+    #[test]
+    fn emoji_are_in_colour_beside_other_scripts() {
+        let body = "<text x=\"-9\" y=\"2\" font-size=\"6\">ห😀हि</text>";
+        let output = rasterize(document(20.0, 20.0, body).as_bytes(), 2048).expect("rasterizes");
+        let picture = decode(&output.bytes, DecodeOptions::default()).expect("is a picture").into_picture();
+        let yellow = |pixel: &&[u8]| pixel[0] > 200 && pixel[1] > 150 && pixel[2] < 120;
+        assert!(picture.pixels().chunks_exact(picture.channels().count()).filter(yellow).count() > 20);
     }
 
     #[test]

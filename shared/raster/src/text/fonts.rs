@@ -210,6 +210,14 @@ impl Cascade {
     }
 }
 
+/// The name of the family that a grapheme cluster of sans text is drawn with; its weights have the same characters.
+pub(crate) fn family_for(cluster: &str) -> &'static str {
+    static SANS: LazyLock<Cascade> = LazyLock::new(|| Cascade::new(Family::Sans, Weight::Regular));
+    let chosen = SANS.choose(cluster);
+    let index = FACES.iter().position(|face| std::ptr::eq(face, chosen)).expect("a cascade is made of the faces");
+    BUNDLED[index].1.name
+}
+
 /// Whether a cluster is to be shown as an emoji: it says so, or its first character is one unless it says otherwise.
 fn wants_emoji(cluster: &str) -> bool {
     if cluster.chars().any(is_text_presentation_selector) {

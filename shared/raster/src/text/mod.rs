@@ -24,6 +24,7 @@ mod paint;
 mod shape;
 
 pub use caption::{Caption, PlacedCaption, add_text};
+pub(crate) use fonts::family_for;
 pub use fonts::{Family, Font, Weight, fonts};
 pub use layout::{Align, Layout, Style, layout};
 pub use paint::{Ink, Stroke, fill_rect};
