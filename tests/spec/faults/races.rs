@@ -16,8 +16,11 @@ const ROUNDS: usize = 3;
 /// Cancels against completions.
 const RACES: usize = 120;
 const RACES_AT_ONCE: usize = 12;
-/// The most that a completion is ahead of its cancel: about as long as a job takes.
-const LONGEST_LEAD: Duration = Duration::from_millis(60);
+/// How long each job takes at least: a small one is over before a cancel can be asked for.
+const WORK: &str = "action.loaded=sleep:400";
+/// The first time that a completion is ahead of its cancel, and the bounds of the later ones.
+const LEAD: Duration = Duration::from_millis(60);
+const LEADS: [Duration; 2] = [Duration::from_millis(1), Duration::from_secs(4)];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_200_equal_starts_over_two_gateways_one_job_comes() {
@@ -45,7 +48,7 @@ async fn of_200_equal_starts_over_two_gateways_one_job_comes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_against_a_completion_leaves_one_end_and_one_event() {
-    let (chance, stack) = (Chance::new(), start(doubled()).await);
+    let (chance, stack) = (Chance::new(), start(doubled().env("CANVAS_FAILPOINTS", WORK)).await);
     let receiver = stack.take_receiver();
     let mut ends: Vec<(Value, String)> = Vec::with_capacity(RACES);
     let racers = (0..RACES_AT_ONCE).map(|racer| {
@@ -72,26 +75,27 @@ async fn a_cancel_against_a_completion_leaves_one_end_and_one_event() {
     assert!(succeeded > 0 && canceled > 0, "seed {}: both happen", chance.seed());
 }
 
-/// Starts jobs one after the other and cancels each after a moment; their ends, with the paths of their webhooks.
+/// Starts jobs one after the other and cancels each after a moment; their ends, with the paths of their webhooks. After a
+/// success the next cancel comes sooner, after a cancel later: however fast or slow the machine is, they meet.
 async fn race(stack: &Stack, receiver: &testkit::Receiver, racer: usize, chance: &mut Chance) -> Vec<(Value, String)> {
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let asset = user.upload("image/png", e2e::pictures::png(64, 48)).await;
-    let mut ends = Vec::new();
+    let (mut ends, mut lead) = (Vec::new(), LEAD);
     for number in 0..RACES / RACES_AT_ONCE {
         let path = format!("/{racer}/{number}");
         let target = user.slot(&canvas).await;
         let mut request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
         request["webhook"] = json!({"url": receiver.url(&path), "secret": e2e::load::SECRET});
         let job = user.send("/actions/resize/runs", &request).await.expect(202).json();
-        // Every second cancel comes at once, so that some are first however fast or slow the machine is.
-        tokio::time::sleep(chance.time(LONGEST_LEAD * (number as u32 % 2))).await;
+        tokio::time::sleep(lead / 2 + chance.time(lead)).await;
         let answer = user.at(stack, chance.below(2)).delete(text(&job, "/pollUrl")).await;
         assert!(matches!(answer.status, 200 | 202), "{answer}");
         let end = user.finished(&job).await;
         if answer.status == 200 {
             assert_eq!(answer.json()["status"], end["status"], "what was told is what is");
         }
+        lead = if end["status"] == "succeeded" { lead / 2 } else { lead * 2 }.clamp(LEADS[0], LEADS[1]);
         ends.push((end, path));
     }
     ends
