@@ -135,6 +135,25 @@ mod tests {
         assert!(committed == document, "gateway/openapi.json is stale: UPDATE_OPENAPI=1 cargo test -p gateway");
     }
 
+    /// Requests are validated by these very schemas, which are compiled at their first use.
+    #[test]
+    fn the_schema_of_every_body_compiles() {
+        let document = serde_json::to_value(documented().1).expect("serializes");
+        let mut compiled = 0;
+        for (path, item) in document["paths"].as_object().expect("paths") {
+            for (method, operation) in item.as_object().expect("an item") {
+                let Some(schema) = operation.pointer("/requestBody/content/application~1json/schema") else { continue };
+                let mut schema = schema.clone();
+                schema["components"] = document["components"].clone();
+                if let Err(error) = jsonschema::draft202012::new(&schema) {
+                    panic!("{method} {path}: {error}");
+                }
+                compiled += 1;
+            }
+        }
+        assert!(compiled >= 8, "{compiled} bodies of JSON");
+    }
+
     #[test]
     fn every_operation_is_named_once_and_says_how_it_fails() {
         let document = serde_json::to_value(documented().1).expect("serializes");

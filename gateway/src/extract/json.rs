@@ -282,7 +282,8 @@ fn validator<T: Input>() -> Arc<Validator> {
     close_variants(&mut schema);
     let mut schema = serde_json::to_value(schema).expect("an OpenAPI schema serializes");
     schema["components"] = json!({ "schemas": components });
-    let compiled = jsonschema::draft202012::new(&schema).expect("a derived schema is valid; tests compile each");
+    let compiled =
+        jsonschema::draft202012::new(&schema).expect("a derived schema is valid: a test of the router compiles each");
     let compiled = Arc::new(compiled);
     VALIDATORS.write().expect(poisoned).insert(TypeId::of::<T>(), compiled.clone());
     compiled

@@ -92,18 +92,19 @@ async fn campaign(rounds: usize, round: Round) {
     }
 }
 
+/// One short round, or as many and as long as `tests/campaign` asks for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_load_survives_random_faults() {
-    campaign(1, SHORT).await;
+    let round = asked("FAULT_SECONDS").map_or(SHORT, |seconds| Round {
+        faults: Duration::from_secs(seconds),
+        jobs: usize::try_from(seconds * 10).expect("few"),
+    });
+    let rounds = asked("FAULT_ROUNDS").map_or(1, |rounds| usize::try_from(rounds).expect("few"));
+    campaign(rounds, round).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "minutes: tests/campaign runs it"]
-async fn a_load_survives_a_campaign_of_random_faults() {
-    let number = |name: &str, default: u64| -> u64 {
-        std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|error| panic!("{name}: {error}")))
-    };
-    let faults = Duration::from_secs(number("FAULT_SECONDS", 60));
-    let jobs = usize::try_from(faults.as_secs() * 10).expect("few");
-    campaign(usize::try_from(number("FAULT_ROUNDS", 5)).expect("few"), Round { faults, jobs }).await;
+/// A number that the environment may set.
+fn asked(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|error| panic!("{name}: {error}")))
 }
