@@ -97,7 +97,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A Section belongs to none (400); it is a sticky, and stops being a Section only without members (422).
+    /// A Section belongs to none (400); it is a sticky, and stops being a Section only without members, of which it
+    /// cannot become the first (422).
     fn keep_section_rules(&mut self, before: &Node, after: &Node, patch: &Patch) {
         let metadata = &patch.metadata;
         let has_home = match metadata.home {
@@ -116,6 +117,9 @@ impl Run<'_> {
             self.unprocessable("patch.type", "a Section needs `section: null` in the same patch to become a text");
         } else if self.graph.has_members(&before.id) {
             self.unprocessable("patch.metadata.section", "a Section with members cannot stop being one");
+        }
+        if after.section_id() == Some(before.id.as_str()) {
+            self.unprocessable("patch.metadata.sectionId", "must name another Section: this one stops being one");
         }
     }
 

@@ -204,6 +204,9 @@ impl Model {
                     } else if has_members {
                         broken.push((422, "patch.metadata.section"));
                     }
+                    if new.section_id() == Some(old.id.as_str()) {
+                        broken.push((422, "patch.metadata.sectionId"));
+                    }
                 }
                 if dependent || !broken.is_empty() {
                     return Err(broken);

@@ -109,6 +109,21 @@ fn a_section_stops_being_one_only_without_members() {
 }
 
 #[test]
+fn a_section_that_stops_being_one_cannot_join_itself() {
+    let mut graph = graph(vec![section("s")], vec![]);
+    for own in ["s", "node:s"] {
+        assert_eq!(
+            unprocessable(&mut graph, json!([metadata("s", json!({"section": null, "sectionId": own}))])),
+            ["operations[0].patch.metadata.sectionId"]
+        );
+    }
+    assert_eq!(
+        unprocessable(&mut graph, json!([update("s", json!({"type": "text", "metadata": {"sectionId": "s"}}))])),
+        ["operations[0].patch.type", "operations[0].patch.metadata.sectionId"]
+    );
+}
+
+#[test]
 fn deleting_a_section_frees_its_members() {
     let mut graph = graph(vec![member(text("a"), "s"), section("s"), member(text("b"), "s"), text("c")], vec![]);
     let applied = run(&mut graph, json!([delete("s")])).expect("applied");
