@@ -9,7 +9,7 @@
 use db::jobs::{Concluded, Ending, Placement};
 use domain::asset::AssetRecord;
 use domain::id::{AssetId, JobId};
-use domain::job::{CancelReason, Failure, FailureCode, Input, JobStatus, Record, Request};
+use domain::job::{ActionRequest, CancelReason, Failure, FailureCode, Input, JobStatus, Record, Request};
 use domain::limits::{FILE_NAME_MAX, TASK_CLAIMS_MAX};
 use raster::{Fault, Format, Size};
 use serde_json::{Map, Value, json};
@@ -53,8 +53,9 @@ struct Made {
 pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
     let id = JobId(task.id);
     let Some(job) = begin(worker, id, lease).await? else { return worker.settle(task, lease).await };
+    let Request::Action(request) = &job.request else { return Err(Error::WrongQueue(task.kind)) };
     spine::failpoint!("action.loaded");
-    let made = match make(worker, &job, lease).await {
+    let made = match make(worker, &job, request, lease).await {
         Ok(made) => made,
         Err(stop) => return end_early(worker, task, lease, stop).await,
     };
@@ -68,7 +69,7 @@ pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<D
         if lease.is_cancel_requested() {
             return end_early(worker, task, lease, Stop::Canceled).await;
         }
-        let ending = Ending::Succeeded(vec![placement(&job, &made, blob_key)]);
+        let ending = Ending::Succeeded(vec![placement(request, &made, blob_key)]);
         match worker.conclude(task, lease, &ending).await? {
             Concluded::BlobGone => {}
             concluded => return Ok(decision(&concluded)),
@@ -106,11 +107,11 @@ async fn begin(worker: &Worker, id: JobId, lease: &Lease) -> Result<Option<Recor
 }
 
 /// Loads, checks and computes.
-async fn make(worker: &Worker, job: &Record, lease: &Lease) -> Result<Made, Stop> {
+async fn make(worker: &Worker, job: &Record, request: &ActionRequest, lease: &Lease) -> Result<Made, Stop> {
     if job.status == JobStatus::Canceling || lease.is_cancel_requested() {
         return Err(Stop::Canceled);
     }
-    let Request::Action { slug, version, params, inputs, .. } = &job.request;
+    let ActionRequest { slug, version, params, inputs, .. } = request;
     let mut assets = Vec::with_capacity(inputs.len());
     for input in inputs {
         assets.push(find(worker, input).await?);
@@ -231,10 +232,9 @@ async fn keep(worker: &Worker, task: &Task, lease: &Lease, made: &Made) -> Resul
     })
 }
 
-fn placement(job: &Record, made: &Made, blob_key: Uuid) -> Placement {
-    let Request::Action { target, .. } = &job.request;
+fn placement(request: &ActionRequest, made: &Made, blob_key: Uuid) -> Placement {
     Placement {
-        node: target.clone(),
+        node: request.target.clone(),
         asset: AssetId::generate(),
         name: made.name.clone(),
         mime_type: made.format.media_type().to_owned(),

@@ -16,7 +16,7 @@ use domain::asset::AssetKind;
 use domain::canvas::{AccessRole, Actor, CanvasRecord};
 use domain::graph::{Node, NodeType, Position};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, CanvasId, JobId, NodeId};
-use domain::job::{Input, JobKind, JobOperation, JobStatus, Record, Request};
+use domain::job::{ActionRequest, Input, JobKind, JobOperation, JobStatus, Record, Request};
 use domain::message::{Queue, TaskKind};
 use image_worker::jobs::Worker;
 use image_worker::pixels::Pixels;
@@ -243,13 +243,13 @@ impl World {
         let Value::Object(params) = params else { panic!("an object") };
         let action = domain::action::find("resize").expect("known");
         let (id, node) = (JobId::generate(), image_node());
-        let request = Request::Action {
+        let request = Request::Action(ActionRequest {
             slug: "resize".into(),
             version: action.version.into(),
             params: action.normalize(&params).expect("valid parameters"),
             inputs: vec![Input { handle: input.to_string(), asset: input.clone() }],
             target: node.id.clone(),
-        };
+        });
         let mut transaction = db::pool::begin(self.database.pool()).await.expect("begins");
         let conn = &mut *transaction;
         let key = self.canvas.key;

@@ -11,8 +11,10 @@ use crate::graph::named;
 named! {
     /// Where a kind of work waits.
     Queue {
-        /// Actions, renditions, image generation, imports: the image-worker's.
+        /// Actions, renditions and imports: the image-worker's, bound by pixels.
         Image = "image",
+        /// Image generation: the image-worker's, which mostly waits for providers and so has many in hand.
+        Generation = "generation",
         /// Video generation: the video-worker's.
         Video = "video",
         /// Webhook deliveries: the dispatcher's.
@@ -25,6 +27,8 @@ named! {
     TaskKind {
         /// An Image Action: a job.
         Action = "action",
+        /// Generation, edit or variations of images: a job.
+        Image = "image",
         /// A smaller copy of a picture: a rendition.
         Rendition = "rendition",
         /// A webhook delivery.

@@ -14,7 +14,7 @@ use domain::canvas::{ActivityType, CanvasRecord, Changes};
 use domain::graph::NodeType;
 use domain::id::{AssetHandle, AssetRef, CanvasHandle, CanvasRef, JobId, NodeId};
 use domain::idempotency::Outcome;
-use domain::job::{Input as JobInput, JobKind, JobOperation, Record, Request};
+use domain::job::{ActionRequest, Input as JobInput, JobKind, JobOperation, Record, Request};
 use domain::message::{Queue, TaskKind};
 use domain::webhook::WebhookInput;
 use serde::Deserialize;
@@ -313,13 +313,13 @@ impl Start {
         inputs: Vec<JobInput>,
     ) -> Result<()> {
         let revision = service::random::revision();
-        let request = Request::Action {
+        let request = Request::Action(ActionRequest {
             slug: self.action.slug.into(),
             version: self.action.version.into(),
             params: self.params.clone(),
             inputs,
             target: self.target.clone(),
-        };
+        });
         db::jobs::insert(
             conn,
             &NewJob {

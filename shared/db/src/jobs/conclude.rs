@@ -353,7 +353,7 @@ impl Scene {
             return Ok(());
         }
         let changed: Vec<NodeId> = written.nodes.iter().map(|node| node.id.clone()).collect();
-        let Request::Action { slug, .. } = &self.request;
+        let title = self.request.title(self.operation);
         let change = Change {
             revision: terms.revision,
             title: None,
@@ -365,8 +365,8 @@ impl Scene {
                 kind: ActivityType::JobFinished,
                 actor: &self.actor,
                 summary: match status {
-                    JobStatus::Canceled => format!("{slug} was canceled"),
-                    ended => format!("{slug} {ended}"),
+                    JobStatus::Canceled => format!("{title} was canceled"),
+                    ended => format!("{title} {ended}"),
                 },
                 nodes: &changed,
             }),

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::Timestamp;
 use crate::asset::Preview;
+use crate::graph::Role;
 use crate::id::{AssetHandle, CanvasHandle, NodeId};
 use crate::review::CompletionReview;
 use crate::webhook::DeliveryState;
@@ -72,6 +73,17 @@ pub struct JobImage {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub markdown: Option<String>,
+}
+
+/// A reference of a job and what it is for.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct ReferenceInput {
+    /// Node or asset handle.
+    pub handle: String,
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub role: Option<Role>,
 }
 
 /// An image or Action job, and the shared Run view of it.
@@ -145,6 +157,10 @@ pub struct ImageJob {
     pub targets: Vec<String>,
     /// Node and asset handles that were read, in order.
     pub references: Vec<String>,
+    /// The same with what each is for, where the work takes roles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub reference_inputs: Option<Vec<ReferenceInput>>,
     /// What it made.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -162,7 +178,10 @@ impl Record {
     /// The served form. `public_url` is the origin of `canvasUrl`; `preview` gives an asset's preview, or nothing in a
     /// webhook. Who may not see the webhook is the caller's to take away.
     pub fn document(&self, public_url: &str, preview: impl Fn(&AssetHandle) -> Option<Preview>) -> ImageJob {
-        let Request::Action { slug, version, inputs, .. } = &self.request;
+        let (action, references) = match &self.request {
+            Request::Action(action) => (Some(action), None),
+            Request::Image(image) => (None, Some(&image.references)),
+        };
         let since = |later: Option<Timestamp>, earlier: Option<Timestamp>| Some(later?.millis_since(earlier?));
         let total = since(self.completed_at, Some(self.created_at));
         let failure = match self.status {
@@ -195,15 +214,18 @@ impl Record {
             webhook: self.webhook.clone(),
             replayed: None,
             operation: self.operation,
-            action_id: Some(format!("action:{slug}")),
-            action_version: Some(version.clone()),
+            action_id: action.map(|action| format!("action:{}", action.slug)),
+            action_version: action.map(|action| action.version.clone()),
             canvas_id: self.canvas.clone(),
             canvas_revision: self.canvas_revision.clone(),
             canvas_url: self.canvas.as_ref().map(|canvas| canvas_url(public_url, canvas)),
             canceled_at: self.completed_at.filter(|_| self.status == JobStatus::Canceled),
             cancel_reason: self.cancel_reason,
             targets: self.request.targets().iter().map(NodeId::handle).collect(),
-            references: inputs.iter().map(|input| input.handle.clone()).collect(),
+            references: self.request.handles(),
+            reference_inputs: references.filter(|them| !them.is_empty()).map(|them| {
+                them.iter().map(|it| ReferenceInput { handle: it.handle.clone(), role: it.role }).collect()
+            }),
             images: (!images.is_empty()).then_some(images),
             completion_review: match self.status {
                 JobStatus::Expired => None,

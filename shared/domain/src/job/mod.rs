@@ -7,12 +7,13 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::Timestamp;
-use crate::graph::named;
+use crate::graph::{Role, named};
 use crate::id::{AccountUid, AssetHandle, CanvasHandle, JobId, NodeId};
+use crate::model::ProviderKind;
 use crate::review::CompletionReview;
 use crate::webhook::DeliveryState;
 
-pub use document::{ImageJob, JobImage, Timing};
+pub use document::{ImageJob, JobImage, ReferenceInput, Timing};
 
 named! {
     /// The state of an image or Action job (specification, States and transitions).
@@ -172,28 +173,105 @@ pub struct Input {
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Request {
     /// An Image Action.
-    #[serde(rename_all = "camelCase")]
-    Action {
-        /// The Action's slug.
-        slug: String,
-        /// The Action's version.
-        version: String,
-        /// Every parameter, defaults filled in.
-        params: Map<String, Value>,
-        /// In the order that the Action declares.
-        inputs: Vec<Input>,
-        /// The node that takes the result.
-        target: NodeId,
-    },
+    Action(ActionRequest),
+    /// Generation, edit or variations of images.
+    Image(ImageRequest),
 }
 
 impl Request {
     /// Nodes that take results.
     pub fn targets(&self) -> &[NodeId] {
         match self {
-            Request::Action { target, .. } => std::slice::from_ref(target),
+            Request::Action(action) => std::slice::from_ref(&action.target),
+            Request::Image(image) => &image.targets,
         }
     }
+
+    /// What is asked for, in a word, for an activity.
+    pub fn title(&self, operation: JobOperation) -> &str {
+        match self {
+            Request::Action(action) => &action.slug,
+            Request::Image(_) => operation.as_str(),
+        }
+    }
+
+    /// Node and asset handles that are read, in order.
+    pub fn handles(&self) -> Vec<String> {
+        match self {
+            Request::Action(action) => action.inputs.iter().map(|input| input.handle.clone()).collect(),
+            Request::Image(image) => image.references.iter().map(|reference| reference.handle.clone()).collect(),
+        }
+    }
+}
+
+/// What an Image Action was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ActionRequest {
+    /// The Action's slug.
+    pub slug: String,
+    /// The Action's version.
+    pub version: String,
+    /// Every parameter, defaults filled in.
+    pub params: Map<String, Value>,
+    /// In the order that the Action declares.
+    pub inputs: Vec<Input>,
+    /// The node that takes the result.
+    pub target: NodeId,
+}
+
+/// What generation, edit or variations were asked for (decisions 10). The job's operation tells which of the three.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageRequest {
+    /// Who makes it.
+    pub model: ChosenModel,
+    /// As asked, with the guidelines of the Elements (decisions 10.4). Empty only in variations.
+    pub prompt: String,
+    /// One of those that the model offers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<String>,
+    /// One of those that the model offers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quality: Option<String>,
+    /// References, source and the Elements' pictures, in this order; at most 16.
+    pub references: Vec<Reference>,
+    /// `element:<id>@v<n>` of each Element version.
+    pub elements: Vec<String>,
+    /// Empty image nodes or such as show something; each takes one output, in this order.
+    pub targets: Vec<NodeId>,
+}
+
+/// The model that a job runs, as it was resolved at its start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChosenModel {
+    /// The opaque key (decisions 12.3).
+    pub key: String,
+    /// The provider's own id.
+    pub id: String,
+    /// For people.
+    pub name: String,
+    /// Who runs it.
+    pub provider: ProviderKind,
+    /// The saved connection that it is run with; none for managed models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<String>,
+    /// Credits an output; 0 with a saved connection (decisions 12.4).
+    pub credit_cost: i64,
+}
+
+/// A picture that guides an output.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Reference {
+    /// Node or asset handle in its full form, as the request named it.
+    pub handle: String,
+    /// The picture that it stood for when the job was accepted.
+    pub asset: AssetHandle,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
 }
 
 /// A durable result.

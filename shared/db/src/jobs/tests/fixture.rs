@@ -6,7 +6,7 @@ use domain::account::Surface;
 use domain::canvas::{AccessRole, Actor, CanvasRecord};
 use domain::graph::{Connection, Node, NodeType, Position};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, CanvasId, JobId, NodeId};
-use domain::job::{Input, JobKind, JobOperation, Output, Record, Request};
+use domain::job::{ActionRequest, Input, JobKind, JobOperation, Output, Record, Request};
 use domain::message::{Queue, TaskKind};
 use domain::review::{
     CompletionReview, DeliveryClearance, DeliveryReview, FidelityStatus, GroupReview, GroupStatus, Outputs,
@@ -185,13 +185,13 @@ impl Fixture {
     pub async fn start(&self) -> JobId {
         let mut conn = self.conn().await;
         let id = JobId::generate();
-        let request = Request::Action {
+        let request = Request::Action(ActionRequest {
             slug: "resize".into(),
             version: "1.0.0".into(),
             params: Map::new(),
             inputs: vec![Input { handle: "node:x".into(), asset: asset("input") }],
             target: self.node.clone(),
-        };
+        });
         let job = NewJob {
             id,
             account: &self.account,
