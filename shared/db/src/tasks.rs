@@ -18,6 +18,8 @@
 //!
 //! **Timed by one clock.** Leases and due times are set and judged by the database's `now()` alone.
 
+mod claim;
+
 use std::time::Duration;
 
 use domain::message::{Queue, TaskKind};
@@ -26,6 +28,8 @@ use uuid::Uuid;
 
 use crate::Result;
 use crate::error::known;
+
+pub use claim::{Claim, LaneCap, Wanted, claim};
 
 /// A task to be.
 #[derive(Clone, Debug)]
@@ -42,60 +46,6 @@ pub struct NewTask<'a> {
     pub due_in: Option<Duration>,
     /// W3C trace context of what causes it.
     pub traceparent: Option<&'a str>,
-}
-
-/// Which tasks a worker may have.
-#[derive(Clone, Debug)]
-pub struct Wanted<'a> {
-    /// Where to look.
-    pub queue: Queue,
-    /// How many at most.
-    pub limit: usize,
-    /// Whether suspects are wanted, and nothing else, or anything but suspects.
-    pub suspects: bool,
-    /// How many of one lane may be in flight, and the lanes that have some: `(lane, in flight)`. Lanes at the cap are
-    /// passed over, so that they hold up nobody.
-    pub lanes: Option<LaneCap<'a>>,
-    /// How long the lease lasts unless it is renewed.
-    pub lease: Duration,
-    /// Who asks; for people who look into the table.
-    pub owner: &'a str,
-}
-
-/// Limits on what one worker holds of a lane and of a tenant.
-#[derive(Clone, Copy, Debug)]
-pub struct LaneCap<'a> {
-    /// The most in flight of one lane.
-    pub cap: usize,
-    /// What is in flight now, by lane.
-    pub held: &'a [(String, usize)],
-    /// The most in flight of one tenant, over all its lanes.
-    pub tenant_cap: usize,
-    /// What is in flight now, by tenant.
-    pub tenants: &'a [(String, usize)],
-}
-
-/// A task in hand.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
-    /// That of the record it works on.
-    pub id: Uuid,
-    /// What it works on.
-    pub kind: TaskKind,
-    /// Whom it belongs to, for fairness.
-    pub lane: String,
-    /// Whose share of slots it takes, if lanes are no tenants in its queue.
-    pub tenant: Option<String>,
-    /// The fencing token.
-    pub lease_token: Uuid,
-    /// Claims so far, this one included.
-    pub claims: i32,
-    /// Whether somebody asked to stop it while it was in another worker's hands.
-    pub cancel_requested: bool,
-    /// W3C trace context of what caused it.
-    pub traceparent: Option<String>,
-    /// How long it had been due.
-    pub waited: Duration,
 }
 
 /// What a heartbeat found of a lease that is still held; a lease that is missing from the answer is lost.
@@ -199,89 +149,6 @@ async fn insert(conn: &mut PgConnection, task: &NewTask<'_>, tenant: Option<&str
     .execute(conn)
     .await?;
     Ok(())
-}
-
-/// Leases up to `wanted.limit` ready tasks, in the order of their turns.
-///
-/// One statement and no waiting: rows that another worker is claiming are skipped. Surplus rows of a capped lane or tenant are
-/// only locked for the length of the statement, never written. Kinds that this build does not know are left to a build
-/// that does.
-#[tracing::instrument(skip_all, name = "db.task.claim")]
-pub async fn claim(conn: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Vec<Claim>> {
-    let caps = wanted.lanes.unwrap_or(LaneCap { cap: usize::MAX, held: &[], tenant_cap: usize::MAX, tenants: &[] });
-    let (lanes, tenants) = (Shares::of(caps.cap, caps.held), Shares::of(caps.tenant_cap, caps.tenants));
-    let kinds: Vec<&str> = TaskKind::ALL.iter().map(|kind| kind.as_str()).collect();
-    let rows = sqlx::query!(
-        r#"WITH candidates AS MATERIALIZED (
-               SELECT id, lane, tenant, turn FROM tasks
-               WHERE queue = $1 AND state = 'ready' AND kind = ANY($2::text[]) AND lane <> ALL($3::text[])
-                 AND suspect = $10 AND (tenant IS NULL OR tenant <> ALL($11::text[]))
-               ORDER BY turn, id LIMIT $4
-               FOR UPDATE SKIP LOCKED
-           ), admitted AS (
-               SELECT c.*, row_number() OVER (PARTITION BY c.lane ORDER BY c.turn, c.id) + coalesce(held.count, 0) AS place
-               FROM candidates c LEFT JOIN unnest($5::text[], $6::bigint[]) AS held(lane, count) ON held.lane = c.lane
-           ), placed AS (
-               SELECT a.id, CASE WHEN a.tenant IS NULL THEN 0 ELSE
-                   row_number() OVER (PARTITION BY a.tenant ORDER BY a.turn, a.id) + coalesce(held.count, 0) END AS share
-               FROM admitted a LEFT JOIN unnest($12::text[], $13::bigint[]) AS held(tenant, count)
-                 ON held.tenant = a.tenant
-               WHERE a.place <= $9
-           )
-           UPDATE tasks SET state = 'leased', lease_token = gen_random_uuid(), lease_owner = $8, claims = claims + 1,
-                            lease_until = now() + make_interval(secs => $7)
-           FROM placed WHERE tasks.id = placed.id AND placed.share <= $14
-           RETURNING tasks.id, tasks.kind, tasks.lane, tasks.tenant, tasks.lease_token AS "lease_token!", tasks.claims,
-                     tasks.cancel_requested, tasks.traceparent,
-                     extract(epoch FROM now() - tasks.due_at)::float8 AS "waited!""#,
-        wanted.queue.as_str(),
-        &kinds as &[&str],
-        &lanes.full as &[&str],
-        count(wanted.limit),
-        &lanes.names as &[&str],
-        &lanes.counts,
-        wanted.lease.as_secs_f64(),
-        wanted.owner,
-        count(caps.cap),
-        wanted.suspects,
-        &tenants.full as &[&str],
-        &tenants.names as &[&str],
-        &tenants.counts,
-        count(caps.tenant_cap),
-    )
-    .fetch_all(conn)
-    .await?;
-    rows.into_iter()
-        .map(|row| {
-            Ok(Claim {
-                id: row.id,
-                kind: known("tasks.kind", &row.kind)?,
-                lane: row.lane,
-                tenant: row.tenant,
-                lease_token: row.lease_token,
-                claims: row.claims,
-                cancel_requested: row.cancel_requested,
-                traceparent: row.traceparent,
-                waited: seconds(row.waited).unwrap_or_default(),
-            })
-        })
-        .collect()
-}
-
-/// What is in flight of lanes or tenants, as the columns that a claim takes.
-struct Shares<'a> {
-    /// Those at their cap.
-    full: Vec<&'a str>,
-    names: Vec<&'a str>,
-    counts: Vec<i64>,
-}
-
-impl<'a> Shares<'a> {
-    fn of(cap: usize, held: &'a [(String, usize)]) -> Self {
-        let full = held.iter().filter(|(_, held)| *held >= cap).map(|(name, _)| name.as_str()).collect();
-        let (names, counts) = held.iter().map(|(name, held)| (name.as_str(), count(*held))).unzip();
-        Self { full, names, counts }
-    }
 }
 
 /// Extends the leases `(task, token)` to `lease` from now, all in one statement.

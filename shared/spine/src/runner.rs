@@ -364,10 +364,10 @@ impl InFlight {
         LaneCap { cap: self.lane_cap, held: &self.lanes, tenant_cap: self.tenant_cap, tenants: &self.tenants }
     }
 
-    /// How many lanes and tenants are at their caps.
+    /// How many lanes and tenants are passed over.
     fn full(&self) -> usize {
-        let at = |cap: usize, held: &[(String, usize)]| held.iter().filter(|(_, held)| *held >= cap).count();
-        at(self.lane_cap, &self.lanes) + at(self.tenant_cap, &self.tenants)
+        let caps = self.caps();
+        caps.full_lanes().len() + caps.full_tenants().len()
     }
 }
 

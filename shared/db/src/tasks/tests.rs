@@ -252,6 +252,25 @@ async fn a_full_lane_is_passed_over() {
 }
 
 #[tokio::test]
+async fn who_stands_behind_the_long_backlog_of_a_full_lane_is_found() {
+    database!(conn);
+    for _ in 0..200 {
+        enqueue_in(conn, "full", None).await;
+    }
+    // Awakened with the turn in service, as who comes later is; here it stands behind all the others.
+    let other = enqueue_in(conn, "other", None).await;
+    sqlx::query("UPDATE tasks SET turn = turn + 1000 WHERE id = $1")
+        .bind(other)
+        .execute(&mut *conn)
+        .await
+        .expect("moves");
+    let claims = claim_capped(conn, 10, 4, &[("full".to_owned(), 3)]).await;
+    assert_eq!(claims.iter().map(|claim| claim.id).collect::<Vec<_>>(), [other]);
+    // Down to half of its cap it is filled up.
+    assert_eq!(claim_capped(conn, 10, 4, &[("full".to_owned(), 2)]).await.len(), 2);
+}
+
+#[tokio::test]
 async fn concurrent_claims_never_share_a_task_and_leave_none() {
     let database = TestDatabase::new().await;
     let mut conn = database.pool().acquire().await.expect("connects");

@@ -37,9 +37,9 @@ FROM nodes WHERE canvas_key = :canvas_key ORDER BY ordinal;
 
 SELECT id, from_node_id, to_node_id, purpose, role FROM connections WHERE canvas_key = :canvas_key ORDER BY ordinal;
 
-INSERT INTO nodes (canvas_key, id, type, title, x, y, width, height, agent_owned, metadata, server,
+INSERT INTO nodes (canvas_key, made, id, type, title, x, y, width, height, agent_owned, metadata, server,
                    asset_owner, asset_id, active_job)
-SELECT :canvas_key, n.* FROM UNNEST(:nodes::text[], :types::text[], :titles::text[], :xs::float8[], :ys::float8[], :widths::float8[],
+SELECT :canvas_key, (SELECT sequence + 1 FROM canvases WHERE key = :canvas_key), n.* FROM UNNEST(:nodes::text[], :types::text[], :titles::text[], :xs::float8[], :ys::float8[], :widths::float8[],
                            :heights::float8[], :owned::bool[], :metadata::json[], :server::json[], :nulls::text[], :nulls::text[],
                            :nulls::uuid[]) AS n
 ON CONFLICT (canvas_key, id) DO UPDATE SET
@@ -54,8 +54,12 @@ WITH bumped AS (
  WHERE key = :canvas_key RETURNING *
 ), noted AS (
  INSERT INTO canvas_changes (canvas_key, sequence, revision, changed_nodes, deleted_nodes,
-                             changed_connections, deleted_connections, activity, at)
- SELECT key, sequence, revision, :nodes, :none, :none, :none, :activity, updated_at FROM bumped
+                             changed_connections, deleted_connections, activity, at,
+                             made_nodes, made_connections)
+ SELECT key, sequence, revision, :nodes, :none, :none, :none, :activity, updated_at,
+        ARRAY(SELECT id FROM nodes WHERE canvas_key = :canvas_key AND id = ANY(:nodes) AND made = bumped.sequence),
+        ARRAY(SELECT id FROM connections WHERE canvas_key = :canvas_key AND id = ANY(:none) AND made = bumped.sequence)
+ FROM bumped
 ), trimmed AS (
  DELETE FROM canvas_changes USING bumped
  WHERE canvas_key = bumped.key AND canvas_changes.sequence <= bumped.sequence - :kept
