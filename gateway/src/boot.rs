@@ -40,6 +40,8 @@ enum Error {
     Cache(#[source] cache::Error),
     #[error("CANVAS_EGRESS_ALLOW: {0}")]
     Egress(#[from] egress::AllowListError),
+    #[error(transparent)]
+    Models(#[from] providers::SetupError),
     #[error("CANVAS_LISTEN: cannot listen on it")]
     Listen(#[source] std::io::Error),
 }
@@ -59,6 +61,7 @@ fn refuse(error: &(dyn std::error::Error + 'static)) -> ExitCode {
 
 async fn run(config: Config) -> Result<ExitCode, Error> {
     let guard = egress::Guard::new(egress::AllowList::parse(&config.egress_allow)?);
+    let models = crate::models::setup(&config)?;
     let blobs = blob::Store::open(config.blob_url.as_str()).map_err(Error::Blobs)?;
     let process = Process::start(NAME, config.clone()).await?;
     let cache = cache::Cache::connect(config.redis_url.expose(), cache::PREFIX).map_err(Error::Cache)?;
@@ -92,6 +95,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
             ring: config.master_keys.clone(),
             cache,
             blobs,
+            models,
             guard,
             nudge,
             documents: Default::default(),

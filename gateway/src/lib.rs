@@ -6,6 +6,7 @@ mod boot;
 mod documents;
 mod extract;
 mod installation;
+mod models;
 mod observe;
 mod openapi;
 mod preview;

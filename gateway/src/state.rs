@@ -36,6 +36,8 @@ pub struct Shared {
     pub cache: cache::Cache,
     /// The object store.
     pub blobs: blob::Store,
+    /// Which models there are, and what runs the managed ones.
+    pub models: providers::Setup,
     /// Which webhook URLs are public.
     pub guard: egress::Guard,
     /// Wakes this process's outbox relay.

@@ -7,6 +7,7 @@ pub mod accounts;
 pub mod assets;
 pub mod blobs;
 pub mod canvases;
+pub mod connections;
 pub mod deliveries;
 pub mod element_collections;
 pub mod elements;

@@ -23,6 +23,7 @@ mod promises;
 mod protocol;
 mod protocols;
 mod provider;
+mod setup;
 
 pub use catalogue::{Catalogue, CatalogueError, Entry};
 pub use fault::{Class, Fault};
@@ -31,4 +32,5 @@ pub use order::{Media, Order, Picture, Shape};
 pub use outcome::{Artifact, Cancellation, Output, Polled, Run, Submission};
 pub use promises::{Idempotency, Promises};
 pub use protocols::ManagedProtocol;
-pub use provider::{Deadlines, Endpoint, Provider, ProviderError};
+pub use provider::{Deadlines, Endpoint, Provider, ProviderError, base_url};
+pub use setup::{Server, Settings, Setup, SetupError};

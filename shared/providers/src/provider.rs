@@ -69,6 +69,16 @@ pub enum ProviderError {
     Base,
 }
 
+/// The base URL that an operator wrote.
+///
+/// # Errors
+///
+/// [`ProviderError::Base`] when it is no http or https URL, or carries credentials or a fragment.
+pub fn base_url(text: &str) -> Result<Url, ProviderError> {
+    let url = Url::parse(text).map_err(|_| ProviderError::Base)?;
+    OperatorHost::of(&url).map(|_| url).ok_or(ProviderError::Base)
+}
+
 /// A provider that can be asked. Cheap to make; one for each connection.
 pub struct Provider {
     protocol: &'static dyn Protocol,

@@ -161,6 +161,14 @@ variables! {
         "Targets admitted although not public, for webhooks and imports: CIDR or host:port, comma separated.";
     "CANVAS_EGRESS_CA_FILE" => egress_ca_file: Option<PathBuf> = Some(""), parse::path,
         "PEM file of certificate authorities trusted for outbound calls in addition to the machine's.";
+    "CANVAS_MODEL_CATALOGUE" => model_catalogue: Option<PathBuf> = Some(""), parse::path,
+        "JSON file of models that come beside, instead of or off the built-in ones: {\"models\": [...], \"retired\": [...]}.";
+    "CANVAS_MANAGED_URL" => managed_url: Option<Url> = Some(""), parse::server_url,
+        "Self-hosted inference server that runs the managed models; when empty the embedded runtime does.";
+    "CANVAS_MANAGED_PROTOCOL" => managed_protocol: String = Some("openai"), parse::raw,
+        "What that server speaks: openai (its image routes) or comfy (Comfy API v2).";
+    "CANVAS_MANAGED_KEY" => managed_key: Option<Secret> = Some(""), parse::optional_secret,
+        "Bearer key that server asks for, if any.";
     "CANVAS_WEBHOOK_BACKOFF_SECONDS" => webhook_backoff: [Duration; 3] = Some("10,60,300"), parse::backoff,
         "Seconds before the second, third and fourth attempt of a webhook delivery; fractions allowed.";
     "CANVAS_LEASE_SECONDS" => lease: Duration = Some("30"), parse::seconds,

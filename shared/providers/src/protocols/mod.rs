@@ -12,6 +12,7 @@ mod stability;
 use domain::model::ProviderKind;
 use serde_json::Value;
 
+use crate::catalogue::Runtime;
 use crate::protocol::Protocol;
 
 /// What an operator's own server speaks (`CANVAS_MANAGED_PROTOCOL`).
@@ -22,6 +23,25 @@ pub enum ManagedProtocol {
     OpenAi,
     /// The Comfy API v2: comfy-api-proxy beside a ComfyUI, or Comfy's cloud.
     Comfy,
+}
+
+impl ManagedProtocol {
+    /// The protocol of this name: `openai` or `comfy`.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "openai" => Some(ManagedProtocol::OpenAi),
+            "comfy" => Some(ManagedProtocol::Comfy),
+            _ => None,
+        }
+    }
+
+    /// What its models carry as [`Entry::runtime`](crate::Entry::runtime).
+    pub fn runtime(self) -> Runtime {
+        match self {
+            ManagedProtocol::OpenAi => Runtime::OpenAi,
+            ManagedProtocol::Comfy => Runtime::Comfy,
+        }
+    }
 }
 
 /// The adapter of a provider kind.

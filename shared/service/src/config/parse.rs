@@ -57,6 +57,30 @@ pub(super) fn master_keys(text: &str) -> Result<KeyRing, String> {
     KeyRing::parse(text).map_err(|error| error.to_string())
 }
 
+/// A server of the operator's own; any host, over plain http too.
+pub(super) fn server_url(text: &str) -> Result<Option<Url>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    Url::parse(text)
+        .ok()
+        .filter(|url| {
+            matches!(url.scheme(), "http" | "https")
+                && url.username().is_empty()
+                && url.password().is_none()
+                && url.query().is_none()
+                && url.fragment().is_none()
+        })
+        .map(Some)
+        .ok_or_else(|| {
+            "expected a URL such as http://inference:8000, without credentials, query and fragment".to_owned()
+        })
+}
+
+pub(super) fn optional_secret(text: &str) -> Result<Option<Secret>, String> {
+    Ok((!text.is_empty()).then(|| Secret::new(text)))
+}
+
 /// A web origin in its serialised form: lower case host, no default port, no slash at the end.
 pub(super) fn origin(text: &str) -> Result<String, String> {
     Url::parse(text)

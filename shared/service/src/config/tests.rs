@@ -41,6 +41,8 @@ fn defaults_hold_for_everything_that_is_not_required() {
     assert_eq!(config.retention_failed, Duration::from_secs(86400));
     assert_eq!(config.egress_allow, "");
     assert_eq!(config.egress_ca_file, None);
+    assert!(config.model_catalogue.is_none() && config.managed_url.is_none() && config.managed_key.is_none());
+    assert_eq!(config.managed_protocol, "openai");
     assert_eq!(config.webhook_backoff, [10, 60, 300].map(Duration::from_secs));
     assert_eq!((config.lease, config.heartbeat()), (Duration::from_secs(30), Duration::from_secs(10)));
     assert_eq!(config.idle_claim, Duration::from_secs(2));
@@ -99,6 +101,11 @@ fn a_wrong_value_gives_one_line_that_names_the_variable_and_not_the_value() {
         ("CANVAS_RETENTION_FINALIZED_SECONDS", "NaN"),
         ("CANVAS_RETENTION_TOMBSTONE_SECONDS", "inf"),
         ("CANVAS_RETENTION_FAILED_SECONDS", "315360001"),
+        ("CANVAS_MANAGED_URL", "hunter2:8000"),
+        ("CANVAS_MANAGED_URL", "ftp://hunter2/"),
+        ("CANVAS_MANAGED_URL", "http://a:hunter2@b/"),
+        ("CANVAS_MANAGED_URL", "http://b/?key=hunter2"),
+        ("CANVAS_MANAGED_URL", "http://b/#hunter2"),
         ("CANVAS_WEBHOOK_BACKOFF_SECONDS", "1,2"),
         ("CANVAS_WEBHOOK_BACKOFF_SECONDS", "1,2,3,4"),
         ("CANVAS_WEBHOOK_BACKOFF_SECONDS", "1,0,3"),
@@ -158,7 +165,7 @@ fn blobs_live_in_a_directory_or_a_bucket() {
 
 #[test]
 fn debug_hides_every_secret() {
-    let shown = format!("{:?}", loaded(&[]));
+    let shown = format!("{:?}", loaded(&[("CANVAS_MANAGED_KEY", "hunter2")]));
     assert!(!shown.contains("hunter2") && !shown.contains(KEY), "{shown}");
     assert!(shown.contains("[hidden]"), "{shown}");
 }
