@@ -18,7 +18,7 @@ enum Command {
     Serve,
     /// Bring the database to this build's version.
     Migrate,
-    /// Administer accounts, tokens, credit, sharing, keys and webhooks.
+    /// Administer accounts, tokens, credit, sharing, connections, keys and webhooks.
     #[command(subcommand)]
     Admin(gateway::admin::Admin),
 }

@@ -4,6 +4,7 @@
 
 mod account;
 mod canvas;
+mod connection;
 mod credits;
 mod keys;
 mod session;
@@ -37,6 +38,9 @@ pub enum Admin {
     Credits(credits::Command),
     /// Share a canvas with an account, or stop.
     Share(canvas::Share),
+    /// Saved connections to providers.
+    #[command(subcommand)]
+    Connection(connection::Command),
     /// The key ring that secrets at rest are sealed under.
     #[command(subcommand)]
     Keys(keys::Command),
@@ -57,6 +61,9 @@ enum Refusal {
     /// The installation key cannot be had.
     #[error(transparent)]
     Installation(#[from] installation::Error),
+    /// The models cannot be loaded.
+    #[error(transparent)]
+    Models(#[from] providers::SetupError),
 }
 
 impl Refusal {
@@ -71,6 +78,7 @@ type Result<T = serde_json::Value> = std::result::Result<T, Refusal>;
 struct Context {
     connection: db::Connection,
     ring: KeyRing,
+    models: providers::Setup,
 }
 
 /// Carries out `command`.
@@ -89,13 +97,18 @@ pub async fn run(command: Admin, config: &Config) -> ExitCode {
 
 async fn carry_out(command: Admin, config: &Config) -> Result {
     let pool = db::pool::connect_for_maintenance(config.database_url.expose(), "canvas-admin")?;
-    let mut context = Context { connection: db::pool::acquire(&pool).await?, ring: config.master_keys.clone() };
+    let mut context = Context {
+        models: crate::models::setup(config)?,
+        connection: db::pool::acquire(&pool).await?,
+        ring: config.master_keys.clone(),
+    };
     match command {
         Admin::Account(command) => account::run(command, &mut context).await,
         Admin::Token(command) => token::run(command, &mut context).await,
         Admin::Session(command) => session::run(command, &mut context).await,
         Admin::Credits(command) => credits::run(command, &mut context).await,
         Admin::Share(share) => canvas::run(share, &mut context).await,
+        Admin::Connection(command) => connection::run(command, &mut context).await,
         Admin::Keys(command) => keys::run(command, &mut context).await,
         Admin::Webhook(command) => webhook::run(command, &mut context).await,
     }

@@ -1,0 +1,189 @@
+//! `admin connection …`: saved connections to third-party providers (decisions 2.4).
+
+use std::io::Read;
+
+use clap::Subcommand;
+use db::connections::{self, NewConnection};
+use domain::model::{ProviderKind, masked};
+use providers::{ApiKey, base_url};
+use serde_json::{Value, json};
+use service::config::Secret;
+use uuid::Uuid;
+
+use super::{Context, Refusal, Result, account};
+use crate::models::{model_ids, saved};
+
+/// Longest name, in characters.
+const NAME_MAX: usize = 80;
+/// Longest key, in bytes: far more than any provider's, far less than a file that was piped in by mistake.
+const KEY_MAX: u64 = 4096;
+/// Longest base URL.
+const BASE_URL_MAX: usize = 2048;
+
+/// What can be done with connections.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Save a connection; one of the same account, provider and name gets the new key and keeps its id.
+    Create {
+        /// Uid or email.
+        #[arg(long)]
+        account: String,
+        /// `openai`, `google`, `replicate`, `fal`, `stability`, `black-forest-labs` or `runway`.
+        #[arg(long)]
+        provider: String,
+        /// For people; 1 to 80 characters.
+        #[arg(long)]
+        name: String,
+        /// Read the provider's key from standard input: nowhere else could it stay secret.
+        #[arg(long, required = true)]
+        api_key_stdin: bool,
+        /// Where the provider's API is, when not at its own address.
+        #[arg(long)]
+        base_url: Option<String>,
+    },
+    /// List an account's connections, the oldest first.
+    List {
+        /// Uid or email.
+        #[arg(long)]
+        account: String,
+    },
+    /// Delete a connection; its models cannot be run any more.
+    Delete {
+        /// The connection's id.
+        id: String,
+    },
+}
+
+pub(super) async fn run(command: Command, context: &mut Context) -> Result {
+    match command {
+        Command::Create { account, provider, name, base_url, .. } => {
+            let wanted = Wanted::parse(&provider, &name, base_url.as_deref())?;
+            create(context, &account, wanted, key_from_stdin()?).await
+        }
+        Command::List { account } => list(context, &account).await,
+        Command::Delete { id } => delete(context, &id).await,
+    }
+}
+
+#[derive(Debug)]
+struct Wanted {
+    provider: ProviderKind,
+    name: String,
+    base_url: Option<String>,
+}
+
+impl Wanted {
+    fn parse(provider: &str, name: &str, base: Option<&str>) -> Result<Self> {
+        let kind = provider.parse().ok().filter(|kind| *kind != ProviderKind::Managed);
+        let kind = kind.ok_or_else(|| Refusal::rule(format!("{provider:?} is no third-party provider")))?;
+        let length = name.chars().count();
+        if name.trim().is_empty() || length > NAME_MAX || name.chars().any(char::is_control) {
+            return Err(Refusal::rule(format!("a name has 1 to {NAME_MAX} characters")));
+        }
+        let base = base.map(|text| match base_url(text) {
+            Ok(url) if text.len() <= BASE_URL_MAX => Ok(url.to_string()),
+            Ok(_) => Err(Refusal::rule(format!("the base URL has more than {BASE_URL_MAX} characters"))),
+            Err(error) => Err(Refusal::rule(error.to_string())),
+        });
+        Ok(Self { provider: kind, name: name.to_owned(), base_url: base.transpose()? })
+    }
+}
+
+/// The key, without the line's end that `echo` adds.
+fn key_from_stdin() -> Result<Secret> {
+    let mut text = String::new();
+    // One command of one person: nothing else of this process waits.
+    let read = std::io::stdin().take(KEY_MAX + 1).read_to_string(&mut text);
+    let key = Secret::new(text.trim());
+    match read {
+        Ok(bytes) if bytes as u64 <= KEY_MAX && ApiKey::new(key.expose()).is_some() => Ok(key),
+        Ok(_) => {
+            Err(Refusal::rule(format!("the key on standard input must be 1 to {KEY_MAX} visible ASCII characters")))
+        }
+        Err(_) => Err(Refusal::rule("no key could be read from standard input")),
+    }
+}
+
+async fn create(context: &mut Context, name: &str, wanted: Wanted, key: Secret) -> Result {
+    let account = account(context, name).await?;
+    let masked_key = masked(key.expose());
+    let new = NewConnection {
+        account: &account.uid,
+        provider: wanted.provider,
+        name: &wanted.name,
+        base_url: wanted.base_url.as_deref(),
+        masked_key: &masked_key,
+    };
+    let mut transaction = db::pool::begin_on(&mut context.connection).await?;
+    db::accounts::lock(&mut transaction, &account.uid).await?;
+    let seal = |place: &str| context.ring.seal(place, key.expose().as_bytes());
+    let id = connections::save(&mut transaction, &new, seal).await?;
+    db::pool::commit(transaction).await?;
+    Ok(json!({
+        "id": id, "provider": wanted.provider, "name": wanted.name, "maskedKey": masked_key,
+        "models": model_ids(&context.models, wanted.provider),
+    }))
+}
+
+async fn list(context: &mut Context, name: &str) -> Result {
+    let account = account(context, name).await?;
+    let connections = connections::list(&mut context.connection, &account.uid).await?;
+    let entry = |connection: &connections::Connection| -> Value {
+        let mut entry = json!(saved(&context.models, connection));
+        entry["createdAt"] = json!(connection.created_at);
+        if let Some(url) = &connection.base_url {
+            entry["baseUrl"] = json!(url);
+        }
+        entry
+    };
+    Ok(json!({ "connections": connections.iter().map(entry).collect::<Vec<_>>() }))
+}
+
+async fn delete(context: &mut Context, text: &str) -> Result {
+    let unknown = || Refusal::rule(format!("there is no connection {text:?}"));
+    let id = Uuid::try_parse(text).map_err(|_| unknown())?;
+    match connections::delete(&mut context.connection, id).await? {
+        true => Ok(json!({ "id": id, "deleted": true })),
+        false => Err(unknown()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_to_a_third_party() {
+        for kind in ProviderKind::ALL {
+            let parsed = Wanted::parse(kind.as_str(), "n", None);
+            assert_eq!(parsed.is_ok(), *kind != ProviderKind::Managed, "{kind}");
+        }
+        for provider in ["", "OpenAI", "midjourney"] {
+            assert!(Wanted::parse(provider, "n", None).is_err(), "{provider}");
+        }
+    }
+
+    #[test]
+    fn a_name_has_1_to_80_characters() {
+        for (name, good) in [
+            ("n".to_owned(), true),
+            ("ü".repeat(80), true),
+            ("n".repeat(81), false),
+            (String::new(), false),
+            ("  ".into(), false),
+            ("a\nb".into(), false),
+        ] {
+            assert_eq!(Wanted::parse("fal", &name, None).is_ok(), good, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_base_url_is_http_or_https_without_credentials() {
+        for url in ["https://proxy.example/v1", "http://127.0.0.1:8000", "HTTP://host"] {
+            assert!(Wanted::parse("fal", "n", Some(url)).is_ok(), "{url}");
+        }
+        for url in ["", "host:80", "ftp://host/", "https://", "https://a:b@host/", "https://host/#x"] {
+            assert!(Wanted::parse("fal", "n", Some(url)).is_err(), "{url}");
+        }
+    }
+}
