@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 use crate::openapi;
 use crate::problem;
 use crate::reply::API_ROOT;
-use crate::routes::{actions, assets, auth, canvases, element_collections, elements, jobs, runs};
+use crate::routes::{actions, assets, auth, canvases, element_collections, elements, jobs, models, providers, runs};
 use crate::state::App;
 
 /// From this size on a response is compressed (decisions 1.9).
@@ -44,6 +44,9 @@ pub fn documented() -> (Router<App>, OpenApi) {
         .routes(routes!(elements::versions::versions))
         .routes(routes!(element_collections::list::list, element_collections::create::create))
         .routes(routes!(element_collections::rename::rename, element_collections::delete::delete))
+        .routes(routes!(models::list::list))
+        .routes(routes!(models::read::read))
+        .routes(routes!(providers::list))
         .routes(routes!(runs::read::read, runs::cancel::cancel))
         .routes(routes!(runs::events::events))
         .routes(routes!(jobs::read::read, jobs::cancel::cancel))

@@ -48,6 +48,8 @@ grants! {
     UploadAsset { ALL = [AssetRead], ANY = [ImageGenerate, VideoGenerate] }
     /// What an Action run needs.
     RunAction { ALL = [CanvasRead, CanvasWrite, AssetRead] }
+    /// One of the two generate scopes.
+    Generate { ANY = [ImageGenerate, VideoGenerate] }
     /// element:read.
     ReadElements { ALL = [ElementRead] }
     /// element:write.

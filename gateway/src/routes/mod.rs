@@ -7,4 +7,6 @@ pub mod canvases;
 pub mod element_collections;
 pub mod elements;
 pub mod jobs;
+pub mod models;
+pub mod providers;
 pub mod runs;
