@@ -251,7 +251,7 @@ fn placement(request: &ActionRequest, made: &Made, blob_key: Uuid) -> Placement 
 async fn end_early(worker: &Worker, task: &Task, lease: &Lease, stop: Stop) -> Result<Decision, Error> {
     let ending = match stop {
         Stop::Canceled => Ending::Canceled(CancelReason::UserRequested),
-        Stop::Failed(failure) => Ending::Failed(failure),
+        Stop::Failed(failure) => Ending::Failed(failure, Vec::new()),
         Stop::Stale => return Ok(Decision::Stale),
         Stop::Error(error) => return Err(error),
     };

@@ -304,18 +304,38 @@ pub async fn promote(conn: &mut PgConnection, queue: Queue, limit: usize) -> Res
     })
 }
 
+/// Where a task stands, its row locked until the transaction ends: whoever has it keeps it, and nobody takes it.
+#[tracing::instrument(skip_all, name = "db.task.lock")]
+pub async fn lock(conn: &mut PgConnection, id: Uuid) -> Result<Option<TaskState>> {
+    let state = sqlx::query_scalar!("SELECT state FROM tasks WHERE id = $1 FOR UPDATE", id).fetch_optional(conn).await?;
+    state.map(|state| known("tasks.state", &state)).transpose()
+}
+
+/// Asks for a task that nobody has to be stopped by a worker: it is ready at once, announced by an outbox row, and whoever
+/// claims it is told. False: it is leased, or gone.
+#[tracing::instrument(skip_all, name = "db.task.wake_to_cancel")]
+pub async fn wake_to_cancel(conn: &mut PgConnection, id: Uuid) -> Result<bool> {
+    let announced = sqlx::query!(
+        "WITH woken AS (
+             UPDATE tasks SET state = 'ready', cancel_requested = true, due_at = now()
+             WHERE id = $1 AND state IN ('ready', 'parked')
+             RETURNING id, queue, traceparent
+         )
+         INSERT INTO outbox (queue, task_id, traceparent) SELECT queue, id, traceparent FROM woken",
+        id,
+    )
+    .execute(conn)
+    .await?;
+    Ok(announced.rows_affected() == 1)
+}
+
 /// Asks for a task to be stopped, and tells where it stood. The row stays locked until the transaction ends.
 ///
 /// Ready or parked: nobody has it, and the row is gone, so the caller ends the record in the same transaction. Leased: the
 /// worker is told, and ends the record itself. `None`: it has ended already.
 #[tracing::instrument(skip_all, name = "db.task.request_cancel")]
 pub async fn request_cancel(conn: &mut PgConnection, id: Uuid) -> Result<Option<TaskState>> {
-    let Some(state) =
-        sqlx::query_scalar!("SELECT state FROM tasks WHERE id = $1 FOR UPDATE", id).fetch_optional(&mut *conn).await?
-    else {
-        return Ok(None);
-    };
-    let state = known("tasks.state", &state)?;
+    let Some(state) = lock(conn, id).await? else { return Ok(None) };
     match state {
         TaskState::Ready | TaskState::Parked => {
             sqlx::query!("DELETE FROM tasks WHERE id = $1", id).execute(conn).await?

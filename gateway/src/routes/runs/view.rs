@@ -131,7 +131,10 @@ pub async fn cancel_record(app: &App, caller: &Caller<ManageJobs>, id: Option<Jo
             app.nudge.nudge();
             (record, StatusCode::OK)
         }
-        Cancellation::Requested(record) => (record, StatusCode::ACCEPTED),
+        Cancellation::Requested(record) => {
+            app.nudge.nudge();
+            (record, StatusCode::ACCEPTED)
+        }
     };
     if !matches!(cancellation, Cancellation::Unchanged(_)) {
         app.cache.notify(&job_channel(id)).await;

@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::Terms;
 use super::work::states_before;
+use super::{outputs, settlement};
 use crate::canvases::{self, Change};
 use crate::{Result, tasks};
 
@@ -21,6 +22,7 @@ use crate::{Result, tasks};
 /// roll back.
 #[tracing::instrument(skip_all, name = "db.job.abandon")]
 pub async fn abandon(conn: &mut PgConnection, id: JobId, lease_token: Uuid, terms: &Terms<'_>) -> Result<bool> {
+    let reserved = settlement::hold(conn, id).await?;
     let canvas_key = sqlx::query_scalar!(
         "SELECT key FROM canvases WHERE key = (SELECT canvas_key FROM jobs WHERE id = $1) FOR UPDATE",
         id.0
@@ -48,6 +50,8 @@ pub async fn abandon(conn: &mut PgConnection, id: JobId, lease_token: Uuid, term
     )
     .execute(&mut *conn)
     .await?;
+    let closed = outputs::close(conn, id).await?;
+    settlement::settle(conn, id, reserved, 0, closed.orphans).await?;
     sqlx::query!(
         "UPDATE webhook_deliveries SET status = 'failed', error_code = $2
          WHERE job_id = $1 AND body IS NULL AND status = 'pending'",

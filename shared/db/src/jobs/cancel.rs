@@ -1,11 +1,14 @@
 //! Stopping a job: an intent, and its end where nobody works on it (decisions 9.5).
+//!
+//! A job that waits for a provider is parked, and yet somebody works on it: a worker is woken to stop the provider, as far as
+//! it can be stopped, and to end the job.
 
 use domain::id::{AccountUid, JobId};
 use domain::job::{CancelReason, JobStatus, Record};
 use sqlx::PgConnection;
 
 use super::conclude::{Concluded, Ending, Scene, Terms};
-use super::{get, work};
+use super::{get, outputs, work};
 use crate::Result;
 use crate::tasks::{self, TaskState};
 
@@ -17,7 +20,8 @@ pub enum Cancellation {
     Unchanged(Box<Record>),
     /// Nobody had taken it: it is over.
     Canceled(Box<Record>),
-    /// A worker has it and will stop at its next step; a success that comes first stands.
+    /// A worker has it, or is woken for it, and will stop at its next step; a success that comes first stands. The relay
+    /// is to be nudged.
     Requested(Box<Record>),
 }
 
@@ -34,6 +38,13 @@ pub async fn cancel(
         return Ok(Some(Cancellation::Unchanged(Box::new(record))));
     }
     let Some(scene) = Scene::lock(conn, id).await? else { return Ok(None) };
+    // While the row is locked and nobody's, no output changes.
+    let waits = matches!(tasks::lock(conn, id.0).await?, Some(TaskState::Ready | TaskState::Parked));
+    if waits && outputs::are_under_way(conn, id).await? {
+        tasks::wake_to_cancel(conn, id.0).await?;
+        work::transition(conn, id, JobStatus::Canceling, None).await?;
+        return Ok(get(conn, id, account).await?.map(|record| Cancellation::Requested(Box::new(record))));
+    }
     match tasks::request_cancel(conn, id.0).await? {
         Some(TaskState::Ready | TaskState::Parked) => {
             let ending = Ending::Canceled(CancelReason::UserRequested);

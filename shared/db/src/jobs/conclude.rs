@@ -1,9 +1,10 @@
 //! The end of a job, in one transaction.
 //!
-//! **Guarantee.** Task, assets, nodes, revision, activity, job, history and webhook event change together or not at
-//! all, once a job: whoever comes second finds no task to settle. A target node is freed whatever happened.
+//! **Guarantee.** Task, assets, nodes, revision, activity, job, history, credit and webhook event change together or not at
+//! all, once a job: whoever comes second finds no task to settle. A target node is freed whatever happened, and no credit
+//! stays reserved.
 //!
-//! **Mechanism.** The canvas row is locked first, then the task is settled under its fencing token, then rows are
+//! **Mechanism.** The account row is locked first where credit is at stake, then the canvas row, then the task is settled under its fencing token, then rows are
 //! written in the one lock order (account, canvas, job and task, asset and blob). Under the canvas lock it is looked
 //! at once more whether the account may still write there (decisions 3.11).
 //!
@@ -23,6 +24,7 @@ use domain::id::{AccountUid, AssetHandle, AssetId, JobId, NodeId};
 use domain::job::{CancelReason, Failure, FailureCode, JobOperation, JobStatus, Outcome, Output, Record, Request};
 use domain::review::{CompletionReview, StoredAssets};
 use domain::webhook::Event;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sqlx::PgConnection;
 use sqlx::types::Json;
@@ -31,7 +33,7 @@ use uuid::Uuid;
 
 use super::row::select_jobs;
 use super::work::states_before;
-use super::{Windows, target};
+use super::{Windows, outputs, settlement, target};
 use crate::assets::{self, NewAsset};
 use crate::canvases::{self, Change, GraphWrites, NewActivity};
 use crate::deliveries::{self, NewEvent};
@@ -39,7 +41,7 @@ use crate::error::known;
 use crate::{Error, Result, blobs, renditions, tasks};
 
 /// A result to store and to show.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Placement {
     /// The node that shows it, if it still waits for it.
     pub node: NodeId,
@@ -68,8 +70,8 @@ pub struct Placement {
 pub enum Ending {
     /// With every output.
     Succeeded(Vec<Placement>),
-    /// Without.
-    Failed(Failure),
+    /// Without all of them; with those that were made all the same (decisions 10.6).
+    Failed(Failure, Vec<Placement>),
     /// Because it was stopped.
     Canceled(CancelReason),
 }
@@ -127,6 +129,8 @@ pub(super) struct Scene {
     id: JobId,
     operation: JobOperation,
     request: Request,
+    /// Credits that are reserved for it; while there are any the account's row is held.
+    reserved: i64,
     canvas: Option<Canvas>,
     actor: Actor,
 }
@@ -147,8 +151,9 @@ struct Written {
 }
 
 impl Scene {
-    /// Reads what does not change about a job, and holds its canvas.
+    /// Reads what does not change about a job, and holds the account that paid for it and its canvas.
     pub(super) async fn lock(conn: &mut PgConnection, id: JobId) -> Result<Option<Self>> {
+        let reserved = settlement::hold(conn, id).await?;
         let Some(job) = sqlx::query!(
             r#"SELECT j.account_uid, j.operation, j.canvas_key, j.request AS "request: Json<Request>",
                       t.surface, t.label
@@ -168,6 +173,7 @@ impl Scene {
             id,
             operation: known("jobs.operation", &job.operation)?,
             request: job.request.0,
+            reserved,
             canvas,
             actor: Actor {
                 owner_uid: AccountUid::from_stored(job.account_uid),
@@ -187,7 +193,10 @@ impl Scene {
                     (JobStatus::Failed, Vec::new(), Some(failure), None)
                 }
             },
-            Ending::Failed(failure) => (JobStatus::Failed, Vec::new(), Some(failure), None),
+            Ending::Failed(failure, made) => {
+                let placements = if self.obstacle().is_none() { made } else { Vec::new() };
+                (JobStatus::Failed, placements, Some(failure), None)
+            }
             Ending::Canceled(reason) => (JobStatus::Canceled, Vec::new(), None, Some(reason)),
         };
         let mut nodes = self.waiting_nodes(conn).await?;
@@ -198,6 +207,7 @@ impl Scene {
         let Some(at) = self.end_job(conn, status, &outcome, cancel_reason, revision, window).await? else {
             return Ok(Concluded::Stale);
         };
+        self.settle_credit(conn, status, placements.len()).await?;
         if let Some(canvas) = &self.canvas {
             if !self.store(conn, canvas, &placements, terms).await? {
                 return Ok(Concluded::BlobGone);
@@ -279,6 +289,18 @@ impl Scene {
         .fetch_optional(conn)
         .await?;
         Ok(ended)
+    }
+
+    /// Closes the job's outputs and charges it: each durable one, or, when it was stopped, each that a provider accepted; the
+    /// rest of the reservation goes back (decisions 12.4).
+    async fn settle_credit(&self, conn: &mut PgConnection, status: JobStatus, durable: usize) -> Result<()> {
+        let Request::Image(request) = &self.request else {
+            return settlement::settle(conn, self.id, self.reserved, 0, 0).await;
+        };
+        let closed = outputs::close(conn, self.id).await?;
+        let count = if status == JobStatus::Canceled { closed.accepted } else { column("job_outputs", durable)? };
+        let charge = request.model.credit_cost.saturating_mul(count);
+        settlement::settle(conn, self.id, self.reserved, charge, closed.orphans).await
     }
 
     /// Stores the outputs' assets, each with the rendition that is made unasked; false when a blob is gone.

@@ -6,7 +6,7 @@
 //!
 //! **Mechanism.** The task (`tasks`) says who works, the job says what is seen. [`begin`] and [`mark_finalizing`] are
 //! a worker's way forward, [`conclude`] is the way to an end, for workers and for cancels of work that nobody
-//! took ([`abandon`] where the record cannot be read); [`cancel`] is the intent; [`expire`] and [`remove`] are what becomes of the record afterwards (decisions 9.3).
+//! took ([`abandon`] where the record cannot be read); [`outputs`] are what an image job is made of; [`cancel`] is the intent; [`expire`] and [`remove`] are what becomes of the record afterwards (decisions 9.3).
 //!
 //! A job whose worker died or handed it back stays `running` until another worker takes it and goes on: there is no
 //! way back to `queued`, because nobody could tell the two apart from outside and the first start stays the start.
@@ -14,8 +14,10 @@
 mod abandon;
 mod cancel;
 mod conclude;
+pub mod outputs;
 mod retention;
 mod row;
+mod settlement;
 mod target;
 mod work;
 

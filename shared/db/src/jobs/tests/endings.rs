@@ -205,7 +205,7 @@ async fn another_accounts_job_is_not_there() {
 async fn a_failure_frees_the_node_and_tells_why() {
     let fixture = Fixture::new().await;
     let failure = Failure::new(FailureCode::ActionInputInvalid, "the picture is cut short");
-    let record = fixture.ended(Ending::Failed(failure.clone())).await;
+    let record = fixture.ended(Ending::Failed(failure.clone(), Vec::new())).await;
     assert_eq!((record.status, record.outcome.failure), (JobStatus::Failed, Some(failure)));
     assert_eq!(record.canvas_revision.as_deref(), Some("r2"));
     let node = fixture.node().await.expect("is there");

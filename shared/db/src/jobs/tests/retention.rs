@@ -84,7 +84,7 @@ async fn an_unfinished_job_is_neither_finalized_nor_swept() {
 #[tokio::test]
 async fn a_failure_is_kept_its_window_read_or_not_and_leaves_its_last_form_to_its_key() {
     let fixture = Fixture::new().await;
-    let failed = Ending::Failed(Failure::new(FailureCode::RuntimeFailed, "gave up"));
+    let failed = Ending::Failed(Failure::new(FailureCode::RuntimeFailed, "gave up"), Vec::new());
     let id = fixture.ended(failed).await.id;
     let mut conn = fixture.conn().await;
     sqlx::query(
@@ -145,7 +145,7 @@ async fn a_record_that_another_sweeper_holds_is_passed_over() {
 #[tokio::test]
 async fn a_record_that_cannot_be_read_is_put_off_and_holds_up_no_other() {
     let fixture = Fixture::new().await;
-    let failed = || Ending::Failed(Failure::new(FailureCode::RuntimeFailed, "gave up"));
+    let failed = || Ending::Failed(Failure::new(FailureCode::RuntimeFailed, "gave up"), Vec::new());
     let unreadable = fixture.ended(failed()).await.id;
     fixture.ended(failed()).await;
     sqlx::query(r#"UPDATE jobs SET request = '{"kind": "of another build"}' WHERE id = $1"#)

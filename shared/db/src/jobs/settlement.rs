@@ -1,0 +1,58 @@
+//! What a job costs in the end (decisions 12.4, 18.18).
+//!
+//! **Guarantee.** In the transaction that ends a job its reservation is settled: what is not charged goes back in one row of
+//! the ledger, the balance rises by it, and the job's `credit_cost` becomes the charge. A job ends once, so this happens once.
+//!
+//! **Mechanism.** The account's row is locked before any other (lock order: account, canvas, job, asset), and only where there
+//! is something to give back.
+
+use domain::id::JobId;
+use sqlx::PgConnection;
+
+use crate::Result;
+
+/// The credits that are reserved for a job; where there are some, its account's row is held from here on.
+pub(super) async fn hold(conn: &mut PgConnection, id: JobId) -> Result<i64> {
+    let reserved = sqlx::query_scalar!("SELECT credit_cost FROM jobs WHERE id = $1", id.0).fetch_optional(&mut *conn);
+    let reserved = reserved.await?.unwrap_or(0);
+    if reserved > 0 {
+        sqlx::query!(
+            "SELECT FROM accounts WHERE uid = (SELECT account_uid FROM jobs WHERE id = $1) FOR NO KEY UPDATE",
+            id.0
+        )
+        .execute(conn)
+        .await?;
+    }
+    Ok(reserved)
+}
+
+/// Charges a job `charge`, at most what is `reserved`, and gives the rest back. `orphans`: how many of the outputs that are
+/// given back a provider may have made all the same.
+pub(super) async fn settle(
+    conn: &mut PgConnection,
+    id: JobId,
+    reserved: i64,
+    charge: i64,
+    orphans: i32,
+) -> Result<()> {
+    let charge = charge.min(reserved);
+    if charge == reserved {
+        return Ok(());
+    }
+    sqlx::query!(
+        "WITH job AS (
+             UPDATE jobs SET credit_cost = $2 WHERE id = $1 RETURNING account_uid
+         ), funded AS (
+             UPDATE accounts SET credit_balance = credit_balance + $3 FROM job WHERE uid = job.account_uid RETURNING uid
+         )
+         INSERT INTO ledger (account_uid, amount, reason, job_id, possible_orphans)
+         SELECT uid, $3, 'return', $1, $4 FROM funded",
+        id.0,
+        charge,
+        reserved - charge,
+        orphans,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
