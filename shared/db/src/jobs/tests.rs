@@ -3,5 +3,6 @@
 mod fixture;
 
 mod endings;
+mod outputs;
 mod progress;
 mod retention;

@@ -285,7 +285,7 @@ pub fn asset(id: &str) -> AssetHandle {
     AssetHandle { owner: account("me"), id: AssetId::from_stored(id.into()) }
 }
 
-fn image_node() -> Node {
+pub fn image_node() -> Node {
     Node {
         id: NodeId::generate(),
         kind: NodeType::Image,
@@ -301,7 +301,7 @@ fn image_node() -> Node {
     }
 }
 
-async fn stored_blob(conn: &mut PgConnection, key: Uuid, sha256: &[u8; 32], bytes: i64) {
+pub async fn stored_blob(conn: &mut PgConnection, key: Uuid, sha256: &[u8; 32], bytes: i64) {
     sqlx::query("INSERT INTO blobs (key, state, sha256, bytes) VALUES ($1, 'stored', $2, $3) ON CONFLICT DO NOTHING")
         .bind(key)
         .bind(&sha256[..])
