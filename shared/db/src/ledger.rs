@@ -1,6 +1,6 @@
 //! Credit: an append-only ledger whose sum is the balance (decisions 12.4).
 
-use domain::id::AccountUid;
+use domain::id::{AccountUid, JobId};
 use sqlx::PgConnection;
 use tracing::instrument;
 
@@ -22,4 +22,114 @@ pub async fn grant(conn: &mut PgConnection, account: &AccountUid, amount: i64) -
     .fetch_optional(conn)
     .await?;
     Ok(balance)
+}
+
+/// Sets `amount` credits aside for a job, in the transaction that starts it; false when the balance does not cover them, and
+/// nothing is written. What is free of charge leaves no row.
+///
+/// The balance is lowered only where it covers the amount, in one statement, so that concurrent starts never overdraw it;
+/// what is not charged in the end is returned by the job's conclusion.
+#[instrument(skip_all, name = "db.ledger.reserve")]
+pub async fn reserve(conn: &mut PgConnection, account: &AccountUid, job: JobId, amount: i64) -> Result<bool> {
+    if amount == 0 {
+        return Ok(true);
+    }
+    let reserved = sqlx::query!(
+        "WITH held AS (
+            UPDATE accounts SET credit_balance = credit_balance - $3
+            WHERE uid = $1 AND $3::bigint > 0 AND credit_balance >= $3 RETURNING uid
+         )
+         INSERT INTO ledger (account_uid, amount, reason, job_id) SELECT uid, -$3, 'reserve', $2 FROM held",
+        account.as_str(),
+        job.0,
+        amount
+    )
+    .execute(conn)
+    .await?;
+    Ok(reserved.rows_affected() == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use testkit::TestDatabase;
+
+    use super::*;
+
+    fn me() -> AccountUid {
+        AccountUid::from_stored("me".into())
+    }
+
+    /// A database with the account `me` of so many credits.
+    async fn database(credits: i64) -> TestDatabase {
+        let database = TestDatabase::new().await;
+        let mut conn = database.pool().acquire().await.expect("connects");
+        sqlx::query("INSERT INTO accounts (uid, email) VALUES ('me', 'me@example.com')")
+            .execute(&mut *conn)
+            .await
+            .expect("inserts an account");
+        assert_eq!(grant(&mut conn, &me(), credits).await.expect("grants"), Some(credits));
+        drop(conn);
+        database
+    }
+
+    /// Balance, sum of the ledger and reservations.
+    async fn books(database: &TestDatabase) -> (i64, i64, i64) {
+        sqlx::query_as(
+            "SELECT credit_balance, (SELECT coalesce(sum(amount), 0)::bigint FROM ledger WHERE account_uid = uid),
+                    (SELECT count(*) FROM ledger WHERE account_uid = uid AND reason = 'reserve')
+             FROM accounts WHERE uid = 'me'",
+        )
+        .fetch_one(database.pool())
+        .await
+        .expect("reads the books")
+    }
+
+    #[tokio::test]
+    async fn concurrent_reservations_never_overdraw() {
+        let database = database(10).await;
+        let starts = (0..12).map(|_| {
+            let pool = database.pool().clone();
+            tokio::spawn(async move {
+                let mut tx = pool.begin().await.expect("begins");
+                let reserved = reserve(&mut tx, &me(), JobId::generate(), 3).await.expect("answers");
+                tx.commit().await.expect("commits");
+                reserved
+            })
+        });
+        let mut reserved = 0;
+        for start in starts.collect::<Vec<_>>() {
+            reserved += i64::from(start.await.expect("ends well"));
+        }
+        assert_eq!(reserved, 3);
+        assert_eq!(books(&database).await, (1, 1, 3));
+    }
+
+    #[tokio::test]
+    async fn the_whole_balance_can_be_reserved_and_not_a_credit_more() {
+        let database = database(2).await;
+        let mut conn = database.pool().acquire().await.expect("connects");
+        for (amount, covered) in [(3, false), (2, true), (1, false), (0, true)] {
+            let reserved = reserve(&mut conn, &me(), JobId::generate(), amount).await.expect("answers");
+            assert_eq!(reserved, covered, "{amount}");
+        }
+        assert_eq!(books(&database).await, (0, 0, 1), "what is refused or free of charge writes nothing");
+    }
+
+    #[tokio::test]
+    async fn a_start_that_is_rolled_back_has_reserved_nothing() {
+        let database = database(5).await;
+        let mut tx = database.pool().begin().await.expect("begins");
+        assert!(reserve(&mut tx, &me(), JobId::generate(), 5).await.expect("reserves"));
+        tx.rollback().await.expect("rolls back");
+        assert_eq!(books(&database).await, (5, 5, 0));
+    }
+
+    #[tokio::test]
+    async fn nobody_gains_by_a_reservation() {
+        let database = database(5).await;
+        let mut conn = database.pool().acquire().await.expect("connects");
+        assert!(!reserve(&mut conn, &me(), JobId::generate(), -5).await.expect("refuses"));
+        assert!(!reserve(&mut conn, &AccountUid::from_stored("you".into()), JobId::generate(), 1).await.expect("refuses"));
+        assert_eq!(books(&database).await, (5, 5, 0));
+    }
 }
