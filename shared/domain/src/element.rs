@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::Timestamp;
-use crate::graph::named;
+use crate::graph::{Role, named};
 use crate::id::{AccountUid, AssetId, ElementCollectionId, ElementId};
 
 /// `schemaVersion` of every record.
@@ -27,6 +27,17 @@ named! {
         Material = "material/texture",
         /// Light.
         Lighting = "lighting",
+    }
+}
+
+impl ElementType {
+    /// What an Element's pictures are for when it is used in a generation (decisions 10.4).
+    pub const fn reference_role(self) -> Role {
+        match self {
+            ElementType::Character | ElementType::Product => Role::Identity,
+            ElementType::Material => Role::Texture,
+            ElementType::Environment | ElementType::Style | ElementType::Lighting => Role::Style,
+        }
     }
 }
 

@@ -28,7 +28,7 @@ mod setup;
 pub use catalogue::{Catalogue, CatalogueError, Entry};
 pub use fault::{Class, Fault};
 pub use key::ApiKey;
-pub use order::{Media, Order, Picture, Shape};
+pub use order::{Media, Order, Picture, Shape, VARIATION_PROMPT, instruction};
 pub use outcome::{Artifact, Cancellation, Output, Polled, Run, Submission};
 pub use promises::{Idempotency, Promises};
 pub use protocols::ManagedProtocol;

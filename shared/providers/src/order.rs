@@ -11,7 +11,7 @@ use crate::fault::{Class, Fault};
 
 /// The prompt of a variation that came without one: no provider has variations of its own any more, so that they are
 /// edits.
-const VARIATION_PROMPT: &str =
+pub const VARIATION_PROMPT: &str =
     "Make a new variation of this image: keep its subject, style and mood, and vary composition and details.";
 
 /// A picture that goes along.
@@ -110,19 +110,9 @@ impl Order {
         }
     }
 
-    /// The prompt that is sent: what was asked, and what each reference with a role is for. Providers know no roles;
-    /// words are all there is.
+    /// The prompt that is sent; see [`instruction`].
     pub fn instruction(&self) -> String {
-        let prompt = match self.prompt.trim() {
-            "" if self.capability == Capability::ImageVariations => VARIATION_PROMPT,
-            _ => &self.prompt,
-        };
-        let roles =
-            self.references.iter().enumerate().filter_map(|(index, picture)| {
-                picture.role.map(|role| format!("Image {}: {}.", index + 1, meaning(role)))
-            });
-        let lines: Vec<String> = std::iter::once(prompt.to_owned()).chain(roles).collect();
-        lines.join("\n")
+        instruction(self.capability, &self.prompt, self.references.iter().map(|picture| picture.role))
     }
 
     /// A number that is this order's own, for the models that take a seed: the same in every attempt, so that a run can
@@ -191,6 +181,21 @@ impl Order {
             Shape::Video { .. } => None,
         }
     }
+}
+
+/// The prompt that is sent: what was asked, and what each reference with a role is for. Providers know no roles; words are
+/// all there is. Apart from [`Order`], so that whoever has no pictures yet can tell whether it fits a model's
+/// [`Entry::prompt_max`].
+pub fn instruction(capability: Capability, prompt: &str, roles: impl Iterator<Item = Option<Role>>) -> String {
+    let prompt = match prompt.trim() {
+        "" if capability == Capability::ImageVariations => VARIATION_PROMPT,
+        _ => prompt,
+    };
+    let roles = roles
+        .enumerate()
+        .filter_map(|(index, role)| Some(format!("Image {}: {}.", index + 1, meaning(role?))));
+    let lines: Vec<String> = std::iter::once(prompt.to_owned()).chain(roles).collect();
+    lines.join("\n")
 }
 
 fn meaning(role: Role) -> &'static str {
