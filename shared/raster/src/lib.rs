@@ -24,6 +24,7 @@ pub mod overlay;
 pub mod ratio;
 pub mod resize;
 pub mod rotate;
+pub mod sketch;
 pub mod text;
 
 mod color;

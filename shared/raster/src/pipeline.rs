@@ -31,6 +31,14 @@ pub enum Error {
     /// The source cannot be decoded.
     #[error(transparent)]
     Decode(#[from] DecodeError),
+    /// One of several references cannot be decoded.
+    #[error("reference {number} cannot be read")]
+    Reference {
+        /// Which one, counted from 1.
+        number: usize,
+        /// Why.
+        source: DecodeError,
+    },
     /// The result would be over the limits.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -54,7 +62,7 @@ impl Error {
     /// Whose fault it is.
     pub fn fault(&self) -> Fault {
         match self {
-            Self::Decode(_) | Self::Plan(PlanError::EmptySource) => Fault::Picture,
+            Self::Decode(_) | Self::Reference { .. } | Self::Plan(PlanError::EmptySource) => Fault::Picture,
             Self::Plan(PlanError::TooManyPixels | PlanError::SideTooLong | PlanError::OutOfPicture)
             | Self::Encode(EncodeError::WebpSideTooLong) => Fault::Limit,
             Self::Encode(EncodeError::Webp { .. } | EncodeError::Jpeg(_) | EncodeError::Png(_)) => Fault::Internal,
