@@ -5,27 +5,48 @@
 //! to 1, is the coverage under the non-zero rule wherever edges do not cross within a pixel, and next to it where they do. (The
 //! accumulation buffer of Raph Levien's font-rs.) Rows are done in bands, so that memory does not grow with the shape.
 
-use kurbo::Point;
+use kurbo::{PathEl, Point};
 
 use crate::geometry::Size;
 
 /// Cells of a band: a quarter of a megabyte, which stays in the cache.
 const BAND_CELLS: usize = 1 << 16;
 
+/// How far a flattened curve may be off, in pixels: less than a coverage of 8 bits shows.
+pub(super) const FLATNESS: f64 = 0.05;
+
 /// A shape of closed polygons, in pixels from the top left corner of the picture.
 #[derive(Default)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     /// From x, y to x, y.
     edges: Vec<[f32; 4]>,
 }
 
 impl Shape {
     /// Adds an edge.
-    pub(super) fn line(&mut self, from: Point, to: Point) {
+    pub(crate) fn line(&mut self, from: Point, to: Point) {
         // What is horizontal has nothing to its right.
         if from.y != to.y {
             self.edges.push([from.x as f32, from.y as f32, to.x as f32, to.y as f32]);
         }
+    }
+
+    /// Adds a path of closed curves, flattened.
+    pub(crate) fn add(&mut self, path: impl IntoIterator<Item = PathEl>) {
+        let mut at = Point::ZERO;
+        let mut start = at;
+        kurbo::flatten(path, FLATNESS, |element| match element {
+            PathEl::MoveTo(point) => (at, start) = (point, point),
+            PathEl::LineTo(point) => {
+                self.line(at, point);
+                at = point;
+            }
+            PathEl::ClosePath => {
+                self.line(at, start);
+                at = start;
+            }
+            PathEl::QuadTo(..) | PathEl::CurveTo(..) => unreachable!("a flattened path has no curves"),
+        });
     }
 
     /// The farthest from the origin that it gets in either dimension.
@@ -35,7 +56,7 @@ impl Shape {
     }
 
     /// Calls `paint` with column, row and the coverages, 0 to 1, of a stretch of pixels within `clip`, rows from top to bottom.
-    pub(super) fn cover(&self, clip: Size, mut paint: impl FnMut(u32, u32, &[f32])) {
+    pub(crate) fn cover(&self, clip: Size, mut paint: impl FnMut(u32, u32, &[f32])) {
         let Some((left, right)) = self.extent(0, clip.width) else { return };
         let Some((top, bottom)) = self.extent(1, clip.height) else { return };
         let width = (right - left) as usize;

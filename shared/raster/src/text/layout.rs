@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::str::FromStr;
 
+use unicode_bidi::{Direction, Level, get_base_direction_full};
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::fonts::{Cascade, Family, Weight};
@@ -68,12 +69,21 @@ pub struct Layout {
 /// LF, CR, CR LF, VT, FF, NEL and the two Unicode separators end lines, a tab is four spaces. White space where a line breaks
 /// takes no room. Only a line of a single grapheme cluster may be wider than `max_width`.
 pub fn layout(text: &str, style: &Style, max_width: Option<f64>) -> Layout {
+    layout_lines(text, style, max_width, usize::MAX)
+}
+
+/// As [`layout()`], in at most `max_lines` lines, at least 1; the last ends with an ellipsis when something is left out.
+pub fn layout_lines(text: &str, style: &Style, max_width: Option<f64>, max_lines: usize) -> Layout {
     let cascade = Cascade::new(style.family, style.weight);
-    let limit = max_width.map_or(f64::INFINITY, |width| width / style.size) + TOLERANCE_EM;
+    let width = max_width.map_or(f64::INFINITY, |width| width / style.size) + TOLERANCE_EM;
     let text = text.replace("\r\n", "\n").replace('\t', "    ");
     let mut lines = Vec::new();
-    for paragraph in text.split(is_line_end) {
-        set(paragraph, &cascade, limit, &mut lines);
+    let mut paragraphs = text.split(is_line_end).peekable();
+    while let Some(paragraph) = paragraphs.next()
+        && lines.len() < max_lines
+    {
+        let limits = Limits { width, lines: max_lines, is_last: paragraphs.peek().is_none() };
+        set(paragraph, &cascade, limits, &mut lines);
     }
     let primary = cascade.primary();
     Layout {
@@ -82,6 +92,11 @@ pub fn layout(text: &str, style: &Style, max_width: Option<f64>) -> Layout {
         style: *style,
         lines,
     }
+}
+
+/// Whether a text begins at the right, by its first character with a direction of its own (UAX 9, P2 and P3).
+pub fn is_right_to_left(text: &str) -> bool {
+    get_base_direction_full(text) == Direction::Rtl
 }
 
 /// Whether a character ends a line: all that break a line or a paragraph wherever they stand (UAX 14 BK, CR, LF and NL; UAX
@@ -95,13 +110,26 @@ fn hangs(character: char) -> bool {
     character.is_whitespace() && !matches!(character, '\u{a0}' | '\u{2007}' | '\u{202f}')
 }
 
-/// Breaks a paragraph into lines.
-fn set(text: &str, cascade: &Cascade, limit: f64, lines: &mut Vec<Line>) {
-    let paragraph = Paragraph::new(text, cascade);
+/// What a paragraph may take.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// Of a line, in em.
+    width: f64,
+    /// Of the whole text.
+    lines: usize,
+    /// Whether no other paragraph follows.
+    is_last: bool,
+}
+
+/// Breaks a paragraph into lines, as many as may still follow.
+fn set(text: &str, cascade: &Cascade, limits: Limits, lines: &mut Vec<Line>) {
+    let limit = limits.width;
+    let paragraph = Paragraph::new(text, None, cascade);
     let breaks = Breaks::new(text);
     let seen = |range: Range<usize>| range.start..range.start + text[range].trim_end_matches(hangs).len();
+    let is_cut = |end: usize, lines: &[Line]| lines.len() + 1 == limits.lines && !(limits.is_last && end == text.len());
     let whole = paragraph.line(seen(0..text.len()));
-    if whole.width <= limit {
+    if whole.width <= limit && !is_cut(text.len(), lines) {
         lines.push(whole);
         return;
     }
@@ -116,8 +144,33 @@ fn set(text: &str, cascade: &Cascade, limit: f64, lines: &mut Vec<Line>) {
             end = shorter;
             line = paragraph.line(seen(start..end));
         }
+        if is_cut(end, lines) {
+            lines.push(cut_short(text, start..end, &breaks, paragraph.level(), cascade, limit));
+            return;
+        }
         lines.push(line);
         start = end;
+    }
+    if text.is_empty() {
+        // An empty line that stands for what follows.
+        lines.push(Paragraph::new(ELLIPSIS, None, cascade).line(0..ELLIPSIS.len()));
+    }
+}
+
+/// What stands for text that is left out.
+const ELLIPSIS: &str = "…";
+
+/// As much of `text[range]` as fits into a line with an ellipsis behind it, in the direction of its paragraph.
+fn cut_short(text: &str, range: Range<usize>, breaks: &Breaks, level: Level, cascade: &Cascade, limit: f64) -> Line {
+    let Range { start, mut end } = range;
+    loop {
+        let kept = text[start..end].trim_end_matches(|character| hangs(character) || ".,;:…،؛、。，".contains(character));
+        let shown = format!("{kept}{ELLIPSIS}");
+        let line = Paragraph::new(&shown, Some(level), cascade).line(0..shown.len());
+        match breaks.shorter(start, end) {
+            Some(shorter) if line.width > limit => end = shorter,
+            _ => return line,
+        }
     }
 }
 

@@ -24,9 +24,11 @@ mod paint;
 mod shape;
 
 pub use caption::{Caption, PlacedCaption, add_text};
+pub(crate) use coverage::Shape;
 pub(crate) use fonts::family_for;
 pub use fonts::{Family, Font, Weight, fonts};
-pub use layout::{Align, Layout, Style, layout};
+pub use layout::{Align, Layout, Style, is_right_to_left, layout, layout_lines};
+pub(crate) use paint::{fill, lay_over};
 pub use paint::{Ink, Stroke, fill_rect};
 
 #[cfg(test)]

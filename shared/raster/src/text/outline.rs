@@ -1,18 +1,15 @@
 //! Glyphs to shapes: their outlines at the place and size they are drawn at.
 
-use kurbo::{BezPath, Join, PathEl, StrokeOpts};
+use kurbo::{BezPath, Join, StrokeOpts};
 use skrifa::color::{Brush, ColorGlyphFormat, ColorPainter, CompositeMode, Transform};
 use skrifa::instance::{LocationRef, Size as FontSize};
 use skrifa::outline::{DrawSettings, OutlinePen};
 use skrifa::raw::types::BoundingBox;
 use skrifa::{GlyphId, MetadataProvider};
 
-use super::coverage::Shape;
+use super::coverage::{FLATNESS, Shape};
 use super::shape::Glyph;
 use crate::color::Color;
-
-/// How far a flattened curve may be off, in pixels: less than a coverage of 8 bits shows.
-const FLATNESS: f64 = 0.05;
 
 /// How far the outline of a glyph reaches from its origin at most, in em; the widest ligature of the bundled fonts takes 18.
 /// A test holds every glyph to it.
@@ -65,19 +62,19 @@ impl Placed<'_> {
 
     /// Adds its outline to `shape`.
     pub(super) fn fill(&self, shape: &mut Shape) {
-        push(shape, self.outline(self.glyph.id));
+        shape.add(self.outline(self.glyph.id));
     }
 
     /// Adds the outline of a layer to `shape`.
     pub(super) fn fill_layer(&self, layer: &Layer, shape: &mut Shape) {
-        push(shape, self.outline(layer.id));
+        shape.add(self.outline(layer.id));
     }
 
     /// Adds a line of `width` pixels along its outline, or along those of its layers, to `shape`.
     pub(super) fn stroke(&self, width: f64, shape: &mut Shape) {
         let style = kurbo::Stroke::new(width).with_join(Join::Round);
         let mut along = |outline: BezPath| {
-            push(shape, kurbo::stroke(outline, &style, &StrokeOpts::default(), FLATNESS));
+            shape.add(kurbo::stroke(outline, &style, &StrokeOpts::default(), FLATNESS));
         };
         let layers = self.layers();
         match layers.is_empty() {
@@ -96,24 +93,6 @@ impl Placed<'_> {
         }
         pen.path
     }
-}
-
-/// Adds a path, flattened.
-fn push(shape: &mut Shape, path: BezPath) {
-    let mut at = kurbo::Point::ZERO;
-    let mut start = at;
-    kurbo::flatten(path, FLATNESS, |element| match element {
-        PathEl::MoveTo(point) => (at, start) = (point, point),
-        PathEl::LineTo(point) => {
-            shape.line(at, point);
-            at = point;
-        }
-        PathEl::ClosePath => {
-            shape.line(at, start);
-            at = start;
-        }
-        PathEl::QuadTo(..) | PathEl::CurveTo(..) => unreachable!("a flattened path has no curves"),
-    });
 }
 
 /// Takes an outline in font units, upwards, to pixels, downwards.

@@ -90,7 +90,7 @@ pub fn fill_rect(picture: &mut Picture, x: i64, y: i64, width: u64, height: u64,
 }
 
 /// Fills a shape.
-fn fill(picture: &mut Picture, shape: &Shape, color: Color) {
+pub(crate) fn fill(picture: &mut Picture, shape: &Shape, color: Color) {
     let (channels, stride) = (picture.channels(), picture.stride());
     let (size, count) = (picture.size(), channels.count());
     let alpha = u32::from(color.a);
@@ -116,7 +116,7 @@ const OPAQUE: u32 = 255 * 255;
 
 /// Lays a colour with `alpha`, 0 to [`OPAQUE`], over a pixel. Rounds to nearest; an opaque colour is exact, a transparent one
 /// changes nothing.
-fn lay_over(pixel: &mut [u8], channels: Channels, color: Color, alpha: u32) {
+pub(crate) fn lay_over(pixel: &mut [u8], channels: Channels, color: Color, alpha: u32) {
     let rest = OPAQUE - alpha;
     match channels {
         Channels::Rgb => {

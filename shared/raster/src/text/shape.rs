@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use harfrust::{Buffer, Direction, ShapeOptions, ShaperFont, Tag};
 use skrifa::GlyphId;
-use unicode_bidi::ParagraphBidiInfo;
+use unicode_bidi::{Level, ParagraphBidiInfo};
 use unicode_script::{Script, UnicodeScript};
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -49,9 +49,14 @@ pub(super) struct Paragraph<'text> {
 }
 
 impl<'text> Paragraph<'text> {
-    /// `text` must be without line ends.
-    pub(super) fn new(text: &'text str, cascade: &Cascade) -> Self {
-        Self { text, bidi: ParagraphBidiInfo::new(text, None), items: itemize(text, cascade) }
+    /// `text` must be without line ends; without a `level` its first letter decides on the direction.
+    pub(super) fn new(text: &'text str, level: Option<Level>, cascade: &Cascade) -> Self {
+        Self { text, bidi: ParagraphBidiInfo::new(text, level), items: itemize(text, cascade) }
+    }
+
+    /// Its direction.
+    pub(super) fn level(&self) -> Level {
+        self.bidi.paragraph_level
     }
 
     /// Shapes the part `range`, which lies on cluster boundaries, as a line of its own.

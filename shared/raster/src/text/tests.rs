@@ -64,7 +64,7 @@ fn inked(picture: &Picture) -> Option<(i64, i64, i64, i64)> {
 fn choices(text: &str, family: Family) -> Vec<(&'static str, bool)> {
     let cascade = Cascade::new(family, Weight::Regular);
     let names: BTreeMap<*const u8, &str> = fonts().map(|font| (font.bytes.as_ptr(), font.name)).collect();
-    let line = Paragraph::new(text, &cascade).line(0..text.len());
+    let line = Paragraph::new(text, None, &cascade).line(0..text.len());
     let mut glyphs: Vec<&Glyph> = line.glyphs.iter().collect();
     glyphs.sort_by_key(|glyph| glyph.cluster);
     let name = |glyph: &Glyph| names[&glyph.face.tables.data().as_bytes().as_ptr()];
@@ -212,7 +212,7 @@ fn lines_break_between_words_and_only_then_within_them() {
 fn right_to_left_is_ordered_and_stands_where_it_is_asked_to() {
     let cascade = Cascade::new(Family::Sans, Weight::Regular);
     let clusters = |text: &str| -> Vec<usize> {
-        Paragraph::new(text, &cascade).line(0..text.len()).glyphs.iter().map(|glyph| glyph.cluster).collect()
+        Paragraph::new(text, None, &cascade).line(0..text.len()).glyphs.iter().map(|glyph| glyph.cluster).collect()
     };
     assert_eq!(clusters("אבג"), [4, 2, 0], "from the right");
     assert_eq!(clusters("אב12"), [4, 5, 2, 0], "numbers from the left");
