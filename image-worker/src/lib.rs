@@ -9,6 +9,7 @@
 
 pub mod actions;
 pub mod jobs;
+pub mod outline;
 pub mod pixels;
 pub mod sweep;
 
