@@ -16,6 +16,7 @@ mod reply;
 mod router;
 mod routes;
 mod server;
+mod start;
 mod state;
 mod turnstile;
 mod wait;

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use chrono::{DateTime, Utc};
 use domain::asset::{AssetKind, AssetRecord};
 use domain::canvas::AccessRole;
+use domain::graph::Named;
 use domain::id::{AccountUid, AssetHandle, AssetId, NodeId};
 use domain::review::{Origin, StoredAssets};
 use sqlx::PgConnection;
@@ -269,6 +270,22 @@ pub async fn of_node(conn: &mut PgConnection, canvas_key: i64, node: &NodeId) ->
     .fetch_optional(conn)
     .await?;
     row.map(TryInto::try_into).transpose()
+}
+
+/// The picture that a request on a canvas names: what a node of the canvas shows, or an asset that `caller` may read. The
+/// caller has been permitted the canvas.
+#[tracing::instrument(skip_all, name = "db.asset.named")]
+pub async fn named(
+    conn: &mut PgConnection,
+    caller: &AccountUid,
+    canvas_key: i64,
+    named: &Named,
+) -> Result<Option<AssetRecord>> {
+    let asset = match named {
+        Named::Node(node) => of_node(conn, canvas_key, node).await?,
+        Named::Asset(asset) => get_readable(conn, caller, asset).await?.map(|(asset, _)| asset),
+    };
+    Ok(asset.filter(|asset| asset.kind == AssetKind::Image))
 }
 
 /// What a node of a canvas shows, as far as drawing the canvas needs it.

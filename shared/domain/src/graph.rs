@@ -1,11 +1,13 @@
 //! Nodes and connections as the service holds them; `canvas` has the forms that are served.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::id::{AssetHandle, ConnectionId, NodeId};
+use crate::id::{AccountUid, AssetHandle, AssetRef, ConnectionId, NodeId};
 
 macro_rules! named {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)+ }) => {
@@ -223,13 +225,33 @@ pub struct Source {
     pub role: Option<Role>,
 }
 
-/// A picture as provenance names it.
-#[derive(Clone, Debug, PartialEq)]
+/// A picture as requests and provenance name it. Its text is the full handle.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Named {
-    /// What a node of the canvas showed.
+    /// What a node of the canvas shows.
     Node(NodeId),
     /// An asset.
     Asset(AssetHandle),
+}
+
+impl Named {
+    /// Takes a node or asset handle, `caller`'s when it names no owner; a plain id would not tell which of the two it is.
+    pub fn parse(text: &str, caller: &AccountUid) -> Option<Self> {
+        match text.split_once(':')?.0 {
+            "node" => NodeId::parse(text).ok().map(Self::Node),
+            "asset" => AssetRef::parse(text).ok().map(|asset| Self::Asset(asset.resolve(caller))),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Node(node) => f.write_str(&node.handle()),
+            Self::Asset(asset) => asset.fmt(f),
+        }
+    }
 }
 
 /// A connection from one node to another.
@@ -245,4 +267,20 @@ pub struct Connection {
     pub purpose: Purpose,
     /// Only on references.
     pub role: Option<Role>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_is_named_by_a_handle_and_never_by_a_plain_id() {
+        let caller = AccountUid::from_stored("me".into());
+        for (text, full) in [("node:n", "node:n"), ("asset:a", "asset:me:a"), ("asset:you:a", "asset:you:a")] {
+            assert_eq!(Named::parse(text, &caller).map(|named| named.to_string()).as_deref(), Some(full));
+        }
+        for wrong in ["", "n", "node:", "node:a b", "asset:", "asset::a", "asset:a:b:c", "canvas:c", "element:e@v1"] {
+            assert_eq!(Named::parse(wrong, &caller), None, "{wrong:?}");
+        }
+    }
 }

@@ -1,0 +1,275 @@
+//! Starts of work on a canvas: what all kinds of work have in common (decisions 1.2, 1.12, 9.2).
+//!
+//! **Guarantee.** Key, credit reservation, job, marked targets with the canvas's new revision, webhook and task are
+//! committed together or not at all, and once a key: of equal requests at one moment one starts the work and the others
+//! answer with its record. A refused start takes no key.
+//!
+//! **Mechanism.** One transaction in the one lock order (key, account, canvas, job). The broker's message follows from the
+//! outbox, so that a broker that is down delays work and refuses none.
+
+use db::PgConnection;
+use db::accounts::Credential;
+use db::canvases::{Change, NewActivity};
+use db::deliveries::NewDelivery;
+use db::idempotency::Taken;
+use db::jobs::NewJob;
+use db::tasks::NewTask;
+use domain::Violation;
+use domain::canvas::{ActivityType, CanvasRecord, Changes};
+use domain::id::{AccountUid, CanvasHandle, JobId};
+use domain::idempotency::Outcome;
+use domain::job::{JobKind, JobOperation, Record, Request};
+use domain::message::{Queue, TaskKind};
+use domain::webhook::WebhookInput;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::extract::canvas::require_writer;
+use crate::extract::idempotency::replay;
+use crate::problem::{Problem, Result};
+use crate::reply;
+use crate::routes::runs::document;
+use crate::state::{App, retrying};
+
+/// When to come back after the cap on active jobs, in seconds.
+const CAP_RETRY: u64 = 5;
+
+/// Work, as far as its kinds differ.
+pub trait Work: Sync {
+    /// Judges the work by what is stored, state first (409), then meaning (422, every violation), and says what to accept.
+    /// The transaction holds the account and the canvas, whose revision is the request's.
+    fn plan(
+        &self,
+        app: &App,
+        conn: &mut PgConnection,
+        caller: &Credential,
+        canvas: &CanvasRecord,
+    ) -> impl Future<Output = Result<Plan>> + Send;
+}
+
+/// A job to accept.
+pub struct Plan {
+    /// What is asked for, in the contract's word.
+    pub operation: JobOperation,
+    /// What is asked for, resolved and normalized.
+    pub request: Request,
+    /// Guidance, at least 1.
+    pub estimated_seconds: i32,
+    /// Credits to reserve, for all outputs together.
+    pub credit_cost: i64,
+    /// What the canvas's activity says; no prompt text.
+    pub summary: String,
+}
+
+/// A start that is right by itself.
+pub struct Start<W> {
+    /// The canvas that the results go to.
+    pub canvas: CanvasHandle,
+    /// The revision that the request was made for.
+    pub base_revision: String,
+    /// The idempotency key.
+    pub key: String,
+    /// What the key is bound to.
+    pub fingerprint: [u8; 32],
+    /// Where to announce the end; its URL has been checked.
+    pub webhook: Option<WebhookInput>,
+    /// W3C trace context of the request.
+    pub traceparent: String,
+    /// What is to be started.
+    pub work: W,
+}
+
+/// What a start came to.
+enum Accepted {
+    /// A new job.
+    New(Box<Record>),
+    /// The job of an earlier, equal request, as it is now.
+    Replayed(Box<Record>),
+    /// What is left of one whose record is gone (decisions 1.12).
+    Snapshot(Value),
+}
+
+impl<W: Work> Start<W> {
+    /// Starts the work, or finds what an equal request started: 202 with the job's record.
+    pub async fn run(&self, app: &App, caller: &Credential) -> Result {
+        let turn = app.writers.pass(&self.canvas.to_string()).await?;
+        let accepted = retrying(|| self.attempt(app, caller)).await?;
+        drop(turn);
+        answer(app, caller, accepted)
+    }
+
+    async fn attempt(&self, app: &App, caller: &Credential) -> Result<Accepted> {
+        let mut transaction = app.transaction().await?;
+        let conn = &mut *transaction;
+        // Who has no access is told so before the key is looked at (decisions 1.2).
+        let (_, role) =
+            db::canvases::find(conn, &caller.account, &self.canvas).await?.ok_or(Problem::NotFound("canvas"))?;
+        require_writer(role)?;
+        let taken = db::idempotency::take(conn, &caller.account, &self.key, &self.fingerprint).await?;
+        if let Some(outcome) = replay(taken)? {
+            return replayed(conn, &caller.account, (&self.key, &self.fingerprint), outcome).await;
+        }
+        db::accounts::lock(conn, &caller.account).await?;
+        let (canvas, role) =
+            db::canvases::lock(conn, &caller.account, &self.canvas).await?.ok_or(Problem::NotFound("canvas"))?;
+        require_writer(role)?;
+        if canvas.revision != self.base_revision {
+            return Err(Problem::stale(&canvas, &self.base_revision));
+        }
+        require_room(app, conn, &caller.account).await?;
+        let plan = self.work.plan(app, conn, caller, &canvas).await?;
+        let id = JobId::generate();
+        if !db::ledger::reserve(conn, &caller.account, id, plan.credit_cost).await? {
+            return Err(Problem::PaymentRequired);
+        }
+        self.accept(app, conn, caller, &canvas, id, &plan).await?;
+        let record = db::jobs::get(conn, id, &caller.account)
+            .await?
+            .ok_or_else(|| Problem::internal("a job that was just accepted is not there"))?;
+        db::pool::commit(transaction).await?;
+        spine::failpoint!("start.committed");
+        Ok(Accepted::New(Box::new(record)))
+    }
+
+    async fn accept(
+        &self,
+        app: &App,
+        conn: &mut PgConnection,
+        caller: &Credential,
+        canvas: &CanvasRecord,
+        id: JobId,
+        plan: &Plan,
+    ) -> Result<()> {
+        let revision = service::random::revision();
+        let (kind, queue, task) = route(&plan.request);
+        let job = NewJob {
+            id,
+            account: &caller.account,
+            token_id: caller.token,
+            kind,
+            operation: plan.operation,
+            canvas: Some((canvas.key, &canvas.handle)),
+            canvas_revision: Some(&revision),
+            request: &plan.request,
+            estimated_seconds: plan.estimated_seconds,
+            credit_cost: plan.credit_cost,
+        };
+        db::jobs::insert(conn, &job).await?;
+        let targets = plan.request.targets();
+        let mut bytes_delta = 0;
+        for target in targets {
+            bytes_delta += db::jobs::mark_target(conn, canvas.key, target, id, plan.operation)
+                .await?
+                .ok_or_else(target_is_taken)?;
+        }
+        let change = Change {
+            revision: &revision,
+            title: None,
+            nodes_delta: 0,
+            connections_delta: 0,
+            bytes_delta,
+            changes: &Changes { changed_node_ids: targets.to_vec(), ..Changes::default() },
+            activity: Some(NewActivity {
+                kind: ActivityType::JobStarted,
+                actor: &caller.actor(),
+                summary: plan.summary.clone(),
+                nodes: targets,
+            }),
+        };
+        db::canvases::commit_change(conn, canvas.key, &change).await?;
+        if let Some(webhook) = &self.webhook {
+            insert_delivery(app, conn, &caller.account, id, webhook).await?;
+        }
+        let task = NewTask {
+            id: id.0,
+            queue,
+            kind: task,
+            lane: caller.account.as_str(),
+            due_in: None,
+            traceparent: Some(&self.traceparent),
+        };
+        db::tasks::enqueue(conn, &task).await?;
+        let outcome = Outcome::Job { id: id.0, snapshot: None };
+        Ok(db::idempotency::store(conn, &caller.account, &self.key, &outcome, Some(id.0)).await?)
+    }
+}
+
+/// What kind of job a request makes, and who works on it.
+fn route(request: &Request) -> (JobKind, Queue, TaskKind) {
+    match request {
+        Request::Action(_) => (JobKind::Action, Queue::Image, TaskKind::Action),
+        Request::Image(_) => (JobKind::Image, Queue::Generation, TaskKind::Image),
+    }
+}
+
+/// A target that another job will fill.
+pub fn target_is_taken() -> Problem {
+    Problem::Conflict("the target node has an active job".into(), None)
+}
+
+/// Refuses an account that has as many active jobs as it may have (decisions 1.12, 18.13).
+pub async fn require_room(app: &App, conn: &mut PgConnection, account: &AccountUid) -> Result<()> {
+    let cap = i64::from(app.config.active_jobs);
+    match db::jobs::count_active(conn, account, cap).await? >= cap {
+        true => Err(Problem::RateLimited(format!("the account has {cap} active jobs"), CAP_RETRY)),
+        false => Ok(()),
+    }
+}
+
+/// A webhook whose URL is public by its form (decisions 15.3), the URL as parsed; else what is wrong with `webhook.url`.
+pub fn checked_webhook(app: &App, webhook: WebhookInput) -> Result<WebhookInput, Violation> {
+    match app.guard.check_url(&webhook.url) {
+        Ok(url) => Ok(WebhookInput { url: url.into(), ..webhook }),
+        Err(refusal) => Err(Violation::new("webhook.url", refusal.to_string())),
+    }
+}
+
+async fn insert_delivery(
+    app: &App,
+    conn: &mut PgConnection,
+    account: &AccountUid,
+    job_id: JobId,
+    webhook: &WebhookInput,
+) -> Result<(), db::Error> {
+    let id = Uuid::now_v7();
+    let sealed = app.ring.seal(&db::deliveries::handle(id), webhook.secret.as_bytes());
+    let delivery = NewDelivery { id, account, job_id, url: &webhook.url, sealed_secret: &sealed };
+    db::deliveries::insert(conn, &delivery).await
+}
+
+/// The original job as it is now, or what is left of it.
+async fn replayed(
+    conn: &mut PgConnection,
+    account: &AccountUid,
+    (key, fingerprint): (&str, &[u8; 32]),
+    outcome: Outcome,
+) -> Result<Accepted> {
+    let Outcome::Job { id, snapshot } = outcome else {
+        return Err(Problem::internal("the outcome of a start is of another kind"));
+    };
+    match (db::jobs::get(conn, JobId(id), account).await?, snapshot) {
+        (Some(record), _) => Ok(Accepted::Replayed(Box::new(record))),
+        (None, Some(snapshot)) => Ok(Accepted::Snapshot(snapshot)),
+        // Removed since the key was looked at: what is left of it is stored with the key now.
+        (None, None) => match db::idempotency::look_up(conn, account, key, fingerprint).await? {
+            Some(Taken::Replay(Outcome::Job { snapshot: Some(snapshot), .. })) => Ok(Accepted::Snapshot(snapshot)),
+            _ => Err(Problem::internal("a replayed job is gone and left no snapshot")),
+        },
+    }
+}
+
+fn answer(app: &App, caller: &Credential, accepted: Accepted) -> Result {
+    let served =
+        |record: &Record| serde_json::to_value(document(app, caller.scopes, record)).map_err(Problem::internal);
+    let (mut job, is_new) = match accepted {
+        Accepted::New(record) => (served(&record)?, true),
+        Accepted::Replayed(record) => (served(&record)?, false),
+        Accepted::Snapshot(snapshot) => (snapshot, false),
+    };
+    match is_new {
+        true => app.nudge.nudge(),
+        false => job["replayed"] = json!(true),
+    }
+    let poll_url = job["pollUrl"].as_str().unwrap_or_default().to_owned();
+    Ok(reply::accepted(&poll_url, &job))
+}
