@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 use crate::openapi;
 use crate::problem;
 use crate::reply::API_ROOT;
-use crate::routes::{actions, assets, auth, canvases, element_collections, elements, jobs, models, providers, runs};
+use crate::routes::{actions, assets, auth, canvases, element_collections, elements, images, jobs, models, providers, runs};
 use crate::state::App;
 
 /// From this size on a response is compressed (decisions 1.9).
@@ -39,6 +39,9 @@ pub fn documented() -> (Router<App>, OpenApi) {
         .routes(routes!(actions::list::list))
         .routes(routes!(actions::read::read))
         .routes(routes!(actions::run::run))
+        .routes(routes!(images::generate::generate))
+        .routes(routes!(images::edit::edit))
+        .routes(routes!(images::variations::variations))
         .routes(routes!(elements::list::list, elements::create::create))
         .routes(routes!(elements::read::read, elements::update::update))
         .routes(routes!(elements::versions::versions))

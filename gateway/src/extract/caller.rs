@@ -50,6 +50,8 @@ grants! {
     RunAction { ALL = [CanvasRead, CanvasWrite, AssetRead] }
     /// One of the two generate scopes.
     Generate { ANY = [ImageGenerate, VideoGenerate] }
+    /// What a generation of images needs.
+    GenerateImages { ALL = [CanvasRead, CanvasWrite, AssetRead, ImageGenerate] }
     /// element:read.
     ReadElements { ALL = [ElementRead] }
     /// element:write.

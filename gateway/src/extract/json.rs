@@ -91,7 +91,13 @@ impl<S: Send + Sync> FromRequest<S> for Unread {
 impl Unread {
     /// Reads and validates the body: size (413), type (415), JSON (400), shape and ranges (400, every violation).
     pub async fn json<T: Input>(self) -> Result<T> {
-        validate(self.value(T::LIMIT, T::MAY_BE_EMPTY).await?)
+        self.json_by(|_| Vec::new()).await
+    }
+
+    /// The same with `rules` that depend on more than the body. They are asked of every body, one that the schema refuses,
+    /// too, so that all of it is told at once, and say nothing of fields whose form is wrong.
+    pub async fn json_by<T: Input>(self, rules: impl FnOnce(&Value) -> Vec<Violation>) -> Result<T> {
+        validate_by(self.value(T::LIMIT, T::MAY_BE_EMPTY).await?, rules)
     }
 
     /// The same of a body that has two forms, the first of which it is meant to have when `is_first` says so: what is wrong
@@ -242,24 +248,25 @@ fn join(path: &mut String, key: &str) {
 }
 
 fn validate<T: Input>(value: Value) -> Result<T> {
+    validate_by(value, |_| Vec::new())
+}
+
+fn validate_by<T: Input>(value: Value, rules: impl FnOnce(&Value) -> Vec<Violation>) -> Result<T> {
     let validator = validator::<T>();
     let mut violations: Vec<Violation> =
         validator.iter_errors(&value).flat_map(|error| violations_of(&error)).take(VIOLATIONS_MAX).collect();
+    let mut told = rules(&value);
     if !violations.is_empty() {
-        let told: Vec<Violation> = T::check_value(&value)
-            .into_iter()
-            .filter(|extra| violations.iter().all(|violation| violation.field != extra.field))
-            .collect();
+        told.extend(T::check_value(&value));
+        told.retain(|extra| violations.iter().all(|violation| violation.field != extra.field));
         violations.extend(told);
         return Err(Problem::Invalid(violations));
     }
     let input: T = serde_path_to_error::deserialize(value).map_err(|error| {
         Problem::invalid(error.path().to_string().trim_start_matches('.'), error.inner().to_string())
     })?;
-    match input.check() {
-        violations if violations.is_empty() => Ok(input),
-        violations => Err(Problem::Invalid(violations)),
-    }
+    told.extend(input.check());
+    if told.is_empty() { Ok(input) } else { Err(Problem::Invalid(told)) }
 }
 
 /// The compiled schema of `T`, made at its first use.
@@ -355,10 +362,14 @@ fn type_message(error: &ValidationError<'_>) -> String {
 const TAGS: [&str; 2] = ["type", "operation"];
 
 /// Of a value that fits none of several forms: what keeps it from the form that its tag names, or, where there is no such
-/// form, which tags there are; for forms without a tag, the one with the least wrong.
+/// form, which tags there are; for forms without a tag, the one of the value's own type with the least wrong.
 fn nearest_form(path: &str, forms: &[Vec<ValidationError<'static>>]) -> Vec<Violation> {
     let told = TAGS.iter().find_map(|name| judged_by_tag(path, name, forms));
-    told.unwrap_or_else(|| match forms.iter().min_by_key(|errors| errors.len()) {
+    let is_mistyped = |error: &ValidationError<'static>| {
+        field(error.instance_path()) == path && matches!(error.kind(), ValidationErrorKind::Type { .. })
+    };
+    let distance = |errors: &&Vec<ValidationError<'static>>| (errors.iter().any(is_mistyped), errors.len());
+    told.unwrap_or_else(|| match forms.iter().min_by_key(distance) {
         Some(errors) => errors.iter().flat_map(violations_of).collect(),
         None => vec![Violation::new(path, "has none of the known forms")],
     })

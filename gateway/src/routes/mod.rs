@@ -6,6 +6,7 @@ pub mod auth;
 pub mod canvases;
 pub mod element_collections;
 pub mod elements;
+pub mod images;
 pub mod jobs;
 pub mod models;
 pub mod providers;

@@ -129,7 +129,9 @@ mod tests {
         let database = database(5).await;
         let mut conn = database.pool().acquire().await.expect("connects");
         assert!(!reserve(&mut conn, &me(), JobId::generate(), -5).await.expect("refuses"));
-        assert!(!reserve(&mut conn, &AccountUid::from_stored("you".into()), JobId::generate(), 1).await.expect("refuses"));
+        assert!(
+            !reserve(&mut conn, &AccountUid::from_stored("you".into()), JobId::generate(), 1).await.expect("refuses")
+        );
         assert_eq!(books(&database).await, (5, 5, 0));
     }
 }

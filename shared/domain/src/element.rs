@@ -338,7 +338,7 @@ fn version_handle(id: &ElementId, version: i32) -> String {
 
 /// An Element as a request names it: the plain id, `element:<id>`, or `element:<id>@v<n>` for one version of it
 /// (decisions 1.4).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ElementRef {
     /// Plain id.
     pub id: ElementId,

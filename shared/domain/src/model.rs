@@ -48,7 +48,8 @@ impl ProviderKind {
 
 /// Whether `text` has the form of a model's opaque key, `^[A-Za-z0-9_-]{8,600}$` (specification, Identifiers and handles).
 pub fn is_model_key(text: &str) -> bool {
-    (8..=600).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+    (8..=600).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
 named! {

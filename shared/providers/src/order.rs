@@ -191,9 +191,7 @@ pub fn instruction(capability: Capability, prompt: &str, roles: impl Iterator<It
         "" if capability == Capability::ImageVariations => VARIATION_PROMPT,
         _ => prompt,
     };
-    let roles = roles
-        .enumerate()
-        .filter_map(|(index, role)| Some(format!("Image {}: {}.", index + 1, meaning(role?))));
+    let roles = roles.enumerate().filter_map(|(index, role)| Some(format!("Image {}: {}.", index + 1, meaning(role?))));
     let lines: Vec<String> = std::iter::once(prompt.to_owned()).chain(roles).collect();
     lines.join("\n")
 }

@@ -4,6 +4,6 @@ mod body;
 pub mod create;
 pub mod list;
 pub mod read;
-mod sources;
+pub mod sources;
 pub mod update;
 pub mod versions;

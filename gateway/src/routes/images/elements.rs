@@ -1,0 +1,129 @@
+//! The Elements of a request (decisions 10.4).
+
+use domain::Violation;
+use domain::element::{ElementRef, VersionRecord};
+use domain::graph::Role;
+use domain::id::{AccountUid, AssetHandle};
+
+use crate::problem::Result;
+use crate::routes::elements::sources::Sources;
+use crate::state::App;
+
+/// A version of an Element, as far as it guides a picture.
+struct Element {
+    name: String,
+    guidelines: Option<String>,
+    pictures: Vec<AssetHandle>,
+    role: Role,
+}
+
+/// The Elements of a request.
+pub struct Elements {
+    /// `element:<id>@v<n>` of each, as the request named it.
+    pub handles: Vec<String>,
+    /// What is wrong with them: unknown, or with pictures that are not there.
+    pub refused: Vec<Violation>,
+    found: Vec<Element>,
+}
+
+impl Elements {
+    /// Loads the versions that `named` names, all of them `account`'s, and asks the object store for their pictures: before
+    /// the transaction that starts the work, which asks nobody but Postgres. What is found stays true, because a version
+    /// never changes and an asset is never deleted.
+    pub async fn load(app: &App, account: &AccountUid, named: &[String]) -> Result<Self> {
+        let mut elements = Self { handles: named.to_vec(), refused: Vec::new(), found: Vec::new() };
+        if named.is_empty() {
+            return Ok(elements);
+        }
+        let mut versions = Vec::new();
+        let mut connection = app.connection().await?;
+        for (index, text) in named.iter().enumerate() {
+            let version = match text.parse() {
+                Ok(ElementRef { id, version: Some(version) }) => {
+                    db::elements::version(&mut connection, account, &id, version).await?
+                }
+                _ => None,
+            };
+            match version {
+                Some(version) => versions.push((index, version)),
+                None => elements.refuse(index, "is no version of an Element of the account"),
+            }
+        }
+        drop(connection);
+        let sources = Sources::of(app, account, versions.iter().map(|(_, version)| &version.content)).await?;
+        for (index, version) in versions {
+            // What the store does not say now the work will find out.
+            match sources.health(&version.content).unavailable_source_asset_ids.first() {
+                Some(missing) => elements.refuse(index, &format!("its picture `{missing}` is unavailable")),
+                None => elements.found.push(Element::of(version)),
+            }
+        }
+        Ok(elements)
+    }
+
+    fn refuse(&mut self, index: usize, message: &str) {
+        self.refused.push(Violation::new(format!("elements[{index}]"), message));
+    }
+
+    /// Their pictures and what each is for, in the order of the request.
+    pub fn pictures(&self) -> impl Iterator<Item = (&AssetHandle, Role)> {
+        self.found.iter().flat_map(|element| element.pictures.iter().map(|picture| (picture, element.role)))
+    }
+
+    /// `prompt` with the guidelines of each under its name. `bare` stands for a prompt that is empty where there are some.
+    pub fn guide(&self, prompt: &str, bare: &str) -> String {
+        let guidelines: Vec<String> = self
+            .found
+            .iter()
+            .filter_map(|element| Some((&element.name, element.guidelines.as_deref()?)))
+            .filter(|(_, guidelines)| !guidelines.trim().is_empty())
+            .map(|(name, guidelines)| format!("{name}:\n{guidelines}"))
+            .collect();
+        let prompt = match (prompt.trim(), &*guidelines) {
+            ("", [_, ..]) => bare,
+            _ => prompt,
+        };
+        std::iter::once(prompt.to_owned()).chain(guidelines).collect::<Vec<_>>().join("\n\n")
+    }
+}
+
+impl Element {
+    fn of(version: VersionRecord) -> Self {
+        let VersionRecord { owner, content, .. } = version;
+        let picture = |id| AssetHandle { owner: owner.clone(), id };
+        Self {
+            role: content.kind.reference_role(),
+            pictures: content.sources.into_iter().map(picture).collect(),
+            name: content.name,
+            guidelines: content.guidelines,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn elements(guidelines: &[Option<&str>]) -> Elements {
+        let element = |guidelines: &Option<&str>| Element {
+            name: "Studio".into(),
+            guidelines: guidelines.map(str::to_owned),
+            pictures: Vec::new(),
+            role: Role::Style,
+        };
+        Elements { handles: Vec::new(), refused: Vec::new(), found: guidelines.iter().map(element).collect() }
+    }
+
+    #[test]
+    fn guidelines_follow_the_prompt_under_the_name() {
+        let guided = elements(&[Some("Soft light."), None, Some("  ")]).guide("A chair", "bare");
+        assert_eq!(guided, "A chair\n\nStudio:\nSoft light.");
+        assert_eq!(elements(&[None]).guide("A chair", "bare"), "A chair");
+    }
+
+    #[test]
+    fn guidelines_never_stand_alone() {
+        assert_eq!(elements(&[Some("Soft light.")]).guide("", "bare"), "bare\n\nStudio:\nSoft light.");
+        assert_eq!(elements(&[None]).guide("", "bare"), "", "an empty prompt stays empty");
+    }
+}
