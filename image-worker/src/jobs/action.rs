@@ -168,7 +168,7 @@ fn gone(input: &Input) -> Stop {
 }
 
 /// An input as the admission to memory sees it.
-fn source(asset: &AssetRecord) -> Source {
+pub(super) fn source(asset: &AssetRecord) -> Source {
     let format = match asset.mime_type.as_str() {
         "image/png" => Format::Png,
         "image/webp" => Format::Webp,
@@ -258,7 +258,7 @@ async fn end_early(worker: &Worker, task: &Task, lease: &Lease, stop: Stop) -> R
     Ok(decision(&worker.conclude(task, lease, &ending).await?))
 }
 
-fn decision(concluded: &Concluded) -> Decision {
+pub(super) fn decision(concluded: &Concluded) -> Decision {
     match concluded {
         Concluded::Done(record) => match &record.outcome.failure {
             Some(failure) => Decision::Fail { code: failure.code.as_str() },

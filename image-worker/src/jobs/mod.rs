@@ -1,6 +1,7 @@
 //! The kinds of tasks, each: load → run → make durable → Decision.
 
 mod action;
+pub mod generation;
 mod rendition;
 mod store;
 
@@ -24,7 +25,8 @@ const TRANSACTION_TRIES: usize = 4;
 /// follow: short at first, because most outages are the restart of a server, and together longer than any restart takes.
 const OUTAGE_PAUSES: [u64; 4] = [1, 5, 30, 120];
 
-/// What the kinds of work share.
+/// What the kinds of work share. Clones share it, too.
+#[derive(Clone)]
 pub struct Worker {
     /// Connections to the database.
     pub pool: PgPool,

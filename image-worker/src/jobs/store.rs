@@ -19,8 +19,9 @@ pub(super) struct Content {
 
 impl Content {
     /// Hashes `bytes`; a thread is busy with that.
-    pub(super) fn of(bytes: Vec<u8>) -> Self {
-        Self { sha256: Sha256::digest(&bytes).into(), bytes: bytes.into() }
+    pub(super) fn of(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        Self { sha256: Sha256::digest(&bytes).into(), bytes }
     }
 }
 

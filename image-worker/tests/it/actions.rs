@@ -46,7 +46,7 @@ impl Busy {
     }
 }
 
-async fn cancel(world: &World, id: JobId) -> Cancellation {
+pub async fn cancel(world: &World, id: JobId) -> Cancellation {
     let terms = db::jobs::Terms {
         revision: "rc",
         public_url: PUBLIC_URL,

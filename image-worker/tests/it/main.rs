@@ -2,6 +2,7 @@
 //! work by itself.
 
 mod actions;
+mod generation;
 mod renditions;
 mod sweeps;
 mod world;

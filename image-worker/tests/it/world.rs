@@ -24,7 +24,7 @@ use image_worker::sweep::Sweeper;
 use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use spine::{Nudge, Runner, RunnerOptions};
+use spine::{Handler, Nudge, Runner, RunnerOptions};
 use testkit::{TestDatabase, wait_for};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -45,7 +45,7 @@ pub struct World {
     pub pixels: Pixels,
     pub me: AccountUid,
     pub canvas: CanvasRecord,
-    token: Uuid,
+    pub token: Uuid,
     root: PathBuf,
 }
 
@@ -143,7 +143,7 @@ impl World {
         assert!(shared.expect("shares"));
     }
 
-    fn worker(&self) -> Worker {
+    pub fn worker(&self) -> Worker {
         Worker {
             pool: self.database.pool().clone(),
             blobs: self.store.clone(),
@@ -190,12 +190,17 @@ impl World {
 
     /// Puts a worker to work, that looks for work often.
     pub fn work_with(&self, options: RunnerOptions) -> Running {
+        self.run(self.worker(), options)
+    }
+
+    /// Puts a handler to work, that looks for work often.
+    pub fn run(&self, handler: impl Handler, options: RunnerOptions) -> Running {
         // Nobody listens there: the runner is woken by its own looks alone.
         let nowhere = broker::Config::new("amqp://127.0.0.1:9", "test.", "test").expect("a URL");
-        let consumer = broker::Consumer::start(nowhere, Queue::Image, 1);
+        let consumer = broker::Consumer::start(nowhere, options.queue, 1);
         let options = RunnerOptions { idle_claim: Duration::from_millis(20), ..options };
         let (stop, abort) = (CancellationToken::new(), CancellationToken::new());
-        let runner = Runner::new(self.database.pool(), consumer, self.worker(), options);
+        let runner = Runner::new(self.database.pool(), consumer, handler, options);
         let task = tokio::spawn({
             let abort = abort.clone();
             async move {
@@ -317,7 +322,7 @@ impl World {
     }
 }
 
-fn image_node() -> Node {
+pub fn image_node() -> Node {
     Node {
         id: NodeId::generate(),
         kind: NodeType::Image,

@@ -14,7 +14,8 @@ CREATE TABLE job_outputs (
                  (state IN ('ready', 'submitting', 'submitted', 'stored', 'failed', 'canceled')),
     -- Submits so far.
     attempts     integer NOT NULL DEFAULT 0,
-    -- How often the present state's own work did not work out: look-ups while submitting, downloads while submitted.
+    -- How often the present state's own work did not work out: repeats and look-ups while submitting, downloads while
+    -- submitted.
     tries        integer NOT NULL DEFAULT 0,
     -- Whether the provider is known to have begun it, so that a cancel charges it.
     accepted     boolean NOT NULL DEFAULT false,

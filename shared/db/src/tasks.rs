@@ -307,7 +307,8 @@ pub async fn promote(conn: &mut PgConnection, queue: Queue, limit: usize) -> Res
 /// Where a task stands, its row locked until the transaction ends: whoever has it keeps it, and nobody takes it.
 #[tracing::instrument(skip_all, name = "db.task.lock")]
 pub async fn lock(conn: &mut PgConnection, id: Uuid) -> Result<Option<TaskState>> {
-    let state = sqlx::query_scalar!("SELECT state FROM tasks WHERE id = $1 FOR UPDATE", id).fetch_optional(conn).await?;
+    let state =
+        sqlx::query_scalar!("SELECT state FROM tasks WHERE id = $1 FOR UPDATE", id).fetch_optional(conn).await?;
     state.map(|state| known("tasks.state", &state)).transpose()
 }
 

@@ -20,9 +20,9 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::Placement;
+use crate::Result;
 use crate::error::known;
 use crate::tasks::seconds;
-use crate::Result;
 
 /// Where an output stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ pub struct JobOutput {
     pub state: OutputState,
     /// Submits so far.
     pub attempts: i32,
-    /// How often the present state's own work did not work out.
+    /// How often the present state's own work did not work out: repeated submits, look-ups, downloads.
     pub tries: i32,
     /// The provider's run, as it was recorded.
     pub run: Option<Value>,
@@ -92,6 +92,13 @@ pub struct JobOutput {
     pub placement: Option<Placement>,
     /// Why it failed, or what its last attempt met.
     pub failure: Option<Failure>,
+}
+
+impl JobOutput {
+    /// Whether its time is over.
+    pub fn is_overdue(&self) -> bool {
+        self.given_up_in == Some(Duration::ZERO)
+    }
 }
 
 /// An output under the lease of its job's task: what may change it.
@@ -175,6 +182,7 @@ pub async fn list(conn: &mut PgConnection, job: JobId) -> Result<Vec<JobOutput>>
 pub async fn begin_submit(conn: &mut PgConnection, held: Held, patience: Duration) -> Result<bool> {
     let done = sqlx::query!(
         "UPDATE job_outputs SET state = 'submitting', attempts = attempts + 1,
+                tries = CASE state WHEN 'submitting' THEN tries + 1 ELSE 0 END,
                 deadline_at = coalesce(deadline_at, now() + make_interval(secs => $4))
          WHERE job_id = $1 AND position = $3 AND state IN ('ready', 'submitting')
            AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
@@ -277,12 +285,12 @@ pub async fn put_off(conn: &mut PgConnection, held: Held, due_in: Duration, trie
     Ok(done.rows_affected() == 1)
 }
 
-/// Records that the output's picture is in the store. False: not ours, or over.
+/// Records that the output's picture is in the store; a ready one was made here, by nobody else. False: not ours, or over.
 #[tracing::instrument(skip_all, name = "db.job.outputs.stored")]
 pub async fn stored(conn: &mut PgConnection, held: Held, placement: &Placement) -> Result<bool> {
     let done = sqlx::query!(
         "UPDATE job_outputs SET state = 'stored', placement = $4, failure = NULL
-         WHERE job_id = $1 AND position = $3 AND state IN ('submitting', 'submitted')
+         WHERE job_id = $1 AND position = $3 AND state IN ('ready', 'submitting', 'submitted')
            AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
         held.job.0,
         held.lease_token,
@@ -294,13 +302,12 @@ pub async fn stored(conn: &mut PgConnection, held: Held, placement: &Placement) 
     Ok(done.rows_affected() == 1)
 }
 
-/// Gives an output up; `orphan`: a provider may have made it all the same. A stored one may be given up, too: when its
-/// picture was lost before the job ended. False: not ours, or over.
+/// Gives an output up; `orphan`: a provider may have made it all the same. False: not ours, or over.
 #[tracing::instrument(skip_all, name = "db.job.outputs.failed")]
 pub async fn failed(conn: &mut PgConnection, held: Held, failure: &Failure, orphan: bool) -> Result<bool> {
     let done = sqlx::query!(
         "UPDATE job_outputs SET state = 'failed', failure = $4, orphan = $5
-         WHERE job_id = $1 AND position = $3 AND state IN ('ready', 'submitting', 'submitted', 'stored')
+         WHERE job_id = $1 AND position = $3 AND state IN ('ready', 'submitting', 'submitted')
            AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
         held.job.0,
         held.lease_token,

@@ -28,13 +28,7 @@ pub(super) async fn hold(conn: &mut PgConnection, id: JobId) -> Result<i64> {
 
 /// Charges a job `charge`, at most what is `reserved`, and gives the rest back. `orphans`: how many of the outputs that are
 /// given back a provider may have made all the same.
-pub(super) async fn settle(
-    conn: &mut PgConnection,
-    id: JobId,
-    reserved: i64,
-    charge: i64,
-    orphans: i32,
-) -> Result<()> {
+pub(super) async fn settle(conn: &mut PgConnection, id: JobId, reserved: i64, charge: i64, orphans: i32) -> Result<()> {
     let charge = charge.min(reserved);
     if charge == reserved {
         return Ok(());

@@ -118,9 +118,13 @@ pub(super) fn positive_count(text: &str) -> Result<u32, String> {
 }
 
 pub(super) fn slots(text: &str) -> Result<Option<usize>, String> {
+    if text.is_empty() { Ok(None) } else { positive_slots(text).map(Some) }
+}
+
+pub(super) fn positive_slots(text: &str) -> Result<usize, String> {
     /// More slots than this is a typing error: each holds a task's memory.
     const SLOTS_MAX: usize = 10_000;
-    if text.is_empty() { Ok(None) } else { at_least_one(text, SLOTS_MAX).map(Some) }
+    at_least_one(text, SLOTS_MAX)
 }
 
 fn at_least_one<T: FromStr + PartialOrd + From<u8> + std::fmt::Display>(text: &str, most: T) -> Result<T, String> {

@@ -47,6 +47,8 @@ fn defaults_hold_for_everything_that_is_not_required() {
     assert_eq!((config.lease, config.heartbeat()), (Duration::from_secs(30), Duration::from_secs(10)));
     assert_eq!(config.idle_claim, Duration::from_secs(2));
     assert_eq!(config.slots, None);
+    assert_eq!((config.generation_slots, config.provider_concurrency), (64, 8));
+    assert_eq!(config.generation_memory_bytes, 512 << 20);
     assert_eq!(config.database_connections, 16);
     assert_eq!(config.sweep, Duration::from_secs(60));
     assert_eq!((config.failpoints.as_str(), config.log.as_str()), ("", "info"));
@@ -114,6 +116,10 @@ fn a_wrong_value_gives_one_line_that_names_the_variable_and_not_the_value() {
         ("CANVAS_IDLE_CLAIM_MILLISECONDS", "0"),
         ("CANVAS_SLOTS", "0"),
         ("CANVAS_SLOTS", "10001"),
+        ("CANVAS_GENERATION_SLOTS", "0"),
+        ("CANVAS_GENERATION_SLOTS", "10001"),
+        ("CANVAS_PROVIDER_CONCURRENCY", "0"),
+        ("CANVAS_GENERATION_MEMORY_MIB", "0"),
         ("CANVAS_DATABASE_CONNECTIONS", "0"),
         ("CANVAS_SWEEP_SECONDS", "soon"),
         ("CANVAS_LOG", "db=hunter2"),

@@ -41,10 +41,13 @@ impl Taken {
         let mut conn = fixture.conn().await;
         jobs::begin(&mut conn, id, lease).await.expect("begins").expect("is ours");
         let (opened, fresh) = outputs::open(&mut conn, id, lease, 2).await.expect("opens").expect("is ours");
-        assert!(fresh && opened.iter().map(|it| (it.position, it.state)).eq([
-            (0, OutputState::Ready),
-            (1, OutputState::Ready)
-        ]));
+        assert!(
+            fresh
+                && opened
+                    .iter()
+                    .map(|it| (it.position, it.state))
+                    .eq([(0, OutputState::Ready), (1, OutputState::Ready)])
+        );
         drop(conn);
         Self { fixture, id, lease, targets }
     }

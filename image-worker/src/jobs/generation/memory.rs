@@ -1,0 +1,59 @@
+//! Files in hand: references on their way to a provider and results on their way from it
+//! (`CANVAS_GENERATION_MEMORY_MIB`).
+//!
+//! **Guarantee.** What is held at once was admitted by its size, first come first served; one that is larger than the whole
+//! budget is admitted alone. **Reason.** Dozens of jobs are in hand at once, and a file may have fifty megabytes.
+//!
+//! Apart from the budget for pixels, on purpose: a provider may take ten minutes to answer, and what waits for it must not keep
+//! the Actions from theirs. Who holds this may wait for pixels, never the other way round, so that no two wait for each other.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// What one permit stands for.
+const UNIT_BYTES: u64 = 64 * 1024;
+
+/// A budget of bytes. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    free: Arc<Semaphore>,
+    units: u32,
+}
+
+impl Memory {
+    /// A budget of so many bytes.
+    pub fn new(budget_bytes: u64) -> Self {
+        let units = u32::try_from(budget_bytes / UNIT_BYTES).unwrap_or(u32::MAX).max(1);
+        Self { free: Arc::new(Semaphore::new(units as usize)), units }
+    }
+
+    /// Waits until `bytes` may be held. A holder must not wait for a second admission.
+    pub(super) async fn admit(&self, bytes: u64) -> OwnedSemaphorePermit {
+        let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).min(self.units);
+        let admitted = self.free.clone().acquire_many_owned(units).await;
+        admitted.expect("nothing closes the semaphore")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_does_not_fit_waits_and_what_never_fits_goes_alone() {
+        let memory = Memory::new(4 * UNIT_BYTES);
+        let soon = Duration::from_millis(1);
+        let held = memory.admit(3 * UNIT_BYTES).await;
+        assert!(timeout(soon, memory.admit(2 * UNIT_BYTES)).await.is_err());
+        drop(held);
+        let all = timeout(soon, memory.admit(u64::MAX)).await.expect("is admitted");
+        assert!(timeout(soon, memory.admit(1)).await.is_err(), "alone");
+        drop(all);
+        assert!(timeout(soon, memory.admit(1)).await.is_ok());
+    }
+}

@@ -1,0 +1,70 @@
+//! What a provider is asked for, and what a node remembers of it (decisions 10.7).
+
+use std::sync::Arc;
+
+use domain::job::JobOperation;
+use domain::model::Capability;
+use providers::{Entry, Order, Picture, Shape};
+use serde_json::{Map, Value, json};
+
+use super::Run;
+
+impl Run<'_> {
+    /// The order of the output at `position`, the same in every attempt but for the bytes of its pictures, which a look-up
+    /// does without.
+    pub(super) fn order(&self, model: &Arc<Entry>, position: i32, references: Vec<Picture>) -> Order {
+        let request = self.request;
+        Order {
+            model: model.clone(),
+            capability: self.capability(),
+            prompt: request.prompt.clone(),
+            references,
+            shape: Shape::Image { size: request.size.clone(), quality: request.quality.clone() },
+            idempotency_key: format!("{}-{position}", self.job.id.0),
+        }
+    }
+
+    /// What of the model is asked for.
+    pub(super) fn capability(&self) -> Capability {
+        match self.job.operation {
+            JobOperation::Generate | JobOperation::Action => Capability::ImageGenerate,
+            JobOperation::Edit => Capability::ImageEdit,
+            JobOperation::Variations => Capability::ImageVariations,
+        }
+    }
+
+    /// The prompt as a provider gets it.
+    pub(super) fn instruction(&self) -> String {
+        let roles = self.request.references.iter().map(|reference| reference.role);
+        providers::instruction(self.capability(), &self.request.prompt, roles)
+    }
+
+    /// The node's `provenance`, with the prompt that was sent (decisions 3.5); when it was made is filled in at the job's end.
+    pub(super) fn provenance(&self, sent: &str) -> Map<String, Value> {
+        let request = self.request;
+        let references: Vec<Value> = request
+            .references
+            .iter()
+            .map(|reference| match reference.role {
+                Some(role) => json!({"handle": reference.handle, "role": role}),
+                None => json!({"handle": reference.handle}),
+            })
+            .collect();
+        let always = [
+            ("kind", json!("generated")),
+            ("run", json!(self.job.id.run_handle())),
+            ("operation", json!(self.job.operation)),
+            ("provider", json!(request.model.provider)),
+            ("model", json!(request.model.id)),
+            ("references", references.into()),
+            ("elements", json!(request.elements)),
+        ];
+        let given = [
+            ("prompt", Some(sent).filter(|sent| !sent.is_empty())),
+            ("size", request.size.as_deref()),
+            ("quality", request.quality.as_deref()),
+        ];
+        let given = given.into_iter().filter_map(|(key, value)| Some((key, json!(value?))));
+        always.into_iter().chain(given).map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+}

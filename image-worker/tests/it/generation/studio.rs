@@ -1,0 +1,299 @@
+//! An account with credit, a provider that is simulated, and a generator that asks it.
+
+use std::time::Duration;
+
+use db::canvases::GraphWrites;
+use db::connections::NewConnection;
+use db::jobs::NewJob;
+use db::jobs::outputs::{JobOutput, OutputState};
+use db::tasks::NewTask;
+use domain::id::{AssetHandle, JobId, NodeId};
+use domain::job::{
+    ChosenModel, FailureCode, ImageRequest, JobKind, JobOperation, JobStatus, Record, Reference, Request,
+};
+use domain::message::{Queue, TaskKind};
+use domain::model::{Capability, ProviderKind};
+use egress::{Client, ClientConfig};
+use image_worker::jobs::generation::{Calls, Generator, Memory, Settings};
+use providers::{Catalogue, Deadlines, ManagedProtocol, Server, Setup};
+use service::keys::KeyRing;
+use spine::RunnerOptions;
+use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
+use testkit::wait_for;
+use uuid::Uuid;
+
+use crate::world::{DEADLINE, Running, World, image_node, png};
+
+pub const GRANT: i64 = 1000;
+
+/// Waits as short as they can be; what a provider's own wishes do is tested by itself.
+pub const HURRIED: Settings = Settings {
+    deadlines: Deadlines {
+        result: Duration::from_secs(60),
+        call: Duration::from_secs(60),
+        download: Duration::from_secs(60),
+    },
+    pauses: [Duration::from_millis(20); 2],
+    wait_max: Duration::from_millis(20),
+    patience: None,
+    poll_every: Some(Duration::from_millis(20)),
+};
+
+pub struct Studio {
+    pub world: World,
+    pub simulator: Simulator,
+    pub setup: Setup,
+    pub settings: Settings,
+    pub connection: Option<Uuid>,
+    kind: ProviderKind,
+    keys: KeyRing,
+    reference: AssetHandle,
+}
+
+/// What is asked for.
+pub struct Wish<'a> {
+    pub operation: JobOperation,
+    pub prompt: &'a str,
+    pub targets: usize,
+}
+
+/// A picture of a prompt.
+pub fn picture(prompt: &str) -> Wish<'_> {
+    Wish { operation: JobOperation::Generate, prompt, targets: 1 }
+}
+
+fn kind(vendor: Vendor) -> (ProviderKind, Option<ManagedProtocol>) {
+    match vendor {
+        Vendor::OpenAi => (ProviderKind::OpenAi, None),
+        Vendor::Google => (ProviderKind::Google, None),
+        Vendor::Replicate => (ProviderKind::Replicate, None),
+        Vendor::Fal => (ProviderKind::Fal, None),
+        Vendor::Stability => (ProviderKind::Stability, None),
+        Vendor::BlackForestLabs => (ProviderKind::BlackForestLabs, None),
+        Vendor::Runway => (ProviderKind::Runway, None),
+        Vendor::Compatible => (ProviderKind::Managed, Some(ManagedProtocol::OpenAi)),
+        Vendor::Comfy => (ProviderKind::Managed, Some(ManagedProtocol::Comfy)),
+    }
+}
+
+pub fn vendors() -> impl Iterator<Item = Vendor> {
+    Vendor::ALL.into_iter().map(|(_, vendor)| vendor)
+}
+
+pub const fn capability(operation: JobOperation) -> Capability {
+    match operation {
+        JobOperation::Edit => Capability::ImageEdit,
+        JobOperation::Variations => Capability::ImageVariations,
+        _ => Capability::ImageGenerate,
+    }
+}
+
+impl Studio {
+    /// With a provider of this vendor's.
+    pub async fn new(vendor: Vendor) -> Self {
+        let (kind, protocol) = kind(vendor);
+        let simulator = Simulator::start(vendor).await;
+        let base = simulator.url().parse().expect("a URL");
+        let server = protocol.map(|protocol| Server { base, protocol, key: None });
+        let mut studio = Self::of(simulator, kind, server).await;
+        if kind != ProviderKind::Managed {
+            studio.connect().await;
+        }
+        studio
+    }
+
+    /// With the embedded runtime; the simulator is nobody's.
+    pub async fn embedded() -> Self {
+        Self::of(Simulator::start(Vendor::OpenAi).await, ProviderKind::Managed, None).await
+    }
+
+    async fn of(simulator: Simulator, kind: ProviderKind, server: Option<Server>) -> Self {
+        let world = World::new().await;
+        db::ledger::grant(&mut *world.conn().await, &world.me, GRANT).await.expect("grants");
+        let reference = world.upload("reference", "reference.png", png(8, 8)).await;
+        Self {
+            world,
+            simulator,
+            setup: Setup { catalogue: Catalogue::built_in().expect("is right"), server },
+            settings: HURRIED,
+            connection: None,
+            kind,
+            keys: KeyRing::parse("k1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=").expect("a key ring"),
+            reference,
+        }
+    }
+
+    async fn connect(&mut self) {
+        let new = NewConnection {
+            account: &self.world.me,
+            provider: self.kind,
+            name: "mine",
+            base_url: Some(self.simulator.url()),
+            masked_key: "masked",
+        };
+        let seal = |context: &str| self.keys.seal(context, SIMULATOR_KEY.as_bytes());
+        let saved = db::connections::save(&mut *self.world.conn().await, &new, seal).await;
+        self.connection = Some(saved.expect("saves"));
+    }
+
+    pub fn generator(&self) -> Generator {
+        Generator {
+            worker: self.world.worker(),
+            client: Client::new(ClientConfig::default()).expect("a client"),
+            keys: self.keys.clone(),
+            setup: self.setup.clone(),
+            calls: Calls::new(64),
+            memory: Memory::new(256 << 20),
+            settings: self.settings,
+        }
+    }
+
+    /// Puts a worker to work.
+    pub fn work(&self) -> Running {
+        self.world.run(self.generator(), RunnerOptions::new(Queue::Generation, 64))
+    }
+
+    /// Whether some model of the provider does this.
+    pub fn can(&self, operation: JobOperation) -> bool {
+        self.model(operation).is_some()
+    }
+
+    fn model(&self, operation: JobOperation) -> Option<ChosenModel> {
+        let capability = capability(operation);
+        let entry = self.setup.models(self.kind).find(|entry| entry.capabilities.contains(&capability))?;
+        Some(ChosenModel {
+            key: format!("key-{}", entry.name.len()),
+            id: entry.id.clone(),
+            name: entry.name.clone(),
+            provider: entry.provider,
+            connection: self.connection.map(|id| id.to_string()),
+            credit_cost: entry.credit_cost,
+        })
+    }
+
+    /// Accepts a job, as the gateway does: paid for, its nodes marked, its task enqueued.
+    pub async fn start(&self, wish: Wish<'_>) -> JobId {
+        let Wish { operation, prompt, targets } = wish;
+        let world = &self.world;
+        let (id, key) = (JobId::generate(), world.canvas.key);
+        let model = self.model(operation).expect("a model that does this");
+        let nodes: Vec<_> = (0..targets).map(|_| image_node()).collect();
+        let credit_cost = model.credit_cost * targets as i64;
+        let guided = operation != JobOperation::Generate;
+        let reference = Reference { handle: self.reference.to_string(), asset: self.reference.clone(), role: None };
+        let request = Request::Image(ImageRequest {
+            model,
+            prompt: prompt.into(),
+            size: None,
+            quality: None,
+            references: guided.then_some(reference).into_iter().collect(),
+            elements: Vec::new(),
+            targets: nodes.iter().map(|node| node.id.clone()).collect(),
+        });
+        let mut transaction = db::pool::begin(world.database.pool()).await.expect("begins");
+        let conn = &mut *transaction;
+        if credit_cost > 0 {
+            for statement in [
+                "UPDATE accounts SET credit_balance = credit_balance - $3 WHERE uid = $1 AND $2::uuid IS NOT NULL",
+                "INSERT INTO ledger (account_uid, amount, reason, job_id) VALUES ($1, -$3, 'reserve', $2)",
+            ] {
+                let reserve = sqlx::query(statement).bind(world.me.as_str()).bind(id.0).bind(credit_cost);
+                reserve.execute(&mut *conn).await.expect("reserves");
+            }
+        }
+        let writes = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
+        db::canvases::write_graph(conn, key, &writes).await.expect("writes nodes");
+        let job = NewJob {
+            id,
+            account: &world.me,
+            token_id: world.token,
+            kind: JobKind::Image,
+            operation,
+            canvas: Some((key, &world.canvas.handle)),
+            canvas_revision: Some("r1"),
+            request: &request,
+            estimated_seconds: 1,
+            credit_cost,
+        };
+        db::jobs::insert(conn, &job).await.expect("inserts");
+        for node in &nodes {
+            db::jobs::mark_target(conn, key, &node.id, id, operation).await.expect("marks").expect("is free");
+        }
+        let (queue, kind, lane) = (Queue::Generation, TaskKind::Image, world.me.as_str());
+        let task = NewTask { id: id.0, queue, kind, lane, due_in: None, traceparent: None };
+        db::tasks::enqueue(conn, &task).await.expect("enqueues");
+        db::pool::commit(transaction).await.expect("commits");
+        id
+    }
+
+    /// Starts a job and waits for its end.
+    pub async fn make(&self, wish: Wish<'_>) -> Record {
+        let id = self.start(wish).await;
+        self.ended(id).await
+    }
+
+    /// The job at its end, its nodes free and the books in order.
+    pub async fn ended(&self, id: JobId) -> Record {
+        let record = self.world.ended(id).await;
+        for node in record.request.targets() {
+            let node = self.world.node(node).await.expect("is there");
+            assert_eq!(node.active_job, None);
+        }
+        self.check_books().await;
+        record
+    }
+
+    /// The ledger's sum is the balance. Jobs that run hold something, and so does this.
+    async fn check_books(&self) {
+        let (balance, sum): (i64, i64) = sqlx::query_as(
+            "SELECT credit_balance, (SELECT sum(amount)::bigint FROM ledger WHERE account_uid = uid) FROM accounts
+             WHERE uid = 'me'",
+        )
+        .fetch_one(self.world.database.pool())
+        .await
+        .expect("reads the books");
+        assert_eq!(balance, sum);
+    }
+
+    /// What is gone from the balance.
+    pub async fn spent(&self) -> i64 {
+        let balance: i64 = sqlx::query_scalar("SELECT credit_balance FROM accounts WHERE uid = 'me'")
+            .fetch_one(self.world.database.pool())
+            .await
+            .expect("reads the balance");
+        GRANT - balance
+    }
+
+    /// Submits that the provider accepted for an output.
+    pub fn accepted(&self, id: JobId, position: usize) -> usize {
+        self.simulator.accepted(&format!("{}-{position}", id.0))
+    }
+
+    pub async fn outputs(&self, id: JobId) -> Vec<JobOutput> {
+        db::jobs::outputs::list(&mut *self.world.conn().await, id).await.expect("lists")
+    }
+
+    /// Waits until the job's first output stands so.
+    pub async fn until_output_is(&self, id: JobId, state: OutputState) {
+        wait_for("the output's state", DEADLINE, async || {
+            self.outputs(id).await.first().filter(|output| output.state == state).map(|_| ())
+        })
+        .await;
+    }
+
+    /// Waits until the simulator has seen so many submits.
+    pub async fn until_submits(&self, count: usize) {
+        wait_for("submits", DEADLINE, async || (self.simulator.submits().len() >= count).then_some(())).await;
+    }
+
+    pub async fn provenance(&self, node: &NodeId) -> serde_json::Value {
+        self.world.node(node).await.expect("is there").server["provenance"].clone()
+    }
+}
+
+/// Code and `retryable` of a failed job.
+pub fn failure(record: &Record) -> (FailureCode, bool) {
+    assert_eq!(record.status, JobStatus::Failed, "{:?}", record.outcome);
+    let failure = record.outcome.failure.as_ref().expect("says why");
+    (failure.code, failure.retryable)
+}
