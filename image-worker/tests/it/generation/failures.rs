@@ -18,9 +18,7 @@ fn expected(vendor: Vendor, trouble: Trouble) -> Option<FailureCode> {
         // A self-hosted Comfy has no rules about content.
         Trouble::Content if vendor == Vendor::Comfy => FailureCode::ProviderUnavailable,
         Trouble::Content => FailureCode::ProviderRejected,
-        Trouble::ServerError | Trouble::CutOff | Trouble::HtmlAnswer | Trouble::LoseAnswer | Trouble::Hang if found => {
-            return None;
-        }
+        Trouble::CutOff | Trouble::HtmlAnswer | Trouble::LoseAnswer | Trouble::Hang if found => return None,
         Trouble::LoseAnswer | Trouble::Hang => FailureCode::ProviderTimeout,
         Trouble::Down
         | Trouble::ServerError
