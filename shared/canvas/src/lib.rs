@@ -11,6 +11,7 @@ pub mod graph;
 mod journal;
 mod metadata;
 mod outline;
+pub mod pack;
 pub mod placement;
 pub mod review;
 pub mod size;

@@ -5,6 +5,8 @@ use domain::limits::COORDINATE_MAX;
 
 /// Between the content and what is placed beside it, in canvas units.
 pub const GAP: f64 = 40.0;
+/// Longest side of the node that shows a picture, in canvas units: that of a new image node (decisions 3.2).
+const PICTURE_SIDE: f64 = 320.0;
 /// Rows in which a gap is looked for when neither side of the content is free: a bound on the work, far beyond what a
 /// canvas with both edges in use has been seen to need.
 const ROWS_MAX: usize = 64;
@@ -42,6 +44,12 @@ impl Frame {
             bottom: self.bottom.max(other.bottom),
         }
     }
+}
+
+/// The size of the node that shows a picture of this size, in canvas units: its ratio, at least 1 unit each way.
+pub fn fitted(width: f64, height: f64) -> (f64, f64) {
+    let scale = PICTURE_SIDE / width.max(height);
+    ((width * scale).round().max(1.0), (height * scale).round().max(1.0))
 }
 
 /// The first free spot for something of this size: to the right of the content, level with its top; the origin on an
@@ -96,6 +104,13 @@ mod tests {
     fn spot(frames: &[Frame]) -> (f64, f64) {
         let spot = free_spot(frames.iter().copied(), 320.0, 320.0);
         (spot.x, spot.y)
+    }
+
+    #[test]
+    fn a_node_keeps_the_ratio_of_its_picture() {
+        assert_eq!(fitted(600.0, 400.0), (320.0, 213.0));
+        assert_eq!(fitted(1.0, 30000.0), (1.0, 320.0));
+        assert_eq!(fitted(10.0, 10.0), (320.0, 320.0));
     }
 
     #[test]

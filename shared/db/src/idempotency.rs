@@ -11,7 +11,7 @@ use sqlx::types::Json;
 use tracing::instrument;
 use uuid::Uuid;
 
-use crate::Result;
+use crate::{Result, imports};
 
 /// What a key turned out to be.
 #[derive(Debug, PartialEq)]
@@ -49,19 +49,27 @@ pub async fn look_up(
 /// Takes a key for the transaction, waiting for another one that is just taking it.
 #[instrument(skip_all, name = "db.idempotency.take")]
 pub async fn take(conn: &mut PgConnection, account: &AccountUid, key: &str, fingerprint: &[u8; 32]) -> Result<Taken> {
-    let taken = sqlx::query!(
+    if insert(conn, account, key, fingerprint).await? {
+        return Ok(Taken::Fresh);
+    }
+    // The other transaction has ended, or the insert would still wait; its row is visible to a new statement.
+    let taken = look_up(conn, account, key, fingerprint).await?.unwrap_or(Taken::Conflict);
+    // An import that came to nothing holds its key for those who ask for its outcome, and against nobody else.
+    let is_free = taken == Taken::Conflict && imports::release_key(conn, account, key).await?;
+    Ok(if is_free && insert(conn, account, key, fingerprint).await? { Taken::Fresh } else { taken })
+}
+
+/// Writes the key's row, unless there is one.
+async fn insert(conn: &mut PgConnection, account: &AccountUid, key: &str, fingerprint: &[u8; 32]) -> Result<bool> {
+    let inserted = sqlx::query!(
         "INSERT INTO idempotency_keys (account_uid, key, fingerprint) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
         account.as_str(),
         key,
         fingerprint
     )
-    .execute(&mut *conn)
+    .execute(conn)
     .await?;
-    if taken.rows_affected() == 1 {
-        return Ok(Taken::Fresh);
-    }
-    // The other transaction has ended, or the insert would still wait; its row is visible to a new statement.
-    Ok(look_up(conn, account, key, fingerprint).await?.unwrap_or(Taken::Conflict))
+    Ok(inserted.rows_affected() == 1)
 }
 
 /// Stores the outcome of a key that the transaction took.

@@ -13,6 +13,7 @@ pub mod element_collections;
 pub mod elements;
 pub mod error;
 pub mod idempotency;
+pub mod imports;
 pub mod installation;
 pub mod jobs;
 pub mod ledger;

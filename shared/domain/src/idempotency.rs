@@ -25,6 +25,11 @@ pub enum Outcome {
         /// What it stored.
         handle: AssetHandle,
     },
+    /// An import; its record holds what came of it.
+    Import {
+        /// The import.
+        id: Uuid,
+    },
     /// A start of work; the answer is the record as it is now.
     Job {
         /// The job.

@@ -12,6 +12,7 @@ pub mod element;
 pub mod graph;
 pub mod id;
 pub mod idempotency;
+pub mod import;
 pub mod job;
 pub mod limits;
 pub mod message;

@@ -82,3 +82,13 @@ pub const RENDER_SIDE_MAX: u32 = 2048;
 pub const MODEL_QUERY_MAX: usize = 240;
 /// Action search text.
 pub const ACTION_QUERY_MAX: usize = 240;
+/// A URL to import from.
+pub const IMPORT_URL_MAX: usize = 4096;
+/// Pictures of a product page that one import brings (specification, Limits).
+pub const PACK_IMAGES_MAX: usize = 12;
+/// Pictures of a page that are looked at (decisions 14.3).
+pub const PACK_CANDIDATES_MAX: usize = 200;
+/// HTML of a page that is read, in bytes (decisions 14.3).
+pub const PAGE_BYTES_MAX: usize = 5 * 1024 * 1024;
+/// The shortest side of a picture of a pack, in pixels (decisions 14.3).
+pub const PACK_SIDE_MIN: u32 = 200;

@@ -31,6 +31,8 @@ named! {
         Image = "image",
         /// A smaller copy of a picture: a rendition.
         Rendition = "rendition",
+        /// A picture, or the gallery of a page, out of the network: an import.
+        Import = "import",
         /// A webhook delivery.
         Delivery = "delivery",
     }

@@ -12,7 +12,7 @@ use axum::body::{Body, BodyDataStream};
 use axum::extract::{OriginalUri, State};
 use blob::{BlobKey, Written};
 use bytes::Bytes;
-use canvas::placement::{Frame, free_spot};
+use canvas::placement::{Frame, fitted, free_spot};
 use db::assets::NewAsset;
 use db::canvases::{Change, GraphWrites, NewActivity};
 use domain::account::Scope;
@@ -46,8 +46,6 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const UPLOAD_TIME_LEAST: Duration = Duration::from_secs(20);
 /// And the pace that a large one has to keep beyond that.
 const UPLOAD_BYTES_PER_SECOND_MIN: u64 = 256 * 1024;
-/// Longest side of the node that shows an upload, in canvas units: that of a new image node (decisions 3.2).
-const NODE_SIDE: f64 = 320.0;
 
 /// Upload a picture
 #[utoipa::path(
@@ -381,22 +379,4 @@ async fn replayed(conn: &mut db::PgConnection, caller: &AccountUid, outcome: Out
     };
     let found = db::assets::get_readable(conn, caller, &handle).await?;
     found.map(|(asset, _)| asset).ok_or(Problem::NotFound("asset"))
-}
-
-/// The picture's ratio with [`NODE_SIDE`] as its longest side, at least 1 unit each way.
-fn fitted(width: f64, height: f64) -> (f64, f64) {
-    let scale = NODE_SIDE / width.max(height);
-    ((width * scale).round().max(1.0), (height * scale).round().max(1.0))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_node_keeps_the_ratio_of_its_picture() {
-        assert_eq!(fitted(600.0, 400.0), (320.0, 213.0));
-        assert_eq!(fitted(1.0, 30000.0), (1.0, 320.0));
-        assert_eq!(fitted(10.0, 10.0), (320.0, 320.0));
-    }
 }

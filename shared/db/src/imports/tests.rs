@@ -1,0 +1,167 @@
+use domain::account::Scopes;
+use domain::canvas::AccessRole;
+use domain::idempotency;
+use domain::import::{Failure, FailureKind, Imported};
+use testkit::TestDatabase;
+
+use super::*;
+use crate::accounts::{self, NewToken};
+use crate::canvases::NewCanvas;
+use crate::idempotency::{Taken, store, take};
+
+const FINGERPRINT: [u8; 32] = [1; 32];
+
+struct Fixture {
+    database: TestDatabase,
+    me: AccountUid,
+    token: Uuid,
+    canvas: CanvasRecord,
+}
+
+/// `me` as an editor of a canvas of `you`.
+async fn fixture() -> Fixture {
+    let database = TestDatabase::new().await;
+    let mut conn = database.pool().acquire().await.expect("connects");
+    let account = |uid: &str| AccountUid::parse(uid).expect("valid");
+    let (me, you, token) = (account("me"), account("you"), Uuid::now_v7());
+    for uid in [&me, &you] {
+        accounts::create(&mut conn, uid, &format!("{uid}@example.com")).await.expect("creates").expect("is new");
+    }
+    let new = NewToken {
+        id: token,
+        account: &me,
+        label: "laptop",
+        scopes: Scopes::default(),
+        surface: Surface::Cli,
+        secret_hash: b"",
+        expires_days: None,
+    };
+    accounts::create_token(&mut conn, &new).await.expect("creates a token");
+    let handle = CanvasHandle { owner: you.clone(), id: CanvasId::parse("c").expect("valid") };
+    let actor = Actor { owner_uid: you, surface: Surface::Api, label: "t".into() };
+    let new = NewCanvas { handle: &handle, canvas_type: None, title: "C", revision: "r0", actor: &actor };
+    let canvas = canvases::create(&mut conn, &new).await.expect("creates").expect("is new");
+    canvases::share(&mut conn, &handle, &me, Some(AccessRole::Editor)).await.expect("shares");
+    drop(conn);
+    Fixture { database, me, token, canvas }
+}
+
+fn request() -> Request {
+    Request::Image { url: "https://a.example/a.png".into(), title: None, x: None, y: None }
+}
+
+fn failed() -> Outcome {
+    Outcome::Failed(Failure { kind: FailureKind::Upstream, field: "imageUrl".into(), message: "is down".into() })
+}
+
+fn imported() -> Outcome {
+    Outcome::Imported(Imported { revision: "r1".into(), images: Vec::new(), pack: None })
+}
+
+impl Fixture {
+    async fn conn(&self) -> crate::Connection {
+        self.database.pool().acquire().await.expect("connects")
+    }
+
+    async fn take(&self, fingerprint: [u8; 32]) -> Taken {
+        take(&mut *self.conn().await, &self.me, "a key of mine", &fingerprint).await.expect("takes")
+    }
+
+    /// An import under the key.
+    async fn start(&self) -> Uuid {
+        assert_eq!(self.take(FINGERPRINT).await, Taken::Fresh);
+        let (id, request, mut conn) = (Uuid::now_v7(), request(), self.conn().await);
+        let (account, token_id, canvas_key) = (&self.me, self.token, self.canvas.key);
+        let new = NewImport { id, account, token_id, canvas_key, request: &request };
+        insert(&mut conn, &new).await.expect("inserts");
+        let outcome = idempotency::Outcome::Import { id };
+        store(&mut conn, &self.me, "a key of mine", &outcome, Some(id)).await.expect("stores");
+        id
+    }
+
+    async fn end(&self, id: Uuid, outcome: &Outcome) {
+        finish(&mut *self.conn().await, id, outcome).await.expect("finishes");
+    }
+
+    async fn outcome(&self, id: Uuid) -> Option<Option<Outcome>> {
+        outcome(&mut *self.conn().await, id, &self.me).await.expect("reads")
+    }
+
+    async fn age(&self, minutes: i32) {
+        sqlx::query("UPDATE imports SET ended_at = ended_at - make_interval(mins => $1)")
+            .bind(minutes)
+            .execute(self.database.pool())
+            .await
+            .expect("ages");
+    }
+
+    async fn sweep(&self) -> u64 {
+        sweep(&mut *self.conn().await, 10).await.expect("sweeps")
+    }
+}
+
+#[tokio::test]
+async fn an_import_is_worked_on_as_whoever_asked_until_it_has_ended() {
+    let fixture = fixture().await;
+    let id = fixture.start().await;
+    let mut conn = fixture.conn().await;
+    let import = of_task(&mut conn, id).await.expect("reads").expect("is there");
+    assert_eq!((&import.request, &import.canvas), (&request(), &fixture.canvas.handle));
+    assert_eq!((import.actor.owner_uid.as_str(), import.actor.label.as_str()), ("me", "laptop"));
+    assert!(import.lock_canvas(&mut conn).await.expect("locks").is_some());
+    canvases::share(&mut conn, &import.canvas, &fixture.me, Some(AccessRole::Viewer)).await.expect("shares");
+    assert!(import.lock_canvas(&mut conn).await.expect("locks").is_none(), "a viewer writes nothing");
+    assert_eq!(fixture.outcome(id).await, Some(None));
+    fixture.end(id, &failed()).await;
+    assert_eq!(of_task(&mut conn, id).await.expect("reads"), None);
+    fixture.end(id, &imported()).await;
+    assert_eq!(fixture.outcome(id).await, Some(Some(failed())), "it ends once");
+    let stranger = AccountUid::parse("you").expect("valid");
+    assert_eq!(outcome(&mut conn, id, &stranger).await.expect("reads"), None);
+}
+
+#[tokio::test]
+async fn a_failure_holds_its_key_for_those_who_ask_for_it_and_against_nobody_else() {
+    let fixture = fixture().await;
+    let id = fixture.start().await;
+    assert_eq!(fixture.take([2; 32]).await, Taken::Conflict, "while it is worked on");
+    fixture.end(id, &failed()).await;
+    let replay = Taken::Replay(idempotency::Outcome::Import { id });
+    assert_eq!(fixture.take(FINGERPRINT).await, replay);
+    release(&mut *fixture.conn().await, id).await.expect("releases");
+    assert_eq!(fixture.take(FINGERPRINT).await, Taken::Fresh, "it was received");
+    assert_eq!(fixture.outcome(id).await, Some(Some(failed())), "whoever waits beside is answered, too");
+
+    let fixture = self::fixture().await;
+    let id = fixture.start().await;
+    fixture.end(id, &failed()).await;
+    assert_eq!(fixture.take([2; 32]).await, Taken::Fresh);
+}
+
+#[tokio::test]
+async fn a_success_stands_for_its_key() {
+    let fixture = fixture().await;
+    let id = fixture.start().await;
+    fixture.end(id, &imported()).await;
+    release(&mut *fixture.conn().await, id).await.expect("releases nothing");
+    assert_eq!(fixture.take(FINGERPRINT).await, Taken::Replay(idempotency::Outcome::Import { id }));
+    assert_eq!(fixture.take([2; 32]).await, Taken::Conflict);
+    fixture.age(11).await;
+    assert_eq!(fixture.sweep().await, 0);
+    sqlx::query("DELETE FROM idempotency_keys").execute(fixture.database.pool()).await.expect("deletes");
+    assert_eq!(fixture.sweep().await, 1);
+    assert_eq!(fixture.outcome(id).await, None);
+}
+
+#[tokio::test]
+async fn an_outcome_that_nobody_received_is_kept_ten_minutes() {
+    let fixture = fixture().await;
+    let id = fixture.start().await;
+    assert_eq!(fixture.sweep().await, 0, "never what is worked on");
+    fixture.end(id, &failed()).await;
+    fixture.age(9).await;
+    assert_eq!(fixture.sweep().await, 0);
+    fixture.age(2).await;
+    assert_eq!(fixture.sweep().await, 1);
+    assert_eq!((fixture.outcome(id).await, fixture.take(FINGERPRINT).await), (None, Taken::Fresh));
+}
