@@ -1,15 +1,16 @@
 //! The image-worker: everything that touches pixels, and the sweeping of what it leaves behind.
 //!
 //! It takes tasks of two queues (spine). Of `image`: an Image Action is a job of an account ([`jobs`] drives it, [`actions`]
-//! computes it), a rendition is a smaller copy of a picture that somebody wants to look at. Of `generation`: an image job whose
-//! pictures a model makes ([`jobs::generation`]), which mostly waits; so this queue has a runner and many slots of its own, and
-//! neither holds up the other. Pictures are decoded here and nowhere else, on threads of their own and within a budget of
-//! memory ([`pixels`]).
+//! computes it), a rendition is a smaller copy of a picture that somebody wants to look at, an import brings pictures out of the
+//! network ([`gallery`] says which of a page). Of `generation`: an image job whose pictures a model makes
+//! ([`jobs::generation`]), which mostly waits; so this queue has a runner and many slots of its own, and neither holds up the
+//! other. Pictures are decoded here and nowhere else, on threads of their own and within a budget of memory ([`pixels`]).
 //!
 //! Retention: jobs of kinds `action` and `image` and blobs are this process's to sweep ([`sweep`]); any number of
 //! replicas may do so at once.
 
 pub mod actions;
+pub mod gallery;
 pub mod jobs;
 pub mod outline;
 pub mod pixels;
@@ -17,6 +18,7 @@ pub mod sweep;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -28,15 +30,17 @@ use service::config::Config;
 use service::probes::watch_component;
 use spine::{BootError, Process, RunnerOptions};
 
-use jobs::Worker;
+use tokio::sync::Semaphore;
+
 use jobs::generation::{Calls, Generator, Memory, Settings};
+use jobs::{IMPORTS_MAX, Worker};
 use pixels::Pixels;
 use sweep::Sweeper;
 
 /// The name of the process.
 pub const NAME: &str = "canvas-image-worker";
 
-/// Tasks in hand for each thread of pixel work, so that some load and store while others compute.
+/// Tasks in hand for each thread of pixel work, besides imports, so that some load and store while others compute.
 const SLOTS_PER_THREAD: usize = 2;
 
 /// A run of an image job altogether: the slowest call, a submit whose answer is the picture, and the time around it. A run
@@ -81,6 +85,8 @@ pub async fn run(config: Config) -> Result<ExitCode, BootError> {
         cache,
         nudge: process.nudge(),
         pixels: pixels.clone(),
+        egress: client.clone(),
+        imports: Arc::new(Semaphore::new(IMPORTS_MAX)),
         public_url: config.public_url.clone(),
         windows,
     };
@@ -107,7 +113,7 @@ pub async fn run(config: Config) -> Result<ExitCode, BootError> {
     let slots = config.generation_slots;
     let options = process.runner_options(Queue::Generation, slots);
     process.work(RunnerOptions { slots, run_limit: GENERATION_LIMIT, ..options }, generator);
-    process.work(process.runner_options(Queue::Image, threads * SLOTS_PER_THREAD), worker);
+    process.work(process.runner_options(Queue::Image, threads * SLOTS_PER_THREAD + IMPORTS_MAX), worker);
     Ok(process.finish().await)
 }
 

@@ -59,6 +59,11 @@ impl Sweeper {
                 Some(Ok(Removed { removed, unreadable })) => tracing::info!(removed, unreadable, "jobs swept"),
                 Some(Err(error)) => report("jobs", &error),
             }
+            match stop.run_until_cancelled(self.imports()).await {
+                Some(Ok(0)) | None => {}
+                Some(Ok(swept)) => tracing::info!(swept, "imports swept"),
+                Some(Err(error)) => report("imports", &error),
+            }
             match stop.run_until_cancelled(self.blobs(BLOB_GRACE)).await {
                 Some(Ok(0)) | None => {}
                 Some(Ok(removed)) => tracing::info!(removed, "blobs swept"),
@@ -97,6 +102,22 @@ impl Sweeper {
             total.removed += swept.removed;
             total.unreadable += swept.unreadable;
             if swept.removed + swept.unreadable < BATCH.unsigned_abs() {
+                return Ok(total);
+            }
+        }
+    }
+
+    /// Removes imports whose outcome nobody will ask for (decisions 14.2), and says how many.
+    ///
+    /// # Errors
+    /// [`Error::Database`]; what was removed before stays so.
+    pub async fn imports(&self) -> Result<u64, Error> {
+        let mut connection = db::pool::acquire(&self.pool).await?;
+        let mut total = 0;
+        loop {
+            let swept = db::imports::sweep(&mut connection, BATCH).await?;
+            total += swept;
+            if swept < BATCH.unsigned_abs() {
                 return Ok(total);
             }
         }

@@ -2,9 +2,11 @@
 
 mod action;
 pub mod generation;
+mod import;
 mod rendition;
 mod store;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use db::PgPool;
@@ -14,6 +16,9 @@ use domain::job::{FailureCode, Record};
 use domain::message::TaskKind;
 use service::blocking::Panicked;
 use spine::{Decision, Handler, Lease, Nudge, Outcome, Task};
+use tokio::sync::Semaphore;
+
+pub use import::IMPORTS_MAX;
 
 use crate::actions::NotUnderstood;
 use crate::pixels::Pixels;
@@ -38,6 +43,10 @@ pub struct Worker {
     pub nudge: Nudge,
     /// Where pixel work runs.
     pub pixels: Pixels,
+    /// The way out to foreign files.
+    pub egress: egress::Client,
+    /// Places for imports: [`IMPORTS_MAX`].
+    pub imports: Arc<Semaphore>,
     /// The origin of `canvasUrl` in events.
     pub public_url: String,
     /// How long records are kept.
@@ -89,6 +98,7 @@ impl Handler for Worker {
         let outcome = match task.kind {
             TaskKind::Action => action::run(self, task, lease).await,
             TaskKind::Rendition => rendition::run(self, task, lease).await,
+            TaskKind::Import => import::run(self, task, lease).await,
             kind => Err(Error::WrongQueue(kind)),
         };
         wait_out(task, outcome)
@@ -98,6 +108,7 @@ impl Handler for Worker {
         let outcome = match task.kind {
             TaskKind::Action => action::exhausted(self, task, lease).await,
             TaskKind::Rendition => rendition::exhausted(self, task, lease).await,
+            TaskKind::Import => import::exhausted(self, task, lease).await,
             // Nobody waits for it here; its record's owner would have to mend it.
             _ => self.settle(task, lease).await,
         };

@@ -150,6 +150,8 @@ impl World {
             cache: cache::Cache::connect(&testkit::redis_url(), &testkit::redis_prefix()).expect("a URL"),
             nudge: Nudge::default(),
             pixels: self.pixels.clone(),
+            egress: egress::Client::new(egress::ClientConfig::default()).expect("has roots"),
+            imports: tokio::sync::Semaphore::new(image_worker::jobs::IMPORTS_MAX),
             public_url: PUBLIC_URL.into(),
             windows: WINDOWS,
         }

@@ -1,0 +1,146 @@
+//! Foreign bytes as a picture: recognised by themselves, decoded once, and known again at another size.
+
+use bytes::Bytes;
+use domain::limits::FILE_NAME_MAX;
+use raster::{Bounds, Color, DecodeOptions, Fit, Format, Resize, Size};
+use url::Url;
+
+use super::super::store::Content;
+use super::super::{Error, Worker};
+
+/// The side of what two pictures are compared by, in pixels.
+const THUMBNAIL_SIDE: u32 = 32;
+
+/// The most by which the ratios of one picture at two sizes differ: a rounded side of 200 pixels, and some.
+const RATIO_TOLERANCE: f64 = 0.02;
+
+/// The most by which thumbnails of one picture at two sizes differ: on average, and in any one place. Resampling and
+/// lossy coding stay well below; another view of a product on a white ground is alike on average and not in every place.
+const MEAN_TOLERANCE: f64 = 3.0;
+const MOST_TOLERANCE: u8 = 24;
+
+/// A picture that can be shown.
+#[derive(Debug)]
+pub(super) struct Picture {
+    pub content: Content,
+    pub format: Format,
+    pub size: Size,
+    pub thumbnail: Thumbnail,
+}
+
+/// What stays of a picture to compare it by: 32 × 32 pixels of RGB on white.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Thumbnail(Vec<u8>);
+
+/// Recognises and decodes a file. The inner error says what is wrong with it.
+pub(super) async fn read(worker: &Worker, bytes: Bytes) -> Result<Result<Picture, String>, Error> {
+    let header = match raster::probe(&bytes) {
+        Ok(header) => header,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    let memory = worker.pixels.reserve(header.decoded_bytes() + bytes.len() as u64).await;
+    let decoded = memory.run(move || {
+        let thumbnail = thumbnail(&bytes)?;
+        let content = Content::of(bytes.into());
+        Ok::<_, raster::Error>(Picture { content, format: header.format, size: header.size(), thumbnail })
+    });
+    match decoded.await {
+        Ok(read) => Ok(read.map_err(|error| error.to_string())),
+        Err(panicked) => {
+            tracing::error!(error = &panicked as &dyn std::error::Error, "the engine panicked over a picture");
+            Ok(Err("the picture could not be processed".to_owned()))
+        }
+    }
+}
+
+/// Decodes all of a file, as small as its format allows: what is broken anywhere is found.
+fn thumbnail(bytes: &[u8]) -> Result<Thumbnail, raster::Error> {
+    let side = Size::new(THUMBNAIL_SIDE, THUMBNAIL_SIDE);
+    let decoded = raster::decode(bytes, DecodeOptions { at_least: Some(side) })?;
+    let bounds = Bounds::new(Some(side.width), Some(side.height)).expect("both sides are given");
+    let resize = Resize { fit: Fit::Fill, enlarge: true, background: Color::WHITE, ..Resize::new(bounds) };
+    let plan = raster::resize::plan(decoded.header().size(), &resize)?;
+    let small = raster::resize::apply(&decoded, &plan, Color::WHITE).flattened(Color::WHITE);
+    Ok(Thumbnail(small.pixels().to_vec()))
+}
+
+/// Whether two files show one picture at two sizes (decisions 14.3).
+pub(super) fn is_same(one: (Size, &Thumbnail), other: (Size, &Thumbnail)) -> bool {
+    let ratio = |size: Size| f64::from(size.width) / f64::from(size.height);
+    let stretch = ratio(one.0) / ratio(other.0);
+    if one.0 == other.0 || (stretch - 1.0).abs() > RATIO_TOLERANCE {
+        return false;
+    }
+    let differences = one.1.0.iter().zip(&other.1.0).map(|(one, other)| one.abs_diff(*other));
+    let (sum, most) = differences.fold((0_u32, 0), |(sum, most), by| (sum + u32::from(by), by.max(most)));
+    most <= MOST_TOLERANCE && f64::from(sum) <= MEAN_TOLERANCE * one.1.0.len() as f64
+}
+
+/// The name of a file that came from `url`: the last part of its path, with the extension of what it is.
+pub(super) fn file_name(url: &Url, format: Format) -> String {
+    let last = url.path_segments().and_then(|mut segments| segments.next_back()).unwrap_or_default();
+    let decoded: String = percent_encoding::percent_decode_str(last).decode_utf8_lossy().into_owned();
+    let stem = decoded.rsplit_once('.').map_or(decoded.as_str(), |(stem, _)| stem);
+    let end = format!(".{}", format.extension());
+    let clean = |c: &char| !c.is_control() && !matches!(*c, '/' | '\\' | char::REPLACEMENT_CHARACTER);
+    let stem: String = stem.chars().filter(clean).take(FILE_NAME_MAX - end.len()).collect();
+    if stem.trim().is_empty() { format!("import{end}") } else { stem + &end }
+}
+
+#[cfg(test)]
+mod tests {
+    use raster::{Channels, Encoding, OutputFormat};
+
+    use super::*;
+
+    fn drawn(side: u32, format: OutputFormat, color: impl Fn(f64, f64) -> [u8; 3]) -> (Size, Thumbnail) {
+        let at = |n: u32| f64::from(n) / f64::from(side);
+        let pixels =
+            (0..side).flat_map(|y| (0..side).map(move |x| (x, y))).flat_map(|(x, y)| color(at(x), at(y))).collect();
+        let size = Size::new(side, side);
+        let picture = raster::Picture::new(size, Channels::Rgb, pixels).expect("as many as fit");
+        let file = raster::encode(&picture, &Encoding { format, quality: 75, flatten: Color::WHITE }).expect("encodes");
+        (size, thumbnail(&file).expect("decodes"))
+    }
+
+    /// A dark disc on a light ground.
+    fn disc(x: f64, y: f64, radius: f64) -> [u8; 3] {
+        if (x - 0.5).hypot(y - 0.5) < radius { [40, 60, 90] } else { [250, 248, 245] }
+    }
+
+    fn same(one: &(Size, Thumbnail), other: &(Size, Thumbnail)) -> bool {
+        is_same((one.0, &one.1), (other.0, &other.1))
+    }
+
+    #[test]
+    fn one_picture_is_known_again_at_another_size_and_in_another_format() {
+        let large = drawn(800, OutputFormat::Png, |x, y| disc(x, y, 0.3));
+        for (side, format) in [(300, OutputFormat::Png), (400, OutputFormat::Jpeg), (256, OutputFormat::Webp)] {
+            assert!(same(&large, &drawn(side, format, |x, y| disc(x, y, 0.3))), "{side} {format:?}");
+        }
+    }
+
+    #[test]
+    fn another_view_is_another_picture() {
+        let one = drawn(800, OutputFormat::Png, |x, y| disc(x, y, 0.3));
+        for other in [
+            drawn(400, OutputFormat::Png, |x, y| disc(x, y, 0.36)),
+            drawn(400, OutputFormat::Png, |x, y| disc(x + 0.08, y, 0.3)),
+        ] {
+            assert!(!same(&one, &other));
+        }
+        // Of one size they are different files by their hashes, and that is all that counts.
+        assert!(!same(&one, &drawn(800, OutputFormat::Jpeg, |x, y| disc(x, y, 0.3))));
+    }
+
+    #[test]
+    fn a_file_is_named_after_its_address() {
+        let name = |url: &str, format| file_name(&Url::parse(url).expect("a URL"), format);
+        assert_eq!(name("https://a.example/b/sh%C3%B6e.front.webp?w=1", Format::Jpeg), "shöe.front.jpg");
+        assert_eq!(name("https://a.example/image", Format::Png), "image.png");
+        assert_eq!(name("https://a.example/", Format::Gif), "import.gif");
+        assert_eq!(name("https://a.example/%2F%00%ff", Format::Webp), "import.webp");
+        let long = name(&format!("https://a.example/{}", "ä".repeat(300)), Format::Png);
+        assert_eq!(long.chars().count(), FILE_NAME_MAX);
+    }
+}

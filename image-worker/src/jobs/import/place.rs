@@ -1,0 +1,310 @@
+//! The end of an import, in one transaction: task, assets, nodes, revision, activity and outcome together or not at all.
+//!
+//! The canvas row is locked first, then the task is settled under its fencing token, then rows are written in the one lock
+//! order (decisions 3.7).
+
+use canvas::pack;
+use canvas::placement::{Frame, fitted, free_spot};
+use canvas::size::serialized_size;
+use db::assets::NewAsset;
+use db::canvases::{Change, GraphWrites, NewActivity};
+use db::imports::Import;
+use domain::asset::AssetKind;
+use domain::canvas::{ActivityType, CanvasRecord, Changes};
+use domain::graph::{Node, NodeType, Position};
+use domain::id::{AssetHandle, AssetId, NodeId};
+use domain::import::{Failure, FailureKind, Image, Imported, Outcome, Pack, Request};
+use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
+use serde_json::{Map, Value, json};
+use spine::{Lease, Task};
+
+use super::super::{Error, Worker};
+use super::gather::{Brought, Gathered, OfPage};
+use super::picture::file_name;
+
+/// What came of an attempt to end an import.
+pub(super) enum Ended {
+    /// It is over.
+    Done(Outcome),
+    /// The lease is no longer current.
+    Stale,
+    /// A blob was swept between its put and this.
+    BlobGone,
+}
+
+/// Ends an import.
+pub(super) async fn conclude(
+    worker: &Worker,
+    task: &Task,
+    lease: &Lease,
+    import: &Import,
+    gathered: &Gathered,
+) -> Result<Ended, Error> {
+    let mut transaction = db::pool::begin(&worker.pool).await?;
+    let conn = &mut *transaction;
+    let outcome = match gathered {
+        Gathered::Stale => return Ok(Ended::Stale),
+        Gathered::Failed(failure) => Outcome::Failed(failure.clone()),
+        Gathered::Review(review) => Outcome::Review(review.clone()),
+        Gathered::Pictures(brought, of_page) => {
+            let canvas = import.lock_canvas(conn).await?;
+            if !db::tasks::settle(conn, task.id, lease.token()).await? {
+                return Ok(Ended::Stale);
+            }
+            let placed = match canvas {
+                Some(canvas) => place(conn, task, import, &canvas, brought, of_page.as_ref()).await?,
+                None => Some(refusal(FailureKind::Forbidden, "the account may no longer write to the canvas")),
+            };
+            let Some(outcome) = placed else { return Ok(Ended::BlobGone) };
+            db::imports::finish(conn, task.id, &outcome).await?;
+            db::pool::commit(transaction).await?;
+            return Ok(Ended::Done(outcome));
+        }
+    };
+    if !db::tasks::settle(conn, task.id, lease.token()).await? {
+        return Ok(Ended::Stale);
+    }
+    db::imports::finish(conn, task.id, &outcome).await?;
+    db::pool::commit(transaction).await?;
+    Ok(Ended::Done(outcome))
+}
+
+fn refusal(kind: FailureKind, message: &str) -> Outcome {
+    Outcome::Failed(Failure { kind, field: "canvasId".into(), message: message.into() })
+}
+
+/// Writes assets, nodes and revision to a canvas that the transaction holds; nothing when a blob is gone.
+async fn place(
+    conn: &mut db::PgConnection,
+    task: &Task,
+    import: &Import,
+    canvas: &CanvasRecord,
+    brought: &[Brought],
+    of_page: Option<&OfPage>,
+) -> Result<Option<Outcome>, Error> {
+    let frames = db::canvases::frames(conn, canvas.key).await?;
+    let frames = frames.into_iter().map(|frame| Frame::new(frame.position, frame.width, frame.height));
+    let scene = Scene::of(import, brought, of_page, frames);
+    let mut nodes = scene.nodes(canvas, None);
+    let bytes: i64 = nodes.iter().map(serialized_size).sum();
+    if canvas.node_count as usize + nodes.len() > CANVAS_NODES_MAX || canvas.graph_bytes + bytes > CANVAS_BYTES_MAX {
+        return Ok(Some(refusal(FailureKind::Unprocessable, "the canvas is full")));
+    }
+    let Some(created_at) = scene.store(conn, task, canvas).await? else { return Ok(None) };
+    nodes = scene.nodes(canvas, Some(created_at));
+    let bytes_delta = nodes.iter().map(serialized_size).sum();
+    let writes = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
+    db::canvases::write_graph(conn, canvas.key, &writes).await?;
+    let ids: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
+    let revision = service::random::revision();
+    let change = Change {
+        revision: &revision,
+        title: None,
+        // At most a Section and a pack.
+        nodes_delta: nodes.len() as i32,
+        connections_delta: 0,
+        bytes_delta,
+        changes: &Changes { changed_node_ids: ids.clone(), ..Changes::default() },
+        activity: Some(NewActivity {
+            kind: ActivityType::ReferencesImported,
+            actor: &import.actor,
+            summary: match brought {
+                [_] => "imported a picture".into(),
+                all => format!("imported {} pictures", all.len()),
+            },
+            nodes: &ids,
+        }),
+    };
+    db::canvases::commit_change(conn, canvas.key, &change).await?;
+    Ok(Some(Outcome::Imported(scene.imported(revision))))
+}
+
+/// What is to stand on the canvas.
+struct Scene<'a> {
+    import: &'a Import,
+    of_page: Option<&'a OfPage>,
+    /// The Section with its frame, of a pack.
+    section: Option<(NodeId, Frame)>,
+    items: Vec<Item<'a>>,
+}
+
+struct Item<'a> {
+    brought: &'a Brought,
+    asset: AssetId,
+    node: NodeId,
+    name: String,
+    title: String,
+    frame: Frame,
+}
+
+impl<'a> Scene<'a> {
+    fn of(
+        import: &'a Import,
+        brought: &'a [Brought],
+        of_page: Option<&'a OfPage>,
+        content: impl Iterator<Item = Frame>,
+    ) -> Self {
+        let (section, places) = match &import.request {
+            Request::Product { .. } => {
+                let sizes: Vec<(u32, u32)> =
+                    brought.iter().map(|brought| (brought.size.width, brought.size.height)).collect();
+                let pack = pack::arrange(content, &sizes);
+                (Some((NodeId::generate(), pack.section)), pack.places)
+            }
+            Request::Image { x, y, .. } => {
+                let size = brought.first().map_or((1.0, 1.0), |brought| {
+                    fitted(f64::from(brought.size.width), f64::from(brought.size.height))
+                });
+                let spot = free_spot(content, size.0, size.1);
+                let at = Position { x: x.unwrap_or(spot.x), y: y.unwrap_or(spot.y) };
+                (None, vec![Frame::new(at, size.0, size.1)])
+            }
+        };
+        let items = brought.iter().zip(places).enumerate().map(|(index, (brought, frame))| {
+            let name = file_name(&brought.url, brought.format);
+            let title = match &import.request {
+                Request::Image { title, .. } => title.clone().unwrap_or_else(|| name.clone()),
+                Request::Product { title, .. } => numbered(title, index + 1),
+            };
+            let title = title.chars().take(TITLE_MAX).collect();
+            Item { brought, asset: AssetId::generate(), node: NodeId::generate(), name, title, frame }
+        });
+        Self { import, of_page, section, items: items.collect() }
+    }
+
+    /// The nodes, the Section first; `created_at` is the assets'.
+    fn nodes(&self, canvas: &CanvasRecord, created_at: Option<domain::Timestamp>) -> Vec<Node> {
+        let (page, of_pack) = match (&self.section, self.of_page) {
+            (Some((id, frame)), Some(of_page)) => {
+                let source = json!({
+                    "pageUrl": of_page.page.url, "resolvedUrl": of_page.page.resolved_url, "variant": of_page.variant,
+                });
+                let Request::Product { title, .. } = &self.import.request else { unreachable!("a pack is of a page") };
+                let metadata = Map::from_iter([("section".to_owned(), Value::Bool(true))]);
+                let section = self.node(id, NodeType::Sticky, title, *frame, (metadata, source, None));
+                (Some(&of_page.page.url), Some((id, section)))
+            }
+            _ => (None, None),
+        };
+        let member = of_pack.as_ref().map(|(id, _)| *id);
+        let items = self.items.iter().map(|item| {
+            let url = item.brought.url.as_str();
+            let mut source = json!({ "imageUrl": url });
+            if let Some(page) = page {
+                source["pageUrl"] = json!(page);
+            }
+            let metadata = member.map(|section| ("sectionId".to_owned(), json!(section)));
+            let mut node = self.node(
+                &item.node,
+                NodeType::Image,
+                &item.title,
+                item.frame,
+                (Map::from_iter(metadata), source, Some(url)),
+            );
+            if let Some(provenance) = node.server.get_mut("provenance") {
+                provenance["createdAt"] = json!(created_at);
+            }
+            node.asset = Some(AssetHandle { owner: canvas.handle.owner.clone(), id: item.asset.clone() });
+            node
+        });
+        let items: Vec<Node> = items.collect();
+        of_pack.into_iter().map(|(_, section)| section).chain(items).collect()
+    }
+
+    fn node(
+        &self,
+        id: &NodeId,
+        kind: NodeType,
+        title: &str,
+        frame: Frame,
+        (metadata, source, image_url): (Map<String, Value>, Value, Option<&str>),
+    ) -> Node {
+        let mut server = Map::from_iter([("source".to_owned(), source)]);
+        if let Some(url) = image_url {
+            let provenance = json!({ "kind": "import", "sourceUrl": url, "references": [], "elements": [] });
+            server.insert("provenance".to_owned(), provenance);
+        }
+        Node {
+            id: id.clone(),
+            kind,
+            title: title.to_owned(),
+            position: Position { x: frame.left, y: frame.top },
+            width: frame.right - frame.left,
+            height: frame.bottom - frame.top,
+            agent_owned: self.import.actor.surface.is_agent(),
+            metadata,
+            server,
+            asset: None,
+            active_job: None,
+        }
+    }
+
+    /// Stores the assets, each with the rendition that is made unasked; when, or nothing when a blob is gone.
+    async fn store(
+        &self,
+        conn: &mut db::PgConnection,
+        task: &Task,
+        canvas: &CanvasRecord,
+    ) -> Result<Option<domain::Timestamp>, Error> {
+        let traceparent = task.trace.to_string();
+        let mut items: Vec<&Item<'_>> = self.items.iter().collect();
+        // In the order in which blobs are locked.
+        items.sort_unstable_by_key(|item| item.brought.sha256);
+        let mut at = None;
+        for item in items {
+            let Brought { format, size, bytes, sha256, blob_key, .. } = item.brought;
+            // Sizes are within the limits of pictures and uploads.
+            let (width, height, bytes) = (size.width as i32, size.height as i32, *bytes as i64);
+            let Some(blob_key) = db::blobs::adopt(conn, *blob_key, sha256, bytes).await? else { return Ok(None) };
+            let asset = NewAsset {
+                handle: AssetHandle { owner: canvas.handle.owner.clone(), id: item.asset.clone() },
+                canvas_key: Some(canvas.key),
+                // Names the node, as of an upload: what was brought and not made (decisions 5.4).
+                node: Some(item.node.clone()),
+                kind: AssetKind::Image,
+                name: item.name.clone(),
+                mime_type: format.media_type().into(),
+                width,
+                height,
+                bytes,
+                blob_key,
+            };
+            at = Some(db::assets::insert(conn, &asset).await?.created_at);
+            let owner = &canvas.handle.owner;
+            db::renditions::request_eager(conn, blob_key, (width, height), owner, Some(&traceparent)).await?;
+        }
+        Ok(at)
+    }
+
+    fn imported(self, revision: String) -> Imported {
+        let images = self.items.into_iter().map(|item| Image {
+            asset: item.asset,
+            node: item.node,
+            title: item.title,
+            media_type: item.brought.format.media_type().to_owned(),
+            width: item.brought.size.width,
+            height: item.brought.size.height,
+            bytes: item.brought.bytes,
+            source_url: item.brought.url.to_string(),
+        });
+        let images = images.collect();
+        let pack = self.section.zip(self.of_page).map(|((section, _), of_page)| Pack {
+            section,
+            title: match &self.import.request {
+                Request::Product { title, .. } => title.clone(),
+                Request::Image { .. } => String::new(),
+            },
+            page: of_page.page.clone(),
+            variant: of_page.variant.clone(),
+            discovery: of_page.discovery.clone(),
+        });
+        Imported { revision, images, pack }
+    }
+}
+
+/// `Boots 3`, within the longest title.
+fn numbered(title: &str, number: usize) -> String {
+    let end = format!(" {number}");
+    let stem: String = title.chars().take(TITLE_MAX - end.len()).collect();
+    stem + &end
+}
