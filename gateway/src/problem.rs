@@ -53,6 +53,10 @@ pub enum Problem {
     RateLimited(String, u64),
     /// The service failed.
     Internal(Box<dyn Error + Send + Sync>),
+    /// A server that the request names failed; how, for the log.
+    Upstream(String),
+    /// A server that the request names takes too long.
+    UpstreamTimeout,
     /// Something that the request needs is out of order; when to come back, in seconds.
     Unavailable(Box<dyn Error + Send + Sync>, Option<u64>),
 }
@@ -97,7 +101,7 @@ pub struct ErrorBody {
 }
 
 /// The stable codes: all of the contract's, whether or not a route of today gives them.
-#[expect(dead_code, reason = "the catalogue is the contract's: `gone` and the two `upstream` codes await their routes")]
+#[expect(dead_code, reason = "the catalogue is the contract's: `gone` awaits its routes")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
@@ -223,6 +227,14 @@ impl Problem {
             Problem::Internal(_) => {
                 plain(StatusCode::INTERNAL_SERVER_ERROR, Code::InternalError, "the service failed; try again")
             }
+            Problem::Upstream(_) => {
+                plain(StatusCode::BAD_GATEWAY, Code::UpstreamError, "a server that the request depends on failed")
+            }
+            Problem::UpstreamTimeout => plain(
+                StatusCode::GATEWAY_TIMEOUT,
+                Code::UpstreamTimeout,
+                "a server that the request depends on takes too long; the same idempotency key resumes the request",
+            ),
             Problem::Unavailable(..) => plain(
                 StatusCode::SERVICE_UNAVAILABLE,
                 Code::ServiceUnavailable,
@@ -260,6 +272,7 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         match &self {
             Problem::Internal(error) => tracing::error!(error = %Chain(error.as_ref()), "request failed inside"),
+            Problem::Upstream(why) => tracing::info!(why, "a server that the request names failed"),
             Problem::Unavailable(error, _) => {
                 tracing::warn!(error = %Chain(error.as_ref()), "request refused: a dependency is out of order");
             }

@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 use crate::openapi;
 use crate::problem;
 use crate::reply::API_ROOT;
-use crate::routes::{actions, assets, auth, canvases, element_collections, elements, images, jobs, models, providers, runs};
+use crate::routes::{actions, assets, auth, canvases, element_collections, elements, images, imports, jobs, models, providers, runs};
 use crate::state::App;
 
 /// From this size on a response is compressed (decisions 1.9).
@@ -36,6 +36,8 @@ pub fn documented() -> (Router<App>, OpenApi) {
         .routes(routes!(assets::list::list, assets::upload::upload))
         .routes(routes!(assets::preview::preview))
         .routes(routes!(assets::read::read))
+        .routes(routes!(imports::product::import))
+        .routes(routes!(imports::image::import))
         .routes(routes!(actions::list::list))
         .routes(routes!(actions::read::read))
         .routes(routes!(actions::run::run))

@@ -52,6 +52,10 @@ grants! {
     Generate { ANY = [ImageGenerate, VideoGenerate] }
     /// What a generation of images needs.
     GenerateImages { ALL = [CanvasRead, CanvasWrite, AssetRead, ImageGenerate] }
+    /// What the import of a product page's gallery needs.
+    ImportProduct { ALL = [CanvasRead, CanvasWrite, AssetRead] }
+    /// What the import of a picture needs.
+    ImportImage { ALL = [CanvasRead, CanvasWrite, AssetRead, ImageGenerate] }
     /// element:read.
     ReadElements { ALL = [ElementRead] }
     /// element:write.

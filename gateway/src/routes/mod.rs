@@ -7,6 +7,7 @@ pub mod canvases;
 pub mod element_collections;
 pub mod elements;
 pub mod images;
+pub mod imports;
 pub mod jobs;
 pub mod models;
 pub mod providers;
