@@ -120,6 +120,8 @@ plain_id! {
     ElementId, "element", "an element id or handle";
     /// The plain id of a collection of Elements; unique for its owner.
     ElementCollectionId, "element-collection", "an element collection id or handle";
+    /// The plain id of a Recipe or private workflow; unique among all of them.
+    RecipeId, "recipe", "a recipe id or handle";
 }
 
 macro_rules! owned_ref {

@@ -20,6 +20,15 @@ pub enum Outcome {
         /// What it changed.
         changes: Changes,
     },
+    /// A private workflow: what its batch did, and the workflow as it was told.
+    Workflow {
+        /// From `clientId` to the id that was made.
+        resolved_ids: BTreeMap<String, String>,
+        /// What it changed.
+        changes: Changes,
+        /// The workflow's part of the answer.
+        workflow: Value,
+    },
     /// An upload.
     Asset {
         /// What it stored.

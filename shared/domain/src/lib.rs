@@ -18,6 +18,7 @@ pub mod limits;
 pub mod message;
 pub mod model;
 pub mod operation;
+pub mod recipe;
 pub mod review;
 pub mod timestamp;
 pub mod violation;

@@ -92,3 +92,15 @@ pub const PACK_CANDIDATES_MAX: usize = 200;
 pub const PAGE_BYTES_MAX: usize = 5 * 1024 * 1024;
 /// The shortest side of a picture of a pack, in pixels (decisions 14.3).
 pub const PACK_SIDE_MIN: u32 = 200;
+/// Recipe search text.
+pub const RECIPE_QUERY_MAX: usize = 500;
+/// A Recipe's version as a request writes it.
+pub const RECIPE_VERSION_MAX: usize = 80;
+/// Inputs of a Recipe, and entries in the `inputs` of a run.
+pub const RECIPE_INPUTS_MAX: usize = 16;
+/// Outputs of a Recipe.
+pub const RECIPE_OUTPUTS_MAX: usize = 8;
+/// A Recipe's text output, in characters.
+pub const RECIPE_TEXT_MAX: usize = 24_000;
+/// A prompt, in characters.
+pub const PROMPT_MAX: usize = 8000;

@@ -1,0 +1,125 @@
+//! Recipes as they are served.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{Category, Input, Output, RecipeRecord, Visibility};
+use crate::graph::NodeType;
+use crate::id::RecipeId;
+
+/// A typed port of a Recipe.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RecipePort {
+    /// Names the port in the inputs of a run, as the key does.
+    #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$")]
+    pub node_id: String,
+    /// Names the port.
+    #[schema(pattern = "^[A-Za-z0-9_-]{1,80}$")]
+    pub key: String,
+    /// For people; names the port, too, in its normal form.
+    pub label: String,
+    /// For people.
+    pub description: String,
+    /// Whether there is a saved default, so that a run may leave the port out.
+    pub use_as_preset: bool,
+    /// `image`, `text` or `sticky`.
+    #[schema(schema_with = port_type)]
+    pub node_type: NodeType,
+    /// Whether a text or sticky input takes a picture, too (an extension).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub written_reference: bool,
+}
+
+fn port_type() -> impl Into<utoipa::openapi::RefOr<utoipa::openapi::schema::Schema>> {
+    <super::InputKind as utoipa::PartialSchema>::schema()
+}
+
+impl From<&Input> for RecipePort {
+    fn from(input: &Input) -> Self {
+        Self {
+            node_id: input.node_id.clone(),
+            key: input.key.clone(),
+            label: input.label.clone(),
+            description: input.description.clone(),
+            use_as_preset: input.default.is_some(),
+            node_type: input.kind.node_type(),
+            written_reference: input.written_reference,
+        }
+    }
+}
+
+impl From<&Output> for RecipePort {
+    fn from(output: &Output) -> Self {
+        Self {
+            node_id: output.node_id.clone(),
+            key: output.key.clone(),
+            label: output.label.clone(),
+            description: output.description.clone(),
+            use_as_preset: false,
+            node_type: output.kind.node_type(),
+            written_reference: false,
+        }
+    }
+}
+
+/// A Recipe in one version.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Recipe {
+    /// Plain id.
+    pub id: RecipeId,
+    /// `recipe:<id>`.
+    #[schema(pattern = "^recipe:[A-Za-z0-9_-]{1,180}$")]
+    pub handle: String,
+    /// `1.0.0`, `1.0.1`, …; a published version never changes.
+    pub version: String,
+    /// For people.
+    pub name: String,
+    /// In a line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub summary: Option<String>,
+    /// For people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub description: Option<String>,
+    /// To be found by.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub tags: Vec<String>,
+    /// The shelf (an extension).
+    pub category: Category,
+    /// Who can see it (an extension).
+    pub visibility: Visibility,
+    /// What it takes.
+    pub inputs: Vec<RecipePort>,
+    /// What it makes, in the order of its steps.
+    pub outputs: Vec<RecipePort>,
+}
+
+impl RecipeRecord {
+    /// The served form.
+    pub fn document(&self) -> Recipe {
+        let definition = &self.definition;
+        Recipe {
+            handle: self.id.handle(),
+            id: self.id.clone(),
+            version: self.version.to_string(),
+            name: definition.name.clone(),
+            summary: definition.summary.clone(),
+            description: definition.description.clone(),
+            tags: definition.tags.clone(),
+            category: definition.category,
+            visibility: self.visibility(),
+            inputs: definition.inputs.iter().map(Into::into).collect(),
+            outputs: definition.outputs.iter().map(Into::into).collect(),
+        }
+    }
+
+    /// Who can see it.
+    pub fn visibility(&self) -> Visibility {
+        if self.owner.is_some() { Visibility::Private } else { Visibility::Approved }
+    }
+}

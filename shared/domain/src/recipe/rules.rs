@@ -1,0 +1,170 @@
+//! What a Recipe's inputs and outputs must be beside their ranges (decisions 13.1, 18.10): the request alone tells, so
+//! all of it is answered with 400, each violation under its field.
+
+use std::collections::HashSet;
+
+use super::template::Template;
+use super::{InputKind, NewInput, NewOutput};
+use crate::Violation;
+use crate::id::{AssetRef, NodeId};
+
+/// Every rule that inputs and outputs break together: keys are unique, `inputKeys` name inputs or earlier outputs (which
+/// leaves no room for cycles), every `{{key}}` names one of them, an input begins with what it can take.
+pub fn violations(inputs: &[NewInput], outputs: &[NewOutput]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut keys = HashSet::new();
+    for (at, input) in inputs.iter().enumerate() {
+        if !keys.insert(input.key.as_str()) {
+            found.push(Violation::new(format!("inputs[{at}].key"), "names another input already"));
+        }
+        beginning(at, input, &mut found);
+    }
+    let later: HashSet<&str> = outputs.iter().map(|output| output.key.as_str()).collect();
+    for (at, output) in outputs.iter().enumerate() {
+        sources(at, output, &keys, &later, &mut found);
+        // From here on it can be named.
+        if !keys.insert(output.key.as_str()) {
+            found.push(Violation::new(format!("outputs[{at}].key"), "names an input or another output already"));
+        }
+    }
+    found
+}
+
+/// What an input begins with.
+fn beginning(at: usize, input: &NewInput, found: &mut Vec<Violation>) {
+    let mut refuse = |field: &str, message: &str| found.push(Violation::new(format!("inputs[{at}].{field}"), message));
+    let value = input.value.as_deref().unwrap_or_default();
+    if input.use_as_default && value.is_empty() && input.source_node_id.is_none() {
+        refuse("useAsDefault", "needs a value or a source node to be saved");
+    }
+    if input.kind == InputKind::Image && !value.is_empty() && !is_handle(value) {
+        refuse("value", "of an image input must be a node or asset handle");
+    }
+    if input.kind == InputKind::Image && input.written_reference {
+        refuse("writtenReference", "is for text and sticky inputs");
+    }
+}
+
+/// Where an output's parts come from.
+fn sources(at: usize, output: &NewOutput, known: &HashSet<&str>, later: &HashSet<&str>, found: &mut Vec<Violation>) {
+    let mut given = HashSet::new();
+    for (index, key) in output.input_keys.iter().enumerate() {
+        let message = if !given.insert(key.as_str()) {
+            "was given before"
+        } else if known.contains(key.as_str()) {
+            continue;
+        } else if *key == output.key {
+            "is this output itself"
+        } else if later.contains(key.as_str()) {
+            "is an output that is made later"
+        } else {
+            "names no input and no earlier output"
+        };
+        found.push(Violation::new(format!("outputs[{at}].inputKeys[{index}]"), message));
+    }
+    found.extend(prompt_violations(&format!("outputs[{at}].prompt"), &output.prompt, &output.input_keys));
+}
+
+/// The places of a template that are not among `keys`.
+pub fn prompt_violations(field: &str, prompt: &str, keys: &[String]) -> Vec<Violation> {
+    let mut told = HashSet::new();
+    let strange = Template::parse(prompt);
+    let strange = strange.names().filter(|name| !keys.iter().any(|key| key == name) && told.insert(*name));
+    strange
+        .map(|name| Violation::new(field, format!("holds `{{{{{name}}}}}`, which is not among its inputKeys")))
+        .collect()
+}
+
+/// Whether a text is a node or asset handle; a plain id would not tell which.
+pub fn is_handle(text: &str) -> bool {
+    (text.starts_with("node:") && NodeId::parse(text).is_ok())
+        || (text.starts_with("asset:") && AssetRef::parse(text).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::tests::{input, output};
+
+    fn fields(inputs: &[NewInput], outputs: &[NewOutput]) -> Vec<String> {
+        violations(inputs, outputs).into_iter().map(|violation| violation.field).collect()
+    }
+
+    fn of_outputs(outputs: &[NewOutput]) -> Vec<String> {
+        fields(&[input("a", "text"), input("b", "image")], outputs)
+    }
+
+    const NONE: [&str; 0] = [];
+
+    #[test]
+    fn an_output_is_made_from_inputs_and_earlier_outputs() {
+        assert_eq!(of_outputs(&[output("c", "{{a}} {{b}}", &["a", "b"]), output("d", "{{c}}", &["c", "a"])]), NONE);
+    }
+
+    #[test]
+    fn a_key_is_unique_among_inputs_and_outputs() {
+        let inputs = [input("a", "text"), input("a", "image")];
+        let outputs = [output("a", "p", &["a"]), output("c", "p", &["a"]), output("c", "p", &["a"])];
+        assert_eq!(fields(&inputs, &outputs), ["inputs[1].key", "outputs[0].key", "outputs[2].key"]);
+    }
+
+    #[test]
+    fn keys_tell_case_apart() {
+        assert_eq!(fields(&[input("a", "text"), input("A", "text")], &[output("c", "p", &["A"])]), NONE);
+        assert_eq!(of_outputs(&[output("c", "{{A}}", &["a"])]), ["outputs[0].prompt"]);
+    }
+
+    #[test]
+    fn circles_and_forward_references_are_refused() {
+        assert_eq!(of_outputs(&[output("c", "p", &["c"])]), ["outputs[0].inputKeys[0]"]);
+        assert_eq!(of_outputs(&[output("c", "p", &["a", "d"]), output("d", "p", &["c"])]), ["outputs[0].inputKeys[1]"]);
+    }
+
+    #[test]
+    fn input_keys_are_known_and_given_once() {
+        assert_eq!(
+            of_outputs(&[output("c", "p", &["a", "x", "a", ""])]),
+            ["outputs[0].inputKeys[1]", "outputs[0].inputKeys[2]", "outputs[0].inputKeys[3]"]
+        );
+    }
+
+    #[test]
+    fn a_place_names_one_of_the_outputs_own_input_keys() {
+        for (prompt, wrong) in [
+            ("{{a}} {{a}}", 0),
+            ("{{b}}", 1),
+            ("{{x}}", 1),
+            ("{{}}", 1),
+            ("{{a b}}", 1),
+            ("{{x}} {{x}} {{y}}", 2),
+            ("{{x", 0),
+        ] {
+            assert_eq!(of_outputs(&[output("c", prompt, &["a"])]), vec!["outputs[0].prompt"; wrong], "{prompt}");
+        }
+    }
+
+    #[test]
+    fn an_input_begins_with_what_it_can_take() {
+        let begins = |kind: &str, value: Option<&str>, source: Option<&str>, saved: bool| {
+            let mut new = input("a", kind);
+            (new.value, new.source_node_id) = (value.map(Into::into), source.map(Into::into));
+            new.use_as_default = saved;
+            fields(&[new], &[output("c", "p", &["a"])])
+        };
+        assert_eq!(begins("text", None, None, true), ["inputs[0].useAsDefault"]);
+        assert_eq!(begins("text", Some(""), None, true), ["inputs[0].useAsDefault"]);
+        for (kind, value, source) in [
+            ("text", Some("v"), None),
+            ("sticky", None, Some("n")),
+            ("image", Some("asset:me:a"), None),
+            ("image", None, Some("n")),
+        ] {
+            assert_eq!(begins(kind, value, source, true), NONE, "{kind}");
+        }
+        for wrong in ["a plain text", "a1", "node:", "asset:a:b:c", "element:e"] {
+            assert_eq!(begins("image", Some(wrong), None, false), ["inputs[0].value"], "{wrong}");
+        }
+        let written = NewInput { written_reference: true, ..input("a", "image") };
+        assert_eq!(fields(&[written], &[output("c", "p", &["a"])]), ["inputs[0].writtenReference"]);
+    }
+}
