@@ -19,6 +19,7 @@ pub mod jobs;
 pub mod ledger;
 pub mod outbox;
 pub mod pool;
+pub mod recipes;
 pub mod renditions;
 pub mod tasks;
 
