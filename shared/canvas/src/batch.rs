@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use domain::Violation;
 use domain::graph::{NodeType, Position, Purpose, Role};
-use domain::id::{ConnectionId, MalformedId, NodeId, is_plain_id};
+use domain::id::{AssetHandle, ConnectionId, MalformedId, NodeId, is_plain_id};
 use domain::limits::{COORDINATE_MAX, NODE_SIDE_MAX, OPERATIONS_MAX, TITLE_MAX};
 use domain::operation::{NewNode, NodePatch, Operation};
 use serde_json::{Map, Value};
@@ -111,6 +111,16 @@ pub(crate) struct Draft {
     pub(crate) width: f64,
     pub(crate) height: f64,
     pub(crate) metadata: MetadataPatch,
+    pub(crate) given: Given,
+}
+
+/// What the service itself gives a node that it makes; nothing of it comes from a request's operations.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Given {
+    /// Its id, where others have to name it before it is made.
+    pub(crate) id: Option<NodeId>,
+    pub(crate) server: Map<String, Value>,
+    pub(crate) asset: Option<AssetHandle>,
 }
 
 /// What changes about a node.
@@ -245,6 +255,7 @@ impl Check {
             width: node.width.unwrap_or(width),
             height: node.height.unwrap_or(height),
             metadata,
+            given: Given::default(),
         }
     }
 

@@ -8,6 +8,7 @@ pub mod apply;
 pub mod batch;
 mod findings;
 pub mod graph;
+pub mod instance;
 mod journal;
 mod metadata;
 mod outline;

@@ -57,26 +57,37 @@ pub fn fitted(width: f64, height: f64) -> (f64, f64) {
 /// too, it is the first gap in the content that is wide and high enough. When there is none, frames must overlap: the
 /// spot is then as far to the right as a node may stand.
 pub fn free_spot(frames: impl IntoIterator<Item = Frame>, width: f64, height: f64) -> Position {
+    spot_up_to(frames, width, height, Position { x: COORDINATE_MAX, y: COORDINATE_MAX })
+}
+
+/// [`free_spot`] for several nodes that stand in an area of this size: each of them can stand there.
+pub fn free_area(frames: impl IntoIterator<Item = Frame>, width: f64, height: f64) -> Position {
+    spot_up_to(frames, width, height, Position { x: COORDINATE_MAX - width, y: COORDINATE_MAX - height })
+}
+
+/// The first free spot no further to the right and no lower than `last`.
+fn spot_up_to(frames: impl IntoIterator<Item = Frame>, width: f64, height: f64, last: Position) -> Position {
     let frames: Vec<Frame> = frames.into_iter().collect();
     let Some(content) = frames.iter().copied().reduce(Frame::union) else {
         return Position { x: 0.0, y: 0.0 };
     };
     let (right, below) = (content.right + GAP, content.bottom + GAP);
-    if right <= COORDINATE_MAX {
+    if right <= last.x && content.top <= last.y {
         Position { x: right, y: content.top }
-    } else if below <= COORDINATE_MAX {
+    } else if below <= last.y && content.left <= last.x {
         Position { x: content.left, y: below }
     } else {
-        gap_between(&frames, content.top, width, height).unwrap_or(Position { x: COORDINATE_MAX, y: content.top })
+        let edge = Position { x: last.x, y: content.top.min(last.y) };
+        gap_between(&frames, content.top, (width, height), last).unwrap_or(edge)
     }
 }
 
 /// The first gap in the rows that begin at the top of the content and below each of its frames.
-fn gap_between(frames: &[Frame], top: f64, width: f64, height: f64) -> Option<Position> {
+fn gap_between(frames: &[Frame], top: f64, (width, height): (f64, f64), last: Position) -> Option<Position> {
     let mut tops: Vec<f64> = frames.iter().map(|frame| frame.bottom + GAP).chain([top]).collect();
     tops.sort_by(f64::total_cmp);
     tops.dedup();
-    tops.into_iter().filter(|y| *y <= COORDINATE_MAX).take(ROWS_MAX).find_map(|y| {
+    tops.into_iter().filter(|y| *y <= last.y).take(ROWS_MAX).find_map(|y| {
         let mut row: Vec<&Frame> =
             frames.iter().filter(|frame| frame.top < y + height + GAP && frame.bottom > y - GAP).collect();
         row.sort_by(|a, b| a.left.total_cmp(&b.left));
@@ -87,7 +98,7 @@ fn gap_between(frames: &[Frame], top: f64, width: f64, height: f64) -> Option<Po
             }
             x = x.max(frame.right + GAP);
         }
-        (x <= COORDINATE_MAX).then_some(Position { x, y })
+        (x <= last.x).then_some(Position { x, y })
     })
 }
 
@@ -159,12 +170,18 @@ mod tests {
             if edge {
                 frames.push(frame(COORDINATE_MAX, COORDINATE_MAX, 1.0, 1.0));
             }
-            let at = free_spot(frames.iter().copied(), width, height);
-            prop_assert!(at.x.abs() <= COORDINATE_MAX && at.y.abs() <= COORDINATE_MAX);
-            let new = Frame::new(at, width, height);
-            for old in frames {
-                let apart = new.left >= old.right || old.left >= new.right || new.top >= old.bottom || old.top >= new.bottom;
-                prop_assert!(apart, "{new:?} {old:?}");
+            let spot = free_spot(frames.iter().copied(), width, height);
+            prop_assert!(spot.x.abs() <= COORDINATE_MAX && spot.y.abs() <= COORDINATE_MAX);
+            let area = free_area(frames.iter().copied(), width, height);
+            prop_assert!(area.x.abs() <= COORDINATE_MAX && area.x + width <= COORDINATE_MAX);
+            prop_assert!(area.y.abs() <= COORDINATE_MAX && area.y + height <= COORDINATE_MAX);
+            for at in [spot, area] {
+                let new = Frame::new(at, width, height);
+                for old in &frames {
+                    let apart =
+                        new.left >= old.right || old.left >= new.right || new.top >= old.bottom || old.top >= new.bottom;
+                    prop_assert!(apart, "{new:?} {old:?}");
+                }
             }
         }
     }

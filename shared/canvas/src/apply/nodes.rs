@@ -11,8 +11,9 @@ use crate::metadata::{Home, MetadataPatch, SECTION_IN_SECTION, fits, too_large};
 impl Run<'_> {
     pub(super) fn create_node(&mut self, draft: &Draft) -> Result<(Made, String), Skipped> {
         let section = self.section("node.metadata.sectionId", &draft.metadata)?;
+        let given = &draft.given;
         let mut node = Node {
-            id: NodeId::generate(),
+            id: given.id.clone().unwrap_or_else(NodeId::generate),
             kind: draft.kind,
             title: draft.title.clone(),
             position: draft.position,
@@ -20,8 +21,8 @@ impl Run<'_> {
             height: draft.height,
             agent_owned: self.options.agent,
             metadata: Map::new(),
-            server: Map::new(),
-            asset: None,
+            server: given.server.clone(),
+            asset: given.asset.clone(),
             active_job: None,
         };
         draft.metadata.merge_into(&mut node, section.as_ref());

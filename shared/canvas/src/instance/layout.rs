@@ -1,0 +1,133 @@
+//! Where the nodes of an instance stand: read from left to right, what goes in, what is done, what comes out.
+//!
+//! Inputs stand in columns of at most [`ROWS`] to the left of the sticky. Outputs stand to its right, those that are made
+//! from earlier outputs one column further than these, so that a chain reads as one. Every column is centred on one line.
+
+use domain::graph::{NodeType, Position};
+use domain::recipe::Definition;
+
+use crate::placement::Frame;
+
+/// Nodes above each other, at most.
+pub const ROWS: usize = 4;
+/// Between columns: room for the curves of connections and their arrow heads, in canvas units.
+pub const COLUMN_GAP: f64 = 120.0;
+/// Between the nodes of a column, in canvas units.
+pub const ROW_GAP: f64 = 48.0;
+/// The sticky's width, in canvas units.
+const INSTANCE_WIDTH: f64 = 360.0;
+/// The sticky's height beside its lines, and at least, in canvas units.
+const INSTANCE_HEIGHT: f64 = 240.0;
+/// What a line of the sticky's text takes, in canvas units; a step takes two, because it is mostly longer than a line.
+const LINE: f64 = 24.0;
+
+/// The frames of an instance's nodes, seen from the top left corner of them all.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layout {
+    /// The sticky.
+    pub instance: Frame,
+    /// The inputs, in their order.
+    pub inputs: Vec<Frame>,
+    /// The outputs, in their order.
+    pub outputs: Vec<Frame>,
+    /// Of them all.
+    pub width: f64,
+    /// Of them all.
+    pub height: f64,
+}
+
+impl Layout {
+    /// The layout of a Recipe's instance.
+    pub fn of(definition: &Definition) -> Self {
+        let inputs: Vec<Size> = definition.inputs.iter().map(|input| port_size(input.kind.node_type())).collect();
+        let outputs: Vec<Size> = definition.outputs.iter().map(|output| result_size(output.kind.node_type())).collect();
+        let mut columns: Vec<Vec<Cell>> =
+            columns_of(0..inputs.len()).map(|column| cells(column, Cell::Input)).collect();
+        columns.push(vec![Cell::Instance]);
+        let depths = definition.depths();
+        for depth in 0..=depths.iter().copied().max().unwrap_or(0) {
+            let at_depth = (0..outputs.len()).filter(|index| depths[*index] == depth);
+            columns.extend(columns_of(at_depth).map(|column| cells(column, Cell::Output)));
+        }
+        let instance = Size { width: INSTANCE_WIDTH, height: instance_height(definition) };
+        let size = |cell: &Cell| match cell {
+            Cell::Instance => instance,
+            Cell::Input(index) => inputs[*index],
+            Cell::Output(index) => outputs[*index],
+        };
+        let height_of = |column: &[Cell]| {
+            let gaps = column.len().saturating_sub(1) as f64 * ROW_GAP;
+            column.iter().map(|cell| size(cell).height).sum::<f64>() + gaps
+        };
+        let height = columns.iter().map(|column| height_of(column)).fold(0.0, f64::max);
+        let nowhere = Frame::new(Position { x: 0.0, y: 0.0 }, 0.0, 0.0);
+        let mut layout = Self {
+            instance: nowhere,
+            inputs: vec![nowhere; inputs.len()],
+            outputs: vec![nowhere; outputs.len()],
+            width: 0.0,
+            height,
+        };
+        for column in &columns {
+            let x = if layout.width > 0.0 { layout.width + COLUMN_GAP } else { 0.0 };
+            let mut y = ((height - height_of(column)) / 2.0).floor();
+            for cell in column {
+                let Size { width, height } = size(cell);
+                let frame = Frame::new(Position { x, y }, width, height);
+                match cell {
+                    Cell::Instance => layout.instance = frame,
+                    Cell::Input(index) => layout.inputs[*index] = frame,
+                    Cell::Output(index) => layout.outputs[*index] = frame,
+                }
+                y += height + ROW_GAP;
+                layout.width = layout.width.max(x + width);
+            }
+        }
+        layout
+    }
+}
+
+/// What stands in a place.
+#[derive(Clone, Copy)]
+enum Cell {
+    Input(usize),
+    Instance,
+    Output(usize),
+}
+
+#[derive(Clone, Copy)]
+struct Size {
+    width: f64,
+    height: f64,
+}
+
+fn port_size(kind: NodeType) -> Size {
+    match kind {
+        NodeType::Image => Size { width: 240.0, height: 240.0 },
+        NodeType::Sticky => Size { width: 240.0, height: 200.0 },
+        _ => Size { width: 280.0, height: 180.0 },
+    }
+}
+
+fn result_size(kind: NodeType) -> Size {
+    match kind {
+        NodeType::Image => Size { width: 320.0, height: 320.0 },
+        _ => Size { width: 320.0, height: 240.0 },
+    }
+}
+
+fn instance_height(definition: &Definition) -> f64 {
+    (INSTANCE_HEIGHT + 2.0 * LINE * definition.outputs.len() as f64).floor()
+}
+
+/// Columns of about equal height with at most [`ROWS`] each.
+fn columns_of(indexes: impl IntoIterator<Item = usize>) -> impl Iterator<Item = Vec<usize>> {
+    let indexes: Vec<usize> = indexes.into_iter().collect();
+    let columns = indexes.len().div_ceil(ROWS).max(1);
+    let rows = indexes.len().div_ceil(columns).max(1);
+    indexes.chunks(rows).map(<[usize]>::to_vec).collect::<Vec<_>>().into_iter()
+}
+
+fn cells(indexes: Vec<usize>, cell: impl Fn(usize) -> Cell) -> Vec<Cell> {
+    indexes.into_iter().map(cell).collect()
+}

@@ -1,0 +1,202 @@
+//! A Recipe on a canvas (decisions 13.4): one sticky that says what it does, a port node for each input, connected into
+//! it, and a node for each output, connected out of it.
+//!
+//! What makes the nodes a Recipe's is their server-owned `metadata.recipe`: of the instance `{role: "instance", recipe,
+//! version, name, inputs, outputs}` with `{key, nodeId}` for each port, of a port `{role: "input" | "output", key,
+//! instance}`. Everything else about them is the user's to change: a port node's text or picture is what a run of the
+//! instance takes, and the prompt of an output node is the template that it runs.
+
+pub mod layout;
+
+use std::fmt::Write as _;
+
+use domain::graph::{NodeType, Position, Purpose};
+use domain::id::{NodeId, RecipeId};
+use domain::limits::TITLE_MAX;
+use domain::recipe::{Definition, Held, Input, Output, Version};
+use serde_json::{Map, Value, json};
+
+use crate::apply::{Applied, Options, Refused, apply};
+use crate::batch::{Batch, Draft, Given, Ref, Step};
+use crate::graph::Graph;
+use crate::metadata::MetadataPatch;
+use crate::placement::{Frame, free_area};
+use layout::Layout;
+
+/// The ids that an instance's nodes get.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ids {
+    /// The sticky.
+    pub instance: NodeId,
+    /// The port nodes, in the order of the inputs.
+    pub inputs: Vec<NodeId>,
+    /// The output nodes, in the order of the outputs.
+    pub outputs: Vec<NodeId>,
+}
+
+impl Ids {
+    /// Fresh ones.
+    pub fn generate(inputs: usize, outputs: usize) -> Self {
+        let some = |count| (0..count).map(|_| NodeId::generate()).collect();
+        Self { instance: NodeId::generate(), inputs: some(inputs), outputs: some(outputs) }
+    }
+}
+
+/// What a port node begins with.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filling {
+    /// What it holds.
+    pub held: Option<Held>,
+    /// The node of the canvas that this was taken from, which is connected into the port.
+    pub source: Option<NodeId>,
+}
+
+/// An instance to put on a canvas.
+#[derive(Clone, Debug)]
+pub struct Instance<'a> {
+    /// Whose instance it is.
+    pub recipe: &'a RecipeId,
+    /// In which version.
+    pub version: Version,
+    /// What that says.
+    pub definition: &'a Definition,
+    /// The ids of its nodes.
+    pub ids: &'a Ids,
+    /// What its ports begin with, in the order of the inputs.
+    pub fillings: &'a [Filling],
+    /// The left edge of it all; that of the first free spot when left out.
+    pub x: Option<f64>,
+    /// The top edge of it all; that of the first free spot when left out.
+    pub y: Option<f64>,
+}
+
+/// Puts an instance on a canvas: a batch like any other, but for the service's own metadata. On refusal (a full canvas, a
+/// source that is gone) the graph is untouched.
+pub fn place(graph: &mut Graph, instance: &Instance<'_>, options: Options) -> Result<Applied, Refused> {
+    let layout = Layout::of(instance.definition);
+    let free = free_area(graph.nodes().map(Frame::of), layout.width, layout.height);
+    let at = Position { x: instance.x.unwrap_or(free.x), y: instance.y.unwrap_or(free.y) };
+    let mut steps = Vec::new();
+    for (index, input) in instance.definition.inputs.iter().enumerate() {
+        let draft = port(instance, index, input, layout.inputs[index]);
+        steps.push(create(format!("input-{}", input.key), draft, at));
+    }
+    steps.push(create("recipe".into(), heart(instance, layout.instance), at));
+    for (index, output) in instance.definition.outputs.iter().enumerate() {
+        let draft = result(instance, index, output, layout.outputs[index]);
+        steps.push(create(format!("output-{}", output.key), draft, at));
+    }
+    let Ids { instance: heart, inputs, outputs } = instance.ids;
+    for (port, filling) in inputs.iter().zip(instance.fillings) {
+        steps.extend(filling.source.as_ref().map(|source| connect(source, port)));
+    }
+    steps.extend(inputs.iter().map(|port| connect(port, heart)));
+    steps.extend(outputs.iter().map(|result| connect(heart, result)));
+    apply(graph, &Batch { steps }, options)
+}
+
+fn create(client_id: String, mut draft: Draft, at: Position) -> Step {
+    draft.position = Position { x: at.x + draft.position.x, y: at.y + draft.position.y };
+    Step::CreateNode { client_id: Some(client_id), draft }
+}
+
+/// A plain dependency: a `reference` from a port that is still empty would be a finding (decisions 5.1).
+fn connect(from: &NodeId, to: &NodeId) -> Step {
+    let named = |id: &NodeId| Ref { id: id.clone(), is_handle: true };
+    Step::CreateConnection { client_id: None, from: named(from), to: named(to), purpose: Purpose::Flow, role: None }
+}
+
+fn draft(kind: NodeType, title: &str, frame: Frame, metadata: Value, given: Given) -> Draft {
+    let Value::Object(metadata) = metadata else { unreachable!("metadata is written as an object") };
+    let mut violations = Vec::new();
+    let metadata = MetadataPatch::parse(metadata, "metadata", &mut violations);
+    debug_assert!(violations.is_empty(), "a definition's texts fit into metadata: {violations:?}");
+    Draft {
+        kind,
+        title: title.chars().take(TITLE_MAX).collect(),
+        position: Position { x: frame.left, y: frame.top },
+        width: frame.right - frame.left,
+        height: frame.bottom - frame.top,
+        metadata,
+        given,
+    }
+}
+
+/// The sticky in the middle.
+fn heart(instance: &Instance<'_>, frame: Frame) -> Draft {
+    let definition = instance.definition;
+    let ports = |keys: Vec<&str>, ids: &[NodeId]| -> Vec<Value> {
+        keys.into_iter().zip(ids).map(|(key, id)| json!({"key": key, "nodeId": id})).collect()
+    };
+    let inputs = definition.inputs.iter().map(|input| input.key.as_str()).collect();
+    let outputs = definition.outputs.iter().map(|output| output.key.as_str()).collect();
+    let note = json!({
+        "role": "instance",
+        "recipe": instance.recipe.handle(),
+        "version": instance.version.to_string(),
+        "name": definition.name,
+        "inputs": ports(inputs, &instance.ids.inputs),
+        "outputs": ports(outputs, &instance.ids.outputs),
+    });
+    let given = Given { id: Some(instance.ids.instance.clone()), server: owned(note), asset: None };
+    draft(NodeType::Sticky, &definition.name, frame, json!({"content": steps_of(definition)}), given)
+}
+
+/// What an instance's sticky says: its purpose in a line, and its steps with what each is made from.
+pub fn steps_of(definition: &Definition) -> String {
+    let mut text = definition.summary.clone().unwrap_or_default();
+    if !text.is_empty() {
+        text.push_str("\n\n");
+    }
+    let label = |key: &String| {
+        let output = || definition.outputs.iter().find(|output| output.key == *key).map(|output| output.label.as_str());
+        definition.input(key).map(|input| input.label.as_str()).or_else(output).unwrap_or_default()
+    };
+    for (index, output) in definition.outputs.iter().enumerate() {
+        let from: Vec<&str> = output.input_keys.iter().map(label).collect();
+        let line_break = if index == 0 { "" } else { "\n" };
+        let _ = write!(text, "{line_break}{}. {} ({}) ← {}", index + 1, output.label, output.kind, from.join(", "));
+    }
+    text
+}
+
+/// An input's node.
+fn port(instance: &Instance<'_>, index: usize, input: &Input, frame: Frame) -> Draft {
+    let held = instance.fillings.get(index).and_then(|filling| filling.held.as_ref());
+    let mut server = owned(port_note(instance, "input", &input.key));
+    let mut asset = None;
+    match held {
+        // The service's own, because a text that was taken from a node may be longer than clients may write.
+        Some(Held::Text(text)) if input.kind.node_type().holds_text() => {
+            server.insert("content".into(), text.as_str().into());
+        }
+        Some(Held::Asset(handle)) => asset = Some(handle.clone()),
+        _ => {}
+    }
+    let given = Given { id: instance.ids.inputs.get(index).cloned(), server, asset };
+    draft(input.kind.node_type(), &input.label, frame, json!({}), given)
+}
+
+/// An output's node.
+fn result(instance: &Instance<'_>, index: usize, output: &Output, frame: Frame) -> Draft {
+    let mut metadata = json!({"prompt": output.prompt});
+    for (key, value) in [("model", &output.model), ("size", &output.size), ("quality", &output.quality)] {
+        if let Some(value) = value {
+            metadata[key] = value.as_str().into();
+        }
+    }
+    let server = owned(port_note(instance, "output", &output.key));
+    let given = Given { id: instance.ids.outputs.get(index).cloned(), server, asset: None };
+    draft(output.kind.node_type(), &output.label, frame, metadata, given)
+}
+
+fn port_note(instance: &Instance<'_>, role: &str, key: &str) -> Value {
+    json!({"role": role, "key": key, "instance": instance.ids.instance})
+}
+
+fn owned(note: Value) -> Map<String, Value> {
+    Map::from_iter([("recipe".to_owned(), note)])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+use domain::limits::{RECIPE_INPUTS_MAX, RECIPE_OUTPUTS_MAX};
+use domain::recipe::{Category, InputKind, OutputKind};
+use proptest::prelude::*;
+
+use super::layout::ROWS;
+use super::*;
+use crate::fixture::{AGENT, agents, asset, at, graph, id, image, text};
+use crate::{is_blocked, validate};
+
+fn input(key: &str, kind: InputKind) -> Input {
+    Input {
+        key: key.into(),
+        label: format!("The {key}"),
+        description: String::new(),
+        kind,
+        node_id: key.into(),
+        default: None,
+        written_reference: false,
+    }
+}
+
+fn output(key: &str, kind: OutputKind, from: &[&str]) -> Output {
+    Output {
+        key: key.into(),
+        label: format!("The {key}"),
+        description: String::new(),
+        kind,
+        node_id: key.into(),
+        prompt: format!("Make {{{{{}}}}}", from[0]),
+        input_keys: from.iter().map(|key| (*key).to_owned()).collect(),
+        model: None,
+        size: None,
+        quality: None,
+    }
+}
+
+fn definition(inputs: Vec<Input>, outputs: Vec<Output>) -> Definition {
+    Definition {
+        name: "Hero shot".into(),
+        summary: Some("A product in its best light.".into()),
+        description: None,
+        category: Category::Product,
+        tags: vec![],
+        inputs,
+        outputs,
+    }
+}
+
+/// Two inputs; a text, and a picture that is made from it.
+fn chain() -> Definition {
+    definition(
+        vec![input("pack", InputKind::Image), input("brief", InputKind::Text)],
+        vec![output("copy", OutputKind::Text, &["brief"]), output("hero", OutputKind::Image, &["copy", "pack"])],
+    )
+}
+
+struct Made {
+    graph: Graph,
+    ids: Ids,
+    applied: Applied,
+}
+
+fn placed(mut graph: Graph, definition: &Definition, fillings: Vec<Filling>, at: Option<Position>) -> Made {
+    let ids = Ids::generate(definition.inputs.len(), definition.outputs.len());
+    let recipe = RecipeId::parse("recipe:r1").expect("an id");
+    let instance = Instance {
+        recipe: &recipe,
+        version: Version(3),
+        definition,
+        ids: &ids,
+        fillings: &fillings,
+        x: at.map(|at| at.x),
+        y: at.map(|at| at.y),
+    };
+    let applied = place(&mut graph, &instance, AGENT).expect("is placed");
+    Made { graph, ids, applied }
+}
+
+fn filled() -> Vec<Filling> {
+    let pack = Filling { held: Some(Held::Asset(asset("a1"))), source: Some(id("photo")) };
+    vec![pack, Filling { held: Some(Held::Text("Warm light".into())), source: None }]
+}
+
+fn board() -> Graph {
+    graph(vec![agents(at(image("photo"), 100.0, 50.0)), at(text("note"), 100.0, 500.0)], vec![])
+}
+
+#[test]
+fn an_instance_is_a_sticky_with_its_ports_connected_in_and_its_outputs_connected_out() {
+    let Made { graph, ids, applied } = placed(board(), &chain(), filled(), None);
+    assert_eq!((applied.nodes_delta, applied.connections_delta), (5, 5));
+    let kinds = |ids: &[NodeId]| ids.iter().map(|id| graph.node(id).expect("is there").kind).collect::<Vec<_>>();
+    assert_eq!(kinds(std::slice::from_ref(&ids.instance)), [NodeType::Sticky]);
+    assert_eq!(kinds(&ids.inputs), [NodeType::Image, NodeType::Text]);
+    assert_eq!(kinds(&ids.outputs), [NodeType::Text, NodeType::Image]);
+    let into: Vec<_> = graph.incoming(&ids.instance).map(|connection| connection.from.clone()).collect();
+    let out: Vec<_> = graph.outgoing(&ids.instance).map(|connection| connection.to.clone()).collect();
+    assert_eq!((into, out), (ids.inputs.clone(), ids.outputs.clone()));
+    let source: Vec<_> = graph.incoming(&ids.inputs[0]).map(|connection| connection.from.clone()).collect();
+    assert_eq!(source, [id("photo")]);
+    assert_eq!(applied.resolved_ids["recipe"], ids.instance.as_str());
+    assert_eq!(applied.resolved_ids["input-pack"], ids.inputs[0].as_str());
+    assert_eq!(applied.resolved_ids["output-hero"], ids.outputs[1].as_str());
+}
+
+#[test]
+fn server_owned_metadata_says_which_node_is_what() {
+    let Made { graph, ids, .. } = placed(board(), &chain(), filled(), None);
+    let note = |id: &NodeId| graph.node(id).expect("is there").server["recipe"].clone();
+    assert_eq!(
+        note(&ids.instance),
+        json!({
+            "role": "instance", "recipe": "recipe:r1", "version": "1.0.3", "name": "Hero shot",
+            "inputs": [{"key": "pack", "nodeId": ids.inputs[0]}, {"key": "brief", "nodeId": ids.inputs[1]}],
+            "outputs": [{"key": "copy", "nodeId": ids.outputs[0]}, {"key": "hero", "nodeId": ids.outputs[1]}],
+        })
+    );
+    assert_eq!(note(&ids.inputs[1]), json!({"role": "input", "key": "brief", "instance": ids.instance}));
+    assert_eq!(note(&ids.outputs[1]), json!({"role": "output", "key": "hero", "instance": ids.instance}));
+}
+
+#[test]
+fn ports_hold_what_they_begin_with_and_outputs_their_templates() {
+    let Made { graph, ids, .. } = placed(board(), &chain(), filled(), None);
+    let node = |id: &NodeId| graph.node(id).expect("is there");
+    assert_eq!(node(&ids.inputs[0]).asset, Some(asset("a1")));
+    assert_eq!(node(&ids.inputs[1]).content(), Some("Warm light"));
+    assert_eq!(node(&ids.outputs[1]).metadata["prompt"], "Make {{copy}}");
+    assert!(node(&ids.outputs[1]).asset.is_none() && node(&ids.outputs[0]).content().is_none());
+    assert_eq!(
+        node(&ids.instance).content(),
+        Some(
+            "A product in its best light.\n\n1. The copy (text) ← The brief\n2. The hero (image) ← The copy, The pack"
+        )
+    );
+}
+
+#[test]
+fn an_instance_stands_right_of_the_content_or_where_it_is_wanted() {
+    let Made { graph, applied, .. } = placed(board(), &chain(), filled(), None);
+    let new = |id: &&NodeId| graph.node(id).expect("is there").position;
+    let left = applied.changes.changed_node_ids.iter().map(|id| new(&id).x).fold(f64::MAX, f64::min);
+    assert_eq!(left, 420.0 + crate::placement::GAP);
+    let at = Position { x: -5000.0, y: 7000.0 };
+    let Made { graph, ids, .. } = placed(board(), &chain(), filled(), Some(at));
+    let frames = ids.inputs.iter().chain(&ids.outputs).chain([&ids.instance]);
+    let frames = frames.map(|id| Frame::of(graph.node(id).expect("is there")));
+    let all = frames.reduce(Frame::union).expect("some");
+    assert_eq!((all.left, all.top), (at.x, at.y));
+}
+
+#[test]
+fn what_is_placed_gives_no_findings() {
+    let Made { graph, applied, .. } = placed(board(), &chain(), vec![Filling::default(); 2], None);
+    assert!(!is_blocked(&graph, &applied.touched));
+    let found = validate(&graph, &applied.touched, &Default::default());
+    assert_eq!(found.findings, []);
+    assert!(found.completion_review.done_claim_allowed, "an instance that has not run promises nothing");
+}
+
+#[test]
+fn a_chain_of_outputs_reads_from_left_to_right() {
+    let layout = Layout::of(&chain());
+    assert!(layout.inputs.iter().all(|input| input.right + layout::COLUMN_GAP <= layout.instance.left));
+    assert!(layout.instance.right + layout::COLUMN_GAP <= layout.outputs[0].left);
+    assert!(layout.outputs[0].right + layout::COLUMN_GAP <= layout.outputs[1].left);
+    assert_eq!(layout.inputs[0].left, layout.inputs[1].left, "inputs stand above each other");
+    assert!(layout.inputs[0].bottom < layout.inputs[1].top, "in their order");
+}
+
+#[test]
+fn a_source_that_is_gone_is_refused_and_nothing_is_written() {
+    let mut graph = graph(vec![], vec![]);
+    let definition = chain();
+    let ids = Ids::generate(2, 2);
+    let recipe = RecipeId::parse("r").expect("an id");
+    let instance = Instance {
+        recipe: &recipe,
+        version: Version(0),
+        definition: &definition,
+        ids: &ids,
+        fillings: &filled(),
+        x: None,
+        y: None,
+    };
+    assert!(matches!(place(&mut graph, &instance, AGENT), Err(Refused::Unprocessable(_))));
+    assert_eq!((graph.node_count(), graph.connection_count()), (0, 0));
+}
+
+fn any_definition() -> impl Strategy<Value = Definition> {
+    let kinds = prop::collection::vec(0..3_usize, 1..=RECIPE_INPUTS_MAX);
+    let steps = prop::collection::vec((any::<bool>(), any::<prop::sample::Index>()), 1..=RECIPE_OUTPUTS_MAX);
+    (kinds, steps).prop_map(|(kinds, steps)| {
+        let inputs =
+            kinds.iter().enumerate().map(|(at, kind)| input(&format!("i{at}"), InputKind::ALL[*kind])).collect();
+        let outputs = steps.iter().enumerate().map(|(at, (is_image, from))| {
+            let from = from.index(kinds.len() + at);
+            let from = if from < kinds.len() { format!("i{from}") } else { format!("o{}", from - kinds.len()) };
+            let kind = if *is_image { OutputKind::Image } else { OutputKind::Text };
+            output(&format!("o{at}"), kind, &[&from])
+        });
+        definition(inputs, outputs.collect())
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_two_nodes_of_any_instance_overlap(definition in any_definition()) {
+        let layout = Layout::of(&definition);
+        let frames: Vec<Frame> =
+            layout.inputs.iter().chain(&layout.outputs).chain([&layout.instance]).copied().collect();
+        for (index, a) in frames.iter().enumerate() {
+            prop_assert!(a.left >= 0.0 && a.top >= 0.0 && a.right <= layout.width && a.bottom <= layout.height);
+            for b in &frames[index + 1..] {
+                let apart = a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+                prop_assert!(apart, "{a:?} {b:?}");
+            }
+        }
+        let columns = layout.inputs.iter().map(|frame| frame.left.to_bits()).collect::<std::collections::HashSet<_>>();
+        prop_assert_eq!(columns.len(), definition.inputs.len().div_ceil(ROWS));
+    }
+}
