@@ -160,13 +160,14 @@ async fn sweep(app: App, stopping: CancellationToken) {
     }
 }
 
-/// Brings the schema to this build's version and makes the installation key.
+/// Brings the schema to this build's version, makes the installation key and publishes the Recipes that ship.
 pub async fn migrate(config: &Config) -> ExitCode {
     let migrated = async {
         let pool = db::pool::connect_for_maintenance(config.database_url.expose(), "canvas-migrate")?;
         db::pool::migrate(&pool).await?;
         let mut connection = db::pool::acquire(&pool).await?;
-        installation::ensure(&mut connection, &config.master_keys).await
+        installation::ensure(&mut connection, &config.master_keys).await?;
+        Ok::<_, installation::Error>(crate::catalogue::publish_shipped(&mut connection).await?)
     };
     match migrated.await {
         Ok(()) => ExitCode::SUCCESS,

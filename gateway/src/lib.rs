@@ -3,6 +3,7 @@
 
 pub mod admin;
 mod boot;
+mod catalogue;
 mod documents;
 mod extract;
 mod installation;

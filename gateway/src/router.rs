@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 use crate::openapi;
 use crate::problem;
 use crate::reply::API_ROOT;
-use crate::routes::{actions, assets, auth, canvases, element_collections, elements, images, imports, jobs, models, providers, runs};
+use crate::routes::{actions, assets, auth, canvases, element_collections, elements, images, imports, jobs, models, providers, recipes, runs};
 use crate::state::App;
 
 /// From this size on a response is compressed (decisions 1.9).
@@ -33,6 +33,10 @@ pub fn documented() -> (Router<App>, OpenApi) {
         .routes(routes!(canvases::review::review))
         .routes(routes!(canvases::changes::changes))
         .routes(routes!(canvases::outline::outline))
+        .routes(routes!(canvases::workflows::workflows))
+        .routes(routes!(recipes::list::list))
+        .routes(routes!(recipes::read::read))
+        .routes(routes!(recipes::fork::fork))
         .routes(routes!(assets::list::list, assets::upload::upload))
         .routes(routes!(assets::preview::preview))
         .routes(routes!(assets::read::read))

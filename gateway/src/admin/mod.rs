@@ -7,6 +7,7 @@ mod canvas;
 mod connection;
 mod credits;
 mod keys;
+mod recipe;
 mod session;
 mod token;
 mod webhook;
@@ -41,6 +42,9 @@ pub enum Admin {
     /// Saved connections to providers.
     #[command(subcommand)]
     Connection(connection::Command),
+    /// The catalogue of Recipes.
+    #[command(subcommand)]
+    Recipe(recipe::Command),
     /// The key ring that secrets at rest are sealed under.
     #[command(subcommand)]
     Keys(keys::Command),
@@ -109,6 +113,7 @@ async fn carry_out(command: Admin, config: &Config) -> Result {
         Admin::Credits(command) => credits::run(command, &mut context).await,
         Admin::Share(share) => canvas::run(share, &mut context).await,
         Admin::Connection(command) => connection::run(command, &mut context).await,
+        Admin::Recipe(command) => recipe::run(command, &mut context).await,
         Admin::Keys(command) => keys::run(command, &mut context).await,
         Admin::Webhook(command) => webhook::run(command, &mut context).await,
     }

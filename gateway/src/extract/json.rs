@@ -247,7 +247,8 @@ fn join(path: &mut String, key: &str) {
     path.push_str(key);
 }
 
-fn validate<T: Input>(value: Value) -> Result<T> {
+/// Validates what was read: shape and ranges (400, every violation), then the rules that no schema can say.
+pub fn validate<T: Input>(value: Value) -> Result<T> {
     validate_by(value, |_| Vec::new())
 }
 

@@ -11,4 +11,5 @@ pub mod imports;
 pub mod jobs;
 pub mod models;
 pub mod providers;
+pub mod recipes;
 pub mod runs;

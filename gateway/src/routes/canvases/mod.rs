@@ -9,3 +9,5 @@ pub mod outline;
 pub mod read;
 pub mod render;
 pub mod review;
+pub mod workflows;
+pub mod write;

@@ -4,10 +4,10 @@ use canvas::{Batch, Graph, Options};
 use domain::id::CanvasHandle;
 use domain::review::DryRun;
 
-use super::refusal;
 use crate::extract::caller::{Caller, ReadCanvas};
 use crate::problem::{Problem, Result};
 use crate::routes::canvases::review::stored_assets;
+use crate::routes::canvases::write::refusal;
 use crate::state::App;
 
 /// A batch to try.

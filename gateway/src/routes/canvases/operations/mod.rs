@@ -5,10 +5,10 @@ mod dry_run;
 use std::collections::HashSet;
 
 use axum::extract::State;
-use canvas::{Applied, Batch, Graph, Options, Refused};
-use db::canvases::{Change, GraphWrites, NewActivity};
+use canvas::{Batch, Graph, Options};
+use db::canvases::NewActivity;
 use domain::account::Scope;
-use domain::canvas::{AccessRole, ActivityType, CanvasAfter, CanvasRecord, MutationResult};
+use domain::canvas::{ActivityType, MutationResult};
 use domain::id::CanvasHandle;
 use domain::idempotency::Outcome;
 use domain::limits::OPERATIONS_BODY_MAX;
@@ -24,6 +24,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 use self::dry_run::Trial;
 use super::review::stored_assets;
+use super::write::{self, refusal};
 use crate::extract::caller::{Caller, ReadCanvas};
 use crate::extract::canvas::{OnCanvas, require_writer};
 use crate::extract::idempotency::{fingerprint, replay};
@@ -170,14 +171,6 @@ fn checked(on: &OnCanvas<ReadCanvas>, operations: Vec<Operation>) -> Result<Batc
     })
 }
 
-/// What the engine refuses, as it is answered.
-fn refusal(refused: Refused) -> Problem {
-    match refused {
-        Refused::Invalid(violations) => Problem::Invalid(violations),
-        Refused::Unprocessable(violations) => Problem::Unprocessable(violations),
-    }
-}
-
 /// The request with handles brought to plain ids, so that two spellings of one batch are one batch (decisions 18.2).
 ///
 /// A handle that a `clientId` of the batch equals stays one: there the plain form means what the batch makes.
@@ -241,7 +234,7 @@ impl Write<'_> {
             let Outcome::Operations { resolved_ids, changes } = outcome else {
                 return Err(Problem::internal("the outcome of a batch is of another kind"));
             };
-            let canvas = self.after(&record, role, graph);
+            let canvas = write::after(self.minimal, &record, role, graph);
             return Ok(MutationResult { canvas, replayed: true, resolved_ids, changes });
         }
         let options = Options { agent: caller.surface.is_agent(), force: self.force };
@@ -251,7 +244,14 @@ impl Write<'_> {
             let Validation { findings, completion_review, .. } = canvas::validate(&graph, &applied.touched, &assets);
             return Err(Problem::Blocked(json!({"findings": findings, "completionReview": completion_review})));
         }
-        let record = self.commit(&mut transaction, &record, &graph, &applied).await?;
+        let count = self.batch.operation_count();
+        let activity = NewActivity {
+            kind: ActivityType::OperationsApplied,
+            actor: &caller.actor(),
+            summary: format!("applied {count} operation{}", if count == 1 { "" } else { "s" }),
+            nodes: &applied.changes.changed_node_ids,
+        };
+        let record = write::commit(&mut transaction, &record, &graph, &applied, activity).await?;
         let outcome = Outcome::Operations {
             resolved_ids: std::mem::take(&mut applied.resolved_ids),
             changes: std::mem::take(&mut applied.changes),
@@ -259,51 +259,7 @@ impl Write<'_> {
         db::idempotency::store(&mut transaction, &caller.account, self.key, &outcome, None).await?;
         db::pool::commit(transaction).await?;
         let Outcome::Operations { resolved_ids, changes } = outcome else { unreachable!("made above") };
-        let canvas = self.after(&record, role, graph);
+        let canvas = write::after(self.minimal, &record, role, graph);
         Ok(MutationResult { canvas, replayed: false, resolved_ids, changes })
-    }
-
-    /// The canvas as far as the client wants it.
-    fn after(&self, record: &CanvasRecord, role: AccessRole, graph: Graph) -> CanvasAfter {
-        if self.minimal {
-            return CanvasAfter::Minimal(record.summary(Some(role)));
-        }
-        let (nodes, connections) = graph.into_parts();
-        let nodes = nodes.into_iter().map(Into::into).collect();
-        let connections = connections.into_iter().map(Into::into).collect();
-        CanvasAfter::Whole(record.document(nodes, connections))
-    }
-
-    async fn commit(
-        &self,
-        transaction: &mut db::Transaction,
-        record: &CanvasRecord,
-        graph: &Graph,
-        applied: &Applied,
-    ) -> Result<CanvasRecord> {
-        let writes = applied.writes(graph);
-        let writes = GraphWrites {
-            nodes: writes.nodes,
-            deleted_nodes: writes.deleted_nodes,
-            connections: writes.connections,
-            deleted_connections: writes.deleted_connections,
-        };
-        db::canvases::write_graph(transaction, record.key, &writes).await?;
-        let count = self.batch.operation_count();
-        let change = Change {
-            revision: &service::random::revision(),
-            title: applied.title.as_deref(),
-            nodes_delta: applied.nodes_delta,
-            connections_delta: applied.connections_delta,
-            bytes_delta: applied.bytes_delta,
-            changes: &applied.changes,
-            activity: Some(NewActivity {
-                kind: ActivityType::OperationsApplied,
-                actor: &self.caller.actor(),
-                summary: format!("applied {count} operation{}", if count == 1 { "" } else { "s" }),
-                nodes: &applied.changes.changed_node_ids,
-            }),
-        };
-        Ok(db::canvases::commit_change(transaction, record.key, &change).await?)
     }
 }

@@ -1,0 +1,54 @@
+//! What every write of a graph has in common: rows, revision, and the answer.
+
+use canvas::{Applied, Graph, Refused};
+use db::canvases::{Change, GraphWrites, NewActivity};
+use domain::canvas::{AccessRole, CanvasAfter, CanvasRecord};
+
+use crate::problem::{Problem, Result};
+
+/// What the engine refuses, as it is answered.
+pub fn refusal(refused: Refused) -> Problem {
+    match refused {
+        Refused::Invalid(violations) => Problem::Invalid(violations),
+        Refused::Unprocessable(violations) => Problem::Unprocessable(violations),
+    }
+}
+
+/// Writes what was applied to the graph of a canvas whose row the transaction holds, and gives it its next revision.
+pub async fn commit(
+    transaction: &mut db::Transaction,
+    record: &CanvasRecord,
+    graph: &Graph,
+    applied: &Applied,
+    activity: NewActivity<'_>,
+) -> Result<CanvasRecord> {
+    let writes = applied.writes(graph);
+    let writes = GraphWrites {
+        nodes: writes.nodes,
+        deleted_nodes: writes.deleted_nodes,
+        connections: writes.connections,
+        deleted_connections: writes.deleted_connections,
+    };
+    db::canvases::write_graph(transaction, record.key, &writes).await?;
+    let change = Change {
+        revision: &service::random::revision(),
+        title: applied.title.as_deref(),
+        nodes_delta: applied.nodes_delta,
+        connections_delta: applied.connections_delta,
+        bytes_delta: applied.bytes_delta,
+        changes: &applied.changes,
+        activity: Some(activity),
+    };
+    Ok(db::canvases::commit_change(transaction, record.key, &change).await?)
+}
+
+/// The canvas as far as the client wants it.
+pub fn after(minimal: bool, record: &CanvasRecord, role: AccessRole, graph: Graph) -> CanvasAfter {
+    if minimal {
+        return CanvasAfter::Minimal(record.summary(Some(role)));
+    }
+    let (nodes, connections) = graph.into_parts();
+    let nodes = nodes.into_iter().map(Into::into).collect();
+    let connections = connections.into_iter().map(Into::into).collect();
+    CanvasAfter::Whole(record.document(nodes, connections))
+}

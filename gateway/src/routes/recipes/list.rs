@@ -1,0 +1,58 @@
+//! `GET /recipes` (decisions 13.3).
+
+use axum::extract::{OriginalUri, State};
+use db::canvases::After;
+use domain::limits::{PAGE_DEFAULT, PAGE_MAX, RECIPE_QUERY_MAX};
+use domain::recipe::{Recipe, RecipeRecord, Visibility};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::extract::caller::{Caller, ReadCanvas};
+use crate::extract::page::{ListScope, Page, page, page_request};
+use crate::extract::query::QueryReader;
+use crate::problem::Result;
+use crate::reply;
+use crate::state::App;
+
+/// A page of Recipes, the last changed first.
+#[derive(Serialize, ToSchema)]
+pub struct RecipeList {
+    /// Each in its newest version.
+    recipes: Vec<Recipe>,
+    /// Where the list stands.
+    page: Page,
+}
+
+/// Search Recipes
+#[utoipa::path(
+    get, path = "/recipes", operation_id = "listRecipes", tag = "Recipes",
+    security(("bearer" = ["canvas:read"])),
+    params(
+        ("q" = Option<String>, Query, max_length = 500, description = "Words, each of which is found in name, texts, tags, category or outputs, whatever its case."),
+        ("visibility" = Option<String>, Query, pattern = "^(approved|private|all)$", description = "`approved` when left out: the catalogue. `private`: the account's own workflows (an extension)."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Most items; 50 when left out."),
+        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the page before."),
+    ),
+    responses((status = 200, body = RecipeList))
+)]
+pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUri(uri): OriginalUri) -> Result {
+    let mut query = QueryReader::new(&uri);
+    let q = query.text("q", RECIPE_QUERY_MAX).unwrap_or_default();
+    let named = query.text("visibility", 1024).unwrap_or_else(|| Visibility::Approved.to_string());
+    let visibility = match named.as_str() {
+        "all" => None,
+        name => name.parse().map_err(|_| query.refuse("visibility", "must be `approved`, `private` or `all`")).ok(),
+    };
+    let words: Vec<String> = q.to_lowercase().split_whitespace().map(str::to_owned).collect();
+    let scope = ListScope::new("recipes", &caller.account, &[&named, &q]);
+    let request = page_request::<After>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
+    query.finish()?;
+    let (after, limit) = (request.after.as_ref(), i64::from(request.limit) + 1);
+    let mut connection = app.connection().await?;
+    let mut found = db::recipes::list(&mut connection, &caller.account, visibility, &words, after, limit).await?;
+    let page = page(&app, &scope, request.limit, &mut found, |recipe| After {
+        updated_at: recipe.updated_at,
+        handle: recipe.id.handle(),
+    });
+    Ok(reply::ok(&RecipeList { recipes: found.iter().map(RecipeRecord::document).collect(), page }))
+}

@@ -1,0 +1,50 @@
+//! `GET /recipes/{recipeId}`: the newest version, or exactly the one asked for.
+
+use axum::extract::{OriginalUri, State};
+use domain::id::RecipeId;
+use domain::limits::RECIPE_VERSION_MAX;
+use domain::recipe::{Recipe, Version};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::extract::caller::{Caller, ReadCanvas};
+use crate::extract::path::PathText;
+use crate::extract::query::QueryReader;
+use crate::problem::{Problem, Result, both};
+use crate::reply;
+use crate::state::App;
+
+/// One Recipe.
+#[derive(Serialize, ToSchema)]
+pub struct RecipeRead {
+    /// In the version asked for.
+    recipe: Recipe,
+}
+
+/// Read a Recipe
+#[utoipa::path(
+    get, path = "/recipes/{recipeId}", operation_id = "getRecipe", tag = "Recipes",
+    security(("bearer" = ["canvas:read"])),
+    params(
+        ("recipeId" = String, Path, pattern = "^(recipe:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
+        ("version" = Option<String>, Query, max_length = 80, description = "Exactly this version; the newest when left out."),
+    ),
+    responses((status = 200, body = RecipeRead))
+)]
+pub async fn read(
+    State(app): State<App>,
+    caller: Caller<ReadCanvas>,
+    params: PathText,
+    OriginalUri(uri): OriginalUri,
+) -> Result {
+    let mut query = QueryReader::new(&uri);
+    let version = query.text("version", RECIPE_VERSION_MAX);
+    let (id, ()) = both(params.parameter::<RecipeId>("recipeId"), query.finish())?;
+    let version = version.map(|version| version.parse::<Version>());
+    let version = version.transpose().map_err(|_| Problem::NotFound("recipe version"))?;
+    let mut connection = app.connection().await?;
+    let found = db::recipes::find(&mut connection, &caller.account, &id, version).await?;
+    let missing = if version.is_some() { "recipe version" } else { "recipe" };
+    let recipe = found.ok_or(Problem::NotFound(missing))?;
+    Ok(reply::ok(&RecipeRead { recipe: recipe.document() }))
+}
