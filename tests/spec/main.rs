@@ -20,6 +20,7 @@ mod operations;
 mod previews;
 mod processes;
 mod rates;
+mod recipes;
 mod render;
 mod retention;
 mod text;

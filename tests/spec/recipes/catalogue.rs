@@ -1,0 +1,120 @@
+//! What everybody sees, and how it gets there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::*;
+
+async fn listed(user: &Client, query: &str) -> Vec<String> {
+    let page = user.get(&format!("/recipes?{query}")).await.ok();
+    page["recipes"].as_array().expect("recipes").iter().map(|recipe| text(recipe, "/id").to_owned()).collect()
+}
+
+pub(super) async fn the_catalogue_has_recipes_for_every_shelf(stack: &Stack) {
+    let user = stack.user_with("canvas:read").await;
+    let page = user.get("/recipes?limit=100").await.ok();
+    let mut shelves: BTreeMap<String, usize> = BTreeMap::new();
+    for recipe in page["recipes"].as_array().expect("recipes") {
+        *shelves.entry(text(recipe, "/category").to_owned()).or_default() += 1;
+        assert_eq!(text(recipe, "/handle"), format!("recipe:{}", text(recipe, "/id")));
+        assert_eq!(recipe["visibility"], "approved");
+        for port in
+            recipe["inputs"].as_array().expect("inputs").iter().chain(recipe["outputs"].as_array().expect("outputs"))
+        {
+            assert!(matches!(text(port, "/nodeType"), "image" | "text" | "sticky"), "{port}");
+            assert!(port["useAsPreset"].is_boolean() && !text(port, "/nodeId").is_empty(), "{port}");
+            assert!(!text(port, "/label").is_empty() && !text(port, "/description").is_empty(), "{port}");
+        }
+        let read = user.get(&format!("/recipes/{}", text(recipe, "/handle"))).await.ok();
+        assert_eq!(read["recipe"], *recipe, "a list and a read say the same");
+    }
+    assert!(shelves.values().sum::<usize>() >= 6, "{shelves:?}");
+    let known: BTreeSet<_> = shelves.keys().map(String::as_str).collect();
+    let all = ["Brand & Visual Design", "Content Package", "Marketing & Ads", "Product Visualization"];
+    assert_eq!(known, BTreeSet::from(all));
+}
+
+pub(super) async fn the_catalogue_is_searched_and_walked(stack: &Stack) {
+    let user = stack.user_with("canvas:read").await;
+    assert_eq!(listed(&user, "q=STORYBOARD%20brief").await, ["storyboard"]);
+    assert_eq!(listed(&user, "q=no-such-recipe-anywhere").await, Vec::<String>::new());
+    assert!(listed(&user, &format!("q={}", "a%20".repeat(249))).await.len() > 1);
+    user.get(&format!("/recipes?q={}", "a".repeat(501))).await.expect_error(400, "input_validation_error", &["q"]);
+    user.get("/recipes?limit=101").await.expect_error(400, "input_validation_error", &["limit"]);
+    user.get("/recipes?visibility=mine").await.expect_error(400, "input_validation_error", &["visibility"]);
+    // What other tests publish meanwhile moves to the front and may be missed.
+    let stays = |id: &String| !id.starts_with("r-");
+    let all: BTreeSet<_> = listed(&user, "limit=100").await.into_iter().filter(stays).collect();
+    let (mut met, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = user.get(&format!("/recipes?limit=2{cursor}")).await.ok();
+        met.extend(page["recipes"].as_array().expect("recipes").iter().map(|recipe| text(recipe, "/id").to_owned()));
+        let Some(next) = page["page"]["nextCursor"].as_str() else { break };
+        user.get(&format!("/recipes?q=a&cursor={next}")).await.expect_error(400, "input_validation_error", &["cursor"]);
+        cursor = format!("&cursor={next}");
+    }
+    assert!(all.is_subset(&met.iter().cloned().collect()), "{met:?}");
+}
+
+/// A file as operators publish it.
+fn file(id: &str, prompt: &str) -> Value {
+    json!({
+        "id": id, "name": "Published", "category": "Marketing & Ads", "summary": "s", "tags": ["t"],
+        "inputs": [input("a", "text")],
+        "outputs": [{"key": "b", "label": "B", "description": "d", "type": "text", "prompt": prompt, "inputKeys": ["a"]}],
+    })
+}
+
+/// Publishes a file; what the command said.
+async fn publish(stack: &Stack, file: &Value) -> e2e::Admin {
+    let path = stack.blobs().join(format!("{}.json", key()));
+    std::fs::write(&path, file.to_string()).expect("writes the file");
+    stack.admin(&["admin", "recipe", "publish", path.to_str().expect("a path")]).await
+}
+
+pub(super) async fn a_recipe_is_read_in_the_version_asked_for(stack: &Stack) {
+    let user = stack.user_with("canvas:read").await;
+    let id = format!("r-{}", key());
+    for (prompt, version) in [("{{a}}", "1.0.0"), ("{{a}} again", "1.0.1")] {
+        let published = publish(stack, &file(&id, prompt)).await.expect_success();
+        assert_eq!(published, json!({"id": id, "handle": format!("recipe:{id}"), "version": version}));
+    }
+    let read = async |query: &str| user.get(&format!("/recipes/{id}{query}")).await.ok()["recipe"]["version"].clone();
+    assert_eq!((read("").await, read("?version=1.0.0").await), (json!("1.0.1"), json!("1.0.0")));
+    for unknown in ["1.0.2", "1", "1.0.00", "latest"] {
+        user.get(&format!("/recipes/{id}?version={unknown}")).await.expect_error(404, "not_found", &[]);
+    }
+    let long = "1".repeat(81);
+    user.get(&format!("/recipes/{id}?version={long}")).await.expect_error(400, "input_validation_error", &["version"]);
+    user.get("/recipes/absent").await.expect_error(404, "not_found", &[]);
+    user.get("/recipes/a%20b").await.expect_error(400, "input_validation_error", &["recipeId"]);
+}
+
+pub(super) async fn a_published_version_never_changes(stack: &Stack) {
+    let id = format!("r-{}", key());
+    for (prompt, version) in [("{{a}}", "1.0.0"), ("{{a}}", "1.0.0"), ("{{a}}.", "1.0.1"), ("{{a}}", "1.0.2")] {
+        assert_eq!(publish(stack, &file(&id, prompt)).await.expect_success()["version"], version);
+    }
+    // What ships is published again by every migration, and stays in the version that there is.
+    stack.admin(&["migrate"]).await.expect_success();
+    let user = stack.user_with("canvas:read").await;
+    assert_eq!(user.get("/recipes/storyboard").await.ok()["recipe"]["version"], "1.0.0");
+}
+
+pub(super) async fn an_operator_is_told_what_a_file_breaks(stack: &Stack) {
+    for (file, field) in [
+        (with(file("r", "{{x}}"), json!({})), "outputs[0].prompt"),
+        (with(file("r", "{{a}}"), json!({"category": "Other"})), "category"),
+        (with(file("r", "{{a}}"), json!({"id": "a b"})), "id"),
+        (with(file("r", "{{a}}"), json!({"inputs": []})), "inputs"),
+        (with(file("r", "{{a}}"), json!({"more": 1})), "more"),
+        (
+            with(file("r", "{{a}}"), json!({"inputs": [with(input("a", "text"), json!({"sourceNodeId": "n"}))]})),
+            "inputs[0].sourceNodeId",
+        ),
+    ] {
+        let told = publish(stack, &file).await.expect_refusal();
+        assert!(told.contains(&format!("{field} ")), "{field}: {told}");
+    }
+    stack.admin(&["admin", "recipe", "publish", "/no/such/file.json"]).await.expect_refusal();
+    stack.admin(&["admin", "recipe", "publish"]).await.expect_misuse();
+}

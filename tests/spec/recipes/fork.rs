@@ -1,0 +1,176 @@
+//! A Recipe copied into a canvas: an instance that never runs.
+
+use super::*;
+
+const RECIPE: &str = "ad-copy-and-banner";
+
+/// The ids that a fork says it made, by role.
+fn made(result: &Value) -> (String, Vec<String>, Vec<String>) {
+    let ids = result["resolvedIds"].as_object().expect("ids");
+    let of = |keys: &[&str]| keys.iter().map(|key| ids[*key].as_str().expect("an id").to_owned()).collect();
+    let instance = ids["recipe"].as_str().expect("an id").to_owned();
+    (instance, of(&["input-product", "input-offer", "input-audience"]), of(&["output-copy", "output-banner"]))
+}
+
+pub(super) async fn a_fork_is_an_instance_connected_in_and_out(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let reply = fork_onto(&user, RECIPE, &canvas, json!({})).await.expect(201);
+    let location = format!("/api/canvas-agent/v1/canvases/{}", text(&canvas, "/handle"));
+    assert_eq!(reply.header("location"), Some(location.as_str()));
+    let result = reply.json();
+    assert_eq!(result["replayed"], false);
+    let now = user.canvas(text(&canvas, "/id")).await;
+    assert_eq!(result["canvas"], now);
+    assert_ne!(now["revision"], canvas["revision"]);
+    let (instance, inputs, outputs) = made(&result);
+    assert_eq!(neighbours(&now, &instance), (inputs.clone(), outputs.clone()));
+    let nodes = nodes(&now);
+    assert_eq!(nodes.len(), 6);
+    let kind = |id: &String| text(&nodes[id], "/type").to_owned();
+    assert_eq!(kind(&instance), "sticky");
+    assert_eq!(inputs.iter().map(kind).collect::<Vec<_>>(), ["image", "text", "text"]);
+    assert_eq!(outputs.iter().map(kind).collect::<Vec<_>>(), ["text", "image"]);
+    let note = &nodes[&instance]["metadata"]["recipe"];
+    assert_eq!((&note["recipe"], &note["version"]), (&json!(format!("recipe:{RECIPE}")), &json!("1.0.0")));
+    assert_eq!(text(&nodes[&inputs[2]], "/metadata/content"), "People who have not heard of us yet.");
+    assert!(text(&nodes[&outputs[1]], "/metadata/prompt").contains("{{copy}}"));
+    assert_eq!(stack.count("SELECT count(*) FROM jobs").await, 0, "a fork never runs");
+    let read = user.get(&format!("/canvases/{}", text(&canvas, "/id"))).await.ok();
+    assert_eq!(read["activity"][0]["type"], "recipe.forked");
+    let review = user.get(&format!("/canvases/{}/review", text(&canvas, "/id"))).await.ok();
+    assert_eq!(review["validation"]["findings"], json!([]), "nothing overlaps");
+}
+
+pub(super) async fn a_fork_stands_clear_of_everything(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let content = json!([
+        {"type": "node.create", "node": {"type": "image", "position": {"x": -500, "y": 90}}},
+        {"type": "node.create", "node": {"type": "text", "position": {"x": 900, "y": 300}}},
+    ]);
+    user.apply(id, content).await;
+    let mut edge = 1220.0;
+    for recipe in [RECIPE, "seasonal-variants", "palette-and-type-board"] {
+        let result = fork_onto(&user, recipe, &canvas, json!({})).await.expect(201).json();
+        let nodes = nodes(&result["canvas"]);
+        let new: Vec<&Value> = result["changedNodeIds"]
+            .as_array()
+            .expect("ids")
+            .iter()
+            .map(|id| &nodes[id.as_str().expect("an id")])
+            .collect();
+        let number = |value: &Value| value.as_f64().expect("a number");
+        assert!(new.iter().all(|node| number(&node["position"]["x"]) >= edge), "right of the content");
+        edge = new.iter().map(|node| number(&node["position"]["x"]) + number(&node["width"])).fold(edge, f64::max);
+    }
+    let review = user.get(&format!("/canvases/{id}/review")).await.ok();
+    assert_eq!(review["validation"]["findings"], json!([]));
+}
+
+pub(super) async fn a_fork_is_placed_where_it_is_wanted(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let result = fork_onto(&user, RECIPE, &canvas, json!({"x": -1234.5, "y": 777})).await.expect(201).json();
+    let nodes = nodes(&result["canvas"]);
+    let least = |axis: &str| nodes.values().filter_map(|node| node["position"][axis].as_f64()).fold(f64::MAX, f64::min);
+    assert_eq!((least("x"), least("y")), (-1234.5, 777.0));
+    for edge in [json!({"x": -100_000}), json!({"y": 100_000})] {
+        fork_onto(&user, RECIPE, &canvas, edge).await.expect(201);
+    }
+    let beyond = json!({"x": 100_000.5, "y": -100_001});
+    fork_onto(&user, RECIPE, &canvas, beyond).await.expect_error(400, "input_validation_error", &["x", "y"]);
+}
+
+pub(super) async fn a_fork_is_made_for_a_revision(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let stale = json!({"baseRevision": canvas["revision"]});
+    user.apply(text(&canvas, "/id"), json!([{"type": "canvas.update", "title": "t"}])).await;
+    let now = user.canvas(text(&canvas, "/id")).await;
+    let refused = fork_onto(&user, RECIPE, &canvas, stale).await.expect(409).json();
+    assert_eq!(refused["error"]["details"]["currentRevision"], now["revision"]);
+    assert_eq!(user.canvas(text(&canvas, "/id")).await, now);
+    let body = json!({"canvasId": canvas["id"]});
+    let refused = user.send(&format!("/recipes/{RECIPE}/fork"), &body).await;
+    refused.expect_error(400, "input_validation_error", &["baseRevision", "idempotencyKey"]);
+}
+
+pub(super) async fn a_fork_that_is_sent_again_makes_no_second_one(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let body = json!({
+        "canvasId": canvas["id"], "baseRevision": canvas["revision"], "idempotencyKey": key(), "version": "1.0.0",
+    });
+    let path = format!("/recipes/{RECIPE}/fork");
+    let both = futures_util::future::join(user.send(&path, &body), user.at(stack, 1).send(&path, &body)).await;
+    let mut statuses = [both.0.status, both.1.status];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 201], "one effect and one replay");
+    let ids = both.0.json()["resolvedIds"].clone();
+    assert_eq!(both.1.json()["resolvedIds"], ids);
+    // Another spelling of the same request, after the canvas has gone on.
+    user.apply(text(&canvas, "/id"), json!([{"type": "canvas.update", "title": "t"}])).await;
+    let spelled = with(body.clone(), json!({"canvasId": canvas["handle"]}));
+    let again = user.send(&format!("/recipes/recipe:{RECIPE}/fork"), &spelled).await.ok();
+    assert_eq!((&again["replayed"], &again["resolvedIds"]), (&json!(true), &ids));
+    assert_eq!(again["canvas"]["title"], "t", "the canvas as it is now");
+    user.send(&path, &with(body.clone(), json!({"x": 1}))).await.expect_error(409, "conflict", &[]);
+    user.send("/recipes/storyboard/fork", &with(body, json!({}))).await.expect_error(409, "conflict", &[]);
+    assert_eq!(user.canvas(text(&canvas, "/id")).await["nodes"].as_array().map(Vec::len), Some(6));
+}
+
+pub(super) async fn an_unknown_recipe_is_404_and_an_unknown_version_422(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    fork_onto(&user, "absent", &canvas, json!({})).await.expect_error(404, "not_found", &[]);
+    for unknown in ["1.0.7", "newest", ""] {
+        let refused = fork_onto(&user, RECIPE, &canvas, json!({"version": unknown})).await;
+        refused.expect_error(422, "unprocessable_entity", &["version"]);
+    }
+    let refused = fork_onto(&user, RECIPE, &canvas, json!({"version": "1".repeat(81)})).await;
+    refused.expect_error(400, "input_validation_error", &["version"]);
+    assert_eq!(user.canvas(text(&canvas, "/id")).await, canvas, "nothing was written");
+}
+
+pub(super) async fn an_editor_forks_on_a_shared_canvas(stack: &Stack) {
+    let (owner, editor, viewer) = (stack.user().await, stack.user().await, stack.user().await);
+    let canvas = owner.make_canvas().await;
+    stack.share(&owner, text(&canvas, "/id"), &editor.uid, "editor").await;
+    stack.share(&owner, text(&canvas, "/id"), &viewer.uid, "viewer").await;
+    let by_handle = json!({"canvasId": canvas["handle"]});
+    fork_onto(&viewer, RECIPE, &canvas, by_handle.clone()).await.expect_error(403, "forbidden", &[]);
+    fork_onto(&editor, RECIPE, &canvas, by_handle).await.expect(201);
+    fork_onto(&editor, RECIPE, &canvas, json!({"ownerUid": owner.uid})).await.expect(201);
+    fork_onto(&editor, RECIPE, &canvas, json!({})).await.expect_error(404, "not_found", &[]);
+    let contrary = json!({"canvasId": canvas["handle"], "ownerUid": editor.uid});
+    fork_onto(&editor, RECIPE, &canvas, contrary).await.expect_error(400, "input_validation_error", &["ownerUid"]);
+    assert_eq!(owner.canvas(text(&canvas, "/id")).await["nodes"].as_array().map(Vec::len), Some(12));
+}
+
+pub(super) async fn the_ports_of_a_fork_are_the_users_to_edit(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let result = fork_onto(&user, RECIPE, &canvas, json!({})).await.expect(201).json();
+    let (instance, inputs, outputs) = made(&result);
+    let patch =
+        |node: &str, metadata: Value| json!({"type": "node.update", "nodeId": node, "patch": {"metadata": metadata}});
+    user.apply(
+        id,
+        json!([
+            patch(&inputs[2], json!({"content": "Gardeners."})),
+            patch(&outputs[0], json!({"prompt": "Write one line about {{offer}}"})),
+        ]),
+    )
+    .await;
+    let now = nodes(&user.canvas(id).await);
+    assert_eq!(text(&now[&inputs[2]], "/metadata/content"), "Gardeners.");
+    assert_eq!(text(&now[&outputs[0]], "/metadata/prompt"), "Write one line about {{offer}}");
+    // What makes them the Recipe's is the service's.
+    let revision = user.canvas(id).await["revision"].clone();
+    let forged =
+        user.batch(id, revision.as_str().expect("a revision"), json!([patch(&instance, json!({"recipe": {}}))])).await;
+    forged.expect_error(400, "input_validation_error", &["operations[0].patch.metadata.recipe"]);
+}
