@@ -15,7 +15,10 @@ use utoipa_axum::routes;
 use crate::openapi;
 use crate::problem;
 use crate::reply::API_ROOT;
-use crate::routes::{actions, assets, auth, canvases, element_collections, elements, images, imports, jobs, models, providers, recipes, runs};
+use crate::routes::{
+    actions, assets, auth, canvases, element_collections, elements, images, imports, jobs, models, providers, recipes,
+    runs,
+};
 use crate::state::App;
 
 /// From this size on a response is compressed (decisions 1.9).

@@ -45,12 +45,22 @@ const DIRECTIONS: [(&str, &[&str], &[&str]); 4] = [
     (
         "Light",
         &["light", "sun", "shadow", "dusk", "dawn", "night", "glow", "licht", "lumière", "luz"],
-        &["soft light from a north window", "low sun from the left, long shadows", "even light of an overcast day", "one warm lamp in a dark room"],
+        &[
+            "soft light from a north window",
+            "low sun from the left, long shadows",
+            "even light of an overcast day",
+            "one warm lamp in a dark room",
+        ],
     ),
     (
         "Framing",
         &["shot", "close", "wide", "lens", "view", "angle", "portrait", "crop", "frame"],
-        &["wide shot, low horizon, the subject small", "close-up, the background out of focus", "straight from the front, symmetrical", "from above, with room around the subject"],
+        &[
+            "wide shot, low horizon, the subject small",
+            "close-up, the background out of focus",
+            "straight from the front, symmetrical",
+            "from above, with room around the subject",
+        ],
     ),
     (
         "Mood",
@@ -59,8 +69,16 @@ const DIRECTIONS: [(&str, &[&str], &[&str]); 4] = [
     ),
     (
         "Palette",
-        &["colour", "color", "palette", "red", "blue", "green", "yellow", "black", "white", "gold", "pink", "orange", "farbe"],
-        &["chalk, moss, ink blue, brass", "clay, sand, smoke, a spot of vermilion", "ice, slate, pine, a little copper", "cream, rose, plum, leaf green"],
+        &[
+            "colour", "color", "palette", "red", "blue", "green", "yellow", "black", "white", "gold", "pink", "orange",
+            "farbe",
+        ],
+        &[
+            "chalk, moss, ink blue, brass",
+            "clay, sand, smoke, a spot of vermilion",
+            "ice, slate, pine, a little copper",
+            "cream, rose, plum, leaf green",
+        ],
     ),
 ];
 
@@ -68,7 +86,10 @@ const DIRECTIONS: [(&str, &[&str], &[&str]); 4] = [
 const QUESTIONS: [(&str, &[&str]); 4] = [
     ("Who is it for?", &["audience", "for", "customer", "people", "kunden", "für", "pour", "para"]),
     ("What are they to do next?", &["buy", "book", "visit", "join", "order", "sign", "try", "call", "kaufen"]),
-    ("Where will it be seen?", &["poster", "web", "website", "social", "print", "banner", "story", "billboard", "instagram"]),
+    (
+        "Where will it be seen?",
+        &["poster", "web", "website", "social", "print", "banner", "story", "billboard", "instagram"],
+    ),
     ("What must not be shown?", &["no", "not", "without", "never", "avoid", "kein", "keine", "ohne", "sans", "sin"]),
 ];
 
@@ -89,7 +110,10 @@ pub fn outline(prompt: &str, inputs: &[(&str, &str)]) -> String {
     let more = (sentences.len() > SENTENCES_MAX).then(|| "…".to_owned());
     sheet.list("Brief", copy.chain(more));
     let given = given.iter().filter(|(_, text)| !text.is_empty());
-    sheet.list("Given", given.map(|(label, text)| format!("**{}:** {}", excerpt(label, TITLE_MAX), excerpt(text, EXCERPT_MAX))));
+    sheet.list(
+        "Given",
+        given.map(|(label, text)| format!("**{}:** {}", excerpt(label, TITLE_MAX), excerpt(text, EXCERPT_MAX))),
+    );
     sheet.list("Key words", (!keywords.is_empty()).then(|| keywords.join(", ")));
     sheet.list("Headline options", headlines(&title, &keywords));
     sheet.list("Copy", copy_of(&sentences));
@@ -102,7 +126,10 @@ pub fn outline(prompt: &str, inputs: &[(&str, &str)]) -> String {
         format!("{name}: {}", choices[(chance >> (16 * index)) as usize % choices.len()])
     };
     sheet.list("For the picture", directions.map(proposed));
-    sheet.list("Open questions", QUESTIONS.iter().filter(|(_, known)| !says(known)).map(|(question, _)| (*question).to_owned()));
+    sheet.list(
+        "Open questions",
+        QUESTIONS.iter().filter(|(_, known)| !says(known)).map(|(question, _)| (*question).to_owned()),
+    );
     sheet.finish()
 }
 
@@ -148,7 +175,8 @@ impl Sheet {
 /// A text in one line, without control characters and without the marks of headings and lists.
 fn tidy(text: &str) -> String {
     let is_gap = |character: char| character.is_whitespace() || character.is_control();
-    let lines = text.lines().map(|line| line.trim_start_matches(|it: char| is_gap(it) || matches!(it, '#' | '*' | '>' | '•')));
+    let lines =
+        text.lines().map(|line| line.trim_start_matches(|it: char| is_gap(it) || matches!(it, '#' | '*' | '>' | '•')));
     let words: Vec<&str> = lines.flat_map(|line| line.split(is_gap)).filter(|word| !word.is_empty()).collect();
     words.join(" ")
 }
@@ -199,7 +227,8 @@ fn keywords(text: &str) -> Vec<String> {
 
 /// Headlines of the brief's own words, which is why they are right in any language.
 fn headlines(title: &str, keywords: &[String]) -> Vec<String> {
-    let clause = title.split([',', ';', ':', '،', '、', '，', '：']).next().map(str::trim).filter(|clause| *clause != title);
+    let clause =
+        title.split([',', ';', ':', '،', '、', '，', '：']).next().map(str::trim).filter(|clause| *clause != title);
     let named: Vec<String> = keywords.iter().take(3).map(|word| capitalized(word)).collect();
     let mut headlines = vec![title.to_owned()];
     headlines.extend(clause.filter(|clause| !clause.is_empty()).map(str::to_owned));
@@ -272,8 +301,9 @@ mod tests {
     fn the_same_brief_gives_the_same_outline_and_another_one_another() {
         let first = outline(BRIEF, &[("a", "b")]);
         assert_eq!(first, outline(BRIEF, &[("a", "b")]));
-        let proposed: std::collections::BTreeSet<String> =
-            (0..40).map(|index| section(&outline(&format!("Chair {index}"), &[]), "For the picture").join("\n")).collect();
+        let proposed: std::collections::BTreeSet<String> = (0..40)
+            .map(|index| section(&outline(&format!("Chair {index}"), &[]), "For the picture").join("\n"))
+            .collect();
         assert!(proposed.len() > 10, "{}", proposed.len());
     }
 
@@ -304,7 +334,8 @@ mod tests {
 
     #[test]
     fn long_words_and_texts_are_excerpts() {
-        for prompt in ["x".repeat(8000), "word ".repeat(1600), "👩‍👩‍👧‍👦".repeat(300), "One. Two. Three. Four. ".repeat(300)] {
+        for prompt in ["x".repeat(8000), "word ".repeat(1600), "👩‍👩‍👧‍👦".repeat(300), "One. Two. Three. Four. ".repeat(300)]
+        {
             let outline = outline(&prompt, &[("Input", &prompt)]);
             assert!(units(&outline) < 8000, "fit for the next prompt: {}", units(&outline));
             assert!(outline.lines().all(|line| units(line) <= 2 * EXCERPT_MAX + 12));

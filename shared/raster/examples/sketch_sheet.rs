@@ -51,7 +51,13 @@ fn main() -> Result<()> {
         let start = Instant::now();
         let sketch = raster::sketch::draw(&brief)?;
         let Size { width, height } = case.size;
-        println!("{:2}: {width} x {height}, {} references, {} bytes, {:?}", index + 1, references.len(), sketch.len(), start.elapsed());
+        println!(
+            "{:2}: {width} x {height}, {} references, {} bytes, {:?}",
+            index + 1,
+            references.len(),
+            sketch.len(),
+            start.elapsed()
+        );
         std::fs::write(format!("{out}.{:02}.png", index + 1), &sketch)?;
         cells.push(cell(&sketch)?);
     }
@@ -158,7 +164,8 @@ fn png(picture: &Picture) -> Result<Vec<u8>> {
 
 /// A picture with a horizon and a body, each of other colours and another ratio.
 fn computed(index: u32) -> Result<Vec<u8>> {
-    let (width, height) = [(1200, 900), (800, 1200), (900, 900), (1600, 900), (700, 1000), (1000, 420), (420, 1000)][index as usize % 7];
+    let (width, height) =
+        [(1200, 900), (800, 1200), (900, 900), (1600, 900), (700, 1000), (1000, 420), (420, 1000)][index as usize % 7];
     let turn = f64::from(index) * 1.9;
     let tone = |at: f64, shift: f64| (140.0 + 90.0 * (turn + shift + at).sin()) as u8;
     let mut pixels = Vec::with_capacity(width * height * 3);
@@ -174,6 +181,7 @@ fn computed(index: u32) -> Result<Vec<u8>> {
             pixels.extend([tone(at, 0.0), tone(at, 1.1), tone(at, 2.3)]);
         }
     }
-    let picture = Picture::new(Size::new(width as u32, height as u32), Channels::Rgb, pixels).ok_or("a pixel a place")?;
+    let picture =
+        Picture::new(Size::new(width as u32, height as u32), Channels::Rgb, pixels).ok_or("a pixel a place")?;
     Ok(raster::encode(&picture, &Encoding { format: OutputFormat::Jpeg, quality: 90, flatten: PAPER })?)
 }

@@ -41,7 +41,7 @@ pub(super) async fn read(worker: &Worker, bytes: Bytes) -> Result<Result<Picture
     let memory = worker.pixels.reserve(header.decoded_bytes() + bytes.len() as u64).await;
     let decoded = memory.run(move || {
         let thumbnail = thumbnail(&bytes)?;
-        let content = Content::of(bytes.into());
+        let content = Content::of(bytes);
         Ok::<_, raster::Error>(Picture { content, format: header.format, size: header.size(), thumbnail })
     });
     match decoded.await {

@@ -85,9 +85,7 @@ fn rows_of(ratios: &[f64], area: Area, gap: f64, way: u32) -> Vec<Area> {
             start = end;
         }
     }
-    let natural = |row: &[f64]| {
-        (area.width - gap * (row.len() - 1) as f64).max(1.0) / row.iter().sum::<f64>()
-    };
+    let natural = |row: &[f64]| (area.width - gap * (row.len() - 1) as f64).max(1.0) / row.iter().sum::<f64>();
     let wanted: f64 = rows.iter().map(|row| natural(row)).sum();
     let height = (area.height - gap * rows.len().saturating_sub(1) as f64).max(0.0);
     let mut y = area.y;

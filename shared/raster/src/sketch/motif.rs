@@ -2,8 +2,8 @@
 
 use kurbo::BezPath;
 
-use super::palette::{COLORS, Palette};
 use super::oklab::Oklab;
+use super::palette::{COLORS, Palette};
 use super::seed::Seed;
 use super::vector::{Area, disc, ground, paint, quarter, rounded};
 use crate::color::Color;
@@ -116,7 +116,12 @@ impl Stage {
         let (below, above) = (self.color(below), self.color(above));
         let Area { x, y, width, height } = area;
         self.paint(rounded(area, 0.0), below);
-        let corners = [(x, y, 1.0, 1.0), (area.right(), y, -1.0, 1.0), (area.right(), area.bottom(), -1.0, -1.0), (x, area.bottom(), 1.0, -1.0)];
+        let corners = [
+            (x, y, 1.0, 1.0),
+            (area.right(), y, -1.0, 1.0),
+            (area.right(), area.bottom(), -1.0, -1.0),
+            (x, area.bottom(), 1.0, -1.0),
+        ];
         let turn = seed.below(4);
         let (cx, cy, across, down) = corners[turn];
         match seed.below(8) {
@@ -133,7 +138,11 @@ impl Stage {
                 self.paint(quarter((ox, oy), over * width / 2.0, up * height / 2.0), above);
             }
             5 => {
-                let half = if turn % 2 == 0 { Area { width: width / 2.0, ..area } } else { Area { height: height / 2.0, ..area } };
+                let half = if turn % 2 == 0 {
+                    Area { width: width / 2.0, ..area }
+                } else {
+                    Area { height: height / 2.0, ..area }
+                };
                 self.paint(rounded(half, 0.0), above);
             }
             _ => {}

@@ -133,7 +133,10 @@ mod tests {
             ([0, 0, 255], 0.452_01, -0.032_46, -0.311_53),
         ] {
             let color = Oklab::from_rgb(rgb);
-            assert!((color.l - l).abs() < 1e-4 && (color.a - a).abs() < 1e-4 && (color.b - b).abs() < 1e-4, "{color:?}");
+            assert!(
+                (color.l - l).abs() < 1e-4 && (color.a - a).abs() < 1e-4 && (color.b - b).abs() < 1e-4,
+                "{color:?}"
+            );
         }
     }
 

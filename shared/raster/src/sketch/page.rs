@@ -7,7 +7,7 @@ use super::words::Words;
 use crate::color::Color;
 use crate::geometry::Size;
 use crate::picture::Picture;
-use crate::text::{Style, Align, fill_rect, layout};
+use crate::text::{Align, Style, fill_rect, layout};
 
 /// A frame at least this much wider than high has its text beside the stage, else below it.
 const WIDE: f64 = 1.18;
@@ -102,7 +102,8 @@ impl Page {
         let gap = scale.gap * 1.5;
         let width = (inner.height * ratio).clamp(inner.width * 0.46, inner.width * 0.64).round();
         let rest = inner.width - width - gap;
-        let (stage_x, text_x) = if is_mirrored { (inner.x + rest + gap, inner.x) } else { (inner.x, inner.x + width + gap) };
+        let (stage_x, text_x) =
+            if is_mirrored { (inner.x + rest + gap, inner.x) } else { (inner.x, inner.x + width + gap) };
         let stage = Area { x: stage_x, width, ..inner };
         let column = Area { x: text_x, width: rest.max(1.0), ..inner };
         let header = scale.header();
@@ -114,12 +115,7 @@ impl Page {
         page.line = Area { y: column.bottom() - lines - scale.gap * 0.6, height: scale.hairline(), ..column };
         page.caption(text, column.x, column.bottom() - lines, column.width);
         let swatches = column.width.min(scale.caption * 24.0);
-        page.swatches = Area {
-            y: column.bottom() - footer,
-            width: swatches,
-            height: scale.swatches(),
-            ..column
-        };
+        page.swatches = Area { y: column.bottom() - footer, width: swatches, height: scale.swatches(), ..column };
         page.write(headline, body, column, column.y + header + 1.5 * scale.gap);
         page
     }
@@ -130,7 +126,8 @@ impl Page {
         let footer = scale.swatches() + scale.gap * 0.7;
         let room = inner.height - header - footer - 2.0 * scale.gap;
         let (headline, body) = set(text.words, scale, inner.width, room * 0.42, 0.60);
-        let written = [&headline, &body].into_iter().flatten().map(|block| block.height() + scale.gap * 0.6).sum::<f64>();
+        let written =
+            [&headline, &body].into_iter().flatten().map(|block| block.height() + scale.gap * 0.6).sum::<f64>();
         // What would be cut off too much is not made higher than half as much again as it is.
         let height = (room - written + scale.gap * 0.6).min(inner.width / ratio * 1.6).max(room * 0.4).max(1.0).round();
         let (stage_y, text_y) = match is_mirrored {
@@ -195,7 +192,14 @@ impl Page {
         if let Some(tag) = &self.tag {
             let padding = scale.caption * 0.7;
             let pill = Area::new(tag.x - padding, tag.y, tag.block.text_width() + 2.0 * padding, tag.block.height());
-            paint(picture, rounded(Area { y: pill.y - scale.caption * 0.12, height: pill.height + scale.caption * 0.24, ..pill }, scale.caption), theme.accent);
+            paint(
+                picture,
+                rounded(
+                    Area { y: pill.y - scale.caption * 0.12, height: pill.height + scale.caption * 0.24, ..pill },
+                    scale.caption,
+                ),
+                theme.accent,
+            );
         }
         for (placed, color) in [
             (&self.tag, theme.on_accent),

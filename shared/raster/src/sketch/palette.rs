@@ -36,7 +36,9 @@ impl Palette {
         pictures.iter().for_each(|picture| count(picture, &mut cells));
         match cells.is_empty() {
             true => Self::harmony(&mut seed.clone()),
-            false => Self::of(&cells.into_values().map(|(sum, weight)| (sum.scaled(1.0 / weight), weight)).collect::<Vec<_>>()),
+            false => Self::of(
+                &cells.into_values().map(|(sum, weight)| (sum.scaled(1.0 / weight), weight)).collect::<Vec<_>>(),
+            ),
         }
     }
 
@@ -107,7 +109,8 @@ impl Oklab {
 /// Counts the colours of a picture; what is mostly transparent is none.
 fn count(picture: &Picture, cells: &mut Cells) {
     let channels = picture.channels();
-    let samples = |length: u32| (0..SAMPLES.min(length)).map(move |index| (2 * index + 1) * length / (2 * SAMPLES.min(length)));
+    let samples =
+        |length: u32| (0..SAMPLES.min(length)).map(move |index| (2 * index + 1) * length / (2 * SAMPLES.min(length)));
     for y in samples(picture.height()) {
         let row = &picture.pixels()[y as usize * picture.stride()..][..picture.stride()];
         for x in samples(picture.width()) {
@@ -186,7 +189,8 @@ impl Theme {
             _ => (accent.toned(0.345, 0.075), false),
         };
         let ink = accent.toned(if is_light { 0.235 } else { 0.965 }, 0.015);
-        let strong = Oklab { l: if is_light { accent.l.clamp(0.42, 0.60) } else { accent.l.clamp(0.74, 0.88) }, ..accent };
+        let strong =
+            Oklab { l: if is_light { accent.l.clamp(0.42, 0.60) } else { accent.l.clamp(0.74, 0.88) }, ..accent };
         let on_accent = accent.toned(if strong.l > 0.65 { 0.2 } else { 0.985 }, 0.012);
         let matte = ground.toned(if is_light { (ground.l + 0.05).min(0.995) } else { ground.l + 0.05 }, 0.05);
         Self {
@@ -233,7 +237,9 @@ mod tests {
     fn palettes_are_whole_distinct_and_sorted_whatever_the_picture() {
         let plain = |rgba| Picture::filled(Size::new(1, 1), Channels::Rgba, rgba);
         let grey = plain(Color { r: 128, g: 128, b: 128, a: 255 });
-        for palette in [of(&[grey]), of(&[plain(Color::WHITE)]), of(&[photo(64, 64)]), of(&[]), of(&[plain(Color::TRANSPARENT)])] {
+        for palette in
+            [of(&[grey]), of(&[plain(Color::WHITE)]), of(&[photo(64, 64)]), of(&[]), of(&[plain(Color::TRANSPARENT)])]
+        {
             for (one, other) in palette.0.iter().zip(&palette.0[1..]) {
                 assert!(one.l <= other.l);
                 assert!(one.distance(*other) > 0.001, "{palette:?}");

@@ -47,7 +47,8 @@ impl Plate<'_> {
         let (margin, gap) = (scale.margin, scale.caption * 0.6);
         let (width, height) = (f64::from(size.width), f64::from(size.height));
         let room = width - 2.0 * margin;
-        let line = |text: &str, face, width: f64| Block::fitted(text, face, &[scale.caption], width, 2.0 * scale.caption);
+        let line =
+            |text: &str, face, width: f64| Block::fitted(text, face, &[scale.caption], width, 2.0 * scale.caption);
         let tag = line(self.label, LABEL, room / 2.0);
         let tag_width = tag.as_ref().map_or(0.0, |tag| tag.text_width() + 2.5 * gap);
         let facts = line(self.facts, CAPTION, room - tag_width);

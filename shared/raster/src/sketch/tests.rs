@@ -4,7 +4,8 @@ use std::cell::Cell;
 use super::*;
 use crate::testing::*;
 
-const FOX: &str = "A red fox crossing fresh snow at first light. Low sun from the left, long blue shadows, breath in the air.";
+const FOX: &str =
+    "A red fox crossing fresh snow at first light. Low sun from the left, long blue shadows, breath in the air.";
 
 /// What the catalogue offers, and the ends of what a frame is made for.
 const SIZES: [(u32, u32); 9] = [
@@ -41,17 +42,23 @@ fn drawn_frame(brief: &Brief<'_>) -> Picture {
 
 /// A hash of pixels (FNV-1a).
 fn hash(picture: &Picture) -> u64 {
-    picture.pixels().iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
+    picture
+        .pixels()
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 /// The share of pixels that differ.
 fn difference(one: &Picture, other: &Picture) -> f64 {
-    let differing = one.pixels().chunks_exact(3).zip(other.pixels().chunks_exact(3)).filter(|(one, other)| one != other);
+    let differing =
+        one.pixels().chunks_exact(3).zip(other.pixels().chunks_exact(3)).filter(|(one, other)| one != other);
     differing.count() as f64 / one.size().pixels() as f64
 }
 
 fn files(count: u32) -> Vec<Vec<u8>> {
-    (0..count).map(|index| written(&photo(60 + 25 * (index % 5), 120 - 20 * (index % 4)), OutputFormat::Png, 85)).collect()
+    (0..count)
+        .map(|index| written(&photo(60 + 25 * (index % 5), 120 - 20 * (index % 4)), OutputFormat::Png, 85))
+        .collect()
 }
 
 #[test]
@@ -75,16 +82,26 @@ fn every_size_is_filled_with_none_to_sixteen_references() {
     let files = files(16);
     for size in SIZES {
         for count in [0, 1, 2, 5, 16] {
-            let references: Vec<Reference<'_>> = (files[..count].iter().zip([None].into_iter().chain(ROLES.map(Some)).cycle()))
-                .map(|(bytes, role)| Reference { bytes, role })
-                .collect();
+            let references: Vec<Reference<'_>> =
+                (files[..count].iter().zip([None].into_iter().chain(ROLES.map(Some)).cycle()))
+                    .map(|(bytes, role)| Reference { bytes, role })
+                    .collect();
             let picture = drawn_frame(&brief(FOX, size, &references));
             let ground = picture.pixel(0, 0);
             // Nothing touches the edge, and the stage takes its part.
             let (right, bottom) = (size.0 - 1, size.1 - 1);
-            assert!((0..size.0).all(|x| picture.pixel(x, 0) == ground && picture.pixel(x, bottom) == ground), "{size:?}");
-            assert!((0..size.1).all(|y| picture.pixel(0, y) == ground && picture.pixel(right, y) == ground), "{size:?}");
-            let blank = picture.pixels().chunks_exact(3).filter(|pixel| Some(&[pixel[0], pixel[1], pixel[2], 255]) == ground.as_ref());
+            assert!(
+                (0..size.0).all(|x| picture.pixel(x, 0) == ground && picture.pixel(x, bottom) == ground),
+                "{size:?}"
+            );
+            assert!(
+                (0..size.1).all(|y| picture.pixel(0, y) == ground && picture.pixel(right, y) == ground),
+                "{size:?}"
+            );
+            let blank = picture
+                .pixels()
+                .chunks_exact(3)
+                .filter(|pixel| Some(&[pixel[0], pixel[1], pixel[2], 255]) == ground.as_ref());
             let share = blank.count() as f64 / picture.size().pixels() as f64;
             assert!(share < 0.75, "{size:?} with {count}: {share} is blank");
         }
@@ -159,7 +176,8 @@ fn a_reference_that_cannot_be_read_is_named() {
 
 #[test]
 fn extreme_pictures_are_shown_whole() {
-    let red = |width, height| written(&drawn(width, height, Channels::Rgb, |_, _| [220, 30, 20, 255]), OutputFormat::Png, 85);
+    let red =
+        |width, height| written(&drawn(width, height, Channels::Rgb, |_, _| [220, 30, 20, 255]), OutputFormat::Png, 85);
     for file in [red(3000, 2), red(2, 3000), red(1, 1)] {
         let references = [Reference { bytes: &file, role: Some(Role::Fit) }];
         for size in [(500, 500), (900, 300), (300, 900)] {
@@ -204,7 +222,9 @@ fn text_of_any_script_stays_inside_its_box() {
     for text in hostile() {
         for (face, size) in [(block::HEADLINE, 40.0), (block::BODY, 14.0)] {
             let mut picture = Picture::filled(Size::new(500, 400), Channels::Rgb, GROUND);
-            let Some(block) = Block::fitted(&text, face, &[2.0 * size, size], 300.0, 200.0) else { panic!("{text:.20}") };
+            let Some(block) = Block::fitted(&text, face, &[2.0 * size, size], 300.0, 200.0) else {
+                panic!("{text:.20}")
+            };
             assert!(block.height() <= 200.0 && block.text_width() <= 300.5, "{text:.20}");
             block.draw(&mut picture, 100.0, 100.0, Color { r: 0, g: 0, b: 0, a: 255 });
             let slack = (0.5 * size).ceil() as u32 + 1;
@@ -230,7 +250,12 @@ fn hostile_prompts_are_drawn_at_every_size() {
 fn right_to_left_text_stands_at_the_right() {
     let ink_at = |text: &str| {
         let mut picture = Picture::filled(Size::new(400, 60), Channels::Rgb, Color::WHITE);
-        Block::new(text, block::BODY, 20.0, 380.0, 1).draw(&mut picture, 10.0, 10.0, Color { r: 0, g: 0, b: 0, a: 255 });
+        Block::new(text, block::BODY, 20.0, 380.0, 1).draw(
+            &mut picture,
+            10.0,
+            10.0,
+            Color { r: 0, g: 0, b: 0, a: 255 },
+        );
         let dark = picture.pixels().chunks_exact(3).enumerate().filter(|(_, pixel)| pixel[0] < 128);
         let columns: Vec<usize> = dark.map(|(index, _)| index % 400).collect();
         (columns.iter().copied().min().unwrap(), columns.iter().copied().max().unwrap())
@@ -260,7 +285,8 @@ fn a_plate_lies_along_the_lower_edge_and_leaves_the_rest() {
 #[test]
 fn the_memory_estimate_holds() {
     let large = written(&photo(3000, 2000), OutputFormat::Png, 85);
-    let free = written(&drawn(1500, 1500, Channels::Rgba, |x, y| [x as u8, y as u8, 9, (x ^ y) as u8]), OutputFormat::Png, 85);
+    let free =
+        written(&drawn(1500, 1500, Channels::Rgba, |x, y| [x as u8, y as u8, 9, (x ^ y) as u8]), OutputFormat::Png, 85);
     let long = "Everything there is to say about it. ".repeat(216);
     for size in [(1024, 1024), (2048, 2048), (256, 256)] {
         for files in [&[][..], &[&large], &[&large, &free, &free]] {

@@ -42,7 +42,8 @@ fn is_line_end(character: char) -> bool {
 fn tidy(line: &str) -> String {
     let words: Vec<&str> = line.split(|character: char| character.is_whitespace() || character.is_control()).collect();
     let mut words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-    if words.first().is_some_and(|word| matches!(*word, "-" | "*" | ">" | "•") || word.chars().all(|mark| mark == '#')) {
+    if words.first().is_some_and(|word| matches!(*word, "-" | "*" | ">" | "•") || word.chars().all(|mark| mark == '#'))
+    {
         words.remove(0);
     }
     words.join(" ")
@@ -131,7 +132,11 @@ mod tests {
 
     #[test]
     fn lines_are_paragraphs_and_their_marks_are_dropped() {
-        is("# Spring campaign\r\n\n- light\u{7}  linen\n* sand > stone", "Spring campaign", "light linen\nsand > stone");
+        is(
+            "# Spring campaign\r\n\n- light\u{7}  linen\n* sand > stone",
+            "Spring campaign",
+            "light linen\nsand > stone",
+        );
         is("-5 degrees and falling", "-5 degrees and falling", "");
     }
 

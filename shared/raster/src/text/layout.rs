@@ -164,7 +164,8 @@ const ELLIPSIS: &str = "…";
 fn cut_short(text: &str, range: Range<usize>, breaks: &Breaks, level: Level, cascade: &Cascade, limit: f64) -> Line {
     let Range { start, mut end } = range;
     loop {
-        let kept = text[start..end].trim_end_matches(|character| hangs(character) || ".,;:…،؛、。，".contains(character));
+        let kept =
+            text[start..end].trim_end_matches(|character| hangs(character) || ".,;:…،؛、。，".contains(character));
         let shown = format!("{kept}{ELLIPSIS}");
         let line = Paragraph::new(&shown, Some(level), cascade).line(0..shown.len());
         match breaks.shorter(start, end) {

@@ -28,8 +28,8 @@ pub(crate) use coverage::Shape;
 pub(crate) use fonts::family_for;
 pub use fonts::{Family, Font, Weight, fonts};
 pub use layout::{Align, Layout, Style, is_right_to_left, layout, layout_lines};
-pub(crate) use paint::{fill, lay_over};
 pub use paint::{Ink, Stroke, fill_rect};
+pub(crate) use paint::{fill, lay_over};
 
 #[cfg(test)]
 mod tests;
