@@ -151,7 +151,7 @@ impl World {
             nudge: Nudge::default(),
             pixels: self.pixels.clone(),
             egress: egress::Client::new(egress::ClientConfig::default()).expect("has roots"),
-            imports: tokio::sync::Semaphore::new(image_worker::jobs::IMPORTS_MAX),
+            imports: std::sync::Arc::new(tokio::sync::Semaphore::new(image_worker::jobs::IMPORTS_MAX)),
             public_url: PUBLIC_URL.into(),
             windows: WINDOWS,
         }
