@@ -144,9 +144,6 @@ pub const EXTENSIONS: &[Endpoint] = &[
 pub const UNBUILT: &[(&str, &str)] = &[
     ("POST", "/recipes/{recipeId}/runs"),
     ("POST", "/product-references/import"),
-    ("POST", "/images/generate"),
-    ("POST", "/images/edit"),
-    ("POST", "/images/variations"),
     ("POST", "/images/import"),
     ("POST", "/videos/generate"),
     ("GET", "/jobs/{jobId}/output"),

@@ -94,8 +94,8 @@ impl Unread {
         self.json_by(|_| Vec::new()).await
     }
 
-    /// The same with `rules` that depend on more than the body. They are asked of every body, one that the schema refuses,
-    /// too, so that all of it is told at once, and say nothing of fields whose form is wrong.
+    /// The same with `rules` that depend on more than the body. They are asked of every object, one that the schema refuses,
+    /// too, so that all of it is told at once; of a field whose form is wrong the schema alone speaks.
     pub async fn json_by<T: Input>(self, rules: impl FnOnce(&Value) -> Vec<Violation>) -> Result<T> {
         validate_by(self.value(T::LIMIT, T::MAY_BE_EMPTY).await?, rules)
     }
@@ -256,7 +256,7 @@ fn validate_by<T: Input>(value: Value, rules: impl FnOnce(&Value) -> Vec<Violati
     let validator = validator::<T>();
     let mut violations: Vec<Violation> =
         validator.iter_errors(&value).flat_map(|error| violations_of(&error)).take(VIOLATIONS_MAX).collect();
-    let mut told = rules(&value);
+    let mut told = if value.is_object() { rules(&value) } else { Vec::new() };
     if !violations.is_empty() {
         told.extend(T::check_value(&value));
         told.retain(|extra| violations.iter().all(|violation| violation.field != extra.field));
@@ -440,15 +440,45 @@ mod tests {
 
     impl Input for Sample {}
 
-    fn fields(text: &str) -> Vec<String> {
-        let refused = match parse(text.as_bytes()).and_then(validate::<Sample>) {
-            Ok(sample) => panic!("accepted {sample:?}"),
+    #[derive(Debug, Deserialize, ToSchema)]
+    #[serde(untagged)]
+    #[expect(dead_code, reason = "only its form counts")]
+    enum Name {
+        Short(String),
+        Full(FullName),
+    }
+
+    #[derive(Debug, Deserialize, ToSchema)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only its form counts")]
+    struct FullName {
+        first: String,
+        last: u8,
+    }
+
+    #[derive(Debug, Deserialize, ToSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Named {
+        #[expect(dead_code, reason = "only its form counts")]
+        name: Name,
+    }
+
+    impl Input for Named {}
+
+    /// What a refusal names.
+    fn refused<T: std::fmt::Debug>(outcome: Result<T>) -> Vec<String> {
+        let refused = match outcome {
+            Ok(input) => panic!("accepted {input:?}"),
             Err(Problem::Invalid(violations)) => violations,
             Err(other) => panic!("{other:?}"),
         };
         let mut fields: Vec<String> = refused.into_iter().map(|violation| violation.field).collect();
         fields.sort();
         fields
+    }
+
+    fn fields(text: &str) -> Vec<String> {
+        refused(parse(text.as_bytes()).and_then(validate::<Sample>))
     }
 
     #[test]
@@ -466,6 +496,26 @@ mod tests {
             ["shapes[0].radius", "shapes[1].depth", "shapes[1].height"]
         );
         assert_eq!(fields(r#"{"name": "a", "shapes": [{"type": "line"}, {}]}"#), ["shapes[0].type", "shapes[1].type"]);
+    }
+
+    #[test]
+    fn of_forms_without_a_tag_the_one_of_the_values_type_is_judged() {
+        for (name, fields) in [
+            (json!({"first": "a", "last": "b"}), &["name.last"][..]),
+            (json!({"first": 1, "last": "b", "middle": 1}), &["name.first", "name.last", "name.middle"]),
+            (json!(7), &["name"]),
+        ] {
+            assert_eq!(refused(validate::<Named>(json!({"name": name}))), fields);
+        }
+    }
+
+    #[test]
+    fn rules_speak_of_what_the_schema_has_not_refused() {
+        let rules = |_: &Value| vec![Violation::new("count", "too many"), Violation::new("shapes", "too few")];
+        assert_eq!(refused(validate_by::<Sample>(json!({"name": "a", "count": 1}), rules)), ["count", "shapes"]);
+        let told = refused(validate_by::<Sample>(json!({"name": 1, "count": 10}), rules));
+        assert_eq!(told, ["count", "name", "shapes"], "once each");
+        assert_eq!(refused(validate_by::<Sample>(json!([]), rules)), [""], "what is no object has no fields");
     }
 
     #[test]

@@ -8,14 +8,17 @@ use super::body::ImageStart;
 use crate::extract::caller::{Caller, GenerateImages};
 use crate::extract::json::Unread;
 use crate::observe::Trace;
-use crate::problem::Result;
+use crate::problem::{ErrorEnvelope, Result};
 use crate::state::App;
 
 /// Generate images
 #[utoipa::path(
     post, path = "/images/generate", operation_id = "generateImages", tag = "Images", request_body = ImageStart,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate"])),
-    responses((status = 202, body = ImageJob))
+    responses(
+        (status = 202, body = ImageJob),
+        (status = 402, body = ErrorEnvelope, description = "The account's credit does not cover the work."),
+    )
 )]
 pub async fn generate(
     State(app): State<App>,
