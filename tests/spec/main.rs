@@ -14,6 +14,7 @@ mod elements;
 mod faults;
 mod findings;
 mod following;
+mod images;
 mod jobs;
 mod metadata;
 mod operations;

@@ -1,8 +1,10 @@
 //! Accounts and tokens, made as an operator makes them: by the admin subcommands.
 
 use std::ops::Deref;
+use std::process::Stdio;
 
 use serde_json::Value;
+use tokio::io::AsyncWriteExt;
 use uuid::Uuid;
 
 use crate::process::command;
@@ -88,9 +90,18 @@ impl User {
 impl Stack {
     /// Runs `canvas-gateway` with these arguments.
     pub async fn admin(&self, arguments: &[&str]) -> Admin {
+        self.admin_told(arguments, "").await
+    }
+
+    /// The same with a text on standard input.
+    pub async fn admin_told(&self, arguments: &[&str], input: &str) -> Admin {
         let mut command = tokio::process::Command::from(command("canvas-gateway"));
         command.args(arguments).envs(self.env().iter().map(|(name, value)| (name, value)));
-        let output = command.kill_on_drop(true).output().await.expect("runs canvas-gateway");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.kill_on_drop(true).spawn().expect("starts canvas-gateway");
+        // Most commands do not read it, and may end before it is written.
+        let _ = process.stdin.take().expect("a pipe").write_all(input.as_bytes()).await;
+        let output = process.wait_with_output().await.expect("runs canvas-gateway");
         Admin {
             arguments: arguments.join(" "),
             code: output.status.code().expect("was not killed"),
@@ -134,6 +145,21 @@ impl Stack {
     /// A token of these scopes, of an account of its own.
     pub async fn user_with(&self, scopes: &str) -> User {
         self.user_of(&self.account().await, scopes).await
+    }
+
+    /// Grants credits to an account; its new balance.
+    pub async fn grant(&self, account: &str, amount: i64) -> i64 {
+        let amount = amount.to_string();
+        let granted = self.admin(&["admin", "credits", "grant", "--account", account, "--amount", &amount]).await;
+        granted.expect_success()["creditBalance"].as_i64().expect("a balance")
+    }
+
+    /// Saves a connection of an account to a provider under some key, and returns its id.
+    pub async fn connect(&self, account: &str, provider: &str, name: &str) -> String {
+        let create = ["admin", "connection", "create", "--account", account, "--provider", provider];
+        let saved =
+            self.admin_told(&[&create[..], &["--name", name, "--api-key-stdin"]].concat(), "sk-0123456789abcdef");
+        saved.await.expect_success()["id"].as_str().expect("an id").to_owned()
     }
 
     /// Shares a canvas of `owner`; `role` is `viewer`, `editor` or `none`.

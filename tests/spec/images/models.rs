@@ -1,0 +1,93 @@
+//! The model of a generation (decisions 10.5, 12.2, 12.3).
+
+use e2e::{Stack, suite};
+use serde_json::json;
+
+use super::setting::{Setting, stored};
+
+suite! {
+    images_models on Stack::builder();
+    the_embedded_model_is_there_without_any_connection,
+    a_model_that_cannot_do_it_is_refused,
+    size_and_quality_are_those_that_the_model_offers,
+    a_connection_is_the_callers_own_and_agrees_with_the_model,
+    the_oldest_connection_comes_before_the_managed_runtime,
+}
+
+async fn the_embedded_model_is_there_without_any_connection(stack: &Stack) {
+    let setting = Setting::new(stack).await;
+    let job = setting.job("generate", json!({})).await;
+    let model = stored(stack, &job).await["model"].clone();
+    assert_eq!((&model["id"], &model["provider"]), (&json!("sketch"), &json!("managed")));
+    let key = model["key"].as_str().expect("a key");
+    for name in ["sketch", &format!("model:{key}")] {
+        let target = setting.user.slot(&setting.canvas).await;
+        let job = setting.job("edit", json!({"model": name, "source": setting.asset, "targetNodeId": target})).await;
+        assert_eq!(stored(stack, &job).await["model"], model, "{name}");
+    }
+}
+
+async fn a_model_that_cannot_do_it_is_refused(stack: &Stack) {
+    let (setting, other) = (Setting::new(stack).await, Setting::new(stack).await);
+    let theirs = stored(stack, &other.job("generate", json!({})).await).await["model"]["key"].clone();
+    let theirs = format!("model:{}", theirs.as_str().expect("a key"));
+    for model in ["absent", "animatic", "outline", "model:absent-model", &theirs, ""] {
+        setting.unprocessable("generate", json!({"model": model}), &["model"]).await;
+    }
+}
+
+async fn size_and_quality_are_those_that_the_model_offers(stack: &Stack) {
+    let setting = Setting::new(stack).await;
+    for (field, refused) in [("size", "7x7"), ("size", "1024X1024"), ("size", ""), ("quality", "high")] {
+        setting.unprocessable("generate", json!({field: refused}), &[field]).await;
+    }
+    let job = setting.job("generate", json!({"size": "1536x1024"})).await;
+    assert_eq!(stored(stack, &job).await["size"], "1536x1024");
+}
+
+async fn a_connection_is_the_callers_own_and_agrees_with_the_model(stack: &Stack) {
+    let (setting, other) = (Setting::new(stack).await, Setting::new(stack).await);
+    let own = stack.connect(&setting.user.uid, "openai", "Studio").await;
+    let theirs = stack.connect(&other.user.uid, "openai", "Theirs").await;
+    let managed =
+        stored(stack, &setting.job("generate", json!({"model": "sketch"})).await).await["model"]["key"].clone();
+    let managed = format!("model:{}", managed.as_str().expect("a key"));
+    let target = setting.user.slot(&setting.canvas).await;
+    for connection in [&theirs, "absent"] {
+        let more = json!({"connectionId": connection, "targetNodeId": target});
+        setting.unprocessable("generate", more, &["connectionId"]).await;
+    }
+    for model in ["sketch", &managed] {
+        let more = json!({"connectionId": own, "model": model, "targetNodeId": target});
+        setting.unprocessable("generate", more, &["connectionId"]).await;
+    }
+    let more = json!({"connectionId": own, "quality": "high", "targetNodeId": target});
+    let job = setting.job("generate", more).await;
+    let model = stored(stack, &job).await["model"].clone();
+    assert_eq!((&model["connection"], &model["provider"]), (&json!(own), &json!("openai")));
+    assert_eq!(job["creditCost"], 0, "12.4: it is charged by the provider");
+    // Its prompts have a bound of their own, which words of Elements count towards.
+    let mut elements = Vec::new();
+    for _ in 0..8 {
+        elements.push(setting.element(json!({"guidelines": "🪑".repeat(2000)})).await);
+    }
+    let target = setting.user.slot(&setting.canvas).await;
+    let more = json!({"connectionId": own, "elements": elements, "targetNodeId": target});
+    setting.unprocessable("generate", more, &["prompt"]).await;
+}
+
+async fn the_oldest_connection_comes_before_the_managed_runtime(stack: &Stack) {
+    let setting = Setting::with_credits(stack, 0).await;
+    let first = stack.connect(&setting.user.uid, "openai", "First").await;
+    let second = stack.connect(&setting.user.uid, "openai", "Second").await;
+    let job = setting.job("generate", json!({})).await;
+    let model = stored(stack, &job).await["model"].clone();
+    assert_eq!(model["connection"], json!(first));
+    for (connection, more) in [(&first, json!({})), (&second, json!({"connectionId": second}))] {
+        let mut more = more;
+        more["model"] = json!("gpt-image-2");
+        more["targetNodeId"] = json!(setting.user.slot(&setting.canvas).await);
+        let job = setting.job("generate", more).await;
+        assert_eq!(stored(stack, &job).await["model"]["connection"], json!(connection));
+    }
+}

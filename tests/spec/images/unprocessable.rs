@@ -1,0 +1,162 @@
+//! What only stored state tells: 409 and 422, by field (decisions 1.2, 1.3, 10.2 to 10.4).
+
+use e2e::api::text;
+use e2e::{Stack, pictures, suite};
+use serde_json::json;
+
+use super::setting::Setting;
+
+suite! {
+    images_unprocessable on Stack::builder().env("CANVAS_ACTIVE_JOBS", 3);
+    the_canvas_and_its_revision_come_first,
+    a_target_is_an_image_node_without_an_active_job,
+    a_prompt_node_is_a_note_with_content,
+    references_hold_a_picture_that_the_caller_can_read,
+    edit_and_variations_start_from_pictures,
+    elements_are_the_callers_and_their_pictures_are_there,
+    all_that_is_wrong_is_told_at_once_and_nothing_is_written,
+    an_account_has_a_cap_on_active_jobs,
+}
+
+async fn the_canvas_and_its_revision_come_first(stack: &Stack) {
+    let setting = Setting::new(stack).await;
+    let unknown = json!({"model": "absent"});
+    let with = async |more: serde_json::Value| {
+        let mut all = unknown.clone();
+        all.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
+        setting.start("generate", all).await
+    };
+    for absent in ["absent", "canvas:nobody:absent"] {
+        with(json!({"canvasId": absent})).await.expect_error(404, "not_found", &[]);
+    }
+    let stale = with(json!({"baseRevision": "stale"})).await.expect(409).json();
+    let now = setting.user.canvas(&setting.canvas).await;
+    assert_eq!(
+        (&stale["error"]["code"], &stale["error"]["details"]["currentRevision"]),
+        (&json!("conflict"), &now["revision"])
+    );
+    with(json!({})).await.expect_error(422, "unprocessable_entity", &["model"]);
+}
+
+async fn a_target_is_an_image_node_without_an_active_job(stack: &Stack) {
+    let setting = Setting::new(stack).await;
+    let note = setting.note("A table").await;
+    let video = setting.node(json!({"type": "video"})).await;
+    for refused in ["absent", &format!("node:{note}"), &video] {
+        setting.unprocessable("generate", json!({"targetNodeId": refused}), &["targetNodeId"]).await;
+    }
+    let listed = json!({"targetNodeId": null, "targetNodeIds": ["absent", setting.target, note]});
+    setting.unprocessable("generate", listed.clone(), &["targetNodeIds[0]", "targetNodeIds[2]"]).await;
+    setting.job("generate", json!({})).await;
+    setting.start("generate", json!({})).await.expect_error(409, "conflict", &[]);
+    // State comes before meaning.
+    setting.start("generate", listed).await.expect_error(409, "conflict", &[]);
+    let resize = setting.user.resize_request(&setting.canvas, &setting.target, &setting.asset).await;
+    setting.user.send("/actions/resize/runs", &resize).await.expect_error(409, "conflict", &[]);
+}
+
+async fn a_prompt_node_is_a_note_with_content(stack: &Stack) {
+    let setting = Setting::new(stack).await;
+    let picture = setting.picture().await;
+    let empty = setting.node(json!({"type": "text"})).await;
+    let blank = setting.note(" \n").await;
+    let long = setting.note(&"x".repeat(8001)).await;
+    let video = setting.node(json!({"type": "video"})).await;
+    for refused in ["absent", &picture, &setting.target, &video, &empty, &blank, &long] {
+        let more = json!({"prompt": null, "promptNodeId": refused});
+        setting.unprocessable("generate", more, &["promptNodeId"]).await;
+    }
+    let whole = setting.note(&"x".repeat(8000)).await;
+    setting.job("generate", json!({"prompt": null, "promptNodeId": format!("node:{whole}")})).await;
+}
+
+async fn references_hold_a_picture_that_the_caller_can_read(stack: &Stack) {
+    let (setting, other) = (Setting::new(stack).await, Setting::new(stack).await);
+    let note = setting.note("A table").await;
+    let empty = setting.user.slot(&setting.canvas).await;
+    let elsewhere = other.picture().await;
+    for refused in
+        ["node:absent", &format!("node:{note}"), &format!("node:{empty}"), &elsewhere, "asset:absent", &other.asset]
+    {
+        let references = json!({"references": [setting.asset, {"handle": refused, "role": "fit"}]});
+        setting.unprocessable("generate", references, &["references[1]"]).await;
+        setting.unprocessable("edit", json!({"source": refused}), &["source"]).await;
+    }
+}
+
+async fn edit_and_variations_start_from_pictures(stack: &Stack) {
+    let setting = Setting::new(stack).await;
+    let picture = setting.picture().await;
+    let empty = setting.user.slot(&setting.canvas).await;
+    let note = setting.note("Warm").await;
+    // Neither an empty node nor a note brings a picture.
+    setting.refer(&empty, &setting.target, None).await;
+    setting.refer(&note, &setting.target, Some("style")).await;
+    let guided = setting.element(json!({"sourceAssetIds": setting.assets(1).await})).await;
+    for operation in ["edit", "variations"] {
+        setting.unprocessable(operation, json!({}), &["references"]).await;
+        // What an Element shows guides; it is no start.
+        setting.unprocessable(operation, json!({"elements": [guided]}), &["references"]).await;
+    }
+    // Connections count for one target, not for several.
+    setting.refer(&picture, &setting.target, None).await;
+    setting.refer(&picture, &empty, None).await;
+    let several = json!({"targetNodeId": null, "targetNodeIds": [setting.target, empty]});
+    setting.unprocessable("edit", several, &["references"]).await;
+    setting.job("edit", json!({})).await;
+}
+
+async fn elements_are_the_callers_and_their_pictures_are_there(stack: &Stack) {
+    let (setting, other) = (Setting::new(stack).await, Setting::new(stack).await);
+    let own = setting.element(json!({"guidelines": "Soft light."})).await;
+    let theirs = other.element(json!({"guidelines": "Soft light."})).await;
+    let beyond = own.replace("@v1", "@v2");
+    for refused in ["element:absent@v1", &theirs, &beyond] {
+        setting.unprocessable("generate", json!({"elements": [own, refused]}), &["elements[1]"]).await;
+    }
+    // A picture that the store lost.
+    let lost = setting.user.upload("image/png", pictures::png(5, 5)).await;
+    let element = setting.element(json!({"sourceAssetIds": [lost["id"]]})).await;
+    let id: &str = text(&lost, "/id");
+    let key: uuid::Uuid = sqlx::query_scalar("SELECT blob_key FROM assets WHERE id = $1")
+        .bind(id)
+        .fetch_one(stack.pool())
+        .await
+        .expect("reads");
+    super::guidance::remove_blob(&stack.blobs(), &key.to_string());
+    setting.unprocessable("generate", json!({"elements": [element]}), &["elements[0]"]).await;
+    // Archived ones stay what they were.
+    let path = format!("/elements/{}", own.split("@v").next().expect("a handle"));
+    let archive = json!({"operation": "archive", "confirm": true}).to_string();
+    setting.user.call(reqwest::Method::PATCH, &path).body("application/json", archive).await.expect(200);
+    setting.job("generate", json!({"elements": [own]})).await;
+}
+
+async fn all_that_is_wrong_is_told_at_once_and_nothing_is_written(stack: &Stack) {
+    let setting = Setting::new(stack).await;
+    let before = setting.user.canvas(&setting.canvas).await;
+    let wrong = json!({
+        "targetNodeId": null, "targetNodeIds": [setting.target, "absent"], "references": ["node:absent"],
+        "source": "asset:absent", "prompt": null, "promptNodeId": setting.target, "elements": ["element:absent@v1"],
+        "size": "7x7", "quality": "best",
+    });
+    let fields = ["targetNodeIds[1]", "references[0]", "source", "promptNodeId", "elements[0]", "size", "quality"];
+    setting.unprocessable("edit", wrong, &fields).await;
+    assert_eq!(setting.user.canvas(&setting.canvas).await, before);
+    assert_eq!(setting.balance().await, 100);
+}
+
+async fn an_account_has_a_cap_on_active_jobs(stack: &Stack) {
+    let setting = Setting::new(stack).await;
+    let mut jobs = Vec::new();
+    for _ in 0..3 {
+        let target = setting.user.slot(&setting.canvas).await;
+        jobs.push(setting.job("generate", json!({"targetNodeId": target})).await);
+    }
+    // It is judged with the state, before meaning and funds.
+    let refused = setting.start("generate", json!({"model": "absent"})).await;
+    assert!(refused.header("retry-after").is_some(), "{refused}");
+    refused.expect_error(429, "rate_limited", &[]);
+    setting.user.delete(text(&jobs[0], "/pollUrl")).await.ok();
+    setting.job("generate", json!({})).await;
+}
