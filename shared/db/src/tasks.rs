@@ -204,8 +204,8 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid, lease_token: Uuid, after: 
     park(conn, id, lease_token, after, false).await
 }
 
-/// Parks a task that went as planned and goes on `after` this long, as a poll does; claims count from zero again.
-/// `false`: not ours any more.
+/// Parks a task that went as planned and goes on `after` this long, as a poll does; claims count from zero again. One that
+/// somebody asked to stop meanwhile goes on at once. `false`: not ours any more.
 #[tracing::instrument(skip_all, name = "db.task.reschedule")]
 pub async fn reschedule(conn: &mut PgConnection, id: Uuid, lease_token: Uuid, after: Duration) -> Result<bool> {
     park(conn, id, lease_token, after, true).await
@@ -219,7 +219,8 @@ async fn park(
     went_as_planned: bool,
 ) -> Result<bool> {
     let done = sqlx::query!(
-        r#"UPDATE tasks SET state = 'parked', due_at = now() + make_interval(secs => $3),
+        r#"UPDATE tasks SET state = 'parked',
+                            due_at = now() + make_interval(secs => CASE WHEN $4 AND cancel_requested THEN 0 ELSE $3::float8 END),
                             claims = CASE WHEN $4 THEN 0 ELSE claims END,
                             expired = CASE WHEN $4 THEN 0 ELSE expired END,
                             lease_token = NULL, lease_until = NULL, lease_owner = NULL

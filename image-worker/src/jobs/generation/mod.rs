@@ -163,6 +163,7 @@ impl Generator {
         let run = Run { generator: self, job: &job, request, lease };
         let is_canceled = job.status == JobStatus::Canceling || lease.is_cancel_requested();
         let stop = match if is_canceled { Err(Stop::Canceled) } else { run.advance(&outputs).await } {
+            Ok(Step::Wait(_)) if lease.is_cancel_requested() => Some(Stop::Canceled),
             Ok(Step::Wait(after)) => return Ok(Decision::Later { after }),
             Ok(Step::Over) => None,
             Err(stop) => Some(stop),

@@ -81,10 +81,9 @@ impl Run<'_> {
         }
         let worker = &self.generator.worker;
         let blob_key = store::put(worker, &made.content).await?;
-        let Ok(index) = usize::try_from(output.position) else { return Err(Stop::Stale) };
-        let Some(node) = self.request.targets.get(index) else { return Err(Stop::Stale) };
+        let index = usize::try_from(output.position).expect("positions begin at 0");
         let placement = Placement {
-            node: node.clone(),
+            node: self.request.targets[index].clone(),
             asset: AssetId::generate(),
             name: format!("{}-{}.{}", self.job.operation, index + 1, made.format.extension()),
             mime_type: made.format.media_type().to_owned(),

@@ -175,7 +175,7 @@ impl Run<'_> {
         output: &JobOutput,
         run: &providers::Run,
     ) -> Result<Step, Stop> {
-        let Ok(document) = serde_json::to_value(run) else { return Err(Stop::Stale) };
+        let document = serde_json::to_value(run).expect("a run is plain data");
         let due_in = self.poll_every(promises);
         let recorded = self.patiently(|| async {
             let mut connection = self.generator.worker.connection().await?;

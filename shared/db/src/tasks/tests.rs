@@ -350,8 +350,12 @@ async fn a_cancel_takes_what_nobody_has_and_tells_who_has_it() {
     assert_eq!(request_cancel(conn, id).await.expect("asks"), Some(TaskState::Leased));
     assert_eq!(cancel_requests(conn, &[id]).await.expect("looks"), [id]);
     assert!(heartbeat(conn, &[(id, claim.lease_token)], LEASE).await.expect("renews")[0].cancel_requested);
-    // The wish outlives the worker.
+    // The wish outlives the worker, and does not wait for what was planned.
     assert!(release(conn, id, claim.lease_token).await.expect("releases"));
+    let claim = only(conn).await;
+    assert!(claim.cancel_requested);
+    assert!(reschedule(conn, id, claim.lease_token, LEASE).await.expect("parks"));
+    promote(conn, Queue::Image, 10).await.expect("promotes");
     assert!(only(conn).await.cancel_requested);
 }
 

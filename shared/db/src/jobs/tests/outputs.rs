@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::fixture::{Fixture, image_node, stored_blob, terms};
 use crate::canvases::{self, GraphWrites};
+use crate::deliveries::{self, NewDelivery};
 use crate::jobs::outputs::{self, Held, OutputState};
 use crate::jobs::{self, Cancellation, Concluded, Ending, NewJob, Placement};
 use crate::ledger;
@@ -308,6 +309,37 @@ async fn a_partial_failure_keeps_and_charges_what_was_made_and_frees_the_other_n
         assert_eq!(node.server["job"]["status"], json!("failed"));
     }
     assert_eq!((taken.charge().await, orphans(&taken.fixture).await), (PRICE, 1));
+}
+
+#[tokio::test]
+async fn the_event_of_an_image_job_says_what_was_made_and_what_it_cost_and_its_record_goes_with_its_outputs() {
+    let taken = Taken::new().await;
+    let (fixture, id) = (&taken.fixture, taken.id);
+    let mut conn = fixture.conn().await;
+    let delivery = NewDelivery {
+        id: Uuid::now_v7(),
+        account: &fixture.account,
+        job_id: id,
+        url: "https://receiver.example/hook",
+        sealed_secret: "sealed",
+    };
+    deliveries::insert(&mut conn, &delivery).await.expect("inserts");
+    taken.accept(0).await;
+    let made = taken.store(0).await;
+    taken.fail(1, false).await;
+    taken.end(Ending::Failed(failure(FailureCode::ProviderRejected), vec![made])).await;
+    let body: Vec<u8> =
+        sqlx::query_scalar("SELECT body FROM webhook_deliveries").fetch_one(&mut *conn).await.expect("has an event");
+    let event: serde_json::Value = serde_json::from_slice(&body).expect("is JSON");
+    let run = &event["data"]["run"];
+    assert_eq!((&event["type"], &run["operation"]), (&json!("image_job.failed"), &json!("generate")));
+    assert_eq!((&run["failure"]["code"], &run["creditCost"]), (&json!("provider_rejected"), &json!(PRICE)));
+    assert_eq!(run["images"].as_array().map(Vec::len), Some(1));
+
+    sqlx::query("UPDATE jobs SET retain_until = now()").execute(&mut *conn).await.expect("ages");
+    let removed = jobs::remove(&mut conn, super::fixture::PUBLIC_URL, 10).await.expect("removes");
+    assert_eq!((removed.removed, removed.unreadable), (1, 0));
+    assert_eq!(fixture.count("SELECT count(*) FROM job_outputs").await, 0);
 }
 
 #[tokio::test]
