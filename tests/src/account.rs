@@ -157,9 +157,9 @@ impl Stack {
     /// Saves a connection of an account to a provider under some key, and returns its id.
     pub async fn connect(&self, account: &str, provider: &str, name: &str) -> String {
         let create = ["admin", "connection", "create", "--account", account, "--provider", provider];
-        let saved =
-            self.admin_told(&[&create[..], &["--name", name, "--api-key-stdin"]].concat(), "sk-0123456789abcdef");
-        saved.await.expect_success()["id"].as_str().expect("an id").to_owned()
+        let arguments = [&create[..], &["--name", name, "--api-key-stdin"]].concat();
+        let saved = self.admin_told(&arguments, "sk-0123456789abcdef").await;
+        saved.expect_success()["id"].as_str().expect("an id").to_owned()
     }
 
     /// Shares a canvas of `owner`; `role` is `viewer`, `editor` or `none`.

@@ -104,7 +104,8 @@ pub(super) async fn a_fork_that_is_sent_again_makes_no_second_one(stack: &Stack)
         "canvasId": canvas["id"], "baseRevision": canvas["revision"], "idempotencyKey": key(), "version": "1.0.0",
     });
     let path = format!("/recipes/{RECIPE}/fork");
-    let both = futures_util::future::join(user.send(&path, &body), user.at(stack, 1).send(&path, &body)).await;
+    let other = user.at(stack, 1);
+    let both = tokio::join!(async { user.send(&path, &body).await }, async { other.send(&path, &body).await });
     let mut statuses = [both.0.status, both.1.status];
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 201], "one effect and one replay");
