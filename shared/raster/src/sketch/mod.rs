@@ -2,6 +2,16 @@
 //!
 //! **Guarantee.** The same brief gives the same bytes on every machine. Whatever the prompt, the references and the size, all
 //! text stands within the frame, and nothing but the references' pixels is foreign.
+//!
+//! **Mechanism.** References are read (sizes first, so that a wrong one is refused before any is decoded), ranked by role and
+//! placed in justified rows on a stage ([`grid`]); each is decoded no larger than its tile. Five colours are found in them by
+//! k-means in Oklab ([`palette`]), or a harmony and a composition of plain shapes ([`motif`]) follow from the prompt's hash. The
+//! prompt's first sentence becomes a headline, the rest text below it ([`words`], [`block`]), each set in the largest of a few
+//! sizes that fits; [`page`] puts it all on one grid. Arithmetic is IEEE's own four operations, square roots and `libm`'s
+//! functions, which round alike everywhere.
+//!
+//! **Reason.** What runs without a key, a GPU or a network must not pretend to be a model; a frame that says what was asked
+//! for, from what, in which colours, is of use on a wall until there is a picture.
 
 mod block;
 mod grid;
@@ -126,8 +136,17 @@ pub fn memory_bytes(size: Size, references: &[Source]) -> u64 {
 /// The share of a tile that a picture with transparency takes: it stands free, with air around it.
 const FREE_SHARE: f64 = 0.84;
 
-/// A picture whose ratio is off its tile's by more than this is shown whole rather than cropped.
+/// A picture whose ratio is off its tile's by more than this is shown whole rather than cropped. Any part of a swatch shows
+/// what it is about.
 const CROP_MAX: f64 = 2.0;
+const SWATCH_CROP_MAX: f64 = 12.0;
+
+/// The most that text takes of a frame's height below its stage, and below one of many pictures.
+const TEXT_SHARE: f64 = 0.42;
+const TEXT_SHARE_BUSY: f64 = 0.30;
+
+/// How many pictures make a stage busy.
+const BUSY: usize = 5;
 
 /// What a stage without references would like to be, in width by height.
 const STAGE_RATIO: f64 = 1.25;
@@ -157,7 +176,8 @@ fn frame(brief: &Brief<'_>) -> Result<Picture, Error> {
         0 | 1 => String::new(),
         outputs => format!("{} of {outputs}", brief.output + 1),
     };
-    let text = Text { words: &words, model: brief.model, facts: &facts, counter: &counter };
+    let share = if shown.len() < BUSY { TEXT_SHARE } else { TEXT_SHARE_BUSY };
+    let text = Text { words: &words, model: brief.model, facts: &facts, counter: &counter, share };
     let page = Page::new(brief.size, &text, wished_ratio(&shown), brief.output % 2 == 1);
     let scale = Scale::of(brief.size);
     let tiles: Vec<Tile> = shown.iter().map(|shown| shown.tile).collect();
@@ -223,7 +243,8 @@ impl<'a> Shown<'a> {
     /// Its pixels for a tile of `size`: as large as the tile, or smaller where it is to be shown whole.
     fn picture(&self, size: Size) -> Result<Picture, Error> {
         let ratio = f64::from(size.width) / f64::from(size.height) / self.tile.ratio;
-        let fit = if (1.0 / CROP_MAX..=CROP_MAX).contains(&ratio) { Fit::Cover } else { Fit::Inside };
+        let most = if self.tile.is_small { SWATCH_CROP_MAX } else { CROP_MAX };
+        let fit = if (1.0 / most..=most).contains(&ratio) { Fit::Cover } else { Fit::Inside };
         let plan = resize::plan(self.size, &Resize { fit, ..Resize::new(bounds(size)) })?;
         let options = DecodeOptions { at_least: Some(plan.scaled()) };
         let decoded = decode(self.bytes, options).map_err(|error| unreadable(self.index, error))?;

@@ -15,8 +15,8 @@ const WIDE: f64 = 1.18;
 /// Sizes of headlines, in sizes of the body.
 const HEADLINES: [f64; 6] = [3.0, 2.55, 2.15, 1.8, 1.5, 1.25];
 
-/// Sizes of the body, likewise: the smaller one for prompts that say much.
-const BODIES: [f64; 2] = [1.0, 0.86];
+/// Sizes of the body, likewise: larger where there is room, the smallest for prompts that say much.
+const BODIES: [f64; 4] = [1.3, 1.14, 1.0, 0.86];
 
 /// The longest line of the body, in its sizes: about seventy letters.
 const MEASURE: f64 = 35.0;
@@ -58,6 +58,8 @@ pub(super) struct Text<'a> {
     pub(super) facts: &'a str,
     /// Which of how many; empty for the only one.
     pub(super) counter: &'a str,
+    /// The most that it takes of the height of a frame below its stage.
+    pub(super) share: f64,
 }
 
 /// A block in its place.
@@ -114,7 +116,7 @@ impl Page {
         let mut page = Self::new_in(scale, column, stage, text);
         page.line = Area { y: column.bottom() - lines - scale.gap * 0.6, height: scale.hairline(), ..column };
         page.caption(text, column.x, column.bottom() - lines, column.width);
-        let swatches = column.width.min(scale.caption * 24.0);
+        let swatches = column.width.min(scale.caption * 32.0);
         page.swatches = Area { y: column.bottom() - footer, width: swatches, height: scale.swatches(), ..column };
         page.write(headline, body, column, column.y + header + 1.5 * scale.gap);
         page
@@ -124,14 +126,14 @@ impl Page {
     fn below(inner: Area, scale: Scale, text: &Text<'_>, ratio: f64, is_mirrored: bool) -> Self {
         let header = scale.header() + scale.gap * 0.7;
         let footer = scale.swatches() + scale.gap * 0.7;
-        let room = inner.height - header - footer - 2.0 * scale.gap;
-        let (headline, body) = set(text.words, scale, inner.width, room * 0.42, 0.60);
+        let room = inner.height - header - footer - 2.5 * scale.gap;
+        let (headline, body) = set(text.words, scale, inner.width, room * text.share, 0.60);
         let written =
             [&headline, &body].into_iter().flatten().map(|block| block.height() + scale.gap * 0.6).sum::<f64>();
         // What would be cut off too much is not made higher than half as much again as it is.
         let height = (room - written + scale.gap * 0.6).min(inner.width / ratio * 1.6).max(room * 0.4).max(1.0).round();
         let (stage_y, text_y) = match is_mirrored {
-            true => (inner.bottom() - footer - scale.gap - height, inner.y + header + scale.gap * 0.5),
+            true => (inner.bottom() - footer - scale.gap - height, inner.y + header + scale.gap * 0.4),
             false => (inner.y + header, inner.y + header + height + scale.gap),
         };
         let stage = Area { y: stage_y, height, ..inner };

@@ -190,7 +190,7 @@ impl Theme {
         };
         let ink = accent.toned(if is_light { 0.235 } else { 0.965 }, 0.015);
         let strong =
-            Oklab { l: if is_light { accent.l.clamp(0.42, 0.60) } else { accent.l.clamp(0.74, 0.88) }, ..accent };
+            Oklab { l: if is_light { accent.l.clamp(0.40, 0.55) } else { accent.l.clamp(0.74, 0.88) }, ..accent };
         let on_accent = accent.toned(if strong.l > 0.65 { 0.2 } else { 0.985 }, 0.012);
         let matte = ground.toned(if is_light { (ground.l + 0.05).min(0.995) } else { ground.l + 0.05 }, 0.05);
         Self {

@@ -44,7 +44,7 @@ impl Plate<'_> {
     /// Sets the text for pictures of `size`, once for all that it is drawn into.
     pub fn place(&self, size: Size) -> PlacedPlate {
         let scale = Scale::of(size);
-        let (margin, gap) = (scale.margin, scale.caption * 0.6);
+        let (margin, gap) = (scale.margin, scale.caption * 0.75);
         let (width, height) = (f64::from(size.width), f64::from(size.height));
         let room = width - 2.0 * margin;
         let line =
@@ -58,7 +58,7 @@ impl Plate<'_> {
             false => format!("{} {}", words.headline.trim_end_matches('…'), words.body),
         };
         let captions = scale.caption * CAPTION.line_height;
-        let size = scale.body * 1.1;
+        let size = scale.body * 1.3;
         let left = (height * SHARE_MAX - captions - 3.0 * gap).min(2.0 * size * BODY.line_height + 1e-6);
         let text = Block::fitted(&text, BODY, &[size, scale.body], room, left);
         let used = text.as_ref().map_or(0.0, |text| text.height() + gap) + captions + 2.0 * gap;

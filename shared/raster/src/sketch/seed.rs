@@ -44,8 +44,7 @@ mod tests {
     fn the_numbers_are_these_on_every_machine() {
         let mut seed = Seed::of(&[b"a", b"b"]);
         let drawn: Vec<usize> = (0..8).map(|_| seed.below(1000)).collect();
-        let mut again = Seed::of(&[b"a", b"b"]);
-        assert_eq!(drawn, (0..8).map(|_| again.below(1000)).collect::<Vec<_>>());
+        assert_eq!(drawn, [712, 553, 147, 919, 738, 986, 395, 961]);
         let mut other = Seed::of(&[b"ab", b""]);
         assert_ne!(drawn, (0..8).map(|_| other.below(1000)).collect::<Vec<_>>(), "where parts end counts");
     }

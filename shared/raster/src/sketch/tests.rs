@@ -40,14 +40,6 @@ fn drawn_frame(brief: &Brief<'_>) -> Picture {
     picture
 }
 
-/// A hash of pixels (FNV-1a).
-fn hash(picture: &Picture) -> u64 {
-    picture
-        .pixels()
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
-}
-
 /// The share of pixels that differ.
 fn difference(one: &Picture, other: &Picture) -> f64 {
     let differing =
