@@ -80,6 +80,11 @@ impl Block {
         self.layout.width()
     }
 
+    /// The height of its letters, in pixels.
+    pub(super) fn size(&self) -> f64 {
+        self.size
+    }
+
     /// Draws it with its box's top left corner at `x`, `y`; text that begins at the right stands at the right.
     pub(super) fn draw(&self, picture: &mut Picture, x: f64, y: f64, color: Color) {
         let slack = OVERHANG * self.size;

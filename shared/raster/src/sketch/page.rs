@@ -18,6 +18,9 @@ const HEADLINES: [f64; 6] = [3.0, 2.55, 2.15, 1.8, 1.5, 1.25];
 /// Sizes of the body, likewise: larger where there is room, the smallest for prompts that say much.
 const BODIES: [f64; 4] = [1.3, 1.14, 1.0, 0.86];
 
+/// The largest letters of the body, in sizes of the headline.
+const BODY_SHARE: f64 = 0.7;
+
 /// The longest line of the body, in its sizes: about seventy letters.
 const MEASURE: f64 = 35.0;
 
@@ -270,7 +273,13 @@ fn set(words: &Words, scale: Scale, width: f64, height: f64, share: f64) -> (Opt
     let headline = Block::fitted(&words.headline, HEADLINE, &sizes[fitting..], width, most);
     let Some(headline) = headline else { return (None, None) };
     let left = height - headline.height() - scale.gap * 0.6;
-    let sizes = BODIES.map(|size| size * scale.body);
+    // A headline stays one beside its text.
+    let most = headline.size() * BODY_SHARE;
+    let (smallest, larger) = (BODIES[BODIES.len() - 1], BODIES.iter().filter(|size| **size * scale.body <= most));
+    let mut sizes: Vec<f64> = larger.map(|size| size * scale.body).collect();
+    if sizes.is_empty() {
+        sizes.push(smallest * scale.body);
+    }
     let body = Some(words.body.as_str()).filter(|body| !body.is_empty());
     let body = body.and_then(|body| Block::fitted(body, BODY, &sizes, width.min(MEASURE * scale.body), left));
     (Some(headline), body)

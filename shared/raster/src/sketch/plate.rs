@@ -3,7 +3,7 @@
 use super::block::{BODY, Block, CAPTION, LABEL};
 use super::page::Scale;
 use super::vector::{Area, paint, rounded};
-use super::words::Words;
+use super::words::flowing;
 use crate::color::Color;
 use crate::geometry::Size;
 use crate::picture::Picture;
@@ -52,15 +52,12 @@ impl Plate<'_> {
         let tag = line(self.label, LABEL, room / 2.0);
         let tag_width = tag.as_ref().map_or(0.0, |tag| tag.text_width() + 2.5 * gap);
         let facts = line(self.facts, CAPTION, room - tag_width);
-        let words = Words::new(self.prompt, self.label);
-        let text = match words.body.is_empty() {
-            true => words.headline,
-            false => format!("{} {}", words.headline.trim_end_matches('…'), words.body),
-        };
+        let text = flowing(self.prompt);
         let captions = scale.caption * CAPTION.line_height;
         let size = scale.body * 1.3;
         let left = (height * SHARE_MAX - captions - 3.0 * gap).min(2.0 * size * BODY.line_height + 1e-6);
-        let text = Block::fitted(&text, BODY, &[size, scale.body], room, left);
+        let text = Some(text.as_str()).filter(|text| !text.is_empty());
+        let text = text.and_then(|text| Block::fitted(text, BODY, &[size, scale.body], room, left));
         let used = text.as_ref().map_or(0.0, |text| text.height() + gap) + captions + 2.0 * gap;
         PlacedPlate { top: (height - used).max(0.0).round(), margin, gap, width, tag, facts, text }
     }

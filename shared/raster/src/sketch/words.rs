@@ -34,6 +34,12 @@ impl Words {
     }
 }
 
+/// A prompt in one line.
+pub(super) fn flowing(prompt: &str) -> String {
+    let lines: Vec<String> = prompt.split(is_line_end).map(tidy).filter(|line| !line.is_empty()).collect();
+    lines.join(" ")
+}
+
 fn is_line_end(character: char) -> bool {
     matches!(character, '\n'..='\r' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
