@@ -19,6 +19,7 @@ mod routes;
 mod server;
 mod start;
 mod state;
+mod stored;
 mod turnstile;
 mod wait;
 

@@ -17,7 +17,7 @@ use crate::problem;
 use crate::reply::API_ROOT;
 use crate::routes::{
     actions, assets, auth, canvases, element_collections, elements, images, imports, jobs, models, providers, recipes,
-    runs,
+    runs, videos,
 };
 use crate::state::App;
 
@@ -62,6 +62,8 @@ pub fn documented() -> (Router<App>, OpenApi) {
         .routes(routes!(runs::read::read, runs::cancel::cancel))
         .routes(routes!(runs::events::events))
         .routes(routes!(jobs::read::read, jobs::cancel::cancel))
+        .routes(routes!(jobs::output::output))
+        .routes(routes!(videos::generate::generate))
         .routes(routes!(openapi::serve));
     let (router, mut document) = OpenApiRouter::with_openapi(openapi::base())
         .nest(API_ROOT, api)

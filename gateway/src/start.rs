@@ -1,4 +1,5 @@
-//! Starts of work on a canvas: what all kinds of work have in common (decisions 1.2, 1.12, 9.2).
+//! Starts of work: what all kinds of work have in common (decisions 1.2, 1.12, 9.2). [`Start`] is that of work that writes a
+//! canvas; videos, which write none, take the parts.
 //!
 //! **Guarantee.** Key, credit reservation, job, marked targets with the canvas's new revision, webhook and task are
 //! committed together or not at all, and once a key: of equal requests at one moment one starts the work and the others
@@ -80,7 +81,7 @@ pub struct Start<W> {
 }
 
 /// What a start came to.
-enum Accepted {
+pub enum Accepted {
     /// A new job.
     New(Box<Record>),
     /// The job of an earlier, equal request, as it is now.
@@ -195,10 +196,11 @@ impl<W: Work> Start<W> {
 }
 
 /// What kind of job a request makes, and who works on it.
-fn route(request: &Request) -> (JobKind, Queue, TaskKind) {
+pub fn route(request: &Request) -> (JobKind, Queue, TaskKind) {
     match request {
         Request::Action(_) => (JobKind::Action, Queue::Image, TaskKind::Action),
         Request::Image(_) => (JobKind::Image, Queue::Generation, TaskKind::Image),
+        Request::Video(_) => (JobKind::Video, Queue::Video, TaskKind::Video),
     }
 }
 
@@ -238,7 +240,7 @@ async fn insert_delivery(
 }
 
 /// The original job as it is now, or what is left of it.
-async fn replayed(
+pub async fn replayed(
     conn: &mut PgConnection,
     account: &AccountUid,
     (key, fingerprint): (&str, &[u8; 32]),
@@ -258,7 +260,8 @@ async fn replayed(
     }
 }
 
-fn answer(app: &App, caller: &Credential, accepted: Accepted) -> Result {
+/// 202 with the job's record, and the relay nudged where it is new.
+pub fn answer(app: &App, caller: &Credential, accepted: Accepted) -> Result {
     let served =
         |record: &Record| serde_json::to_value(document(app, caller.scopes, record)).map_err(Problem::internal);
     let (mut job, is_new) = match accepted {

@@ -135,6 +135,7 @@ fn windows(config: &Config) -> Windows {
         finalized: config.retention_finalized,
         tombstone: config.retention_tombstone,
         failed: config.retention_failed,
+        video: config.retention_video,
     }
 }
 

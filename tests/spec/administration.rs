@@ -272,6 +272,8 @@ async fn misuse_of_the_command_line_exits_2_and_a_refused_value_1(stack: &Stack)
         &["admin", "credits", "grant", "--account", "a"],
         &["admin", "share", "--canvas", "canvas:a:b"],
         &["admin", "keys", "burn"],
+        &["admin", "connection", "create", "--account", "a", "--provider", "fal", "--name", "n"],
+        &["admin", "connection", "delete"],
         &["serve", "now"],
     ] {
         stack.admin(misuse).await.expect_misuse();
@@ -282,6 +284,8 @@ async fn misuse_of_the_command_line_exits_2_and_a_refused_value_1(stack: &Stack)
         &["admin", "webhook", "list", "--status", "lost"],
         &["admin", "webhook", "list", "--account", "nobody"],
         &["admin", "webhook", "replay", "webhook:7"],
+        &["admin", "connection", "list", "--account", "nobody"],
+        &["admin", "connection", "delete", "7"],
     ] {
         stack.admin(refused).await.expect_refusal();
     }
@@ -303,6 +307,7 @@ async fn a_wrong_environment_is_told_in_one_line_that_names_the_variable(stack: 
         ("CANVAS_LISTEN", "hunter2"),
         ("CANVAS_RATE_BURST", "-1hunter2"),
         ("CANVAS_WEBHOOK_BACKOFF_SECONDS", "1,hunter2"),
+        ("CANVAS_MANAGED_URL", "http://a:hunter2@b/"),
     ] {
         for process in ["canvas-gateway", "canvas-image-worker", "canvas-video-worker", "canvas-webhook-dispatcher"] {
             let mut command = tokio::process::Command::new(e2e::binary(process));

@@ -95,8 +95,13 @@ impl Stack {
 
     /// The same with a text on standard input.
     pub async fn admin_told(&self, arguments: &[&str], input: &str) -> Admin {
+        self.admin_in(arguments, input, &[]).await
+    }
+
+    /// The same with further variables.
+    pub async fn admin_in(&self, arguments: &[&str], input: &str, env: &[(&str, &str)]) -> Admin {
         let mut command = tokio::process::Command::from(command("canvas-gateway"));
-        command.args(arguments).envs(self.env().iter().map(|(name, value)| (name, value)));
+        command.args(arguments).envs(self.env().iter().map(|(name, value)| (name, value))).envs(env.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.kill_on_drop(true).spawn().expect("starts canvas-gateway");
         // Most commands do not read it, and may end before it is written.

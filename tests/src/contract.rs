@@ -145,8 +145,6 @@ pub const UNBUILT: &[(&str, &str)] = &[
     ("POST", "/recipes/{recipeId}/runs"),
     ("POST", "/product-references/import"),
     ("POST", "/images/import"),
-    ("POST", "/videos/generate"),
-    ("GET", "/jobs/{jobId}/output"),
     ("GET", "/campaigns"),
     ("GET", "/campaigns/{runId}"),
     ("DELETE", "/campaigns/{runId}"),

@@ -48,6 +48,8 @@ grants! {
     UploadAsset { ALL = [AssetRead], ANY = [ImageGenerate, VideoGenerate] }
     /// What an Action run needs.
     RunAction { ALL = [CanvasRead, CanvasWrite, AssetRead] }
+    /// What video generation needs.
+    GenerateVideo { ALL = [CanvasRead, AssetRead, VideoGenerate] }
     /// One of the two generate scopes.
     Generate { ANY = [ImageGenerate, VideoGenerate] }
     /// What a generation of images needs.

@@ -13,3 +13,4 @@ pub mod models;
 pub mod providers;
 pub mod recipes;
 pub mod runs;
+pub mod videos;

@@ -37,6 +37,7 @@ pub const WINDOWS: Windows = Windows {
     finalized: Duration::from_secs(900),
     tombstone: Duration::from_secs(3600),
     failed: Duration::from_secs(3600),
+    video: Duration::from_secs(3600),
 };
 
 pub struct World {

@@ -120,7 +120,8 @@ pub async fn removable(conn: &mut PgConnection, grace: Duration, after: Uuid, li
         "SELECT key FROM blobs b
          WHERE key > $2 AND (state = 'removing' OR (touched_at < now() - make_interval(secs => $1)
                AND NOT EXISTS (SELECT FROM assets WHERE blob_key = b.key)
-               AND NOT EXISTS (SELECT FROM renditions WHERE blob_key = b.key)))
+               AND NOT EXISTS (SELECT FROM renditions WHERE blob_key = b.key)
+               AND NOT EXISTS (SELECT FROM jobs WHERE video_blob = b.key)))
          ORDER BY key LIMIT $3",
         grace.as_secs_f64(),
         after,
@@ -147,7 +148,8 @@ pub async fn begin_removal(conn: &mut PgConnection, key: Uuid, grace: Duration) 
         "UPDATE blobs b SET state = 'removing'
          WHERE key = $1 AND (state = 'removing' OR (touched_at < now() - make_interval(secs => $2)
                AND NOT EXISTS (SELECT FROM assets WHERE blob_key = b.key)
-               AND NOT EXISTS (SELECT FROM renditions WHERE blob_key = b.key)))",
+               AND NOT EXISTS (SELECT FROM renditions WHERE blob_key = b.key)
+               AND NOT EXISTS (SELECT FROM jobs WHERE video_blob = b.key)))",
         key,
         grace.as_secs_f64(),
     )

@@ -78,6 +78,10 @@ pub const RENDITION_EAGER: u32 = 512;
 pub const ELEMENT_QUERY_MAX: usize = 160;
 /// The longest side of a render as PNG, in pixels (decisions 3.10).
 pub const RENDER_SIDE_MAX: u32 = 2048;
+/// References of a video request.
+pub const VIDEO_REFERENCES_MAX: usize = 9;
+/// A frame or a reference of a video request.
+pub const VIDEO_PICTURE_MAX: usize = 2048;
 /// Model search text.
 pub const MODEL_QUERY_MAX: usize = 240;
 /// Action search text.

@@ -29,6 +29,8 @@ named! {
         Action = "action",
         /// Generation, edit or variations of images: a job.
         Image = "image",
+        /// Generation of a video: a job.
+        Video = "video",
         /// A smaller copy of a picture: a rendition.
         Rendition = "rendition",
         /// A picture, or the gallery of a page, out of the network: an import.

@@ -157,6 +157,8 @@ variables! {
         "Seconds an expired job still answers as expired.";
     "CANVAS_RETENTION_FAILED_SECONDS" => retention_failed: Duration = Some("86400"), parse::window,
         "Seconds a failed or canceled job is kept.";
+    "CANVAS_RETENTION_VIDEO_SECONDS" => retention_video: Duration = Some("2592000"), parse::window,
+        "Seconds a video job is kept after its end, with its video.";
     "CANVAS_EGRESS_ALLOW" => egress_allow: String = Some(""), parse::raw,
         "Targets admitted although not public, for webhooks and imports: CIDR or host:port, comma separated.";
     "CANVAS_EGRESS_CA_FILE" => egress_ca_file: Option<PathBuf> = Some(""), parse::path,

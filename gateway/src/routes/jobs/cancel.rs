@@ -2,13 +2,13 @@
 
 use axum::Extension;
 use axum::extract::State;
-use domain::job::ImageJob;
+use domain::job::JobDocument;
 
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::{JobInPath, PathText};
 use crate::observe::Trace;
 use crate::problem::Result;
-use crate::routes::runs::cancel_record;
+use crate::routes::runs::{View, cancel_record};
 use crate::state::App;
 
 /// Cancel a job
@@ -17,8 +17,8 @@ use crate::state::App;
     security(("bearer" = ["job:manage"])),
     params(("jobId" = String, Path, pattern = "^(?:job:)?[0-9a-fA-F-]{36}$", description = "Id or `job:` handle.")),
     responses(
-        (status = 200, body = ImageJob, description = "It is over."),
-        (status = 202, body = ImageJob, description = "It will stop at its next step."),
+        (status = 200, body = JobDocument, description = "It is over."),
+        (status = 202, body = JobDocument, description = "It will stop at its next step."),
     )
 )]
 pub async fn cancel(
@@ -28,5 +28,5 @@ pub async fn cancel(
     Extension(trace): Extension<Trace>,
 ) -> Result {
     let JobInPath(id) = params.parameter("jobId")?;
-    cancel_record(&app, &caller, id, trace).await
+    cancel_record(&app, &caller, View::Job, id, trace).await
 }

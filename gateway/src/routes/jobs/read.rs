@@ -1,13 +1,13 @@
 //! `GET /jobs/{jobId}`.
 
 use axum::extract::State;
-use domain::job::ImageJob;
+use domain::job::JobDocument;
 use http::HeaderMap;
 
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::{JobInPath, PathText};
 use crate::problem::Result;
-use crate::routes::runs::read_record;
+use crate::routes::runs::{View, read_record};
 use crate::state::App;
 
 /// Read a job, or wait for it to change
@@ -20,12 +20,12 @@ use crate::state::App;
         ("If-None-Match" = Option<String>, Header, description = "An `ETag` that is known: waits are measured from it."),
     ),
     responses(
-        (status = 200, body = ImageJob, description = "It is over."),
-        (status = 202, body = ImageJob, description = "It is under way."),
+        (status = 200, body = JobDocument, description = "It is over."),
+        (status = 202, body = JobDocument, description = "It is under way."),
         (status = 304, description = "Unchanged."),
     )
 )]
 pub async fn read(State(app): State<App>, caller: Caller<ManageJobs>, params: PathText, headers: HeaderMap) -> Result {
     let JobInPath(id) = params.parameter("jobId")?;
-    read_record(&app, &caller, id, &headers).await
+    read_record(&app, &caller, View::Job, id, &headers).await
 }

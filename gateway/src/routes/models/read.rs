@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use axum::extract::State;
-use domain::model::Model;
+use domain::model::{Model, is_model_key};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -27,9 +27,7 @@ impl FromStr for ModelKey {
     type Err = &'static str;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let key = text.strip_prefix("model:").unwrap_or(text);
-        let fits = (8..=600).contains(&key.len())
-            && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
-        if fits { Ok(Self(key.to_owned())) } else { Err("must be a model key or handle") }
+        if is_model_key(key) { Ok(Self(key.to_owned())) } else { Err("must be a model key or handle") }
     }
 }
 

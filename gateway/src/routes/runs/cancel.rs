@@ -4,6 +4,7 @@ use axum::Extension;
 use axum::extract::State;
 use domain::job::ImageJob;
 
+use super::View;
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::{PathText, RunInPath};
 use crate::observe::Trace;
@@ -27,5 +28,5 @@ pub async fn cancel(
     Extension(trace): Extension<Trace>,
 ) -> Result {
     let RunInPath(id) = params.parameter("runId")?;
-    super::cancel_record(&app, &caller, id, trace).await
+    super::cancel_record(&app, &caller, View::Run, id, trace).await
 }

@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderValue};
 use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
-use super::view::{document, load, note_shown, tag};
+use super::view::{View, document, load, note_shown, tag};
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::{PathText, RunInPath};
 use crate::problem::{Problem, Result};
@@ -40,7 +40,7 @@ pub async fn events(
 ) -> Result {
     let RunInPath(id) = params.parameter("runId")?;
     let id = id.ok_or(Problem::NotFound("run"))?;
-    load(&app, &caller.account, id).await?;
+    load(&app, &caller.account, View::Run, id).await?;
     if !accepts_event_stream(&headers) {
         return Err(Problem::NotAcceptable("text/event-stream"));
     }
@@ -76,7 +76,7 @@ fn follow(
         let mut shown = None;
         let mut heartbeat = Instant::now() + HEARTBEAT;
         loop {
-            let Ok(record) = load(&app, &account, id).await else { break };
+            let Ok(record) = load(&app, &account, View::Run, id).await else { break };
             let tag = tag(&record);
             let event = if shown.as_ref() != Some(&tag) {
                 let scopes = domain::account::Scopes::of(&[Scope::JobManage]);

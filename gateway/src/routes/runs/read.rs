@@ -4,6 +4,7 @@ use axum::extract::State;
 use domain::job::ImageJob;
 use http::HeaderMap;
 
+use super::View;
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::{PathText, RunInPath};
 use crate::problem::Result;
@@ -26,5 +27,5 @@ use crate::state::App;
 )]
 pub async fn read(State(app): State<App>, caller: Caller<ManageJobs>, params: PathText, headers: HeaderMap) -> Result {
     let RunInPath(id) = params.parameter("runId")?;
-    super::read_record(&app, &caller, id, &headers).await
+    super::read_record(&app, &caller, View::Run, id, &headers).await
 }

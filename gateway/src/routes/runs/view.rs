@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use db::jobs::{Cancellation, Terms, Windows};
 use domain::account::Scope;
 use domain::id::{AccountUid, JobId};
-use domain::job::{ImageJob, Record, etag, poll_url};
+use domain::job::{JobDocument, JobKind, Record, etag};
 use http::header::{CACHE_CONTROL, ETAG, HeaderName, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use service::config::Config;
@@ -18,12 +18,40 @@ use crate::reply;
 use crate::state::{App, retrying};
 use crate::wait::{Changes, job_channel, preferred_wait};
 
+/// Which of the two routes asks: videos are jobs and no runs (decisions 9.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// `/runs/{runId}`.
+    Run,
+    /// `/jobs/{jobId}`.
+    Job,
+}
+
+impl View {
+    fn shows(self, record: &Record) -> bool {
+        self == View::Job || record.kind != JobKind::Video
+    }
+
+    fn absent(self) -> Problem {
+        Problem::NotFound(match self {
+            View::Run => "run",
+            View::Job => "job",
+        })
+    }
+}
+
 /// Reads a record, waiting for a change when the caller prefers to (decisions 1.10).
-pub async fn read_record(app: &App, caller: &Caller<ManageJobs>, id: Option<JobId>, headers: &HeaderMap) -> Result {
-    let id = id.ok_or(Problem::NotFound("run"))?;
+pub async fn read_record(
+    app: &App,
+    caller: &Caller<ManageJobs>,
+    view: View,
+    id: Option<JobId>,
+    headers: &HeaderMap,
+) -> Result {
+    let id = id.ok_or_else(|| view.absent())?;
     let known = headers.contains_key(http::header::IF_NONE_MATCH);
     let Some(seconds) = preferred_wait(headers) else {
-        let record = load(app, &caller.account, id).await?;
+        let record = load(app, &caller.account, view, id).await?;
         note_shown(app, &record).await?;
         return Ok(match known && reply::none_match(headers, &tag(&record)) {
             true => unchanged(&record),
@@ -33,7 +61,7 @@ pub async fn read_record(app: &App, caller: &Caller<ManageJobs>, id: Option<JobI
     let _wait = app.waits.open(caller.token)?;
     let mut changes = Changes::of(app, &job_channel(id));
     let deadline = tokio::time::Instant::now() + Duration::from_secs(seconds);
-    let mut record = load(app, &caller.account, id).await?;
+    let mut record = load(app, &caller.account, view, id).await?;
     let from = tag(&record);
     let same = |record: &Record| match known {
         true => reply::none_match(headers, &tag(record)),
@@ -43,7 +71,7 @@ pub async fn read_record(app: &App, caller: &Caller<ManageJobs>, id: Option<JobI
         if tokio::time::timeout_at(deadline, changes.next()).await.is_err() {
             break;
         }
-        record = load(app, &caller.account, id).await?;
+        record = load(app, &caller.account, view, id).await?;
     }
     note_shown(app, &record).await?;
     let mut response = match known && same(&record) {
@@ -56,10 +84,11 @@ pub async fn read_record(app: &App, caller: &Caller<ManageJobs>, id: Option<JobI
     Ok(response)
 }
 
-/// The record of a run, if it is the account's.
-pub(super) async fn load(app: &App, account: &AccountUid, id: JobId) -> Result<Record> {
+/// The record of a run or job, if it is the account's.
+pub async fn load(app: &App, account: &AccountUid, view: View, id: JobId) -> Result<Record> {
     let mut connection = app.connection().await?;
-    db::jobs::get(&mut connection, id, account).await?.ok_or(Problem::NotFound("run"))
+    let record = db::jobs::get(&mut connection, id, account).await?;
+    record.filter(|record| view.shows(record)).ok_or_else(|| view.absent())
 }
 
 /// Notes that a record is shown: the first showing of a terminal one starts its last window (decisions 9.3).
@@ -72,10 +101,10 @@ pub(super) async fn note_shown(app: &App, record: &Record) -> Result<()> {
 }
 
 /// The served form of a record. Its webhook is for callers with job:manage (decisions 15.1).
-pub fn document(app: &App, scopes: domain::account::Scopes, record: &Record) -> ImageJob {
+pub fn document(app: &App, scopes: domain::account::Scopes, record: &Record) -> JobDocument {
     let now = service::clock::now();
     let mut job = record.document(&app.config.public_url, |asset| Some(app.previews.make(&app.keys, asset, now)));
-    if !scopes.contains(Scope::JobManage) {
+    if let (JobDocument::Image(job), false) = (&mut job, scopes.contains(Scope::JobManage)) {
         job.webhook = None;
     }
     job
@@ -94,10 +123,11 @@ fn unchanged(record: &Record) -> Response {
 fn answer(app: &App, record: &Record, status: Option<StatusCode>) -> Response {
     let scopes = domain::account::Scopes::of(&[Scope::JobManage]);
     let status = status.unwrap_or(if record.status.is_terminal() { StatusCode::OK } else { StatusCode::ACCEPTED });
-    let mut response = reply::with_status(status, &document(app, scopes, record));
+    let job = document(app, scopes, record);
+    let mut response = reply::with_status(status, &job);
     if status == StatusCode::ACCEPTED {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-        if let Ok(location) = HeaderValue::from_str(&poll_url(record.id)) {
+        if let Ok(location) = HeaderValue::from_str(job.poll_url()) {
             response.headers_mut().insert(LOCATION, location);
         }
     }
@@ -118,13 +148,22 @@ pub fn windows(config: &Config) -> Windows {
         finalized: config.retention_finalized,
         tombstone: config.retention_tombstone,
         failed: config.retention_failed,
+        video: config.retention_video,
     }
 }
 
 /// Stops a job (decisions 9.5).
-pub async fn cancel_record(app: &App, caller: &Caller<ManageJobs>, id: Option<JobId>, trace: Trace) -> Result {
-    let id = id.ok_or(Problem::NotFound("run"))?;
-    let cancellation = retrying(|| attempt(app, &caller.account, id, trace)).await?.ok_or(Problem::NotFound("run"))?;
+pub async fn cancel_record(
+    app: &App,
+    caller: &Caller<ManageJobs>,
+    view: View,
+    id: Option<JobId>,
+    trace: Trace,
+) -> Result {
+    let id = id.ok_or_else(|| view.absent())?;
+    // What a job is never changes.
+    load(app, &caller.account, view, id).await?;
+    let cancellation = retrying(|| attempt(app, &caller.account, id, trace)).await?.ok_or_else(|| view.absent())?;
     let (record, status) = match &cancellation {
         Cancellation::Unchanged(record) => (record, StatusCode::OK),
         Cancellation::Canceled(record) => {

@@ -37,7 +37,7 @@ pub async fn abandon(conn: &mut PgConnection, id: JobId, lease_token: Uuid, term
     sqlx::query!(
         "WITH ended AS (
              UPDATE jobs SET status = $2, version = version + 1, outcome = $3, completed_at = now(), updated_at = now(),
-                    retain_until = now() + make_interval(secs => $4)
+                    retain_until = now() + make_interval(secs => CASE WHEN kind = 'video' THEN $6::float8 ELSE $4::float8 END)
              WHERE id = $1 AND status = ANY($5)
              RETURNING id, version, status
          )
@@ -45,8 +45,9 @@ pub async fn abandon(conn: &mut PgConnection, id: JobId, lease_token: Uuid, term
         id.0,
         JobStatus::Failed.as_str(),
         Json(outcome) as _,
-        terms.windows.after(JobStatus::Failed),
+        terms.windows.failed.as_secs_f64(),
         &states_before(JobStatus::Failed),
+        terms.windows.video.as_secs_f64(),
     )
     .execute(&mut *conn)
     .await?;

@@ -21,7 +21,10 @@ use domain::asset::AssetKind;
 use domain::canvas::{AccessRole, ActivityType, Actor, Changes};
 use domain::graph::{Connection, Node};
 use domain::id::{AccountUid, AssetHandle, AssetId, JobId, NodeId};
-use domain::job::{CancelReason, Failure, FailureCode, JobOperation, JobStatus, Outcome, Output, Record, Request};
+use domain::job::{
+    CancelReason, Failure, FailureCode, JobDocument, JobKind, JobOperation, JobStatus, Outcome, Output, Record,
+    Request, StoredVideo,
+};
 use domain::review::{CompletionReview, StoredAssets};
 use domain::webhook::Event;
 use serde::{Deserialize, Serialize};
@@ -65,9 +68,22 @@ pub struct Placement {
     pub provenance: Map<String, Value>,
 }
 
+/// A video to store; the job's record has it and no asset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Film {
+    /// The blob that was put: an MP4.
+    pub blob_key: Uuid,
+    /// SHA-256 of the stored file.
+    pub sha256: [u8; 32],
+    /// Of the stored file.
+    pub bytes: u64,
+}
+
 /// How a job ends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ending {
+    /// With the video of a video job.
+    Filmed(Film),
     /// With every output.
     Succeeded(Vec<Placement>),
     /// Without all of them; with those that were made all the same (decisions 10.6).
@@ -127,6 +143,7 @@ pub async fn conclude(
 /// A job about to end and the canvas that it writes to, locked.
 pub(super) struct Scene {
     id: JobId,
+    kind: JobKind,
     operation: JobOperation,
     request: Request,
     /// Credits that are reserved for it; while there are any the account's row is held.
@@ -155,7 +172,7 @@ impl Scene {
     pub(super) async fn lock(conn: &mut PgConnection, id: JobId) -> Result<Option<Self>> {
         let reserved = settlement::hold(conn, id).await?;
         let Some(job) = sqlx::query!(
-            r#"SELECT j.account_uid, j.operation, j.canvas_key, j.request AS "request: Json<Request>",
+            r#"SELECT j.account_uid, j.kind, j.operation, j.canvas_key, j.request AS "request: Json<Request>",
                       t.surface, t.label
                FROM jobs j JOIN tokens t ON t.id = j.token_id WHERE j.id = $1"#,
             id.0
@@ -171,6 +188,7 @@ impl Scene {
         };
         Ok(Some(Self {
             id,
+            kind: known("jobs.kind", &job.kind)?,
             operation: known("jobs.operation", &job.operation)?,
             request: job.request.0,
             reserved,
@@ -185,7 +203,15 @@ impl Scene {
 
     /// Ends the job, whose task is settled.
     pub(super) async fn end(self, conn: &mut PgConnection, ending: Ending, terms: &Terms<'_>) -> Result<Concluded> {
+        let mut video = None;
         let (status, placements, failure, cancel_reason) = match ending {
+            Ending::Filmed(film) => {
+                let bytes = column("blobs.bytes", film.bytes)?;
+                let adopted = blobs::adopt(conn, film.blob_key, &film.sha256, bytes).await?;
+                let Some(blob_key) = adopted else { return Ok(Concluded::BlobGone) };
+                video = Some(StoredVideo { blob_key, bytes: film.bytes });
+                (JobStatus::Succeeded, Vec::new(), None, None)
+            }
             Ending::Succeeded(placements) => match self.obstacle() {
                 None => (JobStatus::Succeeded, placements, None, None),
                 Some(message) => {
@@ -201,13 +227,14 @@ impl Scene {
         };
         let mut nodes = self.waiting_nodes(conn).await?;
         let images = placements.iter().filter_map(|placement| self.output(placement)).collect();
-        let mut outcome = Outcome { images, failure, completion_review: None };
+        let mut outcome = Outcome { images, video, failure, completion_review: None };
         let revision = (!nodes.is_empty()).then_some(terms.revision);
-        let window = terms.windows.after(status);
+        let window = terms.windows.after(self.kind, status);
         let Some(at) = self.end_job(conn, status, &outcome, cancel_reason, revision, window).await? else {
             return Ok(Concluded::Stale);
         };
-        self.settle_credit(conn, status, placements.len()).await?;
+        let durable = placements.len() + usize::from(outcome.video.is_some());
+        self.settle_credit(conn, status, durable).await?;
         if let Some(canvas) = &self.canvas {
             if !self.store(conn, canvas, &placements, terms).await? {
                 return Ok(Concluded::BlobGone);
@@ -271,7 +298,7 @@ impl Scene {
             r#"WITH ended AS (
                    UPDATE jobs SET status = $2, version = version + 1, outcome = $3, cancel_reason = $4,
                           canvas_revision = coalesce($5, canvas_revision), completed_at = now(), updated_at = now(),
-                          retain_until = now() + make_interval(secs => $6)
+                          retain_until = now() + make_interval(secs => $6), video_blob = $8
                    WHERE id = $1 AND status = ANY($7)
                    RETURNING id, version, status, completed_at
                ), noted AS (
@@ -285,6 +312,7 @@ impl Scene {
             revision,
             window_seconds,
             &states_before(status),
+            outcome.video.as_ref().map(|video| video.blob_key),
         )
         .fetch_optional(conn)
         .await?;
@@ -294,12 +322,14 @@ impl Scene {
     /// Closes the job's outputs and charges it: each durable one, or, when it was stopped, each that a provider accepted; the
     /// rest of the reservation goes back (decisions 12.4).
     async fn settle_credit(&self, conn: &mut PgConnection, status: JobStatus, durable: usize) -> Result<()> {
-        let Request::Image(request) = &self.request else {
-            return settlement::settle(conn, self.id, self.reserved, 0, 0).await;
+        let model = match &self.request {
+            Request::Action(_) => return settlement::settle(conn, self.id, self.reserved, 0, 0).await,
+            Request::Image(request) => &request.model,
+            Request::Video(request) => &request.model,
         };
         let closed = outputs::close(conn, self.id).await?;
         let count = if status == JobStatus::Canceled { closed.accepted } else { column("job_outputs", durable)? };
-        let charge = request.model.credit_cost.saturating_mul(count);
+        let charge = model.credit_cost.saturating_mul(count);
         settlement::settle(conn, self.id, self.reserved, charge, closed.orphans).await
     }
 
@@ -408,7 +438,8 @@ impl Scene {
         let record = select_jobs!("WHERE j.id = $1", self.id.0).fetch_one(&mut *conn).await?.record()?;
         if record.webhook.is_some() {
             let id = Uuid::now_v7();
-            let event = Event::image_job(id, at.into(), record.document(terms.public_url, |_| None));
+            let JobDocument::Image(job) = record.document(terms.public_url, |_| None) else { return Ok(record) };
+            let event = Event::image_job(id, at.into(), *job);
             let body = serde_json::to_vec(&event)
                 .map_err(|error| Error::Unreadable { column: "jobs", value: error.to_string() })?;
             let event = NewEvent { id, kind: event.kind, body: &body, traceparent: terms.traceparent };

@@ -29,10 +29,10 @@ use uuid::Uuid;
 
 pub use abandon::abandon;
 pub use cancel::{Cancellation, cancel};
-pub use conclude::{Concluded, Ending, Placement, Review, Terms, conclude};
+pub use conclude::{Concluded, Ending, Film, Placement, Review, Terms, conclude};
 pub use retention::{Removed, Windows, expire, mark_finalized, remove};
 pub use target::mark_target;
-pub use work::{begin, is_canceling, mark_finalizing};
+pub use work::{begin, is_canceling, mark_finalizing, note_progress};
 
 use crate::Result;
 use row::{Row, select_jobs};

@@ -1,14 +1,14 @@
 //! What becomes of a job's record after its end (decisions 9.3).
 //!
 //! A success is kept 24 h unread, or 15 min from its first showing; then it is `expired`, a tombstone that goes after 7
-//! days. Failures and cancels go after 24 h. The asset and the node outlive them all, and so does the answer to the
+//! days. Failures and cancels go after 24 h, a video 30 days after its end, however it ended (decisions 18.9). The asset and the node outlive them all, and so does the answer to the
 //! start's idempotency key, which keeps the last form of the record, without images.
 
 use std::time::Duration;
 
 use domain::id::JobId;
 use domain::idempotency::Outcome;
-use domain::job::{ImageJob, JobStatus};
+use domain::job::{JobKind, JobStatus};
 use sqlx::PgConnection;
 use sqlx::types::Json;
 
@@ -26,16 +26,20 @@ pub struct Windows {
     pub tombstone: Duration,
     /// A failed or canceled job.
     pub failed: Duration,
+    /// A video job, however it ended, with its video.
+    pub video: Duration,
 }
 
 impl Windows {
     /// How many seconds a job that ended so is kept before its next step.
-    pub(super) fn after(&self, status: JobStatus) -> f64 {
-        match status {
-            JobStatus::Succeeded => self.unread.as_secs_f64(),
-            JobStatus::Expired => self.tombstone.as_secs_f64(),
-            _ => self.failed.as_secs_f64(),
-        }
+    pub(super) fn after(&self, kind: JobKind, status: JobStatus) -> f64 {
+        let window = match (kind, status) {
+            (JobKind::Video, _) => self.video,
+            (_, JobStatus::Succeeded) => self.unread,
+            (_, JobStatus::Expired) => self.tombstone,
+            _ => self.failed,
+        };
+        window.as_secs_f64()
     }
 }
 
@@ -45,7 +49,7 @@ impl Windows {
 pub async fn mark_finalized(conn: &mut PgConnection, id: JobId, window: Duration) -> Result<bool> {
     let done = sqlx::query!(
         "UPDATE jobs SET finalized_at = now(),
-                retain_until = CASE WHEN status = 'succeeded' THEN now() + make_interval(secs => $2)
+                retain_until = CASE WHEN status = 'succeeded' AND kind <> 'video' THEN now() + make_interval(secs => $2)
                                     ELSE retain_until END
          WHERE id = $1 AND finalized_at IS NULL AND status IN ('succeeded', 'failed', 'canceled')",
         id.0,
@@ -71,7 +75,7 @@ pub struct Removed {
 pub async fn expire(conn: &mut PgConnection, windows: &Windows, limit: i64) -> Result<u64> {
     let expired = sqlx::query!(
         "WITH due AS (
-             SELECT id FROM jobs WHERE retain_until <= now() AND status = 'succeeded'
+             SELECT id FROM jobs WHERE retain_until <= now() AND status = 'succeeded' AND kind <> 'video'
              ORDER BY retain_until LIMIT $1 FOR UPDATE SKIP LOCKED
          ), moved AS (
              UPDATE jobs SET status = 'expired', version = version + 1, updated_at = now(),
@@ -80,7 +84,7 @@ pub async fn expire(conn: &mut PgConnection, windows: &Windows, limit: i64) -> R
          )
          INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM moved",
         limit,
-        windows.after(JobStatus::Expired),
+        windows.tombstone.as_secs_f64(),
     )
     .execute(conn)
     .await?;
@@ -93,7 +97,8 @@ pub async fn expire(conn: &mut PgConnection, windows: &Windows, limit: i64) -> R
 pub async fn remove(conn: &mut PgConnection, public_url: &str, limit: i64) -> Result<Removed> {
     // Ids alone: a record that cannot be decoded must not fail the statement that finds the others.
     let due = sqlx::query_scalar!(
-        "SELECT id FROM jobs WHERE retain_until <= now() AND status IN ('failed', 'canceled', 'expired')
+        "SELECT id FROM jobs WHERE retain_until <= now()
+           AND (status IN ('failed', 'canceled', 'expired') OR (kind = 'video' AND status = 'succeeded'))
          ORDER BY retain_until LIMIT $1 FOR UPDATE SKIP LOCKED",
         limit
     )
@@ -119,7 +124,7 @@ pub async fn remove(conn: &mut PgConnection, public_url: &str, limit: i64) -> Re
 /// Removes a record and leaves its last form, without images and preview, to its idempotency key.
 async fn remove_one(conn: &mut PgConnection, id: JobId, public_url: &str) -> Result<()> {
     let record = select_jobs!("WHERE j.id = $1", id.0).fetch_one(&mut *conn).await?.record()?;
-    let last = ImageJob { images: None, webhook: None, ..record.document(public_url, |_| None) };
+    let last = record.document(public_url, |_| None).without_results();
     let snapshot =
         serde_json::to_value(&last).map_err(|error| Error::Unreadable { column: "jobs", value: error.to_string() })?;
     let outcome = Outcome::Job { id: id.0, snapshot: Some(snapshot) };

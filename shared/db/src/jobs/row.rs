@@ -17,7 +17,9 @@ macro_rules! select_jobs {
             $crate::jobs::row::Row,
             r#"SELECT j.id, j.account_uid, j.kind, j.operation, j.status, j.version, j.canvas_owner, j.canvas_id,
                       j.canvas_revision, j.request AS "request: _", j.outcome AS "outcome: _", j.estimated_seconds,
-                      j.credit_cost, j.cancel_reason, j.created_at, j.queued_at, j.started_at, j.completed_at,
+                      j.credit_cost, j.progress, j.cancel_reason, j.created_at, j.updated_at, j.queued_at, j.started_at, j.completed_at,
+                      CASE WHEN j.kind = 'video' THEN (SELECT o.run ->> 'id' FROM job_outputs o
+                                                       WHERE o.job_id = j.id AND o.position = 0) END AS provider_run,
                       j.finalized_at, d.id AS "delivery_id?", d.status AS "delivery_status?",
                       d.attempts AS "attempts?", d.next_attempt_at, d.last_attempt_at, d.delivered_at, d.last_status,
                       d.error_code
@@ -42,8 +44,11 @@ pub(super) struct Row {
     pub outcome: Option<Json<Outcome>>,
     pub estimated_seconds: i32,
     pub credit_cost: i64,
+    pub progress: f64,
+    pub provider_run: Option<String>,
     pub cancel_reason: Option<String>,
     pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
     pub queued_at: Option<DateTime<Utc>>,
     pub started_at: Option<DateTime<Utc>>,
     pub completed_at: Option<DateTime<Utc>>,
@@ -98,12 +103,15 @@ impl Row {
             outcome: self.outcome.map(|outcome| outcome.0).unwrap_or_default(),
             estimated_seconds: self.estimated_seconds,
             credit_cost: self.credit_cost,
+            progress: self.progress,
+            provider_run: self.provider_run,
             cancel_reason: self
                 .cancel_reason
                 .as_deref()
                 .map(|reason| known("jobs.cancel_reason", reason))
                 .transpose()?,
             created_at: self.created_at.into(),
+            updated_at: self.updated_at.into(),
             queued_at: self.queued_at.map(Into::into),
             started_at: self.started_at.map(Into::into),
             completed_at: self.completed_at.map(Into::into),

@@ -6,3 +6,4 @@ mod endings;
 mod outputs;
 mod progress;
 mod retention;
+mod videos;

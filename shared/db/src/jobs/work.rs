@@ -32,6 +32,26 @@ pub async fn mark_finalizing(conn: &mut PgConnection, id: JobId, lease_token: Uu
     transition(conn, id, JobStatus::Finalizing, Some(lease_token)).await
 }
 
+/// Notes how far a video is, in percent; below 100, which is success. It never goes back (decisions 11.3). False when it is
+/// no further than it was, the lease is no longer current or the job is not running.
+#[tracing::instrument(skip_all, name = "db.job.note_progress")]
+pub async fn note_progress(conn: &mut PgConnection, id: JobId, lease_token: Uuid, percent: f64) -> Result<bool> {
+    /// The furthest that unfinished work is.
+    const FURTHEST: f64 = 99.0;
+    let percent = if percent.is_finite() { percent.clamp(0.0, FURTHEST) } else { 0.0 };
+    let done = sqlx::query!(
+        "UPDATE jobs SET progress = $3, version = version + 1, updated_at = now()
+         WHERE id = $1 AND kind = 'video' AND status IN ('running', 'finalizing') AND progress < $3
+           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
+        id.0,
+        lease_token,
+        percent,
+    )
+    .execute(conn)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
 /// Whether somebody asked to stop the job, as the record says; its worker may not have heard of it yet.
 #[tracing::instrument(skip_all, name = "db.job.is_canceling")]
 pub async fn is_canceling(conn: &mut PgConnection, id: JobId) -> Result<bool> {

@@ -2,10 +2,13 @@
 
 use serde::Serialize;
 use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use uuid::Uuid;
 
 use super::{
-    CancelReason, Failure, FailureCode, JobKind, JobOperation, JobStatus, Output, Record, Request, canvas_url, poll_url,
+    CancelReason, Failure, FailureCode, JobKind, JobOperation, JobStatus, Output, Record, Request, VideoJob,
+    canvas_url, poll_url,
 };
 use crate::Timestamp;
 use crate::asset::Preview;
@@ -95,6 +98,7 @@ pub struct ImageJob {
     /// `run:<uuid>`.
     pub run: String,
     /// `image` or `action`.
+    #[schema(schema_with = kinds)]
     pub kind: JobKind,
     /// Where to ask for it again: a path.
     pub poll_url: String,
@@ -174,13 +178,58 @@ pub struct ImageJob {
     pub credit_cost: i64,
 }
 
+/// A job as it is served.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum JobDocument {
+    /// An image or Action job.
+    Image(Box<ImageJob>),
+    /// A video job.
+    Video(Box<VideoJob>),
+}
+
+impl JobDocument {
+    /// Where to ask for it again: a path.
+    pub fn poll_url(&self) -> &str {
+        match self {
+            JobDocument::Image(job) => &job.poll_url,
+            JobDocument::Video(job) => &job.poll_url,
+        }
+    }
+
+    /// What is told of it when its record is gone: no results, and no webhook.
+    pub fn without_results(self) -> Self {
+        match self {
+            JobDocument::Image(job) => JobDocument::Image(Box::new(ImageJob { images: None, webhook: None, ..*job })),
+            JobDocument::Video(job) => JobDocument::Video(Box::new(VideoJob { video: None, ..*job })),
+        }
+    }
+}
+
+/// The schema of a text that is one of a few of its type's.
+pub(super) fn one_of(names: &[&str]) -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names.to_vec())).into()
+}
+
+fn kinds() -> RefOr<Schema> {
+    one_of(&[JobKind::Image.as_str(), JobKind::Action.as_str()])
+}
+
 impl Record {
     /// The served form. `public_url` is the origin of `canvasUrl`; `preview` gives an asset's preview, or nothing in a
     /// webhook. Who may not see the webhook is the caller's to take away.
-    pub fn document(&self, public_url: &str, preview: impl Fn(&AssetHandle) -> Option<Preview>) -> ImageJob {
+    pub fn document(&self, public_url: &str, preview: impl Fn(&AssetHandle) -> Option<Preview>) -> JobDocument {
+        match &self.request {
+            Request::Action(_) | Request::Image(_) => JobDocument::Image(Box::new(self.image_job(public_url, preview))),
+            Request::Video(video) => JobDocument::Video(Box::new(self.video_job(video))),
+        }
+    }
+
+    fn image_job(&self, public_url: &str, preview: impl Fn(&AssetHandle) -> Option<Preview>) -> ImageJob {
         let (action, references) = match &self.request {
             Request::Action(action) => (Some(action), None),
             Request::Image(image) => (None, Some(&image.references)),
+            Request::Video(_) => (None, None),
         };
         let since = |later: Option<Timestamp>, earlier: Option<Timestamp>| Some(later?.millis_since(earlier?));
         let total = since(self.completed_at, Some(self.created_at));

@@ -1,6 +1,7 @@
 //! Jobs: their states, what was asked, what came of it, and the record that is served.
 
 mod document;
+mod video;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -9,11 +10,15 @@ use utoipa::ToSchema;
 use crate::Timestamp;
 use crate::graph::{Role, named};
 use crate::id::{AccountUid, AssetHandle, CanvasHandle, JobId, NodeId};
-use crate::model::ProviderKind;
+use crate::model::{Capability, ProviderKind};
 use crate::review::CompletionReview;
 use crate::webhook::DeliveryState;
 
-pub use document::{ImageJob, JobImage, ReferenceInput, Timing};
+pub use document::{ImageJob, JobDocument, JobImage, ReferenceInput, Timing};
+pub use video::{
+    StoredVideo, VideoDownload, VideoFailure, VideoFailureCode, VideoJob, VideoModel, VideoPicture, VideoStatus,
+    video_url,
+};
 
 named! {
     /// The state of an image or Action job (specification, States and transitions).
@@ -69,13 +74,15 @@ named! {
         Image = "image",
         /// An Image Action.
         Action = "action",
+        /// Video generation.
+        Video = "video",
     }
 }
 
 named! {
     /// What was asked for.
     JobOperation {
-        /// Make an image.
+        /// Make an image or a video.
         Generate = "generate",
         /// Change an image.
         Edit = "edit",
@@ -176,6 +183,8 @@ pub enum Request {
     Action(ActionRequest),
     /// Generation, edit or variations of images.
     Image(ImageRequest),
+    /// Generation of a video.
+    Video(VideoRequest),
 }
 
 impl Request {
@@ -184,6 +193,7 @@ impl Request {
         match self {
             Request::Action(action) => std::slice::from_ref(&action.target),
             Request::Image(image) => &image.targets,
+            Request::Video(_) => &[],
         }
     }
 
@@ -191,7 +201,7 @@ impl Request {
     pub fn title(&self, operation: JobOperation) -> &str {
         match self {
             Request::Action(action) => &action.slug,
-            Request::Image(_) => operation.as_str(),
+            Request::Image(_) | Request::Video(_) => operation.as_str(),
         }
     }
 
@@ -200,6 +210,7 @@ impl Request {
         match self {
             Request::Action(action) => action.inputs.iter().map(|input| input.handle.clone()).collect(),
             Request::Image(image) => image.references.iter().map(|reference| reference.handle.clone()).collect(),
+            Request::Video(video) => video.pictures().map(|picture| picture.named.clone()).collect(),
         }
     }
 }
@@ -240,6 +251,45 @@ pub struct ImageRequest {
     pub elements: Vec<String>,
     /// Empty image nodes or such as show something; each takes one output, in this order.
     pub targets: Vec<NodeId>,
+}
+
+/// What generation of a video was asked for (decisions 11).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VideoRequest {
+    /// Who makes it.
+    pub model: ChosenModel,
+    /// What of the model is asked for: the frames decide, or, without frames, the references.
+    pub capability: Capability,
+    /// As asked.
+    pub prompt: String,
+    /// One of those that the model offers; none: the model's own choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_seconds: Option<u32>,
+    /// One of those that the model offers; none: the model's own choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aspect_ratio: Option<String>,
+    /// One of those that the model offers; none: the model's own choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolution: Option<String>,
+    /// Only of models that can leave sound out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generate_audio: Option<bool>,
+    /// What it begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_frame: Option<VideoPicture>,
+    /// What it ends with; only together with a first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_frame: Option<VideoPicture>,
+    /// At most 9. Together with frames only for the embedded runtime.
+    pub references: Vec<VideoPicture>,
+}
+
+impl VideoRequest {
+    /// Frames and references, in this order.
+    pub fn pictures(&self) -> impl Iterator<Item = &VideoPicture> {
+        self.first_frame.iter().chain(&self.last_frame).chain(&self.references)
+    }
 }
 
 /// The model that a job runs, as it was resolved at its start.
@@ -299,6 +349,9 @@ pub struct Outcome {
     /// The durable outputs; with a failure, those that were made all the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Output>,
+    /// The stored video of a video job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub video: Option<StoredVideo>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
@@ -334,10 +387,16 @@ pub struct Record {
     pub estimated_seconds: i32,
     /// What is reserved until it is terminal, then what was charged (decisions 18.18).
     pub credit_cost: i64,
+    /// How far a video is, in percent below 100; success is told by the state.
+    pub progress: f64,
+    /// What the provider calls the run of a video.
+    pub provider_run: Option<String>,
     /// Why it was stopped.
     pub cancel_reason: Option<CancelReason>,
     /// When it was accepted.
     pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
     /// When it was queued.
     pub queued_at: Option<Timestamp>,
     /// When a worker first took it.

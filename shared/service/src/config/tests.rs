@@ -39,6 +39,7 @@ fn defaults_hold_for_everything_that_is_not_required() {
     assert_eq!(config.retention_finalized, Duration::from_secs(900));
     assert_eq!(config.retention_tombstone, Duration::from_secs(604_800));
     assert_eq!(config.retention_failed, Duration::from_secs(86400));
+    assert_eq!(config.retention_video, Duration::from_secs(2_592_000));
     assert_eq!(config.egress_allow, "");
     assert_eq!(config.egress_ca_file, None);
     assert!(config.model_catalogue.is_none() && config.managed_url.is_none() && config.managed_key.is_none());

@@ -26,6 +26,7 @@ pub const WINDOWS: Windows = Windows {
     finalized: Duration::from_secs(900),
     tombstone: Duration::from_secs(604_800),
     failed: Duration::from_secs(80_000),
+    video: Duration::from_secs(2_592_000),
 };
 
 pub const PUBLIC_URL: &str = "https://canvas.example";

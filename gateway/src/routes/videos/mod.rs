@@ -1,0 +1,6 @@
+//! Videos (decisions 11).
+
+mod body;
+pub mod generate;
+mod pictures;
+mod rules;

@@ -1,0 +1,128 @@
+//! What a model makes of a request: which capability it takes, and which of its values the model does not offer
+//! (decisions 11.2).
+
+use domain::Violation;
+use domain::model::Capability;
+use providers::Entry;
+use providers::catalogue::Runtime;
+
+use super::body::VideoStart;
+
+/// What of a model the pictures call for: the frames decide, or, without frames, the references.
+pub fn capability(request: &VideoStart) -> Capability {
+    match (&request.first_frame, &request.last_frame, request.references.is_empty()) {
+        (Some(_), Some(_), _) => Capability::VideoFromFrames,
+        (Some(_), None, _) => Capability::VideoFromImage,
+        (None, _, false) => Capability::VideoFromReferences,
+        (None, _, true) => Capability::VideoGenerate,
+    }
+}
+
+/// Everything that the model does not offer, by field.
+pub fn not_offered(model: &Entry, request: &VideoStart) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let mut note = |field: &str, message: String| violations.push(Violation::new(field, message));
+    if let Some(seconds) = request.duration_seconds.filter(|seconds| !model.durations.contains(seconds)) {
+        note("durationSeconds", format!("{} offers no {seconds} seconds{}", model.name, listed(&model.durations)));
+    }
+    let texts = [
+        ("aspectRatio", &request.aspect_ratio, &model.aspect_ratios),
+        ("resolution", &request.resolution, &model.resolutions),
+    ];
+    for (field, value, offered) in texts {
+        if value.as_ref().is_some_and(|value| !offered.contains(value)) {
+            note(field, format!("{} does not offer this{}", model.name, listed(offered)));
+        }
+    }
+    if request.generate_audio.is_some() && !model.audio_optional {
+        note("generateAudio", format!("{} leaves no choice of sound", model.name));
+    }
+    let (count, framed) = (request.references.len(), request.first_frame.is_some());
+    if framed && count > 0 && !takes_both(model) {
+        note("references", format!("{} takes frames or references, not both", model.name));
+    } else if count > 0 && !(model.references_min()..=model.references_max()).contains(&count) {
+        let range = format!("{} to {}", model.references_min(), model.references_max());
+        note("references", format!("{} takes {range}", model.name));
+    }
+    // In UTF-16 code units, as the vendors count.
+    if request.prompt.encode_utf16().count() > model.prompt_max {
+        note("prompt", format!("{} takes at most {} characters", model.name, model.prompt_max));
+    }
+    violations
+}
+
+/// The embedded runtime inserts references between frames; no provider's protocol has a place for both.
+fn takes_both(model: &Entry) -> bool {
+    model.runtime == Runtime::Embedded && model.capabilities.contains(&Capability::VideoFromReferences)
+}
+
+/// What is offered, to be added to a refusal.
+fn listed<T: ToString>(offered: &[T]) -> String {
+    match offered {
+        [] => String::new(),
+        _ => format!(": {}", offered.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::model::ProviderKind;
+    use providers::Catalogue;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn request(more: Value) -> VideoStart {
+        let mut body = json!({"model": "m", "prompt": "p", "idempotencyKey": "12345678"});
+        body.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
+        serde_json::from_value(body).expect("a request")
+    }
+
+    fn refused(model: &Entry, more: Value) -> Vec<String> {
+        not_offered(model, &request(more)).into_iter().map(|violation| violation.field).collect()
+    }
+
+    fn animatic() -> Entry {
+        let catalogue = Catalogue::built_in().expect("is right");
+        catalogue.find(ProviderKind::Managed, "animatic").map(|entry| Entry::clone(entry)).expect("is there")
+    }
+
+    #[test]
+    fn the_frames_decide_what_is_asked_for_and_without_them_the_references() {
+        for (more, expected) in [
+            (json!({}), Capability::VideoGenerate),
+            (json!({"firstFrame": "node:a"}), Capability::VideoFromImage),
+            (json!({"firstFrame": "node:a", "lastFrame": "node:b"}), Capability::VideoFromFrames),
+            (json!({"references": ["node:a"]}), Capability::VideoFromReferences),
+            (json!({"firstFrame": "node:a", "references": ["node:b"]}), Capability::VideoFromImage),
+        ] {
+            assert_eq!(capability(&request(more.clone())), expected, "{more}");
+        }
+    }
+
+    #[test]
+    fn what_the_model_offers_passes() {
+        let more = json!({"durationSeconds": 5, "aspectRatio": "16:9", "resolution": "720p", "firstFrame": "node:a",
+                          "references": ["node:b"]});
+        assert_eq!(refused(&animatic(), more), [""; 0]);
+        assert_eq!(refused(&Entry { audio_optional: true, ..animatic() }, json!({"generateAudio": false})), [""; 0]);
+    }
+
+    #[test]
+    fn every_value_that_the_model_does_not_offer_is_told() {
+        let more = json!({"durationSeconds": 11, "aspectRatio": "4:3", "resolution": "8k", "generateAudio": false});
+        assert_eq!(refused(&animatic(), more), ["durationSeconds", "aspectRatio", "resolution", "generateAudio"]);
+        let short = Entry { prompt_max: 3, ..animatic() };
+        assert_eq!(refused(&short, json!({"prompt": "ab𝄞"})), ["prompt"], "counted as the vendors count");
+    }
+
+    #[test]
+    fn references_go_with_frames_in_the_embedded_runtime_alone() {
+        let more = json!({"firstFrame": "node:a", "references": ["node:b"]});
+        let provided = Entry { runtime: Runtime::OpenAi, ..animatic() };
+        assert_eq!(refused(&provided, more), ["references"]);
+        let two = Entry { references: Some(providers::catalogue::Range { min: 0, max: 1 }), ..animatic() };
+        assert_eq!(refused(&two, json!({"references": ["node:a", "node:b"]})), ["references"]);
+        assert_eq!(refused(&two, json!({"references": ["node:a"]})), [""; 0]);
+    }
+}

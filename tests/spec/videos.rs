@@ -1,0 +1,276 @@
+//! Videos (specification, Videos and VideoJob; decisions 9.1, 9.5, 9.9, 11). No worker runs here: what is accepted stays
+//! `queued`.
+
+use e2e::api::{key, text};
+use e2e::{Stack, User, pictures, suite};
+use serde_json::{Value, json};
+
+suite! {
+    videos on Stack::builder();
+    an_accepted_video_is_a_job_and_no_run,
+    a_start_is_replayed_and_a_key_used_once,
+    what_the_request_alone_tells_is_400,
+    what_the_model_does_not_offer_is_422,
+    pictures_must_be_readable_and_the_canvas_visible,
+    a_viewer_may_start_and_nothing_is_written,
+    credit_is_reserved_and_returned,
+    a_video_that_nobody_took_is_canceled_at_once,
+    an_output_is_there_when_the_video_is,
+}
+
+/// A token of an account that can pay for `credits` videos.
+async fn payer(stack: &Stack, credits: i64) -> User {
+    let user = stack.user().await;
+    stack.grant(&user.uid, credits).await;
+    user
+}
+
+/// A request for the embedded runtime, with `more`.
+fn wanted(more: Value) -> Value {
+    let mut body = json!({"model": "animatic", "prompt": "a kite over the sea", "idempotencyKey": key()});
+    body.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
+    body
+}
+
+async fn start(user: &User, more: Value) -> Value {
+    user.send("/videos/generate", &wanted(more)).await.expect(202).json()
+}
+
+async fn refuse(user: &User, more: Value, status: u16, fields: &[&str]) {
+    let code = if status == 400 { "input_validation_error" } else { "unprocessable_entity" };
+    user.send("/videos/generate", &wanted(more)).await.expect_error(status, code, fields);
+}
+
+async fn an_accepted_video_is_a_job_and_no_run(stack: &Stack) {
+    let user = payer(stack, 5).await;
+    let model = user.get("/models?provider=managed&capability=video.generate").await.ok()["models"][0].clone();
+    let body =
+        wanted(json!({"model": model["handle"], "durationSeconds": 5, "aspectRatio": "16:9", "resolution": "720p"}));
+    let reply = user.send("/videos/generate", &body).await.expect(202);
+    let job = reply.json();
+    let uuid = text(&job, "/rawId");
+    let path = format!("/api/canvas-agent/v1/jobs/{uuid}");
+    assert_eq!(reply.header("location"), Some(&*path));
+    assert_eq!(
+        job,
+        json!({
+            "id": format!("job:{uuid}"), "rawId": uuid, "kind": "video", "operation": "generate", "pollUrl": path,
+            "status": "queued", "model": {"id": model["id"], "name": model["name"]}, "progress": 0.0,
+            "estimatedSeconds": model["estimatedSeconds"], "creditCost": 1, "createdAt": job["createdAt"],
+            "updatedAt": job["updatedAt"],
+        })
+    );
+    for name in [uuid.to_owned(), format!("job:{uuid}")] {
+        let read = user.get(&format!("/jobs/{name}")).await.expect(202);
+        assert_eq!((read.header("retry-after"), read.json()), (Some("1"), job.clone()));
+        let tag = read.header("etag").expect("a tag").to_owned();
+        user.get(&format!("/jobs/{name}")).header("if-none-match", &tag).await.expect(304);
+    }
+    for path in [format!("/runs/{uuid}"), format!("/runs/run:{uuid}"), format!("/runs/{uuid}/events")] {
+        user.get(&path).await.expect_error(404, "not_found", &[]);
+    }
+    user.delete(&format!("/runs/{uuid}")).await.expect_error(404, "not_found", &[]);
+    let stranger = stack.user().await;
+    stranger.get(&format!("/jobs/{uuid}")).await.expect_error(404, "not_found", &[]);
+    stranger.delete(&format!("/jobs/{uuid}")).await.expect_error(404, "not_found", &[]);
+    stranger.get(&format!("/jobs/{uuid}/output")).await.expect_error(404, "not_found", &[]);
+}
+
+async fn a_start_is_replayed_and_a_key_used_once(stack: &Stack) {
+    let user = payer(stack, 5).await;
+    let asset = user.upload("image/png", pictures::png(8, 8)).await;
+    let body = wanted(json!({"firstFrame": text(&asset, "/handle")}));
+    let first = user.send("/videos/generate", &body).await.expect(202).json();
+    // The same asset in another spelling is the same request.
+    let mut same = body.clone();
+    same["firstFrame"] = json!(format!("asset:{}", text(&asset, "/id")));
+    let mut again = user.send("/videos/generate", &same).await.expect(202).json();
+    assert_eq!(again["replayed"], true);
+    again.as_object_mut().expect("an object").remove("replayed");
+    assert_eq!(again, first);
+    let mut other = body.clone();
+    other["prompt"] = json!("another");
+    user.send("/videos/generate", &other).await.expect_error(409, "conflict", &[]);
+    assert_eq!(user.get("/auth/status").await.ok()["creditBalance"], 4, "paid for once");
+}
+
+async fn what_the_request_alone_tells_is_400(stack: &Stack) {
+    let user = stack.user().await;
+    for (more, fields) in [
+        (json!({"prompt": ""}), &["prompt"][..]),
+        (json!({"prompt": "y".repeat(8001)}), &["prompt"]),
+        (json!({"model": ""}), &["model"]),
+        (json!({"model": "y".repeat(651)}), &["model"]),
+        (json!({"model": "model:short"}), &["model"]),
+        (json!({"connectionId": "a b"}), &["connectionId"]),
+        (json!({"idempotencyKey": "1234567"}), &["idempotencyKey"]),
+        (json!({"durationSeconds": 0}), &["durationSeconds"]),
+        (json!({"durationSeconds": 121}), &["durationSeconds"]),
+        (json!({"durationSeconds": 1.5}), &["durationSeconds"]),
+        (json!({"aspectRatio": "y".repeat(81)}), &["aspectRatio"]),
+        (json!({"resolution": "y".repeat(81)}), &["resolution"]),
+        (json!({"generateAudio": "yes"}), &["generateAudio"]),
+        (json!({"baseRevision": "r", "webhook": {}}), &["baseRevision", "webhook"]),
+        (json!({"lastFrame": "asset:a"}), &["firstFrame"]),
+        (json!({"firstFrame": "node:a"}), &["canvasId"]),
+        (json!({"references": ["node:a"]}), &["canvasId"]),
+        (json!({"firstFrame": "plain-id"}), &["firstFrame"]),
+        (json!({"firstFrame": "http://example.com/a.png"}), &["firstFrame"]),
+        (json!({"firstFrame": "https://127.0.0.1/a.png"}), &["firstFrame"]),
+        (json!({"firstFrame": "https://user:pass@example.com/a.png"}), &["firstFrame"]),
+        (json!({"firstFrame": format!("https://example.com/{}", "y".repeat(2048))}), &["firstFrame"]),
+        (json!({"references": ["asset:a", "asset:b", {"handle": "asset:a", "role": "style"}]}), &["references[2]"]),
+        (json!({"references": [{"handle": "asset:a", "role": "hero"}]}), &["references[0].role"]),
+        (json!({"references": vec!["asset:a"; 10]}), &["references"]),
+        (json!({"canvasId": "canvas:a:b:c"}), &["canvasId"]),
+        (json!({"canvasId": "canvas:me:c", "ownerUid": "you"}), &["ownerUid"]),
+    ] {
+        let told = user.send("/videos/generate", &wanted(more.clone())).await;
+        println!("{more}: {told}");
+        told.expect_error(400, "input_validation_error", fields);
+    }
+    let missing = user.send("/videos/generate", &json!({})).await;
+    missing.expect_error(400, "input_validation_error", &["idempotencyKey", "model", "prompt"]);
+}
+
+async fn what_the_model_does_not_offer_is_422(stack: &Stack) {
+    let account = stack.account().await;
+    let user = stack.user_of(&account, "all").await;
+    let saved = stack.connect(&account.uid, "runway", "r").await;
+    for (more, fields) in [
+        (json!({"model": "absent"}), &["model"][..]),
+        (json!({"model": "model:absent-key"}), &["model"]),
+        (json!({"model": "sketch"}), &["model"]),
+        (json!({"connectionId": "absent"}), &["connectionId"]),
+        (json!({"connectionId": saved}), &["connectionId"]),
+        (json!({"durationSeconds": 120}), &["durationSeconds"]),
+        (
+            json!({"durationSeconds": 11, "aspectRatio": "4:3", "resolution": "8k", "generateAudio": true}),
+            &["aspectRatio", "durationSeconds", "generateAudio", "resolution"],
+        ),
+    ] {
+        refuse(&user, more, 422, fields).await;
+    }
+    assert_eq!(stack.count("SELECT count(*) FROM jobs WHERE kind = 'video' AND credit_cost = 0").await, 0);
+}
+
+async fn pictures_must_be_readable_and_the_canvas_visible(stack: &Stack) {
+    let (user, stranger) = (payer(stack, 5).await, stack.user().await);
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let shown = user.upload_into(id, "image/png", pictures::png(8, 8)).await;
+    let empty = user.slot(id).await;
+    let theirs = stranger.upload("image/png", pictures::png(8, 8)).await;
+    let on_canvas = |more: Value| {
+        let mut body = json!({"canvasId": id});
+        body.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
+        body
+    };
+    refuse(&user, on_canvas(json!({"firstFrame": "node:absent"})), 422, &["firstFrame"]).await;
+    refuse(&user, on_canvas(json!({"firstFrame": format!("node:{empty}")})), 422, &["firstFrame"]).await;
+    let both = json!({"firstFrame": shown["node"], "lastFrame": theirs["handle"], "references": ["asset:absent"]});
+    refuse(&user, on_canvas(both), 422, &["lastFrame", "references[0]"]).await;
+    for canvas in ["absent", "canvas:nobody:absent"] {
+        let body = wanted(json!({"canvasId": canvas}));
+        user.send("/videos/generate", &body).await.expect_error(404, "not_found", &[]);
+    }
+    let hidden = wanted(json!({"canvasId": canvas["handle"]}));
+    stranger.send("/videos/generate", &hidden).await.expect_error(404, "not_found", &[]);
+    let by_owner = wanted(json!({"canvasId": id, "ownerUid": user.uid}));
+    stranger.send("/videos/generate", &by_owner).await.expect_error(404, "not_found", &[]);
+    let references = json!([shown["handle"], {"handle": "https://example.com/a.png", "role": "style"}]);
+    start(&user, on_canvas(json!({"firstFrame": shown["node"], "references": references}))).await;
+}
+
+async fn a_viewer_may_start_and_nothing_is_written(stack: &Stack) {
+    let (owner, viewer) = (stack.user().await, payer(stack, 1).await);
+    let canvas = owner.make_canvas().await;
+    let shown = owner.upload_into(text(&canvas, "/id"), "image/png", pictures::png(8, 8)).await;
+    let before = owner.get(&format!("/canvases/{}", text(&canvas, "/id"))).await.ok();
+    stack.share(&owner, text(&canvas, "/id"), &viewer.uid, "viewer").await;
+    start(&viewer, json!({"canvasId": canvas["handle"], "firstFrame": shown["node"]})).await;
+    let after = owner.get(&format!("/canvases/{}", text(&canvas, "/id"))).await.ok();
+    assert_eq!((&after["canvas"], &after["activity"]), (&before["canvas"], &before["activity"]));
+}
+
+async fn credit_is_reserved_and_returned(stack: &Stack) {
+    let user = payer(stack, 1).await;
+    let job = start(&user, json!({})).await;
+    let balance = async || user.get("/auth/status").await.ok()["creditBalance"].clone();
+    assert_eq!(balance().await, 0);
+    user.send("/videos/generate", &wanted(json!({}))).await.expect_error(402, "payment_required", &[]);
+    user.delete(text(&job, "/pollUrl")).await.expect(200);
+    assert_eq!(balance().await, 1);
+    let books = "SELECT count(*) FROM accounts a WHERE credit_balance <> (SELECT coalesce(sum(amount), 0) FROM ledger
+                 WHERE account_uid = a.uid)";
+    assert_eq!(stack.count(books).await, 0, "the balance is the ledger's sum");
+}
+
+async fn a_video_that_nobody_took_is_canceled_at_once(stack: &Stack) {
+    let user = payer(stack, 1).await;
+    let job = start(&user, json!({})).await;
+    let path = text(&job, "/pollUrl");
+    let canceled = user.delete(path).await.ok();
+    assert_eq!((&canceled["status"], &canceled["creditCost"]), (&json!("canceled"), &json!(0)));
+    assert_eq!((&canceled["failure"]["code"], &canceled["failure"]["retryable"]), (&json!("canceled"), &json!(false)));
+    assert_eq!(user.delete(path).await.ok(), canceled, "once and for all");
+    assert_eq!(user.get(path).await.ok(), canceled);
+    user.get(&format!("{path}/output")).await.expect_error(404, "not_found", &[]);
+}
+
+async fn an_output_is_there_when_the_video_is(stack: &Stack) {
+    let user = payer(stack, 2).await;
+    let job = start(&user, json!({})).await;
+    let path = format!("{}/output", text(&job, "/pollUrl"));
+    user.get(&path).await.expect_error(409, "conflict", &[]);
+    let film = b"\0\0\0\x18ftypisom a film of thirty-six bytes".to_vec();
+    finish(stack, text(&job, "/rawId"), &film).await;
+    let done = user.get(text(&job, "/pollUrl")).await.ok();
+    assert_eq!((&done["status"], &done["progress"]), (&json!("succeeded"), &json!(100.0)));
+    assert_eq!(done["video"]["downloadUrl"], path);
+    let whole = user.get(&path).await.expect(200);
+    assert_eq!((whole.header("content-type"), &whole.body[..]), (Some("video/mp4"), &film[..]));
+    assert!(whole.header("content-disposition").is_some_and(|it| it.starts_with("attachment")));
+    assert_eq!(whole.header("cache-control"), Some("private, no-store"));
+    let tag = whole.header("etag").expect("a tag").to_owned();
+    user.get(&path).header("if-none-match", &tag).await.expect(304);
+    let part = user.get(&path).header("range", "bytes=4-7").await.expect(206);
+    assert_eq!(
+        (part.header("content-range"), &part.body[..]),
+        (Some(&*format!("bytes 4-7/{}", film.len())), &b"ftyp"[..])
+    );
+    user.get(&path).header("range", "bytes=99-").await.expect(416);
+    user.get("/jobs/0198c5a0-0000-7000-8000-000000000001/output").await.expect_error(404, "not_found", &[]);
+    let canvas = user.make_canvas().await;
+    let action = user.start_resize(text(&canvas, "/id"), json!({})).await;
+    let no_video = format!("/jobs/{}/output", text(&action, "/rawId"));
+    user.get(&no_video).await.expect_error(404, "not_found", &[]);
+}
+
+/// Ends a video job as its worker would, with this film.
+async fn finish(stack: &Stack, id: &str, film: &[u8]) {
+    let key = uuid::Uuid::now_v7();
+    let name = key.simple().to_string();
+    let directory = stack.blobs().join("blobs").join(&name[30..]);
+    std::fs::create_dir_all(&directory).expect("makes a directory");
+    std::fs::write(directory.join(name), film).expect("writes a film");
+    let sha256 = [1_u8; 32];
+    sqlx::query("INSERT INTO blobs (key, state, sha256, bytes) VALUES ($1, 'stored', $2, $3)")
+        .bind(key)
+        .bind(&sha256[..])
+        .bind(i64::try_from(film.len()).expect("small"))
+        .execute(stack.pool())
+        .await
+        .expect("stores a blob");
+    sqlx::query(
+        "WITH task AS (DELETE FROM tasks WHERE id = $1)
+         UPDATE jobs SET status = 'succeeded', video_blob = $2, outcome = $3, version = version + 1,
+                completed_at = now(), updated_at = now() WHERE id = $1",
+    )
+    .bind(uuid::Uuid::parse_str(id).expect("a UUID"))
+    .bind(key)
+    .bind(json!({"video": {"blobKey": key, "bytes": film.len()}}))
+    .execute(stack.pool())
+    .await
+    .expect("ends a job");
+}
