@@ -407,7 +407,7 @@ async fn another_account_sees_nothing(stack: &Stack) {
 }
 
 /// Deletes the bytes of an asset behind the service's back.
-async fn lose(stack: &Stack, asset: &str) {
+pub async fn lose(stack: &Stack, asset: &str) {
     let key: uuid::Uuid = sqlx::query_scalar("SELECT blob_key FROM assets WHERE id = $1")
         .bind(asset)
         .fetch_one(stack.pool())

@@ -1,8 +1,6 @@
 //! What guides a generation: references with roles, connections, notes, Elements (specification, Images rules 2, 4 and 5;
 //! decisions 10.3, 10.4, 18.2, 18.12).
 
-use std::path::Path;
-
 use e2e::api::text;
 use e2e::{Stack, suite};
 use serde_json::{Value, json};
@@ -17,26 +15,6 @@ suite! {
     an_element_guides_by_words_and_pictures,
     pictures_of_elements_share_the_budget_of_sixteen,
     a_variation_under_an_element_still_says_what_it_is,
-}
-
-/// Deletes the file of a blob, as a broken disk would.
-pub fn remove_blob(directory: &Path, key: &str) {
-    let mut removed = 0;
-    let mut open = vec![directory.to_owned()];
-    while let Some(directory) = open.pop() {
-        for entry in std::fs::read_dir(directory).expect("lists") {
-            let path = entry.expect("an entry").path();
-            match path.is_dir() {
-                true => open.push(path),
-                false if path.file_name().is_some_and(|name| name.to_string_lossy().contains(key)) => {
-                    std::fs::remove_file(path).expect("removes");
-                    removed += 1;
-                }
-                false => {}
-            }
-        }
-    }
-    assert_eq!(removed, 1, "the blob {key} is one file");
 }
 
 async fn references_keep_their_full_handle_and_role(stack: &Stack) {

@@ -117,13 +117,7 @@ async fn elements_are_the_callers_and_their_pictures_are_there(stack: &Stack) {
     // A picture that the store lost.
     let lost = setting.user.upload("image/png", pictures::png(5, 5)).await;
     let element = setting.element(json!({"sourceAssetIds": [lost["id"]]})).await;
-    let id: &str = text(&lost, "/id");
-    let key: uuid::Uuid = sqlx::query_scalar("SELECT blob_key FROM assets WHERE id = $1")
-        .bind(id)
-        .fetch_one(stack.pool())
-        .await
-        .expect("reads");
-    super::guidance::remove_blob(&stack.blobs(), &key.to_string());
+    crate::elements::lose(stack, text(&lost, "/id")).await;
     setting.unprocessable("generate", json!({"elements": [element]}), &["elements[0]"]).await;
     // Archived ones stay what they were.
     let path = format!("/elements/{}", own.split("@v").next().expect("a handle"));

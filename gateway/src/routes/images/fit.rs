@@ -5,6 +5,8 @@ use domain::graph::Role;
 use domain::model::Capability;
 use providers::Entry;
 
+use super::rules::REFERENCES_MAX;
+
 /// What is asked of a model.
 pub struct Asked<'a> {
     /// What it is to do.
@@ -33,8 +35,9 @@ pub fn violations(model: &Entry, asked: &Asked<'_>) -> Vec<Violation> {
     }
     let least = usize::from(asked.capability != Capability::ImageGenerate).max(model.references_min());
     let (given, most) = (asked.roles.len(), model.references_max());
-    // None at all where some are needed is told by itself.
-    if given > most || (given > 0 || asked.capability == Capability::ImageGenerate) && given < least {
+    // None at all where some are needed, and more than any request may send, is told by itself.
+    let is_told = given == 0 && asked.capability != Capability::ImageGenerate || given > REFERENCES_MAX;
+    if !is_told && !(least..=most).contains(&given) {
         refuse("references", format!("{} takes {least} to {most} pictures, and would get {given}", model.name));
     }
     let sent = providers::instruction(asked.capability, asked.prompt, asked.roles.iter().copied());
@@ -96,7 +99,10 @@ mod tests {
 
     #[test]
     fn pictures_are_as_many_as_the_model_takes() {
-        for (roles, refused) in [(&[][..], false), (&[None, None], false), (&[None, None, None], true)] {
+        let (most, over) = ([None; REFERENCES_MAX], [None; REFERENCES_MAX + 1]);
+        for (roles, refused) in
+            [(&[][..], false), (&[None; 2], false), (&[None; 3], true), (&most, true), (&over, false)]
+        {
             assert_eq!(!fields(&model(), &Asked { roles, ..asked() }).is_empty(), refused, "{roles:?}");
         }
         let demanding = Entry { references: Some(Range { min: 2, max: 4 }), ..model() };
