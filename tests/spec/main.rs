@@ -15,6 +15,7 @@ mod faults;
 mod findings;
 mod following;
 mod images;
+mod imports;
 mod jobs;
 mod metadata;
 mod models;

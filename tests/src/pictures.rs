@@ -19,6 +19,14 @@ pub fn webp(width: u32, height: u32) -> Vec<u8> {
     written(width, height, OutputFormat::Webp)
 }
 
+/// A PNG of soft colours that `seed` chooses: the same picture at every size, and another for every seed.
+pub fn scene(width: u32, height: u32, seed: u8) -> Vec<u8> {
+    let part = |at: u32, of: u32| (at * 255 / of) as u8;
+    let color = |x, y| [part(x, width), part(y, height), seed.wrapping_mul(53)];
+    let pixels = (0..height).flat_map(|y| (0..width).flat_map(move |x| color(x, y))).collect();
+    encoded(Picture::new(Size::new(width, height), Channels::Rgb, pixels), OutputFormat::Png)
+}
+
 /// A PNG with transparent pixels.
 pub fn transparent_png(width: u32, height: u32) -> Vec<u8> {
     let pixels = gradient(width, height).flat_map(|[r, g, b]| [r, g, b, r]).collect();

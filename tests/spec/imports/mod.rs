@@ -1,0 +1,66 @@
+//! Imports (specification, Product reference import result; decisions 14, 18.11, 18.20).
+
+mod images;
+mod pages;
+mod products;
+mod waits;
+
+use e2e::api::{key, text};
+use e2e::{Reply, User};
+use serde_json::{Value, json};
+use testkit::{Answer, Receiver};
+
+/// A file that a shop serves.
+struct File {
+    path: &'static str,
+    answer: Answer,
+}
+
+fn file(path: &'static str, media_type: &str, body: impl Into<Vec<u8>>) -> File {
+    File { path, answer: Answer::status(200).header("content-type", media_type).body(body.into()) }
+}
+
+fn html(path: &'static str, body: &str) -> File {
+    file(path, "text/html; charset=utf-8", body)
+}
+
+fn png(path: &'static str, body: Vec<u8>) -> File {
+    file(path, "image/png", body)
+}
+
+/// Lets a receiver serve these files by their paths, without the query, and 404 for every other.
+fn serve(shop: &Receiver, files: Vec<File>) {
+    shop.answer_with(move |request| {
+        let path = request.path.split('?').next().unwrap_or_default();
+        let found = files.iter().find(|file| file.path == path);
+        found.map_or_else(|| Answer::status(404), |file| file.answer.clone())
+    });
+}
+
+/// A canvas of `user`'s, by its plain id.
+async fn canvas(user: &User) -> String {
+    text(&user.make_canvas().await, "/id").to_owned()
+}
+
+fn image_request(canvas: &str, url: &str) -> Value {
+    json!({"canvasId": canvas, "imageUrl": url, "idempotencyKey": key()})
+}
+
+async fn import_image(user: &User, canvas: &str, url: &str) -> Reply {
+    user.send("/images/import", &image_request(canvas, url)).await
+}
+
+fn product_request(canvas: &str, url: &str, more: Value) -> Value {
+    let mut request = json!({"canvasId": canvas, "productPageUrl": url, "idempotencyKey": key()});
+    request.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
+    request
+}
+
+async fn import_product(user: &User, canvas: &str, url: &str, more: Value) -> Reply {
+    user.send("/product-references/import", &product_request(canvas, url, more)).await
+}
+
+/// The nodes of a canvas.
+async fn nodes(user: &User, canvas: &str) -> Vec<Value> {
+    user.canvas(canvas).await["nodes"].as_array().cloned().expect("nodes")
+}

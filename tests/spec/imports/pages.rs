@@ -1,0 +1,151 @@
+//! Pages as servers have them: kinds, charsets, sizes, errors (decisions 14.2, 14.3).
+
+use std::time::Duration;
+
+use e2e::api::text;
+use e2e::{Stack, pictures, suite};
+use serde_json::json;
+use testkit::Answer;
+
+use super::{File, canvas, file, html, import_product, nodes, png, serve};
+
+suite! {
+    product_pages on Stack::builder().image_workers(1).receivers(8);
+    what_is_no_page_is_422,
+    an_error_of_the_page_is_502,
+    a_redirected_page_is_read_from_where_it_leads,
+    a_redirect_to_a_private_address_is_422,
+    a_page_in_another_encoding_is_read,
+    a_page_is_read_up_to_its_limit,
+    a_page_that_never_ends_is_read_up_to_its_limit,
+    a_dripping_page_takes_no_longer_than_the_budget,
+}
+
+const IMAGE: &str = "<img src=/a.png>";
+
+async fn what_is_no_page_is_422(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    serve(
+        &shop,
+        vec![
+            png("/image", pictures::scene(300, 300, 1)),
+            html("/disguised", ""),
+            file("/json", "application/json", "{\"image\": \"/a.png\"}"),
+            file("/text", "text/plain", IMAGE),
+            file("/pdf", "application/pdf", "%PDF-1.7"),
+            file("/html-image", "text/html", pictures::scene(300, 300, 2)),
+        ],
+    );
+    let canvas = canvas(&user).await;
+    for path in ["/image", "/json", "/text", "/pdf", "/html-image"] {
+        let reply = import_product(&user, &canvas, &shop.url(path), json!({})).await;
+        reply.expect_error(422, "unprocessable_entity", &["productPageUrl"]);
+    }
+    let empty = import_product(&user, &canvas, &shop.url("/disguised"), json!({})).await.ok();
+    assert_eq!(empty["reason"], "no_gallery_images_discovered", "an empty page is a page");
+    assert!(nodes(&user, &canvas).await.is_empty());
+}
+
+async fn an_error_of_the_page_is_502(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    let canvas = canvas(&user).await;
+    for answer in [Answer::status(404), Answer::status(503), Answer::close()] {
+        shop.answer(answer.header("content-type", "text/html"));
+        let reply = import_product(&user, &canvas, &shop.url("/boots"), json!({})).await;
+        reply.expect_error(502, "upstream_error", &[]);
+    }
+}
+
+async fn a_redirected_page_is_read_from_where_it_leads(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    let moved = File { path: "/old", answer: Answer::status(301).header("location", "/new/boots") };
+    serve(&shop, vec![moved, html("/new/boots", "<img src=a.png>"), png("/new/a.png", pictures::scene(300, 300, 1))]);
+    let canvas = canvas(&user).await;
+    let import = import_product(&user, &canvas, &shop.url("/old"), json!({})).await.ok();
+    assert_eq!(import["page"], json!({"url": shop.url("/old"), "resolvedUrl": shop.url("/new/boots")}));
+    assert_eq!(text(&import, "/images/0/sourceImageUrl"), shop.url("/new/a.png"));
+}
+
+async fn a_redirect_to_a_private_address_is_422(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    let canvas = canvas(&user).await;
+    for location in
+        ["https://10.0.0.1/", "https://127.0.0.1:1/", "https://[fd00::1]/", "https://localhost/", "http://example.com/"]
+    {
+        shop.answer(Answer::redirect(location));
+        let reply = import_product(&user, &canvas, &shop.url("/boots"), json!({})).await;
+        reply.expect_error(422, "unprocessable_entity", &["productPageUrl"]);
+    }
+    // A picture that leads astray is skipped.
+    let astray = File { path: "/astray.png", answer: Answer::redirect("https://10.0.0.1/a.png") };
+    let page = html("/boots", "<img src=/astray.png><img src=https://192.168.0.1/b.png><img src=/a.png>");
+    serve(&shop, vec![page, astray, png("/a.png", pictures::scene(300, 300, 1))]);
+    let import = import_product(&user, &canvas, &shop.url("/boots"), json!({})).await.ok();
+    assert_eq!((&import["pack"]["imageCount"], &import["discovery"]["skippedImageCount"]), (&json!(1), &json!(2)));
+}
+
+async fn a_page_in_another_encoding_is_read(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    let utf16: Vec<u8> = "\u{feff}<img src='/b.png'>".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    serve(
+        &shop,
+        vec![
+            // Says UTF-8 and is Windows-1251: the name of the picture is in it.
+            file("/wrong", "text/html; charset=utf-8", b"<title>\xca\xee\xe6\xe0\xed\xfb\xe5 \xe1\xee\xf2\xe8\xed\xea\xe8</title><p>\xee\xf1\xe5\xed\xed\xff\xff \xea\xee\xeb\xeb\xe5\xea\xf6\xe8\xff <img src='/\xe1\xee\xf2.png'>".to_vec()),
+            file("/utf16", "text/html", utf16),
+            png("/%D0%B1%D0%BE%D1%82.png", pictures::scene(300, 300, 1)),
+            png("/b.png", pictures::scene(300, 300, 2)),
+        ],
+    );
+    let canvas = canvas(&user).await;
+    for path in ["/wrong", "/utf16"] {
+        let import = import_product(&user, &canvas, &shop.url(path), json!({})).await.ok();
+        assert_eq!(import["status"], "succeeded", "{path}: {import}");
+    }
+}
+
+async fn a_page_is_read_up_to_its_limit(stack: &Stack) {
+    const LIMIT: usize = 5 * 1024 * 1024;
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    let filled = |length: usize| {
+        let end = "<img src=/late.png>";
+        let mut page = format!("{IMAGE}<!--");
+        page.push_str(&" ".repeat(length - page.len() - 3 - end.len()));
+        page + "-->" + end
+    };
+    serve(
+        &shop,
+        vec![
+            html("/within", &filled(LIMIT)),
+            html("/over", &filled(LIMIT + 1)),
+            png("/a.png", pictures::scene(300, 300, 1)),
+            png("/late.png", pictures::scene(300, 300, 2)),
+        ],
+    );
+    let canvas = canvas(&user).await;
+    let within = import_product(&user, &canvas, &shop.url("/within"), json!({})).await.ok();
+    assert_eq!((&within["pack"]["imageCount"], within["discovery"].get("limited")), (&json!(2), None));
+    let over = import_product(&user, &canvas, &shop.url("/over"), json!({})).await.ok();
+    assert_eq!((&over["pack"]["imageCount"], &over["discovery"]["limited"]), (&json!(1), &json!(true)));
+}
+
+async fn a_page_that_never_ends_is_read_up_to_its_limit(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    serve(&shop, vec![File { path: "/endless", answer: Answer::endless().header("content-type", "text/html") }]);
+    let canvas = canvas(&user).await;
+    let import = import_product(&user, &canvas, &shop.url("/endless"), json!({})).await.ok();
+    assert_eq!(
+        (text(&import, "/reason"), &import["discovery"]["limited"]),
+        ("no_gallery_images_discovered", &json!(true))
+    );
+}
+
+async fn a_dripping_page_takes_no_longer_than_the_budget(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    shop.answer(Answer::drip(Duration::from_millis(100)).header("content-type", "text/html"));
+    let canvas = canvas(&user).await;
+    let began = std::time::Instant::now();
+    let reply = import_product(&user, &canvas, &shop.url("/slow"), json!({})).await;
+    reply.expect_error(504, "upstream_timeout", &[]);
+    assert!((40..55).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+}

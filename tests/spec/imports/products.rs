@@ -1,0 +1,276 @@
+//! `POST /product-references/import`: packs (decisions 14.3, 14.4).
+
+use e2e::api::text;
+use e2e::{Stack, pictures, suite};
+use serde_json::{Value, json};
+use testkit::Receiver;
+
+use super::{canvas, file, html, import_product, nodes, png, product_request, serve};
+
+suite! {
+    product_imports on Stack::builder().image_workers(1).receivers(12);
+    a_gallery_becomes_a_section_of_pictures,
+    a_pack_stands_tidily_beside_the_content,
+    a_variant_is_taken_when_the_page_ties_it_to_pictures,
+    several_variants_in_different_pictures_need_a_selection,
+    a_selector_that_nothing_ties_to_pictures_needs_a_review,
+    a_page_without_pictures_needs_a_review,
+    a_page_of_unusable_pictures_needs_a_review,
+    a_review_takes_no_key,
+    twelve_pictures_are_brought_and_more_are_told,
+    one_picture_at_several_sizes_is_brought_once_and_large,
+}
+
+/// A page that says in JSON-LD what it sells, in these pictures.
+fn linked(images: &[&str]) -> String {
+    let product = json!({"@context": "https://schema.org", "@type": "Product", "name": "Boots", "image": images});
+    format!("<html><head><script type='application/ld+json'>{product}</script></head><body></body></html>")
+}
+
+fn variant_page() -> String {
+    let variant = |color: &str, size: &str, image: &str| json!({"@type": "Product", "color": color, "size": size, "image": image});
+    let group = json!({
+        "@context": "https://schema.org", "@type": "ProductGroup", "name": "Boots", "variesBy": ["https://schema.org/color"],
+        "hasVariant": [variant("Red", "41", "/red.png"), variant("Red", "42", "/red.png"), variant("Blue", "41", "/blue.png")],
+    });
+    format!("<script type='application/ld+json'>{group}</script>")
+}
+
+fn variants(shop: &Receiver) {
+    serve(
+        shop,
+        vec![
+            html("/boots", &variant_page()),
+            png("/red.png", pictures::scene(300, 200, 1)),
+            png("/blue.png", pictures::scene(300, 200, 2)),
+        ],
+    );
+}
+
+async fn a_gallery_becomes_a_section_of_pictures(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    let body =
+        linked(&["/1.png", "media/2.jpg"]) + "<img src='/icons/cart.png'><img src=/small.png><img src=/3.webp alt=3>";
+    serve(
+        &shop,
+        vec![
+            html("/p/boots", &body),
+            png("/1.png", pictures::scene(600, 600, 1)),
+            file("/p/media/2.jpg", "image/jpeg", pictures::jpeg(400, 300)),
+            png("/small.png", pictures::scene(199, 400, 3)),
+            file("/3.webp", "image/webp", pictures::webp(200, 200)),
+            png("/icons/cart.png", pictures::scene(32, 32, 4)),
+        ],
+    );
+    let canvas = canvas(&user).await;
+    let url = shop.url("/p/boots");
+    let import = import_product(&user, &canvas, &url, json!({})).await.ok();
+    assert_eq!((text(&import, "/status"), &import["replayed"]), ("succeeded", &json!(false)));
+    assert_eq!(import["canvasId"], format!("canvas:{}:{canvas}", user.uid));
+    assert_eq!(import["page"], json!({"url": url, "resolvedUrl": url}));
+    assert_eq!(import["variant"], json!({"evidence": "not_requested"}));
+    assert_eq!(import["discovery"], json!({"discoveredCandidateCount": 5, "skippedImageCount": 2}));
+    assert_eq!((&import["pack"]["title"], &import["pack"]["imageCount"]), (&json!("Product References"), &json!(3)));
+    let images = import["images"].as_array().expect("images");
+    let sources: Vec<_> = images.iter().map(|image| text(image, "/sourceImageUrl").to_owned()).collect();
+    assert_eq!(sources, ["/1.png", "/p/media/2.jpg", "/3.webp"].map(|path| shop.url(path)));
+    let kinds: Vec<_> = images.iter().map(|image| text(image, "/mediaType")).collect();
+    assert_eq!(kinds, ["image/png", "image/jpeg", "image/webp"]);
+    let now = user.canvas(&canvas).await;
+    assert_eq!(import["canvasRevision"], now["revision"]);
+    let nodes = now["nodes"].as_array().expect("nodes");
+    let section = nodes.iter().find(|node| node["id"] == import["pack"]["sectionId"]).expect("the Section");
+    assert_eq!((&section["type"], &section["metadata"]["section"]), (&json!("sticky"), &json!(true)));
+    assert_eq!(section["title"], "Product References");
+    assert_eq!((&section["metadata"]["source"]["pageUrl"], nodes.len()), (&json!(url), 4));
+    for image in images {
+        let node = nodes.iter().find(|node| node["handle"] == image["nodeId"]).expect("its node");
+        assert_eq!((&node["asset"], &node["metadata"]["sectionId"]), (&image["assetId"], &section["id"]));
+        assert_eq!(
+            (&node["metadata"]["provenance"]["kind"], &node["metadata"]["source"]["pageUrl"]),
+            (&json!("import"), &json!(url))
+        );
+        stack.anonymous().get(text(image, "/previewUrl")).await.expect(200);
+    }
+    let activity = &user.get(&format!("/canvases/{canvas}")).await.ok()["activity"][0];
+    assert_eq!(
+        (&activity["type"], activity["nodeIds"].as_array().map(Vec::len)),
+        (&json!("references.imported"), Some(4))
+    );
+}
+
+async fn a_pack_stands_tidily_beside_the_content(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    let sizes = [(600, 400), (400, 600), (500, 500), (900, 300), (300, 800)];
+    let names = ["/0.png", "/1.png", "/2.png", "/3.png", "/4.png"];
+    let mut files = vec![html("/boots", &linked(&names))];
+    for (index, (name, (width, height))) in names.into_iter().zip(sizes).enumerate() {
+        files.push(png(name, pictures::scene(width, height, index as u8 + 1)));
+    }
+    serve(&shop, files);
+    let canvas = canvas(&user).await;
+    let note = json!({"type": "node.create", "node": {"type": "text", "position": {"x": 100, "y": -50}, "metadata": {"content": "Boots"}}});
+    user.apply(&canvas, json!([note])).await;
+    for title in ["Boots", "Boots again"] {
+        import_product(&user, &canvas, &shop.url("/boots"), json!({"title": title})).await.ok();
+    }
+    let review = user.get(&format!("/canvases/{canvas}/review")).await.ok();
+    assert_eq!((&review["validation"]["status"], &review["validation"]["findings"]), (&json!("ok"), &json!([])));
+    assert_eq!(review["validation"]["completionReview"]["doneClaimAllowed"], true);
+    let sections: Vec<Value> =
+        nodes(&user, &canvas).await.into_iter().filter(|node| node["type"] == "sticky").collect();
+    assert!(sections.iter().all(|section| section["position"]["y"] == -50.0), "level with the content: {sections:?}");
+    // Renders have the pictures once their small copies are there.
+    let png = testkit::wait_for("a render with all pictures", e2e::PATIENCE, async || {
+        let render = user.get(&format!("/canvases/{canvas}/render")).header("accept", "image/png").await;
+        (render.status == 200 && render.header("etag").is_some()).then_some(render.body)
+    });
+    let png = png.await;
+    assert!(pictures::size(&png).0 > pictures::size(&png).1, "two packs side by side");
+    if let Ok(directory) = std::env::var("E2E_KEEP") {
+        std::fs::write(format!("{directory}/pack.png"), &png).expect("writes the render");
+    }
+}
+
+async fn a_variant_is_taken_when_the_page_ties_it_to_pictures(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    variants(&shop);
+    let canvas = canvas(&user).await;
+    let import =
+        import_product(&user, &canvas, &shop.url("/boots"), json!({"variantSelector": "color=Blue"})).await.ok();
+    assert_eq!(import["variant"], json!({"selector": "color=Blue", "evidence": "exact"}));
+    assert_eq!(
+        (&import["pack"]["imageCount"], text(&import, "/images/0/sourceImageUrl")),
+        (&json!(1), &*shop.url("/blue.png"))
+    );
+    assert_eq!(import["discovery"], json!({"discoveredCandidateCount": 2, "skippedImageCount": 1}));
+    assert_eq!(nodes(&user, &canvas).await.len(), 2);
+}
+
+/// Asserts a review of this reason and evidence, and that nothing was made.
+async fn reviewed(user: &e2e::User, canvas: &str, import: &Value, reason: &str, evidence: &str) {
+    assert_eq!((text(import, "/status"), &import["reviewRequired"]), ("review_required", &json!(true)), "{import}");
+    assert_eq!((text(import, "/reason"), text(import, "/variant/evidence")), (reason, evidence), "{import}");
+    assert_eq!(import["canvasId"], format!("canvas:{}:{canvas}", user.uid));
+    assert!(import["page"]["resolvedUrl"].is_string() && import["discovery"]["discoveredCandidateCount"].is_u64());
+    assert!(import.get("pack").is_none() && import.get("images").is_none());
+    assert!(nodes(user, canvas).await.is_empty(), "nothing was made");
+}
+
+async fn several_variants_in_different_pictures_need_a_selection(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    variants(&shop);
+    let canvas = canvas(&user).await;
+    let import = import_product(&user, &canvas, &shop.url("/boots"), json!({})).await.ok();
+    reviewed(&user, &canvas, &import, "variant_selection_required", "selection_required").await;
+    assert_eq!(import["discovery"]["discoveredCandidateCount"], 2);
+    assert_eq!(shop.requests().len(), 1, "no picture was fetched");
+}
+
+async fn a_selector_that_nothing_ties_to_pictures_needs_a_review(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    variants(&shop);
+    let canvas = canvas(&user).await;
+    for selector in ["color=Green", "color=blue", "width=Wide"] {
+        let import =
+            import_product(&user, &canvas, &shop.url("/boots"), json!({"variantSelector": selector})).await.ok();
+        assert_eq!(import["variant"]["selector"], selector);
+        reviewed(&user, &canvas, &import, "variant_evidence_unavailable", "unavailable").await;
+    }
+}
+
+async fn a_page_without_pictures_needs_a_review(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    serve(&shop, vec![html("/about", "<!doctype html><title>About</title><p>No pictures.")]);
+    let canvas = canvas(&user).await;
+    let import = import_product(&user, &canvas, &shop.url("/about"), json!({})).await.ok();
+    reviewed(&user, &canvas, &import, "no_gallery_images_discovered", "not_requested").await;
+    assert_eq!(import["discovery"], json!({"discoveredCandidateCount": 0, "skippedImageCount": 0}));
+}
+
+async fn a_page_of_unusable_pictures_needs_a_review(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    let body = linked(&["/a.svg", "/gone.png", "/small.png", "/broken.png", "/text.png"]);
+    serve(
+        &shop,
+        vec![
+            html("/boots", &body),
+            file("/a.svg", "image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg' width='400' height='400'/>"),
+            png("/small.png", pictures::scene(400, 199, 1)),
+            png("/broken.png", pictures::broken_png(400, 400)),
+            html("/text.png", "<p>Not found"),
+        ],
+    );
+    let canvas = canvas(&user).await;
+    let import = import_product(&user, &canvas, &shop.url("/boots"), json!({})).await.ok();
+    reviewed(&user, &canvas, &import, "no_supported_raster_images", "not_requested").await;
+    assert_eq!(import["discovery"], json!({"discoveredCandidateCount": 5, "skippedImageCount": 5}));
+}
+
+async fn a_review_takes_no_key(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    variants(&shop);
+    let canvas = canvas(&user).await;
+    let mut request = product_request(&canvas, &shop.url("/boots"), json!({}));
+    for _ in 0..2 {
+        let import = user.send("/product-references/import", &request).await.ok();
+        assert_eq!(import["status"], "review_required");
+    }
+    request["variantSelector"] = json!("color=Red");
+    let import = user.send("/product-references/import", &request).await.ok();
+    assert_eq!((text(&import, "/status"), &import["replayed"]), ("succeeded", &json!(false)));
+    let again = user.send("/product-references/import", &request).await.ok();
+    assert_eq!(again["replayed"], true);
+    for same in ["canvasRevision", "page", "variant", "pack", "discovery"] {
+        assert_eq!(import[same], again[same], "{same}");
+    }
+    assert_eq!(nodes(&user, &canvas).await.len(), 2);
+}
+
+async fn twelve_pictures_are_brought_and_more_are_told(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    const NAMES: [&str; 13] = [
+        "/0.png", "/1.png", "/2.png", "/3.png", "/4.png", "/5.png", "/6.png", "/7.png", "/8.png", "/9.png", "/10.png",
+        "/11.png", "/12.png",
+    ];
+    let mut files = vec![html("/twelve", &linked(&NAMES[..12])), html("/thirteen", &linked(&NAMES))];
+    files.extend(NAMES.into_iter().enumerate().map(|(index, name)| png(name, pictures::scene(200, 200, index as u8))));
+    serve(&shop, files);
+    let canvas = canvas(&user).await;
+    let twelve = import_product(&user, &canvas, &shop.url("/twelve"), json!({})).await.ok();
+    assert_eq!(
+        (&twelve["pack"]["imageCount"], &twelve["discovery"]),
+        (&json!(12), &json!({"discoveredCandidateCount": 12, "skippedImageCount": 0}))
+    );
+    let thirteen = import_product(&user, &canvas, &shop.url("/thirteen"), json!({})).await.ok();
+    assert_eq!(thirteen["discovery"], json!({"discoveredCandidateCount": 13, "skippedImageCount": 1, "limited": true}));
+    assert_eq!((&thirteen["pack"]["imageCount"], thirteen["images"].as_array().map(Vec::len)), (&json!(12), Some(12)));
+}
+
+async fn one_picture_at_several_sizes_is_brought_once_and_large(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    let large = pictures::scene(1200, 900, 1);
+    let small = raster::rendition(&large, 400).expect("is made").bytes;
+    let body = linked(&["/hero.jpg", "/copy.png"])
+        + "<div class=gallery><img src=/view-300x225.png srcset='/view-300x225.png 300w, /view.png 1200w'>\
+           <img src=/twin.png><img src=/other.png></div>";
+    serve(
+        &shop,
+        vec![
+            html("/boots", &body),
+            // The same picture under another name, small and large, and once more byte for byte.
+            file("/hero.jpg", "image/jpeg", small),
+            png("/copy.png", large.clone()),
+            png("/twin.png", large),
+            png("/view.png", pictures::scene(1200, 900, 3)),
+            png("/view-300x225.png", pictures::scene(300, 225, 3)),
+            png("/other.png", pictures::scene(300, 225, 4)),
+        ],
+    );
+    let canvas = canvas(&user).await;
+    let import = import_product(&user, &canvas, &shop.url("/boots"), json!({})).await.ok();
+    let sizes: Vec<_> = import["images"].as_array().into_iter().flatten().map(|image| image["width"].clone()).collect();
+    assert_eq!(sizes, [1200, 1200, 300], "{import}");
+    assert_eq!(import["discovery"], json!({"discoveredCandidateCount": 5, "skippedImageCount": 2}));
+    assert!(!shop.requests().iter().any(|request| request.path.contains("300x225")), "only the largest is fetched");
+}

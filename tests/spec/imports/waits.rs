@@ -1,0 +1,48 @@
+//! An import and those who wait for it (decisions 14.2).
+
+use e2e::api::text;
+use e2e::{Part, Stack, pictures, suite};
+use serde_json::json;
+
+use super::{canvas, image_request, nodes, png, serve};
+
+suite! {
+    import_waits on Stack::builder().image_workers(1).receivers(1).hold("import.gathered");
+    after_55_seconds_it_is_504_and_the_key_resumes,
+}
+
+suite! {
+    import_crashes on Stack::builder().image_workers(1).receivers(1).env("CANVAS_LEASE_SECONDS", "2").hold("import.committed");
+    a_worker_that_dies_after_its_commit_brings_nothing_twice,
+}
+
+async fn after_55_seconds_it_is_504_and_the_key_resumes(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    serve(&shop, vec![png("/a.png", pictures::png(10, 10))]);
+    let canvas = canvas(&user).await;
+    let request = image_request(&canvas, &shop.url("/a.png"));
+    let began = std::time::Instant::now();
+    user.send("/images/import", &request).await.expect_error(504, "upstream_timeout", &[]);
+    assert!((54..65).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+    stack.hold("import.gathered").release();
+    let import = user.send("/images/import", &request).await.ok();
+    assert_eq!((shop.requests().len(), nodes(&user, &canvas).await.len()), (1, 1), "the same import: {import}");
+}
+
+async fn a_worker_that_dies_after_its_commit_brings_nothing_twice(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    serve(&shop, vec![png("/a.png", pictures::png(10, 10))]);
+    let canvas = canvas(&user).await;
+    let request = image_request(&canvas, &shop.url("/a.png"));
+    let hold = stack.hold("import.committed");
+    let (import, ()) = tokio::join!(async { user.send("/images/import", &request).await.ok() }, async {
+        hold.reached().await;
+        stack.kill(Part::IMAGE_WORKER);
+        stack.ended(Part::IMAGE_WORKER).await;
+    });
+    hold.release();
+    stack.restart(Part::IMAGE_WORKER).await;
+    let again = user.send("/images/import", &request).await.ok();
+    assert_eq!((&again["replayed"], text(&import, "/image/nodeId")), (&json!(true), text(&again, "/image/nodeId")));
+    assert_eq!(nodes(&user, &canvas).await.len(), 1);
+}
