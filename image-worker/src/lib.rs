@@ -85,7 +85,7 @@ pub async fn run(config: Config) -> Result<ExitCode, BootError> {
         cache,
         nudge: process.nudge(),
         pixels: pixels.clone(),
-        egress: client.clone(),
+        egress: client,
         imports: Arc::new(Semaphore::new(IMPORTS_MAX)),
         public_url: config.public_url.clone(),
         windows,
@@ -103,7 +103,6 @@ pub async fn run(config: Config) -> Result<ExitCode, BootError> {
     process.spawn("sweeper", |stop| sweeper.run(interval, stop));
     let generator = Generator {
         worker: worker.clone(),
-        client,
         keys: config.master_keys.clone(),
         setup,
         calls: Calls::new(usize::try_from(config.provider_concurrency).unwrap_or(usize::MAX)),

@@ -30,7 +30,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-pub const DEADLINE: Duration = Duration::from_secs(20);
+/// Long enough for a machine that is busy with other things; no test waits for it to pass.
+pub const DEADLINE: Duration = Duration::from_secs(90);
 pub const PUBLIC_URL: &str = "https://canvas.example";
 pub const WINDOWS: Windows = Windows {
     unread: Duration::from_secs(3600),

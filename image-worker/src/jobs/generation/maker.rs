@@ -15,7 +15,7 @@ pub(super) enum Maker {
     /// The embedded runtime, by this model.
     Embedded(Arc<Entry>),
     /// A provider.
-    Remote(Remote),
+    Remote(Box<Remote>),
 }
 
 /// A provider that can be asked.
@@ -49,9 +49,9 @@ impl Run<'_> {
             (_, model) => self.connection().await?.map(|endpoint| (endpoint, model)),
         };
         Ok(endpoint.and_then(|(endpoint, model)| {
-            let provider = Provider::new(endpoint, generator.client.clone(), generator.settings.deadlines);
+            let provider = Provider::new(endpoint, generator.worker.egress.clone(), generator.settings.deadlines);
             let provider = provider.map_err(|error| Failure::new(FailureCode::RuntimeFailed, error.to_string()))?;
-            Ok(Maker::Remote(Remote { provider, model, line: line(self.request) }))
+            Ok(Maker::Remote(Box::new(Remote { provider, model, line: line(self.request) })))
         }))
     }
 

@@ -77,8 +77,6 @@ impl Default for Settings {
 pub struct Generator {
     /// What all kinds of work share.
     pub worker: Worker,
-    /// The way out.
-    pub client: egress::Client,
     /// Opens the connections' keys.
     pub keys: KeyRing,
     /// The models, and what runs the managed ones.

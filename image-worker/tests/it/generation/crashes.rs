@@ -7,6 +7,7 @@ use domain::id::JobId;
 use domain::job::{FailureCode, JobStatus};
 use domain::limits::TASK_CLAIMS_MAX;
 use domain::message::Queue;
+use futures_util::future::join_all;
 use testkit::providers::{Trouble, Vendor};
 use testkit::wait_for;
 
@@ -32,14 +33,16 @@ async fn lose(studio: &Studio) {
 
 #[tokio::test]
 async fn a_submit_of_unknown_outcome_is_never_blindly_repeated() {
-    for vendor in [Vendor::OpenAi, Vendor::Google, Vendor::Stability, Vendor::Fal, Vendor::BlackForestLabs] {
+    let vendors = [Vendor::OpenAi, Vendor::Google, Vendor::Stability, Vendor::Fal, Vendor::BlackForestLabs];
+    let crashes = vendors.map(async |vendor| {
         let studio = Studio::new(vendor).await;
         let id = die_submitting(&studio).await;
         let _running = studio.work();
         let record = studio.ended(id).await;
         assert_eq!(failure(&record), (FailureCode::ProviderTimeout, true), "{vendor:?}");
         assert_eq!((studio.simulator.submits().len(), studio.accepted(id, 0)), (1, 1), "{vendor:?}");
-    }
+    });
+    join_all(crashes).await;
 }
 
 #[tokio::test]

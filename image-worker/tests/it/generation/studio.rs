@@ -13,7 +13,6 @@ use domain::job::{
 };
 use domain::message::{Queue, TaskKind};
 use domain::model::{Capability, ProviderKind};
-use egress::{Client, ClientConfig};
 use image_worker::jobs::generation::{Calls, Generator, Memory, Settings};
 use providers::{Catalogue, Deadlines, ManagedProtocol, Server, Setup};
 use service::keys::KeyRing;
@@ -26,7 +25,7 @@ use crate::world::{DEADLINE, Running, World, image_node, png};
 
 pub const GRANT: i64 = 1000;
 
-/// Waits as short as they can be; what a provider's own wishes do is tested by itself.
+/// Pauses as short as they can be; what a provider's own wishes do is tested by itself.
 pub const HURRIED: Settings = Settings {
     deadlines: Deadlines {
         result: Duration::from_secs(60),
@@ -139,7 +138,6 @@ impl Studio {
     pub fn generator(&self) -> Generator {
         Generator {
             worker: self.world.worker(),
-            client: Client::new(ClientConfig::default()).expect("a client"),
             keys: self.keys.clone(),
             setup: self.setup.clone(),
             calls: Calls::new(64),
@@ -171,14 +169,23 @@ impl Studio {
         })
     }
 
-    /// Accepts a job, as the gateway does: paid for, its nodes marked, its task enqueued.
+    /// Accepts a job into new nodes.
     pub async fn start(&self, wish: Wish<'_>) -> JobId {
-        let Wish { operation, prompt, targets } = wish;
+        let nodes: Vec<_> = (0..wish.targets).map(|_| image_node()).collect();
+        let writes = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
+        let mut conn = self.world.conn().await;
+        db::canvases::write_graph(&mut conn, self.world.canvas.key, &writes).await.expect("writes nodes");
+        drop(conn);
+        self.start_in(wish, nodes.into_iter().map(|node| node.id).collect()).await
+    }
+
+    /// Accepts a job, as the gateway does: paid for, its nodes marked, its task enqueued.
+    pub async fn start_in(&self, wish: Wish<'_>, targets: Vec<NodeId>) -> JobId {
+        let Wish { operation, prompt, .. } = wish;
         let world = &self.world;
         let (id, key) = (JobId::generate(), world.canvas.key);
         let model = self.model(operation).expect("a model that does this");
-        let nodes: Vec<_> = (0..targets).map(|_| image_node()).collect();
-        let credit_cost = model.credit_cost * targets as i64;
+        let credit_cost = model.credit_cost * targets.len() as i64;
         let guided = operation != JobOperation::Generate;
         let reference = Reference { handle: self.reference.to_string(), asset: self.reference.clone(), role: None };
         let request = Request::Image(ImageRequest {
@@ -188,7 +195,7 @@ impl Studio {
             quality: None,
             references: guided.then_some(reference).into_iter().collect(),
             elements: Vec::new(),
-            targets: nodes.iter().map(|node| node.id.clone()).collect(),
+            targets: targets.clone(),
         });
         let mut transaction = db::pool::begin(world.database.pool()).await.expect("begins");
         let conn = &mut *transaction;
@@ -201,8 +208,6 @@ impl Studio {
                 reserve.execute(&mut *conn).await.expect("reserves");
             }
         }
-        let writes = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
-        db::canvases::write_graph(conn, key, &writes).await.expect("writes nodes");
         let job = NewJob {
             id,
             account: &world.me,
@@ -216,8 +221,8 @@ impl Studio {
             credit_cost,
         };
         db::jobs::insert(conn, &job).await.expect("inserts");
-        for node in &nodes {
-            db::jobs::mark_target(conn, key, &node.id, id, operation).await.expect("marks").expect("is free");
+        for node in &targets {
+            db::jobs::mark_target(conn, key, node, id, operation).await.expect("marks").expect("is free");
         }
         let (queue, kind, lane) = (Queue::Generation, TaskKind::Image, world.me.as_str());
         let task = NewTask { id: id.0, queue, kind, lane, due_in: None, traceparent: None };

@@ -67,11 +67,14 @@ async fn a_node_that_showed_something_remembers_it() {
     let studio = Studio::embedded().await;
     let _running = studio.work();
     let first = studio.make(picture("one")).await;
-    let earlier = first.outcome.images[0].asset.clone();
-    let id = studio.start(picture("two")).await;
-    let node = studio.ended(id).await.outcome.images[0].node.clone();
-    assert!(studio.world.node(&node).await.expect("is there").server.get("history").is_none());
-    assert!(studio.world.asset(&earlier).await.is_some());
+    let earlier = &first.outcome.images[0];
+    let id = studio.start_in(picture("two"), vec![earlier.node.clone()]).await;
+    let later = studio.ended(id).await;
+    let node = studio.world.node(&earlier.node).await.expect("is there");
+    assert_eq!(node.asset.as_ref(), Some(&later.outcome.images[0].asset));
+    let history = &node.server["history"];
+    assert_eq!((&history[0]["asset"], &history[0]["run"]), (&json!(earlier.asset), &json!(id.run_handle())));
+    assert!(studio.world.asset(&earlier.asset).await.is_some(), "nothing is deleted");
 }
 
 #[tokio::test]
