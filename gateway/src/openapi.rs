@@ -11,8 +11,8 @@ use utoipa::openapi::schema::{
 };
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
-    ComponentsBuilder, ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Required,
-    ResponseBuilder,
+    ComponentsBuilder, ContactBuilder, Deprecated, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Ref, RefOr,
+    Required, ResponseBuilder,
 };
 use utoipa::{PartialSchema, ToSchema};
 
@@ -76,6 +76,11 @@ pub fn complete(document: &mut OpenApi) {
         let open = OPEN.iter().any(|end| path.ends_with(end));
         let operations = [&mut item.get, &mut item.post, &mut item.patch, &mut item.delete, &mut item.put];
         for operation in operations.into_iter().flatten() {
+            if path.contains("/campaigns") {
+                operation.deprecated = Some(Deprecated::True);
+                let gone = failure("Retired: the operator has not switched legacy campaigns on.");
+                operation.responses.responses.insert("410".to_owned(), RefOr::T(gone));
+            }
             complete_operation(operation, open, path.ends_with("/assets/preview"));
         }
     }

@@ -37,6 +37,8 @@ pub enum Problem {
     MethodNotAllowed,
     /// Nothing acceptable can be served.
     NotAcceptable(&'static str),
+    /// What is retired, and not switched on by the operator.
+    Gone(&'static str),
     /// The state is not what the request assumed.
     Conflict(String, Option<Value>),
     /// A body over the operation's limit, in bytes.
@@ -101,7 +103,6 @@ pub struct ErrorBody {
 }
 
 /// The stable codes: all of the contract's, whether or not a route of today gives them.
-#[expect(dead_code, reason = "the catalogue is the contract's: `gone` awaits its routes")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
@@ -196,6 +197,7 @@ impl Problem {
                 plain(StatusCode::NOT_ACCEPTABLE, Code::RequestFailed, &format!("this resource is served as {offered}"))
             }
             Problem::Conflict(message, details) => (StatusCode::CONFLICT, Code::Conflict, message, Vec::new(), details),
+            Problem::Gone(message) => plain(StatusCode::GONE, Code::Gone, message),
             Problem::PayloadTooLarge(limit) => plain(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 Code::PayloadTooLarge,

@@ -16,8 +16,8 @@ use crate::openapi;
 use crate::problem;
 use crate::reply::API_ROOT;
 use crate::routes::{
-    actions, assets, auth, canvases, element_collections, elements, images, imports, jobs, models, providers, recipes,
-    runs, videos,
+    actions, assets, auth, campaigns, canvases, element_collections, elements, images, imports, jobs, models,
+    providers, recipes, runs, videos,
 };
 use crate::state::App;
 
@@ -64,6 +64,7 @@ pub fn documented() -> (Router<App>, OpenApi) {
         .routes(routes!(jobs::read::read, jobs::cancel::cancel))
         .routes(routes!(jobs::output::output))
         .routes(routes!(videos::generate::generate))
+        .merge(campaigns::router())
         .routes(routes!(openapi::serve));
     let (router, mut document) = OpenApiRouter::with_openapi(openapi::base())
         .nest(API_ROOT, api)

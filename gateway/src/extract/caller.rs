@@ -62,6 +62,10 @@ grants! {
     ReadElements { ALL = [ElementRead] }
     /// element:write.
     WriteElements { ALL = [ElementWrite] }
+    /// What the plan of a legacy campaign needs.
+    PlanCampaigns { ALL = [CanvasRead, CanvasWrite, AssetRead] }
+    /// What every other operation on legacy campaigns needs.
+    ManageCampaigns { ALL = [CanvasRead, CanvasWrite, AssetRead, ImageGenerate, JobManage] }
     /// job:manage.
     ManageJobs { ALL = [JobManage] }
 }

@@ -3,6 +3,7 @@
 pub mod actions;
 pub mod assets;
 pub mod auth;
+pub mod campaigns;
 pub mod canvases;
 pub mod element_collections;
 pub mod elements;

@@ -34,6 +34,11 @@ pub enum Outcome {
         /// What it stored.
         handle: AssetHandle,
     },
+    /// A legacy campaign; the answer is the record as it is now.
+    Campaign {
+        /// The campaign.
+        id: Uuid,
+    },
     /// An import; its record holds what came of it.
     Import {
         /// The import.

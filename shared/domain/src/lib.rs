@@ -7,6 +7,7 @@
 pub mod account;
 pub mod action;
 pub mod asset;
+pub mod campaign;
 pub mod canvas;
 pub mod element;
 pub mod graph;

@@ -193,6 +193,8 @@ variables! {
         "Seconds between runs of the sweepers that expire and delete; fractions allowed.";
     "CANVAS_FAILPOINTS" => failpoints: String = Some(""), parse::raw,
         "Named faults to inject, for tests: name=action[;name=action...].";
+    "CANVAS_LEGACY_CAMPAIGNS" => legacy_campaigns: bool = Some("0"), parse::switch,
+        "1 lets the deprecated campaigns be planned, started, reviewed and canceled; 0 leaves them readable.";
     "CANVAS_LOG" => log: String = Some("info"), parse::log_filter,
         "Log filter: a level, or comma separated target=level directives.";
 }

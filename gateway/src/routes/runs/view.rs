@@ -163,22 +163,22 @@ pub async fn cancel_record(
     let id = id.ok_or_else(|| view.absent())?;
     // What a job is never changes.
     load(app, &caller.account, view, id).await?;
-    let cancellation = retrying(|| attempt(app, &caller.account, id, trace)).await?.ok_or_else(|| view.absent())?;
+    let cancellation = cancel_job(app, &caller.account, id, trace).await?.ok_or_else(|| view.absent())?;
     let (record, status) = match &cancellation {
-        Cancellation::Unchanged(record) => (record, StatusCode::OK),
-        Cancellation::Canceled(record) => {
-            app.nudge.nudge();
-            (record, StatusCode::OK)
-        }
-        Cancellation::Requested(record) => {
-            app.nudge.nudge();
-            (record, StatusCode::ACCEPTED)
-        }
+        Cancellation::Unchanged(record) | Cancellation::Canceled(record) => (record, StatusCode::OK),
+        Cancellation::Requested(record) => (record, StatusCode::ACCEPTED),
     };
-    if !matches!(cancellation, Cancellation::Unchanged(_)) {
+    Ok(answer(app, record, Some(status)))
+}
+
+/// Stops a job and tells those who wait for it; nothing when it is not the account's, or gone.
+pub async fn cancel_job(app: &App, account: &AccountUid, id: JobId, trace: Trace) -> Result<Option<Cancellation>> {
+    let cancellation = retrying(|| attempt(app, account, id, trace)).await?;
+    if matches!(cancellation, Some(Cancellation::Canceled(_) | Cancellation::Requested(_))) {
+        app.nudge.nudge();
         app.cache.notify(&job_channel(id)).await;
     }
-    Ok(answer(app, record, Some(status)))
+    Ok(cancellation)
 }
 
 async fn attempt(app: &App, account: &AccountUid, id: JobId, trace: Trace) -> Result<Option<Cancellation>> {

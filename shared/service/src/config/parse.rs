@@ -20,6 +20,14 @@ pub(super) fn raw(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+pub(super) fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "0" => Ok(false),
+        "1" => Ok(true),
+        _ => Err("expected 0 or 1".to_owned()),
+    }
+}
+
 pub(super) fn database_url(text: &str) -> Result<Secret, String> {
     service_url(text, &["postgres", "postgresql"], "postgres://user:password@host:5432/database")
 }

@@ -1,0 +1,37 @@
+//! `DELETE /campaigns/{runId}`.
+
+use axum::Extension;
+use axum::extract::State;
+use domain::campaign::CampaignStatus;
+
+use super::{CampaignRead, id_of, load, require_switched_on};
+use crate::extract::caller::{Caller, ManageCampaigns};
+use crate::extract::path::PathText;
+use crate::observe::Trace;
+use crate::problem::Result;
+use crate::reply;
+use crate::routes::runs::cancel_job;
+use crate::state::App;
+
+/// Cancel a legacy campaign
+#[utoipa::path(
+    delete, path = "/campaigns/{runId}", operation_id = "cancelCampaign", tag = "Legacy campaigns",
+    security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate", "job:manage"])),
+    params(("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Its id.")),
+    responses((status = 200, body = CampaignRead, description = "Its unfinished shots stop; a finished campaign is unchanged."))
+)]
+pub async fn cancel(
+    State(app): State<App>,
+    caller: Caller<ManageCampaigns>,
+    params: PathText,
+    Extension(trace): Extension<Trace>,
+) -> Result {
+    require_switched_on(&app)?;
+    let id = id_of(&params)?;
+    let campaign = load(&app, &caller.account, id).await?;
+    let unfinished = |status| matches!(status, CampaignStatus::Queued | CampaignStatus::Running);
+    for shot in campaign.shots.iter().filter(|shot| unfinished(shot.status)) {
+        cancel_job(&app, &caller.account, shot.job, trace).await?;
+    }
+    Ok(reply::ok(&CampaignRead { run: load(&app, &caller.account, id).await?.document() }))
+}

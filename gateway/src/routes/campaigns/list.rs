@@ -1,0 +1,48 @@
+//! `GET /campaigns`.
+
+use axum::extract::{OriginalUri, State};
+use domain::campaign::{Campaign, CampaignRun};
+use domain::id::CanvasRef;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::extract::caller::{Caller, ManageCampaigns};
+use crate::extract::canvas::with_owner;
+use crate::extract::query::QueryReader;
+use crate::problem::{Problem, Result};
+use crate::reply;
+use crate::state::App;
+
+/// The newest 200 campaigns.
+#[derive(Serialize, ToSchema)]
+pub struct CampaignList {
+    /// The account's own, the newest first.
+    runs: Vec<CampaignRun>,
+}
+
+/// List legacy campaigns
+#[utoipa::path(
+    get, path = "/campaigns", operation_id = "listCampaigns", tag = "Legacy campaigns",
+    security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate", "job:manage"])),
+    params(
+        ("canvasId" = Option<String>, Query, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Those of this canvas alone."),
+        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
+    ),
+    responses((status = 200, body = CampaignList))
+)]
+pub async fn list(State(app): State<App>, caller: Caller<ManageCampaigns>, OriginalUri(uri): OriginalUri) -> Result {
+    let mut query = QueryReader::new(&uri);
+    let (owner, canvas) = (query.owner(), query.parsed::<CanvasRef>("canvasId"));
+    query.finish()?;
+    let mut connection = app.connection().await?;
+    let key = match canvas {
+        None => None,
+        Some(canvas) => {
+            let handle = with_owner(canvas, owner)?.resolve(&caller.account);
+            let found = db::canvases::find(&mut connection, &caller.account, &handle).await?;
+            Some(found.ok_or(Problem::NotFound("canvas"))?.0.key)
+        }
+    };
+    let campaigns = db::campaigns::list(&mut connection, &caller.account, key).await?;
+    Ok(reply::ok(&CampaignList { runs: campaigns.into_iter().map(Campaign::document).collect() }))
+}

@@ -1,0 +1,22 @@
+//! `GET /campaigns/{runId}`.
+
+use axum::extract::State;
+
+use super::{CampaignRead, id_of, load};
+use crate::extract::caller::{Caller, ManageCampaigns};
+use crate::extract::path::PathText;
+use crate::problem::Result;
+use crate::reply;
+use crate::state::App;
+
+/// Read a legacy campaign
+#[utoipa::path(
+    get, path = "/campaigns/{runId}", operation_id = "readCampaign", tag = "Legacy campaigns",
+    security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate", "job:manage"])),
+    params(("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Its id.")),
+    responses((status = 200, body = CampaignRead))
+)]
+pub async fn read(State(app): State<App>, caller: Caller<ManageCampaigns>, params: PathText) -> Result {
+    let id = id_of(&params)?;
+    Ok(reply::ok(&CampaignRead { run: load(&app, &caller.account, id).await?.document() }))
+}

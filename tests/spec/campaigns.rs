@@ -1,0 +1,184 @@
+//! Legacy campaigns (specification, Legacy campaigns; decisions 16).
+
+use e2e::api::{key, text};
+use e2e::{Reply, Stack, User, suite};
+use serde_json::{Value, json};
+
+suite! {
+    campaigns on Stack::builder().env("CANVAS_LEGACY_CAMPAIGNS", 1);
+    a_plan_writes_nothing,
+    a_start_makes_a_target_and_a_job_for_each_shot,
+    a_campaign_is_read_listed_and_reviewed_by_its_account_alone,
+    a_canceled_campaign_stops_and_stays_so,
+    a_start_without_credit_is_402_and_changes_nothing,
+    bodies_are_judged,
+}
+
+suite! {
+    retired_campaigns on Stack::builder();
+    mutations_are_gone_and_reads_work,
+}
+
+/// A user with credit for the embedded runtime.
+async fn rich(stack: &Stack) -> User {
+    let user = stack.user().await;
+    stack.admin(&["admin", "credits", "grant", "--account", &user.uid, "--amount", "100"]).await.expect_success();
+    user
+}
+
+/// Every response says that it is deprecated, and not until when.
+#[track_caller]
+fn deprecated(reply: Reply) -> Reply {
+    assert!(reply.header("deprecation").is_some_and(|date| date.starts_with('@')), "{reply}");
+    assert!(reply.header("link").is_some_and(|link| link.contains("rel=\"deprecation\"")), "{reply}");
+    assert_eq!(reply.header("sunset"), None);
+    reply
+}
+
+async fn start_request(user: &User, canvas: &str, shots: usize) -> Value {
+    let shots: Vec<Value> = (1..=shots).map(|shot| json!({"prompt": format!("Boots, view {shot}")})).collect();
+    let now = user.canvas(canvas).await;
+    json!({
+        "canvasId": canvas, "baseRevision": now["revision"], "idempotencyKey": key(), "title": "Autumn",
+        "plan": {"brief": "Boots", "shots": shots},
+    })
+}
+
+async fn start(user: &User, canvas: &str, shots: usize) -> Value {
+    let request = start_request(user, canvas, shots).await;
+    deprecated(user.send("/campaigns/start", &request).await.expect(202)).json()["run"].clone()
+}
+
+async fn a_plan_writes_nothing(stack: &Stack) {
+    let user = rich(stack).await;
+    let canvas = user.make_canvas().await;
+    let request = json!({"canvasId": canvas["id"], "brief": "Red boots in the rain", "shotCount": 8});
+    let planned = deprecated(user.send("/campaigns/plan", &request).await).ok();
+    let shots = planned["plan"]["shots"].as_array().expect("shots");
+    assert_eq!((shots.len(), &planned["plan"]["brief"]), (8, &json!("Red boots in the rain")));
+    assert!(shots.iter().all(|shot| text(shot, "/prompt").contains("Red boots in the rain")));
+    assert_eq!(user.send("/campaigns/plan", &request).await.ok(), planned, "the same brief, the same plan");
+    assert_eq!(user.canvas(text(&canvas, "/id")).await, canvas);
+}
+
+async fn a_start_makes_a_target_and_a_job_for_each_shot(stack: &Stack) {
+    let user = rich(stack).await;
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let request = start_request(&user, &canvas, 3).await;
+    let started = deprecated(user.send("/campaigns/start", &request).await.expect(202));
+    let location = started.header("location").expect("a location").to_owned();
+    let run = started.json()["run"].clone();
+    assert_eq!((text(&run, "/status"), text(&run, "/title"), text(&run, "/brief")), ("queued", "Autumn", "Boots"));
+    assert_eq!(run["canvasId"], format!("canvas:{}:{canvas}", user.uid));
+    let shots = run["shots"].as_array().expect("shots");
+    assert_eq!(shots.len(), 3);
+    let nodes = user.canvas(&canvas).await["nodes"].as_array().cloned().expect("nodes");
+    for (shot, node) in shots.iter().zip(&nodes) {
+        assert_eq!((text(shot, "/status"), text(node, "/type")), ("queued", "image"));
+        assert_eq!((&node["metadata"]["job"]["run"], shot.get("assetId")), (&shot["runHandle"], None));
+        let job = user.get(&format!("/runs/{}", text(shot, "/runHandle"))).await.expect(202).json();
+        assert_eq!((&job["operation"], &job["targets"]), (&json!("generate"), &json!([node["handle"]])));
+    }
+    let review = user.get(&format!("/canvases/{canvas}/review")).await.ok();
+    assert_eq!(review["validation"]["findings"], json!([]));
+    let again = user.send("/campaigns/start", &request).await.expect(202).json();
+    assert_eq!((&again["run"]["id"], &user.get(&location).await.ok()["run"]["id"]), (&run["id"], &run["id"]));
+    assert_eq!(user.canvas(&canvas).await["nodes"].as_array().map(Vec::len), Some(3), "a replay starts nothing");
+    let mut stale = start_request(&user, &canvas, 1).await;
+    stale["baseRevision"] = request["baseRevision"].clone();
+    user.send("/campaigns/start", &stale).await.expect_error(409, "conflict", &[]);
+}
+
+async fn a_campaign_is_read_listed_and_reviewed_by_its_account_alone(stack: &Stack) {
+    let (user, stranger) = (rich(stack).await, stack.user().await);
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let other = text(&user.make_canvas().await, "/id").to_owned();
+    let (first, second) = (start(&user, &canvas, 2).await, start(&user, &other, 1).await);
+    let ids = |reply: Value| {
+        let runs = reply["runs"].as_array().cloned().expect("runs");
+        assert!(reply.get("page").is_none());
+        runs.into_iter().map(|run| run["id"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(deprecated(user.get("/campaigns").await).ok()), [second["id"].clone(), first["id"].clone()]);
+    assert_eq!(ids(user.get(&format!("/campaigns?canvasId={canvas}")).await.ok()), [first["id"].clone()]);
+    assert_eq!(ids(stranger.get("/campaigns").await.ok()), [Value::Null; 0]);
+    let path = format!("/campaigns/{}", text(&first, "/id"));
+    assert_eq!(deprecated(user.get(&path).await).ok()["run"], first);
+    deprecated(stranger.get(&path).await).expect_error(404, "not_found", &[]);
+    stranger.get(&format!("/campaigns?canvasId=canvas:{}:{canvas}", user.uid)).await.expect_error(
+        404,
+        "not_found",
+        &[],
+    );
+    user.get("/campaigns/absent").await.expect_error(404, "not_found", &[]);
+    let shot = |index: usize| first["shots"][index]["id"].clone();
+    let decisions =
+        json!({"decisions": [{"shotId": shot(0), "decision": "approve"}, {"shotId": shot(1), "decision": "reject"}]});
+    let reviewed = user.send(&format!("{path}/review"), &decisions).await.ok();
+    assert_eq!(reviewed["run"]["shots"][0]["decision"], "approve");
+    assert_eq!(reviewed["run"]["shots"][1]["decision"], "reject");
+    assert_eq!(user.get(&path).await.ok()["run"], reviewed["run"]);
+    let unknown =
+        json!({"decisions": [{"shotId": shot(0), "decision": "reject"}, {"shotId": "absent", "decision": "reject"}]});
+    let refused = user.send(&format!("{path}/review"), &unknown).await;
+    refused.expect_error(422, "unprocessable_entity", &["decisions[1].shotId"]);
+    assert_eq!(user.get(&path).await.ok()["run"], reviewed["run"], "nothing half-decided");
+    stranger.send(&format!("{path}/review"), &decisions).await.expect_error(404, "not_found", &[]);
+}
+
+async fn a_canceled_campaign_stops_and_stays_so(stack: &Stack) {
+    let user = rich(stack).await;
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let before = user.get("/auth/status").await.ok()["creditBalance"].clone();
+    let run = start(&user, &canvas, 2).await;
+    let path = format!("/campaigns/{}", text(&run, "/id"));
+    let canceled = deprecated(user.delete(&path).await).ok();
+    assert_eq!(canceled["run"]["status"], "canceled");
+    assert!(canceled["run"]["shots"].as_array().into_iter().flatten().all(|shot| shot["status"] == "canceled"));
+    assert_eq!(user.delete(&path).await.ok(), canceled, "a finished one is unchanged");
+    assert_eq!(user.get("/auth/status").await.ok()["creditBalance"], before, "what was reserved came back");
+}
+
+async fn a_start_without_credit_is_402_and_changes_nothing(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let request = start_request(&user, text(&canvas, "/id"), 1).await;
+    user.send("/campaigns/start", &request).await.expect_error(402, "payment_required", &[]);
+    assert_eq!(user.canvas(text(&canvas, "/id")).await, canvas);
+    assert_eq!(user.get("/campaigns").await.ok(), json!({"runs": []}));
+}
+
+async fn bodies_are_judged(stack: &Stack) {
+    let user = rich(stack).await;
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    for (count, status) in [(0, 400), (1, 200), (8, 200), (9, 400)] {
+        let request = json!({"canvasId": canvas, "brief": "b", "shotCount": count});
+        user.send("/campaigns/plan", &request).await.expect(status);
+    }
+    let absent = json!({"canvasId": "absent", "brief": "b", "shotCount": 1});
+    user.send("/campaigns/plan", &absent).await.expect_error(404, "not_found", &[]);
+    for shots in [0, 9] {
+        let request = start_request(&user, &canvas, shots).await;
+        user.send("/campaigns/start", &request).await.expect_error(400, "input_validation_error", &["plan.shots"]);
+    }
+    let run = start(&user, &canvas, 1).await;
+    let path = format!("/campaigns/{}/review", text(&run, "/id"));
+    for wrong in [json!({}), json!({"decisions": []}), json!({"decisions": [{"shotId": "a", "decision": "maybe"}]})] {
+        user.send(&path, &wrong).await.expect(400);
+    }
+}
+
+async fn mutations_are_gone_and_reads_work(stack: &Stack) {
+    let user = stack.user().await;
+    assert_eq!(deprecated(user.get("/campaigns").await).ok(), json!({"runs": []}));
+    let id = "0198c5a0-0000-7000-8000-000000000001";
+    deprecated(user.get(&format!("/campaigns/{id}")).await).expect_error(404, "not_found", &[]);
+    // Before the body is looked at, and after the credential and its scopes.
+    for path in ["/campaigns/plan".to_owned(), "/campaigns/start".to_owned(), format!("/campaigns/{id}/review")] {
+        deprecated(user.post(&path).await).expect_error(410, "gone", &[]);
+        deprecated(stack.anonymous().post(&path).await).expect(401);
+    }
+    deprecated(user.delete(&format!("/campaigns/{id}")).await).expect_error(410, "gone", &[]);
+    let reader = stack.user_with("canvas:read").await;
+    deprecated(reader.post("/campaigns/plan").await).expect(403);
+}
