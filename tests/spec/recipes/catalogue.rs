@@ -13,7 +13,8 @@ pub(super) async fn the_catalogue_has_recipes_for_every_shelf(stack: &Stack) {
     let user = stack.user_with("canvas:read").await;
     let page = user.get("/recipes?limit=100").await.ok();
     let mut shelves: BTreeMap<String, usize> = BTreeMap::new();
-    for recipe in page["recipes"].as_array().expect("recipes") {
+    // What other tests publish meanwhile is in two versions at once.
+    for recipe in page["recipes"].as_array().expect("recipes").iter().filter(|recipe| !is_of_a_test(recipe)) {
         *shelves.entry(text(recipe, "/category").to_owned()).or_default() += 1;
         assert_eq!(text(recipe, "/handle"), format!("recipe:{}", text(recipe, "/id")));
         assert_eq!(recipe["visibility"], "approved");
@@ -53,6 +54,10 @@ pub(super) async fn the_catalogue_is_searched_and_walked(stack: &Stack) {
         cursor = format!("&cursor={next}");
     }
     assert!(all.is_subset(&met.iter().cloned().collect()), "{met:?}");
+}
+
+fn is_of_a_test(recipe: &Value) -> bool {
+    text(recipe, "/id").starts_with("r-")
 }
 
 /// A file as operators publish it.
