@@ -3,6 +3,8 @@
 //! No request makes video work yet, so that every task in its queue is one that this build does not understand. It ends
 //! such a task, loudly, instead of leaving it to wait for ever.
 
+pub mod animatic;
+
 use std::process::ExitCode;
 
 use db::PgPool;

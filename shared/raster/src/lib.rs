@@ -20,6 +20,7 @@ pub mod document;
 pub mod encode;
 pub mod grade;
 pub mod header;
+pub mod motion;
 pub mod overlay;
 pub mod ratio;
 pub mod resize;

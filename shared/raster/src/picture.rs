@@ -150,7 +150,7 @@ impl Picture {
     }
 
     /// The same picture with an alpha channel.
-    pub(crate) fn into_rgba(self) -> Self {
+    pub fn into_rgba(self) -> Self {
         match self.channels {
             Channels::Rgba => self,
             Channels::Rgb => {

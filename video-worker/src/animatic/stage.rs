@@ -1,0 +1,190 @@
+//! Stills, larger than the frame, and how the camera moves over them.
+
+use bytes::Bytes;
+use raster::motion::{View, frame, lay};
+use raster::resize::{apply, plan};
+use raster::{Bounds, Color, DecodeError, DecodeOptions, Decoded, Fit, Picture, Resize, Size, decode};
+
+use super::{Error, Which};
+
+/// How far the camera goes in: no frame shows fewer pixels of its still than it has itself.
+pub const CLOSEST: f64 = 1.125;
+
+/// How much longer than the frame a still may be in one direction; what is beyond is cut evenly.
+const LONGEST: u32 = 3;
+
+/// How much longer a still is before the camera rather moves along it than into it.
+const ALONG: f64 = 1.15;
+
+/// Seen through transparent pixels.
+const BACKING: Color = Color { r: 24, g: 26, b: 32, a: 255 };
+
+/// Where the camera stands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Framing {
+    /// 1 shows as much as fits into the frame, more shows less.
+    pub zoom: f64,
+    /// Across what is left on both sides: -1 is all left, 1 all right.
+    pub across: f64,
+    /// Likewise, -1 is all up.
+    pub down: f64,
+}
+
+impl Framing {
+    /// All that fits, from its middle.
+    pub const WHOLE: Self = Self { zoom: 1.0, across: 0.0, down: 0.0 };
+
+    /// The framing a part, 0 to 1, of the way to another.
+    pub fn towards(self, other: Self, part: f64) -> Self {
+        let between = |from: f64, to: f64| from + (to - from) * part;
+        Self {
+            zoom: between(self.zoom, other.zoom),
+            across: between(self.across, other.across),
+            down: between(self.down, other.down),
+        }
+    }
+}
+
+/// In which direction a still is longer than the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Excess {
+    /// By too little to matter.
+    None,
+    /// It is wider.
+    Across,
+    /// It is higher.
+    Down,
+}
+
+/// A still to look at.
+pub struct Still {
+    picture: Picture,
+    frame: Size,
+}
+
+impl Still {
+    /// A still that is as large as [`size`](Self::size) says or larger, opaque and of four channels.
+    pub fn new(picture: Picture, frame: Size) -> Self {
+        Self { picture, frame }
+    }
+
+    /// How large a still has to be for frames of a size.
+    pub fn size(frame: Size) -> Size {
+        let side = |side: u32| (f64::from(side) * CLOSEST).ceil() as u32;
+        Size::new(side(frame.width), side(frame.height))
+    }
+
+    /// Decodes the file of a picture of a brief and scales it so that it covers the frame.
+    ///
+    /// # Errors
+    /// [`Error::Picture`].
+    pub fn load(file: &Bytes, which: Which, frame: Size) -> Result<Self, Error> {
+        let broken = |source| Error::Picture { which, source };
+        let header = raster::probe(file).map_err(|error| broken(error.into()))?;
+        let target = Self::covering(header.size(), Self::size(frame));
+        let picture = scaled(file, target, Fit::Cover).map_err(broken)?;
+        Ok(Self::new(picture, frame))
+    }
+
+    /// What the camera sees from a framing.
+    pub fn view(&self, framing: Framing) -> View {
+        let (width, height) = (f64::from(self.picture.width()), f64::from(self.picture.height()));
+        let ratio = f64::from(self.frame.width) / f64::from(self.frame.height);
+        let seen = (width.min(height * ratio) / framing.zoom, height.min(width / ratio) / framing.zoom);
+        let at = |length: f64, seen: f64, share: f64| (length - seen) * (1.0 + share) / 2.0;
+        View {
+            left: at(width, seen.0, framing.across),
+            top: at(height, seen.1, framing.down),
+            width: seen.0,
+            height: seen.1,
+        }
+    }
+
+    /// The pixels.
+    pub fn picture(&self) -> &Picture {
+        &self.picture
+    }
+
+    /// In which direction it is longer than the frame.
+    pub fn excess(&self) -> Excess {
+        let whole = self.view(Framing::WHOLE);
+        if f64::from(self.picture.width()) > whole.width * ALONG {
+            Excess::Across
+        } else if f64::from(self.picture.height()) > whole.height * ALONG {
+            Excess::Down
+        } else {
+            Excess::None
+        }
+    }
+
+    /// The size of a picture of `source` when it covers `least`, but no longer than [`LONGEST`] times that.
+    fn covering(source: Size, least: Size) -> Size {
+        let along = |side: u32, by: u32, of: u32| {
+            (u64::from(side) * u64::from(by)).div_ceil(u64::from(of)).min(u64::from(side) * u64::from(LONGEST))
+        };
+        let is_wider =
+            u64::from(source.width) * u64::from(least.height) >= u64::from(source.height) * u64::from(least.width);
+        // At most three times a side of the frame.
+        if is_wider {
+            let width = along(least.height, source.width, source.height).min(u64::from(least.width * LONGEST));
+            Size::new((width as u32).max(least.width), least.height)
+        } else {
+            let height = along(least.width, source.height, source.width).min(u64::from(least.height * LONGEST));
+            Size::new(least.width, (height as u32).max(least.height))
+        }
+    }
+}
+
+/// Decodes a file and brings it into `target`, opaque and with four channels. A JPEG is decoded no larger than needed.
+///
+/// # Errors
+/// [`DecodeError`].
+pub fn scaled(file: &[u8], target: Size, fit: Fit) -> Result<Picture, DecodeError> {
+    let bounds = Bounds::new(Some(target.width), Some(target.height)).expect("frames have pixels");
+    let resize = Resize { fit, ..Resize::new(bounds) };
+    let header = raster::probe(file)?;
+    let plan = plan(header.size(), &resize).expect("a few frames are within the limits of results");
+    let decoded: Decoded = decode(file, DecodeOptions { at_least: Some(plan.scaled()) })?;
+    let picture = apply(&decoded, &plan, BACKING).into_rgba();
+    if picture.is_opaque() {
+        return Ok(picture);
+    }
+    let mut backed = frame(picture.size(), BACKING);
+    lay(&mut backed, &picture, 0, 0, 255);
+    Ok(backed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_still_covers_the_frame_and_is_cut_when_it_is_far_too_long() {
+        let covering = |width, height| Still::covering(Size::new(width, height), Size::new(160, 90));
+        assert_eq!(covering(1600, 900), Size::new(160, 90));
+        assert_eq!(covering(16, 9), Size::new(160, 90));
+        assert_eq!(covering(200, 100), Size::new(180, 90));
+        assert_eq!(covering(100, 100), Size::new(160, 160));
+        assert_eq!(covering(10_000, 1), Size::new(480, 90));
+        assert_eq!(covering(1, 30_000), Size::new(160, 270));
+    }
+
+    #[test]
+    fn a_framing_stays_within_the_still_and_keeps_the_ratio_of_the_frame() {
+        let frame_size = Size::new(160, 90);
+        let still = Still::new(frame(Size::new(360, 100), BACKING), frame_size);
+        assert_eq!(still.excess(), Excess::Across);
+        for zoom in [1.0, 1.05, CLOSEST] {
+            for (across, down) in [(-1.0, -1.0), (0.0, 0.0), (0.3, -0.7), (1.0, 1.0)] {
+                let View { left, top, width, height } = still.view(Framing { zoom, across, down });
+                assert!((width / height - 160.0 / 90.0).abs() < 1e-9);
+                assert!(left > -1e-9 && top > -1e-9 && left + width < 360.0 + 1e-9 && top + height < 100.0 + 1e-9);
+            }
+        }
+        let whole = still.view(Framing::WHOLE);
+        assert!((whole.height - 100.0).abs() < 1e-9 && (whole.left - (360.0 - whole.width) / 2.0).abs() < 1e-9);
+        let upright = Still::new(frame(Size::new(160, 200), BACKING), frame_size);
+        assert_eq!(upright.excess(), Excess::Down);
+        assert_eq!(Still::new(frame(Still::size(frame_size), BACKING), frame_size).excess(), Excess::None);
+    }
+}
