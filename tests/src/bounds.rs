@@ -42,6 +42,7 @@ const DOORS: &[(&str, &[&str])] = &[
     // In blob it only switches on the TLS of object_store's own client, which speaks to the operator's store.
     ("reqwest", &["egress", "blob"]),
     ("turbojpeg", &["raster"]),
+    ("openh264", &["video-worker"]),
     ("image", &[]),
     ("testkit", &[]),
 ];

@@ -1,13 +1,15 @@
 //! The prompt as it is read: a caption low in the frame, or a title when there is no picture to look at.
 
 use raster::motion::{lay, layer};
-use raster::text::{Align, Family, Ink, Layout, Style, Weight, fill_rect, layout};
+use raster::text::{Align, Family, Ink, Layout, Stroke, Style, Weight, fill_rect, layout};
 use raster::{Color, Picture, Size};
 
 /// Of letters.
 const INK: Color = Color { r: 246, g: 244, b: 238, a: 255 };
 /// Under a caption, so that it can be read on any picture.
 const PLATE: Color = Color { r: 14, g: 16, b: 20, a: 178 };
+/// Along the letters of a title.
+const OUTLINE: Color = Color { r: 10, g: 12, b: 16, a: 150 };
 /// The mark beside a caption.
 const MARK: Color = Color { r: 232, g: 163, b: 61, a: 255 };
 
@@ -15,12 +17,16 @@ const MARK: Color = Color { r: 232, g: 163, b: 61, a: 255 };
 const MARGIN: f64 = 0.055;
 const PADDING: f64 = 0.022;
 const MARK_WIDTH: f64 = 0.008;
+const OUTLINE_WIDTH: f64 = 0.009;
 
 /// Characters that are set at most: more never fit, and setting them takes time.
 const CHARACTERS_MAX: usize = 1200;
 
 /// What stands behind a text that was cut.
 const CUT: &str = "…";
+
+/// Halvings of the room until lines are even: to a hundredth of it.
+const BALANCE_STEPS: usize = 7;
 
 /// A line's height in sizes.
 const LINE: f64 = 1.28;
@@ -39,7 +45,7 @@ impl Kind {
     fn sizes(self) -> &'static [f64] {
         match self {
             Self::Caption => &[0.056, 0.050, 0.044, 0.038],
-            Self::Title => &[0.125, 0.105, 0.088, 0.074, 0.062, 0.052, 0.044],
+            Self::Title => &[0.11, 0.098, 0.086, 0.074, 0.062, 0.052, 0.044],
         }
     }
 
@@ -96,7 +102,9 @@ impl Caption {
         if kind == Kind::Caption {
             fill_rect(&mut picture, 0, 0, mark, height, MARK);
         }
-        set.draw(&mut picture, left, padding, &Ink { color: INK, stroke: None });
+        // A title has no plate: a dark line along its letters keeps them readable before whatever is bright.
+        let stroke = (kind == Kind::Title).then_some(Stroke { color: OUTLINE, width: OUTLINE_WIDTH * short });
+        set.draw(&mut picture, left, padding, &Ink { color: INK, stroke });
         let (frame_width, frame_height) = (i64::from(size.width), i64::from(size.height));
         let (width, height) = (i64::from(inner.width), i64::from(inner.height));
         let margin = i64::from(whole(MARGIN * short));
@@ -131,9 +139,9 @@ fn fitted(text: &str, kind: Kind, size: Size, short: f64) -> Layout {
     let fits = |layout: &Layout| layout.line_count() <= kind.lines_max();
     let ends: Vec<usize> = text.char_indices().map(|(at, c)| at + c.len_utf8()).take(CHARACTERS_MAX).collect();
     if ends.last() == Some(&text.len()) {
-        let found = kind.sizes().iter().map(|share| layout(text, &style(*share), Some(room))).find(fits);
-        if let Some(set) = found {
-            return set;
+        let found = kind.sizes().iter().find(|share| fits(&layout(text, &style(**share), Some(room))));
+        if let Some(share) = found {
+            return balanced(text, &style(*share), room);
         }
     }
     let smallest = style(kind.sizes().last().copied().unwrap_or(MARGIN));
@@ -158,6 +166,22 @@ fn fitted(text: &str, kind: Kind, size: Size, short: f64) -> Layout {
         }
     }
     cut(least)
+}
+
+/// Sets a text in the lines that it takes, as even as they can be: no word stands alone on the last one.
+fn balanced(text: &str, style: &Style, room: f64) -> Layout {
+    let widest = layout(text, style, Some(room));
+    let lines = widest.line_count();
+    let (mut least, mut most) = (room / 3.0, room);
+    for _ in 0..BALANCE_STEPS {
+        let middle = (least + most) / 2.0;
+        if layout(text, style, Some(middle)).line_count() > lines {
+            least = middle;
+        } else {
+            most = middle;
+        }
+    }
+    if lines == 1 { widest } else { layout(text, style, Some(most)) }
 }
 
 #[cfg(test)]

@@ -11,14 +11,16 @@ use raster::motion::Planes;
 
 use super::mp4::{Sample, Track};
 
-/// Bits a second for each pixel of a frame: text stays sharp, and 30 seconds of noise stay a tenth of the largest result.
-const BITS_PER_PIXEL_SECOND: u64 = 5;
+/// Quantisers (ITU-T H.264, table 8-15's QP), finest first: a film is coded with one of them throughout, so that no frame is
+/// seen to be worse than its neighbours. The finest is near transparent; the coarsest holds even noise within the rate.
+pub const QUANTISERS: [u8; 5] = [22, 27, 32, 37, 42];
+
+/// The most bits a second for each pixel of a frame: enough for any picture that moves slowly, and for the longest film that
+/// is offered less than a result may have.
+const BITS_PER_PIXEL_SECOND: u64 = 12;
 
 /// Seconds between frames that a player can jump to.
 const KEY_FRAME_SECONDS: u32 = 2;
-
-/// Quantisers: the finer end is near transparent, so that stills waste no bits; the coarser one keeps noise within the rate.
-const QUANTISERS: QpRange = QpRange::new(16, 42);
 
 /// NAL unit types (ITU-T H.264, table 7-1).
 const SEQUENCE_PARAMETERS: u8 = 7;
@@ -30,6 +32,9 @@ pub enum EncoderError {
     /// The library said so.
     #[error("OpenH264 refused")]
     Library(#[from] openh264::Error),
+    /// The library knows no such option.
+    #[error("OpenH264 took no option")]
+    Option,
     /// A frame came out without data.
     #[error("frame {0} was skipped")]
     Skipped(u32),
@@ -38,9 +43,10 @@ pub enum EncoderError {
     NoParameters,
 }
 
-/// The bit rate of frames of a size, in bits a second.
-pub fn bit_rate(size: Size) -> u32 {
-    u32::try_from(size.pixels() * BITS_PER_PIXEL_SECOND).unwrap_or(u32::MAX)
+/// The most bytes that `seconds` of frames of a size are to take; a second more than that is let pass, for key frames.
+pub fn bytes_max(size: Size, seconds: f64) -> u64 {
+    // A film of two minutes has far less than 2^52.
+    (size.pixels() as f64 * BITS_PER_PIXEL_SECOND as f64 / 8.0 * (seconds + 1.0)) as u64
 }
 
 /// Encodes frames of one size on the calling thread.
@@ -50,17 +56,19 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// An encoder of frames of `size`, whose sides are even.
+    /// An encoder of frames of `size`, whose sides are even, with one quantiser for all.
     ///
     /// # Errors
-    /// [`EncoderError::Library`].
-    pub fn new(size: Size, frames_per_second: u32) -> Result<Self, EncoderError> {
+    /// [`EncoderError::Library`] and `Option`.
+    pub fn new(size: Size, frames_per_second: u32, quantiser: u8) -> Result<Self, EncoderError> {
+        let bit_rate = u32::try_from(size.pixels() * BITS_PER_PIXEL_SECOND).unwrap_or(u32::MAX);
         let config = EncoderConfig::new()
             .usage_type(UsageType::CameraVideoRealTime)
-            .bitrate(BitRate::from_bps(bit_rate(size)))
+            .bitrate(BitRate::from_bps(bit_rate))
             .max_frame_rate(FrameRate::from_hz(frames_per_second as f32))
             .rate_control_mode(RateControlMode::Quality)
-            .qp(QUANTISERS)
+            // The rate control knows no other way to leave the quantiser alone.
+            .qp(QpRange::new(quantiser, quantiser))
             .complexity(Complexity::Medium)
             // Every frame that was asked for is there.
             .skip_frames(false)
@@ -75,7 +83,8 @@ impl Encoder {
             // More threads mean more slices, and their number would depend on the machine.
             .num_threads(1)
             .vui(VuiConfig::bt709());
-        let encoder = openh264::encoder::Encoder::with_api_config(OpenH264API::from_source(), config)?;
+        let mut encoder = openh264::encoder::Encoder::with_api_config(OpenH264API::from_source(), config)?;
+        silence(&mut encoder)?;
         Ok(Self { encoder, frames_per_second })
     }
 
@@ -105,6 +114,17 @@ impl Encoder {
         }
         if sample.finish() { Ok(()) } else { Err(EncoderError::Skipped(index)) }
     }
+}
+
+/// Keeps the library from writing to standard error. The wrapper does so, too, but only after the library has judged the
+/// configuration, which it warns of: without skipped frames it cannot promise the bit rate, and is not asked to.
+fn silence(encoder: &mut openh264::encoder::Encoder) -> Result<(), EncoderError> {
+    let mut level: i32 = openh264_sys2::WELS_LOG_QUIET;
+    // SAFETY: the option is one of those that may be set before the encoder is initialised, and reads four bytes.
+    let refused = unsafe {
+        encoder.raw_api().set_option(openh264_sys2::ENCODER_OPTION_TRACE_LEVEL, std::ptr::from_mut(&mut level).cast())
+    };
+    if refused == 0 { Ok(()) } else { Err(EncoderError::Option) }
 }
 
 /// A NAL unit without the start code of a byte stream (ITU-T H.264, annex B): zeros, then a one.

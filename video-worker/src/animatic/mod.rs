@@ -4,7 +4,7 @@
 //! **Guarantee.** The same order gives the same bytes from the same build, whatever the load. The file plays in a browser:
 //! constrained baseline profile, 4:2:0, BT.709 in the limited range and said so, the index before the data. It lasts exactly
 //! as long as was asked, its first frame is the first frame of the order and its last one the last, both without caption.
-//! Frames are made one at a time: memory does not grow with the duration, but for the encoded bytes, which the bit rate bounds.
+//! Frames are made one at a time: memory does not grow with the duration, but for the encoded bytes, which a bit rate bounds.
 //!
 //! **Mechanism.** A [`scene`] knows what is seen at each moment and paints it by `raster::motion`; [`h264`] encodes on the
 //! calling thread alone; [`mp4`] puts the samples into a file when all are there.
@@ -140,9 +140,9 @@ impl Brief {
         file_bytes + decoded + scene::LAYERS * 4 * self.size.pixels() + self.encoded_bytes() + FIXED_BYTES
     }
 
-    /// What the encoded samples come to at most, about: twice what the bit rate says, for pictures that are noise.
+    /// What the encoded samples come to at most, and the file beside them.
     fn encoded_bytes(&self) -> u64 {
-        2 * u64::from(h264::bit_rate(self.size) / 8) * u64::from(self.seconds)
+        2 * h264::bytes_max(self.size, f64::from(self.seconds))
     }
 
     fn frame_count(&self) -> u32 {
@@ -176,21 +176,42 @@ fn frame_size(ratio: &str, resolution: &str) -> Option<Size> {
 /// # Errors
 /// Any [`Error`] but a `Shape`; `Stopped` when it was not wanted any more.
 pub fn film(brief: &Brief, is_wanted: impl Fn() -> bool) -> Result<Vec<u8>, Error> {
-    let frames = brief.frame_count();
-    let mut scene = Scene::new(brief, frames)?;
-    let mut encoder = h264::Encoder::new(brief.size, FRAMES_PER_SECOND)?;
+    let mut scene = Scene::new(brief, brief.frame_count())?;
+    for quantiser in h264::QUANTISERS {
+        let is_coarsest = Some(&quantiser) == h264::QUANTISERS.last();
+        if let Some(track) = shot(brief, &mut scene, quantiser, is_coarsest, &is_wanted)? {
+            return track.into_file().ok_or(Error::Encoder(EncoderError::NoParameters));
+        }
+    }
+    Err(Error::Shape)
+}
+
+/// Codes a scene with one quantiser; nothing when it takes too many bytes, as noise does, and `may_be_large` does not allow
+/// that. Noise shows in the first frames, so that little is lost.
+fn shot(
+    brief: &Brief,
+    scene: &mut Scene,
+    quantiser: u8,
+    may_be_large: bool,
+    is_wanted: &impl Fn() -> bool,
+) -> Result<Option<mp4::Track>, Error> {
+    let mut encoder = h264::Encoder::new(brief.size, FRAMES_PER_SECOND, quantiser)?;
     let mut picture = frame(brief.size, Color::WHITE);
     let mut planes = Planes::new(brief.size).ok_or(Error::Shape)?;
     let mut track = mp4::Track::new(brief.size, FRAMES_PER_SECOND);
-    for index in 0..frames {
+    for index in 0..brief.frame_count() {
         if !is_wanted() {
             return Err(Error::Stopped);
         }
         scene.paint(index, &mut picture);
         planes.fill(&picture);
         encoder.encode(&planes, index, &mut track)?;
+        let seconds = f64::from(index + 1) / f64::from(FRAMES_PER_SECOND);
+        if track.bytes() > h264::bytes_max(brief.size, seconds) && !may_be_large {
+            return Ok(None);
+        }
     }
-    track.into_file().ok_or(Error::Encoder(EncoderError::NoParameters))
+    Ok(Some(track))
 }
 
 #[cfg(test)]

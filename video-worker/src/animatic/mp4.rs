@@ -108,6 +108,11 @@ impl Track {
         }
     }
 
+    /// Bytes of all samples so far.
+    pub fn bytes(&self) -> u64 {
+        self.data.len() as u64
+    }
+
     /// The file; `None` without samples or parameter sets.
     pub fn into_file(self) -> Option<Vec<u8>> {
         if self.samples.is_empty() || self.sequence_parameters.len() < 4 || self.picture_parameters.is_empty() {

@@ -13,7 +13,7 @@ use super::cards::{Card, Room};
 use super::stage::{CLOSEST, Excess, Framing, Still};
 use super::{Brief, Error, Which, backdrop};
 
-/// Buffers of the frame's size that a scene and its painting hold: two stills of three frames each, a little larger, the
+/// Buffers of the frame's size that a scene and its painting hold: two stills of up to three frames each, the
 /// frame, the one that is dissolved into it, its planes, caption and inserts.
 pub const LAYERS: u64 = 14;
 
@@ -103,8 +103,9 @@ impl Scene {
         let last = brief.last.as_ref().map(|file| Still::load(file, Which::Last, size)).transpose()?;
         let has_picture = first.is_some() || last.is_some();
         let clears = last.is_some();
-        let kind = if has_picture || !brief.references.is_empty() { Kind::Caption } else { Kind::Title };
-        let caption = Caption::new(&brief.prompt, kind, size);
+        // Without anything to look at the prompt is the picture.
+        let is_title = !has_picture && brief.references.is_empty();
+        let caption = if is_title { None } else { Caption::new(&brief.prompt, Kind::Caption, size) };
         let room = if has_picture {
             Room::Strip
         } else {
@@ -189,7 +190,14 @@ fn shots(first: Option<Still>, last: Option<Still>, brief: &Brief) -> Vec<Shot> 
             vec![Shot { still: only, from, to: Framing::WHOLE, pace: Pace::Whole }]
         }
         (None, None) => {
-            let still = Still::new(backdrop::paint(&brief.prompt, Still::size(brief.size)), brief.size);
+            let size = Still::closest(brief.size);
+            let mut picture = backdrop::paint(&brief.prompt, size);
+            if brief.references.is_empty()
+                && let Some(title) = Caption::new(&brief.prompt, Kind::Title, size)
+            {
+                title.draw(&mut picture, u8::MAX);
+            }
+            let still = Still::new(picture, brief.size);
             let to = Framing { zoom: CLOSEST, across: 0.0, down: 0.0 };
             vec![Shot { still, from: Framing::WHOLE, to, pace: Pace::Whole }]
         }

@@ -1,4 +1,7 @@
-//! Stills, larger than the frame, and how the camera moves over them.
+//! Stills and how the camera moves over them.
+//!
+//! A picture becomes a still that covers the frame pixel by pixel: a film that begins with it shows it as it is, not resampled
+//! a second time. Going in costs a little sharpness for that; what is drawn here is drawn as large as it will be seen.
 
 use bytes::Bytes;
 use raster::motion::{View, frame, lay};
@@ -7,14 +10,14 @@ use raster::{Bounds, Color, DecodeError, DecodeOptions, Decoded, Fit, Picture, R
 
 use super::{Error, Which};
 
-/// How far the camera goes in: no frame shows fewer pixels of its still than it has itself.
+/// How far the camera goes in.
 pub const CLOSEST: f64 = 1.125;
 
 /// How much longer than the frame a still may be in one direction; what is beyond is cut evenly.
 const LONGEST: u32 = 3;
 
 /// How much longer a still is before the camera rather moves along it than into it.
-const ALONG: f64 = 1.15;
+const ALONG: f64 = 1.3;
 
 /// Seen through transparent pixels.
 const BACKING: Color = Color { r: 24, g: 26, b: 32, a: 255 };
@@ -63,13 +66,13 @@ pub struct Still {
 }
 
 impl Still {
-    /// A still that is as large as [`size`](Self::size) says or larger, opaque and of four channels.
+    /// A still, opaque and of four channels.
     pub fn new(picture: Picture, frame: Size) -> Self {
         Self { picture, frame }
     }
 
-    /// How large a still has to be for frames of a size.
-    pub fn size(frame: Size) -> Size {
+    /// How large a still is that has a pixel for each of a frame at its closest.
+    pub fn closest(frame: Size) -> Size {
         let side = |side: u32| (f64::from(side) * CLOSEST).ceil() as u32;
         Size::new(side(frame.width), side(frame.height))
     }
@@ -81,7 +84,7 @@ impl Still {
     pub fn load(file: &Bytes, which: Which, frame: Size) -> Result<Self, Error> {
         let broken = |source| Error::Picture { which, source };
         let header = raster::probe(file).map_err(|error| broken(error.into()))?;
-        let target = Self::covering(header.size(), Self::size(frame));
+        let target = Self::covering(header.size(), frame);
         let picture = scaled(file, target, Fit::Cover).map_err(broken)?;
         Ok(Self::new(picture, frame))
     }
@@ -119,18 +122,16 @@ impl Still {
 
     /// The size of a picture of `source` when it covers `least`, but no longer than [`LONGEST`] times that.
     fn covering(source: Size, least: Size) -> Size {
-        let along = |side: u32, by: u32, of: u32| {
-            (u64::from(side) * u64::from(by)).div_ceil(u64::from(of)).min(u64::from(side) * u64::from(LONGEST))
+        let long = |short: u32, by: u32, of: u32, least: u32| {
+            let long = (u64::from(short) * u64::from(by)).div_ceil(u64::from(of));
+            // What the camera does not move along is cut to the pixel.
+            if long as f64 <= f64::from(least) * ALONG { least } else { long.min(u64::from(least * LONGEST)) as u32 }
         };
-        let is_wider =
-            u64::from(source.width) * u64::from(least.height) >= u64::from(source.height) * u64::from(least.width);
-        // At most three times a side of the frame.
-        if is_wider {
-            let width = along(least.height, source.width, source.height).min(u64::from(least.width * LONGEST));
-            Size::new((width as u32).max(least.width), least.height)
+        let Size { width, height } = source;
+        if u64::from(width) * u64::from(least.height) >= u64::from(height) * u64::from(least.width) {
+            Size::new(long(least.height, width, height, least.width), least.height)
         } else {
-            let height = along(least.width, source.height, source.width).min(u64::from(least.height * LONGEST));
-            Size::new(least.width, (height as u32).max(least.height))
+            Size::new(least.width, long(least.width, height, width, least.height))
         }
     }
 }
@@ -163,7 +164,9 @@ mod tests {
         let covering = |width, height| Still::covering(Size::new(width, height), Size::new(160, 90));
         assert_eq!(covering(1600, 900), Size::new(160, 90));
         assert_eq!(covering(16, 9), Size::new(160, 90));
-        assert_eq!(covering(200, 100), Size::new(180, 90));
+        assert_eq!(covering(200, 100), Size::new(160, 90));
+        assert_eq!(covering(300, 200), Size::new(160, 90));
+        assert_eq!(covering(240, 100), Size::new(216, 90));
         assert_eq!(covering(100, 100), Size::new(160, 160));
         assert_eq!(covering(10_000, 1), Size::new(480, 90));
         assert_eq!(covering(1, 30_000), Size::new(160, 270));
@@ -185,6 +188,6 @@ mod tests {
         assert!((whole.height - 100.0).abs() < 1e-9 && (whole.left - (360.0 - whole.width) / 2.0).abs() < 1e-9);
         let upright = Still::new(frame(Size::new(160, 200), BACKING), frame_size);
         assert_eq!(upright.excess(), Excess::Down);
-        assert_eq!(Still::new(frame(Still::size(frame_size), BACKING), frame_size).excess(), Excess::None);
+        assert_eq!(Still::new(frame(Still::closest(frame_size), BACKING), frame_size).excess(), Excess::None);
     }
 }
