@@ -311,7 +311,7 @@ impl FromStr for Version {
     fn from_str(text: &str) -> Result<Self, UnknownVersion> {
         let number = text.strip_prefix("1.0.").and_then(|digits| digits.parse().ok()).map(Self);
         // One version has one spelling: no sign, no leading zero.
-        number.filter(|version| version.to_string() == text).ok_or(UnknownVersion)
+        number.filter(|version| version.0 >= 0 && version.to_string() == text).ok_or(UnknownVersion)
     }
 }
 
