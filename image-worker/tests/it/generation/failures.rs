@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use providers::{Catalogue, Deadlines};
 use testkit::providers::{Trouble, Vendor};
 
-use super::studio::{HURRIED, Studio, Wish, failure, picture, vendors};
+use super::studio::{HURRIED, Studio, Wish, failure, for_every_vendor, picture};
 use crate::world::png;
 
 /// What a job comes to that meets `trouble`; nothing: it succeeds all the same.
@@ -49,16 +49,14 @@ async fn meet(studio: &Studio, vendor: Vendor, name: &str, trouble: Trouble) {
     assert_eq!(node.asset.is_some(), record.status == JobStatus::Succeeded, "{case}");
 }
 
-#[tokio::test]
-async fn every_trouble_of_every_provider_is_told_as_what_it_is() {
-    let vendors = vendors().map(async |vendor| {
-        let studio = Studio::new(vendor).await;
-        let _running = studio.work();
-        let all = Trouble::ALL.into_iter().filter(|(_, trouble)| *trouble != Trouble::Hang);
-        join_all(all.map(|(name, trouble)| meet(&studio, vendor, name, trouble))).await;
-    });
-    join_all(vendors).await;
+async fn meet_all(vendor: Vendor) {
+    let studio = Studio::new(vendor).await;
+    let _running = studio.work();
+    let all = Trouble::ALL.into_iter().filter(|(_, trouble)| *trouble != Trouble::Hang);
+    join_all(all.map(|(name, trouble)| meet(&studio, vendor, name, trouble))).await;
 }
+
+for_every_vendor!(every_trouble_is_told_as_what_it_is, meet_all);
 
 #[tokio::test]
 async fn a_provider_that_never_answers_costs_its_deadline_and_nothing_else() {

@@ -75,9 +75,25 @@ fn kind(vendor: Vendor) -> (ProviderKind, Option<ManagedProtocol>) {
     }
 }
 
-pub fn vendors() -> impl Iterator<Item = Vendor> {
-    Vendor::ALL.into_iter().map(|(_, vendor)| vendor)
+/// A test of its own for every vendor: each draws its pictures on one thread.
+macro_rules! for_every_vendor {
+    ($module:ident, $check:ident) => {
+        mod $module {
+            use testkit::providers::Vendor;
+
+            super::for_every_vendor!(@each $check openai OpenAi, google Google, replicate Replicate, fal Fal,
+                stability Stability, black_forest_labs BlackForestLabs, runway Runway, compatible Compatible,
+                comfy Comfy);
+        }
+    };
+    (@each $check:ident $($name:ident $vendor:ident),+) => {
+        $(#[tokio::test]
+        async fn $name() {
+            super::$check(Vendor::$vendor).await;
+        })+
+    };
 }
+pub(crate) use for_every_vendor;
 
 pub const fn capability(operation: JobOperation) -> Capability {
     match operation {

@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 use testkit::providers::Vendor;
 
-use super::studio::{Studio, Wish, picture, vendors};
+use super::studio::{Studio, Wish, for_every_vendor, picture};
 
 const OPERATIONS: [JobOperation; 3] = [JobOperation::Generate, JobOperation::Edit, JobOperation::Variations];
 
@@ -40,10 +40,7 @@ async fn make_all(vendor: Vendor) {
     assert_eq!(studio.simulator.leaks(), 0, "{vendor:?}");
 }
 
-#[tokio::test]
-async fn every_provider_makes_what_its_models_can() {
-    join_all(vendors().map(make_all)).await;
-}
+for_every_vendor!(every_provider_makes_what_its_models_can, make_all);
 
 #[tokio::test]
 async fn the_embedded_runtime_draws_and_is_charged() {
