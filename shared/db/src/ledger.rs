@@ -3,6 +3,7 @@
 use domain::id::{AccountUid, JobId};
 use sqlx::PgConnection;
 use tracing::instrument;
+use uuid::Uuid;
 
 use crate::Result;
 
@@ -47,6 +48,41 @@ pub async fn reserve(conn: &mut PgConnection, account: &AccountUid, job: JobId, 
     .execute(conn)
     .await?;
     Ok(reserved.rows_affected() == 1)
+}
+
+/// Moves what is reserved under one id to another: a step of a Recipe run takes its share along. The balance stays.
+#[instrument(skip_all, name = "db.ledger.transfer")]
+pub async fn transfer(conn: &mut PgConnection, account: &AccountUid, from: Uuid, to: Uuid, amount: i64) -> Result<()> {
+    sqlx::query!(
+        "INSERT INTO ledger (account_uid, amount, reason, job_id)
+         SELECT $1, moved.amount, moved.reason, moved.id
+         FROM (VALUES ($4::bigint, 'return', $2::uuid), (-$4::bigint, 'reserve', $3::uuid)) AS moved (amount, reason, id)
+         WHERE $4::bigint <> 0",
+        account.as_str(),
+        from,
+        to,
+        amount
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Gives back what was reserved under an id and not used; the transaction holds the account.
+#[instrument(skip_all, name = "db.ledger.give_back")]
+pub async fn give_back(conn: &mut PgConnection, account: &AccountUid, id: Uuid, amount: i64) -> Result<()> {
+    sqlx::query!(
+        "WITH raised AS (
+             UPDATE accounts SET credit_balance = credit_balance + $3 WHERE uid = $1 AND $3::bigint <> 0 RETURNING uid
+         )
+         INSERT INTO ledger (account_uid, amount, reason, job_id) SELECT uid, $3, 'return', $2 FROM raised",
+        account.as_str(),
+        id,
+        amount
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 #[cfg(test)]

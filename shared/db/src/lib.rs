@@ -20,6 +20,7 @@ pub mod jobs;
 pub mod ledger;
 pub mod outbox;
 pub mod pool;
+pub mod recipe_runs;
 pub mod recipes;
 pub mod renditions;
 pub mod tasks;

@@ -15,6 +15,9 @@ named! {
         Image = "image",
         /// Image generation: the image-worker's, which mostly waits for providers and so has many in hand.
         Generation = "generation",
+        /// Steps of Recipe runs: the image-worker's. A queue of its own, because a step waits for a text model or for a job:
+        /// among Actions it would hold a slot for pixels, among generations it would wait behind the very jobs it started.
+        Recipe = "recipe",
         /// Video generation: the video-worker's.
         Video = "video",
         /// Webhook deliveries: the dispatcher's.
@@ -31,6 +34,8 @@ named! {
         Image = "image",
         /// Generation of a video: a job.
         Video = "video",
+        /// The steps of a Recipe run: a run.
+        Recipe = "recipe",
         /// A smaller copy of a picture: a rendition.
         Rendition = "rendition",
         /// A picture, or the gallery of a page, out of the network: an import.

@@ -6,7 +6,9 @@ use uuid::Uuid;
 
 use crate::Timestamp;
 use crate::graph::named;
+use crate::id::{AssetHandle, CanvasHandle, CanvasId, NodeId, RecipeId};
 use crate::job::{FailureCode, ImageJob, JobStatus};
+use crate::recipe::run::{OutputStatus, RunFailure, RunRecord, RunStatus};
 
 named! {
     /// Where a delivery stands.
@@ -94,6 +96,12 @@ named! {
         ImageJobCanceled = "image_job.canceled",
         /// The work was done, its result could not be made durable.
         ImageJobFinalizationFailed = "image_job.finalization_failed",
+        /// A Recipe run succeeded.
+        RecipeRunSucceeded = "recipe_run.succeeded",
+        /// A Recipe run failed.
+        RecipeRunFailed = "recipe_run.failed",
+        /// A Recipe run was stopped.
+        RecipeRunCanceled = "recipe_run.canceled",
     }
 }
 
@@ -131,8 +139,62 @@ pub struct Event {
 /// What an event is about.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct EventData {
-    /// The run as a read would show it, without preview URLs and delivery state.
-    pub run: ImageJob,
+    /// The run that ended.
+    pub run: EventRun,
+}
+
+/// A run that ended.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum EventRun {
+    /// An image or Action run as a read would show it, without preview URLs and delivery state.
+    Job(Box<ImageJob>),
+    /// A Recipe run: what became of it, without its texts.
+    Recipe(Box<EventRecipeRun>),
+}
+
+/// A Recipe run in an event (specification, Events). Text values are not part of it: read the run.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EventRecipeRun {
+    /// `recipe-<uuid>`.
+    pub id: String,
+    /// `run:recipe-<uuid>`.
+    pub run: String,
+    /// How it ended.
+    pub status: RunStatus,
+    /// `recipe`.
+    pub operation: &'static str,
+    /// Plain id.
+    pub recipe_id: RecipeId,
+    /// The version that was run.
+    pub recipe_version: String,
+    /// Plain id.
+    pub canvas_id: CanvasId,
+    /// `canvas:<ownerUid>:<id>`.
+    pub canvas_handle: CanvasHandle,
+    /// In the order of their steps.
+    pub outputs: Vec<EventOutput>,
+    /// Why it failed or was stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub failure: Option<RunFailure>,
+}
+
+/// An output in an event.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EventOutput {
+    /// As declared.
+    pub key: String,
+    /// What became of it.
+    pub status: OutputStatus,
+    /// Its node.
+    pub node_id: NodeId,
+    /// The picture.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub asset_id: Option<AssetHandle>,
 }
 
 impl Event {
@@ -144,7 +206,36 @@ impl Event {
             kind: EventType::of_image_job(&run),
             api_version: "v1",
             created_at,
-            data: EventData { run },
+            data: EventData { run: EventRun::Job(Box::new(run)) },
         }
+    }
+
+    /// The event of a Recipe run's end.
+    pub fn recipe_run(id: Uuid, created_at: Timestamp, run: &RunRecord) -> Self {
+        let kind = match run.status {
+            RunStatus::Succeeded => EventType::RecipeRunSucceeded,
+            RunStatus::Canceled => EventType::RecipeRunCanceled,
+            _ => EventType::RecipeRunFailed,
+        };
+        let outputs = run.plan.steps.iter().zip(&run.outputs).map(|(step, output)| EventOutput {
+            key: step.key.clone(),
+            status: output.status,
+            node_id: step.node.clone(),
+            asset_id: output.asset.clone(),
+        });
+        let run = EventRecipeRun {
+            id: run.id.to_string(),
+            run: run.id.handle(),
+            status: run.status,
+            operation: "recipe",
+            recipe_id: run.recipe.clone(),
+            recipe_version: run.recipe_version.to_string(),
+            canvas_id: run.canvas.id.clone(),
+            canvas_handle: run.canvas.clone(),
+            outputs: outputs.collect(),
+            failure: run.failure.clone(),
+        };
+        let data = EventData { run: EventRun::Recipe(Box::new(run)) };
+        Self { id: format!("event:{id}"), kind, api_version: "v1", created_at, data }
     }
 }

@@ -32,6 +32,7 @@ pub use cancel::{Cancellation, cancel};
 pub use conclude::{Concluded, Ending, Film, Placement, Review, Terms, conclude};
 pub use retention::{Removed, Windows, expire, mark_finalized, remove};
 pub use target::mark_target;
+pub(crate) use target::serialized_bytes;
 pub use work::{begin, is_canceling, mark_finalizing, note_progress};
 
 use crate::Result;
@@ -116,13 +117,17 @@ pub async fn get_ended(conn: &mut PgConnection, id: JobId) -> Result<Option<Reco
     .transpose()
 }
 
-/// How many unfinished jobs the account has, counted no further than `cap` (decisions 1.12).
+/// How many unfinished jobs and Recipe runs the account has, counted no further than `cap` (decisions 1.12). The jobs of a
+/// Recipe run are part of it (decisions 18.13).
 #[tracing::instrument(skip_all, name = "db.job.count_active")]
 pub async fn count_active(conn: &mut PgConnection, account: &AccountUid, cap: i64) -> Result<i64> {
     Ok(sqlx::query_scalar!(
         r#"SELECT count(*) AS "count!" FROM (
                SELECT FROM jobs
                WHERE account_uid = $1 AND status IN ('preparing', 'queued', 'running', 'finalizing', 'canceling')
+                 AND recipe_run IS NULL
+               UNION ALL
+               SELECT FROM recipe_runs WHERE account_uid = $1 AND status IN ('queued', 'running')
                LIMIT $2
            ) AS active"#,
         account.as_str(),
@@ -133,4 +138,4 @@ pub async fn count_active(conn: &mut PgConnection, account: &AccountUid, cap: i6
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

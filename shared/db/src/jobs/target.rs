@@ -61,7 +61,7 @@ fn note_job(node: &mut Node, job: JobId, status: JobStatus, operation: JobOperat
 }
 
 /// The node's share in the serialized size of its canvas (decisions 3.7).
-pub(super) fn serialized_bytes(node: &Node) -> Result<i64> {
+pub(crate) fn serialized_bytes(node: &Node) -> Result<i64> {
     let bytes = serde_json::to_vec(&canvas::Node::from(node.clone()))
         .map_err(|error| Error::Unreadable { column: "nodes", value: error.to_string() })?;
     // A length in memory is below 2^63.

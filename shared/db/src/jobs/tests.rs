@@ -1,6 +1,6 @@
 //! Jobs on a real database.
 
-mod fixture;
+pub(crate) mod fixture;
 
 mod endings;
 mod outputs;

@@ -9,6 +9,7 @@ mod document;
 pub mod file;
 pub mod matching;
 pub mod rules;
+pub mod run;
 pub mod template;
 
 use std::fmt;
