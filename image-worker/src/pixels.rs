@@ -52,6 +52,11 @@ impl Pixels {
         (self.units as usize - self.memory.available_permits()) as u64 * UNIT_BYTES
     }
 
+    /// How much work has its memory and waits for a thread.
+    pub fn waiting(&self) -> usize {
+        self.threads.waiting()
+    }
+
     /// Waits until every thread has been held for `patience` by work that was given up: none of it will end, most likely, and
     /// no other work will begin.
     pub async fn stuck(&self, patience: Duration) {
@@ -89,6 +94,7 @@ impl Pixels {
             .expect("nothing closes the semaphore while the pool is alive");
         // A whole number of units is far below 2^52.
         metrics::gauge!("canvas_pixel_memory_bytes").set(self.reserved_bytes() as f64);
+        metrics::gauge!("canvas_pixel_waiting").set(self.waiting() as f64);
         Reservation { pixels: self.clone(), memory }
     }
 }

@@ -195,7 +195,7 @@ async fn connections_are_saved_listed_and_deleted(stack: &Stack) {
         (&json!("stability"), &json!("mine"), &json!("••••wxyz"))
     );
     assert!(saved["models"].as_array().is_some_and(|models| !models.is_empty()));
-    assert_eq!(connections(&user).await, [saved.clone()]);
+    assert_eq!(connections(&user).await, std::slice::from_ref(&saved));
     let listed = stack.admin(&["admin", "connection", "list", "--account", &account.uid]).await.expect_success();
     assert_eq!(listed["connections"][0]["id"], saved["id"]);
     assert!(!listed.to_string().contains(KEY));

@@ -39,10 +39,7 @@ impl Busy {
 
     /// Returns when other work has all it needs but the thread.
     async fn is_waited_for(world: &World) {
-        wait_for("work that waits for the thread", DEADLINE, async || {
-            (world.pixels.reserved_bytes() > 0).then_some(())
-        })
-        .await;
+        wait_for("work that waits for the thread", DEADLINE, async || (world.pixels.waiting() > 0).then_some(())).await;
     }
 }
 

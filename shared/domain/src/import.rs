@@ -45,7 +45,7 @@ impl Request {
 
 /// What came of an import; kept with it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(tag = "status", rename_all = "snake_case")]
 pub enum Outcome {
     /// Pictures stand on the canvas.
     Imported(Imported),

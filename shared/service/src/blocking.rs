@@ -6,6 +6,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use thiserror::Error;
 use tokio::sync::Semaphore;
@@ -15,6 +16,24 @@ use tracing::Span;
 #[derive(Clone, Debug)]
 pub struct Blocking {
     places: Arc<Semaphore>,
+    /// Work that waits for a place.
+    waiting: Arc<AtomicUsize>,
+}
+
+/// Stands in the line for a place.
+struct InLine<'a>(&'a AtomicUsize);
+
+impl<'a> InLine<'a> {
+    fn of(waiting: &'a AtomicUsize) -> Self {
+        waiting.fetch_add(1, Ordering::Relaxed);
+        Self(waiting)
+    }
+}
+
+impl Drop for InLine<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The closure panicked, or the runtime went away before it ran.
@@ -28,7 +47,12 @@ pub struct Panicked {
 impl Blocking {
     /// A pool that runs `threads` closures at once, and at least one.
     pub fn new(threads: usize) -> Self {
-        Self { places: Arc::new(Semaphore::new(threads.max(1))) }
+        Self { places: Arc::new(Semaphore::new(threads.max(1))), waiting: Arc::default() }
+    }
+
+    /// How much work waits for a place.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
     }
 
     /// Runs `work` on a thread of its own as soon as there is a place, in the order of asking, inside the caller's tracing span. Dropping
@@ -38,10 +62,12 @@ impl Blocking {
     ///
     /// [`Panicked`] when `work` panics.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Panicked> {
+        let line = InLine::of(&self.waiting);
         let place = Arc::clone(&self.places)
             .acquire_owned()
             .await
             .expect("nothing closes the semaphore while the pool is alive");
+        drop(line);
         let span = Span::current();
         #[expect(clippy::disallowed_methods, reason = "this is the one door to blocking work")]
         let thread = tokio::task::spawn_blocking(move || {

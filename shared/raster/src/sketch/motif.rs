@@ -138,7 +138,7 @@ impl Stage {
                 self.paint(quarter((ox, oy), over * width / 2.0, up * height / 2.0), above);
             }
             5 => {
-                let half = if turn % 2 == 0 {
+                let half = if turn.is_multiple_of(2) {
                     Area { width: width / 2.0, ..area }
                 } else {
                     Area { height: height / 2.0, ..area }
