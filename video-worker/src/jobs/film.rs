@@ -1,0 +1,84 @@
+//! Videos of the embedded runtime (decisions 12.2): filmed here, by a pure function.
+//!
+//! Nothing is submitted to anybody, so that a cancel charges nothing, and what a crash interrupted is filmed again: the same
+//! order gives the same bytes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use domain::job::{Failure, FailureCode};
+use providers::Entry;
+use tokio::time::sleep;
+
+use super::Error;
+use super::pictures::Reader;
+use super::run::{Run, Step, Stop};
+use super::store::Content;
+use crate::animatic::{self, Brief, FRAMES_PER_SECOND};
+
+/// How often it is told how far a film is.
+const TELL_EVERY: Duration = Duration::from_millis(500);
+
+/// What the thread that films and those who wait for it know of each other.
+struct Set {
+    wanted: AtomicBool,
+    frames: AtomicU32,
+}
+
+/// Whoever waits for a film. Gone, it stops the film at its next frame: a thread cannot be stopped from outside.
+struct Audience(Arc<Set>);
+
+impl Drop for Audience {
+    fn drop(&mut self) {
+        self.0.wanted.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Run<'_> {
+    /// Films the video.
+    pub(super) async fn film(&self, model: &Arc<Entry>) -> Result<Step, Stop> {
+        self.check()?;
+        let mut pictures = self.pictures(Reader::Embedded).await?;
+        let _admitted = pictures.admitted.take();
+        let brief = Brief::of(&self.order(model, pictures)).map_err(failure)?;
+        let frames = f64::from(brief.seconds * FRAMES_PER_SECOND);
+        let set = Arc::new(Set { wanted: AtomicBool::new(true), frames: AtomicU32::new(0) });
+        let audience = Audience(set.clone());
+        spine::failpoint!("generation.submitting");
+        let filming = self.worker.pixels.run(brief.memory_bytes(), move || {
+            let is_wanted = || {
+                set.frames.fetch_add(1, Ordering::Relaxed);
+                set.wanted.load(Ordering::Relaxed)
+            };
+            animatic::film(&brief, is_wanted).map(Content::of)
+        });
+        let telling = async {
+            loop {
+                sleep(TELL_EVERY).await;
+                self.note_progress(f64::from(audience.0.frames.load(Ordering::Relaxed)) / frames).await;
+            }
+        };
+        let filmed = self.unless_canceled(async {
+            tokio::select! {
+                filmed = filming => filmed,
+                () = telling => unreachable!("it tells for ever"),
+            }
+        });
+        let content = filmed.await?.map_err(Error::Panicked)?.map_err(failure)?;
+        spine::failpoint!("generation.accepted");
+        Ok(Step::Made(content))
+    }
+}
+
+/// What a film that cannot be made fails with. The same order would fail again.
+fn failure(error: animatic::Error) -> Stop {
+    let code = match &error {
+        animatic::Error::Picture { .. } => FailureCode::ActionInputInvalid,
+        animatic::Error::Shape | animatic::Error::Encoder(_) => FailureCode::RuntimeFailed,
+        // Only whoever waits for it stops it, and nobody does any more.
+        animatic::Error::Stopped => return Stop::Stale,
+    };
+    tracing::warn!(error = &error as &dyn std::error::Error, "a film cannot be made");
+    Failure::new(code, error.to_string()).into()
+}
