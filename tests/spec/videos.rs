@@ -1,5 +1,5 @@
-//! Videos (specification, Videos and VideoJob; decisions 9.1, 9.5, 9.9, 11). No worker runs here: what is accepted stays
-//! `queued`.
+//! Videos (specification, Videos and VideoJob; decisions 9.1, 9.5, 9.9, 11). No worker runs in the first suite: what is accepted
+//! stays `queued`. In the second one the embedded runtime makes them.
 
 use e2e::api::{key, text};
 use e2e::{Stack, User, pictures, suite};
@@ -16,6 +16,14 @@ suite! {
     credit_is_reserved_and_returned,
     a_video_that_nobody_took_is_canceled_at_once,
     an_output_is_there_when_the_video_is,
+}
+
+suite! {
+    videos_made on Stack::builder().video_workers(1);
+    a_video_is_made_served_and_charged,
+    a_video_moves_from_one_node_to_another,
+    a_video_in_the_making_is_canceled_and_paid_back,
+    a_picture_that_cannot_be_fetched_fails_the_video,
 }
 
 /// A token of an account that can pay for `credits` videos.
@@ -273,4 +281,67 @@ async fn finish(stack: &Stack, id: &str, film: &[u8]) {
     .execute(stack.pool())
     .await
     .expect("ends a job");
+}
+
+async fn balance(user: &User) -> Value {
+    user.get("/auth/status").await.ok()["creditBalance"].clone()
+}
+
+/// One second in the smallest size.
+fn short(more: Value) -> Value {
+    let mut short = json!({"durationSeconds": 1, "resolution": "480p"});
+    short.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
+    short
+}
+
+async fn a_video_is_made_served_and_charged(stack: &Stack) {
+    let user = payer(stack, 3).await;
+    let job = user.finished(&start(&user, short(json!({}))).await).await;
+    assert_eq!((&job["status"], &job["progress"], &job["creditCost"]), (&json!("succeeded"), &json!(100.0), &json!(1)));
+    assert!(job.get("failure").is_none() && job["completedAt"].is_string(), "{job}");
+    let path = text(&job, "/video/downloadUrl").to_owned();
+    assert_eq!(path, format!("{}/output", text(&job, "/pollUrl")));
+    let whole = user.get(&path).await.expect(200);
+    assert_eq!((whole.header("content-type"), &whole.body[4..8]), (Some("video/mp4"), &b"ftyp"[..]));
+    assert!(whole.header("content-disposition").is_some_and(|it| it.starts_with("attachment")));
+    let part = user.get(&path).header("range", "bytes=0-7").await.expect(206);
+    assert_eq!((part.header("content-type"), &part.body[..]), (Some("video/mp4"), &whole.body[..8]));
+    assert_eq!(balance(&user).await, 2);
+    assert_eq!(user.delete(text(&job, "/pollUrl")).await.ok(), job, "too late to stop it");
+}
+
+async fn a_video_moves_from_one_node_to_another(stack: &Stack) {
+    let user = payer(stack, 1).await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let first = user.upload_into(id, "image/png", pictures::png(64, 36)).await;
+    let last = user.upload_into(id, "image/png", pictures::png(36, 64)).await;
+    let frames = json!({"canvasId": id, "firstFrame": first["node"], "lastFrame": last["node"]});
+    let job = user.finished(&start(&user, short(frames)).await).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    let film = user.get(text(&job, "/video/downloadUrl")).await.expect(200);
+    assert_eq!(&film.body[4..8], b"ftyp");
+}
+
+async fn a_video_in_the_making_is_canceled_and_paid_back(stack: &Stack) {
+    let user = payer(stack, 1).await;
+    let long = json!({"durationSeconds": 30, "resolution": "720p"});
+    let job = start(&user, long).await;
+    let path = text(&job, "/pollUrl");
+    user.until(&job, |job| job["status"] == "running").await;
+    let stopping = user.delete(path).await.expect(202).json();
+    assert_eq!(stopping["status"], "running", "a video has no `canceling`");
+    let ended = user.finished(&job).await;
+    assert_eq!((&ended["status"], &ended["failure"]["code"]), (&json!("canceled"), &json!("canceled")));
+    assert_eq!((&ended["creditCost"], balance(&user).await), (&json!(0), json!(1)));
+    user.get(&format!("{path}/output")).await.expect_error(404, "not_found", &[]);
+}
+
+async fn a_picture_that_cannot_be_fetched_fails_the_video(stack: &Stack) {
+    let user = payer(stack, 1).await;
+    let picture = json!({"firstFrame": "https://nowhere.invalid/a.png"});
+    let job = user.finished(&start(&user, short(picture)).await).await;
+    assert_eq!((&job["status"], &job["failure"]["code"]), (&json!("failed"), &json!("video_generation_failed")));
+    assert!(text(&job, "/failure/message").contains("https://nowhere.invalid/a.png"), "{job}");
+    assert_eq!((&job["creditCost"], balance(&user).await), (&json!(0), json!(1)));
 }

@@ -3,6 +3,7 @@
 //! Nothing is submitted to anybody, so that a cancel charges nothing, and what a crash interrupted is filmed again: the same
 //! order gives the same bytes.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -53,21 +54,23 @@ impl Run<'_> {
             };
             animatic::film(&brief, is_wanted).map(Content::of)
         });
-        let telling = async {
-            loop {
-                sleep(TELL_EVERY).await;
-                self.note_progress(f64::from(audience.0.frames.load(Ordering::Relaxed)) / frames).await;
-            }
-        };
         let filmed = self.unless_canceled(async {
             tokio::select! {
                 filmed = filming => filmed,
-                () = telling => unreachable!("it tells for ever"),
+                never = self.tell(&audience.0, frames) => match never {},
             }
         });
         let content = filmed.await?.map_err(Error::Panicked)?.map_err(failure)?;
         spine::failpoint!("generation.accepted");
         Ok(Step::Made(content))
+    }
+
+    /// Tells now and then how far a film of so many frames is.
+    async fn tell(&self, set: &Set, frames: f64) -> Infallible {
+        loop {
+            sleep(TELL_EVERY).await;
+            self.note_progress(f64::from(set.frames.load(Ordering::Relaxed)) / frames).await;
+        }
     }
 }
 

@@ -1,4 +1,6 @@
-//! Tests of the video-worker beside the tools that judge it: `ffprobe` and `ffmpeg`, a decoder that is not ours.
+//! Tests of the video-worker: its films beside the tools that judge them (`ffprobe` and `ffmpeg`, a decoder that is not ours),
+//! and its jobs against simulated providers.
 
 mod animatic;
 mod decoder;
+mod jobs;

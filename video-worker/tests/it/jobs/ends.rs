@@ -1,0 +1,120 @@
+use std::time::Duration;
+
+use db::jobs::Cancellation;
+use db::jobs::outputs::OutputState;
+use domain::job::{CancelReason, FailureCode, JobStatus, VideoPicture};
+use domain::limits::TASK_CLAIMS_MAX;
+use domain::model::Capability;
+use testkit::providers::Vendor;
+
+use super::studio::{Studio, failure, png};
+
+/// Longer than any test.
+const AGES: Duration = Duration::from_secs(600);
+
+#[tokio::test]
+async fn every_provider_of_videos_makes_one() {
+    for vendor in [Vendor::Runway, Vendor::Fal, Vendor::Replicate, Vendor::BlackForestLabs, Vendor::Google] {
+        let studio = Studio::new(vendor).await;
+        let _running = studio.work();
+        let id = studio.start(studio.wish(Capability::VideoGenerate)).await;
+        let record = studio.ended(id).await;
+        assert_eq!(&studio.video(&record).await[4..8], b"ftyp", "{vendor:?}");
+        assert_eq!((record.credit_cost, studio.accepted(id)), (7, 1), "{vendor:?}");
+        assert_eq!(studio.simulator.leaks(), 0, "{vendor:?}: the key goes to the provider alone");
+    }
+}
+
+#[tokio::test]
+async fn frames_go_along() {
+    let studio = Studio::new(Vendor::Runway).await;
+    let _running = studio.work();
+    let mut wish = studio.wish(Capability::VideoFromImage);
+    wish.first_frame = Some(studio.upload("first", png(64, 36)).await);
+    let id = studio.start(wish).await;
+    let record = studio.ended(id).await;
+    studio.video(&record).await;
+}
+
+#[tokio::test]
+async fn the_embedded_runtime_films_from_frame_to_frame() {
+    let studio = Studio::embedded().await;
+    let _running = studio.work();
+    let mut wish = studio.wish(Capability::VideoFromFrames);
+    wish.first_frame = Some(studio.upload("first", png(64, 36)).await);
+    wish.last_frame = Some(studio.upload("last", png(36, 64)).await);
+    let id = studio.start(wish).await;
+    let record = studio.ended(id).await;
+    assert_eq!(&studio.video(&record).await[4..8], b"ftyp");
+    assert_eq!(record.credit_cost, 7);
+    assert!(studio.simulator.submits().is_empty());
+}
+
+#[tokio::test]
+async fn a_picture_that_cannot_be_used_fails_the_job_and_is_named() {
+    let studio = Studio::embedded().await;
+    let _running = studio.work();
+    let mut gone = studio.upload("here", png(8, 8)).await;
+    gone.asset.as_mut().expect("an asset").id = domain::id::AssetId::parse("gone").expect("valid");
+    let inward = VideoPicture { named: "https://127.0.0.1/a.png".into(), asset: None, role: None };
+    let broken = studio.upload("broken", b"no picture"[..].into()).await;
+    for picture in [gone, inward, broken] {
+        let named = picture.named.clone();
+        let mut wish = studio.wish(Capability::VideoFromImage);
+        wish.first_frame = Some(picture);
+        let record = studio.ended(studio.start(wish).await).await;
+        let (code, message) = failure(&record);
+        assert!(code == FailureCode::ActionInputInvalid && message.contains(&named), "{code:?}: {message}");
+        assert_eq!(record.credit_cost, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_is_gone_fails_the_job() {
+    let studio = Studio::embedded().await;
+    let _running = studio.work();
+    let mut wish = studio.wish(Capability::VideoGenerate);
+    wish.model.id = "gone".into();
+    let record = studio.ended(studio.start(wish).await).await;
+    assert_eq!((failure(&record).0, record.credit_cost), (FailureCode::ProviderRejected, 0));
+}
+
+#[tokio::test]
+async fn work_that_a_provider_has_is_stopped_there_and_charged() {
+    for vendor in [Vendor::Runway, Vendor::Fal] {
+        let studio = Studio::new(vendor).await;
+        studio.simulator.take(AGES);
+        let _running = studio.work();
+        let id = studio.start(studio.wish(Capability::VideoGenerate)).await;
+        studio.until_output_is(id, OutputState::Submitted).await;
+        assert!(matches!(studio.cancel(id).await, Cancellation::Requested(_)), "{vendor:?}");
+        let record = studio.ended(id).await;
+        assert_eq!((record.status, record.cancel_reason), (JobStatus::Canceled, Some(CancelReason::UserRequested)));
+        assert_eq!((studio.simulator.cancels(), record.credit_cost), (1, 7), "{vendor:?}: what it accepted");
+    }
+}
+
+#[tokio::test]
+async fn a_film_is_stopped_and_charges_nothing() {
+    let studio = Studio::embedded().await;
+    let _running = studio.work();
+    let mut wish = studio.wish(Capability::VideoGenerate);
+    (wish.duration_seconds, wish.resolution) = (Some(30), Some("720p".into()));
+    let id = studio.start(wish).await;
+    let record = studio.job_when(id, "progress", |job| job.progress > 0.0).await;
+    assert!(record.progress < 100.0 && record.status == JobStatus::Running);
+    assert!(matches!(studio.cancel(id).await, Cancellation::Requested(_)));
+    let record = studio.ended(id).await;
+    assert_eq!((record.status, record.credit_cost), (JobStatus::Canceled, 0));
+}
+
+#[tokio::test]
+async fn a_job_that_kills_its_workers_is_given_up_and_returned() {
+    let studio = Studio::embedded().await;
+    let id = studio.start(studio.wish(Capability::VideoGenerate)).await;
+    let aged = sqlx::query("UPDATE tasks SET claims = $1").bind(TASK_CLAIMS_MAX);
+    aged.execute(studio.database.pool()).await.expect("ages");
+    let _running = studio.work();
+    let record = studio.ended(id).await;
+    assert_eq!((failure(&record).0, record.credit_cost), (FailureCode::RuntimeFailed, 0));
+}
