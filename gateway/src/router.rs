@@ -40,6 +40,7 @@ pub fn documented() -> (Router<App>, OpenApi) {
         .routes(routes!(recipes::list::list))
         .routes(routes!(recipes::read::read))
         .routes(routes!(recipes::fork::fork))
+        .routes(routes!(recipes::run::run))
         .routes(routes!(assets::list::list, assets::upload::upload))
         .routes(routes!(assets::preview::preview))
         .routes(routes!(assets::read::read))

@@ -226,7 +226,8 @@ pub fn checked_webhook(app: &App, webhook: WebhookInput) -> Result<WebhookInput,
     }
 }
 
-async fn insert_delivery(
+/// Stores the webhook of a job or run, its secret sealed (decisions 15).
+pub async fn insert_delivery(
     app: &App,
     conn: &mut PgConnection,
     account: &AccountUid,

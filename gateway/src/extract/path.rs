@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use domain::id::JobId;
+use domain::recipe::run::RunId;
 use http::request::Parts;
 use uuid::Uuid;
 
@@ -44,14 +45,23 @@ impl FromStr for JobInPath {
     }
 }
 
-/// A run's id in a path: any plain id, with or without `run:`. Only a UUID can name an image or Action run.
-pub struct RunInPath(pub Option<JobId>);
+/// A run's id in a path: any plain id, with or without `run:`.
+pub enum RunInPath {
+    /// Of image or Action work; only a UUID can be there.
+    Work(Option<JobId>),
+    /// Of a Recipe: `recipe-<uuid>`.
+    Recipe(RunId),
+}
 
 impl FromStr for RunInPath {
     type Err = &'static str;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let id = text.strip_prefix("run:").unwrap_or(text);
-        if domain::id::is_plain_id(id) { Ok(Self(uuid_of(id))) } else { Err("must be a run id or handle") }
+        match RunId::parse(id) {
+            Some(run) => Ok(Self::Recipe(run)),
+            None if domain::id::is_plain_id(id) => Ok(Self::Work(uuid_of(id))),
+            None => Err("must be a run id or handle"),
+        }
     }
 }
 

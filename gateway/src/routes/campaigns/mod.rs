@@ -69,6 +69,8 @@ async fn load(app: &App, account: &AccountUid, id: Uuid) -> Result<Campaign> {
 
 /// The id in the path; only a UUID can name a campaign.
 fn id_of(params: &PathText) -> Result<Uuid> {
-    let RunInPath(id) = params.parameter("runId")?;
-    id.map(|id| id.0).ok_or(Problem::NotFound("campaign"))
+    match params.parameter("runId")? {
+        RunInPath::Work(Some(id)) => Ok(id.0),
+        RunInPath::Work(None) | RunInPath::Recipe(_) => Err(Problem::NotFound("campaign")),
+    }
 }

@@ -14,6 +14,19 @@ pub fn refusal(refused: Refused) -> Problem {
     }
 }
 
+/// Writes the rows of what was applied to the graph of a canvas whose row the transaction holds; its next revision is the
+/// caller's.
+pub async fn rows(conn: &mut db::PgConnection, record: &CanvasRecord, graph: &Graph, applied: &Applied) -> Result<()> {
+    let writes = applied.writes(graph);
+    let writes = GraphWrites {
+        nodes: writes.nodes,
+        deleted_nodes: writes.deleted_nodes,
+        connections: writes.connections,
+        deleted_connections: writes.deleted_connections,
+    };
+    Ok(db::canvases::write_graph(conn, record.key, &writes).await?)
+}
+
 /// Writes what was applied to the graph of a canvas whose row the transaction holds, and gives it its next revision.
 pub async fn commit(
     transaction: &mut db::Transaction,
@@ -22,14 +35,7 @@ pub async fn commit(
     applied: &Applied,
     activity: NewActivity<'_>,
 ) -> Result<CanvasRecord> {
-    let writes = applied.writes(graph);
-    let writes = GraphWrites {
-        nodes: writes.nodes,
-        deleted_nodes: writes.deleted_nodes,
-        connections: writes.connections,
-        deleted_connections: writes.deleted_connections,
-    };
-    db::canvases::write_graph(transaction, record.key, &writes).await?;
+    rows(transaction, record, graph, applied).await?;
     let change = Change {
         revision: &service::random::revision(),
         title: applied.title.as_deref(),

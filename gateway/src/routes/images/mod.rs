@@ -7,7 +7,7 @@
 mod body;
 pub mod edit;
 mod elements;
-mod fit;
+pub(super) mod fit;
 pub mod generate;
 mod plan;
 mod references;

@@ -8,7 +8,7 @@ use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::{JobInPath, PathText};
 use crate::observe::Trace;
 use crate::problem::Result;
-use crate::routes::runs::{View, cancel_record};
+use crate::routes::runs::{Target, cancel_record};
 use crate::state::App;
 
 /// Cancel a job
@@ -28,5 +28,5 @@ pub async fn cancel(
     Extension(trace): Extension<Trace>,
 ) -> Result {
     let JobInPath(id) = params.parameter("jobId")?;
-    cancel_record(&app, &caller, View::Job, id, trace).await
+    cancel_record(&app, &caller, Target::of_job(id)?, trace).await
 }

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::{JobInPath, PathText};
 use crate::problem::Result;
-use crate::routes::runs::{View, read_record};
+use crate::routes::runs::{Target, read_record};
 use crate::state::App;
 
 /// Read a job, or wait for it to change
@@ -27,5 +27,5 @@ use crate::state::App;
 )]
 pub async fn read(State(app): State<App>, caller: Caller<ManageJobs>, params: PathText, headers: HeaderMap) -> Result {
     let JobInPath(id) = params.parameter("jobId")?;
-    read_record(&app, &caller, View::Job, id, &headers).await
+    read_record(&app, &caller, Target::of_job(id)?, &headers).await
 }

@@ -2,5 +2,8 @@
 
 pub mod fork;
 pub mod list;
+mod ports;
 pub mod read;
+pub mod run;
 pub mod sources;
+mod steps;

@@ -2,11 +2,10 @@
 
 use axum::Extension;
 use axum::extract::State;
-use domain::job::ImageJob;
 
-use super::View;
+use super::{RunDocument, Target};
 use crate::extract::caller::{Caller, ManageJobs};
-use crate::extract::path::{PathText, RunInPath};
+use crate::extract::path::PathText;
 use crate::observe::Trace;
 use crate::problem::Result;
 use crate::state::App;
@@ -17,8 +16,8 @@ use crate::state::App;
     security(("bearer" = ["job:manage"])),
     params(("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id or `run:` handle.")),
     responses(
-        (status = 200, body = ImageJob, description = "It is over."),
-        (status = 202, body = ImageJob, description = "It will stop at its next step."),
+        (status = 200, body = RunDocument, description = "It is over."),
+        (status = 202, body = RunDocument, description = "It will stop at its next step."),
     )
 )]
 pub async fn cancel(
@@ -27,6 +26,5 @@ pub async fn cancel(
     params: PathText,
     Extension(trace): Extension<Trace>,
 ) -> Result {
-    let RunInPath(id) = params.parameter("runId")?;
-    super::cancel_record(&app, &caller, View::Run, id, trace).await
+    super::cancel_record(&app, &caller, Target::of_run(params.parameter("runId")?)?, trace).await
 }

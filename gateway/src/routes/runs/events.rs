@@ -7,19 +7,19 @@ use axum::extract::State;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use domain::account::Scope;
-use domain::id::{AccountUid, JobId};
+use domain::id::AccountUid;
 use futures_util::Stream;
 use http::header::{ACCEPT, CACHE_CONTROL};
 use http::{HeaderMap, HeaderValue};
 use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
-use super::view::{View, document, load, note_shown, tag};
+use super::view::Target;
 use crate::extract::caller::{Caller, ManageJobs};
-use crate::extract::path::{PathText, RunInPath};
+use crate::extract::path::PathText;
 use crate::problem::{Problem, Result};
 use crate::state::App;
-use crate::wait::{Changes, job_channel};
+use crate::wait::Changes;
 
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
@@ -38,15 +38,14 @@ pub async fn events(
     params: PathText,
     headers: HeaderMap,
 ) -> Result {
-    let RunInPath(id) = params.parameter("runId")?;
-    let id = id.ok_or(Problem::NotFound("run"))?;
-    load(&app, &caller.account, View::Run, id).await?;
+    let target = Target::of_run(params.parameter("runId")?)?;
+    target.load(&app, &caller.account).await?;
     if !accepts_event_stream(&headers) {
         return Err(Problem::NotAcceptable("text/event-stream"));
     }
     let wait = app.waits.open(caller.token)?;
     let (token, account) = (caller.token, caller.credential.account);
-    let stream = follow(app, token, account, id, wait);
+    let stream = follow(app, token, account, target, wait);
     let mut response: Response = Sse::new(stream).into_response();
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
     Ok(response)
@@ -66,29 +65,28 @@ fn follow(
     app: App,
     token: Uuid,
     account: AccountUid,
-    id: JobId,
+    target: Target,
     wait: crate::wait::Wait,
 ) -> impl Stream<Item = Result<Event, Infallible>> {
     let (sender, receiver) = tokio::sync::mpsc::channel(1);
     tokio::spawn(async move {
         let _wait = wait;
-        let mut changes = Changes::of(&app, &job_channel(id));
+        let mut changes = Changes::of(&app, &target.channel());
         let mut shown = None;
         let mut heartbeat = Instant::now() + HEARTBEAT;
         loop {
-            let Ok(record) = load(&app, &account, View::Run, id).await else { break };
-            let tag = tag(&record);
+            let Ok(record) = target.load(&app, &account).await else { break };
+            let tag = record.tag();
             let event = if shown.as_ref() != Some(&tag) {
-                let scopes = domain::account::Scopes::of(&[Scope::JobManage]);
                 shown = Some(tag);
-                Event::default().event("run").json_data(document(&app, scopes, &record)).ok()
+                record.json(&app).ok().and_then(|run| Event::default().event("run").json_data(run).ok())
             } else if Instant::now() >= heartbeat {
                 Some(Event::default().comment("alive"))
             } else {
                 None
             };
             if let Some(event) = event {
-                if !holds(&app, token).await || note_shown(&app, &record).await.is_err() {
+                if !holds(&app, token).await || record.note_shown(&app).await.is_err() {
                     break;
                 }
                 if sender.send(Ok(event)).await.is_err() {
@@ -96,7 +94,7 @@ fn follow(
                 }
                 heartbeat = Instant::now() + HEARTBEAT;
             }
-            if record.status.is_terminal() || app.stopping.is_cancelled() {
+            if record.is_terminal() || app.stopping.is_cancelled() {
                 break;
             }
             tokio::select! {

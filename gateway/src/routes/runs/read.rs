@@ -1,12 +1,11 @@
 //! `GET /runs/{runId}`.
 
 use axum::extract::State;
-use domain::job::ImageJob;
 use http::HeaderMap;
 
-use super::View;
+use super::{RunDocument, Target};
 use crate::extract::caller::{Caller, ManageJobs};
-use crate::extract::path::{PathText, RunInPath};
+use crate::extract::path::PathText;
 use crate::problem::Result;
 use crate::state::App;
 
@@ -20,12 +19,11 @@ use crate::state::App;
         ("If-None-Match" = Option<String>, Header, description = "An `ETag` that is known: waits are measured from it."),
     ),
     responses(
-        (status = 200, body = ImageJob, description = "It is over."),
-        (status = 202, body = ImageJob, description = "It is under way."),
+        (status = 200, body = RunDocument, description = "It is over."),
+        (status = 202, body = RunDocument, description = "It is under way."),
         (status = 304, description = "Unchanged."),
     )
 )]
 pub async fn read(State(app): State<App>, caller: Caller<ManageJobs>, params: PathText, headers: HeaderMap) -> Result {
-    let RunInPath(id) = params.parameter("runId")?;
-    super::read_record(&app, &caller, View::Run, id, &headers).await
+    super::read_record(&app, &caller, Target::of_run(params.parameter("runId")?)?, &headers).await
 }

@@ -6,12 +6,16 @@ use axum::response::{IntoResponse, Response};
 use db::jobs::{Cancellation, Terms, Windows};
 use domain::account::Scope;
 use domain::id::{AccountUid, JobId};
-use domain::job::{JobDocument, JobKind, Record, etag};
+use domain::job::{ImageJob, JobDocument, JobKind, Record, etag};
+use domain::recipe::run::{RecipeRun, RunId, RunRecord};
 use http::header::{CACHE_CONTROL, ETAG, HeaderName, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
+use serde::Serialize;
 use service::config::Config;
+use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, ManageJobs};
+use crate::extract::path::RunInPath;
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
 use crate::reply;
@@ -40,43 +44,143 @@ impl View {
     }
 }
 
+/// What a path names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A job, under one of its two routes.
+    Job(View, JobId),
+    /// A run of a Recipe, which is no job (decisions 9.1).
+    Recipe(RunId),
+}
+
+impl Target {
+    /// What `/runs/{runId}` names; 404 where it can be nothing.
+    pub fn of_run(named: RunInPath) -> Result<Self> {
+        match named {
+            RunInPath::Recipe(id) => Ok(Self::Recipe(id)),
+            RunInPath::Work(id) => Ok(Self::Job(View::Run, id.ok_or_else(|| View::Run.absent())?)),
+        }
+    }
+
+    /// What `/jobs/{jobId}` names; 404 where it can be nothing.
+    pub fn of_job(id: Option<JobId>) -> Result<Self> {
+        Ok(Self::Job(View::Job, id.ok_or_else(|| View::Job.absent())?))
+    }
+
+    /// The channel on which its changes are announced.
+    pub(super) fn channel(self) -> String {
+        match self {
+            Self::Job(_, id) => job_channel(id),
+            Self::Recipe(id) => job_channel(JobId(id.0)),
+        }
+    }
+
+    /// Its record as it is now, if it is the account's.
+    pub(super) async fn load(self, app: &App, account: &AccountUid) -> Result<Shown> {
+        match self {
+            Self::Job(view, id) => Ok(Shown::Job(Box::new(load(app, account, view, id).await?))),
+            Self::Recipe(id) => {
+                let mut connection = app.connection().await?;
+                let run = db::recipe_runs::get(&mut connection, id, account).await?;
+                run.map(|run| Shown::Recipe(Box::new(run))).ok_or_else(|| View::Run.absent())
+            }
+        }
+    }
+}
+
+/// A record of either kind.
+#[derive(Clone, Debug)]
+pub(super) enum Shown {
+    Job(Box<Record>),
+    Recipe(Box<RunRecord>),
+}
+
+/// A run as `/runs/{runId}` serves it.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum RunDocument {
+    /// Of image or Action work.
+    Work(Box<ImageJob>),
+    /// Of a Recipe.
+    Recipe(Box<RecipeRun>),
+}
+
+impl Shown {
+    pub(super) fn is_terminal(&self) -> bool {
+        match self {
+            Self::Job(record) => record.status.is_terminal(),
+            Self::Recipe(run) => run.status.is_terminal(),
+        }
+    }
+
+    pub(super) fn tag(&self) -> String {
+        match self {
+            Self::Job(record) => tag(record),
+            Self::Recipe(run) => run.etag(),
+        }
+    }
+
+    /// The served form, for a caller with job:manage.
+    pub(super) fn json(&self, app: &App) -> Result<serde_json::Value> {
+        let scopes = domain::account::Scopes::of(&[Scope::JobManage]);
+        let json = match self {
+            Self::Job(record) => match document(app, scopes, record) {
+                JobDocument::Image(job) => serde_json::to_value(RunDocument::Work(job)),
+                video @ JobDocument::Video(_) => serde_json::to_value(video),
+            },
+            Self::Recipe(run) => serde_json::to_value(RunDocument::Recipe(Box::new(recipe_document(app, scopes, run)))),
+        };
+        json.map_err(Problem::internal)
+    }
+
+    /// Notes that it is shown. Runs of Recipes are not subject to retention (decisions 9.3).
+    pub(super) async fn note_shown(&self, app: &App) -> Result<()> {
+        match self {
+            Self::Job(record) => note_shown(app, record).await,
+            Self::Recipe(_) => Ok(()),
+        }
+    }
+}
+
+/// The served form of a run of a Recipe. Its webhook is for callers with job:manage (decisions 15.1).
+pub fn recipe_document(app: &App, scopes: domain::account::Scopes, run: &RunRecord) -> RecipeRun {
+    let mut document = run.document(&app.config.public_url);
+    if !scopes.contains(Scope::JobManage) {
+        document.webhook = None;
+    }
+    document
+}
+
 /// Reads a record, waiting for a change when the caller prefers to (decisions 1.10).
-pub async fn read_record(
-    app: &App,
-    caller: &Caller<ManageJobs>,
-    view: View,
-    id: Option<JobId>,
-    headers: &HeaderMap,
-) -> Result {
-    let id = id.ok_or_else(|| view.absent())?;
+pub async fn read_record(app: &App, caller: &Caller<ManageJobs>, target: Target, headers: &HeaderMap) -> Result {
     let known = headers.contains_key(http::header::IF_NONE_MATCH);
     let Some(seconds) = preferred_wait(headers) else {
-        let record = load(app, &caller.account, view, id).await?;
-        note_shown(app, &record).await?;
-        return Ok(match known && reply::none_match(headers, &tag(&record)) {
-            true => unchanged(&record),
+        let record = target.load(app, &caller.account).await?;
+        record.note_shown(app).await?;
+        return match known && reply::none_match(headers, &record.tag()) {
+            true => Ok(unchanged(&record)),
             false => answer(app, &record, None),
-        });
+        };
     };
     let _wait = app.waits.open(caller.token)?;
-    let mut changes = Changes::of(app, &job_channel(id));
+    let mut changes = Changes::of(app, &target.channel());
     let deadline = tokio::time::Instant::now() + Duration::from_secs(seconds);
-    let mut record = load(app, &caller.account, view, id).await?;
-    let from = tag(&record);
-    let same = |record: &Record| match known {
-        true => reply::none_match(headers, &tag(record)),
-        false => tag(record) == from,
+    let mut record = target.load(app, &caller.account).await?;
+    let from = record.tag();
+    let same = |record: &Shown| match known {
+        true => reply::none_match(headers, &record.tag()),
+        false => record.tag() == from,
     };
-    while !record.status.is_terminal() && same(&record) && !app.stopping.is_cancelled() {
+    while !record.is_terminal() && same(&record) && !app.stopping.is_cancelled() {
         if tokio::time::timeout_at(deadline, changes.next()).await.is_err() {
             break;
         }
-        record = load(app, &caller.account, view, id).await?;
+        record = target.load(app, &caller.account).await?;
     }
-    note_shown(app, &record).await?;
+    record.note_shown(app).await?;
     let mut response = match known && same(&record) {
         true => unchanged(&record),
-        false => answer(app, &record, None),
+        false => answer(app, &record, None)?,
     };
     if let Ok(applied) = HeaderValue::from_str(&format!("wait={seconds}")) {
         response.headers_mut().insert(HeaderName::from_static("preference-applied"), applied);
@@ -92,7 +196,7 @@ pub async fn load(app: &App, account: &AccountUid, view: View, id: JobId) -> Res
 }
 
 /// Notes that a record is shown: the first showing of a terminal one starts its last window (decisions 9.3).
-pub(super) async fn note_shown(app: &App, record: &Record) -> Result<()> {
+async fn note_shown(app: &App, record: &Record) -> Result<()> {
     if record.status.is_terminal() && record.finalized_at.is_none() {
         let mut connection = app.connection().await?;
         db::jobs::mark_finalized(&mut connection, record.id, app.config.retention_finalized).await?;
@@ -110,32 +214,31 @@ pub fn document(app: &App, scopes: domain::account::Scopes, record: &Record) -> 
     job
 }
 
-pub(super) fn tag(record: &Record) -> String {
+fn tag(record: &Record) -> String {
     etag(record.id, record.version, record.webhook.as_ref())
 }
 
-fn unchanged(record: &Record) -> Response {
+fn unchanged(record: &Shown) -> Response {
     let mut response = StatusCode::NOT_MODIFIED.into_response();
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
     with_tag(response, record)
 }
 
-fn answer(app: &App, record: &Record, status: Option<StatusCode>) -> Response {
-    let scopes = domain::account::Scopes::of(&[Scope::JobManage]);
-    let status = status.unwrap_or(if record.status.is_terminal() { StatusCode::OK } else { StatusCode::ACCEPTED });
-    let job = document(app, scopes, record);
-    let mut response = reply::with_status(status, &job);
+fn answer(app: &App, record: &Shown, status: Option<StatusCode>) -> Result {
+    let status = status.unwrap_or(if record.is_terminal() { StatusCode::OK } else { StatusCode::ACCEPTED });
+    let json = record.json(app)?;
+    let mut response = reply::with_status(status, &json);
     if status == StatusCode::ACCEPTED {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-        if let Ok(location) = HeaderValue::from_str(job.poll_url()) {
+        if let Ok(location) = HeaderValue::from_str(json["pollUrl"].as_str().unwrap_or_default()) {
             response.headers_mut().insert(LOCATION, location);
         }
     }
-    with_tag(response, record)
+    Ok(with_tag(response, record))
 }
 
-fn with_tag(mut response: Response, record: &Record) -> Response {
-    if let Ok(tag) = HeaderValue::from_str(&tag(record)) {
+fn with_tag(mut response: Response, record: &Shown) -> Response {
+    if let Ok(tag) = HeaderValue::from_str(&record.tag()) {
         response.headers_mut().insert(ETAG, tag);
     }
     response
@@ -152,23 +255,46 @@ pub fn windows(config: &Config) -> Windows {
     }
 }
 
-/// Stops a job (decisions 9.5).
-pub async fn cancel_record(
-    app: &App,
-    caller: &Caller<ManageJobs>,
-    view: View,
-    id: Option<JobId>,
-    trace: Trace,
-) -> Result {
-    let id = id.ok_or_else(|| view.absent())?;
+/// Stops a job or a run (decisions 9.5).
+pub async fn cancel_record(app: &App, caller: &Caller<ManageJobs>, target: Target, trace: Trace) -> Result {
+    let (view, id) = match target {
+        Target::Recipe(id) => {
+            let run = cancel_run(app, &caller.account, id, trace).await?;
+            return answer(app, &Shown::Recipe(Box::new(run)), Some(StatusCode::OK));
+        }
+        Target::Job(view, id) => (view, id),
+    };
     // What a job is never changes.
     load(app, &caller.account, view, id).await?;
     let cancellation = cancel_job(app, &caller.account, id, trace).await?.ok_or_else(|| view.absent())?;
-    let (record, status) = match &cancellation {
+    let (record, status) = match cancellation {
         Cancellation::Unchanged(record) | Cancellation::Canceled(record) => (record, StatusCode::OK),
         Cancellation::Requested(record) => (record, StatusCode::ACCEPTED),
     };
-    Ok(answer(app, record, Some(status)))
+    answer(app, &Shown::Job(record), Some(status))
+}
+
+/// Stops a run of a Recipe at once and for good, and tells those who wait for it or for a job of it.
+async fn cancel_run(app: &App, account: &AccountUid, id: RunId, trace: Trace) -> Result<RunRecord> {
+    let canceled = retrying(|| async {
+        let mut transaction = app.transaction().await?;
+        let (revision, child_revision) = (service::random::revision(), service::random::revision());
+        let traceparent = trace.0.to_string();
+        let windows = windows(&app.config);
+        let terms = terms(app, &revision, &windows, &traceparent);
+        let canceled = db::recipe_runs::cancel(&mut transaction, id, account, &terms, &child_revision).await?;
+        db::pool::commit(transaction).await?;
+        Ok(canceled)
+    });
+    let (run, is_news) = canceled.await?.ok_or_else(|| View::Run.absent())?;
+    if is_news {
+        app.nudge.nudge();
+        app.cache.notify(&job_channel(JobId(id.0))).await;
+        for job in run.outputs.iter().filter_map(|output| output.job) {
+            app.cache.notify(&job_channel(job)).await;
+        }
+    }
+    Ok(run)
 }
 
 /// Stops a job and tells those who wait for it; nothing when it is not the account's, or gone.
@@ -183,14 +309,19 @@ pub async fn cancel_job(app: &App, account: &AccountUid, id: JobId, trace: Trace
 
 async fn attempt(app: &App, account: &AccountUid, id: JobId, trace: Trace) -> Result<Option<Cancellation>> {
     let mut transaction = app.transaction().await?;
-    let terms = Terms {
-        revision: &service::random::revision(),
-        public_url: &app.config.public_url,
-        windows: &windows(&app.config),
-        traceparent: Some(&trace.0.to_string()),
-        review: canvas::review::review_of_job,
-    };
+    let (revision, windows, traceparent) = (service::random::revision(), windows(&app.config), trace.0.to_string());
+    let terms = terms(app, &revision, &windows, &traceparent);
     let cancellation = db::jobs::cancel(&mut transaction, id, account, &terms).await?;
     db::pool::commit(transaction).await?;
     Ok(cancellation)
+}
+
+fn terms<'a>(app: &'a App, revision: &'a str, windows: &'a Windows, traceparent: &'a str) -> Terms<'a> {
+    Terms {
+        revision,
+        public_url: &app.config.public_url,
+        windows,
+        traceparent: Some(traceparent),
+        review: canvas::review::review_of_job,
+    }
 }

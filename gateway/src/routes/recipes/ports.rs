@@ -1,0 +1,186 @@
+//! The ports of a run: of an instance on the canvas, or of one that is yet to be put there; and what each input takes
+//! (decisions 13.4, 13.5).
+
+use std::collections::BTreeMap;
+
+use canvas::Graph;
+use canvas::instance::{Filling, Ids};
+use domain::Violation;
+use domain::graph::{Node, NodeType};
+use domain::id::{AccountUid, NodeId, RecipeId};
+use domain::recipe::run::RunInput;
+use domain::recipe::template::Template;
+use domain::recipe::{Definition, Held, Input, Output, Version, matching};
+use serde_json::Value;
+
+use super::sources::{Given, held};
+use crate::problem::{Problem, Result};
+use crate::start::target_is_taken;
+
+/// The nodes of an instance.
+pub(super) struct Ports {
+    /// The instance's version.
+    pub(super) version: String,
+    /// In the order of the definition.
+    pub(super) ids: Ids,
+    /// By key, as an instance's sticky has them, until they are matched with a definition.
+    noted: Option<(BTreeMap<String, NodeId>, BTreeMap<String, NodeId>)>,
+}
+
+fn refuse<T>(message: impl Into<String>) -> Result<T> {
+    Err(Problem::unprocessable("instanceNodeId", message))
+}
+
+impl Ports {
+    /// Those of an instance that is yet to be made.
+    pub(super) fn fresh(definition: &Definition, version: Version) -> Self {
+        let ids = Ids::generate(definition.inputs.len(), definition.outputs.len());
+        Self { version: version.to_string(), ids, noted: None }
+    }
+
+    /// Those that the sticky `id` names, if it is an instance of `recipe`.
+    pub(super) fn of_instance(graph: &Graph, id: &NodeId, recipe: &RecipeId) -> Result<Self> {
+        let Some(node) = graph.node(id) else { return refuse("is no node of the canvas") };
+        let note = node.server.get("recipe").filter(|note| note["role"] == "instance");
+        let Some(note) = note else { return refuse("is no instance of a Recipe") };
+        if note["recipe"] != recipe.handle() {
+            return refuse("is an instance of another Recipe");
+        }
+        let ports = |side: &str| -> BTreeMap<String, NodeId> {
+            let pairs = note[side].as_array().into_iter().flatten();
+            let pair =
+                |port: &Value| Some((port["key"].as_str()?.to_owned(), NodeId::parse(port["nodeId"].as_str()?).ok()?));
+            pairs.filter_map(pair).collect()
+        };
+        Ok(Self {
+            version: note["version"].as_str().unwrap_or_default().to_owned(),
+            ids: Ids { instance: id.clone(), inputs: Vec::new(), outputs: Vec::new() },
+            noted: Some((ports("inputs"), ports("outputs"))),
+        })
+    }
+
+    /// The same in the order of the definition; 422 when one is gone, 409 when an output waits for other work.
+    pub(super) fn matched(mut self, graph: &Graph, definition: &Definition) -> Result<Self> {
+        let (inputs, outputs) = self.noted.take().unwrap_or_default();
+        let find = |key: &str, noted: &BTreeMap<String, NodeId>, kind: NodeType| match noted.get(key) {
+            Some(id) if graph.node(id).is_some_and(|node| node.kind == kind) => Ok(id.clone()),
+            _ => refuse(format!("has lost the node of {key}")),
+        };
+        for input in &definition.inputs {
+            self.ids.inputs.push(find(&input.key, &inputs, input.kind.node_type())?);
+        }
+        for output in &definition.outputs {
+            self.ids.outputs.push(find(&output.key, &outputs, output.kind.node_type())?);
+        }
+        match self.ids.outputs.iter().filter_map(|id| graph.node(id)).any(|node| node.active_job.is_some()) {
+            true => Err(target_is_taken()),
+            false => Ok(self),
+        }
+    }
+
+    /// The steps: as the definition says, or, of an instance, as its output nodes say now.
+    pub(super) fn outputs(&self, graph: &Graph, definition: &Definition, is_new: bool) -> Result<Vec<Output>> {
+        let mut outputs = definition.outputs.clone();
+        if is_new {
+            return Ok(outputs);
+        }
+        for (output, node) in outputs.iter_mut().zip(&self.ids.outputs) {
+            let Some(node) = graph.node(node) else { continue };
+            let text =
+                |key: &str| node.metadata.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+            if let Some(prompt) = text("prompt") {
+                output.prompt = prompt.to_owned();
+            }
+            output.model = text("model").map(str::to_owned);
+            output.size = text("size").map(str::to_owned);
+            output.quality = text("quality").map(str::to_owned);
+            let unknown =
+                Template::parse(&output.prompt).names().find(|name| !output.input_keys.iter().any(|key| key == name));
+            if let Some(name) = unknown {
+                return refuse(format!("has a prompt of {} that names {name}, which it is not made from", output.key));
+            }
+        }
+        Ok(outputs)
+    }
+}
+
+/// What the port of an instance holds by itself: its own text or picture, else that of a node connected into it.
+fn found(graph: &Graph, port: &NodeId, input: &Input) -> Option<(Held, Option<NodeId>)> {
+    let fits = |node: &Node| held(node).filter(|held| input.accepts(held).is_ok());
+    if let Some(held) = graph.node(port).and_then(fits) {
+        return Some((held, None));
+    }
+    let mut sources = graph.incoming(port).filter_map(|connection| graph.node(&connection.from));
+    sources.find_map(|node| Some((fits(node)?, Some(node.id.clone()))))
+}
+
+/// What every input takes: what the run gives, else what the instance's port holds, else the saved default. Everything that
+/// is wrong is told by `inputs.<key>`.
+#[expect(clippy::too_many_arguments, reason = "they are one run's parts, and it is called once")]
+pub(super) async fn resolve(
+    conn: &mut db::PgConnection,
+    account: &AccountUid,
+    graph: &Graph,
+    definition: &Definition,
+    ports: &Ports,
+    given: &BTreeMap<String, Given>,
+    is_new: bool,
+    refused: &mut Vec<Violation>,
+) -> Result<Vec<RunInput>> {
+    let nodes: Vec<String> = ports.ids.inputs.iter().map(ToString::to_string).collect();
+    let mut named: BTreeMap<usize, &Given> = BTreeMap::new();
+    for (name, value) in given {
+        match matching::port(&definition.inputs, &nodes, name) {
+            Err(error) => refused.push(Violation::new(format!("inputs.{name}"), error.to_string())),
+            Ok(at) if named.insert(at, value).is_some() => {
+                refused
+                    .push(Violation::new(format!("inputs.{name}"), "names an input that another entry gives already"));
+            }
+            Ok(_) => {}
+        }
+    }
+    let mut inputs = Vec::new();
+    for (at, (input, node)) in definition.inputs.iter().zip(&ports.ids.inputs).enumerate() {
+        let (held, source) = match named.get(&at) {
+            Some(value) => match value.resolve(conn, account, graph).await?.and_then(|held| {
+                input.accepts(&held)?;
+                Ok(held)
+            }) {
+                Ok(held) => {
+                    (Some(held), Some(*value).filter(|value| !matches!(value, Given::Text(_))).map(Given::canonical))
+                }
+                Err(message) => {
+                    refused.push(Violation::new(format!("inputs.{}", input.key), message));
+                    continue;
+                }
+            },
+            None => match found(graph, node, input).filter(|_| !is_new) {
+                Some((held, source)) => (Some(held), source.map(|node| node.handle())),
+                None => (input.default.clone(), None),
+            },
+        };
+        let held = match held {
+            // A picture that was saved once, or is on the canvas, may be one that the account cannot read.
+            Some(Held::Asset(asset)) if db::assets::get_readable(conn, account, &asset).await?.is_none() => None,
+            held => held,
+        };
+        match held {
+            Some(held) => inputs.push(RunInput {
+                key: input.key.clone(),
+                label: input.label.clone(),
+                kind: input.kind,
+                node: node.clone(),
+                source,
+                held,
+            }),
+            None => refused.push(Violation::new(format!("inputs.{}", input.key), "is needed and has no default")),
+        }
+    }
+    Ok(inputs)
+}
+
+/// What the port of a new instance begins with.
+pub(super) fn filling(input: &RunInput) -> Filling {
+    let source = input.source.as_deref().filter(|source| source.starts_with("node:"));
+    Filling { held: Some(input.held.clone()), source: source.and_then(|source| NodeId::parse(source).ok()) }
+}
