@@ -1,10 +1,10 @@
 //! The image-worker: everything that touches pixels, and the sweeping of what it leaves behind.
 //!
-//! It takes tasks of two queues (spine). Of `image`: an Image Action is a job of an account ([`jobs`] drives it, [`actions`]
+//! It takes tasks of three queues (spine). Of `image`: an Image Action is a job of an account ([`jobs`] drives it, [`actions`]
 //! computes it), a rendition is a smaller copy of a picture that somebody wants to look at, an import brings pictures out of the
 //! network ([`gallery`] says which of a page). Of `generation`: an image job whose pictures a model makes
 //! ([`jobs::generation`]), which mostly waits; so this queue has a runner and many slots of its own, and neither holds up the
-//! other. Pictures are decoded here and nowhere else, on threads of their own and within a budget of memory ([`pixels`]).
+//! other. Of `recipe`: the steps of a Recipe run, whose pictures are image jobs. Pictures are decoded here and nowhere else, on threads of their own and within a budget of memory ([`pixels`]).
 //!
 //! Retention: jobs of kinds `action` and `image` and blobs are this process's to sweep ([`sweep`]); any number of
 //! replicas may do so at once.
@@ -42,6 +42,9 @@ pub const NAME: &str = "canvas-image-worker";
 
 /// Tasks in hand for each thread of pixel work, besides imports, so that some load and store while others compute.
 const SLOTS_PER_THREAD: usize = 2;
+
+/// Recipe runs in hand at once. A turn takes milliseconds, and what waits for a picture is parked.
+const RECIPE_SLOTS: usize = 8;
 
 /// A run of an image job altogether: the slowest call, a submit whose answer is the picture, and the time around it. A run
 /// that is dropped leaves the outcome of its submit unknown.
@@ -112,6 +115,7 @@ pub async fn run(config: Config) -> Result<ExitCode, BootError> {
     let slots = config.generation_slots;
     let options = process.runner_options(Queue::Generation, slots);
     process.work(RunnerOptions { slots, run_limit: GENERATION_LIMIT, ..options }, generator);
+    process.work(process.runner_options(Queue::Recipe, RECIPE_SLOTS), worker.clone());
     process.work(process.runner_options(Queue::Image, threads * SLOTS_PER_THREAD + IMPORTS_MAX), worker);
     Ok(process.finish().await)
 }

@@ -3,6 +3,7 @@
 mod action;
 pub mod generation;
 mod import;
+mod recipe;
 mod rendition;
 mod store;
 
@@ -77,6 +78,9 @@ pub enum Error {
     /// The result's blob was swept again and again.
     #[error("the result was swept before it was referred to")]
     BlobGone,
+    /// The job of a step is not there.
+    #[error("the job of a step is gone")]
+    JobGone,
     /// The task is not this process's kind of work.
     #[error("a task of kind {0} in the wrong queue")]
     WrongQueue(TaskKind),
@@ -99,6 +103,7 @@ impl Handler for Worker {
             TaskKind::Action => action::run(self, task, lease).await,
             TaskKind::Rendition => rendition::run(self, task, lease).await,
             TaskKind::Import => import::run(self, task, lease).await,
+            TaskKind::Recipe => recipe::run(self, task, lease).await,
             kind => Err(Error::WrongQueue(kind)),
         };
         wait_out(task, outcome)
@@ -109,6 +114,7 @@ impl Handler for Worker {
             TaskKind::Action => action::exhausted(self, task, lease).await,
             TaskKind::Rendition => rendition::exhausted(self, task, lease).await,
             TaskKind::Import => import::exhausted(self, task, lease).await,
+            TaskKind::Recipe => recipe::exhausted(self, task, lease).await,
             // Nobody waits for it here; its record's owner would have to mend it.
             _ => self.settle(task, lease).await,
         };

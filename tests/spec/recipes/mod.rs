@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod fork;
+mod runs;
 mod workflows;
 
 use std::collections::BTreeMap;

@@ -95,6 +95,8 @@ struct Run<'a> {
     job: &'a Record,
     request: &'a ImageRequest,
     lease: &'a Lease,
+    /// Whether the job is a step of a Recipe run.
+    is_step: bool,
 }
 
 /// Where a step left an output.
@@ -153,12 +155,13 @@ impl Generator {
         };
         let Request::Image(request) = &job.request else { return Err(Error::WrongQueue(task.kind)) };
         let opened = outputs::open(&mut connection, id, lease.token(), request.targets.len()).await?;
+        let is_step = db::jobs::is_step(&mut connection, id).await?;
         drop(connection);
         let Some((outputs, is_fresh)) = opened else { return Ok(Decision::Stale) };
         if is_fresh {
             worker.announce(id).await;
         }
-        let run = Run { generator: self, job: &job, request, lease };
+        let run = Run { generator: self, job: &job, request, lease, is_step };
         let is_canceled = job.status == JobStatus::Canceling || lease.is_cancel_requested();
         let stop = match if is_canceled { Err(Stop::Canceled) } else { run.advance(&outputs).await } {
             Ok(Step::Wait(_)) if lease.is_cancel_requested() => Some(Stop::Canceled),

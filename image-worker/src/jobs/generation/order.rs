@@ -39,7 +39,7 @@ impl Run<'_> {
         providers::instruction(self.capability(), &self.request.prompt, roles)
     }
 
-    /// The node's `provenance`, with the prompt that was sent (decisions 3.5); when it was made is filled in at the job's end.
+    /// The node's `provenance`, with the prompt that was sent (decisions 3.5, 18.5); when it was made is filled in at the job's end.
     pub(super) fn provenance(&self, sent: &str) -> Map<String, Value> {
         let request = self.request;
         let references: Vec<Value> = request
@@ -51,7 +51,7 @@ impl Run<'_> {
             })
             .collect();
         let always = [
-            ("kind", json!("generated")),
+            ("kind", json!(if self.is_step { "recipe" } else { "generated" })),
             ("run", json!(self.job.id.run_handle())),
             ("operation", json!(self.job.operation)),
             ("provider", json!(request.model.provider)),

@@ -150,6 +150,8 @@ pub(super) struct Scene {
     reserved: i64,
     canvas: Option<Canvas>,
     actor: Actor,
+    /// Whether it is a step of a Recipe run.
+    is_step: bool,
 }
 
 struct Canvas {
@@ -191,6 +193,7 @@ impl Scene {
             kind: known("jobs.kind", &job.kind)?,
             operation: known("jobs.operation", &job.operation)?,
             request: job.request.0,
+            is_step: super::is_step(conn, id).await?,
             reserved,
             canvas,
             actor: Actor {
@@ -406,6 +409,15 @@ impl Scene {
         }
         let changed: Vec<NodeId> = written.nodes.iter().map(|node| node.id.clone()).collect();
         let title = self.request.title(self.operation);
+        let activity = NewActivity {
+            kind: ActivityType::JobFinished,
+            actor: &self.actor,
+            summary: match status {
+                JobStatus::Canceled => format!("{title} was canceled"),
+                ended => format!("{title} {ended}"),
+            },
+            nodes: &changed,
+        };
         let change = Change {
             revision: terms.revision,
             title: None,
@@ -413,15 +425,7 @@ impl Scene {
             connections_delta: 0,
             bytes_delta: written.bytes_delta,
             changes: &Changes { changed_node_ids: changed.clone(), ..Changes::default() },
-            activity: Some(NewActivity {
-                kind: ActivityType::JobFinished,
-                actor: &self.actor,
-                summary: match status {
-                    JobStatus::Canceled => format!("{title} was canceled"),
-                    ended => format!("{title} {ended}"),
-                },
-                nodes: &changed,
-            }),
+            activity: (!self.is_step).then_some(activity),
         };
         canvases::commit_change(conn, canvas.key, &change).await?;
         Ok(())

@@ -103,6 +103,16 @@ pub async fn get(conn: &mut PgConnection, id: JobId, account: &AccountUid) -> Re
         .transpose()
 }
 
+/// Whether a job is a step of a Recipe run, which it is told by: it has no activity of its own (decisions 13.6).
+#[tracing::instrument(skip_all, name = "db.job.is_step")]
+pub async fn is_step(conn: &mut PgConnection, id: JobId) -> Result<bool> {
+    let is_step = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM jobs WHERE id = $1 AND recipe_run IS NOT NULL) AS "is_step!""#,
+        id.0
+    );
+    Ok(is_step.fetch_one(conn).await?)
+}
+
 /// The job of `id` if it is over and nobody works on it any more: for whoever does not know whether the transaction that
 /// was to end it took place.
 #[tracing::instrument(skip_all, name = "db.job.get_ended")]

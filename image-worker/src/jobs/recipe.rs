@@ -1,0 +1,284 @@
+//! A run of a Recipe: its steps, one after the other, and its end (decisions 13.6, 13.7).
+//!
+//! **Guarantee.** Whatever crashes, each step takes effect once: it begins and ends in transactions that are fenced by the
+//! lease and by the delegation ([`db::recipe_runs`]). A run that was stopped is left alone.
+//!
+//! **Mechanism.** Each turn reads the run anew, asks the plan what is next and takes that one step. A text is made here; a
+//! picture by a job of its own in another queue, and while it is under way the run's task is parked, so that however many
+//! runs wait, none holds a slot. What a transaction lost against another is simply the next turn's.
+
+use std::time::Duration;
+
+use db::recipe_runs::{self, ImageStep, RunEnding, Stepped};
+use domain::id::JobId;
+use domain::job::{FailureCode, ImageRequest, JobOperation, JobStatus, Record, Reference, Request};
+use domain::recipe::run::{Next, RunFailure, RunFailureCode, RunId, RunRecord, text_value};
+use domain::recipe::{Held, OutputKind};
+use serde_json::{Map, Value, json};
+use spine::{Decision, Lease, Task};
+
+use super::{Error, Worker};
+use crate::outline::outline;
+
+/// How often the job of a picture is looked at.
+const LOOK: Duration = Duration::from_millis(500);
+/// Turns of one run of the task: each of the most outputs begins and ends, and a few are lost.
+const TURNS_MAX: usize = 4 * domain::limits::RECIPE_OUTPUTS_MAX;
+
+/// Where a turn left the run.
+enum Turn {
+    /// The next one can follow.
+    On,
+    /// The job of a picture is under way.
+    Wait,
+    /// The task is over.
+    Over(Decision),
+}
+
+/// Takes the run of a task as far as it goes without waiting.
+pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
+    for _ in 0..TURNS_MAX {
+        if !lease.check() {
+            return Ok(Decision::Stale);
+        }
+        match turn(worker, task, lease).await {
+            Ok(Turn::On) => {}
+            Ok(Turn::Wait) => break,
+            Ok(Turn::Over(decision)) => return Ok(decision),
+            Err(Error::Database(error)) if error.is_transient() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Decision::Later { after: LOOK })
+}
+
+/// Ends the run of a task that killed its workers, or failed them, too often.
+pub(super) async fn exhausted(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
+    let failure = failure(RunFailureCode::StepFailed, "the work failed again and again and was given up", true);
+    match end(worker, task, lease, &RunEnding::Failed(failure)).await? {
+        Some(decision) => Ok(decision),
+        None => worker.settle(task, lease).await,
+    }
+}
+
+async fn turn(worker: &Worker, task: &Task, lease: &Lease) -> Result<Turn, Error> {
+    let id = RunId(task.id);
+    let begun = recipe_runs::begin(&mut *worker.connection().await?, id, lease.token()).await?;
+    let Some(run) = begun.filter(|run| !run.status.is_terminal()) else {
+        return Ok(Turn::Over(worker.settle(task, lease).await?));
+    };
+    let step = Step { worker, task, lease, run: &run };
+    let stepped = match run.plan.next(&run.outputs) {
+        Next::Begin(at) => step.begin(at).await?,
+        Next::Cancel(at) => step.cancel(at).await?,
+        Next::Follow(at) => match step.follow(at).await? {
+            Some(stepped) => stepped,
+            None => return Ok(Turn::Wait),
+        },
+        Next::End => return over(worker, task, lease, &RunEnding::Over).await,
+    };
+    match stepped {
+        Stepped::Done => {
+            worker.nudge.nudge();
+            worker.announce(JobId(id.0)).await;
+            Ok(Turn::On)
+        }
+        // Over, or somebody else's: the next turn finds out.
+        Stepped::Stale => Ok(Turn::On),
+        // The end says so, whatever the ending.
+        Stepped::Revoked => over(worker, task, lease, &RunEnding::Over).await,
+    }
+}
+
+async fn over(worker: &Worker, task: &Task, lease: &Lease, ending: &RunEnding) -> Result<Turn, Error> {
+    Ok(end(worker, task, lease, ending).await?.map_or(Turn::On, Turn::Over))
+}
+
+/// Ends the run and tells those who wait; nothing when it is over already or the lease is lost.
+async fn end(worker: &Worker, task: &Task, lease: &Lease, ending: &RunEnding) -> Result<Option<Decision>, Error> {
+    let id = RunId(task.id);
+    let (revision, child_revision) = (service::random::revision(), service::random::revision());
+    let traceparent = task.trace.to_string();
+    let terms = worker.terms(&revision, Some(&traceparent));
+    let mut transaction = db::pool::begin(&worker.pool).await?;
+    let ended = recipe_runs::conclude(&mut transaction, id, lease.token(), ending, &terms, &child_revision).await?;
+    let Some(run) = ended else { return Ok(None) };
+    db::pool::commit(transaction).await?;
+    worker.nudge.nudge();
+    for job in run.outputs.iter().filter_map(|output| output.job) {
+        worker.announce(job).await;
+    }
+    worker.announce(JobId(id.0)).await;
+    let status = run.status.as_str();
+    metrics::counter!("canvas_recipe_runs_total", "status" => status).increment(1);
+    tracing::info!(run.id = %id, recipe = %run.recipe, status, "run {id} {status}");
+    Ok(Some(match &run.failure {
+        Some(failure) => Decision::Fail { code: failure.code.as_str() },
+        None => Decision::Done,
+    }))
+}
+
+/// One step of a run under a lease.
+struct Step<'a> {
+    worker: &'a Worker,
+    task: &'a Task,
+    lease: &'a Lease,
+    run: &'a RunRecord,
+}
+
+impl Step<'_> {
+    async fn begin(&self, at: usize) -> Result<Stepped, Error> {
+        match self.run.plan.steps[at].kind {
+            OutputKind::Image => self.order(at).await,
+            OutputKind::Text => {
+                let mut transaction = db::pool::begin(&self.worker.pool).await?;
+                let begun = recipe_runs::begin_text(&mut transaction, self.run.id, self.lease.token(), at).await?;
+                self.settle(transaction, begun).await?;
+                match begun {
+                    Stepped::Done => self.write(at).await,
+                    stepped => Ok(stepped),
+                }
+            }
+        }
+    }
+
+    /// What became of a step that is under way; nothing yet while its job is.
+    async fn follow(&self, at: usize) -> Result<Option<Stepped>, Error> {
+        if self.run.plan.steps[at].kind == OutputKind::Text {
+            // Its worker died over it.
+            return self.write(at).await.map(Some);
+        }
+        let mut connection = self.worker.connection().await?;
+        let job = match self.run.outputs[at].job {
+            Some(job) => db::jobs::get(&mut connection, job, &self.run.account).await?,
+            None => None,
+        };
+        drop(connection);
+        let Some(job) = job else { return Err(Error::JobGone) };
+        if !job.status.is_terminal() {
+            return Ok(None);
+        }
+        let failure = failure_of(&job, &self.run.plan.steps[at].key);
+        let mut transaction = db::pool::begin(&self.worker.pool).await?;
+        let (id, token) = (self.run.id, self.lease.token());
+        let ended = recipe_runs::end_image(&mut transaction, id, token, at, &job, failure.as_ref()).await?;
+        self.settle(transaction, ended).await.map(Some)
+    }
+
+    /// Cancels an output that lacks what it is made from.
+    async fn cancel(&self, at: usize) -> Result<Stepped, Error> {
+        let revision = service::random::revision();
+        let mut transaction = db::pool::begin(&self.worker.pool).await?;
+        let (id, token) = (self.run.id, self.lease.token());
+        let canceled = recipe_runs::cancel_output(&mut transaction, id, token, at, &revision).await?;
+        self.settle(transaction, canceled).await
+    }
+
+    /// Makes the text of a step: by the embedded runtime, which is the only one that makes any.
+    async fn write(&self, at: usize) -> Result<Stepped, Error> {
+        let plan = &self.run.plan;
+        let (step, prompt) = (&plan.steps[at], plan.prompt(at, &self.run.outputs));
+        let text = text_value(&outline(&prompt, &self.texts(at)));
+        let references: Vec<Value> =
+            plan.references(at, &self.run.outputs).iter().map(|(handle, _)| json!({"handle": handle})).collect();
+        let provenance = json!({
+            "kind": "recipe",
+            "run": self.run.id.handle(),
+            "operation": "recipe",
+            "provider": step.model.provider,
+            "model": step.model.id,
+            "prompt": prompt,
+            "references": references,
+            "elements": [],
+            "createdAt": domain::Timestamp::from(service::clock::now()),
+        });
+        let Value::Object(provenance) = provenance else { unreachable!("the literal above is an object") };
+        let made: Result<(String, Map<String, Value>), RunFailure> = Ok((text, provenance));
+        let revision = service::random::revision();
+        let mut transaction = db::pool::begin(&self.worker.pool).await?;
+        let (id, token) = (self.run.id, self.lease.token());
+        let ended = recipe_runs::end_text(&mut transaction, id, token, at, &made, &revision).await?;
+        self.settle(transaction, ended).await
+    }
+
+    /// The texts that a step is made from, each with its label.
+    fn texts(&self, at: usize) -> Vec<(&str, &str)> {
+        let plan = &self.run.plan;
+        let text = |key: &String| {
+            if let Some(input) = plan.inputs.iter().find(|input| input.key == *key) {
+                return match &input.held {
+                    Held::Text(text) => Some((input.label.as_str(), text.as_str())),
+                    Held::Asset(_) => None,
+                };
+            }
+            let (step, output) = plan.steps.iter().zip(&self.run.outputs).find(|(step, _)| step.key == *key)?;
+            Some((step.label.as_str(), output.value.as_deref()?))
+        };
+        plan.steps[at].input_keys.iter().filter_map(text).collect()
+    }
+
+    /// Starts the job that makes the picture of a step.
+    async fn order(&self, at: usize) -> Result<Stepped, Error> {
+        let plan = &self.run.plan;
+        let step = &plan.steps[at];
+        let references: Vec<Reference> = plan
+            .references(at, &self.run.outputs)
+            .into_iter()
+            .map(|(handle, asset)| Reference { handle, asset, role: None })
+            .collect();
+        let operation = if references.is_empty() { JobOperation::Generate } else { JobOperation::Edit };
+        let request = Request::Image(ImageRequest {
+            model: step.model.clone(),
+            prompt: plan.prompt(at, &self.run.outputs),
+            size: step.size.clone(),
+            quality: step.quality.clone(),
+            references,
+            elements: Vec::new(),
+            targets: vec![step.node.clone()],
+        });
+        let traceparent = self.task.trace.to_string();
+        let image = ImageStep {
+            job: JobId::generate(),
+            operation,
+            request: &request,
+            estimated_seconds: step.estimated_seconds,
+            credit_cost: step.model.credit_cost,
+            revision: &service::random::revision(),
+            traceparent: Some(&traceparent),
+        };
+        let mut transaction = db::pool::begin(&self.worker.pool).await?;
+        let (id, token) = (self.run.id, self.lease.token());
+        let begun = recipe_runs::begin_image(&mut transaction, id, token, at, &image).await?;
+        self.settle(transaction, begun).await
+    }
+
+    /// Commits what took place; anything else is rolled back.
+    async fn settle(&self, transaction: db::Transaction, stepped: Stepped) -> Result<Stepped, Error> {
+        if stepped == Stepped::Done {
+            db::pool::commit(transaction).await?;
+        }
+        Ok(stepped)
+    }
+}
+
+/// Why the output of a job that is over is not there; nothing when it is, or when the job was canceled by itself (decisions
+/// 18.19).
+fn failure_of(job: &Record, key: &str) -> Option<RunFailure> {
+    let found = match (job.status, &job.outcome.failure) {
+        (JobStatus::Canceled, _) => return None,
+        (JobStatus::Succeeded, _) if !job.outcome.images.is_empty() => return None,
+        (_, Some(cause)) => {
+            let code = match cause.code {
+                FailureCode::ActionInputInvalid => RunFailureCode::InputInvalid,
+                _ => RunFailureCode::StepFailed,
+            };
+            failure(code, &cause.message, cause.retryable)
+        }
+        (_, None) => failure(RunFailureCode::OutputMissing, "the step left no picture", false),
+    };
+    Some(RunFailure { output_key: Some(key.to_owned()), ..found })
+}
+
+fn failure(code: RunFailureCode, message: &str, retryable: bool) -> RunFailure {
+    RunFailure { code, message: message.to_owned(), retryable, output_key: None }
+}

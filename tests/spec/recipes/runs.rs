@@ -1,0 +1,295 @@
+//! Explicit runs (specification, RecipeRun and Recipes; decisions 9.5, 13.4 to 13.7, 15.2, 18.10, 18.13).
+
+use e2e::Account;
+use serde_json::Value;
+
+use super::*;
+
+/// Writes copy, then the picture behind it.
+const RECIPE: &str = "ad-copy-and-banner";
+const SECRET: &str = "a secret of the caller's own, long enough";
+
+suite! {
+    recipe_starts on Stack::builder().gateways(2);
+    an_accepted_run_has_pending_outputs_on_its_canvas,
+    inputs_are_named_by_node_id_key_or_label,
+    what_is_wrong_with_an_input_is_told_by_its_name,
+    what_no_model_can_do_is_422,
+    an_equal_run_is_replayed_and_starts_nothing,
+    a_run_reserves_its_steps_and_a_cancel_returns_them,
+    a_run_is_no_job_and_nobody_elses,
+    an_instance_is_run_with_what_its_ports_hold,
+    what_is_no_instance_of_the_recipe_is_422,
+}
+
+suite! {
+    recipe_runs on Stack::builder().image_workers(1).dispatchers(1).receivers(2);
+    a_run_makes_its_text_and_then_its_picture,
+    a_fork_is_run_by_its_instance,
+}
+
+/// An account with credits, its canvas and a picture.
+struct Setting {
+    user: User,
+    canvas: Value,
+    picture: String,
+}
+
+impl Setting {
+    async fn of(stack: &Stack, credits: i64) -> Self {
+        let user = stack.user().await;
+        if credits > 0 {
+            stack.grant(&user.uid, credits).await;
+        }
+        let canvas = user.make_canvas().await;
+        let picture = text(&user.upload("image/png", pictures::png(8, 8)).await, "/handle").to_owned();
+        Self { user, canvas, picture }
+    }
+
+    async fn now(&self) -> Value {
+        self.user.canvas(text(&self.canvas, "/handle")).await
+    }
+
+    /// A request for the canvas as it is now; `more` is merged into it.
+    async fn request(&self, more: Value) -> Value {
+        let inputs = json!({"product": self.picture, "offer": "Chairs, a fifth off until Sunday."});
+        let body = json!({
+            "canvasId": self.canvas["id"], "baseRevision": self.now().await["revision"], "idempotencyKey": key(),
+            "inputs": inputs,
+        });
+        with(body, more)
+    }
+
+    async fn send(&self, request: &Value) -> Reply {
+        self.user.send(&format!("/recipes/{RECIPE}/runs"), request).await
+    }
+
+    async fn start(&self, more: Value) -> Reply {
+        self.send(&self.request(more).await).await
+    }
+
+    async fn refused(&self, more: Value, fields: &[&str]) {
+        let before = self.now().await;
+        self.start(more).await.expect_error(422, "unprocessable_entity", fields);
+        assert_eq!(self.now().await, before, "nothing was written");
+    }
+
+    async fn balance(&self) -> i64 {
+        self.user.get("/auth/status").await.ok()["creditBalance"].as_i64().expect("a balance")
+    }
+}
+
+fn statuses(run: &Value) -> Vec<&str> {
+    run["outputs"].as_array().expect("outputs").iter().map(|output| text(output, "/status")).collect()
+}
+
+async fn an_accepted_run_has_pending_outputs_on_its_canvas(stack: &Stack) {
+    let setting = Setting::of(stack, 5).await;
+    let reply = setting.start(json!({})).await.expect(202);
+    let run = reply.json();
+    assert!(text(&run, "/id").starts_with("recipe-"), "{run}");
+    assert_eq!(run["handle"], json!(format!("run:{}", text(&run, "/id"))));
+    assert_eq!(reply.header("location"), Some(text(&run, "/pollUrl")));
+    for (field, value) in [
+        ("schemaVersion", json!(1)),
+        ("kind", json!("recipe")),
+        ("operation", json!("recipe")),
+        ("status", json!("queued")),
+        ("recipeId", json!(RECIPE)),
+        ("recipeVersion", json!("1.0.0")),
+        ("currentStep", json!("copy")),
+        ("nextStep", json!("banner")),
+        ("canvasId", setting.canvas["id"].clone()),
+    ] {
+        assert_eq!(run[field], value, "{field}");
+    }
+    assert_eq!(statuses(&run), ["pending", "pending"]);
+    let canvas = setting.now().await;
+    let nodes = nodes(&canvas);
+    assert_eq!(nodes.len(), 6, "the instance was made");
+    for output in run["outputs"].as_array().expect("outputs") {
+        assert_eq!(nodes[text(output, "/nodeId")]["metadata"]["job"]["run"], run["handle"]);
+    }
+    assert_eq!(nodes[text(&run, "/inputs/0/nodeId")]["asset"], json!(setting.picture));
+    assert!(run["inputs"].as_array().is_some_and(|inputs| inputs.len() == 3), "the default counts: {run}");
+    let read = setting.user.get(&format!("/canvases/{}", text(&setting.canvas, "/id"))).await.ok();
+    assert_eq!(read["activity"][0]["type"], "recipe.started");
+    let polled = setting.user.get(text(&run, "/pollUrl")).await.expect(202);
+    assert!(polled.header("etag").is_some() && polled.header("retry-after").is_some());
+    assert_eq!(polled.json(), run);
+    let handle = setting.user.get(&format!("/runs/{}", text(&run, "/handle"))).await.expect(202);
+    assert_eq!(handle.json(), run);
+}
+
+async fn inputs_are_named_by_node_id_key_or_label(stack: &Stack) {
+    let setting = Setting::of(stack, 5).await;
+    let recipe = setting.user.get(&format!("/recipes/{RECIPE}")).await.ok()["recipe"].clone();
+    let inputs = json!({
+        text(&recipe, "/inputs/0/nodeId"): setting.picture, "OFFER!": "A fifth off", "audience": "Friends",
+    });
+    let run = setting.start(json!({"inputs": inputs})).await.expect(202).json();
+    let told: Vec<_> = run["inputs"].as_array().expect("inputs").iter().map(|input| text(input, "/summary")).collect();
+    assert_eq!(told, [setting.picture.as_str(), "A fifth off", "Friends"]);
+    assert_eq!(run["inputs"][0]["sourceHandle"], json!(setting.picture));
+}
+
+async fn what_is_wrong_with_an_input_is_told_by_its_name(stack: &Stack) {
+    let setting = Setting::of(stack, 5).await;
+    let picture = json!(setting.picture);
+    for (inputs, fields) in [
+        (json!({}), &["inputs.product", "inputs.offer"][..]),
+        (json!({"product": picture, "offer": "o", "other": "x"}), &["inputs.other"]),
+        (json!({"product": "a red chair", "offer": "o"}), &["inputs.product"]),
+        (json!({"product": picture, "offer": picture}), &["inputs.offer"]),
+        (json!({"product": "asset:absent", "offer": "node:absent"}), &["inputs.product", "inputs.offer"]),
+        (json!({"product": picture, "offer": "o", "Offer": "p"}), &["inputs.offer"]),
+    ] {
+        setting.refused(json!({"inputs": inputs}), fields).await;
+    }
+    let long = json!({"product": picture, "offer": "o".repeat(8001)});
+    setting.start(json!({"inputs": long})).await.expect_error(400, "input_validation_error", &["inputs.offer"]);
+    let most = json!({"product": picture, "offer": "o".repeat(8000)});
+    setting.start(json!({"inputs": most})).await.expect(202);
+}
+
+async fn what_no_model_can_do_is_422(stack: &Stack) {
+    let setting = Setting::of(stack, 5).await;
+    setting.refused(json!({"model": "no-such-model"}), &["model"]).await;
+    setting.refused(json!({"size": "7x7"}), &["size"]).await;
+    setting.refused(json!({"quality": "high"}), &["quality"]).await;
+    setting.refused(json!({"version": "1.0.9"}), &["version"]).await;
+    setting.start(json!({"model": "sketch", "size": "1536x1024", "version": "1.0.0"})).await.expect(202);
+}
+
+async fn an_equal_run_is_replayed_and_starts_nothing(stack: &Stack) {
+    let setting = Setting::of(stack, 5).await;
+    let request = setting.request(json!({})).await;
+    let run = setting.send(&request).await.expect(202).json();
+    let spelled = with(request.clone(), json!({"canvasId": setting.canvas["handle"]}));
+    let other = setting.user.at(stack, 1);
+    let again = other.send(&format!("/recipes/recipe:{RECIPE}/runs"), &spelled).await.expect(202).json();
+    assert_eq!((&again["id"], &again["replayed"]), (&run["id"], &json!(true)));
+    assert_eq!(nodes(&setting.now().await).len(), 6, "one instance");
+    let changed = with(request, json!({"size": "1024x1024"}));
+    setting.send(&changed).await.expect_error(409, "conflict", &[]);
+    let stale = setting.request(json!({"baseRevision": setting.canvas["revision"]})).await;
+    setting.send(&stale).await.expect(409);
+}
+
+async fn a_run_reserves_its_steps_and_a_cancel_returns_them(stack: &Stack) {
+    let setting = Setting::of(stack, 0).await;
+    let request = setting.request(json!({})).await;
+    let before = setting.now().await;
+    setting.send(&request).await.expect_error(402, "payment_required", &[]);
+    assert_eq!(setting.now().await, before);
+    stack.grant(&setting.user.uid, 1).await;
+    let run = setting.send(&request).await.expect(202).json();
+    assert_eq!((&run["creditCost"], setting.balance().await), (&json!(1), 0));
+    let path = text(&run, "/pollUrl").to_owned();
+    for _ in 0..2 {
+        let canceled = setting.user.delete(&path).await.expect(200).json();
+        assert_eq!((&canceled["status"], &canceled["creditCost"]), (&json!("canceled"), &json!(0)));
+        assert_eq!(canceled["failure"]["code"], "recipe_run_canceled");
+        assert_eq!(statuses(&canceled), ["canceled", "canceled"]);
+    }
+    assert_eq!(setting.balance().await, 1);
+    setting.user.get(&path).await.expect(200);
+}
+
+async fn a_run_is_no_job_and_nobody_elses(stack: &Stack) {
+    let setting = Setting::of(stack, 5).await;
+    let run = setting.start(json!({})).await.expect(202).json();
+    let uuid = text(&run, "/id").trim_start_matches("recipe-").to_owned();
+    for path in [format!("/jobs/{uuid}"), format!("/runs/{uuid}"), format!("/runs/recipe-{}", key())] {
+        setting.user.get(&path).await.expect_error(404, "not_found", &[]);
+    }
+    let other = stack.user().await;
+    let path = format!("/runs/{}", text(&run, "/id"));
+    other.get(&path).await.expect_error(404, "not_found", &[]);
+    other.delete(&path).await.expect_error(404, "not_found", &[]);
+}
+
+async fn an_instance_is_run_with_what_its_ports_hold(stack: &Stack) {
+    let setting = Setting::of(stack, 5).await;
+    let fork = fork_onto(&setting.user, RECIPE, &setting.canvas, json!({})).await.expect(201).json();
+    let id = |name: &str| text(&fork, &format!("/resolvedIds/{name}")).to_owned();
+    let instance = json!({"instanceNodeId": id("recipe"), "inputs": {"product": setting.picture}});
+    setting.refused(instance.clone(), &["inputs.offer"]).await;
+    let edits = json!([
+        {"type": "node.update", "nodeId": id("input-offer"), "patch": {"metadata": {"content": "From the port"}}},
+        {"type": "node.update", "nodeId": id("output-copy"), "patch": {"metadata": {"prompt": "Say {{offer}}"}}},
+    ]);
+    setting.user.apply(text(&setting.canvas, "/id"), edits).await;
+    let run = setting.start(instance.clone()).await.expect(202).json();
+    assert_eq!(run["recipeInstanceNodeId"], json!(id("recipe")));
+    assert_eq!(run["inputs"][1]["summary"], "From the port");
+    assert_eq!(run["targets"], json!([format!("node:{}", id("output-copy")), format!("node:{}", id("output-banner"))]));
+    assert_eq!(nodes(&setting.now().await).len(), 6, "no second instance");
+    setting.start(instance).await.expect_error(409, "conflict", &[]);
+}
+
+async fn what_is_no_instance_of_the_recipe_is_422(stack: &Stack) {
+    let setting = Setting::of(stack, 5).await;
+    let fork = fork_onto(&setting.user, "storyboard", &setting.canvas, json!({})).await.expect(201).json();
+    for node in [text(&fork, "/resolvedIds/recipe"), "absent"] {
+        setting.refused(json!({"instanceNodeId": node}), &["instanceNodeId"]).await;
+    }
+}
+
+async fn a_run_makes_its_text_and_then_its_picture(stack: &Stack) {
+    let setting = Setting::of(stack, 5).await;
+    let receiver = stack.take_receiver();
+    let webhook = json!({"url": receiver.url("/run"), "secret": SECRET});
+    let run = setting.start(json!({"webhook": webhook})).await.expect(202).json();
+    let done = setting.user.finished(&run).await;
+    assert_eq!((&done["status"], statuses(&done)), (&json!("succeeded"), vec!["succeeded"; 2]), "{done}");
+    assert_eq!((&done["creditCost"], setting.balance().await), (&json!(1), 4));
+    let [copy, banner] = [&done["outputs"][0], &done["outputs"][1]];
+    let canvas = setting.now().await;
+    let nodes = nodes(&canvas);
+    let (written, shown) = (&nodes[text(copy, "/nodeId")], &nodes[text(banner, "/nodeId")]);
+    assert_eq!(written["metadata"]["content"], copy["value"]);
+    assert_eq!(shown["asset"], banner["assetId"]);
+    for node in [written, shown] {
+        assert_eq!(node["metadata"]["provenance"]["kind"], "recipe", "18.5: {node}");
+    }
+    let child = setting.user.get(&format!("/runs/{}", text(banner, "/runHandle"))).await.expect(200).json();
+    assert_eq!((&child["status"], &child["operation"]), (&json!("succeeded"), &json!("edit")));
+    let read = setting.user.get(&format!("/canvases/{}", text(&setting.canvas, "/id"))).await.ok();
+    let told: Vec<_> = read["activity"].as_array().expect("activity").iter().map(|it| text(it, "/type")).collect();
+    assert_eq!(told, ["recipe.finished", "recipe.started", "canvas.created"], "steps have none of their own");
+    let request = &receiver.wait_for(1, e2e::PATIENCE).await[0];
+    request.verify_signature(SECRET).expect("is signed");
+    let event: Value = serde_json::from_slice(&request.body).expect("JSON");
+    assert_eq!((&event["type"], &event["data"]["run"]["id"]), (&json!("recipe_run.succeeded"), &done["id"]));
+    assert!(event["data"]["run"]["outputs"][0].get("value").is_none(), "texts are not in the callback");
+    assert_eq!(event["data"]["run"]["outputs"][1]["assetId"], banner["assetId"]);
+}
+
+async fn a_fork_is_run_by_its_instance(stack: &Stack) {
+    let setting = Setting::of(stack, 5).await;
+    let fork = fork_onto(&setting.user, RECIPE, &setting.canvas, json!({})).await.expect(201).json();
+    let instance = format!("node:{}", text(&fork, "/resolvedIds/recipe"));
+    for _ in 0..2 {
+        let run = setting.start(json!({"instanceNodeId": instance})).await.expect(202).json();
+        let done = setting.user.finished(&run).await;
+        assert_eq!((&done["status"], &done["recipeInstanceNodeHandle"]), (&json!("succeeded"), &json!(instance)));
+    }
+    assert_eq!((nodes(&setting.now().await).len(), setting.balance().await), (6, 3));
+}
+
+#[tokio::test]
+async fn a_token_that_is_revoked_in_the_middle_ends_its_run() {
+    let failpoint = "generation.submitting";
+    let stack = Stack::builder().image_workers(1).hold(failpoint).start().await;
+    let setting = Setting::of(&stack, 5).await;
+    let run = setting.start(json!({})).await.expect(202).json();
+    stack.hold(failpoint).reached().await;
+    let account = Account { uid: setting.user.uid.clone(), email: String::new() };
+    let other = stack.user_of(&account, "all").await;
+    stack.admin(&["admin", "token", "revoke", &setting.user.token_id]).await.expect_success();
+    stack.hold(failpoint).release();
+    let ended = other.finished(&run).await;
+    assert_eq!((&ended["status"], &ended["failure"]["code"]), (&json!("failed"), &json!("delegation_revoked")));
+    assert_eq!(statuses(&ended), ["succeeded", "canceled"], "what was made before stays");
+}
