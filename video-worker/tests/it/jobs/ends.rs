@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use bytes::Bytes;
 use db::jobs::Cancellation;
 use db::jobs::outputs::OutputState;
 use domain::job::{CancelReason, FailureCode, JobStatus, VideoPicture};
@@ -57,7 +58,7 @@ async fn a_picture_that_cannot_be_used_fails_the_job_and_is_named() {
     let mut gone = studio.upload("here", png(8, 8)).await;
     gone.asset.as_mut().expect("an asset").id = domain::id::AssetId::parse("gone").expect("valid");
     let inward = VideoPicture { named: "https://127.0.0.1/a.png".into(), asset: None, role: None };
-    let broken = studio.upload("broken", b"no picture"[..].into()).await;
+    let broken = studio.upload("broken", Bytes::from_static(b"no picture")).await;
     for picture in [gone, inward, broken] {
         let named = picture.named.clone();
         let mut wish = studio.wish(Capability::VideoFromImage);
