@@ -272,6 +272,12 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_crop_of_a_line_is_a_pixel() {
+        let plan = plan(Size::new(9, 1), &change((1, 100), Mode::Crop)).expect("planned");
+        assert_eq!(plan.output, Size::new(1, 1));
+    }
+
     proptest! {
         #[test]
         fn every_plan_has_the_ratio_as_near_as_pixels_allow(
@@ -284,8 +290,9 @@ mod tests {
                 let (cw, ch) = (u64::from(plan.output.width), u64::from(plan.output.height));
                 prop_assert!(cw <= u64::from(width) && ch <= u64::from(height));
                 prop_assert!(cw == u64::from(width) || ch == u64::from(height));
-                // One more pixel would be too wide, or too high.
-                prop_assert!((cw + 1) * h > ch * w && (ch + 1) * w > cw * h);
+                // One more pixel would be too wide, or too high; but no side is less than one (decisions 18.8).
+                let is_least = cw == 1 || ch == 1;
+                prop_assert!(is_least || ((cw + 1) * h > ch * w && (ch + 1) * w > cw * h));
             }
             if let Ok(plan) = plan(source, &change(ratio, Mode::Pad)) {
                 let (pw, ph) = (u64::from(plan.output.width), u64::from(plan.output.height));
