@@ -6,6 +6,7 @@ use serde_json::json;
 use testkit::providers::Vendor;
 
 use super::studio::{Studio, Wish, for_every_vendor, picture};
+use crate::world::DEADLINE;
 
 const OPERATIONS: [JobOperation; 3] = [JobOperation::Generate, JobOperation::Edit, JobOperation::Variations];
 
@@ -87,29 +88,15 @@ async fn a_run_is_looked_at_no_more_often_than_its_provider_advises() {
     assert!(taken >= Duration::from_secs(polls as u64), "{polls} polls in {taken:?}");
 }
 
-/// The goal of issue 6; run by hand: `--run-ignored only`.
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "a measurement"]
-async fn two_hundred_jobs_of_five_seconds() {
-    for vendor in [Vendor::Fal, Vendor::OpenAi] {
-        let mut studio = Studio::new(vendor).await;
-        studio.settings = image_worker::jobs::generation::Settings::default();
-        studio.simulator.take(Duration::from_secs(5));
-        let ids = join_all((0..200).map(|_| studio.start(picture("a kite")))).await;
-        let mut generator = studio.generator();
-        generator.calls = image_worker::jobs::generation::Calls::new(200);
-        generator.memory = image_worker::jobs::generation::Memory::new(512 << 20);
-        let started = Instant::now();
-        let options = spine::RunnerOptions::new(domain::message::Queue::Generation, 200);
-        let _running = studio.world.run(generator, options);
-        for id in ids {
-            let record = testkit::wait_for("the end", Duration::from_secs(120), async || {
-                Some(studio.world.job(id).await).filter(|job| job.status.is_terminal())
-            });
-            assert_eq!(record.await.status, JobStatus::Succeeded);
-        }
-        let status = std::fs::read_to_string("/proc/self/status").expect("reads");
-        let peak = status.lines().find(|line| line.starts_with("VmHWM")).expect("is told").to_owned();
-        println!("{vendor:?}: {:?}, {peak} (simulator and test included)", started.elapsed());
-    }
+#[tokio::test]
+async fn jobs_that_wait_for_their_provider_hold_no_slot() {
+    let studio = Studio::new(Vendor::Fal).await;
+    studio.simulator.take(Duration::from_secs(3600));
+    join_all((0..12).map(|_| studio.start(picture("a kite")))).await;
+    let options = spine::RunnerOptions::new(domain::message::Queue::Generation, 2);
+    let _running = studio.world.run(studio.generator(), options);
+    testkit::wait_for("the submits of all jobs", DEADLINE, async || {
+        (studio.simulator.submits().len() == 12).then_some(())
+    })
+    .await;
 }
