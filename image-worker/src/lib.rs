@@ -25,14 +25,14 @@ use std::time::Duration;
 use db::jobs::Windows;
 use domain::message::Queue;
 use egress::{AllowList, Client, ClientConfig, Guard};
-use providers::{Setup, SetupError};
+use providers::{Calls, Setup, SetupError};
 use service::config::Config;
 use service::probes::watch_component;
 use spine::{BootError, Process, RunnerOptions};
 
 use tokio::sync::Semaphore;
 
-use jobs::generation::{Calls, Generator, Memory, Settings};
+use jobs::generation::{Generator, Memory, Settings};
 use jobs::{IMPORTS_MAX, Worker};
 use pixels::Pixels;
 use sweep::Sweeper;

@@ -16,13 +16,13 @@ use std::time::Duration;
 use db::jobs::Windows;
 use domain::message::Queue;
 use egress::{AllowList, Client, ClientConfig, Guard};
-use providers::{Setup, SetupError};
+use providers::{Calls, Setup, SetupError};
 use service::config::Config;
 use service::probes::watch_component;
 use spine::{BootError, Process, RunnerOptions};
 
 use budget::{Memory, Pixels};
-use jobs::{Calls, Settings, Worker};
+use jobs::{Settings, Worker};
 
 /// Name of the process.
 pub const NAME: &str = "canvas-video-worker";

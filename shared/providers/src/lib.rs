@@ -13,6 +13,7 @@
 //! **Reason.** Money: none of the third parties honours an idempotency key, so what may have been accepted must never
 //! be sent again (decisions 12.5). And vendors retire models monthly: a model must come and go without a new build.
 
+mod calls;
 pub mod catalogue;
 mod encode;
 mod fault;
@@ -25,6 +26,7 @@ mod protocols;
 mod provider;
 mod setup;
 
+pub use calls::Calls;
 pub use catalogue::{Catalogue, CatalogueError, Entry};
 pub use fault::{Class, Fault};
 pub use key::ApiKey;

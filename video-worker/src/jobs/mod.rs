@@ -12,7 +12,6 @@
 //!
 //! **Reason.** Videos take minutes, cost money when they are submitted, and hardly a provider lets a submit be repeated.
 
-mod calls;
 mod end;
 mod fetch;
 mod film;
@@ -28,12 +27,10 @@ use std::time::Duration;
 use db::PgPool;
 use db::jobs::Windows;
 use domain::message::TaskKind;
-use providers::{Deadlines, Setup};
+use providers::{Calls, Deadlines, Setup};
 use service::blocking::Panicked;
 use service::keys::KeyRing;
 use spine::{Decision, Handler, Lease, Nudge, Outcome, Task};
-
-pub use calls::Calls;
 
 use crate::budget::{Memory, Pixels};
 

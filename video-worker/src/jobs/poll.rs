@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use db::jobs::outputs::{self, JobOutput};
 use domain::job::{Failure, FailureCode};
-use providers::{Artifact, Fault, Media, Output, Polled, Promises};
+use providers::{Artifact, Calls, Fault, Media, Output, Polled, Promises};
 use tokio::time::timeout;
 
+use super::Error;
 use super::maker::Remote;
 use super::run::{Run, Step, Stop, orphaned, recorded};
 use super::store::Content;
 use super::submit::overdue;
-use super::{Error, calls};
 
 /// A run is looked at after a tenth of the time that it has taken, but at least as often as this, and no more often than its
 /// provider advises.
@@ -46,7 +46,7 @@ impl Run<'_> {
             let _ = timeout(CANCEL_LIMIT, remote.provider.cancel(&run)).await;
             return Err(orphaned(overdue()));
         }
-        let Some(place) = self.worker.calls.enter(&remote.line).await else { return Ok(Step::Wait(calls::RETURN)) };
+        let Some(place) = self.worker.calls.enter(&remote.line).await else { return Ok(Step::Wait(Calls::RETURN)) };
         self.check()?;
         let polled = self.unless_canceled(remote.provider.poll(&run)).await?;
         drop(place);
@@ -102,7 +102,7 @@ impl Run<'_> {
         let Some(model) = remote.model.as_ref().filter(|_| promises.finds && !output.is_overdue()) else {
             return Err(orphaned(met));
         };
-        let Some(place) = self.worker.calls.enter(&remote.line).await else { return Ok(Step::Wait(calls::RETURN)) };
+        let Some(place) = self.worker.calls.enter(&remote.line).await else { return Ok(Step::Wait(Calls::RETURN)) };
         self.check()?;
         let order = self.order(model, self.blank());
         let found = self.unless_canceled(remote.provider.find(&order)).await?;

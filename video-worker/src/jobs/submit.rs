@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use db::jobs::outputs::{self, JobOutput, OutputState};
 use domain::job::{Failure, FailureCode};
-use providers::{Fault, Idempotency, Media, Output, Promises, Submission};
+use providers::{Calls, Fault, Idempotency, Media, Output, Promises, Submission};
 use tokio::time::sleep;
 
-use super::calls;
 use super::maker::{Remote, model_gone};
 use super::pictures::Reader;
 use super::run::{Run, Step, Stop, orphaned, recorded};
@@ -40,7 +39,7 @@ impl Run<'_> {
         let mut pictures = pictures.map_err(|stop| stop.with_orphan(may_be_there))?;
         let _admitted = pictures.admitted.take();
         let order = self.order(model, pictures);
-        let Some(_place) = self.worker.calls.enter(&remote.line).await else { return Ok(Step::Wait(calls::RETURN)) };
+        let Some(_place) = self.worker.calls.enter(&remote.line).await else { return Ok(Step::Wait(Calls::RETURN)) };
         self.check()?;
         let estimated = Duration::from_secs(model.estimated_seconds.into());
         let patience = self.worker.settings.patience.unwrap_or(PATIENCE + estimated * PATIENCE_FACTOR);

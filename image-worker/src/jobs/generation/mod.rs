@@ -8,12 +8,11 @@
 //! **Mechanism.** A run of the task takes every output one step further ([`steps`]), all at once, and parks the task until
 //! the next step is due. When every output has ended one transaction ends the job ([`end`]). Who makes the pictures is
 //! decided anew in every run ([`maker`]): a connection that was removed meanwhile takes effect at once. Calls in flight are
-//! bounded for each connection ([`calls`]), bytes in hand for all ([`memory`]).
+//! bounded for each connection ([`Calls`]), bytes in hand for all ([`memory`]).
 //!
 //! **Reason.** Pictures take seconds to minutes, cost money when they are submitted, and hardly a provider lets a submit be
 //! repeated (decisions 9.8, 12.5).
 
-mod calls;
 mod embedded;
 mod end;
 mod maker;
@@ -30,12 +29,11 @@ use db::jobs::outputs::{self, Held, JobOutput};
 use domain::id::JobId;
 use domain::job::{Failure, ImageRequest, JobStatus, Record, Request};
 use domain::message::TaskKind;
-use providers::{Deadlines, Setup};
+use providers::{Calls, Deadlines, Setup};
 use service::keys::KeyRing;
 use spine::{Decision, Handler, Lease, Outcome, Task};
 
 use super::{Error, Worker, wait_out};
-pub use calls::Calls;
 pub use memory::Memory;
 
 /// How long a provider may take for an output besides ten times its model's estimate: providers queue for minutes on a busy

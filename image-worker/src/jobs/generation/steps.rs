@@ -5,11 +5,11 @@ use std::time::Duration;
 use db::jobs::outputs::{self, JobOutput, OutputState};
 use domain::job::{Failure, FailureCode};
 use futures_util::future::{join, join_all};
-use providers::{Idempotency, Media, Output, Polled, Promises};
+use providers::{Calls, Idempotency, Media, Output, Polled, Promises};
 use tokio::time::{sleep, timeout};
 
 use super::maker::{Maker, Remote};
-use super::{Run, Step, Stop, calls, recorded};
+use super::{Run, Step, Stop, recorded};
 
 /// A step that is due as soon as this is waited for, instead of parking the task once more.
 const SOON: Duration = Duration::from_millis(50);
@@ -100,7 +100,7 @@ impl Run<'_> {
             let _ = timeout(CANCEL_LIMIT, remote.provider.cancel(&run)).await;
             return self.fail(output, &overdue(), true).await;
         }
-        let Some(place) = self.generator.calls.enter(&remote.line).await else { return Ok(Step::Wait(calls::RETURN)) };
+        let Some(place) = self.generator.calls.enter(&remote.line).await else { return Ok(Step::Wait(Calls::RETURN)) };
         self.check()?;
         let polled = self.unless_canceled(remote.provider.poll(&run)).await?;
         drop(place);
@@ -146,7 +146,7 @@ impl Run<'_> {
         let Some(model) = remote.model.as_ref().filter(|_| promises.finds && !output.is_overdue()) else {
             return self.fail(output, &met, true).await;
         };
-        let Some(place) = self.generator.calls.enter(&remote.line).await else { return Ok(Step::Wait(calls::RETURN)) };
+        let Some(place) = self.generator.calls.enter(&remote.line).await else { return Ok(Step::Wait(Calls::RETURN)) };
         self.check()?;
         let pictures = self.request.references.iter().map(|reference| providers::Picture {
             bytes: bytes::Bytes::new(),

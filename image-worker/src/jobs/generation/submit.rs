@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use db::jobs::outputs::{self, JobOutput, OutputState};
 use futures_util::future::join_all;
-use providers::{Fault, Idempotency, Media, Order, Output, Picture, Promises, Submission};
+use providers::{Calls, Fault, Idempotency, Media, Order, Output, Picture, Promises, Submission};
 use tokio::time::sleep;
 
 use super::maker::{Remote, model_gone};
-use super::{PATIENCE, PATIENCE_FACTOR, Run, Step, Stop, calls, recorded};
+use super::{PATIENCE, PATIENCE_FACTOR, Run, Step, Stop, recorded};
 
 /// What an answer that holds the result is counted with while it is awaited: a picture of a few megapixels, in base64 and out
 /// of it. How large it is shows only when it is there; the adapters cap it.
@@ -67,7 +67,7 @@ impl Run<'_> {
             return self.fail(output, &failure, output.state != OutputState::Ready).await;
         }
         let Some(_place) = self.generator.calls.enter(&remote.line).await else {
-            return Ok(Step::Wait(calls::RETURN));
+            return Ok(Step::Wait(Calls::RETURN));
         };
         self.check()?;
         let patience = self.generator.settings.patience;

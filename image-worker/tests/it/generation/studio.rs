@@ -13,8 +13,8 @@ use domain::job::{
 };
 use domain::message::{Queue, TaskKind};
 use domain::model::{Capability, ProviderKind};
-use image_worker::jobs::generation::{Calls, Generator, Memory, Settings};
-use providers::{Catalogue, Deadlines, ManagedProtocol, Server, Setup};
+use image_worker::jobs::generation::{Generator, Memory, Settings};
+use providers::{Calls, Catalogue, Deadlines, ManagedProtocol, Server, Setup};
 use service::keys::KeyRing;
 use spine::RunnerOptions;
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};

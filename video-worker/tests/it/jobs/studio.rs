@@ -20,7 +20,7 @@ use domain::job::{
 };
 use domain::message::{Queue, TaskKind};
 use domain::model::{Capability, ProviderKind};
-use providers::{Catalogue, Deadlines, Setup};
+use providers::{Calls, Catalogue, Deadlines, Setup};
 use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
 use service::keys::KeyRing;
 use sha2::{Digest, Sha256};
@@ -30,7 +30,7 @@ use testkit::{TestDatabase, wait_for};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 use video_worker::budget::{Memory, Pixels};
-use video_worker::jobs::{Calls, Settings, Worker};
+use video_worker::jobs::{Settings, Worker};
 
 /// Long enough for a machine that is busy with other things; no test waits for it to pass.
 pub const DEADLINE: Duration = Duration::from_secs(90);

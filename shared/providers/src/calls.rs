@@ -15,8 +15,6 @@ use tokio::time::timeout;
 
 /// How long to wait for a place before the slot is handed back.
 const TURN: Duration = Duration::from_secs(1);
-/// How long until the next attempt to get one.
-pub(super) const RETURN: Duration = Duration::from_secs(1);
 
 /// The calls in flight, by connection. Clones share them.
 #[derive(Clone, Debug)]
@@ -26,13 +24,16 @@ pub struct Calls {
 }
 
 impl Calls {
+    /// How long until the next attempt, for who got no place.
+    pub const RETURN: Duration = Duration::from_secs(1);
+
     /// At most `limit` calls at once for each connection, at least one.
     pub fn new(limit: usize) -> Self {
         Self { limit: limit.max(1), lines: Arc::default() }
     }
 
     /// A place for one call to `line`; `None` when none became free in time.
-    pub(super) async fn enter(&self, line: &str) -> Option<OwnedSemaphorePermit> {
+    pub async fn enter(&self, line: &str) -> Option<OwnedSemaphorePermit> {
         let entered = timeout(TURN, self.line(line).acquire_owned()).await.ok()?;
         Some(entered.expect("nothing closes the semaphore"))
     }
