@@ -29,6 +29,8 @@ const LAW: &[(&str, &[&str])] = &[
     ("image-worker", &["domain", "db", "spine", "blob", "cache", "canvas", "providers", "raster", "egress", "service"]),
     ("video-worker", &["domain", "db", "spine", "blob", "cache", "canvas", "providers", "raster", "egress", "service"]),
     ("webhook-dispatcher", &["domain", "db", "spine", "egress", "service"]),
+    // A client of the service like any other: it knows the contract alone.
+    ("demo", &[]),
     // For tests only.
     ("testkit", &[]),
 ];
@@ -39,8 +41,9 @@ const DOORS: &[(&str, &[&str])] = &[
     ("lapin", &["broker"]),
     ("redis", &["cache"]),
     ("object_store", &["blob"]),
-    // In blob it only switches on the TLS of object_store's own client, which speaks to the operator's store.
-    ("reqwest", &["egress", "blob"]),
+    // In blob it only switches on the TLS of object_store's own client, which speaks to the operator's store; the demo speaks to
+    // the service from outside.
+    ("reqwest", &["egress", "blob", "demo"]),
     ("turbojpeg", &["raster"]),
     ("openh264", &["video-worker"]),
     ("image", &[]),
