@@ -1,9 +1,10 @@
 //! The HTTP process: validates, authorizes, commits, answers. It never decodes foreign pixels and never fetches foreign
 //! URLs; work is committed together with the outbox row that announces it, and done by the workers.
 
-pub mod admin;
+mod admin;
 mod boot;
 mod catalogue;
+mod command_line;
 mod documents;
 mod extract;
 mod installation;
@@ -23,5 +24,5 @@ mod stored;
 mod turnstile;
 mod wait;
 
-pub use boot::{migrate, serve};
+pub use command_line::main;
 pub use router::documented;

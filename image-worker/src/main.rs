@@ -1,11 +1,5 @@
-//! `canvas-image-worker`: Image Actions, image generation and renditions.
+//! `canvas-image-worker`: Image Actions, image generation, imports, Recipe runs and renditions.
 
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    spine::main(
-        image_worker::NAME,
-        "carries out Image Actions and image generation and makes smaller copies of pictures",
-        image_worker::run,
-    )
+fn main() -> std::process::ExitCode {
+    image_worker::main()
 }

@@ -1,7 +1,5 @@
-//! The video-worker process.
+//! `canvas-video-worker`: video generation.
 
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    spine::main(video_worker::NAME, video_worker::ABOUT, video_worker::run)
+fn main() -> std::process::ExitCode {
+    video_worker::main()
 }

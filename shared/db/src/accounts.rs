@@ -52,7 +52,8 @@ impl Credential {
 pub type Authenticated = (Credential, Option<(CanvasRecord, AccessRole)>);
 
 /// A token, and the canvas of the request's path as the token's account may see it, in one statement: revocation takes
-/// effect with the very next request because nothing of this is ever cached (decisions 2.2).
+/// effect with the very next request because nothing of this is ever cached (decisions 2.2). Shares are looked into only for
+/// a canvas of somebody else's.
 #[instrument(skip_all, name = "db.token.authenticate")]
 pub async fn authenticate(
     conn: &mut PgConnection,
@@ -69,12 +70,13 @@ pub async fn authenticate(
                   c.revision AS "revision?", c.sequence AS "sequence?", c.node_count AS "node_count?",
                   c.connection_count AS "connection_count?", c.graph_bytes AS "graph_bytes?",
                   c.created_at AS "created_at?", c.updated_at AS "updated_at?",
-                  CASE WHEN c.owner_uid = a.uid THEN 'owner' ELSE sh.role END AS "role?"
+                  CASE WHEN c.owner_uid = a.uid THEN 'owner' ELSE
+                      (SELECT role FROM canvas_shares sh WHERE sh.canvas_key = c.key AND sh.account_uid = a.uid)
+                  END AS "role?"
            FROM tokens t
            JOIN account_sessions s ON s.id = t.session_id
            JOIN accounts a ON a.uid = t.account_uid
            LEFT JOIN canvases c ON c.owner_uid = coalesce($2, a.uid) AND c.id = $3
-           LEFT JOIN canvas_shares sh ON sh.canvas_key = c.key AND sh.account_uid = a.uid
            WHERE t.id = $1"#,
         token,
         canvas.and_then(|canvas| canvas.owner.as_ref()).map(AccountUid::as_str),

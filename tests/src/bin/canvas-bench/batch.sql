@@ -13,12 +13,13 @@ SELECT t.id AS token, t.label, t.scopes, t.surface, t.secret_hash, t.expires_at,
        c.revision AS "revision?", c.sequence AS "sequence?", c.node_count AS "node_count?",
        c.connection_count AS "connection_count?", c.graph_bytes AS "graph_bytes?",
        c.created_at AS "created_at?", c.updated_at AS "updated_at?",
-       CASE WHEN c.owner_uid = a.uid THEN 'owner' ELSE sh.role END AS "role?"
+       CASE WHEN c.owner_uid = a.uid THEN 'owner' ELSE
+           (SELECT role FROM canvas_shares sh WHERE sh.canvas_key = c.key AND sh.account_uid = a.uid)
+       END AS "role?"
 FROM tokens t
 JOIN account_sessions s ON s.id = t.session_id
 JOIN accounts a ON a.uid = t.account_uid
 LEFT JOIN canvases c ON c.owner_uid = coalesce(:uid, a.uid) AND c.id = :canvas
-LEFT JOIN canvas_shares sh ON sh.canvas_key = c.key AND sh.account_uid = a.uid
 WHERE t.id = :token;
 
 BEGIN;
