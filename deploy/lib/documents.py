@@ -1,0 +1,149 @@
+"""Holds what is written for operators against the code: `documents.py ROOT [--update]`.
+
+- The table of variables in deploy/README.md is the one of shared/service/src/config.rs, with who reads each.
+- Every metric that rules, scaling and dashboard name is made by the code, and every metric of the code is shown or watched.
+- Every alert has its row in deploy/RUNBOOK.md, and no row is without one.
+- deploy/observe/prometheus-rule.yaml carries the rules of deploy/observe/rules.yaml.
+- deploy/docker/env.example names what deploy/docker/compose.yaml asks for.
+
+With --update what is generated is written; what people write is only judged. Every fault is a line on standard output.
+"""
+
+import json
+import pathlib
+import re
+import sys
+
+import yaml
+
+ROOT, UPDATE = pathlib.Path(sys.argv[1]), "--update" in sys.argv
+DEPLOY = ROOT / "deploy"
+ROOMS = {"gateway": "gateway", "image-worker": "image", "video-worker": "video", "webhook-dispatcher": "webhook"}
+BEGIN, END = "<!-- variables: written by deploy/check --update -->", "<!-- end of variables -->"
+# Prometheus's own, and its operators'.
+FOREIGN = {"up"}
+
+
+def code(*rooms):
+    """The text of the rooms' sources, tests aside."""
+    paths = (path for room in rooms for path in sorted((ROOT / room).rglob("*.rs")) if "tests" not in path.parts)
+    return "\n".join(path.read_text() for path in paths)
+
+
+def variables():
+    """The rows of the configuration table, each with the processes that read it."""
+    text = (ROOT / "shared/service/src/config.rs").read_text()
+    rows = re.findall(r'"(CANVAS_\w+)" => (\w+): .*? = (None|Some\("(.*?)"\)), parse::\w+,\s*"((?:\\.|[^"])*)";', text, re.S)
+    sources = {short: code(f"{room}/src") for room, short in ROOMS.items()}
+    spine = code("shared/spine/src")
+    # What the spine's runners are told; the gateway has none. The lease reaches them as the heartbeat, too.
+    runners = re.search(r"fn runner_options.*?\n    }", spine, re.S)[0]
+    for name, field, required, default, meaning in rows:
+        reads = re.compile(rf"config\s*\.{field}\b")
+        readers = [short for short, source in sources.items() if reads.search(source)]
+        if reads.search(runners):
+            readers = [short for short in ROOMS.values() if short != "gateway"]
+        elif reads.search(spine) or len(readers) == len(ROOMS):
+            readers = ["all"]
+        shown = "required" if required == "None" else f"`{default}`" if default else "none"
+        meaning = meaning.replace('\\"', '"').replace("|", "\\|")
+        yield f"| `{name}` | {shown} | {', '.join(readers)} | {meaning} |"
+
+
+def table_faults():
+    path = DEPLOY / "README.md"
+    text = path.read_text()
+    before, found, rest = text.partition(BEGIN)
+    written, ended, after = rest.partition(END)
+    if not found or not ended:
+        yield "deploy/README.md: the marks of the table of variables are gone"
+        return
+    table = "\n| variable | default | read by | meaning |\n| --- | --- | --- | --- |\n" + "\n".join(variables()) + "\n"
+    if written != table and UPDATE:
+        path.write_text(before + BEGIN + table + END + after)
+    elif written != table:
+        yield "deploy/README.md: the table of variables is not that of the code: deploy/check --update"
+
+
+def made():
+    """The metrics that the code makes, as they are exposed."""
+    text = code("shared", *(f"{room}/src" for room in ROOMS))
+    # What the facade's own tests make is named test_….
+    for kind, name in re.findall(r'\b(counter|gauge|histogram)!\(\s*"(?!test_)(\w+)"', text):
+        yield name, [f"{name}_bucket", f"{name}_count", f"{name}_sum"] if kind == "histogram" else [name]
+
+
+def metric_faults():
+    rules = yaml.safe_load((DEPLOY / "observe/rules.yaml").read_text())
+    dashboard = json.loads((DEPLOY / "observe/dashboard.json").read_text())
+    expressions = {f"rule {rule.get('alert') or rule['record']}": rule["expr"] for group in rules["groups"] for rule in group["rules"]}
+    for panel in dashboard["panels"]:
+        for target in panel.get("targets", []):
+            expressions[f"panel {panel['title']!r}, {target['refId']}"] = target["expr"]
+    for path in sorted(DEPLOY.glob("k8s/**/*.yaml")):
+        for document in filter(None, yaml.safe_load_all(path.read_text())):
+            if document.get("kind") == "ScaledObject":
+                for number, trigger in enumerate(document["spec"]["triggers"]):
+                    if trigger["type"] == "prometheus":
+                        expressions[f"ScaledObject {document['metadata']['name']}, trigger {number}"] = trigger["metadata"]["query"]
+    metrics = dict(made())
+    known = {series for all_of in metrics.values() for series in all_of} | FOREIGN
+    recorded = {rule["record"] for group in rules["groups"] for rule in group["rules"] if "record" in rule}
+    used = set()
+    for place, expression in expressions.items():
+        # Names are what is left of an expression without its texts, matchers, groupings, durations and functions.
+        plain = re.sub(r'"[^"]*"', "", expression)
+        plain = re.sub(r"\{[^}]*\}|\b(?:by|on|without|ignoring)\s*\([^)]*\)|\[[^\]]*\]|offset\s+\w+", " ", plain)
+        for name in re.findall(r"(?<![\w:.])[a-zA-Z_][\w:]*(?!\s*\()\b(?!\s*\()", plain):
+            if name in {"and", "or", "unless", "by"}:
+                continue
+            used.add(name)
+            if name not in (recorded if ":" in name else known):
+                yield f"{place}: nothing makes the metric {name}"
+    for name, series in metrics.items():
+        if not used.intersection(series):
+            yield f"the metric {name} is neither shown nor watched"
+
+
+def runbook_faults():
+    rules = yaml.safe_load((DEPLOY / "observe/rules.yaml").read_text())
+    alerts = [rule for group in rules["groups"] for rule in group["rules"] if "alert" in rule]
+    rows = re.findall(r'<a id="(\w+)"></a>(\w+)', (DEPLOY / "RUNBOOK.md").read_text())
+    anchors = {anchor: name for anchor, name in rows}
+    for rule in alerts:
+        name, link = rule["alert"], rule["annotations"]["runbook"]
+        if link != f"deploy/RUNBOOK.md#{name.lower()}" or anchors.pop(name.lower(), None) != name:
+            yield f"the alert {name} leads to no row of its own in deploy/RUNBOOK.md"
+    for name in anchors.values():
+        yield f"deploy/RUNBOOK.md: there is no alert {name}"
+
+
+def rule_faults():
+    path = DEPLOY / "observe/prometheus-rule.yaml"
+    text = "# Written by deploy/check --update from rules.yaml, which is the one to change.\n" + yaml.safe_dump(
+        {"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "metadata": {"name": "canvas"},
+         "spec": yaml.safe_load((DEPLOY / "observe/rules.yaml").read_text())}, sort_keys=False, width=200)
+    if not path.exists() or path.read_text() != text:
+        if UPDATE:
+            path.write_text(text)
+        else:
+            yield "deploy/observe/prometheus-rule.yaml is not what rules.yaml says: deploy/check --update"
+
+
+def compose_faults():
+    text = (DEPLOY / "docker/compose.yaml").read_text()
+    example = set(re.findall(r"^(\w+)=", (DEPLOY / "docker/env.example").read_text(), re.M))
+    asked = set(re.findall(r"\$\{(\w+)", text))
+    for name in sorted(asked ^ example):
+        yield f"{name} is in only one of deploy/docker/compose.yaml and env.example"
+    for name, service in yaml.safe_load(text)["services"].items():
+        if service.get("cap_drop") != ["ALL"] or "no-new-privileges:true" not in service.get("security_opt", []):
+            yield f"compose.yaml: {name} may gain privileges"
+        if not re.search(r":.*\d", service["image"]):
+            yield f"compose.yaml: the image of {name} has no version"
+
+
+faults = [fault for faults in (table_faults, metric_faults, runbook_faults, rule_faults, compose_faults) for fault in faults()]
+for fault in faults:
+    print(fault)
+sys.exit(bool(faults))

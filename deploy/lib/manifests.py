@@ -1,0 +1,139 @@
+"""Judges rendered Kubernetes manifests, read from standard input: `manifests.py NAME SCHEMAS`.
+
+Core kinds are held against the schemas of the Kubernetes version below, strictly; custom resources against those in the directory
+SCHEMAS, where a kind without a schema is a fault. Then what no schema says: the rules of this installation. Every fault is a line on
+standard output, and the exit status is 1 when there is one.
+"""
+
+import json
+import pathlib
+import sys
+
+import jsonschema
+import kubernetes_validate
+import yaml
+
+KUBERNETES = "1.34"
+# The drain of each process in seconds (decisions 17.2).
+DRAIN = {"gateway": 60, "image-worker": 25, "video-worker": 25, "webhook-dispatcher": 25}
+WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "Job")
+
+
+def schema_faults(document, schemas):
+    """What the schema of the document's kind says of it."""
+    group, _, version = document["apiVersion"].rpartition("/")
+    if "." not in group or group.endswith(".k8s.io") and group != "gateway.networking.k8s.io":
+        try:
+            kubernetes_validate.validate(document, KUBERNETES, strict=True)
+        except (kubernetes_validate.ValidationError, kubernetes_validate.SchemaNotFoundError) as error:
+            yield f"{'/'.join(map(str, getattr(error, 'path', []))) or '-'}: {getattr(error, 'message', error)}"
+        return
+    path = schemas / group / f"{document['kind'].lower()}_{version}.json"
+    if not path.exists():
+        yield f"there is no schema {path}"
+        return
+    validator = jsonschema.Draft7Validator(json.loads(path.read_text()))
+    for error in validator.iter_errors(document):
+        yield f"{error.json_path}: {error.message}"
+
+
+def pod_faults(name, pod):
+    """The restricted profile of the pod security standards, and ours beyond it."""
+    context = pod.get("securityContext", {})
+    if context.get("runAsNonRoot") is not True or not context.get("runAsUser"):
+        yield "does not say that it runs as a user that is not root"
+    if context.get("seccompProfile", {}).get("type") != "RuntimeDefault":
+        yield "has no seccomp profile"
+    if pod.get("automountServiceAccountToken") is not False:
+        yield "is given a token for the Kubernetes API"
+    for key in ("hostNetwork", "hostPID", "hostIPC"):
+        if pod.get(key):
+            yield f"has {key}"
+    for volume in pod.get("volumes", []):
+        if "hostPath" in volume:
+            yield f"mounts the host's {volume['hostPath']['path']}"
+    for container in pod["containers"] + pod.get("initContainers", []):
+        own = container.get("securityContext", {})
+        if own.get("allowPrivilegeEscalation") is not False or own.get("capabilities", {}).get("drop") != ["ALL"]:
+            yield "may gain privileges"
+        resources = container.get("resources", {})
+        if not {"cpu", "memory"} <= resources.get("requests", {}).keys() or "memory" not in resources.get("limits", {}):
+            yield "does not say what it needs, or has no limit on memory"
+        tag = container["image"].rpartition("/")[2].partition(":")[2]
+        if not any(map(str.isdigit, tag)):
+            yield f"the image {container['image']} has no version"
+        for variable in container.get("env", []):
+            if "value" in variable and any(word in variable["name"] for word in ("PASSWORD", "SECRET", "KEYS")):
+                yield f"{variable['name']} is written out"
+
+
+def process_faults(name, spec, kind):
+    """What holds for our own processes."""
+    pod = spec["template"]["spec"]
+    container = pod["containers"][0]
+    if container["securityContext"].get("readOnlyRootFilesystem") is not True:
+        yield "may write to its root"
+    if kind == "Job":
+        return
+    pause = container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
+    if pod.get("terminationGracePeriodSeconds", 30) <= DRAIN[name] + pause:
+        yield f"is killed before its drain of {DRAIN[name]} s is over"
+    if "replicas" in spec:
+        yield "has a number of replicas, which undoes its autoscaler's"
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        if probe not in container:
+            yield f"has no {probe}"
+
+
+def set_faults(documents):
+    """What one document cannot say alone."""
+    names = {(document["kind"], document["metadata"]["name"]) for document in documents}
+    for process in DRAIN:
+        for kind in ("Deployment", "PodDisruptionBudget", "ServiceAccount"):
+            if (kind, process) not in names:
+                yield f"there is no {kind} {process}"
+    denied = next((d["spec"] for d in documents if d["kind"] == "NetworkPolicy" and d["metadata"]["name"] == "default-deny"), {})
+    if denied.get("podSelector") != {} or set(denied.get("policyTypes", [])) != {"Ingress", "Egress"} or {"ingress", "egress"} & denied.keys():
+        yield "default-deny does not deny everything to everybody"
+    for document in documents:
+        for block in blocks(document.get("spec", {})) if document["kind"] == "NetworkPolicy" else ():
+            if block["cidr"] == "0.0.0.0/0" and "169.254.0.0/16" not in block.get("except", []):
+                yield f"NetworkPolicy {document['metadata']['name']} lets through to the metadata service"
+    online = {d["metadata"]["name"] for d in documents if d["kind"] == "Deployment"
+              and d["spec"]["template"]["metadata"]["labels"].get("canvas/internet")}
+    if online != {"image-worker", "video-worker", "webhook-dispatcher"}:
+        yield f"the internet is for the three workers, not for {sorted(online)}"
+    keys = [(d["apiVersion"], d["kind"], d["metadata"].get("namespace"), d["metadata"]["name"]) for d in documents]
+    for key in {key for key in keys if keys.count(key) > 1}:
+        yield f"{key} is there twice"
+
+
+def blocks(policy):
+    """The address blocks of a network policy."""
+    for rule in policy.get("egress", []):
+        for peer in rule.get("to", []):
+            if "ipBlock" in peer:
+                yield peer["ipBlock"]
+
+
+def main():
+    installation, schemas = sys.argv[1], pathlib.Path(sys.argv[2])
+    documents = [document for document in yaml.safe_load_all(sys.stdin) if document]
+    faults = [f"{installation}: {fault}" for fault in set_faults(documents)]
+    for document in documents:
+        name, kind = document["metadata"]["name"], document["kind"]
+        found = list(schema_faults(document, schemas))
+        # What does not even have the form is not looked at further.
+        if kind in WORKLOADS and not found:
+            found += pod_faults(name, document["spec"]["template"]["spec"])
+            if name in DRAIN or name == "migrate":
+                found += process_faults(name, document["spec"], kind)
+        faults += [f"{installation}: {kind} {name}: {fault}" for fault in found]
+    for fault in faults:
+        print(fault)
+    if not faults:
+        print(f"{installation}: {len(documents)} manifests")
+    sys.exit(bool(faults))
+
+
+main()
