@@ -1,4 +1,4 @@
-"""Holds what is written for operators against the code: `documents.py ROOT [--update]`.
+"""Holds what is written for operators against the code: `documents.py ROOT [--update | --expressions]`.
 
 - The table of variables in deploy/README.md is the one of shared/service/src/config.rs, with who reads each.
 - Every metric that rules, scaling and dashboard name is made by the code, and every metric of the code is shown or watched.
@@ -6,7 +6,8 @@
 - deploy/observe/prometheus-rule.yaml carries the rules of deploy/observe/rules.yaml.
 - deploy/docker/env.example names what deploy/docker/compose.yaml asks for.
 
-With --update what is generated is written; what people write is only judged. Every fault is a line on standard output.
+With --update what is generated is written; what people write is only judged. Every fault is a line on standard output. With
+--expressions what dashboard and scaling ask Prometheus is printed as rules, for promtool to read.
 """
 
 import json
@@ -73,22 +74,29 @@ def made():
         yield name, [f"{name}_bucket", f"{name}_count", f"{name}_sum"] if kind == "histogram" else [name]
 
 
-def metric_faults():
-    rules = yaml.safe_load((DEPLOY / "observe/rules.yaml").read_text())
-    dashboard = json.loads((DEPLOY / "observe/dashboard.json").read_text())
-    expressions = {f"rule {rule.get('alert') or rule['record']}": rule["expr"] for group in rules["groups"] for rule in group["rules"]}
-    for panel in dashboard["panels"]:
+def rules():
+    """The rules of every group."""
+    return [rule for group in yaml.safe_load((DEPLOY / "observe/rules.yaml").read_text())["groups"] for rule in group["rules"]]
+
+
+def questions():
+    """What dashboard and scaling ask Prometheus, by place."""
+    for panel in json.loads((DEPLOY / "observe/dashboard.json").read_text())["panels"]:
         for target in panel.get("targets", []):
-            expressions[f"panel {panel['title']!r}, {target['refId']}"] = target["expr"]
+            yield f"panel {panel['title']!r}, {target['refId']}", target["expr"]
     for path in sorted(DEPLOY.glob("k8s/**/*.yaml")):
         for document in filter(None, yaml.safe_load_all(path.read_text())):
             if document.get("kind") == "ScaledObject":
                 for number, trigger in enumerate(document["spec"]["triggers"]):
                     if trigger["type"] == "prometheus":
-                        expressions[f"ScaledObject {document['metadata']['name']}, trigger {number}"] = trigger["metadata"]["query"]
+                        yield f"ScaledObject {document['metadata']['name']}, trigger {number}", trigger["metadata"]["query"]
+
+
+def metric_faults():
+    expressions = {f"rule {rule.get('alert') or rule['record']}": rule["expr"] for rule in rules()} | dict(questions())
     metrics = dict(made())
     known = {series for all_of in metrics.values() for series in all_of} | FOREIGN
-    recorded = {rule["record"] for group in rules["groups"] for rule in group["rules"] if "record" in rule}
+    recorded = {rule["record"] for rule in rules() if "record" in rule}
     used = set()
     for place, expression in expressions.items():
         # Names are what is left of an expression without its texts, matchers, groupings, durations and functions.
@@ -106,8 +114,7 @@ def metric_faults():
 
 
 def runbook_faults():
-    rules = yaml.safe_load((DEPLOY / "observe/rules.yaml").read_text())
-    alerts = [rule for group in rules["groups"] for rule in group["rules"] if "alert" in rule]
+    alerts = [rule for rule in rules() if "alert" in rule]
     rows = re.findall(r'<a id="(\w+)"></a>(\w+)', (DEPLOY / "RUNBOOK.md").read_text())
     anchors = {anchor: name for anchor, name in rows}
     for rule in alerts:
@@ -143,6 +150,10 @@ def compose_faults():
             yield f"compose.yaml: the image of {name} has no version"
 
 
+if "--expressions" in sys.argv:
+    asked = [{"record": f"asked:{number}", "expr": expression} for number, (_, expression) in enumerate(questions())]
+    print(yaml.safe_dump({"groups": [{"name": "asked", "rules": asked}]}))
+    sys.exit()
 faults = [fault for faults in (table_faults, metric_faults, runbook_faults, rule_faults, compose_faults) for fault in faults()]
 for fault in faults:
     print(fault)
