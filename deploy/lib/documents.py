@@ -4,7 +4,7 @@
 - Every metric that rules, scaling and dashboard name is made by the code, and every metric of the code is shown or watched.
 - Every alert has its row in deploy/RUNBOOK.md, and no row is without one.
 - deploy/observe/prometheus-rule.yaml carries the rules of deploy/observe/rules.yaml.
-- deploy/docker/env.example names what deploy/docker/compose.yaml asks for.
+- deploy/docker/env.example names what deploy/docker/compose.yaml asks for, and the image's build is given the whole workspace.
 
 With --update what is generated is written; what people write is only judged. Every fault is a line on standard output. With
 --expressions what dashboard and scaling ask Prometheus is printed as rules, for promtool to read.
@@ -137,6 +137,18 @@ def rule_faults():
             yield "deploy/observe/prometheus-rule.yaml is not what rules.yaml says: deploy/check --update"
 
 
+def image_faults():
+    """Whether what is built is what gets into the build."""
+    members = re.search(r"^members = \[(.*?)\]", (ROOT / "Cargo.toml").read_text(), re.S | re.M)[1]
+    let_in = set(re.findall(r"^!(.+)$", (ROOT / ".dockerignore").read_text(), re.M))
+    for member in re.findall(r'"([^"/]+)[^"]*"', members):
+        if member not in let_in:
+            yield f".dockerignore keeps the member {member} of the workspace out of the image's build"
+    stages = set(re.findall(r"^FROM \S+ AS (\S+)$", (DEPLOY / "docker/Dockerfile").read_text(), re.M))
+    for name in sorted(set(ROOMS) - stages):
+        yield f"deploy/docker/Dockerfile: there is no stage {name}"
+
+
 def compose_faults():
     text = (DEPLOY / "docker/compose.yaml").read_text()
     example = set(re.findall(r"^(\w+)=", (DEPLOY / "docker/env.example").read_text(), re.M))
@@ -154,7 +166,7 @@ if "--expressions" in sys.argv:
     asked = [{"record": f"asked:{number}", "expr": expression} for number, (_, expression) in enumerate(questions())]
     print(yaml.safe_dump({"groups": [{"name": "asked", "rules": asked}]}))
     sys.exit()
-faults = [fault for faults in (table_faults, metric_faults, runbook_faults, rule_faults, compose_faults) for fault in faults()]
+faults = [fault for faults in (table_faults, metric_faults, runbook_faults, rule_faults, image_faults, compose_faults) for fault in faults()]
 for fault in faults:
     print(fault)
 sys.exit(bool(faults))
