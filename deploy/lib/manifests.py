@@ -37,7 +37,7 @@ def schema_faults(document, schemas):
         yield f"{error.json_path}: {error.message}"
 
 
-def pod_faults(name, pod):
+def pod_faults(pod):
     """The restricted profile of the pod security standards, and ours beyond it."""
     context = pod.get("securityContext", {})
     if context.get("runAsNonRoot") is not True or not context.get("runAsUser"):
@@ -116,24 +116,30 @@ def blocks(policy):
                 yield peer["ipBlock"]
 
 
-def main():
-    installation, schemas = sys.argv[1], pathlib.Path(sys.argv[2])
-    documents = [document for document in yaml.safe_load_all(sys.stdin) if document]
-    faults = [f"{installation}: {fault}" for fault in set_faults(documents)]
+def faults(documents, schemas):
+    """Everything that is wrong with an installation."""
+    yield from set_faults(documents)
     for document in documents:
         name, kind = document["metadata"]["name"], document["kind"]
         found = list(schema_faults(document, schemas))
         # What does not even have the form is not looked at further.
         if kind in WORKLOADS and not found:
-            found += pod_faults(name, document["spec"]["template"]["spec"])
+            found += pod_faults(document["spec"]["template"]["spec"])
             if name in DRAIN or name == "migrate":
                 found += process_faults(name, document["spec"], kind)
-        faults += [f"{installation}: {kind} {name}: {fault}" for fault in found]
-    for fault in faults:
-        print(fault)
-    if not faults:
+        yield from (f"{kind} {name}: {fault}" for fault in found)
+
+
+def main():
+    installation, schemas = sys.argv[1], pathlib.Path(sys.argv[2])
+    documents = [document for document in yaml.safe_load_all(sys.stdin) if document]
+    found = list(faults(documents, schemas))
+    for fault in found:
+        print(f"{installation}: {fault}")
+    if not found:
         print(f"{installation}: {len(documents)} manifests")
-    sys.exit(bool(faults))
+    sys.exit(bool(found))
 
 
-main()
+if __name__ == "__main__":
+    main()
