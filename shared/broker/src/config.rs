@@ -23,10 +23,14 @@ impl Config {
     pub const PREFIX: &'static str = "canvas.";
 
     /// The broker at `url` (`amqp://…/vhost` or `amqps://…`), for the process of this name. Every exchange and queue is
-    /// called `<prefix><name>`, so that tests can share a broker.
+    /// called `<prefix><name>`, so that tests can share a broker. A path of nothing but the slash is the virtual host `/`, too: by
+    /// the letter of the URI scheme it is one without a name, which no broker has and RabbitMQ's Kubernetes operator writes.
     pub fn new(url: &str, prefix: &str, process: &str) -> Result<Self, Error> {
         let mut uri: AMQPUri = url.parse().map_err(|reason| Error::Url { reason })?;
         uri.query.heartbeat = Some(HEARTBEAT_SECONDS);
+        if uri.vhost.is_empty() {
+            uri.vhost.push('/');
+        }
         Ok(Self { uri, prefix: prefix.to_owned(), process: process.to_owned() })
     }
 
@@ -63,6 +67,14 @@ mod tests {
         assert_eq!(config.queue(Queue::Image), "canvas.image");
         assert_eq!(config.dead_letters(), "canvas.dead");
         assert_eq!(config.uri.query.heartbeat, Some(10));
+    }
+
+    #[test]
+    fn no_virtual_host_is_the_one_that_every_broker_has() {
+        for url in ["amqp://localhost", "amqp://localhost/", "amqp://localhost/%2f"] {
+            assert_eq!(Config::new(url, "canvas.", "test").expect("parses").uri.vhost, "/", "{url}");
+        }
+        assert_eq!(Config::new("amqp://localhost/blue", "canvas.", "test").expect("parses").uri.vhost, "blue");
     }
 
     #[test]

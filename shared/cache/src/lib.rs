@@ -42,10 +42,12 @@ struct Inner {
 }
 
 impl Cache {
-    /// Begins to connect to `url` (`redis://…`) and returns at once, whether Redis is there or not. Every key and channel
+    /// Begins to connect to `url` (`redis://…` or `rediss://…`) and returns at once, whether Redis is there or not. Every key and channel
     /// begins with `prefix` and a colon, which `prefix` may end with; processes that talk to each other have the same one.
     /// Must be called inside a Tokio runtime.
     pub fn connect(url: &str, prefix: &str) -> Result<Self, Error> {
+        // The client takes the process's provider; that somebody installed the same one before is no error.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let client = redis::Client::open(url).map_err(Error::Url)?;
         let prefix = format!("{}:", prefix.trim_end_matches(':'));
         let inner = Inner {

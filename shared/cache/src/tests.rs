@@ -34,6 +34,12 @@ async fn every_call_can_be_made_in_a_handler_that_moves_between_threads() {
 }
 
 #[tokio::test]
+async fn a_redis_behind_tls_can_be_named() {
+    let cache = Cache::connect("rediss://:secret@127.0.0.1:1/0", &redis_prefix()).expect("a Redis URL");
+    assert!(!cache.is_up());
+}
+
+#[tokio::test]
 async fn without_redis_requests_pass_at_once_and_with_it_limits_return() {
     let proxy = Proxy::in_front_of(&redis_url()).await;
     proxy.cut();
