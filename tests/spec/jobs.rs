@@ -308,13 +308,13 @@ async fn a_job_that_was_taken_is_canceling_until_the_worker_stops() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_that_loses_the_race_leaves_the_success() {
-    let stack = Stack::builder().image_workers(1).hold("action.committed").start().await;
+    let stack = Stack::builder().image_workers(1).hold("job.committed").start().await;
     let user = stack.user().await;
     let (canvas, job) = started(&user).await;
-    stack.hold("action.committed").reached().await;
+    stack.hold("job.committed").reached().await;
     let unchanged = user.delete(text(&job, "/pollUrl")).await.ok();
     assert_eq!(unchanged["status"], "succeeded");
-    stack.hold("action.committed").release();
+    stack.hold("job.committed").release();
     assert_eq!(user.finished(&job).await["status"], "succeeded");
     let listed = user.get(&format!("/assets?canvasId={canvas}")).await.ok();
     assert_eq!(listed["assets"].as_array().map(Vec::len), Some(1));

@@ -189,7 +189,7 @@ async fn survives(part: Part, failpoint: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_survives_the_death_of_its_worker_at_every_step() {
-    for failpoint in ["task.claimed", "action.loaded", "action.stored", "action.committed"] {
+    for failpoint in ["task.claimed", "action.loaded", "action.stored", "job.committed"] {
         survives(Part::IMAGE_WORKER, failpoint).await;
     }
 }

@@ -24,10 +24,15 @@ const LAW: &[(&str, &[&str])] = &[
     ("providers", &["domain", "egress"]),
     // How work moves.
     ("spine", &["domain", "db", "broker", "service"]),
+    // What the workers that make things have in common.
+    ("workshop", &["domain", "db", "spine", "blob", "cache", "canvas", "providers", "raster", "egress", "service"]),
     // Processes; none knows another. `raster` in the gateway reads headers, never pixels.
     ("gateway", &["domain", "db", "spine", "blob", "cache", "canvas", "providers", "raster", "egress", "service"]),
-    ("image-worker", &["domain", "db", "spine", "blob", "cache", "canvas", "providers", "raster", "egress", "service"]),
-    ("video-worker", &["domain", "db", "spine", "blob", "cache", "canvas", "providers", "raster", "egress", "service"]),
+    (
+        "image-worker",
+        &["domain", "db", "spine", "blob", "canvas", "providers", "raster", "egress", "service", "workshop"],
+    ),
+    ("video-worker", &["domain", "db", "spine", "providers", "raster", "egress", "service", "workshop"]),
     ("webhook-dispatcher", &["domain", "db", "spine", "egress", "service"]),
     // A client of the service like any other: it knows the contract alone.
     ("demo", &[]),

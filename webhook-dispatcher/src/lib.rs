@@ -15,12 +15,11 @@ mod schedule;
 mod signature;
 mod verdict;
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use domain::message::Queue;
-use egress::{AllowList, Client, ClientConfig, Guard};
+use egress::Client;
 use service::config::Config;
 use spine::{BootError, Process, RunnerOptions};
 
@@ -62,13 +61,8 @@ pub fn main() -> ExitCode {
 ///
 /// [`BootError`] when the process cannot start.
 async fn run(config: Config) -> Result<ExitCode, BootError> {
-    let client = match client(&config) {
-        Ok(client) => client,
-        Err(problem) => {
-            eprintln!("{NAME}: {problem}");
-            return Ok(ExitCode::FAILURE);
-        }
-    };
+    let allowed = egress::Settings { allow: &config.egress_allow, ca_file: config.egress_ca_file.as_deref() };
+    let client = Client::load(allowed).map_err(|error| BootError::Setting(error.into()))?;
     let settings = Settings { backoff: Backoff(config.webhook_backoff), ..Settings::default() };
     let (keys, finalized, sweep) = (config.master_keys.clone(), config.retention_finalized, config.sweep);
     let process = Process::start(NAME, config).await?;
@@ -86,16 +80,4 @@ async fn run(config: Config) -> Result<ExitCode, BootError> {
     };
     process.work(options, Dispatcher::new(pool, journal, keys, client, settings));
     Ok(process.finish().await)
-}
-
-/// The way out that is configured; otherwise one line that names the variable.
-fn client(config: &Config) -> Result<Client, String> {
-    let allow = AllowList::parse(&config.egress_allow).map_err(|error| format!("CANVAS_EGRESS_ALLOW: {error}"))?;
-    let extra_ca_pem = config.egress_ca_file.as_deref().map(read).transpose()?;
-    Client::new(ClientConfig { guard: Guard::new(allow), extra_ca_pem })
-        .map_err(|error| format!("CANVAS_EGRESS_CA_FILE: {error}"))
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|error| format!("CANVAS_EGRESS_CA_FILE: cannot be read: {error}"))
 }

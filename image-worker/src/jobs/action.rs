@@ -16,28 +16,11 @@ use serde_json::{Map, Value, json};
 use service::blocking::Panicked;
 use spine::{Decision, Lease, Task};
 use uuid::Uuid;
+use workshop::files::{Content, PUTS_MAX};
+use workshop::{Error, Stop, Worker, decision};
 
-use super::store::{self, Content, PUTS_MAX};
-use super::{Error, Worker};
+use super::Trouble;
 use crate::actions::{Prepared, Source};
-
-/// Why the work on an Action ends before its result.
-enum Stop {
-    /// Somebody asked.
-    Canceled,
-    /// It cannot succeed.
-    Failed(Failure),
-    /// The lease is lost, or may be.
-    Stale,
-    /// What nobody foresaw; to be tried again.
-    Error(Error),
-}
-
-impl<E: Into<Error>> From<E> for Stop {
-    fn from(error: E) -> Self {
-        Self::Error(error.into())
-    }
-}
 
 /// What an Action made.
 struct Made {
@@ -78,26 +61,6 @@ pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<D
     Err(Error::BlobGone)
 }
 
-/// Ends the Action of a task that killed its workers, or failed them, too often.
-pub(super) async fn exhausted(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
-    match give_up(worker, task, lease).await {
-        Err(Error::Database(error)) if error.is_unreadable() => {
-            tracing::error!(error = &error as &dyn std::error::Error, job.id = %task.id, "job {} cannot be read", task.id);
-            worker.abandon(task, lease).await
-        }
-        outcome => outcome,
-    }
-}
-
-async fn give_up(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
-    let Some(job) = begin(worker, JobId(task.id), lease).await? else { return worker.settle(task, lease).await };
-    let stop = match job.status {
-        JobStatus::Canceling => Stop::Canceled,
-        _ => Stop::Failed(Failure::new(FailureCode::RuntimeFailed, "the work failed again and again and was given up")),
-    };
-    end_early(worker, task, lease, stop).await
-}
-
 /// Takes the job up and tells those who wait for a change. Nothing: the job is gone or over, or the lease is, which settling
 /// the task finds out.
 async fn begin(worker: &Worker, id: JobId, lease: &Lease) -> Result<Option<Record>, Error> {
@@ -117,13 +80,13 @@ async fn make(worker: &Worker, job: &Record, request: &ActionRequest, lease: &Le
         assets.push(find(worker, input).await?);
     }
     let sources: Vec<Source> = assets.iter().map(source).collect();
-    let prepared = Prepared::new(slug, params, &sources).map_err(Error::NotUnderstood)?;
+    let prepared = Prepared::new(slug, params, &sources).map_err(|error| Error::from(Trouble::NotUnderstood(error)))?;
     let computing = async {
         // Before the files are loaded: however many jobs are in hand, those that wait hold nothing.
         let memory = worker.pixels.reserve(prepared.memory_bytes()).await;
         let mut files = Vec::with_capacity(inputs.len());
         for (input, asset) in inputs.iter().zip(&assets) {
-            files.push(store::get(worker, asset.blob_key).await?.ok_or_else(|| gone(input))?);
+            files.push(worker.get(asset.blob_key).await?.ok_or_else(|| gone(input))?);
         }
         let work = move || {
             let output = prepared.run(&files)?;
@@ -164,7 +127,7 @@ async fn find(worker: &Worker, input: &Input) -> Result<AssetRecord, Stop> {
 }
 
 fn gone(input: &Input) -> Stop {
-    Stop::Failed(invalid(format!("the input {} is gone", input.handle)))
+    Stop::from(invalid(format!("the input {} is gone", input.handle)))
 }
 
 /// An input as the admission to memory sees it.
@@ -188,7 +151,7 @@ fn computed<T>(outcome: Result<Result<T, raster::Error>, Panicked>) -> Result<T,
         Ok(made) => made.map_err(refusal),
         Err(panicked) => {
             tracing::error!(error = &panicked as &dyn std::error::Error, "the engine panicked over a picture");
-            Err(Stop::Failed(invalid("a picture could not be processed".into())))
+            Err(Stop::from(invalid("a picture could not be processed".into())))
         }
     }
 }
@@ -196,7 +159,7 @@ fn computed<T>(outcome: Result<Result<T, raster::Error>, Panicked>) -> Result<T,
 /// A failure of the engine: the picture's, with a message for its owner, or ours.
 fn refusal(error: raster::Error) -> Stop {
     match error.fault() {
-        Fault::Picture | Fault::Limit => Stop::Failed(invalid(error.to_string())),
+        Fault::Picture | Fault::Limit => Stop::from(invalid(error.to_string())),
         Fault::Internal => Stop::Error(Error::Raster(error)),
     }
 }
@@ -222,11 +185,11 @@ async fn keep(worker: &Worker, task: &Task, lease: &Lease, made: &Made) -> Resul
         return Err(Stop::Canceled);
     }
     drop(connection);
-    store::put(worker, &made.content).await.map_err(|error| match error {
+    worker.put(&made.content).await.map_err(|error| match error {
         // The last claim says so; any earlier one leaves it to the next.
         Error::Store(source) if task.claims >= TASK_CLAIMS_MAX => {
             tracing::error!(error = &source as &dyn std::error::Error, job.id = %id, "the result of {id} cannot be stored");
-            Stop::Failed(Failure::new(FailureCode::OutputFinalizationFailed, "the result could not be stored"))
+            Stop::from(Failure::new(FailureCode::OutputFinalizationFailed, "the result could not be stored"))
         }
         error => Stop::Error(error),
     })
@@ -251,21 +214,11 @@ fn placement(request: &ActionRequest, made: &Made, blob_key: Uuid) -> Placement 
 async fn end_early(worker: &Worker, task: &Task, lease: &Lease, stop: Stop) -> Result<Decision, Error> {
     let ending = match stop {
         Stop::Canceled => Ending::Canceled(CancelReason::UserRequested),
-        Stop::Failed(failure) => Ending::Failed(failure, Vec::new()),
+        Stop::Failed { failure, .. } => Ending::Failed(failure, Vec::new()),
         Stop::Stale => return Ok(Decision::Stale),
         Stop::Error(error) => return Err(error),
     };
     Ok(decision(&worker.conclude(task, lease, &ending).await?))
-}
-
-pub(super) fn decision(concluded: &Concluded) -> Decision {
-    match concluded {
-        Concluded::Done(record) => match &record.outcome.failure {
-            Some(failure) => Decision::Fail { code: failure.code.as_str() },
-            None => Decision::Done,
-        },
-        Concluded::Stale | Concluded::BlobGone => Decision::Stale,
-    }
 }
 
 /// `photo.jpg` becomes `photo-resize.png`, within the longest file name (decisions 6.3).
@@ -283,9 +236,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_of_the_engine_is_the_pictures_failure() {
-        let pixels = crate::pixels::Pixels::new(1, 1 << 20);
+        let pixels = workshop::Pixels::new(1, 1 << 20);
         let outcome = pixels.run(1, || -> Result<(), raster::Error> { panic!("an index out of bounds") }).await;
-        let Err(Stop::Failed(failure)) = computed(outcome) else { panic!("fails the job") };
+        let Err(Stop::Failed { failure, .. }) = computed(outcome) else { panic!("fails the job") };
         assert_eq!((failure.code, failure.retryable), (FailureCode::ActionInputInvalid, false));
         assert!(!failure.message.contains("index"), "internal text stays inside");
         assert!(pixels.run(1, || ()).await.is_ok(), "and the thread goes on");

@@ -16,8 +16,9 @@ use domain::recipe::run::{Next, RunFailure, RunFailureCode, RunId, RunRecord, te
 use domain::recipe::{Held, OutputKind};
 use serde_json::{Map, Value, json};
 use spine::{Decision, Lease, Task};
+use workshop::{Error, Worker};
 
-use super::{Error, Worker};
+use super::Trouble;
 use crate::outline::outline;
 
 /// How often the job of a picture is looked at.
@@ -154,7 +155,7 @@ impl Step<'_> {
             None => None,
         };
         drop(connection);
-        let Some(job) = job else { return Err(Error::JobGone) };
+        let Some(job) = job else { return Err(Trouble::JobGone.into()) };
         if !job.status.is_terminal() {
             return Ok(None);
         }

@@ -8,14 +8,15 @@ use db::renditions::{Rendition, Result as Made};
 use domain::message::TaskKind;
 use raster::{Fault, Format};
 use spine::{Decision, Lease, Task};
+use workshop::files::{Content, PUTS_MAX};
+use workshop::{Error, Worker};
 
-use super::store::{self, Content, PUTS_MAX};
-use super::{Error, Worker};
+use super::Trouble;
 
 /// Makes the rendition of a task.
 pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
     let Some(rendition) = load(worker, task).await? else { return worker.settle(task, lease).await };
-    let computed = match store::get(worker, rendition.source_key).await? {
+    let computed = match worker.get(rendition.source_key).await? {
         Some(source) => compute(worker, source, rendition.width).await?,
         None => None,
     };
@@ -28,7 +29,7 @@ pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<D
             return Ok(Decision::Stale);
         }
         let made = Made::Ready {
-            blob_key: store::put(worker, &content).await?,
+            blob_key: worker.put(&content).await?,
             sha256: content.sha256,
             // A length in memory is below 2^63.
             bytes: content.bytes.len() as i64,
@@ -63,7 +64,7 @@ async fn compute(worker: &Worker, source: bytes::Bytes, width: u32) -> Result<Op
         let output = raster::rendition(&source, width)?;
         Ok((Format::from(output.format), Content::of(output.bytes)))
     });
-    match computing.await.map_err(Error::Panicked)? {
+    match computing.await? {
         Ok(made) => Ok(Some(made)),
         Err(error) if raster::Error::fault(&error) == Fault::Internal => Err(Error::Raster(error)),
         Err(_) => Ok(None),
@@ -77,7 +78,7 @@ async fn rasterize(worker: &Worker, document: bytes::Bytes, side: u32) -> Result
         let output = raster::document::rasterize(&document, side)?;
         Ok((Format::from(output.format), Content::of(output.bytes)))
     });
-    computing.await.map_err(Error::Panicked)?.map_err(Error::Document)
+    Ok(computing.await?.map_err(Trouble::Document)?)
 }
 
 /// Settles the task and notes what came of it, in one transaction. `None`: the blob is gone and has to be put again.

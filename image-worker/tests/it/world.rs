@@ -18,8 +18,7 @@ use domain::graph::{Node, NodeType, Position};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, CanvasId, JobId, NodeId};
 use domain::job::{ActionRequest, Input, JobKind, JobOperation, JobStatus, Record, Request};
 use domain::message::{Queue, TaskKind};
-use image_worker::jobs::Worker;
-use image_worker::pixels::Pixels;
+use image_worker::jobs::Tasks;
 use image_worker::sweep::Sweeper;
 use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
 use serde_json::{Map, Value};
@@ -29,6 +28,7 @@ use testkit::{TestDatabase, wait_for};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+use workshop::{Pixels, Worker};
 
 /// Long enough for a machine that is busy with other things; no test waits for it to pass.
 pub const DEADLINE: Duration = Duration::from_secs(90);
@@ -153,7 +153,6 @@ impl World {
             nudge: Nudge::default(),
             pixels: self.pixels.clone(),
             egress: egress::Client::new(egress::ClientConfig::default()).expect("has roots"),
-            imports: std::sync::Arc::new(tokio::sync::Semaphore::new(image_worker::jobs::IMPORTS_MAX)),
             public_url: PUBLIC_URL.into(),
             windows: WINDOWS,
         }
@@ -194,7 +193,7 @@ impl World {
 
     /// Puts a worker to work, that looks for work often.
     pub fn work_with(&self, options: RunnerOptions) -> Running {
-        self.run(self.worker(), options)
+        self.run(Tasks::new(self.worker()), options)
     }
 
     /// Puts a handler to work, that looks for work often.

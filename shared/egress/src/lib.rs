@@ -7,7 +7,8 @@
 //! again in [`Client::send`], because a stored URL may predate a stricter [`AllowList`] and because the HTTP stack asks
 //! no resolver about IP literals. The client's own resolver then judges every address a name resolves to, at every
 //! connect, and hands exactly the judged addresses to the dialler, so nothing is looked up again in between.
-//! Redirects are returned and never followed, proxy variables are ignored, nothing is retried.
+//! [`Client::send`] returns redirects and never follows them, [`Client::download`] has each hop judged anew; proxy variables
+//! are ignored, nothing is retried.
 //!
 //! **Reason.** Any of these left out is a way in (server-side request forgery): DNS rebinding, disguised literals,
 //! redirects to `http://169.254.169.254`, an `HTTPS_PROXY` that resolves names on its own.
@@ -16,14 +17,18 @@ mod address;
 mod allow;
 mod cidr;
 mod client;
+mod download;
 mod error;
 mod guard;
 mod operator;
 mod resolve;
+mod setup;
 mod tls;
 
 pub use allow::{AllowList, AllowListError};
 pub use client::{Client, ClientConfig, Inbound, Outbound};
+pub use download::{DownloadError, Downloaded, Wanted};
 pub use error::{ClientError, SendError};
 pub use guard::{Guard, UrlRefusal};
 pub use operator::OperatorHost;
+pub use setup::{Settings, SetupError};

@@ -30,6 +30,9 @@ pub enum BootError {
     /// The list of failpoints.
     #[error(transparent)]
     Failpoints(#[from] InvalidFailpoint),
+    /// What a part of the process refuses to be set up with; the text names the variable.
+    #[error(transparent)]
+    Setting(Box<dyn std::error::Error + Send + Sync>),
     /// Logging.
     #[error("cannot set up logging")]
     Telemetry(#[source] telemetry::TelemetryError),

@@ -36,7 +36,7 @@ async fn a_load_survives_a_worker_that_dies_at_each_step() {
         "action.loaded",
         "action.computed",
         "action.stored",
-        "action.committed",
+        "job.committed",
         "task.finished",
         "relay.claimed",
         "relay.published",

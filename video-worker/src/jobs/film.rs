@@ -11,11 +11,12 @@ use std::time::Duration;
 use domain::job::{Failure, FailureCode};
 use providers::Entry;
 use tokio::time::sleep;
+use workshop::Stop;
+use workshop::files::Content;
+use workshop::generation::{Craft, Step};
 
-use super::Error;
 use super::pictures::Reader;
-use super::run::{Run, Step, Stop};
-use super::store::Content;
+use super::run::Run;
 use crate::animatic::{self, Brief, FRAMES_PER_SECOND};
 
 /// How often it is told how far a film is.
@@ -38,38 +39,38 @@ impl Drop for Audience {
 
 impl Run<'_> {
     /// Films the video.
-    pub(super) async fn film(&self, model: &Arc<Entry>) -> Result<Step, Stop> {
-        self.check()?;
+    pub(super) async fn film(&self, model: &Arc<Entry>) -> Result<Step<Content>, Stop> {
+        self.turn.check()?;
         let mut pictures = self.pictures(Reader::Embedded).await?;
-        let _admitted = pictures.admitted.take();
+        let admitted = pictures.admitted.take();
         let brief = Brief::of(&self.order(model, pictures)).map_err(failure)?;
         let frames = f64::from(brief.seconds * FRAMES_PER_SECOND);
         let set = Arc::new(Set { wanted: AtomicBool::new(true), frames: AtomicU32::new(0) });
         let audience = Audience(set.clone());
         spine::failpoint!("generation.submitting");
-        let filming = self.worker.pixels.run(brief.memory_bytes(), move || {
+        let filming = self.turn.generator.worker.pixels.run(brief.memory_bytes(), move || {
             let is_wanted = || {
                 set.frames.fetch_add(1, Ordering::Relaxed);
                 set.wanted.load(Ordering::Relaxed)
             };
             animatic::film(&brief, is_wanted).map(Content::of)
         });
-        let filmed = self.unless_canceled(async {
+        let filmed = self.turn.unless_canceled(async {
             tokio::select! {
                 filmed = filming => filmed,
                 never = self.tell(&audience.0, frames) => match never {},
             }
         });
-        let content = filmed.await?.map_err(Error::Panicked)?.map_err(failure)?;
+        let content = filmed.await??.map_err(failure)?;
         spine::failpoint!("generation.accepted");
-        Ok(Step::Made(content))
+        Ok(Step::Made(content, admitted))
     }
 
     /// Tells now and then how far a film of so many frames is.
     async fn tell(&self, set: &Set, frames: f64) -> Infallible {
         loop {
             sleep(TELL_EVERY).await;
-            self.note_progress(f64::from(set.frames.load(Ordering::Relaxed)) / frames).await;
+            self.progress(f64::from(set.frames.load(Ordering::Relaxed)) / frames).await;
         }
     }
 }

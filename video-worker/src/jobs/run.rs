@@ -1,113 +1,41 @@
 //! One run of a job's task: a step, or its end.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use db::jobs::outputs::{self, Held, JobOutput, OutputState};
-use domain::id::JobId;
-use domain::job::{Failure, FailureCode, JobStatus, Record, Request, VideoRequest};
-use providers::{Entry, Idempotency, Media, Order, Shape};
+use db::jobs::outputs::{self, JobOutput, OutputState};
+use domain::job::{Failure, FailureCode, Request, VideoRequest};
+use providers::{Artifact, Entry, Media, Order, Shape};
 use spine::{Decision, Lease, Task};
 use tokio::time::sleep;
+use workshop::files::Content;
+use workshop::generation::{Craft, Drive, Maker, Remote, SOON, Step, Turn, model_gone};
+use workshop::{Error, Stop, TakenUp};
 
-use super::maker::{Maker, Remote};
-use super::pictures::Pictures;
-use super::store::Content;
-use super::{Error, Worker};
-
-/// A step that is due as soon as this is waited for, instead of parking the task once more.
-const SOON: Duration = Duration::from_millis(50);
-
-/// Submits after one of unknown outcome, to a provider that refuses to begin the same twice.
-const REPEATS_MAX: i32 = 1;
-
-/// Pauses while what is in hand cannot be stored or recorded: longer together than most restarts of a server.
-const PATIENCE: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(20)];
+use super::Videos;
+use super::pictures::{Pictures, Reader};
 
 /// One run of a job's task.
 pub(super) struct Run<'a> {
-    pub worker: &'a Worker,
-    pub job: &'a Record,
+    pub turn: Turn<'a>,
     pub request: &'a VideoRequest,
-    pub lease: &'a Lease,
 }
 
-/// Where a step left the video.
-pub(super) enum Step {
-    /// Its next step is due then.
-    Wait(Duration),
-    /// It is made.
-    Made(Content),
-}
-
-/// Why a run ends before its video is made.
-pub(super) enum Stop {
-    /// Somebody asked.
-    Canceled,
-    /// The lease is lost, or may be.
-    Stale,
-    /// There will be no video; `orphan`: a provider may have made it all the same.
-    Failed { failure: Failure, orphan: bool },
-    /// What nobody foresaw; to be tried again.
-    Error(Error),
-}
-
-impl<E: Into<Error>> From<E> for Stop {
-    fn from(error: E) -> Self {
-        Self::Error(error.into())
-    }
-}
-
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Self {
-        Self::Failed { failure, orphan: false }
-    }
-}
-
-impl Stop {
-    /// The same, and whether a provider may have made the video all the same.
-    pub(super) fn with_orphan(self, orphan: bool) -> Self {
-        match self {
-            Self::Failed { failure, .. } => Self::Failed { failure, orphan },
-            stop => stop,
-        }
-    }
-}
-
-/// What ends a video of which a provider may have made one all the same.
-pub(super) fn orphaned(failure: Failure) -> Stop {
-    Stop::from(failure).with_orphan(true)
-}
-
-/// Whether a change of the output took place, as the way on.
-pub(super) fn recorded(done: bool) -> Result<(), Stop> {
-    if done { Ok(()) } else { Err(Stop::Stale) }
-}
-
-impl Worker {
+impl Videos {
     /// Takes the task's job a step further.
     pub(super) async fn step(&self, task: &Task, lease: &Lease) -> Result<Decision, Error> {
-        let id = JobId(task.id);
-        let mut connection = self.connection().await?;
-        let job = db::jobs::begin(&mut connection, id, lease.token()).await?;
-        let Some(job) = job.filter(|job| !job.status.is_terminal()) else {
-            drop(connection);
-            return self.settle(task, lease).await;
+        let TakenUp { job, outputs } = match self.0.worker.take_up(task, lease).await? {
+            Ok(taken_up) => taken_up,
+            Err(decision) => return Ok(decision),
         };
         let Request::Video(request) = &job.request else { return Err(Error::WrongQueue(task.kind)) };
-        let opened = outputs::open(&mut connection, id, lease.token(), 1).await?;
-        drop(connection);
-        let Some((outputs, is_fresh)) = opened else { return Ok(Decision::Stale) };
         let Some(output) = outputs.first() else { return Ok(Decision::Stale) };
-        if is_fresh {
-            self.announce(id).await;
-        }
-        let run = Run { worker: self, job: &job, request, lease };
-        let is_canceled = job.status == JobStatus::Canceling || lease.is_cancel_requested();
-        match if is_canceled { Err(Stop::Canceled) } else { run.advance(output).await } {
-            Ok(Step::Wait(_)) if lease.is_cancel_requested() => run.cancel(task).await,
+        let turn = Turn { generator: &self.0, job: &job, model: &request.model, lease };
+        let run = Run { turn, request };
+        let advanced = if run.turn.is_canceled() { Err(Stop::Canceled) } else { run.advance(output).await };
+        match advanced {
+            Ok(Step::Wait(_)) if run.turn.is_canceled() => run.cancel(task).await,
             Ok(Step::Wait(after)) => Ok(Decision::Later { after }),
-            Ok(Step::Made(content)) => run.finish(task, &content).await,
+            Ok(Step::Made(content, _in_hand)) => run.finish(task, &content).await,
             Err(Stop::Failed { failure, orphan }) => run.fail(task, output, failure, orphan).await,
             Err(Stop::Canceled) => run.cancel(task).await,
             Err(Stop::Stale) => Ok(Decision::Stale),
@@ -116,9 +44,44 @@ impl Worker {
     }
 }
 
+impl Craft for Run<'_> {
+    type Made = Content;
+    const MEDIA: Media = Media::Video;
+
+    fn blank(&self, model: &Arc<Entry>, _: i32) -> Order {
+        self.order(model, self.blank_pictures())
+    }
+
+    /// What a job's output is served as: an MP4 (decisions 9.9).
+    async fn look_at(&self, artifact: Artifact) -> Result<Result<Content, Failure>, Stop> {
+        if artifact.media_type != "video/mp4" {
+            return Ok(Err(Failure::new(FailureCode::ProviderUnavailable, "The provider's result is no MP4.")));
+        }
+        let hashing = self.turn.generator.worker.pixels.run(0, move || Content::of(artifact.bytes));
+        Ok(Ok(hashing.await?))
+    }
+
+    /// Nothing hangs on it, so that a failure is only told.
+    async fn progress(&self, share: f64) {
+        let (worker, id) = (&self.turn.generator.worker, self.turn.job.id);
+        let noted = async {
+            let mut connection = worker.connection().await?;
+            let token = self.turn.lease.token();
+            Ok::<_, Error>(db::jobs::note_progress(&mut connection, id, token, share * 100.0).await?)
+        };
+        match noted.await {
+            Ok(true) => worker.announce(id).await,
+            Ok(false) => {}
+            Err(error) => {
+                tracing::debug!(error = &error as &dyn std::error::Error, job.id = %id, "the progress of {id} is not noted");
+            }
+        }
+    }
+}
+
 impl Run<'_> {
     /// The next step of the video, when it is due.
-    async fn advance(&self, output: &JobOutput) -> Result<Step, Stop> {
+    async fn advance(&self, output: &JobOutput) -> Result<Step<Content>, Stop> {
         if output.state.is_terminal() {
             let failure = output.failure.clone();
             return Err(failure.unwrap_or_else(|| Failure::new(FailureCode::RuntimeFailed, "it was given up")).into());
@@ -127,25 +90,44 @@ impl Run<'_> {
             return Ok(Step::Wait(output.due_in));
         }
         sleep(output.due_in).await;
-        let maker = self.maker().await.map_err(|stop| stop.with_orphan(output.state != OutputState::Ready))?;
-        match maker {
+        let may_be_there = output.state != OutputState::Ready;
+        match self.turn.maker().await.map_err(|stop| stop.with_orphan(may_be_there))? {
             Maker::Embedded(model) => self.film(&model).await,
-            Maker::Remote(remote) => self.ask(&remote, output).await,
+            Maker::Remote(remote) => {
+                let drive = Drive::new(&self.turn, &remote, self);
+                if drive.is_to_submit(output) {
+                    self.submit(&remote, &drive, output).await
+                } else {
+                    drive.pursue(output).await
+                }
+            }
         }
     }
 
-    /// Asks a provider for what the video's state calls for.
-    async fn ask(&self, remote: &Remote, output: &JobOutput) -> Result<Step, Stop> {
-        let promises = remote.provider.promises(Media::Video);
-        let may_repeat = promises.idempotency == Idempotency::Rejected && output.tries < REPEATS_MAX;
-        match output.state {
-            OutputState::Ready => self.submit(remote, &promises, output).await,
-            OutputState::Submitting if may_repeat && remote.model.is_some() => {
-                self.submit(remote, &promises, output).await
-            }
-            OutputState::Submitting => self.look_up(remote, &promises, output).await,
-            _ => self.follow(remote, &promises, output).await,
-        }
+    /// Submits the video, its pictures loaded as soon as there is memory for them.
+    async fn submit(
+        &self,
+        remote: &Remote,
+        drive: &Drive<'_, Self>,
+        output: &JobOutput,
+    ) -> Result<Step<Content>, Stop> {
+        let prepared = async {
+            let model = remote.model.as_ref().ok_or_else(model_gone)?;
+            let mut pictures = self.pictures(Reader::Provider(*drive.promises())).await?;
+            let admitted = pictures.admitted.take();
+            Ok((self.order(model, pictures), admitted))
+        };
+        let prepared: Result<_, Stop> = prepared.await;
+        let (order, _admitted) = prepared.map_err(|stop| stop.with_orphan(output.state != OutputState::Ready))?;
+        drive.submit(output, &order).await
+    }
+
+    /// Ends a job that somebody asked to stop.
+    async fn cancel(&self, task: &Task) -> Result<Decision, Error> {
+        let mut connection = self.turn.generator.worker.connection().await?;
+        let outputs = outputs::list(&mut connection, self.turn.job.id).await?;
+        drop(connection);
+        self.turn.cancel(task, &outputs).await
     }
 
     /// The order of the video, the same in every attempt but for the bytes of its pictures.
@@ -164,63 +146,7 @@ impl Run<'_> {
                 resolution: request.resolution.clone(),
                 generate_audio: request.generate_audio,
             },
-            idempotency_key: format!("{}-0", self.job.id.0),
+            idempotency_key: format!("{}-0", self.turn.job.id.0),
         }
-    }
-
-    /// What may change the output.
-    pub(super) fn held(&self) -> Held {
-        Held { job: self.job.id, lease_token: self.lease.token(), position: 0 }
-    }
-
-    /// Whether the run may begin something that is seen outside.
-    pub(super) fn check(&self) -> Result<(), Stop> {
-        if self.lease.is_cancel_requested() {
-            return Err(Stop::Canceled);
-        }
-        if self.lease.check() { Ok(()) } else { Err(Stop::Stale) }
-    }
-
-    /// Waits for `work`, but no longer than until somebody asks to stop.
-    pub(super) async fn unless_canceled<T>(&self, work: impl Future<Output = T>) -> Result<T, Stop> {
-        tokio::select! {
-            biased;
-            () = self.lease.cancelled() => Err(Stop::Canceled),
-            done = work => Ok(done),
-        }
-    }
-
-    /// Notes how far the video is, from 0 to 1. Nothing hangs on it, so that a failure is only told.
-    pub(super) async fn note_progress(&self, share: f64) {
-        let id = self.job.id;
-        let noted = async {
-            let mut connection = self.worker.connection().await?;
-            Ok::<_, Error>(db::jobs::note_progress(&mut connection, id, self.lease.token(), share * 100.0).await?)
-        };
-        match noted.await {
-            Ok(true) => self.worker.announce(id).await,
-            Ok(false) => {}
-            Err(error) => {
-                tracing::debug!(error = &error as &dyn std::error::Error, job.id = %id, "the progress of {id} is not noted");
-            }
-        }
-    }
-
-    /// Tries again for a while what an outage kept from being stored or recorded.
-    pub(super) async fn patiently<T, F: Future<Output = Result<T, Stop>>>(
-        &self,
-        mut attempt: impl FnMut() -> F,
-    ) -> Result<T, Stop> {
-        for pause in PATIENCE {
-            match attempt().await {
-                Err(Stop::Error(error)) if error.is_outage() => {
-                    let id = self.job.id;
-                    tracing::warn!(error = &error as &dyn std::error::Error, job.id = %id, "what {id} has waits for {pause:?}");
-                    sleep(pause).await;
-                }
-                outcome => return outcome,
-            }
-        }
-        attempt().await
     }
 }

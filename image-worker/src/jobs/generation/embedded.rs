@@ -10,52 +10,40 @@ use domain::job::{Failure, FailureCode, JobOperation};
 use providers::Entry;
 use raster::{Fault, Format, Size, sketch};
 
-use super::pictures::Made;
-use super::{Run, Step, Stop};
-use crate::jobs::Error;
-use crate::jobs::store::Content;
+use workshop::files::Content;
+use workshop::generation::Step;
+use workshop::{Error, Stop};
+
+use super::Run;
+use super::keep::Made;
 
 /// The size of a frame when neither the request nor the model names one.
 const SIZE: Size = Size::new(1024, 1024);
 
 impl Run<'_> {
     /// Draws an output.
-    pub(super) async fn draw(&self, model: &Entry, output: &JobOutput) -> Result<Step, Stop> {
-        self.check()?;
-        let assets = match self.assets().await? {
-            Ok(assets) => assets,
-            Err(failure) => return self.fail(output, &failure, false).await,
-        };
+    pub(super) async fn draw(&self, model: &Entry, output: &JobOutput) -> Result<Step<Made>, Stop> {
+        self.turn.check()?;
+        let assets = self.assets().await?;
         spine::failpoint!("generation.submitting");
-        let drawn = self.unless_canceled(self.frame(model, output, &assets)).await??;
+        let made = self.turn.unless_canceled(self.frame(model, output, &assets)).await??;
         spine::failpoint!("generation.accepted");
-        match drawn {
-            Ok(made) => self.keep(output, &made, &self.request.prompt).await,
-            Err(failure) => self.fail(output, &failure, false).await,
-        }
+        Ok(Step::Made(made, None))
     }
 
-    /// The frame, as soon as there is memory for it; or why there is none.
-    async fn frame(
-        &self,
-        model: &Entry,
-        output: &JobOutput,
-        assets: &[AssetRecord],
-    ) -> Result<Result<Made, Failure>, Stop> {
+    /// The frame, as soon as there is memory for it.
+    async fn frame(&self, model: &Entry, output: &JobOutput, assets: &[AssetRecord]) -> Result<Made, Stop> {
         let size = self.request.size.as_deref().or(model.sizes.first().map(String::as_str));
         let size = size.and_then(parse).unwrap_or(SIZE);
         let sources: Vec<sketch::Source> = assets.iter().map(source).collect();
         // Before the files are loaded: however many jobs are in hand, those that wait hold nothing.
-        let memory = self.generator.worker.pixels.reserve(sketch::memory_bytes(size, &sources)).await;
+        let memory = self.turn.generator.worker.pixels.reserve(sketch::memory_bytes(size, &sources)).await;
         let mut files = Vec::with_capacity(assets.len());
         for (index, asset) in assets.iter().enumerate() {
-            match self.file(index, asset).await? {
-                Ok(file) => files.push((file, self.request.references[index].role.map(role))),
-                Err(failure) => return Ok(Err(failure)),
-            }
+            files.push((self.file(index, asset).await?, self.request.references[index].role.map(role)));
         }
         let (prompt, model) = (self.request.prompt.clone(), model.name.clone());
-        let operation = match self.job.operation {
+        let operation = match self.turn.job.operation {
             JobOperation::Generate | JobOperation::Action => sketch::Operation::Generate,
             JobOperation::Edit => sketch::Operation::Edit,
             JobOperation::Variations => sketch::Operation::Variation,
@@ -76,10 +64,10 @@ impl Run<'_> {
             };
             sketch::draw(&brief).map(Content::of)
         });
-        match drawing.await.map_err(Error::Panicked)? {
-            Ok(content) => Ok(Ok(Made { content, format: Format::Png, width: size.width, height: size.height })),
+        match drawing.await? {
+            Ok(content) => Ok(Made { content, format: Format::Png, width: size.width, height: size.height }),
             Err(error) if error.fault() == Fault::Internal => Err(Error::Raster(error).into()),
-            Err(error) => Ok(Err(Failure::new(FailureCode::ActionInputInvalid, error.to_string()))),
+            Err(error) => Err(Failure::new(FailureCode::ActionInputInvalid, error.to_string()).into()),
         }
     }
 }

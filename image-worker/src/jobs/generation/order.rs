@@ -20,13 +20,13 @@ impl Run<'_> {
             prompt: request.prompt.clone(),
             references,
             shape: Shape::Image { size: request.size.clone(), quality: request.quality.clone() },
-            idempotency_key: format!("{}-{position}", self.job.id.0),
+            idempotency_key: format!("{}-{position}", self.turn.job.id.0),
         }
     }
 
     /// What of the model is asked for.
     pub(super) fn capability(&self) -> Capability {
-        match self.job.operation {
+        match self.turn.job.operation {
             JobOperation::Generate | JobOperation::Action => Capability::ImageGenerate,
             JobOperation::Edit => Capability::ImageEdit,
             JobOperation::Variations => Capability::ImageVariations,
@@ -52,8 +52,8 @@ impl Run<'_> {
             .collect();
         let always = [
             ("kind", json!(if self.is_step { "recipe" } else { "generated" })),
-            ("run", json!(self.job.id.run_handle())),
-            ("operation", json!(self.job.operation)),
+            ("run", json!(self.turn.job.id.run_handle())),
+            ("operation", json!(self.turn.job.operation)),
             ("provider", json!(request.model.provider)),
             ("model", json!(request.model.id)),
             ("references", references.into()),

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use domain::import::{Discovery, Evidence, Failure, FailureKind, Page, Request, Review, ReviewReason, Variant};
 use domain::limits::{PACK_CANDIDATES_MAX, PACK_IMAGES_MAX, PACK_SIDE_MIN, PAGE_BYTES_MAX, UPLOAD_MAX};
+use egress::{DownloadError, Downloaded, Wanted};
 use futures_util::{StreamExt, stream};
 use raster::{Format, Size};
 use spine::Lease;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 use uuid::Uuid;
+use workshop::{Error, Worker};
 
-use super::super::{Error, Worker, store};
-use super::fetch::{self, Fetched, Trouble, Wanted};
 use super::picture::{self, Picture, Thumbnail};
 use crate::gallery::{self, Choice, Gallery};
 
@@ -22,9 +22,19 @@ const BUDGET: Duration = Duration::from_secs(45);
 /// Pictures of a page that are fetched at once: enough to overlap their waits, and a bound on memory.
 const AT_ONCE: usize = 3;
 
-const PAGE: Wanted = Wanted { accept: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.1", bytes_max: PAGE_BYTES_MAX };
-const PICTURE: Wanted =
-    Wanted { accept: "image/webp,image/png,image/jpeg,image/gif,*/*;q=0.1", bytes_max: UPLOAD_MAX as usize };
+/// Tells foreign hosts who asks.
+const USER_AGENT: &str = "Canvas-Imports/1.0";
+
+const PAGE: Wanted = Wanted {
+    user_agent: USER_AGENT,
+    accept: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.1",
+    bytes_max: PAGE_BYTES_MAX,
+};
+const PICTURE: Wanted = Wanted {
+    user_agent: USER_AGENT,
+    accept: "image/webp,image/png,image/jpeg,image/gif,*/*;q=0.1",
+    bytes_max: UPLOAD_MAX as usize,
+};
 
 /// What came of gathering.
 pub(super) enum Gathered {
@@ -64,7 +74,7 @@ pub(super) async fn gather(worker: &Worker, request: &Request, lease: &Lease) ->
     let gathered = match request {
         Request::Image { .. } => image(worker, request, &parsed, lease, deadline).await?,
         Request::Product { selector, .. } => {
-            let page = fetch::get(&worker.egress, &parsed, PAGE, deadline).await;
+            let page = worker.egress.download(&parsed, PAGE, deadline).await;
             match page {
                 Ok(page) => product(worker, request, (url, selector.as_deref()), page, lease, deadline).await?,
                 Err(trouble) => troubled(request, trouble),
@@ -78,11 +88,11 @@ fn failed(request: &Request, kind: FailureKind, message: impl Into<String>) -> G
     Gathered::Failed(Failure { kind, field: request.url_field().into(), message: message.into() })
 }
 
-fn troubled(request: &Request, trouble: Trouble) -> Gathered {
+fn troubled(request: &Request, trouble: DownloadError) -> Gathered {
     match trouble {
-        Trouble::Refused(why) => failed(request, FailureKind::Unprocessable, why),
-        Trouble::Upstream(why) => failed(request, FailureKind::Upstream, why),
-        Trouble::Timeout => failed(request, FailureKind::Timeout, "took too long"),
+        DownloadError::Refused(why) => failed(request, FailureKind::Unprocessable, why),
+        DownloadError::Upstream(why) => failed(request, FailureKind::Upstream, why),
+        DownloadError::Timeout => failed(request, FailureKind::Timeout, "took too long"),
     }
 }
 
@@ -93,7 +103,7 @@ async fn image(
     lease: &Lease,
     deadline: Instant,
 ) -> Result<Gathered, Error> {
-    let file = match fetch::get(&worker.egress, url, PICTURE, deadline).await {
+    let file = match worker.egress.download(url, PICTURE, deadline).await {
         Ok(file) if file.truncated => {
             let message = format!("is larger than {UPLOAD_MAX} bytes");
             return Ok(failed(request, FailureKind::Unprocessable, message));
@@ -114,7 +124,7 @@ async fn product(
     worker: &Worker,
     request: &Request,
     (url, selector): (&str, Option<&str>),
-    file: Fetched,
+    file: Downloaded,
     lease: &Lease,
     deadline: Instant,
 ) -> Result<Gathered, Error> {
@@ -159,7 +169,7 @@ async fn product(
 type Read = (usize, Result<Choice, gallery::Refusal>);
 
 /// Reads a page where that holds up nobody: five megabytes of markup take their time. Nothing when reading it panicked.
-async fn read(worker: &Worker, file: &Fetched, selector: Option<&str>) -> Result<Option<Read>, Error> {
+async fn read(worker: &Worker, file: &Downloaded, selector: Option<&str>) -> Result<Option<Read>, Error> {
     let (bytes, url) = (file.bytes.clone(), file.url.clone());
     let (content_type, selector) = (file.content_type.clone(), selector.map(str::to_owned));
     // The text and what is read out of it: a few times as large as the page.
@@ -231,7 +241,7 @@ async fn select(
 /// give the others up.
 async fn first(worker: &Worker, files: Vec<Url>, deadline: Instant) -> Result<Option<(Url, Picture)>, Error> {
     for url in files {
-        let Ok(file) = fetch::get(&worker.egress, &url, PICTURE, deadline).await else { continue };
+        let Ok(file) = worker.egress.download(&url, PICTURE, deadline).await else { continue };
         if file.truncated {
             continue;
         }
@@ -248,7 +258,7 @@ async fn bring(worker: &Worker, url: Url, picture: Picture, lease: &Lease) -> Re
         return Ok(None);
     }
     let Picture { content, format, size, thumbnail } = picture;
-    let blob_key = store::put(worker, &content).await?;
+    let blob_key = worker.put(&content).await?;
     let (bytes, sha256) = (content.bytes.len() as u64, content.sha256);
     Ok(Some(Brought { url, format, size, bytes, sha256, blob_key, thumbnail }))
 }

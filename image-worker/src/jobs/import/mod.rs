@@ -7,7 +7,6 @@
 //! **Mechanism.** [`gather`] fetches, judges and stores; [`place`] ends. An import waits for others more than it works, so
 //! it takes one of few places of its own: slow pages never hold the slots of Actions and renditions.
 
-mod fetch;
 mod gather;
 mod picture;
 mod place;
@@ -18,10 +17,11 @@ use db::imports::Import;
 use domain::import::{Failure, FailureKind, Outcome};
 use domain::message::TaskKind;
 use spine::{Decision, Lease, Task};
+use tokio::sync::Semaphore;
+use workshop::{Error, TRANSACTION_TRIES, Worker};
 
 use self::gather::{Gathered, gather};
 use self::place::{Ended, conclude};
-use super::{Error, TRANSACTION_TRIES, Worker};
 
 /// Imports that a worker has in hand at once.
 pub const IMPORTS_MAX: usize = 8;
@@ -29,9 +29,9 @@ pub const IMPORTS_MAX: usize = 8;
 /// How long an import waits that finds no place.
 const NO_PLACE_PAUSE: Duration = Duration::from_millis(500);
 
-/// Carries out the import of a task.
-pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
-    let Ok(_place) = worker.imports.try_acquire() else { return Ok(Decision::Later { after: NO_PLACE_PAUSE }) };
+/// Carries out the import of a task, when there is a place for it.
+pub(super) async fn run(worker: &Worker, places: &Semaphore, task: &Task, lease: &Lease) -> Result<Decision, Error> {
+    let Ok(_place) = places.try_acquire() else { return Ok(Decision::Later { after: NO_PLACE_PAUSE }) };
     let Some(import) = load(worker, task).await? else { return worker.settle(task, lease).await };
     let gathered = gather(worker, &import.request, lease).await?;
     spine::failpoint!("import.gathered");

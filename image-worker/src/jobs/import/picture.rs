@@ -4,9 +4,8 @@ use bytes::Bytes;
 use domain::limits::FILE_NAME_MAX;
 use raster::{Bounds, Color, DecodeOptions, Fit, Format, Resize, Size};
 use url::Url;
-
-use super::super::store::Content;
-use super::super::{Error, Worker};
+use workshop::files::Content;
+use workshop::{Error, Worker};
 
 /// The side of what two pictures are compared by, in pixels.
 const THUMBNAIL_SIDE: u32 = 32;

@@ -17,8 +17,8 @@ use domain::import::{Failure, FailureKind, Image, Imported, Outcome, Pack, Reque
 use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
 use serde_json::{Map, Value, json};
 use spine::{Lease, Task};
+use workshop::{Error, Worker};
 
-use super::super::{Error, Worker};
 use super::gather::{Brought, Gathered, OfPage};
 use super::picture::file_name;
 

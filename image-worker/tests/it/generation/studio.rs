@@ -13,13 +13,15 @@ use domain::job::{
 };
 use domain::message::{Queue, TaskKind};
 use domain::model::{Capability, ProviderKind};
-use image_worker::jobs::generation::{Generator, Memory, Settings};
+use image_worker::jobs::generation::Images;
 use providers::{Calls, Catalogue, Deadlines, ManagedProtocol, Server, Setup};
 use service::keys::KeyRing;
 use spine::RunnerOptions;
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 use testkit::wait_for;
 use uuid::Uuid;
+use workshop::Memory;
+use workshop::generation::{Generator, Settings};
 
 use crate::world::{DEADLINE, Running, World, image_node, png};
 
@@ -151,20 +153,20 @@ impl Studio {
         self.connection = Some(saved.expect("saves"));
     }
 
-    pub fn generator(&self) -> Generator {
-        Generator {
+    pub fn images(&self) -> Images {
+        Images(Generator {
             worker: self.world.worker(),
             keys: self.keys.clone(),
             setup: self.setup.clone(),
             calls: Calls::new(64),
             memory: Memory::new(256 << 20),
             settings: self.settings,
-        }
+        })
     }
 
     /// Puts a worker to work.
     pub fn work(&self) -> Running {
-        self.world.run(self.generator(), RunnerOptions::new(Queue::Generation, 64))
+        self.world.run(self.images(), RunnerOptions::new(Queue::Generation, 64))
     }
 
     /// Whether some model of the provider does this.

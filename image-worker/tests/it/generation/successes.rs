@@ -94,7 +94,7 @@ async fn jobs_that_wait_for_their_provider_hold_no_slot() {
     studio.simulator.take(Duration::from_secs(3600));
     join_all((0..12).map(|_| studio.start(picture("a kite")))).await;
     let options = spine::RunnerOptions::new(domain::message::Queue::Generation, 2);
-    let _running = studio.world.run(studio.generator(), options);
+    let _running = studio.world.run(studio.images(), options);
     testkit::wait_for("the submits of all jobs", DEADLINE, async || {
         (studio.simulator.submits().len() == 12).then_some(())
     })

@@ -29,8 +29,9 @@ use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 use testkit::{TestDatabase, wait_for};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
-use video_worker::budget::{Memory, Pixels};
-use video_worker::jobs::{Settings, Worker};
+use video_worker::jobs::Videos;
+use workshop::generation::{Generator, Settings};
+use workshop::{Memory, Pixels, Worker};
 
 /// Long enough for a machine that is busy with other things; no test waits for it to pass.
 pub const DEADLINE: Duration = Duration::from_secs(90);
@@ -153,20 +154,23 @@ impl Studio {
             cache: cache::Cache::connect(&testkit::redis_url(), &testkit::redis_prefix()).expect("a URL"),
             nudge: Nudge::default(),
             pixels: Pixels::new(1, 1 << 30),
-            memory: Memory::new(256 << 20),
             egress: egress::Client::new(egress::ClientConfig::default()).expect("has roots"),
+            public_url: PUBLIC_URL.into(),
+            windows: WINDOWS,
+        };
+        let generator = Generator {
+            worker,
             keys: self.keys.clone(),
             setup: self.setup.clone(),
             calls: Calls::new(64),
+            memory: Memory::new(256 << 20),
             settings: HURRIED,
-            public_url: PUBLIC_URL.into(),
-            windows: WINDOWS,
         };
         // Nobody listens there: the runner is woken by its own looks alone.
         let nowhere = broker::Config::new("amqp://127.0.0.1:9", "test.", "test").expect("a URL");
         let options = RunnerOptions { idle_claim: Duration::from_millis(20), ..RunnerOptions::new(Queue::Video, 4) };
         let consumer = broker::Consumer::start(nowhere, options.queue, 1);
-        let runner = Runner::new(self.database.pool(), consumer, worker, options);
+        let runner = Runner::new(self.database.pool(), consumer, Videos(generator), options);
         let (stop, abort) = (CancellationToken::new(), CancellationToken::new());
         tokio::spawn({
             let abort = abort.clone();

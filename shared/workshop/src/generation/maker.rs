@@ -1,17 +1,24 @@
-//! Who makes a job's video: the embedded runtime, the operator's server, or a third party under a saved connection.
+//! Who makes a job's outputs: the embedded runtime, the operator's server, or a third party under a saved connection.
 
 use std::sync::Arc;
 
 use domain::job::{Failure, FailureCode};
 use domain::model::ProviderKind;
 use providers::catalogue::Runtime;
-use providers::{ApiKey, Endpoint, Entry, ManagedProtocol, Provider};
+use providers::{ApiKey, Endpoint, Entry, ManagedProtocol, Promises, Provider};
 use uuid::Uuid;
 
-use super::run::{Run, Stop};
+use super::Turn;
+use crate::Stop;
 
-/// Who makes the video.
-pub(super) enum Maker {
+/// What an answer that holds the result is counted with while it is awaited: a picture of a few megapixels, in base64 and out
+/// of it. How large it is shows only when it is there; the adapters cap it.
+const ANSWER_BYTES: u64 = 2 * 1024 * 1024;
+/// What a file is counted with for each order besides itself: its base64, and the body that this stands in.
+const BODY_FACTOR: u64 = 3;
+
+/// Who makes the outputs.
+pub enum Maker {
     /// The embedded runtime, by this model.
     Embedded(Arc<Entry>),
     /// A provider.
@@ -19,36 +26,45 @@ pub(super) enum Maker {
 }
 
 /// A provider that can be asked.
-pub(super) struct Remote {
+pub struct Remote {
     /// The provider.
     pub provider: Provider,
-    /// The model; `None` when it is gone: a run that there is can still be followed.
+    /// The model; `None` when it is gone: runs that there are can still be followed.
     pub model: Option<Arc<Entry>>,
     /// Whose calls are counted together.
     pub line: String,
 }
 
-/// What fails a video of a model that this service does not run (any more).
-pub(super) fn model_gone() -> Failure {
+/// What fails the outputs of a model that this service does not run (any more).
+pub fn model_gone() -> Failure {
     Failure::new(FailureCode::ProviderRejected, "the model is not offered any more")
 }
 
-impl Run<'_> {
-    /// Who makes this job's video. Decided anew in every run, so that a connection that was removed takes effect at once.
-    pub(super) async fn maker(&self) -> Result<Maker, Stop> {
-        let (worker, chosen) = (self.worker, &self.request.model);
-        let model = worker.setup.models(chosen.provider).find(|entry| entry.id == chosen.id).cloned();
+/// What `orders` orders with the same files, of `file_bytes` altogether, take while they are submitted.
+pub fn order_bytes(promises: &Promises, file_bytes: u64, orders: usize) -> u64 {
+    let each = BODY_FACTOR * file_bytes + if promises.inline { ANSWER_BYTES } else { 0 };
+    file_bytes + each * orders as u64
+}
+
+impl Turn<'_> {
+    /// Who makes this job's outputs.
+    ///
+    /// # Errors
+    /// [`Stop::Failed`] when nobody can, and when the database fails.
+    pub async fn maker(&self) -> Result<Maker, Stop> {
+        let (generator, chosen) = (self.generator, self.model);
+        let model = generator.setup.models(chosen.provider).find(|entry| entry.id == chosen.id).cloned();
         let endpoint = match (chosen.provider, &model) {
             (ProviderKind::Managed, Some(model)) if model.runtime == Runtime::Embedded => {
                 return Ok(Maker::Embedded(model.clone()));
             }
-            (ProviderKind::Managed, _) => match &worker.setup.server {
+            (ProviderKind::Managed, _) => match &generator.setup.server {
                 Some(server) => server.endpoint(),
                 None => return Err(model_gone().into()),
             },
             _ => self.connection().await?,
         };
-        let provider = Provider::new(endpoint, worker.egress.clone(), worker.settings.deadlines);
+        let provider = Provider::new(endpoint, generator.worker.egress.clone(), generator.settings.deadlines);
         let provider = provider.map_err(|error| Failure::new(FailureCode::RuntimeFailed, error.to_string()))?;
         let line = chosen.connection.clone().unwrap_or_else(|| chosen.provider.to_string());
         Ok(Maker::Remote(Box::new(Remote { provider, model, line })))
@@ -57,14 +73,16 @@ impl Run<'_> {
     /// The saved connection that the job is run with, its key opened. One that is gone is a credential that is refused.
     async fn connection(&self) -> Result<Endpoint, Stop> {
         let refused = |why: &str| Failure::new(FailureCode::ProviderAuthenticationFailed, why);
-        let id = self.request.model.connection.as_deref().and_then(|id| Uuid::try_parse(id).ok());
+        let id = self.model.connection.as_deref().and_then(|id| Uuid::try_parse(id).ok());
         let id = id.ok_or_else(|| refused("the model is run with no saved connection"))?;
-        let worker = self.worker;
-        let found = db::connections::credentials(&mut *worker.connection().await?, &self.job.account, id).await?;
+        let generator = self.generator;
+        let mut connection = generator.worker.connection().await?;
+        let found = db::connections::credentials(&mut connection, &self.job.account, id).await?;
+        drop(connection);
         let found = found
-            .filter(|found| found.provider == self.request.model.provider)
+            .filter(|found| found.provider == self.model.provider)
             .ok_or_else(|| refused("the saved connection was removed"))?;
-        let key = match worker.keys.open(&db::connections::context(id), &found.sealed_key) {
+        let key = match generator.keys.open(&db::connections::context(id), &found.sealed_key) {
             Ok(key) => str::from_utf8(&key).ok().and_then(ApiKey::new),
             Err(error) => {
                 tracing::error!(connection.id = %id, error = &error as &dyn std::error::Error, "the key of connection {id} cannot be opened");

@@ -1,18 +1,20 @@
-//! Files in hand: references on their way to a provider and results on their way from it
-//! (`CANVAS_GENERATION_MEMORY_MIB`).
+//! Budgets of bytes: files in hand, which are references on their way to a provider and results on their way from it
+//! (`CANVAS_GENERATION_MEMORY_MIB`), and pixels ([`Pixels`](crate::Pixels)).
 //!
-//! **Guarantee.** What is held at once was admitted by its size, first come first served; one that is larger than the whole
-//! budget is admitted alone. **Reason.** Dozens of jobs are in hand at once, and a file may have fifty megabytes.
+//! **Guarantee.** What is held at once was admitted by its size, first come first served, so that what is large is not passed
+//! over for ever by what is small; what is larger than the whole budget is admitted alone. **Reason.** Dozens of jobs are in
+//! hand at once, and the number of files says nothing about memory: one may have fifty megabytes.
 //!
-//! Apart from the budget for pixels, on purpose: a provider may take ten minutes to answer, and what waits for it must not keep
-//! the Actions from theirs. Who holds this may wait for pixels, never the other way round, so that no two wait for each other.
+//! Files and pixels have a budget each, on purpose: a provider may take ten minutes to answer, and what waits for it must not
+//! keep pixel work from its own. Who holds files may wait for pixels, never the other way round, so that no two wait for each
+//! other.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// What one permit stands for.
-const UNIT_BYTES: u64 = 64 * 1024;
+/// What one permit stands for: fine enough for thumbnails, coarse enough for a `u32` of permits.
+pub(crate) const UNIT_BYTES: u64 = 64 * 1024;
 
 /// A budget of bytes. Clones share it.
 #[derive(Clone, Debug)]
@@ -28,11 +30,17 @@ impl Memory {
         Self { free: Arc::new(Semaphore::new(units as usize)), units }
     }
 
-    /// Waits until `bytes` may be held. A holder must not wait for a second admission.
-    pub(super) async fn admit(&self, bytes: u64) -> OwnedSemaphorePermit {
+    /// Waits until `bytes` may be held. A holder must not wait for a second admission to the same budget: two that do could
+    /// wait for each other.
+    pub async fn admit(&self, bytes: u64) -> OwnedSemaphorePermit {
         let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).min(self.units);
         let admitted = self.free.clone().acquire_many_owned(units).await;
         admitted.expect("nothing closes the semaphore")
+    }
+
+    /// What is held, or about to be by who is next.
+    pub fn held_bytes(&self) -> u64 {
+        (self.units as usize - self.free.available_permits()) as u64 * UNIT_BYTES
     }
 }
 
@@ -52,6 +60,7 @@ mod tests {
         assert!(timeout(soon, memory.admit(2 * UNIT_BYTES)).await.is_err());
         drop(held);
         let all = timeout(soon, memory.admit(u64::MAX)).await.expect("is admitted");
+        assert_eq!(memory.held_bytes(), 4 * UNIT_BYTES);
         assert!(timeout(soon, memory.admit(1)).await.is_err(), "alone");
         drop(all);
         assert!(timeout(soon, memory.admit(1)).await.is_ok());

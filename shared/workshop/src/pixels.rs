@@ -1,34 +1,28 @@
 //! Where pixel work runs: one thread a processor, and no more pictures in memory than fit.
 //!
-//! **Guarantee.** The estimated memory of all running work stays within the budget, or one single piece of work runs
-//! that is larger than all of it. Who comes first is admitted first, so that a large picture is not passed over for
-//! ever by small ones.
+//! **Guarantee.** The estimated memory of all running work stays within the budget (`CANVAS_IMAGE_MEMORY_MIB`), as
+//! [`Memory`] has it.
 //!
-//! **Mechanism.** A fair semaphore whose permits are units of memory; work takes its permits along to its thread and
-//! gives them back when it has really ended, because a thread cannot be stopped from outside: a job that is given up
-//! goes on holding what it holds.
+//! **Mechanism.** Work takes what it was admitted with along to its thread and gives it back when it has really ended, because
+//! a thread cannot be stopped from outside: a job that is given up goes on holding what it holds.
 //!
 //! What is given up too often at once leaves no thread: [`stuck`](Pixels::stuck) tells, so that the process is restarted.
-//!
-//! **Reason.** The number of pictures says nothing about memory: a hundred megapixels are ten thousand thumbnails.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use service::blocking::{Blocking, Panicked};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::sleep;
 
-/// What one permit stands for: fine enough for thumbnails, coarse enough for a `u32` of permits.
-const UNIT_BYTES: u64 = 64 * 1024;
+use crate::Memory;
 
 /// Runs work on pixels. Clones share threads and budget.
 #[derive(Clone, Debug)]
 pub struct Pixels {
     threads: Blocking,
-    memory: Arc<Semaphore>,
-    units: u32,
+    memory: Memory,
     thread_count: usize,
     /// Pieces of work that run and that nobody waits for.
     abandoned: Arc<watch::Sender<usize>>,
@@ -37,19 +31,22 @@ pub struct Pixels {
 impl Pixels {
     /// A pool of `threads` threads for work that takes `budget_bytes` of memory altogether.
     pub fn new(threads: usize, budget_bytes: u64) -> Self {
-        let units = u32::try_from(budget_bytes / UNIT_BYTES).unwrap_or(u32::MAX).max(1);
         Self {
             threads: Blocking::new(threads),
-            memory: Arc::new(Semaphore::new(units as usize)),
-            units,
+            memory: Memory::new(budget_bytes),
             thread_count: threads.max(1),
             abandoned: Arc::new(watch::Sender::new(0)),
         }
     }
 
+    /// How many threads there are.
+    pub fn threads(&self) -> usize {
+        self.thread_count
+    }
+
     /// Memory that is taken by work that runs or waits for a thread.
     pub fn reserved_bytes(&self) -> u64 {
-        (self.units as usize - self.memory.available_permits()) as u64 * UNIT_BYTES
+        self.memory.held_bytes()
     }
 
     /// How much work has its memory and waits for a thread.
@@ -87,11 +84,7 @@ impl Pixels {
     ///
     /// A holder must not wait for a second reservation: two that do could wait for each other.
     pub async fn reserve(&self, memory_bytes: u64) -> Reservation {
-        let units = u32::try_from(memory_bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).min(self.units);
-        let memory = Arc::clone(&self.memory)
-            .acquire_many_owned(units)
-            .await
-            .expect("nothing closes the semaphore while the pool is alive");
+        let memory = self.memory.admit(memory_bytes).await;
         // A whole number of units is far below 2^52.
         metrics::gauge!("canvas_pixel_memory_bytes").set(self.reserved_bytes() as f64);
         metrics::gauge!("canvas_pixel_waiting").set(self.waiting() as f64);
@@ -161,6 +154,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+    use crate::memory::UNIT_BYTES;
 
     #[tokio::test(flavor = "multi_thread")]
     async fn work_waits_for_memory_in_turn() {
@@ -235,12 +229,12 @@ mod tests {
     #[tokio::test]
     async fn work_larger_than_the_whole_budget_runs_alone() {
         let pixels = Pixels::new(2, 2 * UNIT_BYTES);
-        let free = pixels.run(u64::MAX, {
-            let memory = Arc::clone(&pixels.memory);
-            move || memory.available_permits()
+        let held = pixels.run(u64::MAX, {
+            let memory = pixels.memory.clone();
+            move || memory.held_bytes()
         });
-        assert_eq!(free.await.expect("no panic"), 0);
-        assert_eq!(pixels.memory.available_permits(), 2);
+        assert_eq!(held.await.expect("no panic"), 2 * UNIT_BYTES);
+        assert_eq!(pixels.reserved_bytes(), 0);
     }
 
     #[tokio::test]
@@ -263,6 +257,6 @@ mod tests {
     async fn a_panic_gives_its_memory_back() {
         let pixels = Pixels::new(1, UNIT_BYTES);
         assert!(pixels.run(1, || panic!("bad pixels")).await.is_err());
-        assert_eq!(pixels.memory.available_permits(), 1);
+        assert_eq!(pixels.reserved_bytes(), 0);
     }
 }

@@ -1,0 +1,71 @@
+//! Files on their way out of and into the object store.
+
+use blob::BlobKey;
+use bytes::Bytes;
+use db::blobs::Staged;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use crate::{Error, Worker};
+
+/// How often a result is put anew because the sweeper took its blob before it was referred to. Once is hardly possible:
+/// a blob is left alone for 24 h.
+pub const PUTS_MAX: usize = 3;
+
+/// The largest picture that is read: larger than any upload (decisions 1.5) and than an Action's output of the largest size
+/// that does not compress at all.
+const PICTURE_BYTES_MAX: u64 = 512 * 1024 * 1024;
+
+/// A file with its content address, made where hashing disturbs nobody.
+#[derive(Clone, Debug)]
+pub struct Content {
+    /// The file.
+    pub bytes: Bytes,
+    /// Its SHA-256.
+    pub sha256: [u8; 32],
+}
+
+impl Content {
+    /// Hashes `bytes`; a thread is busy with that.
+    pub fn of(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        Self { sha256: Sha256::digest(&bytes).into(), bytes }
+    }
+}
+
+impl Worker {
+    /// A whole picture, or nothing when it is gone: when its blob is. An object that is missing although its blob is stored is
+    /// the store's failure (a mount that is away, a directory that was restored late), not the picture's.
+    ///
+    /// # Errors
+    /// When store or database fail.
+    pub async fn get(&self, key: Uuid) -> Result<Option<Bytes>, Error> {
+        match self.blobs.get(BlobKey(key), PICTURE_BYTES_MAX).await {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error @ blob::Error::Missing(_)) => {
+                if db::blobs::is_stored(&mut *self.connection().await?, key).await? {
+                    Err(error.into())
+                } else {
+                    Ok(None)
+                }
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Makes sure that the store holds `content`; the key of the blob to adopt. The row is there before the object
+    /// (decisions 6.6), and what is stored already is not stored again.
+    ///
+    /// # Errors
+    /// When store or database fail.
+    pub async fn put(&self, content: &Content) -> Result<Uuid, Error> {
+        let staged = db::blobs::stage(&mut *self.connection().await?, &content.sha256).await?;
+        match staged {
+            Staged::Existing(key) => Ok(key),
+            Staged::New(key) => {
+                self.blobs.put(BlobKey(key), content.bytes.clone()).await?;
+                Ok(key)
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! One run of a job's task.
+
+use std::time::Duration;
+
+use db::jobs::Ending;
+use db::jobs::outputs::{self, Held, JobOutput, OutputState};
+use domain::job::{CancelReason, ChosenModel, Failure, JobStatus, Record};
+use futures_util::future::join_all;
+use spine::{Decision, Lease, Task};
+use tokio::time::{sleep, timeout};
+
+use super::{Generator, Maker};
+use crate::{Error, Stop, decision};
+
+/// How long a provider may take to hear that a run is not wanted any more.
+pub(super) const CANCEL_LIMIT: Duration = Duration::from_secs(10);
+
+/// Pauses while a result in hand cannot be stored or recorded: it is paid for, and nowhere else. Together shorter than the
+/// restart of a server that takes long, and longer than that of one that does not.
+const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(20)];
+
+/// One run of a job's task, under its lease.
+pub struct Turn<'a> {
+    /// What it is done with.
+    pub generator: &'a Generator,
+    /// The job, as it was taken up.
+    pub job: &'a Record,
+    /// The model that it runs.
+    pub model: &'a ChosenModel,
+    /// What entitles to it.
+    pub lease: &'a Lease,
+}
+
+impl Turn<'_> {
+    /// What may change the output at `position`.
+    pub fn held(&self, position: i32) -> Held {
+        Held { job: self.job.id, lease_token: self.lease.token(), position }
+    }
+
+    /// Whether somebody asked to stop the job.
+    pub fn is_canceled(&self) -> bool {
+        self.job.status == JobStatus::Canceling || self.lease.is_cancel_requested()
+    }
+
+    /// Whether the run may begin something that is seen outside.
+    ///
+    /// # Errors
+    /// [`Stop::Canceled`], [`Stop::Stale`].
+    pub fn check(&self) -> Result<(), Stop> {
+        if self.lease.is_cancel_requested() {
+            return Err(Stop::Canceled);
+        }
+        if self.lease.check() { Ok(()) } else { Err(Stop::Stale) }
+    }
+
+    /// Waits for `work`, but no longer than until somebody asks to stop.
+    ///
+    /// # Errors
+    /// [`Stop::Canceled`].
+    pub async fn unless_canceled<T>(&self, work: impl Future<Output = T>) -> Result<T, Stop> {
+        tokio::select! {
+            biased;
+            () = self.lease.cancelled() => Err(Stop::Canceled),
+            done = work => Ok(done),
+        }
+    }
+
+    /// Tries again for a while what an outage keeps from being stored or recorded.
+    ///
+    /// # Errors
+    /// As the last attempt.
+    pub async fn patiently<T, F: Future<Output = Result<T, Stop>>>(
+        &self,
+        mut attempt: impl FnMut() -> F,
+    ) -> Result<T, Stop> {
+        for pause in PAUSES {
+            match attempt().await {
+                Err(Stop::Error(error)) if error.is_outage() => {
+                    let id = self.job.id;
+                    tracing::warn!(error = &error as &dyn std::error::Error, job.id = %id, "what {id} has waits for {pause:?}");
+                    sleep(pause).await;
+                }
+                outcome => return outcome,
+            }
+        }
+        attempt().await
+    }
+
+    /// Gives an output up; `orphan`: a provider may have made it all the same.
+    ///
+    /// # Errors
+    /// [`Stop::Stale`], and when the database fails.
+    pub async fn fail(&self, output: &JobOutput, failure: &Failure, orphan: bool) -> Result<(), Stop> {
+        if orphan {
+            let (id, position, provider) = (self.job.id, output.position, self.model.provider.as_str());
+            metrics::counter!("canvas_possible_orphans_total", "provider" => provider).increment(1);
+            tracing::warn!(job.id = %id, position, run = ?output.run, "output {position} of {id} may have been made unknown to us");
+        }
+        let mut connection = self.generator.worker.connection().await?;
+        recorded(outputs::failed(&mut connection, self.held(output.position), failure, orphan).await?)
+    }
+
+    /// Ends a job that somebody asked to stop, and asks the provider to stop what can be stopped (decisions 9.5).
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn cancel(&self, task: &Task, outputs: &[JobOutput]) -> Result<Decision, Error> {
+        let runs: Vec<providers::Run> = outputs
+            .iter()
+            .filter(|output| output.state == OutputState::Submitted)
+            .filter_map(|output| serde_json::from_value(output.run.clone()?).ok())
+            .collect();
+        if !runs.is_empty() {
+            match self.maker().await {
+                Ok(Maker::Remote(remote)) => {
+                    let stop = async |run: &providers::Run| {
+                        let stopped = timeout(CANCEL_LIMIT, remote.provider.cancel(run)).await;
+                        tracing::info!(job.id = %self.job.id, run = run.id, ?stopped, "asked the provider to stop {}", run.id);
+                    };
+                    join_all(runs.iter().map(stop)).await;
+                }
+                Err(Stop::Error(error)) => return Err(error),
+                // The connection is gone, and with it the way to stop anything.
+                Ok(Maker::Embedded(_)) | Err(_) => {}
+            }
+        }
+        let ending = Ending::Canceled(CancelReason::UserRequested);
+        Ok(decision(&self.generator.worker.conclude(task, self.lease, &ending).await?))
+    }
+}
+
+/// Whether a change of an output took place, as the way on.
+pub(super) fn recorded(done: bool) -> Result<(), Stop> {
+    if done { Ok(()) } else { Err(Stop::Stale) }
+}
