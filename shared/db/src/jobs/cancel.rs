@@ -7,8 +7,8 @@ use domain::id::{AccountUid, JobId};
 use domain::job::{CancelReason, JobStatus, Record};
 use sqlx::PgConnection;
 
-use super::conclude::{Concluded, Ending, Scene, Terms};
-use super::{get, outputs, work};
+use super::conclude::Scene;
+use super::{Concluded, Ending, Terms, get, outputs, work};
 use crate::Result;
 use crate::tasks::{self, TaskState};
 

@@ -14,10 +14,12 @@
 mod abandon;
 mod cancel;
 mod conclude;
+mod ending;
 pub mod outputs;
 mod retention;
 mod row;
 mod settlement;
+mod shown;
 mod target;
 mod work;
 
@@ -29,7 +31,8 @@ use uuid::Uuid;
 
 pub use abandon::abandon;
 pub use cancel::{Cancellation, cancel};
-pub use conclude::{Concluded, Ending, Film, Placement, Review, Terms, conclude};
+pub use conclude::conclude;
+pub use ending::{Concluded, Ending, Film, Placement, Review, Terms};
 pub use retention::{Removed, Windows, expire, mark_finalized, remove};
 pub use target::mark_target;
 pub(crate) use target::serialized_bytes;

@@ -176,148 +176,117 @@ pub async fn list(conn: &mut PgConnection, job: JobId) -> Result<Vec<JobOutput>>
         .collect()
 }
 
+/// A change of an output that is held: what is set, in which states, and the values from `$4` on. Whether it took place.
+macro_rules! change {
+    ($conn:expr, $held:expr, $set:literal, $states:literal $(, $value:expr)* $(,)?) => {{
+        let done = sqlx::query!(
+            "UPDATE job_outputs SET " + $set + " WHERE job_id = $1 AND position = $3 AND state IN (" + $states
+                + ") AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
+            $held.job.0,
+            $held.lease_token,
+            $held.position
+            $(, $value)*
+        );
+        Ok(done.execute($conn).await?.rows_affected() == 1)
+    }};
+}
+
 /// Puts on record that the output is about to be submitted: a ready one, or one whose submit had an unknown outcome at a
 /// provider that refuses to begin it twice. The first time sets its deadline, `patience` from now. False: not ours to submit.
 #[tracing::instrument(skip_all, name = "db.job.outputs.begin_submit")]
 pub async fn begin_submit(conn: &mut PgConnection, held: Held, patience: Duration) -> Result<bool> {
-    let done = sqlx::query!(
-        "UPDATE job_outputs SET state = 'submitting', attempts = attempts + 1,
-                tries = CASE state WHEN 'submitting' THEN tries + 1 ELSE 0 END,
-                deadline_at = coalesce(deadline_at, now() + make_interval(secs => $4))
-         WHERE job_id = $1 AND position = $3 AND state IN ('ready', 'submitting')
-           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
-        held.job.0,
-        held.lease_token,
-        held.position,
+    change!(
+        conn,
+        held,
+        "state = 'submitting', attempts = attempts + 1, tries = CASE state WHEN 'submitting' THEN tries + 1 ELSE 0 END,
+         deadline_at = coalesce(deadline_at, now() + make_interval(secs => $4))",
+        "'ready', 'submitting'",
         patience.as_secs_f64(),
     )
-    .execute(conn)
-    .await?;
-    Ok(done.rows_affected() == 1)
 }
 
 /// Takes a submit back that was surely not accepted, to be tried again after `due_in`. False: not ours.
 #[tracing::instrument(skip_all, name = "db.job.outputs.put_back")]
 pub async fn put_back(conn: &mut PgConnection, held: Held, met: &Failure, due_in: Duration) -> Result<bool> {
-    let done = sqlx::query!(
-        "UPDATE job_outputs SET state = 'ready', tries = 0, failure = $4, due_at = now() + make_interval(secs => $5)
-         WHERE job_id = $1 AND position = $3 AND state = 'submitting'
-           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
-        held.job.0,
-        held.lease_token,
-        held.position,
+    change!(
+        conn,
+        held,
+        "state = 'ready', tries = 0, failure = $4, due_at = now() + make_interval(secs => $5)",
+        "'submitting'",
         Json(met) as _,
         due_in.as_secs_f64(),
     )
-    .execute(conn)
-    .await?;
-    Ok(done.rows_affected() == 1)
 }
 
 /// Notes that the outcome of a submit is not known, and what it met; it is looked into after `due_in`. False: not ours.
 #[tracing::instrument(skip_all, name = "db.job.outputs.note_unknown")]
 pub async fn note_unknown(conn: &mut PgConnection, held: Held, met: &Failure, due_in: Duration) -> Result<bool> {
-    let done = sqlx::query!(
-        "UPDATE job_outputs SET failure = $4, due_at = now() + make_interval(secs => $5)
-         WHERE job_id = $1 AND position = $3 AND state = 'submitting'
-           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
-        held.job.0,
-        held.lease_token,
-        held.position,
+    change!(
+        conn,
+        held,
+        "failure = $4, due_at = now() + make_interval(secs => $5)",
+        "'submitting'",
         Json(met) as _,
         due_in.as_secs_f64(),
     )
-    .execute(conn)
-    .await?;
-    Ok(done.rows_affected() == 1)
 }
 
 /// Records the provider's run of a submitted output; it is polled after `due_in`. False: not ours.
 #[tracing::instrument(skip_all, name = "db.job.outputs.submitted")]
 pub async fn submitted(conn: &mut PgConnection, held: Held, run: &Value, due_in: Duration) -> Result<bool> {
-    let done = sqlx::query!(
-        "UPDATE job_outputs SET state = 'submitted', run = $4, accepted = true, tries = 0, failure = NULL,
-                submitted_at = now(), due_at = now() + make_interval(secs => $5)
-         WHERE job_id = $1 AND position = $3 AND state = 'submitting'
-           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
-        held.job.0,
-        held.lease_token,
-        held.position,
+    change!(
+        conn,
+        held,
+        "state = 'submitted', run = $4, accepted = true, tries = 0, failure = NULL, submitted_at = now(),
+         due_at = now() + make_interval(secs => $5)",
+        "'submitting'",
         run,
         due_in.as_secs_f64(),
     )
-    .execute(conn)
-    .await?;
-    Ok(done.rows_affected() == 1)
 }
 
 /// Notes that a submit was begun at the provider although its answer is not there: what a cancel charges. False: not ours.
 #[tracing::instrument(skip_all, name = "db.job.outputs.note_accepted")]
 pub async fn note_accepted(conn: &mut PgConnection, held: Held) -> Result<bool> {
-    let done = sqlx::query!(
-        "UPDATE job_outputs SET accepted = true
-         WHERE job_id = $1 AND position = $3 AND state = 'submitting'
-           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
-        held.job.0,
-        held.lease_token,
-        held.position,
-    )
-    .execute(conn)
-    .await?;
-    Ok(done.rows_affected() == 1)
+    change!(conn, held, "accepted = true", "'submitting'")
 }
 
 /// Puts the next step off by `due_in`; `tried` counts it as one that did not work out. False: not ours, or over.
 #[tracing::instrument(skip_all, name = "db.job.outputs.put_off")]
 pub async fn put_off(conn: &mut PgConnection, held: Held, due_in: Duration, tried: bool) -> Result<bool> {
-    let done = sqlx::query!(
-        "UPDATE job_outputs SET due_at = now() + make_interval(secs => $4), tries = tries + $5::boolean::integer
-         WHERE job_id = $1 AND position = $3 AND state IN ('submitting', 'submitted')
-           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
-        held.job.0,
-        held.lease_token,
-        held.position,
+    change!(
+        conn,
+        held,
+        "due_at = now() + make_interval(secs => $4), tries = tries + $5::boolean::integer",
+        "'submitting', 'submitted'",
         due_in.as_secs_f64(),
         tried,
     )
-    .execute(conn)
-    .await?;
-    Ok(done.rows_affected() == 1)
 }
 
 /// Records that the output's picture is in the store; a ready one was made here, by nobody else. False: not ours, or over.
 #[tracing::instrument(skip_all, name = "db.job.outputs.stored")]
 pub async fn stored(conn: &mut PgConnection, held: Held, placement: &Placement) -> Result<bool> {
-    let done = sqlx::query!(
-        "UPDATE job_outputs SET state = 'stored', placement = $4, failure = NULL
-         WHERE job_id = $1 AND position = $3 AND state IN ('ready', 'submitting', 'submitted')
-           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
-        held.job.0,
-        held.lease_token,
-        held.position,
+    change!(
+        conn,
+        held,
+        "state = 'stored', placement = $4, failure = NULL",
+        "'ready', 'submitting', 'submitted'",
         Json(placement) as _,
     )
-    .execute(conn)
-    .await?;
-    Ok(done.rows_affected() == 1)
 }
 
 /// Gives an output up; `orphan`: a provider may have made it all the same. False: not ours, or over.
 #[tracing::instrument(skip_all, name = "db.job.outputs.failed")]
 pub async fn failed(conn: &mut PgConnection, held: Held, failure: &Failure, orphan: bool) -> Result<bool> {
-    let done = sqlx::query!(
-        "UPDATE job_outputs SET state = 'failed', failure = $4, orphan = $5
-         WHERE job_id = $1 AND position = $3 AND state IN ('ready', 'submitting', 'submitted')
-           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
-        held.job.0,
-        held.lease_token,
-        held.position,
+    change!(
+        conn,
+        held,
+        "state = 'failed', failure = $4, orphan = $5",
+        "'ready', 'submitting', 'submitted'",
         Json(failure) as _,
         orphan,
     )
-    .execute(conn)
-    .await?;
-    Ok(done.rows_affected() == 1)
 }
 
 /// Whether a provider may be working on an output of the job: then a cancel is a worker's to carry out.
