@@ -161,9 +161,17 @@ impl Stack {
 
     /// Saves a connection of an account to a provider under some key, and returns its id.
     pub async fn connect(&self, account: &str, provider: &str, name: &str) -> String {
-        let create = ["admin", "connection", "create", "--account", account, "--provider", provider];
-        let arguments = [&create[..], &["--name", name, "--api-key-stdin"]].concat();
-        let saved = self.admin_told(&arguments, "sk-0123456789abcdef").await;
+        self.save_connection(account, provider, &["--name", name], "sk-0123456789abcdef").await
+    }
+
+    /// The same to a server of the test's own, under its key.
+    pub async fn connect_to(&self, account: &str, provider: &str, url: &str, key: &str) -> String {
+        self.save_connection(account, provider, &["--name", "mine", "--base-url", url], key).await
+    }
+
+    async fn save_connection(&self, account: &str, provider: &str, more: &[&str], key: &str) -> String {
+        let create = ["admin", "connection", "create", "--account", account, "--provider", provider, "--api-key-stdin"];
+        let saved = self.admin_told(&[&create[..], more].concat(), key).await;
         saved.expect_success()["id"].as_str().expect("an id").to_owned()
     }
 

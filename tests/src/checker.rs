@@ -22,8 +22,17 @@ const UNSETTLED: [(&str, &str); 4] = [
     ("deliveries", "SELECT count(*) FROM webhook_deliveries WHERE status NOT IN ('delivered', 'failed')"),
 ];
 
+/// The nodes that a job `j` is to fill; a video job has none.
+macro_rules! targets {
+    () => {
+        "SELECT ARRAY(SELECT jsonb_array_elements_text(CASE
+             WHEN j.kind = 'video' THEN '[]'
+             ELSE coalesce(j.request::jsonb -> 'targets', jsonb_build_array(j.request ->> 'target')) END)) AS targets"
+    };
+}
+
 /// Rows that must not be, whatever happened.
-const NEVER: [(&str, &str); 12] = [
+const NEVER: [(&str, &str); 13] = [
     ("a job's history does not begin with queued", "SELECT count(*) FROM job_history WHERE version = 1 AND status <> 'queued'"),
     (
         "a job's history has a gap or does not end with its state",
@@ -37,22 +46,34 @@ const NEVER: [(&str, &str); 12] = [
     ),
     ("a node still waits for a job", "SELECT count(*) FROM nodes WHERE active_job IS NOT NULL"),
     (
-        "a success without its one asset, or an asset of something else",
-        "SELECT count(*) FROM jobs j CROSS JOIN LATERAL (
-             SELECT count(*) AS assets FROM nodes n JOIN assets a ON a.owner_uid = n.asset_owner AND a.id = n.asset_id
-             WHERE n.canvas_key = j.canvas_key AND n.id = j.request ->> 'target' AND a.canvas_key = j.canvas_key) AS shown
-         WHERE shown.assets <> CASE WHEN j.status = 'succeeded' THEN 1 ELSE 0 END",
+        "a success without its assets, or an asset of something else",
+        concat!(
+            "SELECT count(*) FROM jobs j CROSS JOIN LATERAL (",
+            targets!(),
+            ") AS of_job CROSS JOIN LATERAL (
+                 SELECT count(*) AS assets FROM nodes n JOIN assets a ON a.owner_uid = n.asset_owner AND a.id = n.asset_id
+                 WHERE n.canvas_key = j.canvas_key AND n.id = ANY(targets) AND a.canvas_key = j.canvas_key) AS shown
+             WHERE shown.assets <> CASE WHEN j.status = 'succeeded' THEN cardinality(targets) ELSE 0 END"
+        ),
     ),
     (
         "assets that no success made",
-        "SELECT abs((SELECT count(*) FROM assets WHERE canvas_key IS NOT NULL)
-                  - (SELECT count(*) FROM jobs WHERE status IN ('succeeded', 'expired')))",
+        concat!(
+            "SELECT abs((SELECT count(*) FROM assets WHERE canvas_key IS NOT NULL)
+                      - (SELECT coalesce(sum(cardinality(targets)), 0) FROM jobs j CROSS JOIN LATERAL (",
+            targets!(),
+            ") AS of_job WHERE status IN ('succeeded', 'expired')))::bigint"
+        ),
     ),
     (
-        "a job without exactly one finishing revision change",
-        "SELECT count(*) FROM jobs j WHERE 1 <> (
-             SELECT count(*) FROM canvas_changes c WHERE c.canvas_key = j.canvas_key
-               AND c.activity ->> 'type' = 'job.finished' AND j.request ->> 'target' = ANY(c.changed_nodes))",
+        "a job that shows something without exactly one finishing revision change, or a step of a Recipe run with any",
+        concat!(
+            "SELECT count(*) FROM jobs j CROSS JOIN LATERAL (",
+            targets!(),
+            ") AS of_job WHERE cardinality(targets) > 0 AND (j.recipe_run IS NULL)::integer <> (
+                 SELECT count(*) FROM canvas_changes c WHERE c.canvas_key = j.canvas_key
+                   AND c.activity ->> 'type' = 'job.finished' AND targets && c.changed_nodes)"
+        ),
     ),
     ("more than four attempts", "SELECT count(*) FROM webhook_deliveries WHERE attempts > 4"),
     (
@@ -70,6 +91,11 @@ const NEVER: [(&str, &str); 12] = [
         "a job whose ledger is not what it cost",
         "SELECT count(*) FROM jobs j
          WHERE -j.credit_cost <> (SELECT coalesce(sum(amount), 0) FROM ledger l WHERE l.job_id = j.id)",
+    ),
+    (
+        "a job that was paid for or settled twice",
+        "SELECT count(*) FROM (SELECT FROM ledger l JOIN jobs j ON j.id = l.job_id
+                               GROUP BY l.job_id, l.reason HAVING count(*) > 1) AS twice",
     ),
 ];
 

@@ -24,6 +24,8 @@ impl Part {
     pub const GATEWAY: Self = Self(Kind::Gateway, 0);
     /// The first image-worker.
     pub const IMAGE_WORKER: Self = Self(Kind::ImageWorker, 0);
+    /// The first video-worker.
+    pub const VIDEO_WORKER: Self = Self(Kind::VideoWorker, 0);
     /// The first webhook-dispatcher.
     pub const DISPATCHER: Self = Self(Kind::Dispatcher, 0);
 }

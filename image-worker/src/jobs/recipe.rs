@@ -80,6 +80,7 @@ async fn turn(worker: &Worker, task: &Task, lease: &Lease) -> Result<Turn, Error
     };
     match stepped {
         Stepped::Done => {
+            spine::failpoint!("recipe.stepped");
             worker.nudge.nudge();
             worker.announce(JobId(id.0)).await;
             Ok(Turn::On)
@@ -136,7 +137,10 @@ impl Step<'_> {
                 let begun = recipe_runs::begin_text(&mut transaction, self.run.id, self.lease.token(), at).await?;
                 self.settle(transaction, begun).await?;
                 match begun {
-                    Stepped::Done => self.write(at).await,
+                    Stepped::Done => {
+                        spine::failpoint!("recipe.writing");
+                        self.write(at).await
+                    }
                     stepped => Ok(stepped),
                 }
             }

@@ -12,6 +12,8 @@ mod races;
 mod replicas;
 mod restarts;
 mod sockets;
+mod steps;
+mod submits;
 
 use std::time::Duration;
 

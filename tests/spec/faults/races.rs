@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use e2e::api::text;
-use e2e::{Chance, PATIENCE, SETTLING, Stack, checker};
+use e2e::{Chance, Kind, PATIENCE, SETTLING, Stack, User, checker};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use testkit::Receiver;
 
 use super::{doubled, start};
 
@@ -50,16 +51,68 @@ async fn of_200_equal_starts_over_two_gateways_one_job_comes() {
 async fn a_cancel_against_a_completion_leaves_one_end_and_one_event() {
     let (chance, stack) = (Chance::new(), start(doubled().env("CANVAS_FAILPOINTS", WORK)).await);
     let receiver = stack.take_receiver();
-    let mut ends: Vec<(Value, String)> = Vec::with_capacity(RACES);
     let racers = (0..RACES_AT_ONCE).map(|racer| {
-        let (stack, receiver, mut chance) = (&stack, &receiver, chance.fork(racer as u64));
-        async move { race(stack, receiver, racer, &mut chance).await }
+        let (stack, receiver, chance) = (&stack, &receiver, chance.fork(racer as u64));
+        async move {
+            let user = stack.user().await;
+            let canvas = text(&user.make_canvas().await, "/id").to_owned();
+            let asset = user.upload("image/png", e2e::pictures::png(64, 48)).await;
+            let racing = Racing { stack, receiver, user: &user, racer, rounds: RACES / RACES_AT_ONCE };
+            let start = async |webhook: Value| {
+                let target = user.slot(&canvas).await;
+                let mut request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
+                request["webhook"] = webhook;
+                user.send("/actions/resize/runs", &request).await.expect(202).json()
+            };
+            race(&racing, chance, LEAD, start).await
+        }
     });
-    ends.extend(join_all(racers).await.into_iter().flatten());
+    let ends = join_all(racers).await.concat();
     checker::settled(&stack, SETTLING).await;
     assert_eq!(checker::invariants(&stack).await, [""; 0], "seed {}", chance.seed());
+    judge(&ends, &receiver, &chance);
+}
+
+/// Who races, and how often.
+pub(super) struct Racing<'a> {
+    pub stack: &'a Stack,
+    pub receiver: &'a Receiver,
+    pub user: &'a User,
+    pub racer: usize,
+    pub rounds: usize,
+}
+
+/// Starts jobs one after the other and cancels each after a moment; their ends, with the paths of their webhooks. After a
+/// success the next cancel comes sooner, after a cancel later: however fast or slow the machine is, they meet.
+pub(super) async fn race(
+    racing: &Racing<'_>,
+    mut chance: Chance,
+    mut lead: Duration,
+    start: impl AsyncFn(Value) -> Value,
+) -> Vec<(Value, String)> {
+    let (stack, user) = (racing.stack, racing.user);
+    let mut ends = Vec::new();
+    for number in 0..racing.rounds {
+        let path = format!("/{}/{number}", racing.racer);
+        let job = start(json!({"url": racing.receiver.url(&path), "secret": e2e::load::SECRET})).await;
+        tokio::time::sleep(lead / 2 + chance.time(lead)).await;
+        let gateways = stack.parts().iter().filter(|part| part.0 == Kind::Gateway).count();
+        let answer = user.at(stack, chance.below(gateways)).delete(text(&job, "/pollUrl")).await;
+        assert!(matches!(answer.status, 200 | 202), "{answer}");
+        let end = user.finished(&job).await;
+        if answer.status == 200 {
+            assert_eq!(answer.json()["status"], end["status"], "what was told is what is");
+        }
+        lead = if end["status"] == "succeeded" { lead / 2 } else { lead * 2 }.clamp(LEADS[0], LEADS[1]);
+        ends.push((end, path));
+    }
+    ends
+}
+
+/// Every job ended one of two ways, both happened, and each told its end in one event.
+pub(super) fn judge(ends: &[(Value, String)], receiver: &Receiver, chance: &Chance) {
     let requests = receiver.requests();
-    for (end, path) in &ends {
+    for (end, path) in ends {
         let events: BTreeSet<String> = requests
             .iter()
             .filter(|request| request.path == *path)
@@ -73,32 +126,6 @@ async fn a_cancel_against_a_completion_leaves_one_end_and_one_event() {
     println!("{succeeded} succeeded, {canceled} were canceled");
     assert_eq!(succeeded + canceled, ends.len());
     assert!(succeeded > 0 && canceled > 0, "seed {}: both happen", chance.seed());
-}
-
-/// Starts jobs one after the other and cancels each after a moment; their ends, with the paths of their webhooks. After a
-/// success the next cancel comes sooner, after a cancel later: however fast or slow the machine is, they meet.
-async fn race(stack: &Stack, receiver: &testkit::Receiver, racer: usize, chance: &mut Chance) -> Vec<(Value, String)> {
-    let user = stack.user().await;
-    let canvas = text(&user.make_canvas().await, "/id").to_owned();
-    let asset = user.upload("image/png", e2e::pictures::png(64, 48)).await;
-    let (mut ends, mut lead) = (Vec::new(), LEAD);
-    for number in 0..RACES / RACES_AT_ONCE {
-        let path = format!("/{racer}/{number}");
-        let target = user.slot(&canvas).await;
-        let mut request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
-        request["webhook"] = json!({"url": receiver.url(&path), "secret": e2e::load::SECRET});
-        let job = user.send("/actions/resize/runs", &request).await.expect(202).json();
-        tokio::time::sleep(lead / 2 + chance.time(lead)).await;
-        let answer = user.at(stack, chance.below(2)).delete(text(&job, "/pollUrl")).await;
-        assert!(matches!(answer.status, 200 | 202), "{answer}");
-        let end = user.finished(&job).await;
-        if answer.status == 200 {
-            assert_eq!(answer.json()["status"], end["status"], "what was told is what is");
-        }
-        lead = if end["status"] == "succeeded" { lead / 2 } else { lead * 2 }.clamp(LEADS[0], LEADS[1]);
-        ends.push((end, path));
-    }
-    ends
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

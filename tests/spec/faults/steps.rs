@@ -1,0 +1,64 @@
+//! Recipe runs whose worker dies within a step and between two (decisions 13.6; reliability.md 2).
+
+use e2e::api::key;
+use e2e::{Part, SETTLING, Stack, User, checker, pictures};
+use serde_json::{Value, json};
+
+use super::{mortal, start};
+
+/// Writes copy, then the picture behind it.
+const RECIPE: &str = "ad-copy-and-banner";
+
+/// Within the step that makes a text, between the two, within the one that makes a picture, and when that is stored and shown.
+const FAILPOINTS: [&str; 5] =
+    ["recipe.writing", "recipe.stepped", "generation.submitting", "generation.stored", "job.committed"];
+
+/// What a run says of its progress before it ends: text made, picture begun, picture there.
+const STEPS: usize = 3;
+
+/// Starts a run on a canvas of its own.
+async fn run(user: &User) -> Value {
+    let canvas = user.make_canvas().await;
+    let picture = user.upload("image/png", pictures::png(8, 8)).await;
+    let request = json!({
+        "canvasId": canvas["id"], "baseRevision": canvas["revision"], "idempotencyKey": key(),
+        "inputs": {"product": picture["handle"], "offer": "Chairs, a fifth off until Sunday."},
+    });
+    user.send(&format!("/recipes/{RECIPE}/runs"), &request).await.expect(202).json()
+}
+
+/// The run succeeded, each of its steps taken once.
+async fn judge(stack: &Stack, user: &User, run: &Value, what: &str) {
+    let end = user.finished(run).await;
+    assert_eq!((&end["status"], &end["creditCost"]), (&json!("succeeded"), &run["creditCost"]), "{what}: {end}");
+    assert!(end["outputs"].as_array().expect("outputs").iter().all(|output| output["status"] == "succeeded"));
+    let children = stack.count("SELECT count(*) FROM jobs WHERE recipe_run IS NOT NULL").await;
+    let pictures = stack.count("SELECT count(*) FROM recipe_runs").await;
+    assert_eq!(children, pictures, "{what}: one job for the picture of each run");
+    checker::settled(stack, SETTLING).await;
+    assert_eq!(checker::invariants(stack).await, [""; 0], "{what}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_whose_worker_dies_anywhere_takes_each_step_once() {
+    let stack = start(mortal()).await;
+    let user = stack.user().await;
+    stack.grant(&user.uid, 100).await;
+    for failpoint in FAILPOINTS {
+        stack.restart_with(Part::IMAGE_WORKER, &[("CANVAS_FAILPOINTS", &format!("{failpoint}=kill"))]).await;
+        let run = run(&user).await;
+        assert_eq!(stack.ended(Part::IMAGE_WORKER).await.code(), None, "{failpoint}: killed");
+        stack.restart(Part::IMAGE_WORKER).await;
+        judge(&stack, &user, &run, failpoint).await;
+    }
+    // And after every step of one run.
+    let run = run(&user).await;
+    for _ in 0..STEPS {
+        let (hold, held) = stack.make_hold("recipe.stepped");
+        stack.restart_with(Part::IMAGE_WORKER, &[("CANVAS_FAILPOINTS", &held)]).await;
+        hold.reached().await;
+        stack.kill(Part::IMAGE_WORKER);
+    }
+    stack.restart(Part::IMAGE_WORKER).await;
+    judge(&stack, &user, &run, "after every step").await;
+}
