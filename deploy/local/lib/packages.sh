@@ -23,8 +23,11 @@ missing_packages() {
     has_command openssl || echo openssl
     # cargo fetches crates over HTTPS.
     has_file /etc/ssl/certs/ca-certificates.crt || echo ca-certificates
-    # The tests have videos judged by a decoder that is not ours.
-    if [[ ${FOR_TESTS:-} ]]; then has_command ffmpeg && has_command ffprobe || echo ffmpeg; fi
+    if [[ ${FOR_TESTS:-} ]]; then
+        # The tests have videos judged by a decoder that is not ours, and tools from PyPI in virtual environments.
+        has_command ffmpeg && has_command ffprobe || echo ffmpeg
+        python3 -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
+    fi
 }
 
 as_root() { if ((EUID == 0)); then "$@"; else sudo "$@"; fi; }
@@ -84,3 +87,6 @@ sudo, start it without: it asks for sudo itself where it must."
     fi
     export SQLX_OFFLINE=${SQLX_OFFLINE:-true}
 }
+
+# Where cargo builds, wherever its configuration puts that.
+target_directory() { cargo metadata --no-deps --format-version 1 | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'; }

@@ -105,14 +105,13 @@ make_receiver_certificate() {
     ok "made"
 }
 
-# Sets BIN, the directory of the release binaries, wherever cargo's configuration puts it.
+# Sets BIN, the directory of the release binaries.
 build_processes() {
     step "Build (the first takes minutes)" "" "read cargo's message above, mend the cause, and run the same command again"
-    local args=() binary target
+    local args=() binary
     for binary in "${BINARIES[@]}"; do args+=(--bin "$binary"); done
     cargo build --release --locked "${args[@]}" 9>&-
-    target=$(cargo metadata --no-deps --format-version 1 | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
-    BIN=$target/release
+    BIN=$(target_directory)/release
     ok "built in $BIN"
 }
 
