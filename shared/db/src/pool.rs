@@ -4,8 +4,10 @@
 //! a round trip, and most statements take no longer than one. Asked is who lay idle, and everybody for a while after this
 //! process has seen any trouble with the database, so that a restart costs the statements that were under way and no more.
 
+use std::pin::Pin;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use sqlx::migrate::Migrate as _;
@@ -162,9 +164,10 @@ pub async fn acquire(pool: &PgPool) -> Result<Connection> {
     Ok(pool.acquire().await?)
 }
 
-/// Begins a transaction.
+/// Begins a transaction. Whoever goes away before it has begun leaves nothing begun behind.
 pub async fn begin(pool: &PgPool) -> Result<Transaction> {
-    Ok(pool.begin().await?)
+    let pool = pool.clone();
+    Ok(ToItsEnd::of(async move { pool.begin().await }).await?)
 }
 
 /// Commits a transaction.
@@ -174,10 +177,46 @@ pub async fn commit(transaction: sqlx::Transaction<'_, sqlx::Postgres>) -> Resul
 
 /// Begins a read-only transaction in which every statement sees the same state.
 pub async fn snapshot(pool: &PgPool) -> Result<Transaction> {
-    Ok(pool.begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY").await?)
+    let pool = pool.clone();
+    let beginning = async move { pool.begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY").await };
+    Ok(ToItsEnd::of(beginning).await?)
 }
 
-/// Begins a transaction on a connection that the caller holds.
+/// A future that is gone on with by a task of its own when nobody waits for it any more.
+///
+/// **Reason.** sqlx forgets a `BEGIN` whose caller goes away before the answer: the connection returns to the pool within a
+/// transaction, and what the next caller writes on it is rolled back some seconds after it was told to be done. A client that
+/// hangs up is enough.
+struct ToItsEnd<F: Future<Output: Send> + Send + 'static>(Option<Pin<Box<F>>>);
+
+impl<F: Future<Output: Send> + Send + 'static> ToItsEnd<F> {
+    fn of(future: F) -> Self {
+        Self(Some(Box::pin(future)))
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Future for ToItsEnd<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let Some(future) = &mut self.0 else { return Poll::Pending };
+        let polled = future.as_mut().poll(cx);
+        if polled.is_ready() {
+            self.0 = None;
+        }
+        polled
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Drop for ToItsEnd<F> {
+    fn drop(&mut self) {
+        if let (Some(future), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(future);
+        }
+    }
+}
+
+/// Begins a transaction on a connection that the caller holds, and lets go of only afterwards: for work that nobody cuts short.
 pub async fn begin_on(connection: &mut sqlx::PgConnection) -> Result<sqlx::Transaction<'_, sqlx::Postgres>> {
     Ok(connection.begin().await?)
 }
@@ -207,6 +246,27 @@ mod tests {
             .expect("in time")
             .expect("reads");
         assert!(failure(&mut stopped, "SELECT FROM accounts").await.is_outage());
+    }
+
+    #[tokio::test]
+    async fn who_goes_away_while_a_transaction_begins_leaves_none_behind() {
+        let database = TestDatabase::new().await;
+        let pool = connect(&database.url(), "test", 1).expect("a URL");
+        let snapshots = [false, true];
+        for (polls, is_snapshot) in (1..6).flat_map(|polls| snapshots.map(|is_snapshot| (polls, is_snapshot))) {
+            let mut begun: Pin<Box<dyn Future<Output = Result<Transaction>>>> =
+                if is_snapshot { Box::pin(snapshot(&pool)) } else { Box::pin(begin(&pool)) };
+            for _ in 0..polls {
+                if std::future::poll_fn(|cx| Poll::Ready(begun.as_mut().poll(cx).is_ready())).await {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            drop(begun);
+            // The one connection there is. Outside of a transaction there are no savepoints.
+            let savepoint = sqlx::query("SAVEPOINT within").execute(&pool).await;
+            assert!(savepoint.is_err(), "gone after {polls} polls, the next caller is within a transaction");
+        }
     }
 
     #[tokio::test]
