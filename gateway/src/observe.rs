@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use http::HeaderValue;
 use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, HeaderName};
 use service::telemetry::TraceContext;
@@ -15,6 +15,7 @@ use tracing::field::Empty;
 use uuid::Uuid;
 
 use crate::problem::Problem;
+use crate::server::{HEAD_BYTES_MAX, HEADERS_MAX};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const SURFACE: HeaderName = HeaderName::from_static("x-service-agent-surface");
@@ -72,7 +73,10 @@ pub async fn observe(mut request: Request, next: Next) -> Response {
     request.extensions_mut().insert(rate.clone());
 
     async move {
-        let mut response = next.run(request).await;
+        let mut response = match is_readable(&request) {
+            true => next.run(request).await,
+            false => Problem::UnreadableHead.into_response(),
+        };
         let status = response.status();
         let headers = response.headers_mut();
         headers.insert(REQUEST_ID, request_id);
@@ -91,6 +95,15 @@ pub async fn observe(mut request: Request, next: Next) -> Response {
     }
     .instrument(span)
     .await
+}
+
+/// Whether a head is within its limits. Of HTTP/1 hyper has judged that ([`crate::server`]); HTTP/2 has no limit on the number
+/// of headers, and refuses too many bytes without a word.
+fn is_readable(request: &Request) -> bool {
+    let headers = request.headers();
+    let address = request.uri().path_and_query().map_or(0, |address| address.as_str().len());
+    let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum::<usize>() + address;
+    headers.len() <= HEADERS_MAX && bytes <= HEAD_BYTES_MAX
 }
 
 /// A client's own id when it is a UUID, else a fresh one (decisions 1.1).
@@ -119,6 +132,5 @@ pub async fn always_servable(mut request: Request) -> Request {
 
 /// Turns a panic of a handler into the envelope; the panic hook has logged it.
 pub fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
-    use axum::response::IntoResponse;
     Problem::internal("a handler panicked").into_response()
 }

@@ -23,6 +23,8 @@ use crate::reply::API_ROOT;
 pub enum Problem {
     /// Input that is wrong by itself; every violation.
     Invalid(Vec<Violation>),
+    /// What is no HTTP, or has a head over the limits.
+    UnreadableHead,
     /// A body that is no JSON.
     InvalidJson(String),
     /// The credential failed.
@@ -168,6 +170,12 @@ impl Problem {
         Problem::Internal(error.into())
     }
 
+    /// Status and envelope, where no handler answers.
+    pub fn into_envelope(self) -> (StatusCode, ErrorEnvelope) {
+        let (status, code, message, fields, details) = self.parts();
+        (status, ErrorEnvelope { error: ErrorBody { code, message, fields, details } })
+    }
+
     fn parts(self) -> (StatusCode, ErrorCode, String, Vec<Violation>, Option<Value>) {
         use ErrorCode as Code;
         let plain = |status, code, message: &str| (status, code, message.to_owned(), Vec::new(), None);
@@ -175,6 +183,11 @@ impl Problem {
             Problem::Invalid(fields) => {
                 (StatusCode::BAD_REQUEST, Code::InputValidationError, summary("invalid input", &fields), fields, None)
             }
+            Problem::UnreadableHead => plain(
+                StatusCode::BAD_REQUEST,
+                Code::InputValidationError,
+                "the request is no HTTP, or its address and headers are more than 32 KiB or 100 headers",
+            ),
             Problem::InvalidJson(message) => {
                 plain(StatusCode::BAD_REQUEST, Code::InvalidJson, &format!("the body is not valid JSON: {message}"))
             }
@@ -288,9 +301,8 @@ impl IntoResponse for Problem {
             Problem::RangeNotSatisfiable(size) => HeaderValue::from_str(&format!("bytes */{size}")).ok(),
             _ => None,
         };
-        let (status, code, message, fields, details) = self.parts();
-        let mut response =
-            (status, Json(ErrorEnvelope { error: ErrorBody { code, message, fields, details } })).into_response();
+        let (status, envelope) = self.into_envelope();
+        let mut response = (status, Json(envelope)).into_response();
         let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if status == StatusCode::UNAUTHORIZED {

@@ -166,7 +166,7 @@ async fn reserve(headers: &HeaderMap, limit: usize) -> Result<SemaphorePermit<'s
 }
 
 fn parse(bytes: &[u8]) -> Result<Value> {
-    let value: Value = serde_json::from_slice(bytes).map_err(|error| Problem::InvalidJson(error.to_string()))?;
+    let mut value: Value = serde_json::from_slice(bytes).map_err(|error| Problem::InvalidJson(error.to_string()))?;
     if depth_exceeds(&value, JSON_DEPTH_MAX) {
         return Err(Problem::InvalidJson(format!("it is nested deeper than {JSON_DEPTH_MAX} levels")));
     }
@@ -175,7 +175,32 @@ fn parse(bytes: &[u8]) -> Result<Value> {
     if refused.is_empty() {
         find_wide(&value, &mut String::new(), &mut refused);
     }
-    if refused.is_empty() { Ok(value) } else { Err(Problem::Invalid(refused)) }
+    if !refused.is_empty() {
+        return Err(Problem::Invalid(refused));
+    }
+    write_whole(&mut value);
+    Ok(value)
+}
+
+/// Writes whole numbers in one way: `25.0` is `25`, as JSON Schema has it, so that what the document admits is taken, and
+/// both give one fingerprint. What is in `custom` is the client's own and stays as it is.
+fn write_whole(value: &mut Value) {
+    /// Up to here every whole `f64` is the number that was written.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let float = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() <= EXACT);
+            // Casting truncates nothing.
+            if let Some(float) = float {
+                *value = Value::from(float as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(write_whole),
+        Value::Object(object) => {
+            object.iter_mut().filter(|(key, _)| *key != "custom").for_each(|(_, item)| write_whole(item));
+        }
+        _ => {}
+    }
 }
 
 /// Objects and arrays far beyond every schema: refused before the schema is asked, which would note each of a million
@@ -522,6 +547,15 @@ mod tests {
     fn a_fraction_where_a_whole_number_is_meant_is_refused() {
         assert_eq!(fields(r#"{"name": "a", "count": 1.5}"#), ["count"]);
         assert_eq!(fields(r#"{"name": "a", "count": 99999999999999999999}"#), ["count"]);
+    }
+
+    #[test]
+    fn a_whole_number_may_be_written_with_a_fraction_of_nothing() {
+        let parsed = |text: &str| parse(text.as_bytes()).expect("parses");
+        assert_eq!(parsed(r#"[1.0, -2.50e1, -0.0, 1.5, 1e300]"#), json!([1, -25, 0, 1.5, 1e300]));
+        assert_eq!(parsed(r#"{"custom": {"a": 1.0}}"#).to_string(), r#"{"custom":{"a":1.0}}"#);
+        assert!(validate::<Sample>(parsed(r#"{"name": "a", "count": 9.0}"#)).is_ok());
+        assert_eq!(fields(r#"{"name": "a", "count": 10.0}"#), ["count"]);
     }
 
     #[test]

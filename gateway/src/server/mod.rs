@@ -6,6 +6,7 @@
 mod drain;
 mod pace;
 mod patience;
+mod refusal;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -27,6 +28,7 @@ use tower::ServiceExt;
 use drain::Drained;
 use pace::Paced;
 use patience::{Patient, Phase};
+use refusal::Courteous;
 
 /// Open connections of one process.
 const CONNECTIONS_MAX: usize = 10_000;
@@ -35,9 +37,11 @@ const IDLE_MAX: Duration = Duration::from_secs(65);
 /// Without a byte of a body; a slow one uses it up, too ([`pace`]).
 const BODY_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Headers of a request.
-const HEADERS_MAX: usize = 100;
+pub const HEADERS_MAX: usize = 100;
 /// Bytes of a request's head.
-const HEAD_BYTES_MAX: usize = 32 * 1024;
+pub const HEAD_BYTES_MAX: usize = 32 * 1024;
+/// What HTTP/2 may bring of one, so that more than is allowed is told in words ([`crate::observe`]) up to a bound.
+const HEADER_LIST_MAX: u32 = 4 * HEAD_BYTES_MAX as u32;
 /// Streams of one HTTP/2 connection.
 const STREAMS_MAX: u32 = 128;
 
@@ -61,7 +65,7 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
-        .max_header_list_size(HEAD_BYTES_MAX as u32)
+        .max_header_list_size(HEADER_LIST_MAX)
         .keep_alive_interval(IDLE_MAX / 2)
         .keep_alive_timeout(Duration::from_secs(10));
     let builder = Arc::new(builder);
@@ -128,7 +132,7 @@ impl Connections {
         // Small answers must not wait for more to come.
         let _ = stream.set_nodelay(true);
         let phase = Phase::default();
-        let io = TokioIo::new(Patient::new(stream, phase.clone()));
+        let io = TokioIo::new(Patient::new(Courteous::new(stream, phase.clone()), phase.clone()));
         let service = hyper::service::service_fn({
             let phase = phase.clone();
             move |request: hyper::Request<Incoming>| {

@@ -48,7 +48,8 @@ impl Phase {
         self.begun.cancelled().await;
     }
 
-    fn in_request(&self) -> bool {
+    /// Whether a request is being handled.
+    pub(super) fn in_request(&self) -> bool {
         self.in_request.load(Ordering::Acquire)
     }
 }

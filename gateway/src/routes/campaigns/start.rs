@@ -33,7 +33,7 @@ use crate::extract::idempotency::{fingerprint, replay};
 use crate::extract::json::{Input, Unread};
 use crate::models::{Runnable, choose};
 use crate::observe::Trace;
-use crate::problem::{Problem, Result};
+use crate::problem::{ErrorEnvelope, Problem, Result};
 use crate::reply;
 use crate::start::{require_room, target_is_taken};
 use crate::state::{App, retrying};
@@ -75,7 +75,10 @@ impl Input for CampaignStartRequest {
     post, path = "/campaigns/start", operation_id = "startCampaign", tag = "Legacy campaigns",
     request_body = CampaignStartRequest,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate", "job:manage"])),
-    responses((status = 202, body = CampaignRead))
+    responses(
+        (status = 202, body = CampaignRead),
+        (status = 402, body = ErrorEnvelope, description = "The account's credit does not cover the work."),
+    )
 )]
 pub async fn start(
     State(app): State<App>,

@@ -15,7 +15,7 @@ const NODE: &str = "^(node:)?[A-Za-z0-9_-]{1,180}$";
 /// A picture as requests name it.
 const PICTURE: &str = "^(node:|asset:([A-Za-z0-9_-]{1,180}:)?)[A-Za-z0-9_-]{1,180}$";
 /// A version of an Element.
-const ELEMENT_VERSION: &str = "^element:[A-Za-z0-9_-]{1,160}@v[1-9][0-9]*$";
+const ELEMENT_VERSION: &str = "^element:[A-Za-z0-9_-]{1,160}@v[1-9][0-9]{0,8}$";
 
 /// Images to generate, to edit or to vary. Edit and variations need pictures to start from, generate and edit a prompt.
 #[derive(Deserialize, ToSchema)]

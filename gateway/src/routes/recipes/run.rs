@@ -37,7 +37,7 @@ use crate::extract::idempotency::{fingerprint, replay};
 use crate::extract::json::{Input, Unread};
 use crate::extract::path::PathText;
 use crate::observe::Trace;
-use crate::problem::{Problem, Result, both};
+use crate::problem::{ErrorEnvelope, Problem, Result, both};
 use crate::reply;
 use crate::routes::canvases::write;
 use crate::routes::runs::recipe_document;
@@ -100,7 +100,10 @@ fn inputs() -> Object {
     post, path = "/recipes/{recipeId}/runs", operation_id = "runRecipe", tag = "Recipes", request_body = RunRecipe,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate"])),
     params(("recipeId" = String, Path, pattern = "^(recipe:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle.")),
-    responses((status = 202, body = RecipeRun))
+    responses(
+        (status = 202, body = RecipeRun),
+        (status = 402, body = ErrorEnvelope, description = "The account's credit does not cover the work."),
+    )
 )]
 pub async fn run(
     State(app): State<App>,
