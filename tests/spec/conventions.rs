@@ -21,6 +21,7 @@ suite! {
     every_violation_is_listed,
     a_json_body_must_be_declared_as_json,
     a_body_that_is_no_json_is_invalid_json,
+    a_whole_number_may_be_written_as_one_with_a_fraction,
     nesting_is_limited_to_64_levels,
     a_nul_is_refused_wherever_it_stands,
     a_json_body_has_at_most_a_mebibyte,
@@ -222,6 +223,21 @@ async fn a_body_that_is_no_json_is_invalid_json(stack: &Stack) {
     let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
     user.post(&path).body("application/json", "").await.expect_error(400, "invalid_json", &[]);
     user.send("/canvases", &json!([])).await.expect(400);
+}
+
+async fn a_whole_number_may_be_written_as_one_with_a_fraction(stack: &Stack) {
+    // JSON Schema, by which the contract document speaks, makes no difference; a query does (below).
+    let user = stack.user().await;
+    let video = |seconds: &str| {
+        let body = format!(
+            r#"{{"model": "absent", "prompt": "p", "idempotencyKey": "12345678", "durationSeconds": {seconds}}}"#
+        );
+        user.post("/videos/generate").body("application/json", body)
+    };
+    video("5.0").await.expect_error(422, "unprocessable_entity", &["model"]);
+    for wrong in ["5.5", "0.0", "1e30"] {
+        video(wrong).await.expect_error(400, "input_validation_error", &["durationSeconds"]);
+    }
 }
 
 async fn nesting_is_limited_to_64_levels(stack: &Stack) {

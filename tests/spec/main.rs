@@ -15,6 +15,7 @@ mod elements;
 mod faults;
 mod findings;
 mod following;
+mod hostile;
 mod images;
 mod imports;
 mod jobs;

@@ -1,14 +1,18 @@
 //! A running service for the contract test: `tests/contract` starts it, reads where it is, and ends it.
 //!
-//! **Guarantee.** What it prints, one line of JSON, names a service of its own that is ready: `baseUrl`, `token` (every
-//! scope), and ids of what was made in it, so that generated requests meet something. It lives until its standard input
-//! ends, and everything goes with it, also when whoever started it is killed.
+//! **Guarantee.** What it prints, one line of JSON, names a service of its own that is ready: `baseUrl`, `document`, `token`
+//! (every scope, and credit), and ids of what was made in it, so that generated requests meet something: of every resource
+//! that the contract knows, in a state that stays. It lives until its standard input ends, and everything goes with it, also
+//! when whoever started it is killed.
 
 use std::io::Read;
 
-use e2e::api::text;
-use e2e::{API_ROOT, Stack, pictures};
-use serde_json::json;
+use e2e::api::{key, text};
+use e2e::{API_ROOT, Stack, User, pictures};
+use serde_json::{Value, json};
+
+/// More than any run can spend.
+const CREDIT: i64 = 1_000_000_000;
 
 #[tokio::main(worker_threads = 2)]
 async fn main() {
@@ -21,31 +25,80 @@ async fn main() {
 
 /// The service, seeded and announced.
 async fn start() -> Stack {
-    // Generated requests come as fast as they are answered, and many of them with a broken credential.
-    let stack = Stack::builder().image_workers(1).env("CANVAS_RATE_PER_MINUTE", 0).start().await;
+    // Generated requests come as fast as they are answered, many of them with a broken credential; what they start is not
+    // waited for; the routes of legacy campaigns are to do something, and a preview token to outlive the run.
+    let stack = Stack::builder()
+        .image_workers(1)
+        .video_workers(1)
+        .env("CANVAS_RATE_PER_MINUTE", 0)
+        .env("CANVAS_ACTIVE_JOBS", 1_000_000)
+        .env("CANVAS_LEGACY_CAMPAIGNS", 1)
+        .env("CANVAS_PREVIEW_TTL_SECONDS", 86_400)
+        .start()
+        .await;
     let user = stack.user().await;
+    stack.grant(&user.uid, CREDIT).await;
+    stack.connect(&user.uid, "openai", "contract").await;
+    let mut ids = seed(&user).await;
+    ids["baseUrl"] = json!(stack.origin(0));
+    ids["document"] = json!(format!("{}{API_ROOT}/openapi.json", stack.origin(0)));
+    ids["token"] = json!(user.token);
+    println!("{ids}");
+    stack
+}
+
+/// One of everything, by the names that `tests/contract` has for them.
+async fn seed(user: &User) -> Value {
     let canvas = user.make_canvas().await;
-    let id = text(&canvas, "/id");
-    let asset = user.upload_into(id, "image/png", pictures::png(64, 48)).await;
-    let job = user.start_resize(id, json!({})).await;
+    let canvas = text(&canvas, "/id");
+    let asset = user.upload_into(canvas, "image/png", pictures::png(64, 48)).await;
+    let job = user.start_resize(canvas, json!({})).await;
     user.finished(&job).await;
-    let group = user.send("/element-collections", &json!({"name": "Contract"})).await.expect(201).json();
+    let group = made(user, "/element-collections", &json!({"name": "Contract"})).await;
     let element = json!({"name": "Contract", "type": "style", "sourceAssetIds": [asset["id"]],
         "collectionIds": [group["collection"]["id"]]});
-    let element = user.send("/elements", &element).await.expect(201).json();
-    let ids = json!({
-        "baseUrl": stack.origin(0),
-        "document": format!("{}{API_ROOT}/openapi.json", stack.origin(0)),
-        "token": user.token,
-        "canvasId": id,
-        "revision": user.canvas(id).await["revision"],
+    let element = made(user, "/elements", &element).await;
+    let recipes = user.get("/recipes?limit=1").await.ok();
+    let models = user.get("/models?provider=managed&capability=image.generate").await.ok();
+    json!({
+        "canvasId": canvas,
         "nodeId": text(&asset, "/node").trim_start_matches("node:"),
         "assetId": asset["id"],
-        "actionKey": "resize",
+        "previewToken": preview_token(&asset),
         "elementId": element["element"]["id"],
         "jobId": text(&job, "/id").trim_start_matches("job:"),
         "runId": text(&job, "/run").trim_start_matches("run:"),
-    });
-    println!("{ids}");
-    stack
+        "recipeId": recipes["recipes"][0]["id"],
+        "modelKey": models["models"][0]["id"],
+        "videoId": video(user).await,
+        "campaignId": campaign(user).await,
+        "since": user.canvas(canvas).await["revision"],
+    })
+}
+
+async fn made(user: &User, path: &str, body: &Value) -> Value {
+    user.send(path, body).await.expect(201).json()
+}
+
+fn preview_token(asset: &Value) -> String {
+    let url = url::Url::parse(text(asset, "/previewUrl")).expect("a URL");
+    let token = url.query_pairs().find(|(name, _)| name == "token");
+    token.expect("a preview URL has a token").1.into_owned()
+}
+
+/// A finished video.
+async fn video(user: &User) -> String {
+    let body = json!({"model": "animatic", "prompt": "a kite over the sea", "idempotencyKey": key()});
+    let job = user.send("/videos/generate", &body).await.expect(202).json();
+    user.finished(&job).await;
+    text(&job, "/rawId").to_owned()
+}
+
+/// A campaign of one shot.
+async fn campaign(user: &User) -> String {
+    let canvas = user.make_canvas().await;
+    let body = json!({"canvasId": canvas["id"], "baseRevision": canvas["revision"], "idempotencyKey": key(),
+        "plan": {"brief": "Boots", "shots": [{"prompt": "Boots in the rain"}]}});
+    let started = user.send("/campaigns/start", &body).await.expect(202).json();
+    text(&started, "/run/id").to_owned()
 }

@@ -1,0 +1,257 @@
+"""What tests/contract adds to schemathesis: see tests/contract.toml.
+
+- A half of the right requests gets references that exist (canvas, revision, nodes, pictures, models), so that they are done and
+  not only refused. They stay right by the document.
+- A right request that is refused with 400 has to break a rule that no schema can say; those rules are listed here.
+- The statuses that each operation gave are written to $CONTRACT_STATUSES, so that tests/contract sees whether it was done.
+"""
+
+import atexit
+import base64
+import collections
+import functools
+import itertools
+import json
+import os
+import re
+import uuid
+
+import jsonschema_rs
+import requests
+import schemathesis
+
+ROOT = os.environ["CONTRACT_BASE_URL"] + "/api/canvas-agent/v1"
+SESSION = requests.Session()
+SESSION.headers["Authorization"] = "Bearer " + os.environ["CONTRACT_TOKEN"]
+
+
+def operation_of(case):
+    return case.operation.definition.raw["operationId"]
+
+
+def is_right(case):
+    return case.meta is not None and case.meta.generation.mode.is_positive
+
+
+# -- Requests that are done --
+
+NUMBERS = itertools.count()
+
+
+def ask(method, path, body=None):
+    response = SESSION.request(method, ROOT + path, json=body, timeout=30)
+    response.raise_for_status()
+    return response.json()
+
+
+class Workshop:
+    """A canvas for one request, which nobody else changes."""
+
+    def __init__(self):
+        made = ask("POST", "/canvases", {})["canvas"]
+        self.canvas, self.revision = made["id"], made["revision"]
+
+    def node(self, kind, metadata):
+        """A new node's id."""
+        node = {"type": kind, "position": {"x": 1000 * next(NUMBERS), "y": 0}, "metadata": metadata}
+        body = {"baseRevision": self.revision, "idempotencyKey": str(uuid.uuid4()),
+                "operations": [{"type": "node.create", "node": node}]}
+        made = ask("POST", f"/canvases/{self.canvas}/operations", body)
+        self.revision = made["canvas"]["revision"]
+        return made["changedNodeIds"][0]
+
+
+# One pixel.
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+PICTURE = "asset:" + os.environ["CONTRACT_ASSET_ID"]
+
+
+def without(body, *fields):
+    for field in fields:
+        body.pop(field, None)
+
+
+def slots(body, workshop):
+    if "targetNodeId" in body:
+        body["targetNodeId"] = workshop.node("image", {})
+    if "targetNodeIds" in body:
+        body["targetNodeIds"] = [workshop.node("image", {}) for _ in body["targetNodeIds"][:4]]
+        without(body, "count")
+
+
+def image(body, workshop):
+    without(body, "connectionId", "size", "quality", "elements", "source")
+    body["model"], body["references"] = "sketch", [PICTURE]
+    if "promptNodeId" in body:
+        body["promptNodeId"] = workshop.node("text", {"content": "a kite"})
+    slots(body, workshop)
+
+
+def action(body, workshop):
+    body["inputs"] = [PICTURE]
+    body["params"] = {"width": 32}
+    slots(body, workshop)
+
+
+def video(body, workshop):
+    without(body, "connectionId", "canvasId", "ownerUid", "aspectRatio", "durationSeconds", "resolution", "generateAudio",
+            "firstFrame", "lastFrame", "references")
+    body["model"] = "animatic"
+
+
+def fork(body, workshop):
+    without(body, "version", "ownerUid")
+
+
+def recipe(body, workshop):
+    without(body, "version", "instanceNodeId", "size", "quality")
+    body["model"], body["inputs"] = "sketch", {"brief": "a kite over the sea"}
+
+
+def element(body, workshop):
+    body["sourceAssetIds"] = [os.environ["CONTRACT_ASSET_ID"]]
+    without(body, "collectionIds")
+
+
+def element_patch(body, workshop):
+    if "element" in body:
+        body["element"]["sourceAssetIds"] = [os.environ["CONTRACT_ASSET_ID"]]
+    if "collectionIds" in body:
+        body["collectionIds"] = []
+
+
+def review(body, workshop):
+    shot = ask("GET", f"/campaigns/{os.environ['CONTRACT_CAMPAIGN_ID']}")["run"]["shots"][0]["id"]
+    body["decisions"] = [{**body["decisions"][0], "shotId": shot}]
+
+
+def operations(body, workshop):
+    body["operations"] = [{"type": "node.create", "node": {"type": "text", "position": {"x": 0, "y": 0}}}]
+
+
+def workflow(body, workshop):
+    body["inputs"] = [{"key": "a", "label": "A", "type": "text", "useAsDefault": False}]
+    body["outputs"] = [{"key": "b", "label": "B", "type": "text", "prompt": "{{a}}", "inputKeys": ["a"]}]
+
+
+def nothing(body, workshop):
+    """The canvas is enough."""
+
+
+ARRANGE = {
+    "generateImages": image, "editImages": image, "varyImages": image, "runAction": action, "generateVideo": video,
+    "forkRecipe": fork, "runRecipe": recipe, "createElement": element, "updateElement": element_patch,
+    "reviewCampaign": review, "applyOperations": operations, "createWorkflow": workflow,
+    "planCampaign": nothing, "startCampaign": nothing,
+}
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    # The boundaries of the coverage phase are sent as they are, and so is every other request.
+    if not is_right(case) or case.meta.phase.name.value == "coverage" or next(NUMBERS) % 2:
+        return
+    operation = operation_of(case)
+    if operation == "uploadAsset":
+        # Bytes at random are no picture.
+        kwargs["data"], case.media_type = PNG, "application/octet-stream"
+    elif operation in ARRANGE and isinstance(case.body, dict):
+        arrange(ARRANGE[operation], case)
+
+
+def arrange(how, case):
+    workshop = Workshop()
+    body = json.loads(json.dumps(case.body))
+    how(body, workshop)
+    if "idempotencyKey" in body:
+        body["idempotencyKey"] = str(uuid.uuid4())
+    if "baseRevision" in body:
+        body["baseRevision"] = workshop.revision
+    if "canvasId" in body:
+        body["canvasId"] = workshop.canvas
+    if "canvasId" in (case.path_parameters or {}):
+        case.path_parameters["canvasId"] = workshop.canvas
+        (case.query or {}).pop("ownerUid", None)
+    case.body = body
+
+
+# -- Right requests that are refused --
+
+# Operation, field and message of the rules that a right request can break: nothing in JSON Schema says them.
+BEYOND = [
+    # No JSON Schema keeps a character out of every text; the document says it in words.
+    (".*", ".*", "must not contain the character U\\+0000|none of them U\\+0000"),
+    # Cursors are authenticated.
+    ("list.*", "cursor", "is invalid or belongs to a different list"),
+    # An owner may stand in a handle as well.
+    (".*", "ownerUid", "differs from the owner"),
+    # The same by another spelling, or in another field.
+    (".*", ".*", "was given before|is there twice|is decided twice|names another input already|names an input or another"),
+    (".*Images", "count", "must be the number of targets"),
+    # The Action is that of the path.
+    ("runAction", "params\\..*", ".*"),
+    ("runAction", "inputs", "must be [12]: "),
+    ("runAction", "targetNodeId", "must not be an input as well"),
+    # Names of what is declared beside.
+    ("createWorkflow", "outputs\\[\\d+\\]\\.inputKeys\\[\\d+\\]", "names no input|is this output itself|is an output that is made later"),
+    ("createWorkflow", "outputs\\[\\d+\\]\\.prompt", "which is not among its inputKeys"),
+    # Whether a host is public.
+    (".*", "webhook\\.url|imageUrl|productPageUrl|firstFrame|lastFrame|references\\[\\d+\\](\\.handle)?", ".*(https|public|URL|address|host).*"),
+    ("generateVideo", "canvasId", "is required with node handles"),
+    # The type of a node, which may be stored, and what a batch made before.
+    ("applyOperations", ".*\\.metadata\\.content", "must be empty on an image or video node"),
+    ("applyOperations", ".*\\.metadata\\.section(Id)?", "must not be set on"),
+    ("applyOperations", ".*\\.clientId", ".*"),
+    ("applyOperations", ".*\\.metadata", "must be at most 65536 bytes"),
+    # A header's text is percent-encoded.
+    ("uploadAsset", "X-Service-File-Name", ".*"),
+]
+
+
+DOCUMENT = SESSION.get(os.environ["CONTRACT_DOCUMENT"], timeout=30).json()
+
+
+@functools.cache
+def validator(operation):
+    """Of the operation's body. schemathesis' own boundaries do not mind what excludes and needs what."""
+    operations = (it for item in DOCUMENT["paths"].values() for it in item.values())
+    content = next(it for it in operations if it["operationId"] == operation).get("requestBody", {}).get("content", {})
+    schema = content.get("application/json", {"schema": {}})["schema"]
+    return jsonschema_rs.Draft202012Validator({"allOf": [schema], "components": DOCUMENT["components"]})
+
+
+def is_beyond(operation, violation):
+    subject = (operation, violation["field"], violation["message"])
+    return any(all(re.match(f"(?:{pattern})" + ("" if part == 2 else "$"), text, re.S)
+                   for part, (pattern, text) in enumerate(zip(rule, subject))) for rule in BEYOND)
+
+
+@schemathesis.check
+def refused_beyond_the_schema(ctx, response, case):
+    if not is_right(case) or response.status_code != 400:
+        return
+    if isinstance(case.body, dict) and not validator(operation_of(case)).is_valid(case.body):
+        return
+    error = response.json()["error"]
+    violations = error.get("fields") or [{"field": "", "message": error["message"]}]
+    told = [violation for violation in violations if not is_beyond(operation_of(case), violation)]
+    assert not told, f"the document admits this, and its refusal is no rule beyond the schema: {told[:5]}"
+
+
+# -- What was done --
+
+STATUSES = collections.defaultdict(collections.Counter)
+
+
+@schemathesis.hook
+def after_call(context, case, response):
+    STATUSES[operation_of(case)][response.status_code] += 1
+
+
+@atexit.register
+def tell():
+    if path := os.environ.get("CONTRACT_STATUSES"):
+        with open(path, "w") as file:
+            json.dump(STATUSES, file)
