@@ -8,6 +8,7 @@ mod error;
 mod read;
 mod write;
 
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,6 +33,9 @@ const RETRY_LIMIT: Duration = Duration::from_secs(20);
 /// How long connecting may take, and how long nothing may come.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const READ_LIMIT: Duration = Duration::from_secs(10);
+
+/// Bytes that are written to see whether there is room: more than what file systems keep beside a file's blocks.
+static PROBE: [u8; 64 * 1024] = [0; 64 * 1024];
 
 /// The name of an object: the key of its row in `blobs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,10 +63,16 @@ impl Store {
     /// come from the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT`,
     /// `AWS_ALLOW_HTTP`, …). A bucket is not contacted.
     pub fn open(url: &str) -> Result<Self> {
+        let text = |text: OsString| text.into_string().ok();
+        Self::open_in(url, std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?))))
+    }
+
+    /// The same in an environment of these variables.
+    fn open_in(url: &str, variables: impl Iterator<Item = (String, String)>) -> Result<Self> {
         let url: Url = url.parse().map_err(Error::Url)?;
         match url.scheme() {
             "file" => Self::open_directory(url.to_file_path().map_err(|()| Error::Unsupported)?),
-            "s3" => Self::open_bucket(&url),
+            "s3" => Self::open_bucket(&url, variables),
             _ => Err(Error::Unsupported),
         }
     }
@@ -73,7 +83,7 @@ impl Store {
         Ok(Self { objects: Arc::new(objects), directory: Some(directory) })
     }
 
-    fn open_bucket(url: &Url) -> Result<Self> {
+    fn open_bucket(url: &Url, variables: impl Iterator<Item = (String, String)>) -> Result<Self> {
         let bucket = url.host_str().ok_or(Error::Unsupported)?;
         // The client takes the process's provider; that somebody installed the same one before is no error.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -84,7 +94,7 @@ impl Store {
             .with_timeout_disabled()
             .with_connect_timeout(CONNECT_LIMIT)
             .with_read_timeout(READ_LIMIT);
-        let builder = configured(AmazonS3Builder::new().with_client_options(client));
+        let builder = configured(AmazonS3Builder::new().with_client_options(client), variables);
         let bucket = builder.with_bucket_name(bucket).with_retry(retry).build().map_err(Error::Open)?;
         Ok(Self { objects: Arc::new(PrefixStore::new(bucket, prefix)), directory: None })
     }
@@ -93,7 +103,9 @@ impl Store {
     /// already.
     pub async fn delete(&self, key: BlobKey) -> Result<()> {
         match self.objects.delete(&key.path()).await {
-            Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+            Ok(()) => {}
+            // Where nothing is found because the store is gone, nothing was deleted.
+            Err(object_store::Error::NotFound { .. }) => self.check().await?,
             Err(source) => return Err(Error::Delete { key: key.0, source }),
         }
         match &self.directory {
@@ -106,9 +118,10 @@ impl Store {
     pub async fn exists(&self, key: BlobKey) -> Result<bool> {
         match self.objects.head(&key.path()).await {
             Ok(_) => Ok(true),
-            // In a directory that is gone or unmounted nothing is found, which tells nothing of any object.
-            Err(object_store::Error::NotFound { .. }) => self.check().await.map(|()| false),
-            Err(source) => Err(Error::Read { key: key.0, source }),
+            Err(source) => match self.unreadable(key, source).await {
+                Error::Missing(_) => Ok(false),
+                error => Err(error),
+            },
         }
     }
 
@@ -117,22 +130,41 @@ impl Store {
         if let Some(directory) = &self.directory {
             return tokio::fs::read_dir(directory).await.map(drop).map_err(Error::Directory);
         }
-        // Any answer will do, and that there is no such object is the one to expect.
-        match self.objects.head(&BlobKey(Uuid::nil()).path()).await {
-            Ok(_) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(source) => Err(Error::Check(source)),
+        // A listing, of what there is never: whoever asks for an object learns no difference between one that is missing and
+        // a bucket that is.
+        let nothing = BlobKey(Uuid::nil()).path();
+        self.objects.list_with_delimiter(Some(&nothing)).await.map(drop).map_err(Error::Check)
+    }
+
+    /// Whether there is room to write, as far as a small file can tell: for readiness. A bucket is not asked: there is no end to
+    /// it, and each question would be a write to be paid for.
+    pub async fn check_writable(&self) -> Result<()> {
+        let Some(directory) = &self.directory else { return Ok(()) };
+        // One a process at most, whatever kills it half-way.
+        let probe = directory.join(format!(".probe-{}", std::process::id()));
+        let written = tokio::fs::write(&probe, &PROBE[..]).await;
+        match tokio::fs::remove_file(&probe).await {
+            // Processes of two containers may share a number.
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::Directory(error)),
+            _ => written.map_err(Error::Directory),
+        }
+    }
+
+    /// Why an object cannot be read. In a directory that is unmounted or a bucket that is gone nothing is found, which tells
+    /// nothing of any object: only a store that answers lacks one.
+    async fn unreadable(&self, key: BlobKey, source: object_store::Error) -> Error {
+        match source {
+            object_store::Error::NotFound { .. } => self.check().await.err().unwrap_or(Error::Missing(key.0)),
+            source => Error::Read { key: key.0, source },
         }
     }
 }
 
 /// Adds what the environment says, as [`AmazonS3Builder::from_env`] does, which cannot begin with options of one's own.
-fn configured(builder: AmazonS3Builder) -> AmazonS3Builder {
-    std::env::vars_os().fold(builder, |builder, (name, value)| {
-        let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else { return builder };
-        match name.to_ascii_lowercase().parse() {
-            Ok(key) if name.starts_with("AWS_") => builder.with_config(key, value),
-            _ => builder,
-        }
+fn configured(builder: AmazonS3Builder, variables: impl Iterator<Item = (String, String)>) -> AmazonS3Builder {
+    variables.fold(builder, |builder, (name, value)| match name.to_ascii_lowercase().parse() {
+        Ok(key) if name.starts_with("AWS_") => builder.with_config(key, value),
+        _ => builder,
     })
 }
 

@@ -28,18 +28,24 @@ pub struct Object {
 impl Store {
     /// A whole object of at most `limit` bytes.
     pub async fn get(&self, key: BlobKey, limit: u64) -> Result<Bytes> {
-        let found = self.objects.get(&key.path()).await.map_err(|source| unreadable(key, source))?;
+        let found = match self.objects.get(&key.path()).await {
+            Ok(found) => found,
+            Err(source) => return Err(self.unreadable(key, source).await),
+        };
         if found.meta.size > limit {
             return Err(Error::TooLarge { key: key.0, bytes: found.meta.size, limit });
         }
-        found.bytes().await.map_err(|source| unreadable(key, source))
+        found.bytes().await.map_err(|source| Error::Read { key: key.0, source })
     }
 
     /// An object as a stream; with `range`, that part of it. A range is cut at the object's end, and an empty one or one that
     /// begins beyond it is an error.
     pub async fn stream(&self, key: BlobKey, range: Option<Range<u64>>) -> Result<Object> {
         let options = GetOptions { range: range.map(Into::into), ..GetOptions::default() };
-        let found = self.objects.get_opts(&key.path(), options).await.map_err(|source| unreadable(key, source))?;
+        let found = match self.objects.get_opts(&key.path(), options).await {
+            Ok(found) => found,
+            Err(source) => return Err(self.unreadable(key, source).await),
+        };
         let (size, range) = (found.meta.size, found.range.clone());
         let stream: BoxStream<'static, Result<Bytes>> = match found.payload {
             GetResultPayload::File(file, _) => {
@@ -49,15 +55,10 @@ impl Store {
                 let part = file.take(range.end - range.start);
                 Box::pin(ReaderStream::with_capacity(part, PIECE).map_err(broken))
             }
-            GetResultPayload::Stream(stream) => Box::pin(stream.map_err(move |source| unreadable(key, source))),
+            GetResultPayload::Stream(stream) => {
+                Box::pin(stream.map_err(move |source| Error::Read { key: key.0, source }))
+            }
         };
         Ok(Object { size, range, stream })
-    }
-}
-
-fn unreadable(key: BlobKey, source: object_store::Error) -> Error {
-    match source {
-        object_store::Error::NotFound { .. } => Error::Missing(key.0),
-        source => Error::Read { key: key.0, source },
     }
 }

@@ -1,4 +1,4 @@
-//! What tests stand on: a database of their own, a webhook receiver, a network that can fail, and patient waits.
+//! What tests stand on: a database of their own, a webhook receiver, an S3 server, a network that can fail, and patient waits.
 //!
 //! Only tests use it, so it panics where a library would return an error, with a line that says what to do. The services
 //! come from the environment that `tests/run` sets: `TEST_DATABASE_URL`, `TEST_REDIS_URL`, `TEST_AMQP_URL`.
@@ -8,10 +8,12 @@ mod environment;
 pub mod providers;
 mod proxy;
 mod receiver;
+mod s3;
 mod wait;
 
 pub use database::TestDatabase;
 pub use environment::{amqp_prefix, amqp_url, redis_prefix, redis_url};
 pub use proxy::Proxy;
 pub use receiver::{Answer, Received, Receiver};
+pub use s3::S3;
 pub use wait::wait_for;

@@ -1,0 +1,75 @@
+//! What only a bucket can meet: a server that refuses, is away, or goes away half-way.
+
+use bytes::Bytes;
+use testkit::Proxy;
+
+use super::*;
+
+/// A whole part and some more, so that a multipart upload has begun.
+const MORE_THAN_A_PART: usize = 9 * 1024 * 1024;
+
+/// Every call is an error of the store, never an answer about the object.
+async fn assert_unusable(store: &Store) {
+    assert!(matches!(store.check().await, Err(Error::Check(_))));
+    assert!(matches!(store.put(key(), Bytes::from_static(b"x")).await, Err(Error::Write { .. })));
+    assert!(matches!(store.get(key(), 1).await, Err(Error::Read { .. } | Error::Check(_))));
+    assert!(matches!(store.stream(key(), Some(0..1)).await.map(drop), Err(Error::Read { .. } | Error::Check(_))));
+    assert!(matches!(store.exists(key()).await, Err(Error::Read { .. } | Error::Check(_))));
+    let mut writer = store.writer(key());
+    assert!(matches!(writer.write(&vec![1; MORE_THAN_A_PART]).await, Err(Error::Write { .. })));
+}
+
+#[tokio::test]
+async fn a_bucket_that_is_missing_or_refuses_the_credentials_is_no_store() {
+    let server = Arc::new(S3::start().await);
+    assert_unusable(&bucket_at("nobody-made-this", &server.endpoint())).await;
+    let place = Place::bucket(&server).await;
+    place.store.check().await.expect("ready");
+    server.refuse_everybody().await;
+    assert_unusable(&place.store).await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_away_is_an_error_and_serves_again_when_it_is_back() {
+    let server = Arc::new(S3::start().await);
+    let (network, place) = (Proxy::in_front_of(&server.endpoint()).await, Place::bucket(&server).await);
+    let Kind::Bucket { name, .. } = &place.kind else { unreachable!("it is one") };
+    let (store, key) = (bucket_at(name, network.url().trim_end_matches('/')), key());
+    store.put(key, Bytes::from_static(b"picture")).await.expect("writes");
+    network.cut();
+    let (checked, read, deleted) = tokio::join!(store.check(), store.get(key, 7), store.delete(key));
+    assert!(matches!(checked, Err(Error::Check(_))));
+    assert!(matches!(read, Err(Error::Read { .. })));
+    assert!(matches!(deleted, Err(Error::Delete { .. })));
+    network.resume();
+    store.check().await.expect("ready");
+    assert_eq!(store.get(key, 7).await.expect("reads"), "picture");
+}
+
+#[tokio::test]
+async fn an_upload_that_breaks_off_half_way_leaves_nothing_visible() {
+    let server = Arc::new(S3::start().await);
+    let (network, place) = (Proxy::in_front_of(&server.endpoint()).await, Place::bucket(&server).await);
+    let Kind::Bucket { name, .. } = &place.kind else { unreachable!("it is one") };
+    let store = bucket_at(name, network.url().trim_end_matches('/'));
+    let (in_a_part, at_the_end) = (key(), key());
+    let (mut first, mut second) = (store.writer(in_a_part), store.writer(at_the_end));
+    first.write(&vec![1; MORE_THAN_A_PART]).await.expect("writes");
+    second.write(&vec![2; MORE_THAN_A_PART]).await.expect("writes");
+    assert_eq!(server.unfinished_uploads(name).await.len(), 2, "in parts");
+    network.cut();
+    let more = vec![1; MORE_THAN_A_PART];
+    let (written, finished) = tokio::join!(first.write(&more), second.finish());
+    assert!(matches!(written, Err(Error::Write { .. })));
+    assert!(matches!(finished, Err(Error::Write { .. })));
+    drop(first);
+    network.resume();
+    for key in [in_a_part, at_the_end] {
+        assert!(!store.exists(key).await.expect("answers"));
+        assert!(matches!(store.get(key, u64::MAX).await, Err(Error::Missing(_))));
+    }
+    assert_eq!(server.objects(name).await, [""; 0]);
+    // The key is as free as ever.
+    store.put(in_a_part, Bytes::from_static(b"again")).await.expect("writes");
+    assert_eq!(store.get(in_a_part, 5).await.expect("reads"), "again");
+}

@@ -1,0 +1,126 @@
+//! A real S3 server for tests, with buckets of their own: moto's, installed from PyPI by `tests/s3`.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::environment::unique;
+use crate::wait_for;
+
+/// Makes the server's virtual environment where it is missing, and becomes the server.
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/s3");
+/// For installing it, where `tests/run` has not, on a busy machine.
+const STARTING: Duration = Duration::from_secs(240);
+
+/// The server, on a port of loopback; it keeps everything in memory, and ends when it is dropped.
+pub struct S3 {
+    child: Child,
+    port: u16,
+}
+
+impl S3 {
+    /// Starts it and waits until it answers.
+    pub async fn start() -> Self {
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+        let port = free.expect("binds a free port of loopback").port();
+        let child = Command::new(SCRIPT)
+            .args(["serve", &port.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{SCRIPT} does not start: {error}"));
+        let mut server = Self { child, port };
+        wait_for("the S3 server (tests/s3 serve)", STARTING, async || {
+            if let Ok(Some(status)) = server.child.try_wait() {
+                panic!("tests/s3 ended with {status}: {}", server.complaint());
+            }
+            server.request("GET", "/", "").await.map(drop)
+        })
+        .await;
+        // Nobody reads what it tells of each request: a full pipe would stop it.
+        drop(server.child.stderr.take());
+        server
+    }
+
+    /// `http://127.0.0.1:<port>`.
+    pub fn endpoint(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// What an operator's environment says of a server at `endpoint`: this one's, or that of a network in front of it.
+    pub fn environment(endpoint: &str) -> [(&'static str, String); 5] {
+        [
+            ("AWS_ENDPOINT", endpoint.to_owned()),
+            ("AWS_ALLOW_HTTP", "true".to_owned()),
+            ("AWS_REGION", "us-east-1".to_owned()),
+            ("AWS_ACCESS_KEY_ID", "test".to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", "test".to_owned()),
+        ]
+    }
+
+    /// Makes a bucket that no other test has, and returns its name.
+    pub async fn make_bucket(&self) -> String {
+        let name = format!("test-{}", unique());
+        self.ask("PUT", &format!("/{name}"), "").await;
+        name
+    }
+
+    /// Deletes an empty bucket.
+    pub async fn delete_bucket(&self, name: &str) {
+        self.ask("DELETE", &format!("/{name}"), "").await;
+    }
+
+    /// The keys of all objects of a bucket.
+    pub async fn objects(&self, bucket: &str) -> Vec<String> {
+        keys(&self.ask("GET", &format!("/{bucket}?list-type=2"), "").await)
+    }
+
+    /// The keys of the multipart uploads of a bucket that were begun and neither completed nor aborted.
+    pub async fn unfinished_uploads(&self, bucket: &str) -> Vec<String> {
+        keys(&self.ask("GET", &format!("/{bucket}?uploads"), "").await)
+    }
+
+    /// From here on every signature is checked, and nobody's key is known.
+    pub async fn refuse_everybody(&self) {
+        self.ask("POST", "/moto-api/reset-auth", "0").await;
+    }
+
+    async fn ask(&self, method: &str, path: &str, body: &str) -> String {
+        let answer = self.request(method, path, body).await.expect("the S3 server answers");
+        let status = answer.split(' ').nth(1).unwrap_or_default();
+        assert!(status.starts_with('2'), "{method} {path}: {answer}");
+        answer
+    }
+
+    /// One request, unsigned; head and body of the answer. `None`: there is nobody.
+    async fn request(&self, method: &str, path: &str, body: &str) -> Option<String> {
+        let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).await.ok()?;
+        let length = body.len();
+        let request = format!("{method} {path} HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Length: {length}\r\n\r\n{body}");
+        connection.write_all(request.as_bytes()).await.ok()?;
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).await.ok()?;
+        Some(answer)
+    }
+
+    fn complaint(&mut self) -> String {
+        self.child.stderr.take().and_then(|pipe| std::io::read_to_string(pipe).ok()).unwrap_or_default()
+    }
+}
+
+impl Drop for S3 {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The texts of all `Key` elements of a listing: keys of ours need no escapes.
+fn keys(listing: &str) -> Vec<String> {
+    let after = listing.split("<Key>").skip(1);
+    after.filter_map(|rest| rest.split("</Key>").next()).map(str::to_owned).collect()
+}
