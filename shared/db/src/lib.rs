@@ -24,6 +24,8 @@ pub mod recipe_runs;
 pub mod recipes;
 pub mod renditions;
 pub mod tasks;
+#[cfg(test)]
+mod upgrade;
 
 pub use error::{Error, Result};
 pub use pool::{Connection, Transaction};

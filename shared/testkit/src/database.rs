@@ -53,6 +53,23 @@ impl TestDatabase {
         Self { name, server, pool }
     }
 
+    /// One with the schema of an earlier time: migrations up to this one.
+    pub async fn migrated_to(version: i64) -> Self {
+        let server: Url = variable("TEST_DATABASE_URL").parse().expect("TEST_DATABASE_URL is a URL");
+        let mut admin = connect(&server).await;
+        let name = format!("canvas_test_{}", unique());
+        execute(&mut admin, &format!(r#"CREATE DATABASE "{name}""#)).await;
+        close(admin).await;
+        let url = with_database(&server, &name);
+        let mut empty = connect(&url).await;
+        for migration in migrator().await.iter().filter(|migration| migration.version <= version) {
+            sqlx::raw_sql(migration.sql.clone()).execute(&mut empty).await.expect("migrates");
+        }
+        close(empty).await;
+        let pool = PgPoolOptions::new().max_connections(POOL_CONNECTIONS).connect_lazy(url.as_str());
+        Self { name, server, pool: pool.expect("TEST_DATABASE_URL is a database URL") }
+    }
+
     /// Connections to it.
     pub fn pool(&self) -> &PgPool {
         &self.pool
@@ -92,11 +109,15 @@ impl Drop for TestDatabase {
     }
 }
 
+/// The migrations. Read at run time: no build can then hold an old set.
+async fn migrator() -> Migrator {
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../db/migrations"));
+    Migrator::new(path).await.unwrap_or_else(|error| panic!("unreadable migrations: {error}"))
+}
+
 /// Makes the template of the present migrations unless it is there, and returns its name.
 async fn ensure_template(server: &Url, admin: &mut PgConnection) -> String {
-    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../db/migrations"));
-    // Read at run time: no build can then hold an old set.
-    let migrator = Migrator::new(path).await.unwrap_or_else(|error| panic!("unreadable migrations: {error}"));
+    let migrator = migrator().await;
     let mut hash = Sha256::new();
     for migration in migrator.iter() {
         hash.update(migration.version.to_be_bytes());

@@ -1,0 +1,170 @@
+//! Whether processes of the release before can work on the new schema (migrations/README.md): they do while an upgrade rolls.
+//!
+//! The catalogue before and after is compared: what was there must be there as it was, and what is new must ask nothing of a
+//! statement that does not know it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sqlx::PgPool;
+use testkit::TestDatabase;
+
+/// The last migration of the release before. Raised with each release.
+const RELEASED: i64 = 16;
+
+/// Constraints that were replaced by wider ones, `table.name`, each with its reason.
+const WIDENED: [&str; 0] = [];
+
+/// A table's column.
+#[derive(Debug, PartialEq, Eq, sqlx::FromRow)]
+struct Column {
+    table: String,
+    column: String,
+    kind: String,
+    /// Whether a row that leaves it out is refused.
+    is_asked_for: bool,
+    is_not_null: bool,
+}
+
+/// A constraint, a unique index or a trigger: something that may refuse or change a write.
+#[derive(Debug, PartialEq, Eq, sqlx::FromRow)]
+struct Rule {
+    table: String,
+    name: String,
+    definition: String,
+    columns: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Schema {
+    columns: BTreeMap<(String, String), Column>,
+    /// Constraints and unique indexes, by table and name.
+    rules: BTreeMap<(String, String), Rule>,
+    triggers: BTreeMap<(String, String), Rule>,
+}
+
+impl Schema {
+    async fn of(pool: &PgPool) -> Self {
+        let columns: Vec<Column> = sqlx::query_as(
+            r#"SELECT c.relname AS "table", a.attname AS "column", format_type(a.atttypid, a.atttypmod) AS kind,
+                      a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AS is_asked_for, a.attnotnull AS is_not_null
+               FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+               WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
+                 AND c.relname <> '_sqlx_migrations'"#,
+        )
+        .fetch_all(pool)
+        .await
+        .expect("reads the columns");
+        let rules = read_rules(
+            pool,
+            r#"SELECT c.relname AS "table", k.conname AS name, pg_get_constraintdef(k.oid) AS definition,
+                      ARRAY(SELECT attname::text FROM pg_attribute WHERE attrelid = k.conrelid AND attnum = ANY(k.conkey))
+                          AS columns
+               FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
+               WHERE c.relnamespace = 'public'::regnamespace AND k.contype <> 't' AND c.relname <> '_sqlx_migrations'
+               UNION ALL
+               SELECT c.relname, i.relname, pg_get_indexdef(x.indexrelid),
+                      ARRAY(SELECT attname::text FROM pg_attribute WHERE attrelid = x.indrelid AND attnum = ANY(x.indkey))
+               FROM pg_index x JOIN pg_class c ON c.oid = x.indrelid JOIN pg_class i ON i.oid = x.indexrelid
+               WHERE c.relnamespace = 'public'::regnamespace AND x.indisunique AND c.relname <> '_sqlx_migrations'
+                 AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = x.indexrelid)"#,
+        )
+        .await;
+        let triggers = read_rules(
+            pool,
+            r#"SELECT c.relname AS "table", t.tgname AS name, pg_get_triggerdef(t.oid) AS definition, '{}'::text[] AS columns
+               FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+               WHERE c.relnamespace = 'public'::regnamespace AND NOT t.tgisinternal"#,
+        )
+        .await;
+        let columns =
+            columns.into_iter().map(|column| ((column.table.clone(), column.column.clone()), column)).collect();
+        Self { columns, rules, triggers }
+    }
+
+    /// Everything for which a statement that knows only this schema would fail, or do something else, on `next`.
+    fn broken_by(&self, next: &Self) -> Vec<String> {
+        let tables: BTreeSet<&str> = self.columns.values().map(|column| column.table.as_str()).collect();
+        let mut broken = Vec::new();
+        for ((table, name), column) in &self.columns {
+            match next.columns.get(&(table.clone(), name.clone())) {
+                None => broken.push(format!("{table}.{name} is gone")),
+                Some(now) if now.kind != column.kind => broken.push(format!("{table}.{name} is {} now", now.kind)),
+                Some(now) if now.is_asked_for && !column.is_asked_for => {
+                    broken.push(format!("{table}.{name} has to be given"));
+                }
+                Some(now) if now.is_not_null && !column.is_not_null => {
+                    broken.push(format!("{table}.{name} may not be null any more"));
+                }
+                Some(_) => {}
+            }
+        }
+        let added = |column: &&Column| {
+            let key = (column.table.clone(), column.column.clone());
+            tables.contains(column.table.as_str()) && !self.columns.contains_key(&key)
+        };
+        for column in next.columns.values().filter(added).filter(|column| column.is_asked_for) {
+            broken.push(format!("{}.{} is new and has to be given", column.table, column.column));
+        }
+        for (key @ (table, name), rule) in &self.rules {
+            let now = next.rules.get(key);
+            if now != Some(rule) && !WIDENED.contains(&format!("{table}.{name}").as_str()) {
+                // What a statement names in ON CONFLICT, or relies upon.
+                broken.push(format!("{table}: {name} is {} now", now.map_or("gone", |now| now.definition.as_str())));
+            }
+        }
+        for ((table, name), rule) in next.rules.iter().filter(|(key, _)| !self.rules.contains_key(*key)) {
+            let knows = |column: &String| self.columns.contains_key(&(table.clone(), column.clone()));
+            if tables.contains(table.as_str()) && rule.columns.iter().all(knows) {
+                broken.push(format!("{table}: {name} is new: {}", rule.definition));
+            }
+        }
+        for ((table, name), trigger) in &self.triggers {
+            if next.triggers.get(&(table.clone(), name.clone())) != Some(trigger) {
+                broken.push(format!("{table}: trigger {name} is gone or another"));
+            }
+        }
+        broken
+    }
+}
+
+async fn read_rules(pool: &PgPool, sql: &'static str) -> BTreeMap<(String, String), Rule> {
+    let rules: Vec<Rule> = sqlx::query_as(sql).fetch_all(pool).await.expect("reads the catalogue");
+    rules.into_iter().map(|rule| ((rule.table.clone(), rule.name.clone()), rule)).collect()
+}
+
+#[tokio::test]
+async fn the_release_before_works_on_the_new_schema() {
+    let (released, new) = tokio::join!(TestDatabase::migrated_to(RELEASED), TestDatabase::new());
+    let (released, new) = (Schema::of(released.pool()).await, Schema::of(new.pool()).await);
+    assert!(released.columns.len() > 100 && released.rules.len() > 50 && !released.triggers.is_empty());
+    assert_eq!(released.broken_by(&new), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_would_break_a_running_process_is_found() {
+    let database = TestDatabase::new().await;
+    for (change, harmless) in [
+        ("ALTER TABLE accounts DROP COLUMN display_name", false),
+        ("ALTER TABLE accounts RENAME COLUMN email TO address", false),
+        ("ALTER TABLE accounts ALTER COLUMN credit_balance TYPE numeric", false),
+        ("ALTER TABLE accounts ALTER COLUMN enabled DROP DEFAULT", false),
+        ("ALTER TABLE tokens ALTER COLUMN expires_at SET NOT NULL", false),
+        ("ALTER TABLE accounts ADD COLUMN zone text NOT NULL", false),
+        ("ALTER TABLE accounts ADD CONSTRAINT named CHECK (uid <> '')", false),
+        ("CREATE UNIQUE INDEX once ON tokens (account_uid, label)", false),
+        ("ALTER TABLE canvases DROP CONSTRAINT canvases_owner_id CASCADE", false),
+        ("DROP INDEX canvases_agent", false),
+        ("DROP TRIGGER ledger_append_only ON ledger", false),
+        ("DROP TABLE campaign_shots", false),
+        ("ALTER TABLE accounts ADD COLUMN region text", true),
+        ("ALTER TABLE accounts ADD COLUMN planet text NOT NULL DEFAULT '' CHECK (planet <> 'x')", true),
+        ("CREATE TABLE regions (name text PRIMARY KEY, capital text NOT NULL)", true),
+        ("CREATE INDEX tokens_label ON tokens (label)", true),
+        ("ALTER TABLE tokens ALTER COLUMN label DROP NOT NULL", true),
+    ] {
+        let before = Schema::of(database.pool()).await;
+        sqlx::raw_sql(change).execute(database.pool()).await.unwrap_or_else(|error| panic!("{change}: {error}"));
+        let broken = before.broken_by(&Schema::of(database.pool()).await);
+        assert_eq!(broken.is_empty(), harmless, "{change}: {broken:?}");
+    }
+}
