@@ -20,7 +20,7 @@ enum Command {
     Serve,
     /// Bring the database to this build's version.
     Migrate,
-    /// Administer accounts, tokens, credit, sharing, connections, keys and webhooks.
+    /// Administer accounts, tokens, credit, canvases, assets, jobs, connections, keys and webhooks.
     #[command(subcommand)]
     Admin(admin::Admin),
 }

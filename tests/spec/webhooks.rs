@@ -14,7 +14,7 @@ suite! {
     webhooks on Stack::builder()
         .image_workers(1)
         .dispatchers(1)
-        .receivers(14)
+        .receivers(15)
         .env("CANVAS_WEBHOOK_BACKOFF_SECONDS", "0.1,0.1,0.1");
     a_success_is_announced_once_and_signed,
     a_failure_and_a_cancel_are_announced,
@@ -27,6 +27,7 @@ suite! {
     the_webhook_is_shown_to_callers_with_job_manage_alone,
     neither_url_nor_secret_is_ever_shown_or_kept_in_the_clear,
     an_operator_lists_and_replays_deliveries,
+    what_failed_is_replayed_by_its_run_or_for_an_account_at_once,
     the_trace_of_the_request_reaches_the_receiver,
 }
 
@@ -273,6 +274,47 @@ async fn an_operator_lists_and_replays_deliveries(stack: &Stack) {
     let delivered = user.until(&job, |record| record["webhook"]["status"] == "delivered").await;
     assert_eq!(delivered["webhook"]["attempts"], 1, "the attempts of the service itself");
     assert_eq!(list(&["--status", "delivered"]).await.len(), 1);
+}
+
+async fn what_failed_is_replayed_by_its_run_or_for_an_account_at_once(stack: &Stack) {
+    let (user, receiver) = (stack.user().await, stack.take_receiver());
+    receiver.answer(Answer::status(400));
+    let mut failed = Vec::new();
+    for _ in 0..2 {
+        let job = start(&user, &receiver).await;
+        failed.push((text(&job, "/run").to_owned(), delivery(&user, &job).await["id"].clone()));
+    }
+    let replay = async |what: &[&str]| stack.admin(&[&["admin", "webhook", "replay"], what].concat()).await;
+    receiver.answer(Answer::status(200));
+    let (run, id) = &failed[0];
+    assert_eq!(replay(&["--run", run]).await.expect_success(), json!({"id": id, "status": "pending"}));
+    testkit::wait_for("its delivery", e2e::PATIENCE, async || {
+        let list = ["admin", "webhook", "list", "--account", &user.uid, "--status", "delivered"];
+        let listed = stack.admin(&list).await.expect_success();
+        (listed["deliveries"].as_array().map(Vec::len) == Some(1)).then_some(())
+    })
+    .await;
+    // The one that is left, and then none.
+    let all = replay(&["--account", &user.uid]).await.expect_success();
+    assert_eq!(all, json!({"deliveries": [{"id": failed[1].1, "status": "pending"}]}));
+    let requests = receiver.wait_for(4, e2e::PATIENCE).await;
+    let event = |request: &Received| event(request)["id"].clone();
+    assert_eq!(
+        (event(&requests[2]), event(&requests[3])),
+        (event(&requests[0]), event(&requests[1])),
+        "the same events"
+    );
+    requests.iter().for_each(|request| request.verify_signature(SECRET).expect("is signed"));
+    testkit::wait_for("nothing to be failed", e2e::PATIENCE, async || {
+        let all = replay(&["--account", &user.uid]).await.expect_success();
+        (all == json!({"deliveries": []})).then_some(())
+    })
+    .await;
+    for what in [&["--run", "run:x"][..], &["--account", "nobody"], &["webhook:x"]] {
+        replay(what).await.expect_refusal();
+    }
+    replay(&[]).await.expect_misuse();
+    replay(&[text(&failed[0].1, ""), "--run", run]).await.expect_misuse();
 }
 
 async fn the_trace_of_the_request_reaches_the_receiver(stack: &Stack) {

@@ -1,10 +1,11 @@
 //! `admin account …`
 
 use clap::Subcommand;
+use db::purge;
 use domain::id::{AccountUid, is_plain_id};
 use serde_json::json;
 
-use super::{Context, Refusal, Result, account, amount};
+use super::{Context, Refusal, Result, account, amount, work};
 
 /// Longest email.
 const EMAIL_MAX: usize = 254;
@@ -36,6 +37,27 @@ pub enum Command {
         #[arg(long)]
         account: String,
     },
+    /// Show what an account stores and may store, and with --bytes change it.
+    Quota {
+        /// Uid or email.
+        #[arg(long)]
+        account: String,
+        /// Bytes that its assets and videos may take; `none` for no limit, `default` for CANVAS_ACCOUNT_STORAGE_MAX.
+        #[arg(long, allow_hyphen_values = true)]
+        bytes: Option<String>,
+    },
+    /// Delete an account for good, with everything that is its own; refused while work of it is under way. Its ledger stays.
+    Purge {
+        /// Uid or email.
+        #[arg(long)]
+        account: String,
+        /// Cancel what work is under way first.
+        #[arg(long)]
+        cancel_jobs: bool,
+        /// Say that you mean it.
+        #[arg(long, required = true)]
+        yes: bool,
+    },
 }
 
 pub(super) async fn run(command: Command, context: &mut Context) -> Result {
@@ -43,6 +65,8 @@ pub(super) async fn run(command: Command, context: &mut Context) -> Result {
         Command::Create { email, uid, credits } => create(context, &email, uid, &credits).await,
         Command::Enable { account } => set_enabled(context, &account, true).await,
         Command::Disable { account } => set_enabled(context, &account, false).await,
+        Command::Quota { account, bytes } => quota(context, &account, bytes.as_deref()).await,
+        Command::Purge { account, cancel_jobs, .. } => purge(context, &account, cancel_jobs).await,
     }
 }
 
@@ -76,4 +100,97 @@ async fn set_enabled(context: &mut Context, name: &str, enabled: bool) -> Result
     let account = account(context, name).await?;
     db::accounts::set_enabled(&mut context.connection, &account.uid, enabled).await?;
     Ok(json!({ "uid": account.uid, "enabled": enabled }))
+}
+
+async fn quota(context: &mut Context, name: &str, bytes: Option<&str>) -> Result {
+    let wanted = bytes.map(limit).transpose()?;
+    let account = account(context, name).await?;
+    let Context { connection, config, .. } = context;
+    if let Some(max) = wanted {
+        db::storage::set_max(connection, &account.uid, max).await?;
+    }
+    let storage = db::storage::get(connection, &account.uid, config.storage_max).await?;
+    let storage = storage.ok_or_else(|| Refusal::rule(format!("there is no account {name:?}")))?;
+    let max = (storage.max > 0).then_some(storage.max);
+    Ok(json!({ "uid": account.uid, "storedBytes": storage.bytes, "maxBytes": max }))
+}
+
+/// The limit that a text asks for: one of its own, 0 for none; nothing for the operator's default.
+fn limit(text: &str) -> Result<Option<i64>> {
+    match text {
+        "none" => Ok(Some(0)),
+        "default" => Ok(None),
+        number => match number.parse() {
+            Ok(bytes) if bytes > 0 => Ok(Some(bytes)),
+            _ => Err(Refusal::rule(format!("{text:?} is no number of bytes from 1 to {}, none or default", i64::MAX))),
+        },
+    }
+}
+
+/// In steps, each of which can be repeated: nobody can start anything any more, what runs has stopped, the canvases go one
+/// by one, then the rest at once.
+async fn purge(context: &mut Context, name: &str, cancel_jobs: bool) -> Result {
+    let account = account(context, name).await?;
+    let look = async |connection: &mut db::PgConnection| purge::active_of_account(connection, &account.uid).await;
+    let active = look(&mut context.connection).await?;
+    if !active.is_empty() && !cancel_jobs {
+        return Err(work::under_way(active.len()));
+    }
+    db::accounts::set_enabled(&mut context.connection, &account.uid, false).await?;
+    db::accounts::revoke_sessions(&mut context.connection, &account.uid).await?;
+    work::quiet(context, cancel_jobs, look).await?;
+    let (mut canvases, mut assets) = (0, 0);
+    while let Some(gone) = next_canvas(context, &account.uid, cancel_jobs).await? {
+        canvases += 1;
+        assets += gone.assets.unsigned_abs();
+    }
+    let mut transaction = db::pool::begin_on(&mut context.connection).await?;
+    db::accounts::lock(&mut transaction, &account.uid).await?;
+    // A start that was let in before the account was disabled has committed by now.
+    let late = purge::active_of_account(&mut transaction, &account.uid).await?;
+    if !late.is_empty() {
+        return Err(work::under_way(late.len()));
+    }
+    let purged = purge::account(&mut transaction, &account.uid).await?;
+    db::pool::commit(transaction).await?;
+    Ok(json!({
+        "uid": account.uid, "purged": true, "canvases": canvases, "assets": assets + purged.assets,
+        "tokens": purged.tokens, "connections": purged.connections, "runs": purged.runs,
+    }))
+}
+
+/// Deletes one more canvas of an account, on which others may work; nothing when there is none left.
+async fn next_canvas(
+    context: &mut Context,
+    account: &AccountUid,
+    cancel_jobs: bool,
+) -> Result<Option<purge::PurgedCanvas>> {
+    loop {
+        let mut transaction = db::pool::begin_on(&mut context.connection).await?;
+        let Some(key) = purge::next_canvas(&mut transaction, account).await? else { return Ok(None) };
+        if purge::active_on_canvas(&mut transaction, key).await?.is_empty() {
+            let purged = purge::canvas(&mut transaction, key).await?;
+            db::pool::commit(transaction).await?;
+            return Ok(Some(purged));
+        }
+        drop(transaction);
+        work::quiet(context, cancel_jobs, async |connection| purge::active_on_canvas(connection, key).await).await?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_a_number_of_bytes_or_none_or_the_default() {
+        for (text, wanted) in
+            [("1", Some(1)), ("9223372036854775807", Some(i64::MAX)), ("none", Some(0)), ("default", None)]
+        {
+            assert_eq!(limit(text).ok(), Some(wanted), "{text}");
+        }
+        for text in ["", "0", "-1", "1.5", "9223372036854775808", "1GiB", "None"] {
+            assert!(limit(text).is_err(), "{text}");
+        }
+    }
 }

@@ -3,14 +3,17 @@
 //! Exit status 0: done. 1: the rules refuse a value, whichever. 2: the command line's grammar does.
 
 mod account;
+mod asset;
 mod canvas;
 mod connection;
 mod credits;
+mod job;
 mod keys;
 mod recipe;
 mod session;
 mod token;
 mod webhook;
+mod work;
 
 use std::process::ExitCode;
 
@@ -39,6 +42,15 @@ pub enum Admin {
     Credits(credits::Command),
     /// Share a canvas with an account, or stop.
     Share(canvas::Share),
+    /// Canvases.
+    #[command(subcommand)]
+    Canvas(canvas::Command),
+    /// Assets.
+    #[command(subcommand)]
+    Asset(asset::Command),
+    /// Jobs and runs of Recipes.
+    #[command(subcommand)]
+    Job(job::Command),
     /// Saved connections to providers.
     #[command(subcommand)]
     Connection(connection::Command),
@@ -83,6 +95,7 @@ struct Context {
     connection: db::Connection,
     ring: KeyRing,
     models: providers::Setup,
+    config: Config,
 }
 
 /// Carries out `command`.
@@ -105,13 +118,17 @@ async fn carry_out(command: Admin, config: &Config) -> Result {
         models: crate::models::setup(config)?,
         connection: db::pool::acquire(&pool).await?,
         ring: config.master_keys.clone(),
+        config: config.clone(),
     };
     match command {
         Admin::Account(command) => account::run(command, &mut context).await,
         Admin::Token(command) => token::run(command, &mut context).await,
         Admin::Session(command) => session::run(command, &mut context).await,
         Admin::Credits(command) => credits::run(command, &mut context).await,
-        Admin::Share(share) => canvas::run(share, &mut context).await,
+        Admin::Share(share) => canvas::share(share, &mut context).await,
+        Admin::Canvas(command) => canvas::run(command, &mut context).await,
+        Admin::Asset(command) => asset::run(command, &mut context).await,
+        Admin::Job(command) => job::run(command, &mut context).await,
         Admin::Connection(command) => connection::run(command, &mut context).await,
         Admin::Recipe(command) => recipe::run(command, &mut context).await,
         Admin::Keys(command) => keys::run(command, &mut context).await,

@@ -1,8 +1,9 @@
 //! `admin webhook …`
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use db::deliveries::operation::{self, Listed, Replay};
 use domain::Timestamp;
+use domain::id::JobId;
 use domain::webhook::DeliveryStatus;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -24,17 +25,30 @@ pub enum Command {
         #[arg(long)]
         status: Option<String>,
     },
-    /// Send a delivery that is over once more: same event, signed fresh, one attempt.
-    Replay {
-        /// `webhook:<id>`, or the id alone.
-        id: String,
-    },
+    /// Send a delivery that is over once more, or all of an account that failed: same event, signed fresh, one attempt each.
+    Replay(Which),
+}
+
+/// What is to be sent again.
+#[derive(Args, Debug)]
+#[group(required = true, multiple = false)]
+pub struct Which {
+    /// `webhook:<id>`, or the id alone.
+    id: Option<String>,
+    /// Its run: `run:<uuid>`, `run:recipe-<uuid>`, or the id alone.
+    #[arg(long)]
+    run: Option<String>,
+    /// Uid or email: every delivery of the account that failed.
+    #[arg(long)]
+    account: Option<String>,
 }
 
 pub(super) async fn run(command: Command, context: &mut Context) -> Result {
     match command {
         Command::List { account, status } => list(context, account.as_deref(), status.as_deref()).await,
-        Command::Replay { id } => replay(context, &id).await,
+        Command::Replay(Which { id: Some(id), .. }) => replay_one(context, &id).await,
+        Command::Replay(Which { run: Some(run), .. }) => replay_of_run(context, &run).await,
+        Command::Replay(Which { account, .. }) => replay_failed(context, &account.unwrap_or_default()).await,
     }
 }
 
@@ -60,14 +74,44 @@ fn entry(delivery: &Listed) -> Value {
     })
 }
 
-async fn replay(context: &mut Context, text: &str) -> Result {
+async fn replay_one(context: &mut Context, text: &str) -> Result {
     let unknown = || Refusal::rule(format!("there is no delivery {text:?}"));
     let id = Uuid::try_parse(text.strip_prefix("webhook:").unwrap_or(text)).map_err(|_| unknown())?;
+    answer(id, replay(context, id).await?.ok_or_else(unknown)?)
+}
+
+async fn replay_of_run(context: &mut Context, text: &str) -> Result {
+    let unknown = || Refusal::rule(format!("there is no delivery of a run {text:?}"));
+    let plain = text.strip_prefix("run:").unwrap_or(text);
+    let run = Uuid::try_parse(plain.strip_prefix("recipe-").unwrap_or(plain)).map_err(|_| unknown())?;
+    let id = operation::of_run(&mut context.connection, JobId(run)).await?.ok_or_else(unknown)?;
+    answer(id, replay(context, id).await?.ok_or_else(unknown)?)
+}
+
+/// Each in a transaction of its own: what was enqueued before a failure is sent, and is not failed any more.
+async fn replay_failed(context: &mut Context, name: &str) -> Result {
+    let uid = account(context, name).await?.uid;
+    let mut replayed = Vec::new();
+    for id in operation::failed(&mut context.connection, &uid).await? {
+        // Whatever is not failed any more was replayed by somebody else meanwhile.
+        if let Some(replay @ Replay::Enqueued(_)) = replay(context, id).await? {
+            replayed.push(answer(id, replay)?);
+        }
+    }
+    Ok(json!({ "deliveries": replayed }))
+}
+
+async fn replay(context: &mut Context, id: Uuid) -> Result<Option<Replay>> {
     let mut transaction = db::pool::begin_on(&mut context.connection).await?;
-    let replay = operation::replay(&mut transaction, id).await?.ok_or_else(unknown)?;
+    let replay = operation::replay(&mut transaction, id).await?;
     db::pool::commit(transaction).await?;
+    Ok(replay)
+}
+
+fn answer(id: Uuid, replay: Replay) -> Result {
     match replay {
         Replay::Enqueued(status) => Ok(json!({ "id": db::deliveries::handle(id), "status": status })),
         Replay::Unfinished(status) => Err(Refusal::rule(format!("the delivery is {status}: it is not over yet"))),
+        Replay::WithoutEvent => Err(Refusal::rule("the run was given up without an event: there is nothing to send")),
     }
 }

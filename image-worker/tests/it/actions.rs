@@ -50,6 +50,7 @@ pub async fn cancel(world: &World, id: JobId) -> Cancellation {
         windows: &WINDOWS,
         traceparent: None,
         review: canvas::review::review_of_job,
+        storage_max: 0,
     };
     let mut transaction = db::pool::begin(world.database.pool()).await.expect("begins");
     let canceled = db::jobs::cancel(&mut transaction, id, &world.me, &terms).await.expect("cancels").expect("is mine");

@@ -155,6 +155,7 @@ impl World {
             egress: egress::Client::new(egress::ClientConfig::default()).expect("has roots"),
             public_url: PUBLIC_URL.into(),
             windows: WINDOWS,
+            storage_max: 0,
         }
     }
 

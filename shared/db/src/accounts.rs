@@ -163,7 +163,7 @@ pub struct Account {
     pub enabled: bool,
 }
 
-/// Makes an account without credit; `None` when the uid or the email is taken.
+/// Makes an account without credit; `None` when the uid or the email is taken. The uid of a purged account stays taken.
 #[instrument(skip_all, name = "db.account.create")]
 pub async fn create(conn: &mut PgConnection, uid: &AccountUid, email: &str) -> Result<Option<Account>> {
     let made = sqlx::query!(
@@ -176,12 +176,12 @@ pub async fn create(conn: &mut PgConnection, uid: &AccountUid, email: &str) -> R
     Ok(made.map(|_| Account { uid: uid.clone(), email: email.to_owned(), credit_balance: 0, enabled: true }))
 }
 
-/// The account of a uid or an email.
+/// The account of a uid or an email; one that was purged is none.
 #[instrument(skip_all, name = "db.account.find")]
 pub async fn find(conn: &mut PgConnection, uid_or_email: &str) -> Result<Option<Account>> {
     let row = sqlx::query!(
         "SELECT uid, email, credit_balance, enabled FROM accounts
-         WHERE uid = $1 OR lower(email) = lower($1) ORDER BY uid = $1 DESC LIMIT 1",
+         WHERE (uid = $1 OR lower(email) = lower($1)) AND purged_at IS NULL ORDER BY uid = $1 DESC LIMIT 1",
         uid_or_email
     )
     .fetch_optional(conn)

@@ -20,9 +20,11 @@ pub mod jobs;
 pub mod ledger;
 pub mod outbox;
 pub mod pool;
+pub mod purge;
 pub mod recipe_runs;
 pub mod recipes;
 pub mod renditions;
+pub mod storage;
 pub mod tasks;
 #[cfg(test)]
 mod upgrade;

@@ -147,6 +147,8 @@ variables! {
         "Days an idempotency key is remembered.";
     "CANVAS_ACTIVE_JOBS" => active_jobs: u32 = Some("1000"), parse::positive_count,
         "Jobs and Recipe runs an account may have unfinished at once.";
+    "CANVAS_ACCOUNT_STORAGE_MAX" => storage_max: i64 = Some("0"), parse::bytes,
+        "Bytes that the assets and videos of an account without a quota of its own may take; 0: no limit.";
     "CANVAS_PREVIEW_TTL_SECONDS" => preview_ttl: Duration = Some("900"), parse::whole_seconds,
         "Whole seconds a preview link lives.";
     "CANVAS_RETENTION_UNREAD_SECONDS" => retention_unread: Duration = Some("86400"), parse::window,

@@ -56,6 +56,7 @@ pub async fn start(name: &'static str, config: Config) -> Result<(Process, Worke
         egress,
         public_url: config.public_url.clone(),
         windows,
+        storage_max: config.storage_max,
     };
     Ok((process, worker))
 }
@@ -74,15 +75,22 @@ pub fn setup(config: &Config) -> Result<Setup, BootError> {
     .map_err(|error| BootError::Setting(error.into()))
 }
 
-/// Reports whether the object store answers: nothing can be worked on without it.
+/// Reports whether the object store answers, without which nothing can be worked on, and whether it has room: work is tried
+/// again until it has.
 fn watch_store(process: &Process, store: &blob::Store) {
-    let (store, handle) = (store.clone(), process.readiness().component("object store", true));
+    let (lifecycle, readiness) = (process.lifecycle(), process.readiness());
+    let (answering, handle) = (store.clone(), readiness.component("object store", true));
     let check = move || {
-        let store = store.clone();
+        let store = answering.clone();
         async move { store.check().await.map_err(|error| error.to_string()) }
     };
-    let lifecycle = process.lifecycle();
     lifecycle.spawn_support("object store watch", watch_component(handle, check, lifecycle.aborted()));
+    let (writing, handle) = (store.clone(), readiness.component("object store writes", false));
+    let check = move || {
+        let store = writing.clone();
+        async move { store.check_writable().await.map_err(|error| error.to_string()) }
+    };
+    lifecycle.spawn_support("object store writes watch", watch_component(handle, check, lifecycle.aborted()));
 }
 
 /// The configured retention of jobs.

@@ -33,6 +33,8 @@ pub struct Worker {
     pub public_url: String,
     /// How long records are kept.
     pub windows: Windows,
+    /// Bytes that an account without a quota of its own may store; 0: no limit.
+    pub storage_max: i64,
 }
 
 /// A job in hand.
@@ -157,6 +159,7 @@ impl Worker {
             windows: &self.windows,
             traceparent,
             review: canvas::review::review_of_job,
+            storage_max: self.storage_max,
         }
     }
 

@@ -10,7 +10,7 @@ use testkit::Answer;
 use super::{File, canvas, file, html, image_request, import_image, nodes, png, serve};
 
 suite! {
-    image_imports on Stack::builder().image_workers(1).receivers(12);
+    image_imports on Stack::builder().image_workers(1).receivers(13);
     a_picture_is_brought_as_it_is,
     the_bytes_say_what_a_picture_is,
     title_and_place_are_as_asked_for,
@@ -19,6 +19,7 @@ suite! {
     an_editor_brings_pictures_for_the_owner,
     what_is_no_supported_picture_is_422,
     what_is_too_large_is_422,
+    what_goes_beyond_the_storage_quota_is_422,
     an_error_of_the_other_side_is_502_and_frees_the_key,
     three_redirects_are_followed_and_vetted,
     an_asset_that_was_brought_is_an_asset_like_any_other,
@@ -197,6 +198,23 @@ async fn what_is_too_large_is_422(stack: &Stack) {
         let reply = import_image(&user, &canvas, &shop.url(path)).await;
         reply.expect_error(422, "unprocessable_entity", &["imageUrl"]);
     }
+}
+
+async fn what_goes_beyond_the_storage_quota_is_422(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    let bytes = pictures::png(320, 240);
+    serve(&shop, vec![png("/shoe.png", bytes.clone())]);
+    let canvas = canvas(&user).await;
+    let quota = async |bytes: usize| {
+        let set = ["admin", "account", "quota", "--account", &user.uid, "--bytes", &bytes.to_string()];
+        stack.admin(&set).await.expect_success();
+    };
+    quota(bytes.len() - 1).await;
+    let refused = import_image(&user, &canvas, &shop.url("/shoe.png")).await;
+    refused.expect_error(422, "unprocessable_entity", &["canvasId"]);
+    assert!(nodes(&user, &canvas).await.is_empty());
+    quota(bytes.len()).await;
+    import_image(&user, &canvas, &shop.url("/shoe.png")).await.ok();
 }
 
 async fn an_error_of_the_other_side_is_502_and_frees_the_key(stack: &Stack) {

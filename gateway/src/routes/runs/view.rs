@@ -323,5 +323,6 @@ fn terms<'a>(app: &'a App, revision: &'a str, windows: &'a Windows, traceparent:
         windows,
         traceparent: Some(traceparent),
         review: canvas::review::review_of_job,
+        storage_max: app.config.storage_max,
     }
 }

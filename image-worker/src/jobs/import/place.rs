@@ -52,6 +52,9 @@ pub(super) async fn conclude(
                 return Ok(Ended::Stale);
             }
             let placed = match canvas {
+                Some(canvas) if !has_room(conn, worker, &canvas, brought).await? => {
+                    Some(refusal(FailureKind::Unprocessable, "the storage quota leaves no room for what was found"))
+                }
                 Some(canvas) => place(conn, task, import, &canvas, brought, of_page.as_ref()).await?,
                 None => Some(refusal(FailureKind::Forbidden, "the account may no longer write to the canvas")),
             };
@@ -71,6 +74,18 @@ pub(super) async fn conclude(
 
 fn refusal(kind: FailureKind, message: &str) -> Outcome {
     Outcome::Failed(Failure { kind, field: "canvasId".into(), message: message.into() })
+}
+
+/// Whether the canvas's owner may store what was brought. Held from here on: what is stored meanwhile waits.
+async fn has_room(
+    conn: &mut db::PgConnection,
+    worker: &Worker,
+    canvas: &CanvasRecord,
+    brought: &[Brought],
+) -> Result<bool, Error> {
+    let storage = db::storage::hold(conn, &canvas.handle.owner, worker.storage_max).await?;
+    // Sizes are within the limits of uploads.
+    Ok(storage.admits(brought.iter().map(|picture| picture.bytes as i64).sum()))
 }
 
 /// Writes assets, nodes and revision to a canvas that the transaction holds; nothing when a blob is gone.

@@ -65,6 +65,24 @@ pub async fn list(
         .collect()
 }
 
+/// The delivery of a run.
+#[tracing::instrument(skip_all, name = "db.delivery.of_run")]
+pub async fn of_run(conn: &mut PgConnection, run: JobId) -> Result<Option<Uuid>> {
+    let id = sqlx::query_scalar!("SELECT id FROM webhook_deliveries WHERE job_id = $1", run.0);
+    Ok(id.fetch_optional(conn).await?)
+}
+
+/// The deliveries of an account that failed and have an event to send, oldest first.
+#[tracing::instrument(skip_all, name = "db.delivery.failed")]
+pub async fn failed(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<Uuid>> {
+    let ids = sqlx::query_scalar!(
+        "SELECT id FROM webhook_deliveries WHERE account_uid = $1 AND status = 'failed' AND event_id IS NOT NULL
+         ORDER BY created_at, id",
+        account.as_str()
+    );
+    Ok(ids.fetch_all(conn).await?)
+}
+
 /// What came of asking for a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replay {
@@ -72,6 +90,8 @@ pub enum Replay {
     Enqueued(DeliveryStatus),
     /// It is not over yet; this is its status.
     Unfinished(DeliveryStatus),
+    /// Its run was given up without an event: there is nothing to send.
+    WithoutEvent,
 }
 
 /// Enqueues one more attempt of a delivery that is over, delivered or failed: same event id and body, signed fresh. It is
@@ -79,7 +99,7 @@ pub enum Replay {
 #[tracing::instrument(skip_all, name = "db.delivery.replay")]
 pub async fn replay(conn: &mut PgConnection, id: Uuid) -> Result<Option<Replay>> {
     let Some(row) =
-        sqlx::query!("SELECT account_uid, url, status FROM webhook_deliveries WHERE id = $1 FOR UPDATE", id)
+        sqlx::query!("SELECT account_uid, url, status, event_id FROM webhook_deliveries WHERE id = $1 FOR UPDATE", id)
             .fetch_optional(&mut *conn)
             .await?
     else {
@@ -88,6 +108,9 @@ pub async fn replay(conn: &mut PgConnection, id: Uuid) -> Result<Option<Replay>>
     let status: DeliveryStatus = known("webhook_deliveries.status", &row.status)?;
     if !matches!(status, DeliveryStatus::Delivered | DeliveryStatus::Failed) {
         return Ok(Some(Replay::Unfinished(status)));
+    }
+    if row.event_id.is_none() {
+        return Ok(Some(Replay::WithoutEvent));
     }
     sqlx::query!(
         "UPDATE webhook_deliveries

@@ -5,8 +5,8 @@
 //! stays reserved.
 //!
 //! **Mechanism.** The account row is locked first where credit is at stake, then the canvas row, then the task is
-//! settled under its fencing token, then rows are written in the one lock order (account, canvas, job and task, asset and
-//! blob). Under the canvas lock it is looked at once more whether the account may still write there (decisions 3.11).
+//! settled under its fencing token, then rows are written in the one lock order (account, canvas, job and task, storage,
+//! asset and blob). Under the canvas lock it is looked at once more whether the account may still write there (decisions 3.11).
 //!
 //! **Review.** A job leaves behind a review of its canvas (decisions 5.4). It is worked out inside the transaction, after
 //! the canvas is written, so that it is about exactly the revision that the job made and is there as soon as the end is
@@ -38,7 +38,7 @@ use super::{outputs, settlement};
 use crate::canvases::NewActivity;
 use crate::deliveries::{self, NewEvent};
 use crate::error::known;
-use crate::{Error, Result, blobs, tasks};
+use crate::{Error, Result, blobs, storage, tasks};
 
 /// Ends a job under the lease on its task. A success turns into a failure, `output_finalization_failed`, when the canvas
 /// is gone or the account may no longer write to it; without the target node the asset is stored all the same
@@ -110,7 +110,9 @@ impl Scene {
     /// Ends the job, whose task is settled.
     pub(super) async fn end(self, conn: &mut PgConnection, ending: Ending, terms: &Terms<'_>) -> Result<Concluded> {
         let mut video = None;
+        let room = self.room_for(conn, &ending, terms).await?;
         let (status, placements, failure, cancel_reason) = match ending {
+            Ending::Filmed(_) if !room => (JobStatus::Failed, Vec::new(), Some(without_room()), None),
             Ending::Filmed(film) => {
                 let bytes = column("blobs.bytes", film.bytes)?;
                 let adopted = blobs::adopt(conn, film.blob_key, &film.sha256, bytes).await?;
@@ -119,6 +121,7 @@ impl Scene {
                 (JobStatus::Succeeded, Vec::new(), None, None)
             }
             Ending::Succeeded(placements) => match self.obstacle() {
+                None if !room => (JobStatus::Failed, Vec::new(), Some(without_room()), None),
                 None => (JobStatus::Succeeded, placements, None, None),
                 Some(message) => {
                     let failure = Failure::new(FailureCode::OutputFinalizationFailed, message);
@@ -126,7 +129,7 @@ impl Scene {
                 }
             },
             Ending::Failed(failure, made) => {
-                let placements = if self.obstacle().is_none() { made } else { Vec::new() };
+                let placements = if room && self.obstacle().is_none() { made } else { Vec::new() };
                 (JobStatus::Failed, placements, Some(failure), None)
             }
             Ending::Canceled(reason) => (JobStatus::Canceled, Vec::new(), None, Some(reason)),
@@ -164,6 +167,19 @@ impl Scene {
         }
         let record = self.announce(conn, at, terms).await?;
         Ok(Concluded::Done(Box::new(record)))
+    }
+
+    /// Whether the account that is to own what was made may store it. Held from here on: what is stored meanwhile waits.
+    async fn room_for(&self, conn: &mut PgConnection, ending: &Ending, terms: &Terms<'_>) -> Result<bool> {
+        let (owner, bytes) = match (ending, &self.canvas) {
+            (Ending::Filmed(film), _) => (&self.actor.owner_uid, film.bytes),
+            (Ending::Succeeded(made) | Ending::Failed(_, made), Some(canvas)) if !made.is_empty() => {
+                (&canvas.owner, made.iter().map(|placement| placement.bytes).sum())
+            }
+            _ => return Ok(true),
+        };
+        let storage = storage::hold(conn, owner, terms.storage_max).await?;
+        Ok(storage.admits(column("assets.bytes", bytes)?))
     }
 
     /// Why no output can be placed any more.
@@ -266,4 +282,10 @@ impl Scene {
         }
         Ok(record)
     }
+}
+
+/// The failure of a job whose result would take its owner over the limit. No work is left to be done again, so it is that of
+/// a result that cannot be made durable (decisions 12.5).
+fn without_room() -> Failure {
+    Failure::new(FailureCode::OutputFinalizationFailed, "the storage quota leaves no room for the result")
 }

@@ -72,6 +72,8 @@ pub struct Terms<'a> {
     pub traceparent: Option<&'a str>,
     /// Makes the review that the job leaves behind.
     pub review: Review,
+    /// Bytes that an account without a quota of its own may store; 0: no limit.
+    pub storage_max: i64,
 }
 
 /// Reviews a canvas: nodes and connections, the stored ones among the assets that they name, and the outputs whose nodes

@@ -15,6 +15,7 @@ mod abandon;
 mod cancel;
 mod conclude;
 mod ending;
+pub mod operation;
 pub mod outputs;
 mod retention;
 mod row;

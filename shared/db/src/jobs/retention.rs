@@ -95,11 +95,15 @@ pub async fn expire(conn: &mut PgConnection, windows: &Windows, limit: i64) -> R
 /// holds up no other. `public_url` is the origin of `canvasUrl` in what idempotency keys keep.
 #[tracing::instrument(skip_all, name = "db.job.remove")]
 pub async fn remove(conn: &mut PgConnection, public_url: &str, limit: i64) -> Result<Removed> {
-    // Ids alone: a record that cannot be decoded must not fail the statement that finds the others.
+    // Ids alone: a record that cannot be decoded must not fail the statement that finds the others. By account, so that two
+    // transactions count the storage of several in one order.
     let due = sqlx::query_scalar!(
-        "SELECT id FROM jobs WHERE retain_until <= now()
-           AND (status IN ('failed', 'canceled', 'expired') OR (kind = 'video' AND status = 'succeeded'))
-         ORDER BY retain_until LIMIT $1 FOR UPDATE SKIP LOCKED",
+        "WITH due AS MATERIALIZED (
+             SELECT id, account_uid FROM jobs WHERE retain_until <= now()
+               AND (status IN ('failed', 'canceled', 'expired') OR (kind = 'video' AND status = 'succeeded'))
+             ORDER BY retain_until LIMIT $1 FOR UPDATE SKIP LOCKED
+         )
+         SELECT id FROM due ORDER BY account_uid",
         limit
     )
     .fetch_all(&mut *conn)

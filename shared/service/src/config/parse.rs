@@ -121,6 +121,12 @@ pub(super) fn count(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u32::MAX))
 }
 
+/// A size as the database counts it.
+pub(super) fn bytes(text: &str) -> Result<i64, String> {
+    let bytes = text.parse().ok().filter(|bytes| *bytes >= 0);
+    bytes.ok_or_else(|| format!("expected a whole number of bytes from 0 to {}", i64::MAX))
+}
+
 pub(super) fn positive_count(text: &str) -> Result<u32, String> {
     at_least_one(text, u32::MAX)
 }

@@ -157,6 +157,7 @@ impl Studio {
             egress: egress::Client::new(egress::ClientConfig::default()).expect("has roots"),
             public_url: PUBLIC_URL.into(),
             windows: WINDOWS,
+            storage_max: 0,
         };
         let generator = Generator {
             worker,
@@ -275,6 +276,7 @@ impl Studio {
             windows: &WINDOWS,
             traceparent: None,
             review: canvas::review::review_of_job,
+            storage_max: 0,
         };
         let mut transaction = db::pool::begin(self.database.pool()).await.expect("begins");
         let cancellation = db::jobs::cancel(&mut transaction, id, &self.me, &terms).await.expect("cancels");

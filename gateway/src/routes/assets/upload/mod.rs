@@ -98,6 +98,16 @@ pub async fn upload(
             Some(handle)
         }
     };
+    let owner = canvas.as_ref().map_or(&caller.account, |canvas| &canvas.owner);
+    // Before the body is received, so that what is refused in the end does not lie in the store for a day. A replay is answered
+    // however full the store is.
+    if key.is_none() {
+        let length = as_stored(declared_length(&headers).unwrap_or_default());
+        let storage = db::storage::get(&mut *app.connection().await?, owner, app.config.storage_max).await?;
+        if storage.is_some_and(|storage| !storage.admits(length)) {
+            return Err(over_quota());
+        }
+    }
     let stored = store(&app, &caller, declared_length(&headers), body, declared).await?;
     let resource = canvas.as_ref().map_or_else(|| caller.account.to_string(), ToString::to_string);
     let key = key.map(|key| {
@@ -117,6 +127,17 @@ pub async fn upload(
         true => reply::ok(&AssetRead { asset, replayed: Some(true) }),
         false => reply::created(&location, &AssetRead { asset, replayed: None }),
     })
+}
+
+/// An upload that would take the account that is to own it over its quota. Like a canvas that is full it is input that is wrong
+/// with respect to what is stored.
+fn over_quota() -> Problem {
+    Problem::unprocessable("body", "the storage quota of the account that is to own it leaves no room for it")
+}
+
+/// A size as the database counts it; uploads are far below what that can hold.
+fn as_stored(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 /// The format that the content type promises; `None` for `application/octet-stream`.
@@ -264,7 +285,7 @@ struct Upload<'a> {
 }
 
 impl Upload<'_> {
-    /// One transaction: key, canvas, blob, asset, node, revision, rendition. The asset, and whether it is an earlier one.
+    /// One transaction: key, canvas, storage, blob, asset, node, revision, rendition. The asset, and whether it is an earlier one.
     async fn attempt(&self) -> Result<(AssetRecord, bool)> {
         let mut transaction = self.app.transaction().await?;
         let conn = &mut *transaction;
@@ -285,11 +306,14 @@ impl Upload<'_> {
             }
         };
         let Stored { key, written, header } = &self.stored;
-        let bytes = i64::try_from(written.bytes).map_err(Problem::internal)?;
+        let bytes = as_stored(written.bytes);
+        let owner = canvas.as_ref().map_or(account, |canvas| &canvas.handle.owner);
+        if !db::storage::hold(conn, owner, self.app.config.storage_max).await?.admits(bytes) {
+            return Err(over_quota());
+        }
         let blob_key = db::blobs::adopt(conn, key.0, &written.sha256, bytes)
             .await?
             .ok_or_else(|| Problem::internal("an upload was swept before it was stored"))?;
-        let owner = canvas.as_ref().map_or(account, |canvas| &canvas.handle.owner);
         let node = canvas.as_ref().map(|_| NodeId::generate());
         let asset = NewAsset {
             handle: AssetHandle { owner: owner.clone(), id: AssetId::generate() },

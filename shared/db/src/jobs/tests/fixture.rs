@@ -33,7 +33,7 @@ pub const PUBLIC_URL: &str = "https://canvas.example";
 
 /// What a conclusion takes, with `revision`.
 pub fn terms(revision: &str) -> Terms<'_> {
-    Terms { revision, public_url: PUBLIC_URL, windows: &WINDOWS, traceparent: None, review }
+    Terms { revision, public_url: PUBLIC_URL, windows: &WINDOWS, traceparent: None, review, storage_max: 0 }
 }
 
 /// A review that says what it was given: nodes, stored assets, connections and homeless outputs are the counts of outputs.

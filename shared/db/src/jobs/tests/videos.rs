@@ -16,7 +16,7 @@ use super::fixture::{Fixture, PUBLIC_URL, WINDOWS, stored_blob, terms};
 use crate::jobs::outputs::{self, Held};
 use crate::jobs::{self, Cancellation, Concluded, Ending, Film, NewJob};
 use crate::tasks::{self, NewTask, Wanted};
-use crate::{blobs, ledger};
+use crate::{blobs, ledger, storage};
 
 const PRICE: i64 = 3;
 const GRANT: i64 = 10;
@@ -176,6 +176,29 @@ async fn a_video_whose_bytes_are_gone_has_to_be_put_again() {
     let concluded = started.fixture.conclude(started.id, lease, Ending::Filmed(gone), "r2").await;
     assert_eq!(concluded, Concluded::BlobGone);
     assert_eq!(started.fixture.get(started.id).await.status, JobStatus::Running);
+}
+
+#[tokio::test]
+async fn a_video_beyond_the_storage_quota_fails_its_job_and_costs_nothing() {
+    for (quota, status, stored, balance) in
+        [(12, JobStatus::Succeeded, 12, GRANT - PRICE), (11, JobStatus::Failed, 0, GRANT)]
+    {
+        let started = Started::new().await;
+        let lease = started.taken().await;
+        let film = started.film().await;
+        let account = &started.fixture.account;
+        let mut conn = started.fixture.conn().await;
+        storage::set_max(&mut conn, account, Some(quota)).await.expect("sets");
+        let record = started.end(lease, Ending::Filmed(film)).await;
+        assert_eq!(record.status, status, "{quota}");
+        let failure = record.outcome.failure.map(|failure| failure.code);
+        assert_eq!(failure, (status == JobStatus::Failed).then_some(FailureCode::OutputFinalizationFailed));
+        assert_eq!(started.balance().await, balance);
+        assert_eq!(
+            storage::get(&mut conn, account, 0).await.expect("reads").map(|storage| storage.bytes),
+            Some(stored)
+        );
+    }
 }
 
 #[tokio::test]

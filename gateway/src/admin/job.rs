@@ -1,0 +1,177 @@
+//! `admin job …`: jobs and runs of Recipes.
+
+use clap::{Args, Subcommand};
+use db::jobs::operation::{self, Listed, Wanted};
+use db::purge::{self, Active};
+use domain::Timestamp;
+use domain::id::{AccountUid, JobId};
+use domain::job::JobStatus;
+use domain::recipe::run::RunId;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{Context, Refusal, Result, account, work};
+
+/// Most entries of a listing.
+const LISTED_MAX: i64 = 1000;
+/// What stands for every state in which something is still to happen.
+const ACTIVE: &str = "active";
+
+/// What can be done with jobs and runs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List jobs and runs of Recipes, newest first.
+    List {
+        /// Uid or email.
+        #[arg(long)]
+        account: Option<String>,
+        /// A state, or `active` for all that are not over.
+        #[arg(long)]
+        status: Option<String>,
+    },
+    /// Show all that is known of one: its document, its task, its history and what providers were asked for.
+    Show {
+        /// `job:<uuid>`, `run:<uuid>`, `run:recipe-<uuid>`, or the id alone.
+        id: String,
+    },
+    /// Stop a job or run as its account could, or all of an account that are not over.
+    Cancel(Which),
+}
+
+/// What is to be stopped.
+#[derive(Args, Debug)]
+#[group(required = true, multiple = false)]
+pub struct Which {
+    /// `job:<uuid>`, `run:<uuid>`, `run:recipe-<uuid>`, or the id alone.
+    id: Option<String>,
+    /// Uid or email.
+    #[arg(long)]
+    account: Option<String>,
+}
+
+pub(super) async fn run(command: Command, context: &mut Context) -> Result {
+    match command {
+        Command::List { account, status } => list(context, account.as_deref(), status.as_deref()).await,
+        Command::Show { id } => show(context, &id).await,
+        Command::Cancel(Which { id: Some(id), .. }) => cancel(context, &id).await,
+        Command::Cancel(Which { account, .. }) => cancel_all(context, &account.unwrap_or_default()).await,
+    }
+}
+
+async fn list(context: &mut Context, name: Option<&str>, status: Option<&str>) -> Result {
+    let statuses = status.map(statuses).transpose()?;
+    let uid = match name {
+        Some(name) => Some(account(context, name).await?.uid),
+        None => None,
+    };
+    let wanted = Wanted { id: None, account: uid.as_ref(), statuses: statuses.as_deref() };
+    let listed = operation::list(&mut context.connection, wanted, LISTED_MAX).await?;
+    Ok(json!({ "jobs": listed.iter().map(entry).collect::<Vec<_>>() }))
+}
+
+/// The states that a filter names.
+fn statuses(text: &str) -> Result<Vec<String>> {
+    let names = |wanted: &dyn Fn(&JobStatus) -> bool| -> Vec<String> {
+        JobStatus::ALL.iter().filter(|status| wanted(status)).map(ToString::to_string).collect()
+    };
+    let found = match text {
+        ACTIVE => names(&|status| !status.is_terminal()),
+        text => names(&|status| status.as_str() == text),
+    };
+    if found.is_empty() { Err(Refusal::rule(format!("{text:?} is no state of jobs"))) } else { Ok(found) }
+}
+
+fn is_recipe(listed: &Listed) -> bool {
+    listed.kind == "recipe"
+}
+
+fn active(listed: &Listed) -> Active {
+    let account = AccountUid::from_stored(listed.account.clone());
+    Active { id: listed.id, is_recipe: is_recipe(listed), account }
+}
+
+fn entry(listed: &Listed) -> Value {
+    let mut entry = json!(listed);
+    entry["id"] = json!(work::handle(&active(listed)));
+    for (name, time) in [
+        ("dueAt", listed.due_at),
+        ("createdAt", Some(listed.created_at)),
+        ("startedAt", listed.started_at),
+        ("completedAt", listed.completed_at),
+    ] {
+        entry[name] = json!(time.map(Timestamp::from));
+    }
+    entry
+}
+
+/// The job or run that `text` names.
+async fn find(context: &mut Context, text: &str) -> Result<Listed> {
+    let unknown = || Refusal::rule(format!("there is no job or run {text:?}"));
+    let plain = text.strip_prefix("job:").or_else(|| text.strip_prefix("run:")).unwrap_or(text);
+    let id = Uuid::try_parse(plain.strip_prefix("recipe-").unwrap_or(plain)).map_err(|_| unknown())?;
+    let wanted = Wanted { id: Some(id), ..Wanted::default() };
+    operation::list(&mut context.connection, wanted, 1).await?.pop().ok_or_else(unknown)
+}
+
+async fn show(context: &mut Context, text: &str) -> Result {
+    let listed = find(context, text).await?;
+    let (document, unreadable) = match document(context, &listed).await {
+        Ok(document) => (document, None),
+        // The very job that an operator asks about.
+        Err(Refusal::Database(error)) if error.is_unreadable() => (Value::Null, Some(error.to_string())),
+        Err(error) => return Err(error),
+    };
+    let history = operation::history(&mut context.connection, listed.id).await?;
+    let submits = operation::submits(&mut context.connection, listed.id).await?;
+    let history: Vec<Value> =
+        history.iter().map(|step| json!({ "status": step.status, "at": Timestamp::from(step.at) })).collect();
+    let mut shown = json!({ "job": entry(&listed), "document": document, "history": history, "submits": submits });
+    if let Some(why) = unreadable {
+        shown["unreadable"] = json!(why);
+    }
+    Ok(shown)
+}
+
+/// What its account reads of it.
+async fn document(context: &mut Context, listed: &Listed) -> Result {
+    let Active { id, is_recipe, account } = active(listed);
+    let Context { connection, config, .. } = context;
+    let document = if is_recipe {
+        let run = db::recipe_runs::get(connection, RunId(id), &account).await?;
+        json!(run.map(|run| run.document(&config.public_url)))
+    } else {
+        let job = db::jobs::get(connection, JobId(id), &account).await?;
+        json!(job.map(|job| job.document(&config.public_url, |_| None)))
+    };
+    Ok(document)
+}
+
+async fn cancel(context: &mut Context, text: &str) -> Result {
+    let active = active(&find(context, text).await?);
+    let status = work::cancel(context, &active).await?;
+    Ok(json!({ "id": work::handle(&active), "status": status }))
+}
+
+async fn cancel_all(context: &mut Context, name: &str) -> Result {
+    let uid = account(context, name).await?.uid;
+    let mut canceled = Vec::new();
+    // Runs first: they take their jobs along, which are then over or asked already.
+    for active in purge::active_of_account(&mut context.connection, &uid).await? {
+        let status = work::cancel(context, &active).await?;
+        canceled.push(json!({ "id": work::handle(&active), "status": status }));
+    }
+    Ok(json!({ "jobs": canceled }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn active_stands_for_every_state_that_is_not_the_last() {
+        assert_eq!(statuses("failed").ok(), Some(vec!["failed".to_owned()]));
+        let active = statuses(ACTIVE).unwrap_or_default();
+        assert_eq!(active, ["preparing", "queued", "running", "finalizing", "canceling"]);
+        assert!(statuses("Failed").is_err() && statuses("").is_err());
+    }
+}

@@ -1,0 +1,136 @@
+//! Jobs and runs of Recipes as operators see them: whose they are, where they stand, who has them in hand.
+
+use chrono::{DateTime, Utc};
+use domain::id::AccountUid;
+use serde::Serialize;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::Result;
+
+/// A job or a run. In the form in which it is printed.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Listed {
+    /// The id, without its kind.
+    #[serde(skip)]
+    pub id: Uuid,
+    /// Whose it is.
+    pub account: String,
+    /// `image`, `action`, `video` or `recipe`.
+    pub kind: String,
+    /// What was asked for.
+    pub operation: String,
+    /// Its state.
+    pub status: String,
+    /// What is reserved for it, or was charged.
+    pub credit_cost: i64,
+    /// `canvas:<ownerUid>:<id>`.
+    pub canvas: Option<String>,
+    /// Its task: `ready`, `parked` or `leased`; none: it is over.
+    pub task: Option<String>,
+    /// How often a worker took it.
+    pub claims: Option<i32>,
+    /// The worker that has it in hand.
+    pub worker: Option<String>,
+    /// Not before this time it is taken again.
+    #[serde(skip)]
+    pub due_at: Option<DateTime<Utc>>,
+    /// When it was accepted.
+    #[serde(skip)]
+    pub created_at: DateTime<Utc>,
+    /// When it was first taken.
+    #[serde(skip)]
+    pub started_at: Option<DateTime<Utc>>,
+    /// When it ended.
+    #[serde(skip)]
+    pub completed_at: Option<DateTime<Utc>>,
+}
+
+/// Which are wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted<'a> {
+    /// That one alone.
+    pub id: Option<Uuid>,
+    /// Of one account.
+    pub account: Option<&'a AccountUid>,
+    /// In one of these states; none: in any.
+    pub statuses: Option<&'a [String]>,
+}
+
+/// The newest `limit` jobs and runs, newest first.
+#[tracing::instrument(skip_all, name = "db.job.list")]
+pub async fn list(conn: &mut PgConnection, wanted: Wanted<'_>, limit: i64) -> Result<Vec<Listed>> {
+    let rows = sqlx::query_as!(
+        Listed,
+        r#"SELECT w.id AS "id!", w.account_uid AS "account!", w.kind AS "kind!", w.operation AS "operation!",
+                  w.status AS "status!", w.credit_cost AS "credit_cost!", w.canvas,
+                  t.state AS "task?", t.claims AS "claims?", t.lease_owner AS worker, t.due_at AS "due_at?",
+                  w.created_at AS "created_at!", w.started_at, w.completed_at
+           FROM (
+               (SELECT id, account_uid, kind, operation, status, credit_cost,
+                       'canvas:' || canvas_owner || ':' || canvas_id AS canvas, created_at, started_at, completed_at
+                FROM jobs
+                WHERE ($1::uuid IS NULL OR id = $1) AND ($2::text IS NULL OR account_uid = $2)
+                  AND ($3::text[] IS NULL OR status = ANY($3))
+                ORDER BY id DESC LIMIT $4)
+               UNION ALL
+               (SELECT id, account_uid, 'recipe', 'recipe', status, reserved,
+                       'canvas:' || canvas_owner || ':' || canvas_id, created_at, started_at, completed_at
+                FROM recipe_runs
+                WHERE ($1::uuid IS NULL OR id = $1) AND ($2::text IS NULL OR account_uid = $2)
+                  AND ($3::text[] IS NULL OR status = ANY($3))
+                ORDER BY id DESC LIMIT $4)
+           ) AS w LEFT JOIN tasks t ON t.id = w.id
+           ORDER BY w.id DESC LIMIT $4"#,
+        wanted.id,
+        wanted.account.map(AccountUid::as_str),
+        wanted.statuses,
+        limit,
+    );
+    Ok(rows.fetch_all(conn).await?)
+}
+
+/// A state that a job was in.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The state.
+    pub status: String,
+    /// Since when.
+    pub at: DateTime<Utc>,
+}
+
+/// Every state that a job was in, in their order; none for a run of a Recipe.
+#[tracing::instrument(skip_all, name = "db.job.history")]
+pub async fn history(conn: &mut PgConnection, id: Uuid) -> Result<Vec<Step>> {
+    let steps = sqlx::query_as!(Step, "SELECT status, at FROM job_history WHERE job_id = $1 ORDER BY version", id);
+    Ok(steps.fetch_all(conn).await?)
+}
+
+/// What a provider was asked for.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Submit {
+    /// From 0, in the order of the job's targets.
+    pub position: i32,
+    /// `ready`, `submitting`, `submitted`, `stored`, `failed` or `canceled`.
+    pub state: String,
+    /// Submits so far.
+    pub attempts: i32,
+    /// The provider's own id of it.
+    pub provider_run: Option<String>,
+    /// Whether the provider may have begun it with nobody left to ask.
+    pub orphan: bool,
+}
+
+/// The outputs of a job that providers make.
+#[tracing::instrument(skip_all, name = "db.job.submits")]
+pub async fn submits(conn: &mut PgConnection, id: Uuid) -> Result<Vec<Submit>> {
+    let submits = sqlx::query_as!(
+        Submit,
+        "SELECT position, state, attempts, run ->> 'id' AS provider_run, orphan
+         FROM job_outputs WHERE job_id = $1 ORDER BY position",
+        id
+    );
+    Ok(submits.fetch_all(conn).await?)
+}

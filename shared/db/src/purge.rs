@@ -1,0 +1,171 @@
+//! Deleting for good what operators name: an asset, a canvas, an account.
+//!
+//! **Guarantee.** What work is under way on is not deleted: a start and a purge lock the same row (the canvas, the account),
+//! and whichever comes second sees what the first did. **What stays**: blobs, until the sweeper finds that nothing refers to
+//! them any more (decisions 6.6); what others did with the purged account's canvases in their own, and handles of what is
+//! gone; and of an account its uid and its ledger, which explains balances and names nobody.
+
+use domain::id::{AccountUid, AssetHandle, CanvasHandle};
+use sqlx::PgConnection;
+use tracing::instrument;
+use uuid::Uuid;
+
+use crate::Result;
+
+/// Work that is not over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Active {
+    /// Of the job, or of the run of a Recipe.
+    pub id: Uuid,
+    /// Whether it is a run of a Recipe, which takes its jobs along.
+    pub is_recipe: bool,
+    /// Who started it.
+    pub account: AccountUid,
+}
+
+/// What work of an account is not over, jobs of Recipe runs included: they may outlast their run.
+#[instrument(skip_all, name = "db.purge.active_of_account")]
+pub async fn active_of_account(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<Active>> {
+    let rows = sqlx::query!(
+        r#"SELECT id AS "id!", false AS "is_recipe!" FROM jobs
+           WHERE account_uid = $1 AND status IN ('preparing', 'queued', 'running', 'finalizing', 'canceling')
+           UNION ALL
+           SELECT id, true FROM recipe_runs WHERE account_uid = $1 AND status IN ('queued', 'running')
+           ORDER BY 2 DESC, 1"#,
+        account.as_str()
+    )
+    .fetch_all(conn)
+    .await?;
+    let active = |id, is_recipe| Active { id, is_recipe, account: account.clone() };
+    Ok(rows.into_iter().map(|row| active(row.id, row.is_recipe)).collect())
+}
+
+/// What work on a canvas is not over, whoever started it.
+#[instrument(skip_all, name = "db.purge.active_on_canvas")]
+pub async fn active_on_canvas(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<Active>> {
+    let rows = sqlx::query!(
+        r#"SELECT id AS "id!", false AS "is_recipe!", account_uid AS "account_uid!" FROM jobs
+           WHERE canvas_key = $1 AND status IN ('preparing', 'queued', 'running', 'finalizing', 'canceling')
+           UNION ALL
+           SELECT id, true, account_uid FROM recipe_runs WHERE canvas_key = $1 AND status IN ('queued', 'running')
+           ORDER BY 2 DESC, 1"#,
+        canvas_key
+    )
+    .fetch_all(conn)
+    .await?;
+    let active = |id, is_recipe, account| Active { id, is_recipe, account: AccountUid::from_stored(account) };
+    Ok(rows.into_iter().map(|row| active(row.id, row.is_recipe, row.account_uid)).collect())
+}
+
+/// The key of a canvas, which is held until the transaction ends: nothing is started on it meanwhile.
+#[instrument(skip_all, name = "db.purge.lock_canvas")]
+pub async fn lock_canvas(conn: &mut PgConnection, canvas: &CanvasHandle) -> Result<Option<i64>> {
+    let key = sqlx::query_scalar!(
+        "SELECT key FROM canvases WHERE owner_uid = $1 AND id = $2 FOR UPDATE",
+        canvas.owner.as_str(),
+        canvas.id.as_str()
+    );
+    Ok(key.fetch_optional(conn).await?)
+}
+
+/// What went with a canvas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PurgedCanvas {
+    /// Its nodes.
+    pub nodes: i64,
+    /// The assets that were stored in it.
+    pub assets: i64,
+}
+
+/// Deletes a canvas that the transaction holds, with all that is stored in it.
+#[instrument(skip_all, name = "db.purge.canvas")]
+pub async fn canvas(conn: &mut PgConnection, key: i64) -> Result<PurgedCanvas> {
+    let purged = sqlx::query_as!(
+        PurgedCanvas,
+        r#"SELECT (SELECT count(*) FROM nodes WHERE canvas_key = $1) AS "nodes!",
+                  (SELECT count(*) FROM assets WHERE canvas_key = $1) AS "assets!""#,
+        key
+    )
+    .fetch_one(&mut *conn)
+    .await?;
+    sqlx::query!("DELETE FROM canvases WHERE key = $1", key).execute(conn).await?;
+    Ok(purged)
+}
+
+/// Some canvas of an account.
+#[instrument(skip_all, name = "db.purge.next_canvas")]
+pub async fn next_canvas(conn: &mut PgConnection, account: &AccountUid) -> Result<Option<i64>> {
+    let key = sqlx::query_scalar!("SELECT key FROM canvases WHERE owner_uid = $1 LIMIT 1 FOR UPDATE", account.as_str());
+    Ok(key.fetch_optional(conn).await?)
+}
+
+/// Deletes an asset; its size in bytes, or nothing when there is none. Nodes that show it keep its handle, and reviews no
+/// longer count them as durable.
+#[instrument(skip_all, name = "db.purge.asset")]
+pub async fn asset(conn: &mut PgConnection, handle: &AssetHandle) -> Result<Option<i64>> {
+    let bytes = sqlx::query_scalar!(
+        "DELETE FROM assets WHERE owner_uid = $1 AND id = $2 RETURNING bytes",
+        handle.owner.as_str(),
+        handle.id.as_str()
+    );
+    Ok(bytes.fetch_optional(conn).await?)
+}
+
+/// What went with an account, besides its canvases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PurgedAccount {
+    /// Its tokens.
+    pub tokens: u64,
+    /// Its saved connections.
+    pub connections: u64,
+    /// Its own assets.
+    pub assets: u64,
+    /// Records of its jobs and runs.
+    pub runs: u64,
+}
+
+/// Deletes everything of an account whose canvases are gone and that has no work under way; the transaction holds its row.
+/// The row itself is left blank: nobody finds it any more, and its email may be used again.
+#[instrument(skip_all, name = "db.purge.account")]
+pub async fn account(conn: &mut PgConnection, account: &AccountUid) -> Result<PurgedAccount> {
+    let uid = account.as_str();
+    // Receipts first: they name tokens.
+    sqlx::query!("DELETE FROM campaigns WHERE account_uid = $1", uid).execute(&mut *conn).await?;
+    sqlx::query!("DELETE FROM imports WHERE account_uid = $1", uid).execute(&mut *conn).await?;
+    sqlx::query!(
+        "WITH gone AS (DELETE FROM webhook_deliveries WHERE account_uid = $1 RETURNING id)
+         DELETE FROM tasks USING gone WHERE tasks.id = gone.id",
+        uid
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!("DELETE FROM idempotency_keys WHERE account_uid = $1", uid).execute(&mut *conn).await?;
+    let runs = sqlx::query!("DELETE FROM recipe_runs WHERE account_uid = $1", uid).execute(&mut *conn).await?;
+    let jobs = sqlx::query!("DELETE FROM jobs WHERE account_uid = $1", uid).execute(&mut *conn).await?;
+    sqlx::query!("DELETE FROM elements WHERE owner_uid = $1", uid).execute(&mut *conn).await?;
+    sqlx::query!("DELETE FROM element_collections WHERE owner_uid = $1", uid).execute(&mut *conn).await?;
+    sqlx::query!("DELETE FROM recipes WHERE owner_uid = $1", uid).execute(&mut *conn).await?;
+    let connections =
+        sqlx::query!("DELETE FROM provider_connections WHERE account_uid = $1", uid).execute(&mut *conn).await?;
+    sqlx::query!("DELETE FROM canvas_shares WHERE account_uid = $1", uid).execute(&mut *conn).await?;
+    let assets = sqlx::query!("DELETE FROM assets WHERE owner_uid = $1", uid).execute(&mut *conn).await?;
+    let tokens = sqlx::query!("DELETE FROM tokens WHERE account_uid = $1", uid).execute(&mut *conn).await?;
+    sqlx::query!("DELETE FROM account_sessions WHERE account_uid = $1", uid).execute(&mut *conn).await?;
+    // What is counted at the commit would count for an account that has no count any more.
+    sqlx::query!("SET CONSTRAINTS ALL IMMEDIATE").execute(&mut *conn).await?;
+    sqlx::query!("DELETE FROM account_storage WHERE account_uid = $1", uid).execute(&mut *conn).await?;
+    sqlx::query!(
+        "UPDATE accounts SET email = 'purged:' || uid, display_name = '', enabled = false, storage_max = NULL,
+                purged_at = now()
+         WHERE uid = $1",
+        uid
+    )
+    .execute(&mut *conn)
+    .await?;
+    Ok(PurgedAccount {
+        tokens: tokens.rows_affected(),
+        connections: connections.rows_affected(),
+        assets: assets.rows_affected(),
+        runs: runs.rows_affected() + jobs.rows_affected(),
+    })
+}
