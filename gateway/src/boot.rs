@@ -38,7 +38,7 @@ enum Error {
     Blobs(#[source] blob::Error),
     #[error("CANVAS_REDIS_URL: not understood")]
     Cache(#[source] cache::Error),
-    #[error("CANVAS_EGRESS_ALLOW: {0}")]
+    #[error("CANVAS_EGRESS_ALLOW")]
     Egress(#[from] egress::AllowListError),
     #[error(transparent)]
     Models(#[from] providers::SetupError),
@@ -63,9 +63,10 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
     let guard = egress::Guard::new(egress::AllowList::parse(&config.egress_allow)?);
     let models = crate::models::setup(&config)?;
     let blobs = blob::Store::open(config.blob_url.as_str()).map_err(Error::Blobs)?;
+    // Before the process starts and logs: a refusal is one line.
+    let listener = TcpListener::bind(config.listen).await.map_err(Error::Listen)?;
     let process = Process::start(NAME, config.clone()).await?;
     let cache = cache::Cache::connect(config.redis_url.expose(), cache::PREFIX).map_err(Error::Cache)?;
-    let listener = TcpListener::bind(config.listen).await.map_err(Error::Listen)?;
     let key_watch = process.readiness().component("installation key", true);
     let aborted = process.lifecycle().aborted();
 
@@ -74,6 +75,15 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
         let check = move || {
             let blobs = blobs.clone();
             async move { blobs.check().await.map_err(|error| Chain(&error).to_string()) }
+        };
+        watch_component(handle, check, aborted.clone())
+    });
+    process.lifecycle().spawn_support("object store writes watch", {
+        // What is stored is served all the same: degraded.
+        let (blobs, handle) = (blobs.clone(), process.readiness().component("object store writes", false));
+        let check = move || {
+            let blobs = blobs.clone();
+            async move { blobs.check_writable().await.map_err(|error| Chain(&error).to_string()) }
         };
         watch_component(handle, check, aborted.clone())
     });

@@ -36,7 +36,7 @@ pub use client::{API_ROOT, Call, Client, Reply};
 pub use ground::Networks;
 pub use load::{Load, Plan, SETTLING};
 pub use part::{Kind, Part};
-pub use process::binary;
+pub use process::{binary, process_command};
 pub use seed::Chance;
 pub use services::{Service, Services};
 pub use stack::{Builder, Hold, Stack};

@@ -42,7 +42,7 @@ impl Kind {
     }
 
     /// What follows it on the command line.
-    pub(crate) fn arguments(self) -> &'static [&'static str] {
+    pub fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Gateway => &["serve"],
             _ => &[],

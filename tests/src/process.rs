@@ -1,5 +1,6 @@
 //! One process of a stack: started, watched, signalled, and never left behind.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use testkit::wait_for;
 
-use crate::{PATIENCE, Part};
+use crate::{Kind, PATIENCE, Part};
 
 /// Lines of a log that are shown when a test fails.
 const LOG_TAIL: usize = 60;
@@ -29,14 +30,29 @@ pub(crate) struct Launch<'a> {
     pub(crate) admin: u16,
     /// Where its log goes; appended, so that a restart keeps the history.
     pub(crate) log: PathBuf,
+    /// A directory that is to be a disk of its own for this process, and its size as `mount` takes it.
+    pub(crate) disk: Option<(&'a Path, &'a str)>,
 }
+
+/// Mounts an empty disk of the size `$0` on the directory `$1`, and becomes the rest. In namespaces of its own, so that nobody
+/// else sees it, nobody has to be root, and it goes with the process.
+const ON_A_DISK: &str = r#"mount -t tmpfs -o size="$0" tmpfs "$1" && shift && exec "$@""#;
 
 impl Process {
     /// Starts it; it may not be ready yet.
     pub(crate) fn start(launch: Launch<'_>) -> Self {
-        let Launch { part, env, port, admin, log } = launch;
+        let Launch { part, env, port, admin, log, disk } = launch;
         let file = File::options().create(true).append(true).open(&log).expect("opens the log of a part");
-        let child = command(part.0.binary())
+        let mut command = match disk {
+            None => command(part.0.binary()),
+            Some((directory, size)) => {
+                let mut command = bare("unshare");
+                command.args(["--map-root-user", "--mount", "sh", "-c", ON_A_DISK, size]);
+                command.arg(directory).arg(binary(part.0.binary()));
+                command
+            }
+        };
+        let child = command
             .args(part.0.arguments())
             .envs(env.iter().map(|(name, value)| (name, value)))
             .env("CANVAS_LISTEN", format!("127.0.0.1:{port}"))
@@ -98,9 +114,18 @@ impl Drop for Process {
     }
 }
 
+/// A command for a process of this kind, without its arguments, in an environment without any `CANVAS_*` of the machine's.
+pub fn process_command(kind: Kind) -> Command {
+    command(kind.binary())
+}
+
 /// A command for a binary of the workspace, in an environment without any `CANVAS_*` of the machine's.
 pub(crate) fn command(binary: &str) -> Command {
-    let mut command = Command::new(self::binary(binary));
+    bare(self::binary(binary))
+}
+
+fn bare(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         let ours = name.to_str().is_some_and(|name| name.starts_with("CANVAS_") || name.starts_with("OTEL_"));
         if ours {

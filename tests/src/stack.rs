@@ -28,6 +28,7 @@ pub struct Builder {
     holds: Vec<String>,
     services: Option<Urls>,
     networks: bool,
+    disk: Option<String>,
     cold: bool,
 }
 
@@ -86,6 +87,12 @@ impl Builder {
         self
     }
 
+    /// Every process keeps blobs on a disk of its own of this size (`1m`): small enough to be filled.
+    pub fn disk(mut self, size: &str) -> Self {
+        self.disk = Some(size.to_owned());
+        self
+    }
+
     /// Migrates nothing and waits for nothing: the processes find whatever there is.
     pub fn cold(mut self) -> Self {
         self.cold = true;
@@ -104,6 +111,7 @@ pub struct Stack {
     ground: Ground,
     directory: PathBuf,
     env: Vec<(String, String)>,
+    disk: Option<String>,
     ports: BTreeMap<Part, (u16, u16)>,
     processes: Mutex<BTreeMap<Part, Process>>,
     receivers: Mutex<Vec<Receiver>>,
@@ -120,6 +128,7 @@ impl Stack {
             holds: Vec::new(),
             services: None,
             networks: false,
+            disk: None,
             cold: false,
         }
     }
@@ -143,8 +152,8 @@ impl Stack {
         }
         let origin = ports.get(&Part::GATEWAY).map_or(0, |(port, _)| *port);
         let env = environment(&builder, &directory, &ground.seen_by_processes(), origin, &receivers);
-        let stack =
-            Self { ground, directory, env, ports, processes: Mutex::default(), receivers: Mutex::new(receivers) };
+        let (processes, receivers) = (Mutex::default(), Mutex::new(receivers));
+        let stack = Self { ground, directory, env, disk: builder.disk, ports, processes, receivers };
         if !builder.cold {
             stack.admin(&["migrate"]).await.expect_success();
         }
@@ -319,7 +328,9 @@ impl Stack {
         let mut env = self.env.clone();
         env.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let log = self.directory.join(format!("{part}.log"));
-        let process = Process::start(Launch { part, env: &env, port, admin, log });
+        let blobs = self.blobs();
+        let disk = self.disk.as_deref().map(|size| (blobs.as_path(), size));
+        let process = Process::start(Launch { part, env: &env, port, admin, log, disk });
         self.processes().insert(part, process);
     }
 
