@@ -93,20 +93,27 @@ async fn a_gateway_that_stops_under_load_answers_every_request_it_took() {
     tokio::join!(join_all((0..CLIENTS).map(|_| client())), stop);
 }
 
+/// An upgrade: every process of a stack of two of everything is stopped and started again, one after the other, while jobs come in.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn workers_that_stop_under_load_finish_what_they_hold() {
-    let (chance, stack) = (Chance::new(), start(doubled().env("CANVAS_LEASE_SECONDS", LONG_LEASE)).await);
-    let plan = Plan { jobs: 120, clients: 8, pause: Duration::from_millis(100) };
+async fn a_rolling_restart_fails_no_request_and_loses_no_work() {
+    let builder = doubled().video_workers(2).env("CANVAS_LEASE_SECONDS", LONG_LEASE);
+    let (chance, stack) = (Chance::new(), start(builder).await);
+    let plan = Plan { jobs: 240, clients: 8, pause: Duration::from_millis(200) };
     let load = Load::prepare(&stack, &chance, plan).await;
     let rolling = async {
         load.until(10).await;
-        for part in [Part::IMAGE_WORKER, Part::DISPATCHER, OTHER_GATEWAY, OTHER_WORKER, OTHER_DISPATCHER] {
+        for part in stack.parts() {
+            let before = load.accepted().len();
             assert_eq!(stack.stop(part).await.code(), Some(0), "{part}");
             stack.restart(part).await;
+            // The load goes on beside every single restart, or it shows nothing.
+            assert!(load.accepted().len() < plan.jobs, "the load was over before {part} was back");
+            load.until(before + 1).await;
         }
     };
     tokio::join!(load.run(), rolling);
     checker::check(&stack, &load, SETTLING).await;
+    load.assert_served();
     for part in stack.parts() {
         let log = stack.log(part);
         for fate in [r#""result":"released""#, r#""result":"retry""#, r#""result":"stale""#] {
