@@ -10,8 +10,8 @@ use axum::response::{IntoResponse, Response};
 use http::HeaderValue;
 use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, HeaderName};
 use service::telemetry::TraceContext;
-use tracing::Instrument;
 use tracing::field::Empty;
+use tracing::{Instrument, Span};
 use uuid::Uuid;
 
 use crate::problem::Problem;
@@ -65,8 +65,8 @@ pub async fn observe(mut request: Request, next: Next) -> Response {
         .filter(|surface| matches!(*surface, "api" | "cli" | "tool" | "browser"));
     // The path's template and never its query: previews carry their capability there.
     let span = service::trace_span!(
-        trace, "request", request_id = request_id_text, method = %method, route = %route, surface = surface,
-        token_id = Empty, account = Empty
+        trace, Server, "request", request_id = request_id_text, method = %method, route = %route, surface = surface,
+        token_id = Empty, account = Empty, status = Empty, error_type = Empty
     );
     let rate = RateLimitHeaders::default();
     request.extensions_mut().insert(Trace(trace));
@@ -91,6 +91,11 @@ pub async fn observe(mut request: Request, next: Next) -> Response {
         metrics::counter!("http_requests_total", &labels).increment(1);
         metrics::histogram!("http_request_duration_seconds", &labels[..2]).record(elapsed.as_secs_f64());
         tracing::info!(status = status.as_u16(), duration_ms = elapsed.as_secs_f64() * 1000.0, "request done");
+        let span = Span::current();
+        span.record("status", status.as_u16());
+        if status.is_server_error() {
+            span.record("error_type", status.as_str());
+        }
         response
     }
     .instrument(span)

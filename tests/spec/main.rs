@@ -32,5 +32,6 @@ mod render;
 mod retention;
 mod storage;
 mod text;
+mod traces;
 mod videos;
 mod webhooks;

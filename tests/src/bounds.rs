@@ -47,8 +47,8 @@ const DOORS: &[(&str, &[&str])] = &[
     ("redis", &["cache"]),
     ("object_store", &["blob"]),
     // In blob it only switches on the TLS of object_store's own client, which speaks to the operator's store; the demo speaks to
-    // the service from outside.
-    ("reqwest", &["egress", "blob", "demo"]),
+    // the service from outside. In service it speaks to the operator's collector, which callers cannot choose.
+    ("reqwest", &["egress", "blob", "demo", "service"]),
     ("turbojpeg", &["raster"]),
     ("openh264", &["video-worker"]),
     ("image", &[]),

@@ -16,6 +16,7 @@ pub mod api;
 mod broker;
 pub mod checker;
 mod client;
+pub mod collector;
 pub mod contract;
 mod ground;
 pub mod load;

@@ -17,6 +17,8 @@ use http::Method;
 use service::clock;
 use service::keys::KeyRing;
 use spine::{Decision, Handler, Lease, Task};
+use tracing::Instrument;
+use tracing::field::Empty;
 use url::Url;
 
 use crate::DESTINATION_CAP;
@@ -104,8 +106,23 @@ impl Dispatcher {
         let (number, replay) = (attempt.number, attempt.replay);
         metrics::histogram!("canvas_webhook_delivery_lag_seconds").record(attempt.lag);
         let start = Instant::now();
-        let judged = self.send(&delivery, &task.trace.to_string(), attempt).await;
+        let trace = task.trace.child();
+        let span = service::trace_span!(
+            trace,
+            Client,
+            "deliver",
+            method = "POST",
+            delivery.id = delivery,
+            destination = task.lane,
+            attempt = number,
+            status = Empty,
+            error_type = Empty
+        );
+        let judged = self.send(&delivery, &trace.to_string(), attempt).instrument(span.clone()).await;
         let duration = start.elapsed();
+        span.record("status", judged.status);
+        span.record("error_type", judged.error);
+        drop(span);
         spine::failpoint!("delivery.sent");
         // The next one is sent while this one is recorded.
         drop(place);

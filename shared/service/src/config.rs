@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use http::HeaderMap;
 use thiserror::Error;
 use url::Url;
 
@@ -199,6 +200,12 @@ variables! {
         "1 lets the deprecated campaigns be planned, started, reviewed and canceled; 0 leaves them readable.";
     "CANVAS_LOG" => log: String = Some("info"), parse::log_filter,
         "Log filter: a level, or comma separated target=level directives.";
+    "OTEL_EXPORTER_OTLP_ENDPOINT" => otlp_endpoint: Option<Url> = Some(""), parse::server_url,
+        "Base URL of a collector that traces are exported to, by OTLP over HTTP (commonly port 4318); none when empty.";
+    "OTEL_EXPORTER_OTLP_HEADERS" => otlp_headers: HeaderMap = Some(""), parse::headers,
+        "Headers that the collector asks for: name=value[,name=value...], values percent-encoded.";
+    "OTEL_SERVICE_NAME" => otlp_service_name: String = Some(""), parse::raw,
+        "service.name of exported traces; when empty the name of the process.";
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 pub use supervise::Outcome;
@@ -75,6 +75,11 @@ impl Lifecycle {
     /// `grace`, 128 + the signal's number when a second signal cut it short, otherwise failure. Never takes longer than `grace` from the
     /// moment stopping began.
     pub async fn run(self, grace: Duration) -> ExitCode {
+        self.run_then(grace, async {}).await
+    }
+
+    /// The same, and then `last`, in what is left of the grace: for what the tasks' own end is to be told to.
+    pub async fn run_then(self, grace: Duration, last: impl Future<Output = ()>) -> ExitCode {
         let mut signals = match Signals::listen() {
             Ok(signals) => signals,
             Err(error) => {
@@ -95,12 +100,13 @@ impl Lifecycle {
                 tracing::warn!(signal = number, tasks = ?self.tasks.running(), "exiting at once: second signal");
                 ExitCode::from(128 + number)
             }
-            finished = self.finish(grace) => if finished { ExitCode::SUCCESS } else { ExitCode::FAILURE },
+            finished = self.finish(grace, last) => if finished { ExitCode::SUCCESS } else { ExitCode::FAILURE },
         }
     }
 
-    /// The two stages; whether every task ended, and ended well.
-    async fn finish(&self, grace: Duration) -> bool {
+    /// The two stages, and `last`; whether every task ended, and ended well.
+    async fn finish(&self, grace: Duration, last: impl Future<Output = ()>) -> bool {
+        let over = Instant::now() + grace;
         let hand_back = grace / 5;
         let mut ended = timeout(grace - hand_back, self.tasks.wait()).await.is_ok();
         if !ended {
@@ -122,6 +128,8 @@ impl Lifecycle {
         }
         let failed = self.tasks.failed() || self.support.failed();
         tracing::info!(ended, failed, "stopped");
+        // What it did not get to do is nobody's failure.
+        let _ = timeout_at(over, last).await;
         ended && !failed
     }
 }

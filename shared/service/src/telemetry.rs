@@ -1,23 +1,33 @@
-//! Logs and trace context.
+//! Logs, trace context and exported traces (decisions 17.3).
 //!
-//! [`init`] sets up one subscriber a process: JSON lines on standard error for machines, coloured text when standard error is a terminal.
+//! [`init`] sets up one subscriber a process: JSON lines on standard error for machines, coloured text when standard error is a terminal,
+//! and, where a [`Collector`] is configured, the export of traces to it.
 //! The [`TraceContext`] comes in with a request, travels through the database and the broker as its header form and goes out with webhooks,
 //! so that everything one request caused, in whichever process, shares a `trace_id`; [`trace_span!`](crate::trace_span) puts it on every
-//! line logged inside.
+//! line logged inside, and makes the span that is exported.
 
 mod context;
+mod export;
 mod json;
+mod otlp;
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{IsTerminal as _, stderr};
 
 use thiserror::Error;
+use tracing_subscriber::filter::{FilterFn, LevelFilter};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 use tracing_subscriber::{EnvFilter, Layer as _, fmt};
 
 pub use context::TraceContext;
+use export::ExportLayer;
+#[doc(hidden)]
+pub use export::open;
 use json::JsonLayer;
+pub use opentelemetry::trace::SpanKind;
+use otlp::Outlet;
+pub use otlp::{Collector, ExportError, Traces};
 
 /// Why logging was not set up.
 #[derive(Debug, Error)]
@@ -25,26 +35,40 @@ pub enum TelemetryError {
     /// The filter is not in the syntax of `CANVAS_LOG`.
     #[error("the log filter is not understood")]
     Filter(#[source] tracing_subscriber::filter::ParseError),
+    /// Spans cannot be exported.
+    #[error("traces cannot be exported")]
+    Export(#[from] ExportError),
     /// The process already has a subscriber.
     #[error("logging is already set up")]
     AlreadySet(#[source] TryInitError),
 }
 
-/// Sends logs of `process` that pass `filter` to standard error, and logs every panic as one line.
+/// Sends logs of `process` that pass `filter` to standard error, logs every panic as one line, and exports traces to `collector`, if there
+/// is one, whatever the filter says of logs. With a collector it must be called on a runtime.
 ///
 /// # Errors
 ///
-/// [`TelemetryError`] when the filter is wrong or a subscriber is already installed.
-pub fn init(process: &'static str, filter: &str) -> Result<(), TelemetryError> {
+/// [`TelemetryError`] when the filter is wrong, a subscriber is already installed or the export cannot be set up. A collector that does
+/// not answer is none.
+pub fn init(process: &'static str, filter: &str, collector: Option<&Collector<'_>>) -> Result<Traces, TelemetryError> {
     let filter = EnvFilter::try_new(filter).map_err(TelemetryError::Filter)?;
     let output = if stderr().is_terminal() {
         fmt::layer().with_writer(stderr).boxed()
     } else {
         JsonLayer::new(process, stderr).boxed()
     };
-    tracing_subscriber::registry().with(output.with_filter(filter)).try_init().map_err(TelemetryError::AlreadySet)?;
+    let outlet = collector.map(Outlet::open).transpose()?;
+    let export = outlet.clone().map(|outlet| {
+        let wanted = FilterFn::new(ExportLayer::wants).with_max_level_hint(LevelFilter::ERROR);
+        ExportLayer::new(outlet).with_filter(wanted)
+    });
+    tracing_subscriber::registry()
+        .with(output.with_filter(filter))
+        .with(export)
+        .try_init()
+        .map_err(TelemetryError::AlreadySet)?;
     log_panics();
-    Ok(())
+    Ok(outlet.map(Traces::from).unwrap_or_default())
 }
 
 /// Logs panics as structured lines, in the span they happen in, instead of several lines of text.
@@ -61,18 +85,24 @@ fn log_panics() {
     }));
 }
 
-/// Opens a span that carries a trace context: `trace_span!(context, "job", job.id = %id)`. Every line logged inside has `trace_id`
-/// and `span_id`. The span is of level error, which says nothing of its lines: a filter such as `warn` would drop a lower one, ids included.
+/// Opens a span that carries a trace context: `trace_span!(context, Consumer, "job", job.id = %id)`, where the second is a [`SpanKind`].
+/// Every line logged inside has `trace_id` and `span_id`, and the span is exported under these ids, with its fields as attributes: what is
+/// secret must not be one. `method`, `route`, `status` and `queue` get the names of OpenTelemetry's conventions; `error_type`, recorded
+/// when something went wrong, makes the exported span one that failed.
+///
+/// The span is of level error, which says nothing of its lines: a filter such as `warn` would drop a lower one, ids included.
 #[macro_export]
 macro_rules! trace_span {
-    ($context:expr, $name:expr $(, $($fields:tt)*)?) => {{
+    ($context:expr, $kind:ident, $name:expr $(, $($fields:tt)*)?) => {{
         let context: &$crate::telemetry::TraceContext = &$context;
-        $crate::telemetry::tracing::error_span!(
+        let span = $crate::telemetry::tracing::error_span!(
             $name,
             trace_id = %context.trace_id_hex(),
             span_id = %context.span_id_hex()
             $(, $($fields)*)?
-        )
+        );
+        $crate::telemetry::open(&span, context, $crate::telemetry::SpanKind::$kind);
+        span
     }};
 }
 
@@ -112,14 +142,14 @@ mod tests {
 
     /// What the test above does when it runs itself again: logging can be set up once a process.
     fn panic_in_a_trace() {
-        init("canvas-test", "warn").expect("set up once");
-        assert!(matches!(init("canvas-test", "warn"), Err(TelemetryError::AlreadySet(_))));
+        init("canvas-test", "warn", None).expect("set up once");
+        assert!(matches!(init("canvas-test", "warn", None), Err(TelemetryError::AlreadySet(_))));
         tracing::info!("below the filter");
-        trace_span!(TraceContext::new_root(), "work").in_scope(|| panic!("a defect\nof two lines"));
+        trace_span!(TraceContext::new_root(), Internal, "work").in_scope(|| panic!("a defect\nof two lines"));
     }
 
     #[test]
     fn a_wrong_filter_is_refused() {
-        assert!(matches!(init("canvas-test", "a=b=c"), Err(TelemetryError::Filter(_))));
+        assert!(matches!(init("canvas-test", "a=b=c", None), Err(TelemetryError::Filter(_))));
     }
 }

@@ -13,6 +13,7 @@ use service::config::Config;
 use service::lifecycle::{Lifecycle, Outcome, block_on};
 use service::metrics::Metrics;
 use service::probes::{ComponentHandle, Readiness, watch_component};
+use service::telemetry::{Collector, Traces};
 use service::{probes, telemetry};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -33,7 +34,7 @@ pub enum BootError {
     /// What a part of the process refuses to be set up with; the text names the variable.
     #[error(transparent)]
     Setting(Box<dyn std::error::Error + Send + Sync>),
-    /// Logging.
+    /// Logging, or the export of traces.
     #[error("cannot set up logging")]
     Telemetry(#[source] telemetry::TelemetryError),
     /// Metrics.
@@ -97,13 +98,17 @@ pub struct Process {
     nudge: Nudge,
     readiness: Readiness,
     lifecycle: Lifecycle,
+    traces: Traces,
 }
 
 impl Process {
     /// Boots: failpoints, telemetry, metrics, probes, database pool, publisher and relay. Database, its schema and broker need
     /// not be there; readiness tells whether they are.
     pub async fn start(name: &'static str, config: Config) -> Result<Self, BootError> {
-        telemetry::init(name, &config.log).map_err(BootError::Telemetry)?;
+        let service = Some(config.otlp_service_name.as_str()).filter(|name| !name.is_empty()).unwrap_or(name);
+        let headers = &config.otlp_headers;
+        let collector = config.otlp_endpoint.as_ref().map(|endpoint| Collector { endpoint, headers, service });
+        let traces = telemetry::init(name, &config.log, collector.as_ref()).map_err(BootError::Telemetry)?;
         failpoint::arm(&config.failpoints)?;
         let metrics = Metrics::install().map_err(BootError::Metrics)?;
         let pool = db::pool::connect(config.database_url.expose(), name, config.database_connections)
@@ -132,7 +137,7 @@ impl Process {
         lifecycle.spawn_support("outbox relay", relay.run(aborted));
 
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "{name} started");
-        Ok(Self { name, config, pool, broker, nudge, readiness, lifecycle })
+        Ok(Self { name, config, pool, broker, nudge, readiness, lifecycle, traces })
     }
 
     /// What the process was told.
@@ -196,7 +201,8 @@ impl Process {
 
     /// [`finish`](Self::finish) with a grace period of its own.
     pub async fn finish_within(self, grace: Duration) -> ExitCode {
-        self.lifecycle.run(grace).await
+        // The relay's last turn is part of the traces, so that they go last.
+        self.lifecycle.run_then(grace, self.traces.flush()).await
     }
 }
 

@@ -10,9 +10,13 @@ use broker::{Message, Publisher};
 use db::PgPool;
 use db::outbox::{self, WakeUpRow};
 use db::pool::limited;
+use service::telemetry::TraceContext;
+use service::trace_span;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
+use tracing::field::Empty;
 
 use crate::chain;
 
@@ -125,15 +129,21 @@ impl Relay {
 
     async fn publish(&self, rows: Vec<WakeUpRow>) -> Sent {
         let started = Instant::now();
-        let (ids, messages): (Vec<i64>, Vec<Message>) = rows
+        let (rows, messages): (Vec<(i64, Span)>, Vec<Message>) = rows
             .into_iter()
-            .map(|row| (row.id, Message { queue: row.queue, task: row.task, traceparent: row.traceparent }))
+            .map(|row| {
+                let (span, traceparent) = traced(&row);
+                ((row.id, span), Message { queue: row.queue, task: row.task, traceparent })
+            })
             .unzip();
-        let mut sent = Sent { ids: Vec::with_capacity(ids.len()), failures: Vec::new() };
-        for (id, result) in ids.into_iter().zip(self.publisher.publish(&messages).await) {
+        let mut sent = Sent { ids: Vec::with_capacity(rows.len()), failures: Vec::new() };
+        for ((id, span), result) in rows.into_iter().zip(self.publisher.publish(&messages).await) {
             match result {
                 Ok(()) => sent.ids.push(id),
-                Err(error) => sent.failures.push(chain(&error)),
+                Err(error) => {
+                    span.record("error_type", "not_sent");
+                    sent.failures.push(chain(&error));
+                }
             }
         }
         metrics::histogram!("canvas_outbox_publish_duration_seconds").record(started.elapsed());
@@ -153,6 +163,15 @@ impl Relay {
             sleep(MEASURE).await;
         }
     }
+}
+
+/// The span of a publish, in the trace of what caused the wake-up, and the context that goes with the message; none where nothing did.
+fn traced(row: &WakeUpRow) -> (Span, Option<String>) {
+    let Some(cause) = row.traceparent.as_deref().and_then(TraceContext::parse) else { return (Span::none(), None) };
+    let trace = cause.child();
+    let queue = row.queue.as_str();
+    let span = trace_span!(trace, Producer, "publish", queue = queue, task.id = %row.task, error_type = Empty);
+    (span, Some(trace.to_string()))
 }
 
 /// What to do after a batch.

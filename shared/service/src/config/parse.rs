@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use http::{HeaderMap, HeaderName, HeaderValue};
+use percent_encoding::percent_decode_str;
 use tracing_subscriber::EnvFilter;
 use url::Url;
 
@@ -63,6 +65,22 @@ pub(super) fn blob_url(text: &str) -> Result<Url, String> {
 
 pub(super) fn master_keys(text: &str) -> Result<KeyRing, String> {
     KeyRing::parse(text).map_err(|error| error.to_string())
+}
+
+/// Headers in the form of OpenTelemetry's variable; hidden from `Debug`, because they commonly are credentials.
+pub(super) fn headers(text: &str) -> Result<HeaderMap, String> {
+    let header = |pair: &str| {
+        let (name, value) = pair.split_once('=')?;
+        let decoded = percent_decode_str(value.trim()).decode_utf8().ok()?;
+        let mut value = HeaderValue::from_str(&decoded).ok()?;
+        value.set_sensitive(true);
+        Some((HeaderName::from_bytes(name.trim().as_bytes()).ok()?, value))
+    };
+    let pairs = text.split(',').filter(|pair| !pair.trim().is_empty());
+    pairs
+        .map(header)
+        .collect::<Option<HeaderMap>>()
+        .ok_or_else(|| "expected name=value[,name=value...], values percent-encoded".to_owned())
 }
 
 /// A server of the operator's own; any host, over plain http too.

@@ -1,5 +1,7 @@
 use std::collections::HashMap;
 
+use http::HeaderValue;
+
 use super::*;
 
 /// 32 bytes of zeros in base64.
@@ -53,6 +55,8 @@ fn defaults_hold_for_everything_that_is_not_required() {
     assert_eq!(config.database_connections, 16);
     assert_eq!(config.sweep, Duration::from_secs(60));
     assert_eq!((config.failpoints.as_str(), config.log.as_str()), ("", "info"));
+    assert_eq!((config.otlp_endpoint, config.otlp_service_name.as_str()), (None, ""));
+    assert!(config.otlp_headers.is_empty());
 }
 
 #[test]
@@ -127,6 +131,12 @@ fn a_wrong_value_gives_one_line_that_names_the_variable_and_not_the_value() {
         ("CANVAS_DATABASE_CONNECTIONS", "0"),
         ("CANVAS_SWEEP_SECONDS", "soon"),
         ("CANVAS_LOG", "db=hunter2"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "hunter2:4318"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:hunter2@collector/"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "hunter2"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "a=b,c d=hunter2"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "a=hunter2%0a"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "a=hunter2%ff"),
     ] {
         let error = load(&[(name, value)]).err().unwrap_or_else(|| panic!("{name}={value} is wrong")).to_string();
         assert!(error.starts_with(&format!("{name}: ")), "{error}");
@@ -174,8 +184,19 @@ fn blobs_live_in_a_directory_or_a_bucket() {
 }
 
 #[test]
+fn headers_of_the_collector_are_percent_decoded() {
+    let headers =
+        loaded(&[("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Bearer%20a%3Db , x-tenant = c=d,")]).otlp_headers;
+    assert_eq!(
+        (headers.len(), &headers["authorization"], &headers["x-tenant"]),
+        (2, &HeaderValue::from_static("Bearer a=b"), &HeaderValue::from_static("c=d"))
+    );
+}
+
+#[test]
 fn debug_hides_every_secret() {
-    let shown = format!("{:?}", loaded(&[("CANVAS_MANAGED_KEY", "hunter2")]));
+    let shown =
+        format!("{:?}", loaded(&[("CANVAS_MANAGED_KEY", "hunter2"), ("OTEL_EXPORTER_OTLP_HEADERS", "a=hunter2")]));
     assert!(!shown.contains("hunter2") && !shown.contains(KEY), "{shown}");
     assert!(shown.contains("[hidden]"), "{shown}");
 }

@@ -1,5 +1,6 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 use super::*;
 
@@ -97,6 +98,32 @@ async fn work_that_is_handed_back_when_aborted_gives_success_after_four_fifths_o
     let began = tokio::time::Instant::now();
     assert_eq!(lifecycle.run(Duration::from_secs(25)).await, ExitCode::SUCCESS);
     assert_eq!(began.elapsed().as_secs(), 20);
+}
+
+#[tokio::test]
+async fn what_is_to_be_last_runs_when_support_has_ended() {
+    let lifecycle = Lifecycle::new();
+    let (aborted, order) = (lifecycle.aborted(), Arc::new(Mutex::new(Vec::new())));
+    let support = Arc::clone(&order);
+    lifecycle.spawn_support("support", async move {
+        aborted.cancelled().await;
+        support.lock().expect("not poisoned").push("support");
+    });
+    lifecycle.stop();
+    let last = async { order.lock().expect("not poisoned").push("last") };
+    assert_eq!(lifecycle.run_then(LONG, last).await, ExitCode::SUCCESS);
+    assert_eq!(*order.lock().expect("not poisoned"), ["support", "last"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_to_be_last_is_cut_short_by_the_grace_and_fails_nothing() {
+    let lifecycle = Lifecycle::new();
+    let aborted = lifecycle.aborted();
+    lifecycle.spawn("long work", async move { aborted.cancelled().await });
+    lifecycle.stop();
+    let began = tokio::time::Instant::now();
+    assert_eq!(lifecycle.run_then(Duration::from_secs(25), std::future::pending()).await, ExitCode::SUCCESS);
+    assert_eq!(began.elapsed().as_secs(), 25);
 }
 
 #[tokio::test(start_paused = true)]

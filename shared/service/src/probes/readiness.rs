@@ -68,6 +68,7 @@ impl Readiness {
     pub fn component(&self, name: &'static str, required: bool) -> ComponentHandle {
         let unknown = ComponentReport { ok: false, required, message: Some("not checked yet".to_owned()) };
         self.lock().insert(name, unknown);
+        gauge(name, false);
         ComponentHandle { name, readiness: self.clone() }
     }
 
@@ -112,8 +113,14 @@ impl ComponentHandle {
         let mut components = self.readiness.lock();
         let component = components.get_mut(self.name)?;
         component.ok = message.is_none();
+        gauge(self.name, component.ok);
         std::mem::replace(&mut component.message, message.map(str::to_owned))
     }
+}
+
+/// 1 while the component works, so that what `/readyz` says can be watched over time.
+fn gauge(component: &'static str, ok: bool) {
+    metrics::gauge!("canvas_component_up", "component" => component).set(if ok { 1.0 } else { 0.0 });
 }
 
 /// Runs `check` every two seconds, with two seconds for each, and reports what it says until `stop` is cancelled.

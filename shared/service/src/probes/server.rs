@@ -69,9 +69,9 @@ mod tests {
     async fn the_probes_answer_over_http_and_tell_of_stopping() {
         let (stopping, stop) = (CancellationToken::new(), CancellationToken::new());
         let readiness = Readiness::new(stopping.clone());
-        let database = readiness.component("database", true);
-        readiness.component("redis", false).set_failing("connection refused");
         let metrics = Metrics::install().expect("installed");
+        let database = readiness.component("test database", true);
+        readiness.component("test redis", false).set_failing("connection refused");
         metrics::counter!("test_probed_total").increment(1);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
@@ -91,15 +91,21 @@ mod tests {
         let expected = json!({
             "status": "degraded",
             "components": {
-                "database": {"ok": true, "required": true},
-                "redis": {"ok": false, "required": false, "message": "connection refused"},
+                "test database": {"ok": true, "required": true},
+                "test redis": {"ok": false, "required": false, "message": "connection refused"},
             },
         });
         assert_eq!(body, expected);
 
         let (status, body) = fetch(address, "/metrics").await;
         assert_eq!(status, 200);
-        assert!(body.contains("test_probed_total 1"));
+        for sample in [
+            "test_probed_total 1",
+            r#"canvas_component_up{component="test database"} 1"#,
+            r#"canvas_component_up{component="test redis"} 0"#,
+        ] {
+            assert!(body.contains(sample), "{sample}: {body}");
+        }
 
         stopping.cancel();
         assert_eq!(fetch(address, "/readyz").await.0, 503);

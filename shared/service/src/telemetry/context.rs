@@ -19,6 +19,8 @@ pub struct TraceContext {
     pub span_id: [u8; 8],
     /// Trace flags; bit 0 is "sampled".
     pub flags: u8,
+    /// The part in which this one began, where it is known; no header carries it.
+    pub parent_id: Option<[u8; 8]>,
 }
 
 impl TraceContext {
@@ -34,17 +36,22 @@ impl TraceContext {
         }
         let (trace_id, span_id) = (hex(&head[3..35])?, hex(&head[36..52])?);
         let [flags] = hex(&head[53..55])?;
-        (trace_id != [0; 16] && span_id != [0; 8]).then_some(Self { trace_id, span_id, flags })
+        (trace_id != [0; 16] && span_id != [0; 8]).then_some(Self { trace_id, span_id, flags, parent_id: None })
     }
 
     /// The beginning of a new trace.
     pub fn new_root() -> Self {
-        Self { trace_id: nonzero(), span_id: nonzero(), flags: NEW_FLAGS }
+        Self { trace_id: nonzero(), span_id: nonzero(), flags: NEW_FLAGS, parent_id: None }
     }
 
     /// A new span of the same trace.
     pub fn child(&self) -> Self {
-        Self { trace_id: self.trace_id, span_id: nonzero(), flags: self.flags & KNOWN_FLAGS }
+        Self {
+            trace_id: self.trace_id,
+            span_id: nonzero(),
+            flags: self.flags & KNOWN_FLAGS,
+            parent_id: Some(self.span_id),
+        }
     }
 
     /// The trace id as 32 lower-case hexadecimal digits.
@@ -153,6 +160,6 @@ mod tests {
         let child = parent.child();
         assert_eq!(child.trace_id, parent.trace_id);
         assert_ne!(child.span_id, parent.span_id);
-        assert_eq!(child.flags, 1);
+        assert_eq!((child.flags, child.parent_id), (1, Some(parent.span_id)));
     }
 }

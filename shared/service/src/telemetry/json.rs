@@ -239,8 +239,9 @@ mod tests {
     #[test]
     fn a_trace_span_puts_its_ids_on_every_line_inside() {
         let context = TraceContext::new_root();
-        let lines =
-            logged(|| crate::trace_span!(context, "request", route = "/healthz").in_scope(|| tracing::info!("served")));
+        let lines = logged(|| {
+            crate::trace_span!(context, Server, "request", route = "/healthz").in_scope(|| tracing::info!("served"))
+        });
         assert_eq!(lines[0]["trace_id"], context.trace_id_hex());
         assert_eq!(lines[0]["span_id"], context.span_id_hex());
         assert_eq!(lines[0]["route"], "/healthz");

@@ -13,7 +13,8 @@ use futures_util::FutureExt;
 use service::trace_span;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
 
 use crate::lease::{Kept, Lease};
 use crate::{Decision, Handler, Outcome, Task, chain};
@@ -52,7 +53,10 @@ type Fate = (&'static str, Option<Duration>);
 impl Execution {
     /// Runs the task; after how long it is due again if it was parked.
     pub(super) async fn run(self, handler: Arc<impl Handler>) -> Option<Duration> {
-        let span = trace_span!(self.task.trace, "task", task.id = %self.task.id, task.kind = %self.task.kind, claims = self.task.claims);
+        let span = trace_span!(
+            self.task.trace, Consumer, "task", task.id = %self.task.id, task.kind = %self.task.kind,
+            queue = self.queue.as_str(), claims = self.task.claims, result = Empty, error_type = Empty
+        );
         async {
             let started = Instant::now();
             let ending = self.handle(&*handler).await;
@@ -61,6 +65,11 @@ impl Execution {
             let duration = started.elapsed();
             let labels = [("queue", self.queue.as_str()), ("kind", self.task.kind.as_str()), ("result", result)];
             metrics::histogram!("canvas_task_duration_seconds", &labels).record(duration);
+            let span = Span::current();
+            span.record("result", result);
+            if matches!(result, "failed" | "retry" | "left" | "stale") {
+                span.record("error_type", result);
+            }
             tracing::info!(
                 result,
                 duration_ms = duration.as_secs_f64() * 1e3,
