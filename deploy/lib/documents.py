@@ -34,7 +34,7 @@ def code(*rooms):
 def variables():
     """The rows of the configuration table, each with the processes that read it."""
     text = (ROOT / "shared/service/src/config.rs").read_text()
-    rows = re.findall(r'"(CANVAS_\w+)" => (\w+): .*? = (None|Some\("(.*?)"\)), parse::\w+,\s*"((?:\\.|[^"])*)";', text, re.S)
+    rows = re.findall(r'"((?:CANVAS|OTEL)_\w+)" => (\w+): .*? = (None|Some\("(.*?)"\)), parse::\w+,\s*"((?:\\.|[^"])*)";', text, re.S)
     sources = {short: code(f"{room}/src") for room, short in ROOMS.items()}
     spine = code("shared/spine/src")
     # What the spine's runners are told; the gateway has none. The lease reaches them as the heartbeat, too.
