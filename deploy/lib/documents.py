@@ -35,7 +35,9 @@ def variables():
     """The rows of the configuration table, each with the processes that read it."""
     text = (ROOT / "shared/service/src/config.rs").read_text()
     rows = re.findall(r'"((?:CANVAS|OTEL)_\w+)" => (\w+): .*? = (None|Some\("(.*?)"\)), parse::\w+,\s*"((?:\\.|[^"])*)";', text, re.S)
-    sources = {short: code(f"{room}/src") for room, short in ROOMS.items()}
+    # What both workers that make pictures and videos are told, they are told in the workshop.
+    workshop = {short: ["shared/workshop/src"] for short in ("image", "video")}
+    sources = {short: code(f"{room}/src", *workshop.get(short, [])) for room, short in ROOMS.items()}
     spine = code("shared/spine/src")
     # What the spine's runners are told; the gateway has none. The lease reaches them as the heartbeat, too.
     runners = re.search(r"fn runner_options.*?\n    }", spine, re.S)[0]
