@@ -1,4 +1,4 @@
-//! Image and video providers: seven third-party APIs and the operator's own server, behind one small trait.
+//! Image, video and text providers: seven third-party APIs and the operator's own server, behind one small trait.
 //!
 //! **Guarantee.** A submit ends in exactly one of four ways, and the caller can act on it without knowing the provider:
 //! done, accepted (there is a run to poll), refused (nothing was begun), or unknown (it may have been begun). Nothing
@@ -25,6 +25,7 @@ mod protocol;
 mod protocols;
 mod provider;
 mod setup;
+mod text;
 
 pub use calls::Calls;
 pub use catalogue::{Catalogue, CatalogueError, Entry};
@@ -36,3 +37,4 @@ pub use promises::{Idempotency, Promises};
 pub use protocols::ManagedProtocol;
 pub use provider::{Deadlines, Endpoint, Provider, ProviderError, base_url};
 pub use setup::{Server, Settings, Setup, SetupError};
+pub use text::TextOrder;

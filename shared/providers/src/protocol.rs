@@ -14,6 +14,7 @@ use crate::key::ApiKey;
 use crate::order::{Media, Order};
 use crate::outcome::{Cancellation, Output, Polled, Run};
 use crate::promises::Promises;
+use crate::text::TextOrder;
 
 /// The longest that a provider's wish to wait is followed (providers.md 0.4).
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(120);
@@ -59,6 +60,21 @@ pub(crate) trait Protocol: Send + Sync {
 
     /// What a submit's good answer means. A fault is taken as [`Fault::maybe_accepted`] says.
     fn submitted(&self, site: &Site, order: &Order, answer: &Answer) -> Result<Accepted, Fault>;
+
+    /// Whether it has a way to ask for texts.
+    fn writes(&self) -> bool {
+        false
+    }
+
+    /// The call that asks for a text.
+    fn write(&self, _site: &Site, _order: &TextOrder) -> Result<Request, Fault> {
+        Err(Fault::new(Class::Invalid, "its protocol has no texts"))
+    }
+
+    /// The text of a good answer; empty when there is none. A fault is taken as [`Fault::maybe_accepted`] says.
+    fn written(&self, _answer: &Answer) -> Result<String, Fault> {
+        Err(Fault::new(Class::Runtime, "this protocol has no texts"))
+    }
 
     /// The call that asks how `run` is.
     fn poll(&self, run: &Run) -> Request {

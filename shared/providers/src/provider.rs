@@ -15,11 +15,16 @@ use crate::outcome::{Artifact, Cancellation, Output, Polled, Run, Submission};
 use crate::promises::Promises;
 use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site};
 use crate::protocols::{self, ManagedProtocol};
+use crate::text::TextOrder;
 
 /// Bytes of a result, and of an answer that holds one in base64, with room for what stands around it: what an upload
 /// may have (decisions 1.5), so that every result that is kept could also have been uploaded.
 const RESULT_MAX: usize = domain::limits::UPLOAD_MAX as usize;
 const ANSWER_MAX: usize = RESULT_MAX / 3 * 4 + 1024 * 1024;
+
+/// Bytes of an answer that holds a text: many times what an output of a Recipe may have (24000 characters), for what reasoning
+/// models put beside it.
+const TEXT_ANSWER_MAX: usize = 1024 * 1024;
 
 /// Redirects of a download that are followed, each vetted anew (decisions 14.2 has the same for imports).
 const REDIRECTS_MAX: usize = 3;
@@ -29,6 +34,8 @@ const REDIRECTS_MAX: usize = 3;
 pub struct Deadlines {
     /// A submit whose answer is the result (providers.md 1.2: not under 300 s, better 600 s).
     pub result: Duration,
+    /// A call whose answer is a text (providers.md 0.4).
+    pub text: Duration,
     /// Every other call: submits to a queue, polls, cancels.
     pub call: Duration,
     /// The download of a result.
@@ -37,7 +44,8 @@ pub struct Deadlines {
 
 impl Default for Deadlines {
     fn default() -> Self {
-        Self { result: Duration::from_secs(600), call: Duration::from_secs(60), download: Duration::from_secs(120) }
+        let [result, text, call, download] = [600, 300, 60, 120].map(Duration::from_secs);
+        Self { result, text, call, download }
     }
 }
 
@@ -132,11 +140,10 @@ impl Provider {
             // An upload is no submit: nothing was begun, however it failed.
             Err(fault) => return Submission::Refused(Fault { maybe_accepted: false, ..fault }),
         };
-        let key = HeaderValue::from_str(&order.idempotency_key);
-        let Ok(key) = key else {
-            return Submission::Refused(Fault::new(Class::Runtime, "the idempotency key cannot stand in a header"));
+        let request = match keyed(request, &order.idempotency_key) {
+            Ok(request) => request,
+            Err(fault) => return Submission::Refused(fault),
         };
-        let request = request.with(HeaderName::from_static("idempotency-key"), key);
         let deadline = if self.promises(order.media()).inline { self.deadlines.result } else { self.deadlines.call };
         let outcome = match self.call(request, deadline).await {
             Ok(answer) => self.protocol.submitted(&self.site, order, &answer).map_err(|fault| self.scrubbed(fault)),
@@ -162,6 +169,25 @@ impl Provider {
             uploads.push(self.protocol.uploaded(&answer)?);
         }
         self.protocol.submit(&self.site, order, &uploads)
+    }
+
+    /// Asks for a text, once. What the model does not declare is refused before anything is sent.
+    ///
+    /// Dropping the future leaves the outcome unknown, as a crash does: record the attempt before the call.
+    ///
+    /// # Errors
+    ///
+    /// When there is no text; [`Fault::maybe_accepted`] says whether one may have been written, and charged, all the same, so
+    /// that it must not be asked for again.
+    pub async fn write(&self, order: &TextOrder) -> Result<String, Fault> {
+        order.check()?;
+        let request = keyed(self.protocol.write(&self.site, order)?, &order.idempotency_key)?;
+        let answer = self.call_for(request, self.deadlines.text, TEXT_ANSWER_MAX).await?;
+        let text = self.protocol.written(&answer).map_err(|fault| self.scrubbed(fault))?;
+        match text.trim() {
+            "" => Err(answer.fault(Some(Class::Unavailable), "it made no text")),
+            text => Ok(text.to_owned()),
+        }
     }
 
     /// Asks how a run is, once.
@@ -204,7 +230,7 @@ impl Provider {
         let Some(request) = self.protocol.cancel(run) else {
             return Cancellation::Unsupported;
         };
-        match self.send(request, self.deadlines.call, true).await {
+        match self.send(request, self.deadlines.call, ANSWER_MAX, true).await {
             Ok(answer) => match self.protocol.canceled(&answer) {
                 Cancellation::Failed(fault) => Cancellation::Failed(self.scrubbed(fault)),
                 other => other,
@@ -252,7 +278,7 @@ impl Provider {
         for _ in 0..=REDIRECTS_MAX {
             let request = Request::get(url.clone()).with(ACCEPT, HeaderValue::from_static("*/*"));
             // Never to storage hosts, be they under the provider's own domain.
-            let answer = self.send(request, self.deadlines.download, self.site.is_at_home(&url)).await?;
+            let answer = self.send(request, self.deadlines.download, ANSWER_MAX, self.site.is_at_home(&url)).await?;
             match answer.status.as_u16() {
                 200..=299 => return Ok(answer.body),
                 301 | 302 | 303 | 307 | 308 => {
@@ -270,20 +296,31 @@ impl Provider {
 
     /// One call of the protocol; an answer other than 2xx is a fault.
     async fn call(&self, request: Request, deadline: Duration) -> Result<Answer, Fault> {
-        let answer = self.send(request, deadline, true).await?;
+        self.call_for(request, deadline, ANSWER_MAX).await
+    }
+
+    /// The same with an answer of at most so many bytes.
+    async fn call_for(&self, request: Request, deadline: Duration, answer_max: usize) -> Result<Answer, Fault> {
+        let answer = self.send(request, deadline, answer_max, true).await?;
         match answer.status.is_success() {
             true => Ok(answer),
             false => Err(self.scrubbed(self.protocol.fault(&answer))),
         }
     }
 
-    async fn send(&self, request: Request, deadline: Duration, with_key: bool) -> Result<Answer, Fault> {
+    async fn send(
+        &self,
+        request: Request,
+        deadline: Duration,
+        answer_max: usize,
+        with_key: bool,
+    ) -> Result<Answer, Fault> {
         let Request { method, url, mut headers, body } = request;
         if with_key {
             self.protocol.authorize(self.key.as_ref(), &mut headers);
         }
         let is_download = method == Method::GET;
-        let call = Outbound { method, url, headers, body, deadline, response_limit: ANSWER_MAX };
+        let call = Outbound { method, url, headers, body, deadline, response_limit: answer_max };
         let answer = self.client.send_for(self.operator.as_ref(), call).await.map_err(|error| lost(&error))?;
         let Inbound { status, headers, body, truncated } = answer;
         match truncated {
@@ -299,6 +336,13 @@ impl Provider {
             None => fault,
         }
     }
+}
+
+/// The request with its idempotency key.
+fn keyed(request: Request, key: &str) -> Result<Request, Fault> {
+    let key = HeaderValue::from_str(key);
+    let key = key.map_err(|_| Fault::new(Class::Runtime, "the idempotency key cannot stand in a header"))?;
+    Ok(request.with(HeaderName::from_static("idempotency-key"), key))
 }
 
 /// What an answer that did not come means. Only what is proven to be before the send was surely not accepted.

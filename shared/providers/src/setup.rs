@@ -105,22 +105,24 @@ impl Setup {
     /// The models of a provider that can be run here, in catalogue order.
     ///
     /// A managed model runs on the runtime that it is written for: the embedded one, or the server that takes its place.
-    /// Text stays with the embedded runtime: no protocol here makes any.
+    /// The embedded runtime's texts stay beside a server's: one that makes pictures commonly makes no texts.
     pub fn models(&self, provider: ProviderKind) -> impl Iterator<Item = &Arc<Entry>> {
         self.catalogue.of(provider).filter(|entry| self.runs(entry))
     }
 
     fn runs(&self, entry: &Entry) -> bool {
         let managed = self.server.as_ref().map(|server| server.protocol);
-        let media = match entry.kind {
-            EntryType::Image => Media::Picture,
-            EntryType::Video => Media::Video,
-            EntryType::Text => return entry.provider == ProviderKind::Managed && entry.runtime == Runtime::Embedded,
+        let is_embedded = entry.runtime == Runtime::Embedded;
+        let protocol = match (entry.provider, managed) {
+            (ProviderKind::Managed, None) => return is_embedded,
+            (ProviderKind::Managed, Some(_)) if is_embedded => return entry.kind == EntryType::Text,
+            (ProviderKind::Managed, Some(protocol)) if entry.runtime != protocol.runtime() => return false,
+            (provider, protocol) => protocols::of(provider, protocol.unwrap_or_default()),
         };
-        match (entry.provider, managed) {
-            (ProviderKind::Managed, None) => entry.runtime == Runtime::Embedded,
-            (ProviderKind::Managed, Some(protocol)) if entry.runtime != protocol.runtime() => false,
-            (provider, protocol) => protocols::of(provider, protocol.unwrap_or_default()).makes(media),
+        match entry.kind {
+            EntryType::Image => protocol.makes(Media::Picture),
+            EntryType::Video => protocol.makes(Media::Video),
+            EntryType::Text => protocol.writes(),
         }
     }
 }
@@ -142,10 +144,10 @@ mod tests {
     }
 
     #[test]
-    fn a_server_runs_the_models_of_its_protocol_and_leaves_texts_to_the_embedded_runtime() {
+    fn a_server_runs_the_models_of_its_protocol_beside_the_embedded_texts() {
         let url = Url::parse("http://inference:8000").expect("a URL");
         let on = |protocol| managed(Settings { url: Some(&url), protocol, ..NONE });
-        assert_eq!(on("openai"), ["outline", "sd-cpp-local"]);
+        assert_eq!(on("openai"), ["outline", "sd-cpp-local", "llama-cpp-local"]);
         assert_eq!(on("comfy"), ["outline", "sdxl", "sdxl-img2img"]);
     }
 
@@ -155,8 +157,13 @@ mod tests {
             "capabilities": ["video.generate"], "estimatedSeconds": 1, "promptMax": 1000}]}"#;
         let catalogue = Catalogue::built_in().and_then(|it| it.extended("x", video)).expect("is right");
         assert!(catalogue.find(ProviderKind::OpenAi, "sora").is_some());
+        let text = r#"{"models": [{"id": "story", "name": "Story", "provider": "runway", "type": "text",
+            "estimatedSeconds": 1, "promptMax": 1000}]}"#;
+        let catalogue = catalogue.extended("x", text).expect("is right");
         let setup = Setup { catalogue, server: None };
         assert!(setup.models(ProviderKind::OpenAi).all(|entry| entry.id != "sora"));
+        assert!(setup.models(ProviderKind::Runway).all(|entry| entry.id != "story"));
+        assert!(setup.models(ProviderKind::OpenAi).any(|entry| entry.kind == EntryType::Text));
         assert!(setup.models(ProviderKind::Runway).any(|entry| entry.kind == EntryType::Video));
     }
 

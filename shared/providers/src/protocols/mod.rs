@@ -1,6 +1,7 @@
 //! The adapters, one module a provider (decisions 12.1).
 
 mod black_forest_labs;
+mod chat;
 mod fal;
 mod google;
 mod managed;

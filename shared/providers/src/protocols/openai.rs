@@ -1,17 +1,18 @@
-//! OpenAI's Images API (providers.md 1): synchronous, the picture in the answer.
+//! OpenAI's Images API (providers.md 1): synchronous, the picture in the answer; texts by chat completions.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::words;
+use super::{chat, words};
 use crate::encode::{data_url, decode};
 use crate::fault::{Class, Fault};
 use crate::order::{Media, Order};
 use crate::outcome::Output;
 use crate::promises::{Idempotency, Promises};
 use crate::protocol::{Accepted, Answer, Protocol, Request, Site};
+use crate::text::TextOrder;
 
 /// The adapter.
 pub(super) struct OpenAi;
@@ -63,6 +64,18 @@ impl Protocol for OpenAi {
 
     fn submitted(&self, site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, Fault> {
         first_image(site, answer)
+    }
+
+    fn writes(&self) -> bool {
+        true
+    }
+
+    fn write(&self, site: &Site, order: &TextOrder) -> Result<Request, Fault> {
+        Ok(chat::write(site, order))
+    }
+
+    fn written(&self, answer: &Answer) -> Result<String, Fault> {
+        chat::written(answer)
     }
 
     fn fault(&self, answer: &Answer) -> Fault {

@@ -5,4 +5,5 @@ mod capabilities;
 mod faults;
 mod money;
 mod refusals;
+mod texts;
 mod world;

@@ -15,9 +15,10 @@ use providers::{
 };
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 
+const MINUTE: Duration = Duration::from_secs(60);
+
 /// Long enough for a loaded machine; no test waits for it to pass.
-pub const PATIENCE: Deadlines =
-    Deadlines { result: Duration::from_secs(60), call: Duration::from_secs(60), download: Duration::from_secs(60) };
+pub const PATIENCE: Deadlines = Deadlines { result: MINUTE, text: MINUTE, call: MINUTE, download: MINUTE };
 
 /// A PNG of one pixel.
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";

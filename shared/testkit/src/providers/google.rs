@@ -1,4 +1,4 @@
-//! Google's Gemini API: `generateContent`.
+//! Google's Gemini API: `generateContent`, for pictures and for texts.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -124,7 +124,13 @@ fn generate(state: &State, call: &Call, model: &str) -> Reply {
     let parts: Vec<&Value> = body["contents"].as_array().into_iter().flatten().flat_map(parts).collect();
     let prompt = parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n");
     let pictures = parts.iter().filter(|part| part.get("inlineData").is_some()).count();
-    let config = &body.get("generationConfig").map_or(Value::Null, |it| it["imageConfig"].clone());
+    let config = body.get("generationConfig").unwrap_or(&Value::Null);
+    let is_picture = config["responseModalities"].as_array().is_some_and(|all| all.contains(&json!("IMAGE")));
+    if !is_picture {
+        let asked = Asked::text(prompt.clone(), Value::Object(body.clone()));
+        return state.submit(call, asked, true, refuse, |run, _| write(run, &prompt, model));
+    }
+    let config = &config["imageConfig"];
     let size = config["aspectRatio"].as_str().and_then(size_of).unwrap_or((1024, 1024));
     let asked = Asked { prompt, pictures, size, body: Value::Object(body.clone()), video: false };
     state.submit(call, asked, true, refuse, |run, picture| made(run, &picture, model))
@@ -135,26 +141,40 @@ fn parts(content: &Value) -> impl Iterator<Item = &Value> {
 }
 
 fn made(run: &Run, picture: &Bytes, model: &str) -> Reply {
-    let mut answer = Map::from_iter([
-        ("modelVersion".to_owned(), json!(model)),
-        ("responseId".to_owned(), json!(run.id)),
-        (
-            "usageMetadata".to_owned(),
-            json!({"promptTokenCount": 10, "candidatesTokenCount": 1125, "totalTokenCount": 1135}),
-        ),
-    ]);
-    let candidate = |parts: Value, reason: &str| json!([{"index": 0, "finishReason": reason, "content": {"role": "model", "parts": parts}}]);
-    match run.trouble {
-        // Refusals are 200.
-        Some(Trouble::Content) => answer.insert("promptFeedback".into(), json!({"blockReason": "PROHIBITED_CONTENT"})),
-        Some(Trouble::ExpiredUrl) => answer.insert("candidates".into(), candidate(json!([]), "NO_IMAGE")),
+    // Refusals are 200.
+    let told = match run.trouble {
+        Some(Trouble::Content) => json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}),
+        Some(Trouble::ExpiredUrl) => candidate(json!([]), "NO_IMAGE"),
         _ => {
             let draft = json!({"thought": true, "inlineData": {"mimeType": "image/png", "data": "ZHJhZnQ="}});
             let picture = json!({"inlineData": {"mimeType": "image/png", "data": STANDARD.encode(picture)}});
-            answer.insert("candidates".into(), candidate(json!([draft, {"text": "Here it is."}, picture]), "STOP"))
+            candidate(json!([draft, {"text": "Here it is."}, picture]), "STOP")
         }
     };
-    Reply::json(200, &Value::Object(answer))
+    told_by(run, model, told)
+}
+
+fn write(run: &Run, prompt: &str, model: &str) -> Reply {
+    let text = super::written(prompt);
+    let (begin, end) = text.split_at(super::written("").len());
+    let told = match run.trouble {
+        // What was written by then stands there all the same.
+        Some(Trouble::Content) => candidate(json!([{"text": begin}]), "SAFETY"),
+        Some(Trouble::ExpiredUrl) => candidate(json!([{"thought": true, "text": "Let me see."}]), "MAX_TOKENS"),
+        _ => candidate(json!([{"thought": true, "text": "Let me see."}, {"text": begin}, {"text": end}]), "STOP"),
+    };
+    told_by(run, model, told)
+}
+
+fn candidate(parts: Value, reason: &str) -> Value {
+    json!({"candidates": [{"index": 0, "finishReason": reason, "content": {"role": "model", "parts": parts}}]})
+}
+
+fn told_by(run: &Run, model: &str, mut answer: Value) -> Reply {
+    answer["modelVersion"] = json!(model);
+    answer["responseId"] = json!(run.id);
+    answer["usageMetadata"] = json!({"promptTokenCount": 10, "candidatesTokenCount": 1125, "totalTokenCount": 1135});
+    Reply::json(200, &answer)
 }
 
 pub(super) fn refuse(trouble: Trouble) -> Option<Reply> {

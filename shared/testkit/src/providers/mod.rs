@@ -7,6 +7,7 @@
 //! processes that a test cannot reach into, from the prompt: `[[sim:out-of-credit]]`.
 
 mod black_forest_labs;
+mod chat;
 mod check;
 mod comfy;
 mod fal;
@@ -35,6 +36,11 @@ use state::State;
 
 /// The key that every simulator takes; any other is refused.
 pub const SIMULATOR_KEY: &str = "sim-key-0123456789abcdef";
+
+/// The text that simulators write of a prompt.
+pub fn written(prompt: &str) -> String {
+    format!("Written of: {prompt}")
+}
 
 /// Whose protocol a simulator speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

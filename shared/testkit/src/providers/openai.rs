@@ -1,4 +1,4 @@
-//! OpenAI's Images API, and the same routes as self-hosted servers have them.
+//! OpenAI's Images API, and the same routes as self-hosted servers have them; texts are in [`chat`].
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::Method;
 use serde_json::{Map, Value, json};
 
+use super::chat;
 use super::check::{self, Kind, Rule, Wrong, is_data_url, optional, required};
 use super::form;
 use super::picture::{is_picture, size_of};
@@ -72,6 +73,7 @@ pub(super) fn answer(state: &State, call: &Call, flavor: Flavor) -> Reply {
             let model = json!({"id": "gpt-image-2", "object": "model", "created": 1, "owned_by": "system"});
             Reply::json(200, &json!({"object": "list", "data": [model]}))
         }
+        (&Method::POST, "/v1/chat/completions") => chat::complete(state, call, flavor),
         (&Method::POST, "/v1/images/generations") => generate(state, call, flavor),
         (&Method::POST, "/v1/images/edits") => edit(state, call, flavor),
         _ => error(404, "invalid_request_error", "not_found", "Invalid URL", Value::Null),
@@ -122,7 +124,7 @@ fn numbers(mut body: Map<String, Value>) -> Map<String, Value> {
     body
 }
 
-fn judge(body: &Map<String, Value>, rules: &[Rule], flavor: Flavor) -> Result<(), (String, Wrong)> {
+pub(super) fn judge(body: &Map<String, Value>, rules: &[Rule], flavor: Flavor) -> Result<(), (String, Wrong)> {
     match check::check(body, rules) {
         Err((_, Wrong::Unknown)) if flavor == Flavor::Compatible => Ok(()),
         Err(wrong) => Err(wrong),
@@ -165,7 +167,7 @@ fn made(run: &Run, picture: &Bytes, by_url: bool) -> Reply {
     )
 }
 
-fn refuse(trouble: Trouble) -> Option<Reply> {
+pub(super) fn refuse(trouble: Trouble) -> Option<Reply> {
     Some(match trouble {
         Trouble::RateLimited => {
             error(429, "rate_limit_error", "rate_limit_exceeded", "Rate limit reached.", Value::Null)
@@ -194,11 +196,11 @@ fn refuse(trouble: Trouble) -> Option<Reply> {
     })
 }
 
-fn malformed() -> Reply {
+pub(super) fn malformed() -> Reply {
     error(400, "invalid_request_error", "invalid_json", "We could not parse the body of your request.", Value::Null)
 }
 
-fn invalid((field, wrong): (String, Wrong)) -> Reply {
+pub(super) fn invalid((field, wrong): (String, Wrong)) -> Reply {
     let (code, message) = match wrong {
         Wrong::Missing => ("missing_required_parameter", format!("Missing required parameter: '{field}'.")),
         Wrong::Unknown => ("unknown_parameter", format!("Unknown parameter: '{field}'.")),

@@ -39,6 +39,14 @@ pub(super) struct Asked {
     pub(super) video: bool,
 }
 
+impl Asked {
+    /// A submit that asks for a text.
+    pub(super) fn text(prompt: String, body: Value) -> Self {
+        // The picture that every submit comes with is drawn as small as can be.
+        Self { prompt, pictures: 0, size: (1, 1), body, video: false }
+    }
+}
+
 /// Accepted work.
 pub(super) struct Run {
     pub(super) id: String,

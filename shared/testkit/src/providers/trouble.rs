@@ -28,7 +28,7 @@ pub enum Trouble {
     HtmlAnswer,
     /// The picture is an HTML page.
     HtmlPicture,
-    /// The URL of the picture has expired (in an answer without a URL: there is no picture).
+    /// The URL of the picture has expired (in an answer without a URL: there is no picture, or no text).
     ExpiredUrl,
     /// The work fails.
     WorkFails,

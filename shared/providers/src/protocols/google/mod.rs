@@ -1,5 +1,5 @@
-//! Google's Gemini API: pictures by `generateContent` (providers.md 2.2), synchronous, the picture in the answer;
-//! videos by the Interactions API.
+//! Google's Gemini API: pictures and texts by `generateContent` (providers.md 2.2, 2.3), synchronous, the result in the
+//! answer; videos by the Interactions API.
 
 mod interactions;
 
@@ -17,11 +17,12 @@ use crate::order::{Media, Order};
 use crate::outcome::{Output, Run};
 use crate::promises::{Idempotency, Promises};
 use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site, wait};
+use crate::text::TextOrder;
 
 /// The adapter.
 pub(super) struct Google;
 
-/// Reasons for which a picture is withheld that a new attempt does not change (providers.md 2.2).
+/// Reasons for which a result is withheld that a new attempt does not change (providers.md 2.2).
 const CONTENT: [&str; 8] = [
     "SAFETY",
     "BLOCKLIST",
@@ -98,16 +99,32 @@ impl Protocol for Google {
             let output = decode(&data.data).ok_or_else(|| answer.unreadable())?;
             return Ok(Accepted::Done(Output::Inline(output)));
         }
-        let blocked = content.prompt_feedback.and_then(|feedback| feedback.block_reason);
-        let finished = content.candidates.first();
-        let reason = blocked.as_deref().or(finished.and_then(|it| it.finish_reason.as_deref()));
-        let message = finished.and_then(|it| it.finish_message.as_deref()).or(reason).unwrap_or_default();
-        match reason {
-            // A refusal in an answer is an answer: nothing was lost, and asking again brings the same.
-            Some(reason) if blocked.is_some() || CONTENT.contains(&reason) => Err(Fault::new(Class::Content, message)),
-            Some(_) => Err(answer.fault(Some(Class::Unavailable), format!("it made no picture: {message}"))),
-            None => Err(answer.unreadable()),
+        Err(content.withheld().unwrap_or_else(|| content.without(answer, "picture")))
+    }
+
+    fn writes(&self) -> bool {
+        true
+    }
+
+    fn write(&self, site: &Site, order: &TextOrder) -> Result<Request, Fault> {
+        let mut body = json!({"contents": [{"role": "user", "parts": [{"text": order.prompt}]}]});
+        if !order.model.wire.fixed.is_empty() {
+            body["generationConfig"] = Value::Object(order.model.wire.fixed.clone());
         }
+        let path = format!("/models/{}:generateContent", order.model_name());
+        Ok(Request::post_json(site.url(&path), &body))
+    }
+
+    fn written(&self, answer: &Answer) -> Result<String, Fault> {
+        let content: Content = answer.read()?;
+        // What was written before a filter cut it off is no text to show.
+        if let Some(fault) = content.withheld() {
+            return Err(fault);
+        }
+        let parts = content.candidates.first().and_then(|candidate| candidate.content.as_ref());
+        let parts = parts.into_iter().flat_map(|content| &content.parts).filter(|part| !part.thought);
+        let text: String = parts.filter_map(|part| part.text.as_deref()).collect();
+        if text.is_empty() { Err(content.without(answer, "text")) } else { Ok(text) }
     }
 
     fn poll(&self, run: &Run) -> Request {
@@ -163,6 +180,35 @@ struct Content {
     prompt_feedback: Option<Feedback>,
 }
 
+impl Content {
+    /// Why there is no result: the prompt's own reason, or that of the first candidate.
+    fn reason(&self) -> Option<&str> {
+        let blocked = self.prompt_feedback.as_ref().and_then(|feedback| feedback.block_reason.as_deref());
+        blocked.or(self.candidates.first().and_then(|candidate| candidate.finish_reason.as_deref()))
+    }
+
+    /// The reason in words, where there are some.
+    fn message(&self) -> &str {
+        let words = self.candidates.first().and_then(|candidate| candidate.finish_message.as_deref());
+        words.or(self.reason()).unwrap_or_default()
+    }
+
+    /// The refusal, if it is one. In an answer it is an answer: nothing was lost, and asking again brings the same.
+    fn withheld(&self) -> Option<Fault> {
+        let is_blocked = self.prompt_feedback.as_ref().is_some_and(|feedback| feedback.block_reason.is_some());
+        let is_refused = is_blocked || self.reason().is_some_and(|reason| CONTENT.contains(&reason));
+        is_refused.then(|| Fault::new(Class::Content, self.message()))
+    }
+
+    /// The fault of an answer that should hold a `what`.
+    fn without(&self, answer: &Answer, what: &str) -> Fault {
+        match self.reason() {
+            Some(_) => answer.fault(Some(Class::Unavailable), format!("it made no {what}: {}", self.message())),
+            None => answer.unreadable(),
+        }
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Feedback {
@@ -188,6 +234,7 @@ struct Parts {
 struct Part {
     #[serde(default)]
     thought: bool,
+    text: Option<String>,
     inline_data: Option<Blob>,
 }
 

@@ -1,5 +1,5 @@
-//! OpenAI's image routes as self-hosted servers have them (providers.md 8.4): LocalAI, vLLM-Omni, SGLang,
-//! stable-diffusion.cpp.
+//! OpenAI's routes as self-hosted servers have them (providers.md 8.4): LocalAI, vLLM-Omni, SGLang, stable-diffusion.cpp;
+//! llama.cpp, vLLM and Ollama for texts.
 //!
 //! What differs from OpenAI: no key is needed, edits are multipart, and a picture may come behind a URL of the server's
 //! own.
@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::openai;
+use super::super::{chat, openai};
 use crate::encode::{Part, multipart};
 use crate::fault::Fault;
 use crate::order::{Media, Order};
 use crate::promises::{Idempotency, Promises};
 use crate::protocol::{Accepted, Answer, Protocol, Request, Site};
+use crate::text::TextOrder;
 
 /// The adapter.
 pub(in super::super) struct Compatible;
@@ -63,6 +64,18 @@ impl Protocol for Compatible {
 
     fn submitted(&self, site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, Fault> {
         openai::first_image(site, answer)
+    }
+
+    fn writes(&self) -> bool {
+        true
+    }
+
+    fn write(&self, site: &Site, order: &TextOrder) -> Result<Request, Fault> {
+        Ok(chat::write(site, order))
+    }
+
+    fn written(&self, answer: &Answer) -> Result<String, Fault> {
+        chat::written(answer)
     }
 
     fn fault(&self, answer: &Answer) -> Fault {

@@ -1,0 +1,70 @@
+//! OpenAI's chat completions, and the same route as self-hosted servers have it.
+
+use serde_json::{Value, json};
+
+use super::check::{self, Kind, Rule, Wrong, optional, required};
+use super::openai::{Flavor, invalid, judge, malformed, refuse};
+use super::server::{Call, Reply};
+use super::state::{Asked, Run, State};
+use super::trouble::Trouble;
+
+const REQUEST: [Rule; 12] = [
+    required("model", Kind::Text(240)),
+    required("messages", Kind::List(1, 2048, &Kind::Fits(is_message))),
+    optional("max_completion_tokens", Kind::Integer(1, 1 << 20)),
+    optional("max_tokens", Kind::Integer(1, 1 << 20)),
+    optional("n", Kind::Integer(1, 128)),
+    optional("reasoning_effort", Kind::OneOf(&["none", "minimal", "low", "medium", "high", "xhigh"])),
+    optional("response_format", Kind::Fits(Value::is_object)),
+    optional("seed", Kind::Integer(i64::MIN, i64::MAX)),
+    optional("store", Kind::Boolean),
+    optional("temperature", Kind::Number(0.0, 2.0)),
+    optional("top_p", Kind::Number(0.0, 1.0)),
+    optional("verbosity", Kind::OneOf(&["low", "medium", "high"])),
+];
+
+const MESSAGE: [Rule; 2] = [
+    required("role", Kind::OneOf(&["developer", "system", "user", "assistant"])),
+    required("content", Kind::Text(10 << 20)),
+];
+
+fn is_message(value: &Value) -> bool {
+    value.as_object().is_some_and(|message| check::check(message, &MESSAGE).is_ok())
+}
+
+pub(super) fn complete(state: &State, call: &Call, flavor: Flavor) -> Reply {
+    let Some(body) = check::object(&call.body) else { return malformed() };
+    if let Err(wrong) = judge(&body, &REQUEST, flavor) {
+        return invalid(wrong);
+    }
+    // The vendor's reasoning models refuse the older name; most of the others know no other.
+    let foreign = if flavor == Flavor::Vendor { "max_tokens" } else { "max_completion_tokens" };
+    if body.contains_key(foreign) {
+        return invalid((foreign.to_owned(), Wrong::Unknown));
+    }
+    let messages = body.get("messages").and_then(Value::as_array).into_iter().flatten();
+    let prompt = messages.filter_map(|message| message["content"].as_str()).collect::<Vec<_>>().join("\n");
+    let model = body.get("model").cloned().unwrap_or_default();
+    let asked = Asked::text(prompt.clone(), Value::Object(body));
+    // Refused content is an answer like any other.
+    let refuse = |trouble| if trouble == Trouble::Content { None } else { refuse(trouble) };
+    state.submit(call, asked, true, refuse, |run, _| made(run, &model, &prompt))
+}
+
+fn made(run: &Run, model: &Value, prompt: &str) -> Reply {
+    let message = |content: Value, refusal: Value| json!({"role": "assistant", "content": content, "refusal": refusal, "annotations": []});
+    let (message, reason) = match run.trouble {
+        Some(Trouble::Content) => (message(Value::Null, json!("I can't help with that.")), "stop"),
+        // All that it may write went into its reasoning.
+        Some(Trouble::ExpiredUrl) => (message(json!(""), Value::Null), "length"),
+        _ => (message(json!(super::written(prompt)), Value::Null), "stop"),
+    };
+    Reply::json(
+        200,
+        &json!({
+            "id": format!("chatcmpl-{}", run.id), "object": "chat.completion", "created": 1_793_200_000, "model": model,
+            "choices": [{"index": 0, "message": message, "logprobs": null, "finish_reason": reason}],
+            "usage": {"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21}
+        }),
+    )
+}
