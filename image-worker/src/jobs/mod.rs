@@ -3,7 +3,7 @@
 mod action;
 pub mod generation;
 mod import;
-mod recipe;
+pub mod recipe;
 mod rendition;
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub use import::IMPORTS_MAX;
 
 use crate::actions::NotUnderstood;
 
-/// Runs every kind of task but image jobs, which have a handler of their own. Clones share everything.
+/// Runs every kind of task but image jobs and Recipe runs, which have handlers of their own. Clones share everything.
 #[derive(Clone)]
 pub struct Tasks {
     worker: Worker,
@@ -59,7 +59,6 @@ impl Handler for Tasks {
             TaskKind::Action => action::run(worker, task, lease).await,
             TaskKind::Rendition => rendition::run(worker, task, lease).await,
             TaskKind::Import => import::run(worker, &self.imports, task, lease).await,
-            TaskKind::Recipe => recipe::run(worker, task, lease).await,
             kind => Err(Error::WrongQueue(kind)),
         };
         wait_out(task, outcome)
@@ -71,7 +70,6 @@ impl Handler for Tasks {
             TaskKind::Action => worker.give_up(task, lease).await,
             TaskKind::Rendition => rendition::exhausted(worker, task, lease).await,
             TaskKind::Import => import::exhausted(worker, task, lease).await,
-            TaskKind::Recipe => recipe::exhausted(worker, task, lease).await,
             // Nobody waits for it here; its record's owner would have to mend it.
             _ => worker.settle(task, lease).await,
         };

@@ -3,6 +3,7 @@
 
 mod actions;
 mod generation;
+mod recipes;
 mod renditions;
 mod sweeps;
 mod world;

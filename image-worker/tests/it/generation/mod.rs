@@ -3,5 +3,5 @@
 mod cancels;
 mod crashes;
 mod failures;
-mod studio;
+pub mod studio;
 mod successes;

@@ -14,7 +14,8 @@ use domain::job::{
 use domain::message::{Queue, TaskKind};
 use domain::model::{Capability, ProviderKind};
 use image_worker::jobs::generation::Images;
-use providers::{Calls, Catalogue, Deadlines, ManagedProtocol, Server, Setup};
+use providers::catalogue::EntryType;
+use providers::{Calls, Catalogue, Deadlines, Entry, ManagedProtocol, Server, Setup};
 use service::keys::KeyRing;
 use spine::RunnerOptions;
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
@@ -27,13 +28,11 @@ use crate::world::{DEADLINE, Running, World, image_node, png};
 
 pub const GRANT: i64 = 1000;
 
+const MINUTE: Duration = Duration::from_secs(60);
+
 /// Pauses as short as they can be; what a provider's own wishes do is tested by itself.
 pub const HURRIED: Settings = Settings {
-    deadlines: Deadlines {
-        result: Duration::from_secs(60),
-        call: Duration::from_secs(60),
-        download: Duration::from_secs(60),
-    },
+    deadlines: Deadlines { result: MINUTE, text: MINUTE, call: MINUTE, download: MINUTE },
     pauses: [Duration::from_millis(20); 2],
     wait_max: Duration::from_millis(20),
     patience: None,
@@ -154,14 +153,18 @@ impl Studio {
     }
 
     pub fn images(&self) -> Images {
-        Images(Generator {
+        Images(self.generator())
+    }
+
+    pub fn generator(&self) -> Generator {
+        Generator {
             worker: self.world.worker(),
             keys: self.keys.clone(),
             setup: self.setup.clone(),
             calls: Calls::new(64),
             memory: Memory::new(256 << 20),
             settings: self.settings,
-        })
+        }
     }
 
     /// Puts a worker to work.
@@ -177,14 +180,24 @@ impl Studio {
     fn model(&self, operation: JobOperation) -> Option<ChosenModel> {
         let capability = capability(operation);
         let entry = self.setup.models(self.kind).find(|entry| entry.capabilities.contains(&capability))?;
-        Some(ChosenModel {
+        Some(self.chosen(entry))
+    }
+
+    /// The provider's text model: of the operator's server its own, not the embedded one.
+    pub fn text_model(&self) -> ChosenModel {
+        let writers = self.setup.models(self.kind).filter(|entry| entry.kind == EntryType::Text);
+        self.chosen(writers.last().expect("one that writes"))
+    }
+
+    fn chosen(&self, entry: &Entry) -> ChosenModel {
+        ChosenModel {
             key: format!("key-{}", entry.name.len()),
             id: entry.id.clone(),
             name: entry.name.clone(),
             provider: entry.provider,
             connection: self.connection.map(|id| id.to_string()),
             credit_cost: entry.credit_cost,
-        })
+        }
     }
 
     /// Accepts a job into new nodes.

@@ -207,8 +207,8 @@ pub(super) fn free(node: &mut Node, run: RunId, status: JobStatus) {
     node.server.insert("job".into(), note);
 }
 
-/// Says that a text step is being carried out. A step that is `running` already is one whose worker died: it is `Done`, too,
-/// and is carried out again.
+/// Says that a text step is being carried out, before anybody is asked for its text: the record of the submit, which takes place
+/// once. One that is `running` already is `Stale`: its worker died over it.
 #[instrument(skip_all, name = "db.recipe_run.begin_text")]
 pub async fn begin_text(conn: &mut PgConnection, id: RunId, lease_token: Uuid, at: usize) -> Result<Stepped> {
     let Some(scene) = Scene::enter(conn, id, Some(lease_token)).await? else { return Ok(Stepped::Stale) };

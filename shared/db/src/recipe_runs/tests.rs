@@ -175,7 +175,7 @@ impl World {
         let job = JobId::generate();
         let request = Request::Image(ImageRequest {
             model: model(),
-            prompt: record.plan.prompt(1, &record.outputs),
+            prompt: record.plan.prompt(1, &record.outputs, 8000),
             size: None,
             quality: None,
             references: vec![],

@@ -15,7 +15,7 @@ use crate::Timestamp;
 use crate::graph::named;
 use crate::id::{AccountUid, AssetHandle, CanvasHandle, JobId, NodeId, RecipeId};
 use crate::job::ChosenModel;
-use crate::limits::{PROMPT_MAX, RECIPE_TEXT_MAX};
+use crate::limits::RECIPE_TEXT_MAX;
 use crate::review::CompletionReview;
 use crate::webhook::DeliveryState;
 
@@ -277,15 +277,19 @@ impl Plan {
     }
 
     /// The prompt of a step: its template with the texts that it is made from, and the labels of the pictures, which go
-    /// along as [`references`](Plan::references). An image prompt is cut at its limit: what was inserted may be long.
-    pub fn prompt(&self, at: usize, outputs: &[RunOutput]) -> String {
-        let step = &self.steps[at];
-        let text = Template::parse(&step.prompt).render(|key| self.text(key, outputs));
-        let max = match step.kind {
-            OutputKind::Image => PROMPT_MAX,
-            OutputKind::Text => usize::MAX,
+    /// along as [`references`](Plan::references). It is cut at `max` UTF-16 code units, which is how models count, between two
+    /// letters: what was inserted may be long.
+    pub fn prompt(&self, at: usize, outputs: &[RunOutput], max: usize) -> String {
+        let text = Template::parse(&self.steps[at].prompt).render(|key| self.text(key, outputs));
+        let mut room = max;
+        let fits = |letter: &char| match room.checked_sub(letter.len_utf16()) {
+            Some(rest) => {
+                room = rest;
+                true
+            }
+            None => false,
         };
-        text.chars().take(max).collect()
+        text.chars().take_while(fits).collect()
     }
 
     /// What stands for an input or an earlier output in a prompt.
@@ -417,18 +421,20 @@ pub(crate) mod tests {
         let mut outputs = outputs(&[Succeeded, Pending, Pending]);
         outputs[0].value = Some("A {{brief}}".into());
         // What an input holds is data, also where it looks like a place.
-        assert_eq!(plan().prompt(0, &outputs), "Write of {{pack}} & {{copy}}");
-        assert_eq!(plan().prompt(1, &outputs), "A {{brief}} with The pack");
+        assert_eq!(plan().prompt(0, &outputs, 100), "Write of {{pack}} & {{copy}}");
+        assert_eq!(plan().prompt(1, &outputs, 100), "A {{brief}} with The pack");
     }
 
     #[test]
-    fn only_an_image_prompt_is_cut() {
+    fn a_prompt_is_cut_at_its_limit_between_two_letters() {
         let mut outputs = outputs(&[Succeeded, Pending, Pending]);
-        outputs[0].value = Some("ä".repeat(24_000));
-        assert_eq!(plan().prompt(1, &outputs).chars().count(), PROMPT_MAX);
-        let mut plan = plan();
-        plan.steps[1].kind = OutputKind::Text;
-        assert!(plan.prompt(1, &outputs).chars().count() > 24_000);
+        outputs[0].value = Some("🪁ä🪁".into());
+        let whole = "🪁ä🪁 with The pack";
+        for (max, cut) in
+            [(0, ""), (1, ""), (2, "🪁"), (3, "🪁ä"), (4, "🪁ä"), (5, "🪁ä🪁"), (18, &whole[..23]), (19, whole)]
+        {
+            assert_eq!(plan().prompt(1, &outputs, max), cut, "{max}");
+        }
     }
 
     #[test]

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use domain::job::{Failure, FailureCode};
+use domain::id::AccountUid;
+use domain::job::{ChosenModel, Failure, FailureCode};
 use domain::model::ProviderKind;
 use providers::catalogue::Runtime;
 use providers::{ApiKey, Endpoint, Entry, ManagedProtocol, Promises, Provider};
 use uuid::Uuid;
 
-use super::Turn;
+use super::{Generator, Turn};
 use crate::Stop;
 
 /// What an answer that holds the result is counted with while it is awaited: a picture of a few megapixels, in base64 and out
@@ -52,37 +53,45 @@ impl Turn<'_> {
     /// # Errors
     /// [`Stop::Failed`] when nobody can, and when the database fails.
     pub async fn maker(&self) -> Result<Maker, Stop> {
-        let (generator, chosen) = (self.generator, self.model);
-        let model = generator.setup.models(chosen.provider).find(|entry| entry.id == chosen.id).cloned();
+        self.generator.maker(&self.job.account, self.model).await
+    }
+}
+
+impl Generator {
+    /// Who makes what `account` asks of `chosen`.
+    ///
+    /// # Errors
+    /// [`Stop::Failed`] when nobody can, and when the database fails.
+    pub async fn maker(&self, account: &AccountUid, chosen: &ChosenModel) -> Result<Maker, Stop> {
+        let model = self.setup.models(chosen.provider).find(|entry| entry.id == chosen.id).cloned();
         let endpoint = match (chosen.provider, &model) {
             (ProviderKind::Managed, Some(model)) if model.runtime == Runtime::Embedded => {
                 return Ok(Maker::Embedded(model.clone()));
             }
-            (ProviderKind::Managed, _) => match &generator.setup.server {
+            (ProviderKind::Managed, _) => match &self.setup.server {
                 Some(server) => server.endpoint(),
                 None => return Err(model_gone().into()),
             },
-            _ => self.connection().await?,
+            _ => self.connection(account, chosen).await?,
         };
-        let provider = Provider::new(endpoint, generator.worker.egress.clone(), generator.settings.deadlines);
+        let provider = Provider::new(endpoint, self.worker.egress.clone(), self.settings.deadlines);
         let provider = provider.map_err(|error| Failure::new(FailureCode::RuntimeFailed, error.to_string()))?;
         let line = chosen.connection.clone().unwrap_or_else(|| chosen.provider.to_string());
         Ok(Maker::Remote(Box::new(Remote { provider, model, line })))
     }
 
-    /// The saved connection that the job is run with, its key opened. One that is gone is a credential that is refused.
-    async fn connection(&self) -> Result<Endpoint, Stop> {
+    /// The saved connection that a model is run with, its key opened. One that is gone is a credential that is refused.
+    async fn connection(&self, account: &AccountUid, chosen: &ChosenModel) -> Result<Endpoint, Stop> {
         let refused = |why: &str| Failure::new(FailureCode::ProviderAuthenticationFailed, why);
-        let id = self.model.connection.as_deref().and_then(|id| Uuid::try_parse(id).ok());
+        let id = chosen.connection.as_deref().and_then(|id| Uuid::try_parse(id).ok());
         let id = id.ok_or_else(|| refused("the model is run with no saved connection"))?;
-        let generator = self.generator;
-        let mut connection = generator.worker.connection().await?;
-        let found = db::connections::credentials(&mut connection, &self.job.account, id).await?;
+        let mut connection = self.worker.connection().await?;
+        let found = db::connections::credentials(&mut connection, account, id).await?;
         drop(connection);
         let found = found
-            .filter(|found| found.provider == self.model.provider)
+            .filter(|found| found.provider == chosen.provider)
             .ok_or_else(|| refused("the saved connection was removed"))?;
-        let key = match generator.keys.open(&db::connections::context(id), &found.sealed_key) {
+        let key = match self.keys.open(&db::connections::context(id), &found.sealed_key) {
             Ok(key) => str::from_utf8(&key).ok().and_then(ApiKey::new),
             Err(error) => {
                 tracing::error!(connection.id = %id, error = &error as &dyn std::error::Error, "the key of connection {id} cannot be opened");

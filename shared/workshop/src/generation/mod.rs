@@ -30,7 +30,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{Memory, Stop, Worker};
 pub use maker::{Maker, Remote, model_gone, order_bytes};
-pub use turn::Turn;
+pub use turn::{HELD_PAUSES, Turn};
 
 /// A step that is due as soon as this is waited for, instead of parking the task once more.
 pub const SOON: Duration = Duration::from_millis(50);

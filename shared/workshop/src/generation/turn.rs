@@ -17,7 +17,7 @@ pub(super) const CANCEL_LIMIT: Duration = Duration::from_secs(10);
 
 /// Pauses while a result in hand cannot be stored or recorded: it is paid for, and nowhere else. Together shorter than the
 /// restart of a server that takes long, and longer than that of one that does not.
-const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(20)];
+pub const HELD_PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(20)];
 
 /// One run of a job's task, under its lease.
 pub struct Turn<'a> {
@@ -73,7 +73,7 @@ impl Turn<'_> {
         &self,
         mut attempt: impl FnMut() -> F,
     ) -> Result<T, Stop> {
-        for pause in PAUSES {
+        for pause in HELD_PAUSES {
             match attempt().await {
                 Err(Stop::Error(error)) if error.is_outage() => {
                     let id = self.job.id;

@@ -43,7 +43,7 @@ const PUBLIC_URL: &str = "https://canvas.example";
 
 /// Pauses as short as they can be.
 const HURRIED: Settings = Settings {
-    deadlines: Deadlines { result: MINUTE, call: MINUTE, download: MINUTE },
+    deadlines: Deadlines { result: MINUTE, text: MINUTE, call: MINUTE, download: MINUTE },
     pauses: [Duration::from_millis(20); 2],
     wait_max: Duration::from_millis(20),
     patience: None,

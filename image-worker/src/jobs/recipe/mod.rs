@@ -3,46 +3,84 @@
 //! **Guarantee.** Whatever crashes, each step takes effect once: it begins and ends in transactions that are fenced by the
 //! lease and by the delegation ([`db::recipe_runs`]). A run that was stopped is left alone.
 //!
-//! **Mechanism.** Each turn reads the run anew, asks the plan what is next and takes that one step. A text is made here; a
-//! picture by a job of its own in another queue, and while it is under way the run's task is parked, so that however many
-//! runs wait, none holds a slot. What a transaction lost against another is simply the next turn's.
+//! **Mechanism.** Each turn reads the run anew, asks the plan what is next and takes that one step. A text is made here, by
+//! the embedded runtime or by a provider ([`text`]); a picture by a job of its own in another queue, and while it is under way
+//! the run's task is parked, so that however many runs wait for pictures, none holds a slot. What a transaction lost against
+//! another is simply the next turn's.
+
+mod text;
 
 use std::time::Duration;
 
 use db::recipe_runs::{self, ImageStep, RunEnding, Stepped};
 use domain::id::JobId;
-use domain::job::{FailureCode, ImageRequest, JobOperation, JobStatus, Record, Reference, Request};
-use domain::recipe::run::{Next, RunFailure, RunFailureCode, RunId, RunRecord, text_value};
-use domain::recipe::{Held, OutputKind};
-use serde_json::{Map, Value, json};
-use spine::{Decision, Lease, Task};
-use workshop::{Error, Worker};
+use domain::job::{
+    ChosenModel, Failure, FailureCode, ImageRequest, JobOperation, JobStatus, Record, Reference, Request,
+};
+use domain::limits::PROMPT_MAX;
+use domain::message::TaskKind;
+use domain::recipe::OutputKind;
+use domain::recipe::run::{Next, RunFailure, RunFailureCode, RunId, RunRecord};
+use spine::{Decision, Handler, Lease, Outcome, Task};
+use tokio::time::Instant;
+use workshop::generation::Generator;
+use workshop::{Error, Worker, wait_out};
 
 use super::Trouble;
-use crate::outline::outline;
 
-/// How often the job of a picture is looked at.
+/// How often the job of a picture is looked at, and the place for a call.
 const LOOK: Duration = Duration::from_millis(500);
 /// Turns of one run of the task: each of the most outputs begins and ends, and a few are lost.
 const TURNS_MAX: usize = 4 * domain::limits::RECIPE_OUTPUTS_MAX;
+/// How long one run of the task goes on taking steps. With the longest text after it, it stays within
+/// [`RUN_LIMIT`](workshop::generation::RUN_LIMIT): to be dropped at that is to lose a text that is paid for.
+const STRETCH: Duration = Duration::from_secs(60);
+
+/// Runs Recipe runs.
+#[derive(Clone)]
+pub struct Recipes(pub Generator);
+
+impl Handler for Recipes {
+    async fn run(&self, task: &Task, lease: &Lease) -> Outcome {
+        let outcome = match task.kind {
+            TaskKind::Recipe => run(&self.0, task, lease).await,
+            kind => Err(Error::WrongQueue(kind)),
+        };
+        wait_out(task, outcome)
+    }
+
+    async fn exhausted(&self, task: &Task, lease: &Lease) -> Outcome {
+        let worker = &self.0.worker;
+        let outcome = match task.kind {
+            TaskKind::Recipe => exhausted(worker, task, lease).await,
+            // Nobody waits for it here; its record's owner would have to mend it.
+            _ => worker.settle(task, lease).await,
+        };
+        wait_out(task, outcome)
+    }
+}
 
 /// Where a turn left the run.
 enum Turn {
     /// The next one can follow.
     On,
-    /// The job of a picture is under way.
+    /// The job of a picture is under way, or a text waits for its call.
     Wait,
     /// The task is over.
     Over(Decision),
 }
 
 /// Takes the run of a task as far as it goes without waiting.
-pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
+async fn run(generator: &Generator, task: &Task, lease: &Lease) -> Result<Decision, Error> {
+    let begun = Instant::now();
     for _ in 0..TURNS_MAX {
         if !lease.check() {
             return Ok(Decision::Stale);
         }
-        match turn(worker, task, lease).await {
+        if begun.elapsed() > STRETCH {
+            break;
+        }
+        match turn(generator, task, lease).await {
             Ok(Turn::On) => {}
             Ok(Turn::Wait) => break,
             Ok(Turn::Over(decision)) => return Ok(decision),
@@ -54,7 +92,7 @@ pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<D
 }
 
 /// Ends the run of a task that killed its workers, or failed them, too often.
-pub(super) async fn exhausted(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
+async fn exhausted(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
     let failure = failure(RunFailureCode::StepFailed, "the work failed again and again and was given up", true);
     match end(worker, task, lease, &RunEnding::Failed(failure)).await? {
         Some(decision) => Ok(decision),
@@ -62,22 +100,21 @@ pub(super) async fn exhausted(worker: &Worker, task: &Task, lease: &Lease) -> Re
     }
 }
 
-async fn turn(worker: &Worker, task: &Task, lease: &Lease) -> Result<Turn, Error> {
+async fn turn(generator: &Generator, task: &Task, lease: &Lease) -> Result<Turn, Error> {
+    let worker = &generator.worker;
     let id = RunId(task.id);
     let begun = recipe_runs::begin(&mut *worker.connection().await?, id, lease.token()).await?;
     let Some(run) = begun.filter(|run| !run.status.is_terminal()) else {
         return Ok(Turn::Over(worker.settle(task, lease).await?));
     };
-    let step = Step { worker, task, lease, run: &run };
+    let step = Step { generator, worker, task, lease, run: &run };
     let stepped = match run.plan.next(&run.outputs) {
         Next::Begin(at) => step.begin(at).await?,
-        Next::Cancel(at) => step.cancel(at).await?,
-        Next::Follow(at) => match step.follow(at).await? {
-            Some(stepped) => stepped,
-            None => return Ok(Turn::Wait),
-        },
+        Next::Cancel(at) => Some(step.cancel(at).await?),
+        Next::Follow(at) => step.follow(at).await?,
         Next::End => return over(worker, task, lease, &RunEnding::Over).await,
     };
+    let Some(stepped) = stepped else { return Ok(Turn::Wait) };
     match stepped {
         Stepped::Done => {
             spine::failpoint!("recipe.stepped");
@@ -122,6 +159,7 @@ async fn end(worker: &Worker, task: &Task, lease: &Lease, ending: &RunEnding) ->
 
 /// One step of a run under a lease.
 struct Step<'a> {
+    generator: &'a Generator,
     worker: &'a Worker,
     task: &'a Task,
     lease: &'a Lease,
@@ -129,29 +167,18 @@ struct Step<'a> {
 }
 
 impl Step<'_> {
-    async fn begin(&self, at: usize) -> Result<Stepped, Error> {
+    /// Begins a step, and ends it when it is a text; nothing when it cannot begin now.
+    async fn begin(&self, at: usize) -> Result<Option<Stepped>, Error> {
         match self.run.plan.steps[at].kind {
-            OutputKind::Image => self.order(at).await,
-            OutputKind::Text => {
-                let mut transaction = db::pool::begin(&self.worker.pool).await?;
-                let begun = recipe_runs::begin_text(&mut transaction, self.run.id, self.lease.token(), at).await?;
-                self.settle(transaction, begun).await?;
-                match begun {
-                    Stepped::Done => {
-                        spine::failpoint!("recipe.writing");
-                        self.write(at).await
-                    }
-                    stepped => Ok(stepped),
-                }
-            }
+            OutputKind::Image => self.order(at).await.map(Some),
+            OutputKind::Text => self.write(at).await,
         }
     }
 
     /// What became of a step that is under way; nothing yet while its job is.
     async fn follow(&self, at: usize) -> Result<Option<Stepped>, Error> {
         if self.run.plan.steps[at].kind == OutputKind::Text {
-            // Its worker died over it.
-            return self.write(at).await.map(Some);
+            return self.take_over(at).await.map(Some);
         }
         let mut connection = self.worker.connection().await?;
         let job = match self.run.outputs[at].job {
@@ -179,49 +206,6 @@ impl Step<'_> {
         self.settle(transaction, canceled).await
     }
 
-    /// Makes the text of a step: by the embedded runtime, which is the only one that makes any.
-    async fn write(&self, at: usize) -> Result<Stepped, Error> {
-        let plan = &self.run.plan;
-        let (step, prompt) = (&plan.steps[at], plan.prompt(at, &self.run.outputs));
-        let text = text_value(&outline(&prompt, &self.texts(at)));
-        let references: Vec<Value> =
-            plan.references(at, &self.run.outputs).iter().map(|(handle, _)| json!({"handle": handle})).collect();
-        let provenance = json!({
-            "kind": "recipe",
-            "run": self.run.id.handle(),
-            "operation": "recipe",
-            "provider": step.model.provider,
-            "model": step.model.id,
-            "prompt": prompt,
-            "references": references,
-            "elements": [],
-            "createdAt": domain::Timestamp::from(service::clock::now()),
-        });
-        let Value::Object(provenance) = provenance else { unreachable!("the literal above is an object") };
-        let made: Result<(String, Map<String, Value>), RunFailure> = Ok((text, provenance));
-        let revision = service::random::revision();
-        let mut transaction = db::pool::begin(&self.worker.pool).await?;
-        let (id, token) = (self.run.id, self.lease.token());
-        let ended = recipe_runs::end_text(&mut transaction, id, token, at, &made, &revision).await?;
-        self.settle(transaction, ended).await
-    }
-
-    /// The texts that a step is made from, each with its label.
-    fn texts(&self, at: usize) -> Vec<(&str, &str)> {
-        let plan = &self.run.plan;
-        let text = |key: &String| {
-            if let Some(input) = plan.inputs.iter().find(|input| input.key == *key) {
-                return match &input.held {
-                    Held::Text(text) => Some((input.label.as_str(), text.as_str())),
-                    Held::Asset(_) => None,
-                };
-            }
-            let (step, output) = plan.steps.iter().zip(&self.run.outputs).find(|(step, _)| step.key == *key)?;
-            Some((step.label.as_str(), output.value.as_deref()?))
-        };
-        plan.steps[at].input_keys.iter().filter_map(text).collect()
-    }
-
     /// Starts the job that makes the picture of a step.
     async fn order(&self, at: usize) -> Result<Stepped, Error> {
         let plan = &self.run.plan;
@@ -234,7 +218,7 @@ impl Step<'_> {
         let operation = if references.is_empty() { JobOperation::Generate } else { JobOperation::Edit };
         let request = Request::Image(ImageRequest {
             model: step.model.clone(),
-            prompt: plan.prompt(at, &self.run.outputs),
+            prompt: plan.prompt(at, &self.run.outputs, self.prompt_max(&step.model).min(PROMPT_MAX)),
             size: step.size.clone(),
             quality: step.quality.clone(),
             references,
@@ -257,6 +241,12 @@ impl Step<'_> {
         self.settle(transaction, begun).await
     }
 
+    /// The longest prompt that a model takes, in UTF-16 code units; as long as any request's of one that is gone.
+    fn prompt_max(&self, model: &ChosenModel) -> usize {
+        let found = self.generator.setup.models(model.provider).find(|entry| entry.id == model.id);
+        found.map_or(PROMPT_MAX, |entry| entry.prompt_max)
+    }
+
     /// Commits what took place; anything else is rolled back.
     async fn settle(&self, transaction: db::Transaction, stepped: Stepped) -> Result<Stepped, Error> {
         if stepped == Stepped::Done {
@@ -272,16 +262,19 @@ fn failure_of(job: &Record, key: &str) -> Option<RunFailure> {
     let found = match (job.status, &job.outcome.failure) {
         (JobStatus::Canceled, _) => return None,
         (JobStatus::Succeeded, _) if !job.outcome.images.is_empty() => return None,
-        (_, Some(cause)) => {
-            let code = match cause.code {
-                FailureCode::ActionInputInvalid => RunFailureCode::InputInvalid,
-                _ => RunFailureCode::StepFailed,
-            };
-            failure(code, &cause.message, cause.retryable)
-        }
+        (_, Some(cause)) => return Some(caused(cause, key)),
         (_, None) => failure(RunFailureCode::OutputMissing, "the step left no picture", false),
     };
     Some(RunFailure { output_key: Some(key.to_owned()), ..found })
+}
+
+/// What a step fails with for this cause.
+fn caused(cause: &Failure, key: &str) -> RunFailure {
+    let code = match cause.code {
+        FailureCode::ActionInputInvalid => RunFailureCode::InputInvalid,
+        _ => RunFailureCode::StepFailed,
+    };
+    RunFailure { output_key: Some(key.to_owned()), ..failure(code, &cause.message, cause.retryable) }
 }
 
 fn failure(code: RunFailureCode, message: &str, retryable: bool) -> RunFailure {

@@ -1,0 +1,297 @@
+//! The texts of Recipe runs, by the embedded runtime and by providers: what is made, what fails, and what is never asked for
+//! twice (decisions 9.8, 13.6).
+
+use std::time::Duration;
+
+use db::canvases::GraphWrites;
+use db::recipe_runs::{self, NewRun};
+use db::tasks::{NewTask, QueueStats};
+use domain::graph::{Node, NodeType};
+use domain::id::{NodeId, RecipeId};
+use domain::message::{Queue, TaskKind};
+use domain::recipe::run::{OutputStatus, Plan, RunFailureCode, RunId, RunInput, RunRecord, RunStatus, Step};
+use domain::recipe::{Held, InputKind, OutputKind, Version};
+use image_worker::jobs::recipe::Recipes;
+use spine::RunnerOptions;
+use testkit::providers::{Trouble, Vendor, written};
+use testkit::wait_for;
+
+use crate::generation::studio::Studio;
+use crate::world::{DEADLINE, Running, image_node};
+
+use OutputStatus::{Canceled, Failed, Succeeded};
+
+/// The vendors whose protocols have texts.
+const WRITERS: [Vendor; 3] = [Vendor::OpenAi, Vendor::Google, Vendor::Compatible];
+/// Longer than any test.
+const AGES: Duration = Duration::from_secs(600);
+const BRIEF: &str = "a red kite";
+const PROMPT: &str = "Write of a red kite";
+
+fn text_node() -> Node {
+    Node { kind: NodeType::Text, ..image_node() }
+}
+
+/// Puts a worker to work.
+fn work(studio: &Studio) -> Running {
+    studio.world.run(Recipes(studio.generator()), RunnerOptions::new(Queue::Recipe, 4))
+}
+
+/// Accepts a run of a text of `brief`, a text of that text, and another text of the brief.
+async fn start(studio: &Studio, brief: &str) -> RunId {
+    let nodes = [text_node(), text_node(), text_node()];
+    let step = |key: &str, node: &Node, from: &str| Step {
+        key: key.into(),
+        label: format!("The {key}"),
+        kind: OutputKind::Text,
+        node: node.id.clone(),
+        prompt: format!("Write of {{{{{from}}}}}"),
+        input_keys: vec![from.into()],
+        model: studio.text_model(),
+        size: None,
+        quality: None,
+        estimated_seconds: 2,
+    };
+    let input = RunInput {
+        key: "brief".into(),
+        label: "Brief".into(),
+        kind: InputKind::Text,
+        node: NodeId::generate(),
+        source: None,
+        held: Held::Text(brief.into()),
+    };
+    let [copy, echo, note] = &nodes;
+    let steps = vec![step("copy", copy, "brief"), step("echo", echo, "copy"), step("note", note, "brief")];
+    let plan = Plan { inputs: vec![input], steps };
+    let world = &studio.world;
+    let (id, recipe, instance) = (RunId::generate(), RecipeId::from_stored("r".into()), NodeId::generate());
+    let mut transaction = db::pool::begin(world.database.pool()).await.expect("begins");
+    let conn = &mut *transaction;
+    let writes = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
+    db::canvases::write_graph(conn, world.canvas.key, &writes).await.expect("writes nodes");
+    let new = NewRun {
+        id,
+        account: &world.me,
+        token_id: world.token,
+        recipe: (&recipe, Version(0)),
+        canvas: (world.canvas.key, &world.canvas.handle),
+        instance: &instance,
+        plan: &plan,
+    };
+    recipe_runs::insert(conn, &new).await.expect("inserts");
+    let outputs = nodes.map(|node| node.id);
+    recipe_runs::mark_outputs(conn, world.canvas.key, id, &outputs).await.expect("marks").expect("are free");
+    let (queue, kind, lane) = (Queue::Recipe, TaskKind::Recipe, world.me.as_str());
+    let task = NewTask { id: id.0, queue, kind, lane, due_in: None, traceparent: None };
+    db::tasks::enqueue(conn, &task).await.expect("enqueues");
+    db::pool::commit(transaction).await.expect("commits");
+    id
+}
+
+async fn run(studio: &Studio, id: RunId) -> RunRecord {
+    let world = &studio.world;
+    recipe_runs::get(&mut *world.conn().await, id, &world.me).await.expect("reads").expect("is there")
+}
+
+/// The run at its end, its nodes free.
+async fn ended(studio: &Studio, id: RunId) -> RunRecord {
+    let over = async || Some(run(studio, id).await).filter(|run| run.status.is_terminal());
+    let run = wait_for("the end of the run", DEADLINE, over).await;
+    for step in &run.plan.steps {
+        assert_eq!(studio.world.node(&step.node).await.expect("is there").active_job, None);
+    }
+    assert_eq!(studio.spent().await, 0, "texts cost no credit");
+    run
+}
+
+fn statuses(run: &RunRecord) -> [OutputStatus; 3] {
+    [0, 1, 2].map(|at| run.outputs[at].status)
+}
+
+/// Message and `retryable` of the step that failed the run.
+fn failure<'a>(run: &'a RunRecord, key: &str) -> (&'a str, bool) {
+    let failure = run.failure.as_ref().expect("says why");
+    assert_eq!((run.status, failure.code), (RunStatus::Failed, RunFailureCode::StepFailed));
+    assert_eq!(failure.output_key.as_deref(), Some(key));
+    (&failure.message, failure.retryable)
+}
+
+/// Submits that the provider accepted for a step.
+fn accepted(studio: &Studio, id: RunId, at: usize) -> usize {
+    studio.simulator.accepted(&format!("{}-{at}", id.0))
+}
+
+#[tokio::test]
+async fn each_text_is_written_once_by_the_model_of_its_step() {
+    for vendor in WRITERS {
+        let studio = Studio::new(vendor).await;
+        let _running = work(&studio);
+        let id = start(&studio, BRIEF).await;
+        let run = ended(&studio, id).await;
+        assert_eq!(run.status, RunStatus::Succeeded, "{vendor:?}: {:?}", run.failure);
+        let copy = written(PROMPT);
+        let values: Vec<_> = run.outputs.iter().filter_map(|output| output.value.clone()).collect();
+        assert_eq!(values, [copy.clone(), written(&format!("Write of {copy}")), copy.clone()], "{vendor:?}");
+        assert_eq!([0, 1, 2].map(|at| accepted(&studio, id, at)), [1; 3], "{vendor:?}");
+        assert_eq!(studio.simulator.submits().len(), 3, "{vendor:?}");
+        let node = studio.world.node(&run.plan.steps[0].node).await.expect("is there");
+        let (model, provenance) = (studio.text_model(), &node.server["provenance"]);
+        assert_eq!(node.server["content"], *copy);
+        assert_eq!(
+            (provenance["provider"].as_str(), provenance["model"].as_str(), provenance["prompt"].as_str()),
+            (Some(model.provider.as_str()), Some(model.id.as_str()), Some(PROMPT)),
+            "{vendor:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_is_cut_at_what_its_model_takes() {
+    let studio = Studio::new(Vendor::Compatible).await;
+    let most = 16_000;
+    let _running = work(&studio);
+    let id = start(&studio, &"x".repeat(most)).await;
+    assert_eq!(ended(&studio, id).await.status, RunStatus::Succeeded);
+    for submit in studio.simulator.submits() {
+        assert_eq!(submit.prompt.len(), most);
+    }
+}
+
+#[tokio::test]
+async fn a_refused_text_cancels_what_is_made_from_it_and_nothing_else() {
+    for vendor in WRITERS {
+        let studio = Studio::new(vendor).await;
+        studio.simulator.misbehave_once(Trouble::Content);
+        let _running = work(&studio);
+        let id = start(&studio, BRIEF).await;
+        let run = ended(&studio, id).await;
+        assert_eq!(statuses(&run), [Failed, Canceled, Succeeded], "{vendor:?}");
+        let (message, retryable) = failure(&run, "copy");
+        assert!(message.starts_with("The provider refused the content") && !retryable, "{vendor:?}: {message}");
+        assert_eq!(studio.simulator.submits().len(), 2, "{vendor:?}: one for each of two");
+    }
+}
+
+#[tokio::test]
+async fn only_what_was_surely_not_accepted_is_asked_for_again() {
+    for (trouble, retried) in [
+        (Trouble::Down, true),
+        (Trouble::OutOfCredit, false),
+        (Trouble::ServerError, false),
+        (Trouble::LoseAnswer, false),
+    ] {
+        let studio = Studio::new(Vendor::OpenAi).await;
+        studio.simulator.misbehave_once(trouble);
+        let _running = work(&studio);
+        let id = start(&studio, BRIEF).await;
+        let run = ended(&studio, id).await;
+        let submits = studio.simulator.submits();
+        let of_copy = submits.iter().filter(|submit| submit.idempotency_key == Some(format!("{}-0", id.0))).count();
+        match retried {
+            true => assert_eq!((run.status, of_copy), (RunStatus::Succeeded, 2), "{trouble:?}"),
+            false => assert_eq!((statuses(&run), of_copy), ([Failed, Canceled, Succeeded], 1), "{trouble:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_stays_down_is_given_up_after_a_few_tries() {
+    let studio = Studio::new(Vendor::Google).await;
+    studio.simulator.misbehave(Trouble::Down);
+    let _running = work(&studio);
+    let id = start(&studio, BRIEF).await;
+    let run = ended(&studio, id).await;
+    assert_eq!(statuses(&run), [Failed, Canceled, Failed]);
+    let (message, retryable) = failure(&run, "copy");
+    assert!(message.starts_with("The provider is out of order") && retryable, "{message}");
+    assert_eq!(studio.simulator.submits().len(), 6, "three for each of two");
+}
+
+/// Lets the lease run out, once the worker is gone and has not handed the task back.
+async fn lose(studio: &Studio) {
+    studio.world.execute("UPDATE tasks SET lease_until = now() - interval '1 s' WHERE state = 'leased'").await;
+}
+
+#[tokio::test]
+async fn a_text_whose_worker_died_over_its_call_is_not_asked_for_again() {
+    for vendor in WRITERS {
+        let studio = Studio::new(vendor).await;
+        studio.simulator.misbehave_once(Trouble::Hang);
+        let doomed = work(&studio);
+        let id = start(&studio, BRIEF).await;
+        studio.until_submits(1).await;
+        drop(doomed);
+        lose(&studio).await;
+        let _running = work(&studio);
+        let run = ended(&studio, id).await;
+        assert_eq!(statuses(&run), [Failed, Canceled, Succeeded], "{vendor:?}");
+        let (message, retryable) = failure(&run, "copy");
+        assert!(message.contains("its answer was lost") && retryable, "{vendor:?}: {message}");
+        assert_eq!([0, 1, 2].map(|at| accepted(&studio, id, at)), [1, 0, 1], "{vendor:?}");
+        assert_eq!(studio.simulator.submits().len(), 2, "{vendor:?}: one for each of two");
+    }
+}
+
+/// As a worker leaves it that dies between the record of a submit and the submit.
+async fn begun(studio: &Studio) -> RunId {
+    let id = start(studio, BRIEF).await;
+    studio
+        .world
+        .execute("UPDATE recipe_run_outputs SET status = 'running', started_at = now() WHERE position = 0")
+        .await;
+    id
+}
+
+#[tokio::test]
+async fn what_may_have_been_asked_for_is_not_asked_for_at_all() {
+    let studio = Studio::new(Vendor::OpenAi).await;
+    let id = begun(&studio).await;
+    let _running = work(&studio);
+    assert_eq!(statuses(&ended(&studio, id).await), [Failed, Canceled, Succeeded]);
+    assert_eq!([0, 2].map(|at| accepted(&studio, id, at)), [0, 1]);
+}
+
+#[tokio::test]
+async fn what_the_embedded_runtime_had_begun_is_made_again() {
+    let studio = Studio::embedded().await;
+    let id = begun(&studio).await;
+    let _running = work(&studio);
+    let run = ended(&studio, id).await;
+    assert_eq!((run.status, statuses(&run)), (RunStatus::Succeeded, [Succeeded; 3]));
+    assert!(studio.simulator.submits().is_empty());
+}
+
+#[tokio::test]
+async fn a_removed_connection_fails_the_step_before_anything_is_asked() {
+    let studio = Studio::new(Vendor::OpenAi).await;
+    let id = start(&studio, BRIEF).await;
+    studio.world.execute("DELETE FROM provider_connections").await;
+    let _running = work(&studio);
+    let run = ended(&studio, id).await;
+    assert_eq!(failure(&run, "copy"), ("the saved connection was removed", false));
+    assert!(studio.simulator.submits().is_empty());
+}
+
+#[tokio::test]
+async fn a_stopped_run_waits_for_no_answer() {
+    let mut studio = Studio::new(Vendor::OpenAi).await;
+    studio.simulator.take(AGES);
+    studio.settings.deadlines.text = AGES;
+    let _running = work(&studio);
+    let id = start(&studio, BRIEF).await;
+    studio.until_submits(1).await;
+    let (worker, world) = (studio.world.worker(), &studio.world);
+    let mut transaction = db::pool::begin(world.database.pool()).await.expect("begins");
+    let canceled =
+        recipe_runs::cancel(&mut transaction, id, &world.me, &worker.terms("r9", None), "r10").await.expect("cancels");
+    db::pool::commit(transaction).await.expect("commits");
+    assert!(canceled.is_some_and(|(_, now)| now));
+    let settled = async || {
+        let stats = db::tasks::stats(&mut *world.conn().await, Queue::Recipe).await.expect("counts");
+        (stats == QueueStats::default()).then_some(())
+    };
+    wait_for("the end of the task", DEADLINE, settled).await;
+    let run = ended(&studio, id).await;
+    assert_eq!((run.status, statuses(&run)), (RunStatus::Canceled, [Canceled; 3]));
+    assert_eq!(studio.simulator.submits().len(), 1);
+}
