@@ -203,4 +203,4 @@ pub fn choose<'a>(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

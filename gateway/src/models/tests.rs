@@ -7,7 +7,7 @@ fn account(uid: &str) -> AccountUid {
     AccountUid::from_stored(uid.into())
 }
 
-fn saved(number: u128, provider: ProviderKind) -> db::connections::Connection {
+pub(crate) fn saved(number: u128, provider: ProviderKind) -> db::connections::Connection {
     let second = number % 60;
     let created_at: Timestamp =
         serde_json::from_str(&format!("\"2026-01-02T03:04:{second:02}.000Z\"")).expect("a time");
@@ -21,7 +21,7 @@ fn saved(number: u128, provider: ProviderKind) -> db::connections::Connection {
     }
 }
 
-fn models_of(uid: &str, connections: &[db::connections::Connection]) -> Vec<Runnable> {
+pub(crate) fn models_of(uid: &str, connections: &[db::connections::Connection]) -> Vec<Runnable> {
     let setup = Setup::load(Settings { catalogue: None, url: None, protocol: "openai", key: None }).expect("loads");
     let keys = DerivedKeys::derive(&InstallationKey::from_bytes([7; 32]));
     runnable(&setup, &keys, &account(uid), connections)

@@ -69,7 +69,7 @@ pub struct RunRecipe {
     #[serde(default)]
     #[schema(schema_with = inputs)]
     inputs: BTreeMap<String, String>,
-    /// Who makes the pictures, instead of whom the Recipe names: a model's id or `model:` handle.
+    /// Who makes the pictures, or else the texts, instead of whom the Recipe names: a model's id or `model:` handle.
     #[schema(max_length = 650, nullable = false)]
     model: Option<String>,
     /// Of the pictures, instead of what the Recipe says.

@@ -12,6 +12,7 @@ use crate::routes::images::fit::{self, Asked};
 
 /// What the run chooses for its pictures, instead of what the Recipe says.
 pub(super) struct Choice {
+    /// For the texts, where there are no pictures.
     pub(super) model: Option<String>,
     pub(super) size: Option<String>,
     pub(super) quality: Option<String>,
@@ -26,6 +27,7 @@ pub(super) fn choose(
     choice: &Choice,
 ) -> Result<Vec<Step>, Vec<Violation>> {
     let (mut steps, mut refused) = (Vec::new(), Vec::new());
+    let makes_pictures = outputs.iter().any(|output| output.kind == OutputKind::Image);
     for (output, node) in outputs.iter().zip(nodes) {
         let is_image = output.kind == OutputKind::Image;
         let of_images = |own: &Option<String>, chosen: &Option<String>| match is_image {
@@ -33,12 +35,11 @@ pub(super) fn choose(
             false => None,
         };
         let (size, quality) = (of_images(&output.size, &choice.size), of_images(&output.quality, &choice.quality));
+        let chosen = choice.model.as_deref().filter(|_| is_image == makes_pictures);
+        let model = chosen.or(output.model.as_deref());
         let model = match is_image {
-            true => {
-                let model = choice.model.as_deref().or(output.model.as_deref());
-                picture(models, model, size.as_deref(), quality.as_deref(), pictures(output, outputs, inputs))
-            }
-            false => text(models, output.model.as_deref()).map_err(|violation| vec![violation]),
+            true => picture(models, model, size.as_deref(), quality.as_deref(), pictures(output, outputs, inputs)),
+            false => text(models, model).map_err(|violation| vec![violation]),
         };
         match model {
             Ok(model) => steps.push(Step {
@@ -96,7 +97,7 @@ fn picture<'a>(
     }
 }
 
-/// The text model of this name, or the first one.
+/// The text model of this name, or the first one, in the order of decisions 10.5 (12.3).
 fn text<'a>(models: &'a [Runnable], model: Option<&str>) -> Result<&'a Runnable, Violation> {
     let mut writers = models.iter().filter(|it| it.entry.kind == EntryType::Text);
     let found = match model {
@@ -107,4 +108,79 @@ fn text<'a>(models: &'a [Runnable], model: Option<&str>) -> Result<&'a Runnable,
         },
     };
     found.ok_or_else(|| Violation::new("model", "is no text model that you can run"))
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::model::ProviderKind;
+    use serde_json::json;
+
+    use super::*;
+    use crate::models::tests::{models_of, saved};
+
+    const NONE: Choice = Choice { model: None, size: None, quality: None };
+
+    /// The managed runtime, or that and a connection.
+    fn models(connection: Option<ProviderKind>) -> Vec<Runnable> {
+        let connections: Vec<_> = connection.into_iter().map(|provider| saved(1, provider)).collect();
+        models_of("me", &connections)
+    }
+
+    fn output(kind: &str, model: Option<&str>) -> Output {
+        let new = json!({"key": "o", "label": "O", "type": kind, "prompt": "p", "inputKeys": ["a"], "model": model});
+        Output::of(serde_json::from_value(new).expect("an output"), "o".into())
+    }
+
+    /// The models of the steps, or the fields of what is refused.
+    fn chosen(models: &[Runnable], outputs: &[Output], choice: &Choice) -> Result<Vec<String>, Vec<String>> {
+        let nodes: Vec<NodeId> = outputs.iter().map(|_| NodeId::generate()).collect();
+        let steps = choose(models, outputs, &nodes, &[], choice);
+        steps
+            .map(|steps| steps.into_iter().map(|step| step.model.id).collect())
+            .map_err(|refused| refused.into_iter().map(|violation| violation.field).collect())
+    }
+
+    fn of_text(connection: Option<ProviderKind>, model: Option<&str>) -> Result<Vec<String>, Vec<String>> {
+        chosen(&models(connection), &[output("text", model)], &NONE)
+    }
+
+    #[test]
+    fn a_text_without_a_model_goes_to_the_first_that_writes() {
+        assert_eq!(of_text(None, None), Ok(vec!["outline".into()]));
+        assert_eq!(of_text(Some(ProviderKind::Runway), None), Ok(vec!["outline".into()]), "it writes no texts");
+        assert_eq!(of_text(Some(ProviderKind::OpenAi), None), Ok(vec!["gpt-5.6-terra".into()]));
+        assert_eq!(of_text(Some(ProviderKind::Google), None), Ok(vec!["gemini-3.8-flash".into()]));
+    }
+
+    #[test]
+    fn a_text_names_a_text_model_of_the_caller() {
+        let openai = Some(ProviderKind::OpenAi);
+        assert_eq!(of_text(openai, Some("outline")), Ok(vec!["outline".into()]));
+        assert_eq!(of_text(openai, Some("gpt-5.6-luna")), Ok(vec!["gpt-5.6-luna".into()]));
+        let models = models(openai);
+        let luna = models.iter().find(|it| it.entry.id == "gpt-5.6-luna").expect("is there");
+        let handle = format!("model:{}", luna.key);
+        assert_eq!(of_text(openai, Some(&handle)), Ok(vec!["gpt-5.6-luna".into()]));
+        for strange in ["sketch", "gpt-image-2", "gemini-3.8-flash", "absent", "model:absent-key", ""] {
+            assert_eq!(of_text(openai, Some(strange)), Err(vec!["model".into()]), "{strange}");
+        }
+        assert_eq!(of_text(None, Some(&handle)), Err(vec!["model".into()]), "the connection is gone");
+    }
+
+    #[test]
+    fn the_model_of_a_run_is_for_its_pictures_or_for_its_texts_where_there_are_none() {
+        let models = models(Some(ProviderKind::OpenAi));
+        let with = |model: &str| Choice { model: Some(model.into()), ..NONE };
+        let (text, picture) = (output("text", Some("outline")), output("image", None));
+        let both = [text.clone(), picture];
+        assert_eq!(chosen(&models, &both, &with("sketch")), Ok(vec!["outline".into(), "sketch".into()]));
+        assert_eq!(chosen(&models, &both, &with("gpt-5.6-luna")), Err(vec!["model".into()]));
+        assert_eq!(
+            chosen(&models, std::slice::from_ref(&text), &with("gpt-5.6-luna")),
+            Ok(vec!["gpt-5.6-luna".into()])
+        );
+        for strange in ["sketch", "absent"] {
+            assert_eq!(chosen(&models, std::slice::from_ref(&text), &with(strange)), Err(vec!["model".into()]));
+        }
+    }
 }
