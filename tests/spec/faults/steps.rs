@@ -1,8 +1,9 @@
 //! Recipe runs whose worker dies within a step and between two (decisions 13.6; reliability.md 2).
 
-use e2e::api::key;
+use e2e::api::{key, text};
 use e2e::{Part, SETTLING, Stack, User, checker, pictures};
 use serde_json::{Value, json};
+use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor, written};
 
 use super::{mortal, start};
 
@@ -61,4 +62,49 @@ async fn a_run_whose_worker_dies_anywhere_takes_each_step_once() {
     }
     stack.restart(Part::IMAGE_WORKER).await;
     judge(&stack, &user, &run, "after every step").await;
+}
+
+/// Where a worker comes by with a text that a provider writes, and how often that was asked by then.
+const TEXT_FAILPOINTS: [(&str, usize); 2] = [("recipe.writing", 0), ("recipe.written", 1)];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_provider_is_asked_for_a_text_once_wherever_the_worker_dies() {
+    let stack = start(mortal()).await;
+    let user = stack.user().await;
+    let simulator = Simulator::start(Vendor::OpenAi).await;
+    stack.connect_to(&user.uid, "openai", simulator.url(), SIMULATOR_KEY).await;
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let workflow = json!({
+        "name": "Names", "idempotencyKey": key(),
+        "inputs": [{"key": "thing", "label": "Thing", "type": "text", "useAsDefault": false}],
+        "outputs": [{
+            "key": "names", "label": "Names", "type": "text", "prompt": "Names for {{thing}}", "inputKeys": ["thing"],
+            "model": "gpt-5.6-luna"
+        }]
+    });
+    let made = user.send(&format!("/canvases/{canvas}/workflows"), &workflow).await.expect(201).json();
+    let path = format!("/recipes/{}/runs", text(&made, "/workflow/id"));
+    let run = async || {
+        let revision = user.canvas(&canvas).await["revision"].clone();
+        let inputs = json!({"thing": "a kite"});
+        let request = json!({"canvasId": canvas, "baseRevision": revision, "idempotencyKey": key(), "inputs": inputs});
+        user.send(&path, &request).await.expect(202).json()
+    };
+    for (failpoint, submits) in TEXT_FAILPOINTS {
+        stack.restart_with(Part::IMAGE_WORKER, &[("CANVAS_FAILPOINTS", &format!("{failpoint}=kill"))]).await;
+        let run = run().await;
+        assert_eq!(stack.ended(Part::IMAGE_WORKER).await.code(), None, "{failpoint}: killed");
+        stack.restart(Part::IMAGE_WORKER).await;
+        let end = user.finished(&run).await;
+        let failure = &end["failure"];
+        assert_eq!((&end["status"], &failure["code"]), (&json!("failed"), &json!("recipe_step_failed")), "{end}");
+        assert_eq!((&failure["outputKey"], &failure["retryable"]), (&json!("names"), &json!(true)), "{end}");
+        assert_eq!(simulator.submits().len(), submits, "{failpoint}");
+    }
+    let end = user.finished(&run().await).await;
+    assert_eq!((&end["status"], &end["creditCost"]), (&json!("succeeded"), &json!(0)), "{end}");
+    assert_eq!(end["outputs"][0]["value"], json!(written("Names for a kite")));
+    assert_eq!(simulator.submits().len(), 2, "once for each that came to ask");
+    checker::settled(&stack, SETTLING).await;
+    assert_eq!(checker::invariants(&stack).await, [""; 0]);
 }
