@@ -155,7 +155,7 @@ pub fn steps_of(definition: &Definition) -> String {
     for (index, output) in definition.outputs.iter().enumerate() {
         let from: Vec<&str> = output.input_keys.iter().map(label).collect();
         let line_break = if index == 0 { "" } else { "\n" };
-        let _ = write!(text, "{line_break}{}. {} ({}) ← {}", index + 1, output.label, output.kind, from.join(", "));
+        let _ = write!(text, "{line_break}{}. {} ({}) from {}", index + 1, output.label, output.kind, from.join(", "));
     }
     text
 }

@@ -130,7 +130,7 @@ fn ports_hold_what_they_begin_with_and_outputs_their_templates() {
     assert_eq!(
         node(&ids.instance).content(),
         Some(
-            "A product in its best light.\n\n1. The copy (text) ← The brief\n2. The hero (image) ← The copy, The pack"
+            "A product in its best light.\n\n1. The copy (text) from The brief\n2. The hero (image) from The copy, The pack"
         )
     );
 }
