@@ -8,7 +8,6 @@ use domain::id::JobId;
 use domain::recipe::run::RunId;
 
 use super::{Context, Refusal, Result};
-use crate::routes::runs::windows;
 
 /// How long a purge waits for work that was asked to stop: a worker sees it at its next step or heartbeat, and asks the
 /// provider, too.
@@ -36,7 +35,7 @@ pub(super) async fn cancel(context: &mut Context, active: &Active) -> Result<Str
 
 async fn attempt(context: &mut Context, active: &Active) -> Result<String> {
     let (revision, child_revision) = (service::random::revision(), service::random::revision());
-    let windows = windows(&context.config);
+    let windows = spine::windows(&context.config);
     let terms = Terms {
         revision: &revision,
         public_url: &context.config.public_url,

@@ -3,9 +3,6 @@
 //! A request type derives its OpenAPI schema; the same schema, compiled once, checks every body, so that document and
 //! behaviour cannot disagree and a refusal lists every violation and not only the first.
 
-use std::any::TypeId;
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, RwLock};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -16,9 +13,6 @@ use domain::limits::{JSON_BODY_MAX, JSON_DEPTH_MAX};
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use jsonschema::error::ValidationErrorKind;
-use jsonschema::paths::{Location, LocationSegment};
-use jsonschema::{ValidationError, Validator};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -26,7 +20,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
-use crate::openapi::close_variants;
+use super::schema::{validator, violations_of};
 use crate::problem::{Problem, Result};
 
 /// From a body's first byte to its last.
@@ -265,7 +259,8 @@ fn find_nul(value: &Value, path: &mut String, found: &mut Vec<Violation>) {
     });
 }
 
-fn join(path: &mut String, key: &str) {
+/// Goes down into a field.
+pub(super) fn join(path: &mut String, key: &str) {
     if !path.is_empty() {
         path.push('.');
     }
@@ -293,143 +288,6 @@ fn validate_by<T: Input>(value: Value, rules: impl FnOnce(&Value) -> Vec<Violati
     })?;
     told.extend(input.check());
     if told.is_empty() { Ok(input) } else { Err(Problem::Invalid(told)) }
-}
-
-/// The compiled schema of `T`, made at its first use.
-fn validator<T: Input>() -> Arc<Validator> {
-    static VALIDATORS: LazyLock<RwLock<HashMap<TypeId, Arc<Validator>>>> = LazyLock::new(RwLock::default);
-    let poisoned = "a schema's compilation does not panic while the map is held";
-    if let Some(validator) = VALIDATORS.read().expect(poisoned).get(&TypeId::of::<T>()) {
-        return validator.clone();
-    }
-    let mut referenced = Vec::new();
-    T::schemas(&mut referenced);
-    let components: serde_json::Map<String, Value> = referenced
-        .into_iter()
-        .map(|(name, mut schema)| {
-            close_variants(&mut schema);
-            (name, serde_json::to_value(schema).expect("an OpenAPI schema serializes"))
-        })
-        .collect();
-    let mut schema = T::schema();
-    close_variants(&mut schema);
-    let mut schema = serde_json::to_value(schema).expect("an OpenAPI schema serializes");
-    schema["components"] = json!({ "schemas": components });
-    let compiled =
-        jsonschema::draft202012::new(&schema).expect("a derived schema is valid: a test of the router compiles each");
-    let compiled = Arc::new(compiled);
-    VALIDATORS.write().expect(poisoned).insert(TypeId::of::<T>(), compiled.clone());
-    compiled
-}
-
-fn field(location: &Location) -> String {
-    let mut path = String::new();
-    for segment in location {
-        match segment {
-            LocationSegment::Property(name) => join(&mut path, &name),
-            LocationSegment::Index(index) => path.push_str(&format!("[{index}]")),
-        }
-    }
-    path
-}
-
-fn violations_of(error: &ValidationError<'_>) -> Vec<Violation> {
-    let path = field(error.instance_path());
-    let within = |name: &str| {
-        let mut path = path.clone();
-        join(&mut path, name);
-        path
-    };
-    let one = |message: String| vec![Violation::new(path.as_str(), message)];
-    match error.kind() {
-        ValidationErrorKind::Required { property } => {
-            vec![Violation::new(within(property.as_str().unwrap_or_default()), "is required")]
-        }
-        ValidationErrorKind::AdditionalProperties { unexpected } => {
-            unexpected.iter().map(|name| Violation::new(within(name), "is not a known field")).collect()
-        }
-        ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } => {
-            nearest_form(&path, context)
-        }
-        ValidationErrorKind::Enum { options } => one(format!("must be one of {}", choices(options))),
-        ValidationErrorKind::Type { .. } => one(type_message(error)),
-        ValidationErrorKind::Minimum { limit } => one(format!("must be at least {limit}")),
-        ValidationErrorKind::Maximum { limit } => one(format!("must be at most {limit}")),
-        ValidationErrorKind::MinLength { limit } => one(format!("must have at least {limit} characters")),
-        ValidationErrorKind::MaxLength { limit } => one(format!("must have at most {limit} characters")),
-        ValidationErrorKind::MinItems { limit } => one(format!("must have at least {limit} items")),
-        ValidationErrorKind::MaxItems { limit } => one(format!("must have at most {limit} items")),
-        ValidationErrorKind::MinProperties { limit } => one(format!("must have at least {limit} fields")),
-        ValidationErrorKind::Pattern { pattern } => one(format!("must match {pattern}")),
-        // The value itself stays out of the message: it may be a secret.
-        _ => one(error.masked_with("the value").to_string()),
-    }
-}
-
-/// The choices as people read them.
-fn choices(options: &Value) -> String {
-    let names = options.as_array().into_iter().flatten().map(|option| match option {
-        Value::String(name) => name.clone(),
-        other => other.to_string(),
-    });
-    names.collect::<Vec<_>>().join(", ")
-}
-
-fn type_message(error: &ValidationError<'_>) -> String {
-    match error.kind() {
-        ValidationErrorKind::Type { kind: jsonschema::error::TypeKind::Single(kind) } => {
-            format!("must be of type {kind}")
-        }
-        _ => error.masked_with("the value").to_string(),
-    }
-}
-
-/// The fields that tell the forms of a value apart.
-const TAGS: [&str; 2] = ["type", "operation"];
-
-/// Of a value that fits none of several forms: what keeps it from the form that its tag names, or, where there is no such
-/// form, which tags there are; for forms without a tag, the one of the value's own type with the least wrong.
-fn nearest_form(path: &str, forms: &[Vec<ValidationError<'static>>]) -> Vec<Violation> {
-    let told = TAGS.iter().find_map(|name| judged_by_tag(path, name, forms));
-    let is_mistyped = |error: &ValidationError<'static>| {
-        field(error.instance_path()) == path && matches!(error.kind(), ValidationErrorKind::Type { .. })
-    };
-    let distance = |errors: &&Vec<ValidationError<'static>>| (errors.iter().any(is_mistyped), errors.len());
-    told.unwrap_or_else(|| match forms.iter().min_by_key(distance) {
-        Some(errors) => errors.iter().flat_map(violations_of).collect(),
-        None => vec![Violation::new(path, "has none of the known forms")],
-    })
-}
-
-/// The same by one tag; nothing where no form has it.
-fn judged_by_tag(path: &str, name: &str, forms: &[Vec<ValidationError<'static>>]) -> Option<Vec<Violation>> {
-    let mut tag = path.to_owned();
-    join(&mut tag, name);
-    let names = |errors: &[ValidationError<'static>]| -> Option<Vec<Value>> {
-        errors.iter().filter(|error| field(error.instance_path()) == tag).find_map(|error| match error.kind() {
-            ValidationErrorKind::Enum { options } => options.as_array().cloned(),
-            ValidationErrorKind::Constant { expected_value } => Some(vec![expected_value.as_ref().clone()]),
-            _ => None,
-        })
-    };
-    let lacks_tag = |errors: &Vec<ValidationError<'static>>| {
-        errors.iter().any(|error| {
-            let required = matches!(error.kind(), ValidationErrorKind::Required { property } if property == name);
-            required && field(error.instance_path()) == path
-        })
-    };
-    if !forms.is_empty() && forms.iter().all(lacks_tag) {
-        return Some(vec![Violation::new(tag, "is required")]);
-    }
-    let tagged: Vec<Value> = forms.iter().filter_map(|errors| names(errors)).flatten().collect();
-    if !forms.is_empty() && forms.iter().all(|errors| names(errors).is_some()) {
-        return Some(vec![Violation::new(tag, format!("must be one of {}", choices(&Value::Array(tagged))))]);
-    }
-    if tagged.is_empty() {
-        return None;
-    }
-    let meant = forms.iter().filter(|errors| names(errors).is_none()).min_by_key(|errors| errors.len());
-    meant.map(|errors| errors.iter().flat_map(violations_of).collect())
 }
 
 #[cfg(test)]

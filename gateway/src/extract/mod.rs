@@ -8,3 +8,4 @@ pub mod page;
 pub mod path;
 pub mod prefer;
 pub mod query;
+mod schema;

@@ -20,7 +20,7 @@ mod runner;
 mod task;
 
 pub use lease::Lease;
-pub use process::{BootError, Process, main};
+pub use process::{BootError, Process, main, windows};
 pub use relay::{Nudge, Relay};
 pub use runner::{Runner, RunnerOptions};
 pub use task::{Decision, Handler, Outcome, Task};

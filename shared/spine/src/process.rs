@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use broker::{Consumer, Publisher};
 use db::PgPool;
+use db::jobs::Windows;
 use domain::message::Queue;
 use service::config::Config;
 use service::lifecycle::{Lifecycle, Outcome, block_on};
@@ -86,6 +87,17 @@ where
             ExitCode::FAILURE
         })
     })
+}
+
+/// How long records are kept, as configured; every process that ends jobs must say the same.
+pub fn windows(config: &Config) -> Windows {
+    Windows {
+        unread: config.retention_unread,
+        finalized: config.retention_finalized,
+        tombstone: config.retention_tombstone,
+        failed: config.retention_failed,
+        video: config.retention_video,
+    }
 }
 
 /// A process that has booted: it serves its probes and relays its outbox, and waits to be given work.

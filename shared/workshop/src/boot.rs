@@ -3,7 +3,6 @@
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use db::jobs::Windows;
 use providers::Setup;
 use service::config::Config;
 use service::probes::watch_component;
@@ -32,7 +31,7 @@ pub async fn start(name: &'static str, config: Config) -> Result<(Process, Worke
         .map_err(|error| BootError::Setting(format!("CANVAS_REDIS_URL: {error}").into()))?;
     let settings = egress::Settings { allow: &config.egress_allow, ca_file: config.egress_ca_file.as_deref() };
     let egress = egress::Client::load(settings).map_err(|error| BootError::Setting(error.into()))?;
-    let windows = windows(&config);
+    let windows = spine::windows(&config);
     let process = Process::start(name, config).await?;
     let config = process.config();
     let threads = available_parallelism().map_or(1, usize::from);
@@ -91,15 +90,4 @@ fn watch_store(process: &Process, store: &blob::Store) {
         async move { store.check_writable().await.map_err(|error| error.to_string()) }
     };
     lifecycle.spawn_support("object store writes watch", watch_component(handle, check, lifecycle.aborted()));
-}
-
-/// The configured retention of jobs.
-fn windows(config: &Config) -> Windows {
-    Windows {
-        unread: config.retention_unread,
-        finalized: config.retention_finalized,
-        tombstone: config.retention_tombstone,
-        failed: config.retention_failed,
-        video: config.retention_video,
-    }
 }

@@ -5,6 +5,4 @@ pub mod events;
 pub mod read;
 mod view;
 
-pub use view::{
-    RunDocument, Target, View, cancel_job, cancel_record, document, load, read_record, recipe_document, windows,
-};
+pub use view::{RunDocument, Target, View, cancel_job, cancel_record, document, load, read_record, recipe_document};

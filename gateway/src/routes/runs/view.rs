@@ -11,7 +11,6 @@ use domain::recipe::run::{RecipeRun, RunId, RunRecord};
 use http::header::{CACHE_CONTROL, ETAG, HeaderName, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
-use service::config::Config;
 use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, ManageJobs};
@@ -244,17 +243,6 @@ fn with_tag(mut response: Response, record: &Shown) -> Response {
     response
 }
 
-/// How long records are kept.
-pub fn windows(config: &Config) -> Windows {
-    Windows {
-        unread: config.retention_unread,
-        finalized: config.retention_finalized,
-        tombstone: config.retention_tombstone,
-        failed: config.retention_failed,
-        video: config.retention_video,
-    }
-}
-
 /// Stops a job or a run (decisions 9.5).
 pub async fn cancel_record(app: &App, caller: &Caller<ManageJobs>, target: Target, trace: Trace) -> Result {
     let (view, id) = match target {
@@ -280,7 +268,7 @@ async fn cancel_run(app: &App, account: &AccountUid, id: RunId, trace: Trace) ->
         let mut transaction = app.transaction().await?;
         let (revision, child_revision) = (service::random::revision(), service::random::revision());
         let traceparent = trace.0.to_string();
-        let windows = windows(&app.config);
+        let windows = spine::windows(&app.config);
         let terms = terms(app, &revision, &windows, &traceparent);
         let canceled = db::recipe_runs::cancel(&mut transaction, id, account, &terms, &child_revision).await?;
         db::pool::commit(transaction).await?;
@@ -309,7 +297,8 @@ pub async fn cancel_job(app: &App, account: &AccountUid, id: JobId, trace: Trace
 
 async fn attempt(app: &App, account: &AccountUid, id: JobId, trace: Trace) -> Result<Option<Cancellation>> {
     let mut transaction = app.transaction().await?;
-    let (revision, windows, traceparent) = (service::random::revision(), windows(&app.config), trace.0.to_string());
+    let (revision, windows, traceparent) =
+        (service::random::revision(), spine::windows(&app.config), trace.0.to_string());
     let terms = terms(app, &revision, &windows, &traceparent);
     let cancellation = db::jobs::cancel(&mut transaction, id, account, &terms).await?;
     db::pool::commit(transaction).await?;
