@@ -39,6 +39,11 @@ def variables():
     workshop = {short: ["shared/workshop/src"] for short in ("image", "video")}
     sources = {short: code(f"{room}/src", *workshop.get(short, [])) for room, short in ROOMS.items()}
     spine = code("shared/spine/src")
+    # The windows are for those who end jobs: not for the dispatcher.
+    windows = re.search(r"pub fn windows.*?\n}", spine, re.S)[0]
+    spine = spine.replace(windows, "")
+    for short in ("gateway", "image", "video"):
+        sources[short] += windows
     # What the spine's runners are told; the gateway has none. The lease reaches them as the heartbeat, too.
     runners = re.search(r"fn runner_options.*?\n    }", spine, re.S)[0]
     for name, field, required, default, meaning in rows:
