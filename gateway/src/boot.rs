@@ -10,6 +10,7 @@ use spine::{BootError, Process};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::credentials::Credentials;
 use crate::installation;
 use crate::preview::Previews;
 use crate::problem::Chain;
@@ -100,6 +101,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
     process.spawn("http", |stopping| async move {
         let Some(keys) = wait_for_keys(&pool, &config, &key_watch, &stopping).await? else { return Ok(()) };
         let app = App::new(Shared {
+            credentials: Credentials::new(pool.clone()),
             pool,
             keys,
             ring: config.master_keys.clone(),

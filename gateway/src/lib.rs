@@ -5,6 +5,7 @@ mod admin;
 mod boot;
 mod catalogue;
 mod command_line;
+mod credentials;
 mod documents;
 mod extract;
 mod installation;

@@ -11,6 +11,7 @@ use spine::Nudge;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::credentials::Credentials;
 use crate::documents::Documents;
 use crate::preview::Previews;
 use crate::problem::{Problem, Result};
@@ -28,6 +29,8 @@ pub struct Shared {
     pub config: Config,
     /// Postgres.
     pub pool: PgPool,
+    /// Looks up who asks.
+    pub credentials: Credentials,
     /// Keys derived from the installation key.
     pub keys: DerivedKeys,
     /// The operator's ring, for webhook secrets.

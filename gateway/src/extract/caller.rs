@@ -135,12 +135,7 @@ async fn authenticate(parts: &Parts, app: &App, canvas: Option<&CanvasRef>) -> R
     let mut headers = parts.headers.get_all(AUTHORIZATION).iter();
     let (Some(header), None) = (headers.next(), headers.next()) else { return Ok(None) };
     let Some((token, secret)) = header.to_str().ok().and_then(parse_bearer) else { return Ok(None) };
-    let find = async || db::accounts::authenticate(&mut *db::pool::acquire(&app.pool).await?, token, canvas).await;
-    let found = match find().await {
-        // Nothing was done yet: a restart of the database costs this request a second question, not an error.
-        Err(error) if error.is_connection_lost() => find().await?,
-        found => found?,
-    };
+    let found = app.credentials.look_up(token, canvas).await?;
     Ok(found.filter(|(credential, _)| {
         // The comparison comes first, so that a token's state is told to nobody who does not hold its secret.
         app.keys.verify_token(secret, &credential.secret_hash) && credential.valid

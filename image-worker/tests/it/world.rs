@@ -21,7 +21,7 @@ use domain::message::{Queue, TaskKind};
 use image_worker::jobs::Tasks;
 use image_worker::sweep::Sweeper;
 use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use spine::{Handler, Nudge, Runner, RunnerOptions};
 use testkit::{TestDatabase, wait_for};
@@ -335,8 +335,8 @@ pub fn image_node() -> Node {
         width: 320.0,
         height: 320.0,
         agent_owned: true,
-        metadata: Map::new(),
-        server: Map::new(),
+        metadata: Default::default(),
+        server: Default::default(),
         asset: None,
         active_job: None,
     }

@@ -23,8 +23,8 @@ fn node(id: &str, kind: NodeType, title: &str, place: [f64; 4], metadata: Value)
         width,
         height,
         agent_owned: true,
-        metadata: object(metadata),
-        server: Map::new(),
+        metadata: object(metadata).into(),
+        server: Default::default(),
         asset: None,
         active_job: None,
     }

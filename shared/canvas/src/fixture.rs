@@ -3,8 +3,9 @@
 use domain::Violation;
 use domain::graph::{Connection, Node, NodeType, Position, Purpose};
 use domain::id::{AccountUid, AssetHandle, AssetId, ConnectionId, NodeId};
+use domain::object::Object;
 use domain::operation::Operation;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::size::serialized_size;
 use crate::{Applied, Batch, Graph, Options, Refused, apply};
@@ -23,9 +24,9 @@ pub(crate) fn asset(id: &str) -> AssetHandle {
     AssetHandle { owner: AccountUid::parse("me").expect("an account id"), id: AssetId::parse(id).expect("an asset id") }
 }
 
-pub(crate) fn object(value: Value) -> Map<String, Value> {
+pub(crate) fn object(value: Value) -> Object {
     match value {
-        Value::Object(object) => object,
+        Value::Object(object) => object.into(),
         other => panic!("no object: {other}"),
     }
 }
@@ -40,8 +41,8 @@ pub(crate) fn node(text: &str, kind: NodeType) -> Node {
         width,
         height,
         agent_owned: false,
-        metadata: Map::new(),
-        server: Map::new(),
+        metadata: Object::default(),
+        server: Object::default(),
         asset: None,
         active_job: None,
     }

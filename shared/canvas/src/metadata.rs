@@ -269,7 +269,7 @@ mod tests {
 
     fn parse(metadata: Value) -> (MetadataPatch, Vec<Violation>) {
         let mut violations = Vec::new();
-        (MetadataPatch::parse(object(metadata), "m", &mut violations), violations)
+        (MetadataPatch::parse(object(metadata).into(), "m", &mut violations), violations)
     }
 
     /// What is stored of a key, or `None` when it is refused.
@@ -386,7 +386,7 @@ mod tests {
         let (patch, _) =
             parse(json!({"prompt": "new", "custom": {"c": 3}, "locked": null, "section": false, "sectionId": null}));
         patch.merge_into(&mut node, None);
-        assert_eq!(Value::Object(node.metadata), json!({"prompt": "new", "custom": {"c": 3}}));
+        assert_eq!(Value::from(node.metadata), json!({"prompt": "new", "custom": {"c": 3}}));
     }
 
     #[test]

@@ -89,7 +89,7 @@ impl Serialize for ServedMetadata<'_> {
         for (key, value) in node.metadata.iter().filter(|(key, _)| !node.server.contains_key(*key)) {
             map.serialize_entry(key, value)?;
         }
-        for (key, value) in &node.server {
+        for (key, value) in node.server.iter() {
             map.serialize_entry(key, value)?;
         }
         map.serialize_entry("createdBy", if node.agent_owned { "agent" } else { "user" })?;

@@ -51,79 +51,145 @@ impl Credential {
 /// A credential, and the canvas that came with it as its account may see it.
 pub type Authenticated = (Credential, Option<(CanvasRecord, AccessRole)>);
 
-/// A token, and the canvas of the request's path as the token's account may see it, in one statement: revocation takes
-/// effect with the very next request because nothing of this is ever cached (decisions 2.2). Shares are looked into only for
-/// a canvas of somebody else's.
-#[instrument(skip_all, name = "db.token.authenticate")]
+/// What a request brings to be let in with.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The token that it names.
+    pub token: Uuid,
+    /// The canvas of its path; without an owner that of the token's account.
+    pub canvas: Option<CanvasRef>,
+}
+
+/// Tokens, each with the canvas of its request's path as the token's account may see it, in one statement and in the order of
+/// the questions: revocation takes effect with the very next request because nothing of this is ever cached (decisions 2.2).
+/// Shares are looked into only for a canvas of somebody else's. What cannot be read fails one question and no other.
 pub async fn authenticate(
     conn: &mut PgConnection,
-    token: Uuid,
-    canvas: Option<&CanvasRef>,
-) -> Result<Option<Authenticated>> {
-    let Some(row) = sqlx::query!(
-        r#"SELECT t.id AS token, t.label, t.scopes, t.surface, t.secret_hash, t.expires_at,
-                  (t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
-                   AND s.revoked_at IS NULL AND a.enabled) AS "valid!",
-                  (t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute') AS "use_unrecorded!",
-                  a.uid, a.email, a.credit_balance,
-                  c.key AS "key?", c.owner_uid AS "owner_uid?", c.id AS "id?", c.canvas_type, c.title AS "title?",
-                  c.revision AS "revision?", c.sequence AS "sequence?", c.node_count AS "node_count?",
-                  c.connection_count AS "connection_count?", c.graph_bytes AS "graph_bytes?",
-                  c.created_at AS "created_at?", c.updated_at AS "updated_at?",
-                  CASE WHEN c.owner_uid = a.uid THEN 'owner' ELSE
-                      (SELECT role FROM canvas_shares sh WHERE sh.canvas_key = c.key AND sh.account_uid = a.uid)
-                  END AS "role?"
-           FROM tokens t
-           JOIN account_sessions s ON s.id = t.session_id
-           JOIN accounts a ON a.uid = t.account_uid
-           LEFT JOIN canvases c ON c.owner_uid = coalesce($2, a.uid) AND c.id = $3
-           WHERE t.id = $1"#,
-        token,
-        canvas.and_then(|canvas| canvas.owner.as_ref()).map(AccountUid::as_str),
-        canvas.map(|canvas| canvas.id.as_str()),
+    questions: &[Question],
+) -> Result<Vec<Result<Option<Authenticated>>>> {
+    let canvases = || questions.iter().map(|question| question.canvas.as_ref());
+    let owners: Vec<_> = canvases().map(|canvas| Some(canvas?.owner.as_ref()?.as_str().to_owned())).collect();
+    let ids: Vec<_> = canvases().map(|canvas| Some(canvas?.id.as_str().to_owned())).collect();
+    let tokens: Vec<Uuid> = questions.iter().map(|question| question.token).collect();
+    // A sub-select with a limit is run for each question by its indexes, whatever the planner thinks of the tables' sizes.
+    let rows = sqlx::query_as!(
+        Row,
+        r#"SELECT asked.place AS "place!", found.* FROM unnest($1::uuid[], $2::text[], $3::text[])
+               WITH ORDINALITY AS asked (token, owner, canvas, place)
+           CROSS JOIN LATERAL (
+               SELECT t.id AS "token!", t.label AS "label!", t.scopes AS "scopes!", t.surface AS "surface!",
+                      t.secret_hash AS "secret_hash!", t.expires_at AS "expires_at?",
+                      (t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
+                       AND s.revoked_at IS NULL AND a.enabled) AS "valid!",
+                      (t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute') AS "use_unrecorded!",
+                      a.uid AS "uid!", a.email AS "email!", a.credit_balance AS "credit_balance!",
+                      c.key AS "key?", c.owner_uid AS "owner_uid?", c.id AS "id?", c.canvas_type AS "canvas_type?",
+                      c.title AS "title?", c.revision AS "revision?", c.sequence AS "sequence?",
+                      c.node_count AS "node_count?", c.connection_count AS "connection_count?",
+                      c.graph_bytes AS "graph_bytes?", c.created_at AS "created_at?", c.updated_at AS "updated_at?",
+                      CASE WHEN c.owner_uid = a.uid THEN 'owner' ELSE
+                          (SELECT role FROM canvas_shares sh WHERE sh.canvas_key = c.key AND sh.account_uid = a.uid)
+                      END AS "role?"
+               FROM tokens t
+               JOIN account_sessions s ON s.id = t.session_id
+               JOIN accounts a ON a.uid = t.account_uid
+               LEFT JOIN canvases c ON c.owner_uid = coalesce(asked.owner, a.uid) AND c.id = asked.canvas
+               WHERE t.id = asked.token LIMIT 1
+           ) AS found"#,
+        &tokens,
+        &owners as &[Option<String>],
+        &ids as &[Option<String>],
     )
-    .fetch_optional(conn)
-    .await?
-    else {
-        return Ok(None);
-    };
-    let credential = Credential {
-        token: row.token,
-        label: row.label,
-        scopes: scopes(&row.scopes)?,
-        surface: known("tokens.surface", &row.surface)?,
-        secret_hash: row.secret_hash,
-        valid: row.valid,
-        use_unrecorded: row.use_unrecorded,
-        expires_at: row.expires_at.map(Timestamp::from),
-        account: AccountUid::from_stored(row.uid),
-        email: row.email,
-        credit_balance: row.credit_balance,
-    };
-    // A row of the outer join is there as a whole or not at all.
-    let found = match (row.key, row.owner_uid, row.id, row.title, row.revision, row.created_at, row.updated_at) {
-        (Some(key), Some(owner_uid), Some(id), Some(title), Some(revision), Some(created_at), Some(updated_at)) => {
-            let (record, role) = canvases::Row {
-                key,
-                owner_uid,
-                id,
-                canvas_type: row.canvas_type,
-                title,
-                revision,
-                sequence: row.sequence.unwrap_or_default(),
-                node_count: row.node_count.unwrap_or_default(),
-                connection_count: row.connection_count.unwrap_or_default(),
-                graph_bytes: row.graph_bytes.unwrap_or_default(),
-                created_at,
-                updated_at,
-                role: row.role,
-            }
-            .record()?;
-            role.map(|role| (record, role))
+    .fetch_all(conn)
+    .await?;
+    let mut answers: Vec<_> = questions.iter().map(|_| Ok(None)).collect();
+    for row in rows {
+        // Places count from 1.
+        if let Some(answer) = usize::try_from(row.place - 1).ok().and_then(|place| answers.get_mut(place)) {
+            *answer = row.read().map(Some);
         }
-        _ => None,
-    };
-    Ok(Some((credential, found)))
+    }
+    Ok(answers)
+}
+
+/// A question's answer as it is stored.
+struct Row {
+    place: i64,
+    token: Uuid,
+    label: String,
+    scopes: Vec<String>,
+    surface: String,
+    secret_hash: Vec<u8>,
+    expires_at: Option<DateTime<Utc>>,
+    valid: bool,
+    use_unrecorded: bool,
+    uid: String,
+    email: String,
+    credit_balance: i64,
+    key: Option<i64>,
+    owner_uid: Option<String>,
+    id: Option<String>,
+    canvas_type: Option<String>,
+    title: Option<String>,
+    revision: Option<String>,
+    sequence: Option<i64>,
+    node_count: Option<i32>,
+    connection_count: Option<i32>,
+    graph_bytes: Option<i64>,
+    created_at: Option<DateTime<Utc>>,
+    updated_at: Option<DateTime<Utc>>,
+    role: Option<String>,
+}
+
+impl Row {
+    fn read(self) -> Result<Authenticated> {
+        let credential = Credential {
+            token: self.token,
+            label: self.label,
+            scopes: scopes(&self.scopes)?,
+            surface: known("tokens.surface", &self.surface)?,
+            secret_hash: self.secret_hash,
+            valid: self.valid,
+            use_unrecorded: self.use_unrecorded,
+            expires_at: self.expires_at.map(Timestamp::from),
+            account: AccountUid::from_stored(self.uid),
+            email: self.email,
+            credit_balance: self.credit_balance,
+        };
+        // A row of the outer join is there as a whole or not at all.
+        let canvas =
+            match (self.key, self.owner_uid, self.id, self.title, self.revision, self.created_at, self.updated_at) {
+                (
+                    Some(key),
+                    Some(owner_uid),
+                    Some(id),
+                    Some(title),
+                    Some(revision),
+                    Some(created_at),
+                    Some(updated_at),
+                ) => {
+                    let (record, role) = canvases::Row {
+                        key,
+                        owner_uid,
+                        id,
+                        canvas_type: self.canvas_type,
+                        title,
+                        revision,
+                        sequence: self.sequence.unwrap_or_default(),
+                        node_count: self.node_count.unwrap_or_default(),
+                        connection_count: self.connection_count.unwrap_or_default(),
+                        graph_bytes: self.graph_bytes.unwrap_or_default(),
+                        created_at,
+                        updated_at,
+                        role: self.role,
+                    }
+                    .record()?;
+                    role.map(|role| (record, role))
+                }
+                _ => None,
+            };
+        Ok((credential, canvas))
+    }
 }
 
 fn scopes(names: &[String]) -> Result<Scopes> {
@@ -356,4 +422,69 @@ pub async fn revoke_token(conn: &mut PgConnection, token: Uuid) -> Result<Option
     .fetch_optional(conn)
     .await?;
     Ok(revoked.map(Timestamp::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use testkit::TestDatabase;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn each_question_is_answered_by_itself_and_in_its_place() {
+        let database = TestDatabase::new().await;
+        sqlx::raw_sql(
+            "INSERT INTO accounts (uid, email) VALUES ('me', 'me@example.com'), ('you', 'you@example.com'), ('they', 't@example.com');
+             INSERT INTO account_sessions (id, account_uid)
+             SELECT ('00000000-0000-0000-0000-00000000000' || length(uid))::uuid, uid FROM accounts;
+             INSERT INTO tokens (id, account_uid, session_id, label, scopes, surface, secret_hash)
+             SELECT id, account_uid, id, 'l', '{canvas:read}', 'api', '' FROM account_sessions;
+             INSERT INTO canvases (owner_uid, id, title, revision) VALUES ('me', 'c', 'mine', 'r'), ('you', 'c', 'yours', 'r');
+             INSERT INTO canvas_shares (canvas_key, account_uid, role)
+             SELECT key, 'me', 'viewer' FROM canvases WHERE owner_uid = 'you';
+             UPDATE tokens SET scopes = '{telepathy}' WHERE account_uid = 'they'",
+        )
+        .execute(database.pool())
+        .await
+        .expect("inserts");
+        let token = |uid: &str| Uuid::from_u128(uid.len() as u128);
+        let canvas = |text: &str| CanvasRef::parse(text).expect("valid");
+        let mut connection = database.pool().acquire().await.expect("connects");
+        let questions = [
+            ("me", Some("c")),
+            ("nobody", Some("c")),
+            ("me", Some("canvas:you:c")),
+            ("they", None),
+            ("you", Some("canvas:me:c")),
+            ("me", None),
+            ("me", Some("none")),
+        ];
+        let questions = questions.map(|(uid, named)| Question { token: token(uid), canvas: named.map(canvas) });
+        let answers = authenticate(&mut connection, &questions).await.expect("answers");
+        let answers: Vec<_> = answers
+            .into_iter()
+            .map(|answer| match answer {
+                Ok(Some((credential, canvas))) => {
+                    assert!(credential.valid && credential.use_unrecorded);
+                    let canvas = canvas.map(|(record, role)| (record.title, role.as_str()));
+                    Ok(Some((credential.account.as_str().to_owned(), canvas)))
+                }
+                Ok(None) => Ok(None),
+                Err(_) => Err("unreadable"),
+            })
+            .collect();
+        let account = |uid: &str, canvas: Option<(&str, &'static str)>| {
+            Ok(Some((uid.to_owned(), canvas.map(|(title, role)| (title.to_owned(), role)))))
+        };
+        let expected = [
+            account("me", Some(("mine", "owner"))),
+            Ok(None),
+            account("me", Some(("yours", "viewer"))),
+            Err("unreadable"),
+            account("you", None),
+            account("me", None),
+            account("me", None),
+        ];
+        assert_eq!(answers, expected);
+    }
 }

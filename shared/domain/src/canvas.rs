@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::Timestamp;
 use crate::account::Surface;
 use crate::graph::{self, NodeType, Position, Purpose, Role, named};
 use crate::id::{AccountUid, AssetHandle, CanvasHandle, CanvasId, ConnectionId, NodeId};
+use crate::object::Object;
 
 named! {
     /// What an account may do with a canvas.
@@ -188,7 +189,7 @@ pub struct Node {
     pub height: f64,
     /// Client-written and server-owned keys together (decisions 3.5).
     #[schema(value_type = Object)]
-    pub metadata: Map<String, Value>,
+    pub metadata: Metadata,
     /// What it shows.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -197,9 +198,6 @@ pub struct Node {
 
 impl From<graph::Node> for Node {
     fn from(node: graph::Node) -> Self {
-        let mut metadata = node.metadata;
-        metadata.extend(node.server);
-        metadata.insert("createdBy".into(), if node.agent_owned { "agent" } else { "user" }.into());
         Self {
             handle: node.id.handle(),
             id: node.id,
@@ -208,9 +206,42 @@ impl From<graph::Node> for Node {
             position: node.position,
             width: node.width,
             height: node.height,
-            metadata,
+            metadata: Metadata::new(node.metadata, &node.server, node.agent_owned),
             asset: node.asset,
         }
+    }
+}
+
+/// The metadata of a node as it is served: JSON text.
+#[derive(Clone, Debug, Serialize)]
+pub struct Metadata(Box<RawValue>);
+
+impl Metadata {
+    /// Puts together what clients wrote and what the service owns, as texts: a canvas is served without parsing its nodes. The only
+    /// key that both may have is `content`, and there the service's stands (decisions 3.5).
+    fn new(mut written: Object, owned: &Object, by_agent: bool) -> Self {
+        if owned.contains_key("content") && written.contains_key("content") {
+            written.remove("content");
+        }
+        let creator = if by_agent { r#""createdBy":"agent"}"# } else { r#""createdBy":"user"}"# };
+        let (written, owned) = (written.to_text(), owned.to_text());
+        let mut text = String::with_capacity(written.len() + owned.len() + creator.len());
+        text.push('{');
+        for object in [&written, &owned] {
+            let members = object[1..object.len() - 1].trim();
+            if !members.is_empty() {
+                text.push_str(members);
+                text.push(',');
+            }
+        }
+        text.push_str(creator);
+        Self(RawValue::from_string(text).expect("put together from the members of two objects"))
+    }
+}
+
+impl PartialEq for Metadata {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.get() == other.0.get()
     }
 }
 
@@ -349,4 +380,24 @@ pub struct MutationResult {
     /// What changed.
     #[serde(flatten)]
     pub changes: Changes,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn served_metadata_is_what_both_wrote_and_who_made_the_node() {
+        let object = |text: &str| Object::from_stored(text.to_owned()).expect("an object");
+        for (written, owned, served) in [
+            ("{}", "{}", r#"{"createdBy":"user"}"#),
+            (r#"{"prompt":"p"}"#, "{}", r#"{"prompt":"p","createdBy":"user"}"#),
+            ("{ }", r#"{"job":{}}"#, r#"{"job":{},"createdBy":"user"}"#),
+            (r#"{"a":1e308}"#, r#"{"job":{}}"#, r#"{"a":1e308,"job":{},"createdBy":"user"}"#),
+            (r#"{"content":"mine","b":1}"#, r#"{"content":"ours"}"#, r#"{"b":1,"content":"ours","createdBy":"user"}"#),
+        ] {
+            assert_eq!(Metadata::new(object(written), &object(owned), false).0.get(), served);
+        }
+        assert_eq!(Metadata::new(object("{}"), &object("{}"), true).0.get(), r#"{"createdBy":"agent"}"#);
+    }
 }

@@ -3,11 +3,12 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::id::{AccountUid, AssetHandle, AssetRef, ConnectionId, NodeId};
+use crate::object::Object;
 
 macro_rules! named {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)+ }) => {
@@ -166,10 +167,10 @@ pub struct Node {
     /// Whether an agent made it (decisions 3.3).
     pub agent_owned: bool,
     /// What clients wrote: the writable keys of decisions 3.5.
-    pub metadata: Map<String, Value>,
+    pub metadata: Object,
     /// What the service owns: `provenance`, `job`, `history`, `upload`, `source`, `recipe`; and `content` where the
     /// service wrote it, which is outside the cap on what clients write (decisions 3.5).
-    pub server: Map<String, Value>,
+    pub server: Object,
     /// The asset that it shows.
     pub asset: Option<AssetHandle>,
     /// The unfinished job that will fill it.

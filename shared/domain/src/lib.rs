@@ -18,6 +18,7 @@ pub mod job;
 pub mod limits;
 pub mod message;
 pub mod model;
+pub mod object;
 pub mod operation;
 pub mod recipe;
 pub mod review;

@@ -21,7 +21,7 @@ use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
 use domain::message::{Queue, TaskKind};
 use domain::model::Capability;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -220,8 +220,8 @@ impl Start {
             width: frame.right - frame.left,
             height: frame.bottom - frame.top,
             agent_owned: caller.surface.is_agent(),
-            metadata: Map::new(),
-            server: Map::new(),
+            metadata: Default::default(),
+            server: Default::default(),
             asset: None,
             active_job: None,
         });

@@ -109,9 +109,6 @@ fn follow(
 
 /// Whether the token still stands for somebody who may manage jobs.
 async fn holds(app: &App, token: Uuid) -> bool {
-    let looked = async {
-        let mut connection = app.connection().await?;
-        Ok::<_, Problem>(db::accounts::authenticate(&mut connection, token, None).await?)
-    };
-    matches!(looked.await, Ok(Some((credential, _))) if credential.valid && credential.scopes.contains(Scope::JobManage))
+    let looked = app.credentials.look_up(token, None).await;
+    matches!(looked, Ok(Some((credential, _))) if credential.valid && credential.scopes.contains(Scope::JobManage))
 }

@@ -247,8 +247,8 @@ impl<'a> Scene<'a> {
             width: frame.right - frame.left,
             height: frame.bottom - frame.top,
             agent_owned: self.import.actor.surface.is_agent(),
-            metadata,
-            server,
+            metadata: metadata.into(),
+            server: server.into(),
             asset: None,
             active_job: None,
         }

@@ -2,7 +2,7 @@
 
 use domain::graph::{Node, Position};
 use domain::id::NodeId;
-use serde_json::Map;
+use domain::object::Object;
 
 use super::{Made, Outcome, Run, Skipped};
 use crate::batch::{Draft, Patch, Ref};
@@ -20,8 +20,8 @@ impl Run<'_> {
             width: draft.width,
             height: draft.height,
             agent_owned: self.options.agent,
-            metadata: Map::new(),
-            server: given.server.clone(),
+            metadata: Object::default(),
+            server: given.server.clone().into(),
             asset: given.asset.clone(),
             active_job: None,
         };

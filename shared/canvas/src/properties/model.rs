@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use domain::graph::{Connection, Node, NodeType, Purpose};
 use domain::id::NodeId;
+use domain::object::Object;
 use domain::operation::Operation;
 use serde_json::{Map, Value};
 
@@ -148,8 +149,8 @@ impl Model {
                     width,
                     height,
                     agent_owned: self.options.agent,
-                    metadata,
-                    server: Map::new(),
+                    metadata: metadata.into(),
+                    server: Object::default(),
                     asset: None,
                     active_job: None,
                 });

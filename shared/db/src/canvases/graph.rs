@@ -2,7 +2,8 @@
 
 use domain::graph::{Connection, Node, Position};
 use domain::id::{AccountUid, AssetHandle, AssetId, ConnectionId, NodeId};
-use serde_json::{Map, Value};
+use domain::object::Object;
+use serde_json::Value;
 use sqlx::PgConnection;
 use tracing::instrument;
 use uuid::Uuid;
@@ -20,8 +21,8 @@ pub(crate) struct NodeRow {
     width: f64,
     height: f64,
     agent_owned: bool,
-    metadata: Value,
-    server: Value,
+    metadata: String,
+    server: String,
     asset_owner: Option<String>,
     asset_id: Option<String>,
     active_job: Option<Uuid>,
@@ -51,12 +52,9 @@ impl NodeRow {
     }
 }
 
-fn object(column: &'static str, value: Value) -> Result<Map<String, Value>> {
-    match value {
-        Value::Object(object) => Ok(object),
-        // Not the value itself: it is the client's, and errors are logged.
-        _ => Err(unreadable(column, "no object")),
-    }
+fn object(column: &'static str, text: String) -> Result<Object> {
+    // Not the value itself: it is the client's, and errors are logged.
+    Object::from_stored(text).map_err(|_| unreadable(column, "no object"))
 }
 
 pub(crate) struct ConnectionRow {
@@ -84,9 +82,9 @@ impl ConnectionRow {
 pub async fn graph(conn: &mut PgConnection, canvas_key: i64) -> Result<(Vec<Node>, Vec<Connection>)> {
     let nodes = sqlx::query_as!(
         NodeRow,
-        "SELECT id, type AS kind, title, x, y, width, height, agent_owned, metadata, server, asset_owner, asset_id,
-                active_job
-         FROM nodes WHERE canvas_key = $1 ORDER BY ordinal",
+        r#"SELECT id, type AS kind, title, x, y, width, height, agent_owned, metadata::text AS "metadata!",
+                  server::text AS "server!", asset_owner, asset_id, active_job
+           FROM nodes WHERE canvas_key = $1 ORDER BY ordinal"#,
         canvas_key
     )
     .fetch_all(&mut *conn)
@@ -103,8 +101,8 @@ pub async fn skeleton(conn: &mut PgConnection, canvas_key: i64) -> Result<(Vec<N
         NodeRow,
         r#"SELECT id, type AS kind, '' AS "title!", x, y, width, height, agent_owned,
                   CASE WHEN metadata::text LIKE '%"section%' OR (type = 'text' AND server::text <> '{}')
-                       THEN metadata ELSE '{}' END AS "metadata!",
-                  server, asset_owner, asset_id, active_job
+                       THEN metadata::text ELSE '{}' END AS "metadata!",
+                  server::text AS "server!", asset_owner, asset_id, active_job
            FROM nodes WHERE canvas_key = $1 ORDER BY ordinal"#,
         canvas_key
     )
@@ -129,9 +127,9 @@ async fn connections(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<Con
 pub async fn node(conn: &mut PgConnection, canvas_key: i64, id: &NodeId) -> Result<Option<Node>> {
     sqlx::query_as!(
         NodeRow,
-        "SELECT id, type AS kind, title, x, y, width, height, agent_owned, metadata, server, asset_owner, asset_id,
-                active_job
-         FROM nodes WHERE canvas_key = $1 AND id = $2",
+        r#"SELECT id, type AS kind, title, x, y, width, height, agent_owned, metadata::text AS "metadata!",
+                  server::text AS "server!", asset_owner, asset_id, active_job
+           FROM nodes WHERE canvas_key = $1 AND id = $2"#,
         canvas_key,
         id.as_str()
     )
@@ -244,8 +242,8 @@ async fn write_nodes(conn: &mut PgConnection, canvas_key: i64, nodes: &[&Node]) 
         &column(nodes, |node| node.width),
         &column(nodes, |node| node.height),
         &column(nodes, |node| node.agent_owned),
-        &column(nodes, |node| Value::Object(node.metadata.clone())),
-        &column(nodes, |node| Value::Object(node.server.clone())),
+        &column(nodes, |node| Value::from(node.metadata.clone())),
+        &column(nodes, |node| Value::from(node.server.clone())),
         &column(nodes, |node| node.asset.as_ref().map(|asset| asset.owner.to_string())) as &[Option<String>],
         &column(nodes, |node| node.asset.as_ref().map(|asset| asset.id.to_string())) as &[Option<String>],
         &column(nodes, |node| node.active_job) as &[Option<Uuid>],

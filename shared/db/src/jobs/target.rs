@@ -88,8 +88,8 @@ mod tests {
             width: 320.0,
             height: 320.0,
             agent_owned: true,
-            metadata: Map::new(),
-            server: Map::new(),
+            metadata: Default::default(),
+            server: Default::default(),
             asset: None,
             active_job: None,
         }

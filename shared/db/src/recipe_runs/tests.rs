@@ -36,8 +36,8 @@ fn node(kind: NodeType) -> Node {
         width: 320.0,
         height: 320.0,
         agent_owned: true,
-        metadata: Map::new(),
-        server: Map::new(),
+        metadata: Default::default(),
+        server: Default::default(),
         asset: None,
         active_job: None,
     }

@@ -1,26 +1,32 @@
 -- What the gateway runs for a batch of one `node.move`: authentication, key, canvas row, graph, node, revision, outcome.
--- The bench compares it in every run with what PostgreSQL recorded of the gateway (statements.rs).
+-- The bench compares it in every run with what PostgreSQL recorded of the gateway (statements.rs). Authentication, which locks
+-- nothing, looks at the first canvas for every client: an array cannot be put together here.
 \set canvas :first_canvas + :client_id
 \set canvas_key :first_key + :client_id
 \set key random(1, 9000000000000000000)
 
-SELECT t.id AS token, t.label, t.scopes, t.surface, t.secret_hash, t.expires_at,
-       (t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
-        AND s.revoked_at IS NULL AND a.enabled) AS "valid!",
-       (t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute') AS "use_unrecorded!",
-       a.uid, a.email, a.credit_balance,
-       c.key AS "key?", c.owner_uid AS "owner_uid?", c.id AS "id?", c.canvas_type, c.title AS "title?",
-       c.revision AS "revision?", c.sequence AS "sequence?", c.node_count AS "node_count?",
-       c.connection_count AS "connection_count?", c.graph_bytes AS "graph_bytes?",
-       c.created_at AS "created_at?", c.updated_at AS "updated_at?",
-       CASE WHEN c.owner_uid = a.uid THEN 'owner' ELSE
-           (SELECT role FROM canvas_shares sh WHERE sh.canvas_key = c.key AND sh.account_uid = a.uid)
-       END AS "role?"
-FROM tokens t
-JOIN account_sessions s ON s.id = t.session_id
-JOIN accounts a ON a.uid = t.account_uid
-LEFT JOIN canvases c ON c.owner_uid = coalesce(:uid, a.uid) AND c.id = :canvas
-WHERE t.id = :token;
+SELECT asked.place AS "place!", found.* FROM unnest(:tokens::uuid[], :owners::text[], :asked::text[])
+    WITH ORDINALITY AS asked (token, owner, canvas, place)
+CROSS JOIN LATERAL (
+    SELECT t.id AS "token!", t.label AS "label!", t.scopes AS "scopes!", t.surface AS "surface!",
+           t.secret_hash AS "secret_hash!", t.expires_at AS "expires_at?",
+           (t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
+            AND s.revoked_at IS NULL AND a.enabled) AS "valid!",
+           (t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute') AS "use_unrecorded!",
+           a.uid AS "uid!", a.email AS "email!", a.credit_balance AS "credit_balance!",
+           c.key AS "key?", c.owner_uid AS "owner_uid?", c.id AS "id?", c.canvas_type AS "canvas_type?",
+           c.title AS "title?", c.revision AS "revision?", c.sequence AS "sequence?",
+           c.node_count AS "node_count?", c.connection_count AS "connection_count?",
+           c.graph_bytes AS "graph_bytes?", c.created_at AS "created_at?", c.updated_at AS "updated_at?",
+           CASE WHEN c.owner_uid = a.uid THEN 'owner' ELSE
+               (SELECT role FROM canvas_shares sh WHERE sh.canvas_key = c.key AND sh.account_uid = a.uid)
+           END AS "role?"
+    FROM tokens t
+    JOIN account_sessions s ON s.id = t.session_id
+    JOIN accounts a ON a.uid = t.account_uid
+    LEFT JOIN canvases c ON c.owner_uid = coalesce(asked.owner, a.uid) AND c.id = asked.canvas
+    WHERE t.id = asked.token LIMIT 1
+) AS found;
 
 BEGIN;
 

@@ -170,7 +170,9 @@ impl Pgbench {
         let variables = [
             ("first_canvas", PGBENCH_CANVAS.to_string()),
             ("first_key", first.key.to_string()),
-            ("token", user.token_id.clone()),
+            ("tokens", format!("{{{}}}", user.token_id)),
+            ("owners", format!("{{{}}}", user.uid)),
+            ("asked", format!("{{{}}}", first.id)),
             ("uid", user.uid.clone()),
             ("fingerprint", format!("\\x{}", "5a".repeat(32))),
             ("nodes", format!("{{{node}}}")),

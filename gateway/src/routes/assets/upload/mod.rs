@@ -26,7 +26,7 @@ use futures_util::StreamExt;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use raster::{Format, Header, HeaderError, HeaderReader};
-use serde_json::{Map, json};
+use serde_json::json;
 
 use super::read::AssetRead;
 use crate::extract::caller::{Caller, UploadAsset};
@@ -363,8 +363,8 @@ impl Upload<'_> {
             width,
             height,
             agent_owned: self.caller.surface.is_agent(),
-            metadata: Map::new(),
-            server: Map::from_iter([("provenance".to_owned(), provenance)]),
+            metadata: Default::default(),
+            server: [("provenance".to_owned(), provenance)].into_iter().collect(),
             asset: Some(asset.handle.clone()),
             active_job: None,
         };

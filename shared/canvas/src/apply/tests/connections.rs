@@ -93,7 +93,7 @@ fn a_role_lives_and_leaves_with_the_purpose_reference() {
     let update = |more: Value| {
         let mut operation = object(json!({"type": "connection.update", "connectionId": "connection:c"}));
         operation.extend(object(more));
-        json!([operation])
+        json!([Value::from(operation)])
     };
     let role = |graph: &Graph| graph.connection(&cid("c")).expect("the connection").role;
     run(&mut graph, update(json!({"role": "identity"}))).expect("applied");

@@ -32,7 +32,7 @@ fn a_created_node_holds_what_the_request_says() {
         (node.title.as_str(), node.position.x, node.position.y, node.width, node.height),
         ("T", -1.5, 2.0, 10.0, 20.0)
     );
-    assert_eq!(Value::Object(node.metadata.clone()), json!({"content": "c", "sectionId": "s", "fontSize": 12}));
+    assert_eq!(Value::from(node.metadata.clone()), json!({"content": "c", "sectionId": "s", "fontSize": 12}));
     assert_eq!(graph.members(&id("s")).count(), 1);
 }
 
@@ -52,7 +52,7 @@ fn an_update_changes_what_it_names_and_nothing_else() {
     .expect("applied");
     let now = graph.node(&id("n")).expect("the node");
     assert_eq!((now.title.as_str(), now.width, now.height, now.kind), ("T", 7.0, node.height, NodeType::Sticky));
-    assert_eq!(Value::Object(now.metadata.clone()), json!({"content": "old", "custom": {"c": 3}, "color": "#ffffff"}));
+    assert_eq!(Value::from(now.metadata.clone()), json!({"content": "old", "custom": {"c": 3}, "color": "#ffffff"}));
     assert_eq!(now.server, node.server);
     assert_eq!(ids(&applied.changes.changed_node_ids), ["n"]);
     assert!(applied.touched.placed.contains(&id("n")) && applied.touched.rehomed.is_empty());

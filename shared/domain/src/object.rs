@@ -1,0 +1,170 @@
+//! JSON objects that stay text until somebody looks inside.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::OnceLock;
+
+use serde_json::{Map, Value};
+
+/// A JSON object, as text, as a map, or both.
+///
+/// A canvas of ten thousand nodes is read, written and served for the sake of one: what nobody looks into is never parsed and
+/// never serialized again. [`Deref`] parses at the first look; a change makes the text out of date and drops it.
+#[derive(Clone, Default)]
+pub struct Object {
+    /// Present as long as it says what the map says. One of the two is always there, or the object is empty.
+    text: Option<Box<str>>,
+    map: OnceLock<Map<String, Value>>,
+}
+
+impl Object {
+    /// Takes the text of an object that this service has written.
+    ///
+    /// # Errors
+    /// Gives back what is the text of something else. Whether the rest is JSON is the database's to know: its type is `json`.
+    pub fn from_stored(text: String) -> Result<Self, String> {
+        match text.starts_with('{') {
+            true => Ok(Self { text: Some(text.into_boxed_str()), map: OnceLock::new() }),
+            false => Err(text),
+        }
+    }
+
+    /// The value of `key`; without parsing where the text does not have the key's letters at all.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        if self.map.get().is_none() && !self.mentions(key) {
+            return None;
+        }
+        self.map().get(key)
+    }
+
+    /// Whether there is a value of `key`.
+    pub fn contains_key(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// Its JSON.
+    pub fn to_text(&self) -> String {
+        match &self.text {
+            Some(text) => text.clone().into_string(),
+            None => serde_json::to_string(self.map()).expect("a map of text keys serializes"),
+        }
+    }
+
+    /// Whether the text, as long as it is all there is, has `key` in quotes: as a key, here or deeper, or as a value. Keys of this
+    /// service's making have nothing that JSON writes otherwise.
+    fn mentions(&self, key: &str) -> bool {
+        let Some(text) = &self.text else { return false };
+        text.match_indices(key).any(|(at, _)| text[..at].ends_with('"') && text[at + key.len()..].starts_with('"'))
+    }
+
+    fn map(&self) -> &Map<String, Value> {
+        self.map.get_or_init(|| match &self.text {
+            Some(text) => serde_json::from_str(text).expect("the text of an object that this service has written"),
+            None => Map::new(),
+        })
+    }
+}
+
+impl Deref for Object {
+    type Target = Map<String, Value>;
+    fn deref(&self) -> &Map<String, Value> {
+        self.map()
+    }
+}
+
+impl DerefMut for Object {
+    fn deref_mut(&mut self) -> &mut Map<String, Value> {
+        self.map();
+        self.text = None;
+        self.map.get_mut().expect("made above")
+    }
+}
+
+impl From<Map<String, Value>> for Object {
+    fn from(map: Map<String, Value>) -> Self {
+        Self { text: None, map: OnceLock::from(map) }
+    }
+}
+
+impl FromIterator<(String, Value)> for Object {
+    fn from_iter<T: IntoIterator<Item = (String, Value)>>(members: T) -> Self {
+        Map::from_iter(members).into()
+    }
+}
+
+impl IntoIterator for Object {
+    type Item = (String, Value);
+    type IntoIter = serde_json::map::IntoIter;
+    fn into_iter(self) -> Self::IntoIter {
+        Map::from(self).into_iter()
+    }
+}
+
+impl From<Object> for Map<String, Value> {
+    fn from(object: Object) -> Self {
+        object.map();
+        object.map.into_inner().unwrap_or_default()
+    }
+}
+
+impl From<Object> for Value {
+    fn from(object: Object) -> Self {
+        Value::Object(object.into())
+    }
+}
+
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        self.map() == other.map()
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.map().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn stored(text: &str) -> Object {
+        Object::from_stored(text.to_owned()).expect("an object")
+    }
+
+    #[test]
+    fn what_nobody_looks_into_stays_the_text_that_it_was() {
+        let object = stored(r#"{"b": 1e308, "a": "x"}"#);
+        assert_eq!(object.get("c"), None);
+        assert!(object.map.get().is_none(), "a key that the text does not have is no reason to parse it");
+        assert_eq!(object.get("a"), Some(&json!("x")));
+        assert_eq!(object.to_text(), r#"{"b": 1e308, "a": "x"}"#);
+    }
+
+    #[test]
+    fn a_key_is_found_at_the_top_alone() {
+        let object = stored(r#"{"custom":{"sectionId":"s"},"title":"content","prompt":"say \"section\""}"#);
+        for absent in ["sectionId", "content", "section", "prom", ""] {
+            assert_eq!(object.get(absent), None, "{absent}");
+        }
+        assert!(object.contains_key("prompt"));
+    }
+
+    #[test]
+    fn a_change_is_in_the_text() {
+        let mut object = stored(r#"{"a":1,"b":2}"#);
+        object.remove("a");
+        object.insert("c".into(), json!(3));
+        assert_eq!(object.to_text(), r#"{"b":2,"c":3}"#);
+        assert_eq!(object, json!({"b": 2, "c": 3}).as_object().cloned().expect("an object").into());
+        assert_eq!(Object::default().to_text(), "{}");
+    }
+
+    #[test]
+    fn what_is_no_object_is_given_back() {
+        assert_eq!(Object::from_stored("[1]".to_owned()).expect_err("a list"), "[1]");
+    }
+}
