@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use e2e::{API_ROOT, Stack, User};
+use serde_json::json;
 use tokio::process::Command;
 
 use crate::load::{Client, Connection, post, quoted, rate};
@@ -50,12 +51,14 @@ impl Mover {
     }
 }
 
-impl Client for Mover {
-    async fn step(&mut self) {
+impl Mover {
+    /// Applies `operations` and goes on from the revision that they make.
+    pub async fn apply(&mut self, operations: &[serde_json::Value]) {
         self.turn += 1;
-        let Canvas { id, revision, node, .. } = &self.canvas;
+        let Canvas { id, revision, .. } = &self.canvas;
+        let operations = serde_json::to_string(operations).expect("serializes");
         let body = format!(
-            r#"{{"baseRevision":"{revision}","idempotencyKey":"bench-{id}-{0}","operations":[{{"type":"node.move","nodeId":"{node}","position":{{"x":{0},"y":7}}}}]}}"#,
+            r#"{{"baseRevision":"{revision}","idempotencyKey":"bench-{id}-{}","operations":{operations}}}"#,
             self.turn
         );
         let answer = self.connection.exchange(&post(&self.path, &self.token, &body)).await;
@@ -64,6 +67,13 @@ impl Client for Mover {
         let revision = quoted(answer.body, br#""revision":""#).expect("the canvas has a revision");
         self.canvas.revision.clear();
         self.canvas.revision.push_str(revision);
+    }
+}
+
+impl Client for Mover {
+    async fn step(&mut self) {
+        let position = json!({"x": self.turn, "y": 7});
+        self.apply(&[json!({"type": "node.move", "nodeId": self.canvas.node, "position": position})]).await;
     }
 }
 

@@ -105,6 +105,16 @@ pub async fn multiple(stack: &Stack, template: &Template, id: &str, copies: i32)
     Canvas { id: id.to_owned(), key, revision, node }
 }
 
+/// The ids of the first `count` nodes of a canvas.
+pub async fn some_nodes(stack: &Stack, canvas: &Canvas, count: usize) -> Vec<String> {
+    sqlx::query_scalar("SELECT id FROM nodes WHERE canvas_key = $1 ORDER BY ordinal LIMIT $2")
+        .bind(canvas.key)
+        .bind(count as i64)
+        .fetch_all(stack.pool())
+        .await
+        .expect("reads nodes")
+}
+
 /// Makes `count` canvases `<prefix>1` to `<prefix><count>` of one empty image node `target` each, of revision
 /// `<id>-seeded`.
 pub async fn targets(stack: &Stack, owner: &User, prefix: &str, count: i32) {
