@@ -37,6 +37,14 @@ named! {
         EndpointRejected = "endpoint_rejected",
         /// The secret cannot be opened.
         SecretUnavailable = "secret_unavailable",
+        /// The result cannot be made durable now. Not told by this service, which makes results durable before their event.
+        FinalizationUnavailable = "finalization_unavailable",
+        /// The same for want of the account's authority.
+        FinalizationAuthUnavailable = "finalization_auth_unavailable",
+        /// The same because that authority has expired.
+        FinalizationAuthExpired = "finalization_auth_expired",
+        /// There is no event to deliver, because the record of the run cannot be read.
+        FinalizationFailed = "finalization_failed",
     }
 }
 
