@@ -205,7 +205,7 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid, lease_token: Uuid, after: 
 }
 
 /// Parks a task that went as planned and goes on `after` this long, as a poll does; claims count from zero again. One that
-/// somebody asked to stop meanwhile goes on at once. `false`: not ours any more.
+/// somebody asked to stop or woke ([`wake`]) meanwhile is ready at once, announced by an outbox row. `false`: not ours any more.
 #[tracing::instrument(skip_all, name = "db.task.reschedule")]
 pub async fn reschedule(conn: &mut PgConnection, id: Uuid, lease_token: Uuid, after: Duration) -> Result<bool> {
     park(conn, id, lease_token, after, true).await
@@ -218,21 +218,61 @@ async fn park(
     after: Duration,
     went_as_planned: bool,
 ) -> Result<bool> {
-    let done = sqlx::query!(
-        r#"UPDATE tasks SET state = 'parked',
-                            due_at = now() + make_interval(secs => CASE WHEN $4 AND cancel_requested THEN 0 ELSE $3::float8 END),
-                            claims = CASE WHEN $4 THEN 0 ELSE claims END,
-                            expired = CASE WHEN $4 THEN 0 ELSE expired END,
-                            lease_token = NULL, lease_until = NULL, lease_owner = NULL
-           WHERE id = $1 AND lease_token = $2"#,
+    let parked = sqlx::query_scalar!(
+        r#"WITH parked AS (
+               UPDATE tasks SET state = CASE WHEN $4 AND (cancel_requested OR woken) THEN 'ready' ELSE 'parked' END,
+                                due_at = now() + make_interval(secs => CASE WHEN $4 AND (cancel_requested OR woken) THEN 0
+                                                                            ELSE $3::float8 END),
+                                claims = CASE WHEN $4 THEN 0 ELSE claims END,
+                                expired = CASE WHEN $4 THEN 0 ELSE expired END,
+                                lease_token = NULL, lease_until = NULL, lease_owner = NULL
+               WHERE id = $1 AND lease_token = $2
+               RETURNING id, queue, traceparent, state
+           ), announced AS (
+               INSERT INTO outbox (queue, task_id, traceparent) SELECT queue, id, traceparent FROM parked WHERE state = 'ready'
+           )
+           SELECT EXISTS (SELECT FROM parked) AS "parked!""#,
         id,
         lease_token,
         after.as_secs_f64(),
         went_as_planned,
     )
-    .execute(conn)
+    .fetch_one(conn)
     .await?;
-    Ok(done.rows_affected() == 1)
+    Ok(parked)
+}
+
+/// [`reschedule`] of many at once, each `(task, token)` after its own time; those that were parked. What is not among them is not
+/// ours any more, or another transaction has its row at this moment: nobody waits for one.
+#[tracing::instrument(skip_all, name = "db.task.reschedule_all")]
+pub async fn reschedule_all(conn: &mut PgConnection, plans: &[(Uuid, Uuid, Duration)]) -> Result<Vec<Uuid>> {
+    let ids: Vec<Uuid> = plans.iter().map(|(id, _, _)| *id).collect();
+    let tokens: Vec<Uuid> = plans.iter().map(|(_, token, _)| *token).collect();
+    let after: Vec<f64> = plans.iter().map(|(_, _, after)| after.as_secs_f64()).collect();
+    let parked = sqlx::query_scalar!(
+        r#"WITH mine AS (
+               SELECT t.id, plan.after
+               FROM tasks t JOIN unnest($1::uuid[], $2::uuid[], $3::float8[]) AS plan(id, token, after)
+                    ON plan.id = t.id AND plan.token = t.lease_token
+               FOR UPDATE OF t SKIP LOCKED
+           ), parked AS (
+               UPDATE tasks SET state = CASE WHEN cancel_requested OR woken THEN 'ready' ELSE 'parked' END,
+                                due_at = now() + make_interval(secs => CASE WHEN cancel_requested OR woken THEN 0
+                                                                            ELSE mine.after END),
+                                claims = 0, expired = 0, lease_token = NULL, lease_until = NULL, lease_owner = NULL
+               FROM mine WHERE tasks.id = mine.id
+               RETURNING tasks.id, queue, traceparent, state
+           ), announced AS (
+               INSERT INTO outbox (queue, task_id, traceparent) SELECT queue, id, traceparent FROM parked WHERE state = 'ready'
+           )
+           SELECT id FROM parked"#,
+        &ids,
+        &tokens,
+        &after,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(parked)
 }
 
 /// Hands a task back untouched, as at shutdown: the claim does not count, it keeps its turn, and an outbox row announces
@@ -329,6 +369,36 @@ pub async fn wake_to_cancel(conn: &mut PgConnection, id: Uuid) -> Result<bool> {
     .execute(conn)
     .await?;
     Ok(announced.rows_affected() == 1)
+}
+
+/// Wakes a task that waits for what this transaction does: parked it is ready at once, with a fresh turn and announced by an
+/// outbox row; in a worker's hands it is not parked again before it was looked at once more ([`reschedule`]). Of a wake-up and a
+/// park at the same moment one waits for the other's row, so that none is lost. A task that is gone needs no waking.
+#[tracing::instrument(skip_all, name = "db.task.wake")]
+pub async fn wake(conn: &mut PgConnection, id: Uuid) -> Result<()> {
+    sqlx::query!(
+        "WITH woken AS (
+             UPDATE tasks SET woken = true,
+                    state = CASE state WHEN 'parked' THEN 'ready' ELSE state END,
+                    due_at = CASE state WHEN 'parked' THEN now() ELSE due_at END,
+                    turn = CASE state WHEN 'parked' THEN greatest(
+                               (SELECT max(t.turn) + 1 FROM tasks t
+                                WHERE t.queue = tasks.queue AND t.lane = tasks.lane AND t.state = 'ready'),
+                               coalesce(greatest(
+                                   (SELECT max(t.turn) FROM tasks t WHERE t.queue = tasks.queue AND t.state = 'leased'),
+                                   (SELECT min(t.turn) FROM tasks t WHERE t.queue = tasks.queue AND t.state = 'ready')
+                               ), drawn)
+                           ) ELSE turn END
+             FROM nextval('task_turns') AS drawn
+             WHERE id = $1 AND (state = 'parked' OR state = 'leased' AND NOT woken)
+             RETURNING id, queue, traceparent, state
+         )
+         INSERT INTO outbox (queue, task_id, traceparent) SELECT queue, id, traceparent FROM woken WHERE state = 'ready'",
+        id,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Asks for a task to be stopped, and tells where it stood. The row stays locked until the transaction ends.

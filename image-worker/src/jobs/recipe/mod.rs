@@ -5,8 +5,9 @@
 //!
 //! **Mechanism.** Each turn reads the run anew, asks the plan what is next and takes that one step. A text is made here, by
 //! the embedded runtime or by a provider ([`text`]); a picture by a job of its own in another queue, and while it is under way
-//! the run's task is parked, so that however many runs wait for pictures, none holds a slot. What a transaction lost against
-//! another is simply the next turn's.
+//! the run's task is parked, so that however many runs wait for pictures, none holds a slot. The transaction that ends the job
+//! wakes it ([`db::tasks::wake`]), so that the next step follows at once. What a transaction lost against another is simply the
+//! next turn's.
 
 mod text;
 
@@ -21,6 +22,7 @@ use domain::limits::PROMPT_MAX;
 use domain::message::TaskKind;
 use domain::recipe::OutputKind;
 use domain::recipe::run::{Next, RunFailure, RunFailureCode, RunId, RunRecord};
+use providers::Calls;
 use spine::{Decision, Handler, Lease, Outcome, Task};
 use tokio::time::Instant;
 use workshop::generation::Generator;
@@ -28,8 +30,11 @@ use workshop::{Error, Worker, wait_out};
 
 use super::Trouble;
 
-/// How often the job of a picture is looked at, and the place for a call.
-const LOOK: Duration = Duration::from_millis(500);
+/// How often the job of a picture is looked at although its end wakes the run: for what ended it without doing so, a process of
+/// the version before.
+const LOOK: Duration = Duration::from_secs(15);
+/// Before a run that has had its share of a slot goes on.
+const BREATHER: Duration = Duration::from_millis(500);
 /// Turns of one run of the task: each of the most outputs begins and ends, and a few are lost.
 const TURNS_MAX: usize = 4 * domain::limits::RECIPE_OUTPUTS_MAX;
 /// How long one run of the task goes on taking steps. With the longest text after it, it stays within
@@ -64,8 +69,8 @@ impl Handler for Recipes {
 enum Turn {
     /// The next one can follow.
     On,
-    /// The job of a picture is under way, or a text waits for its call.
-    Wait,
+    /// The job of a picture is under way, or a text waits for its call: again after this long, if nothing happens before.
+    Wait(Duration),
     /// The task is over.
     Over(Decision),
 }
@@ -82,13 +87,13 @@ async fn run(generator: &Generator, task: &Task, lease: &Lease) -> Result<Decisi
         }
         match turn(generator, task, lease).await {
             Ok(Turn::On) => {}
-            Ok(Turn::Wait) => break,
+            Ok(Turn::Wait(after)) => return Ok(Decision::Later { after }),
             Ok(Turn::Over(decision)) => return Ok(decision),
             Err(Error::Database(error)) if error.is_transient() => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(Decision::Later { after: LOOK })
+    Ok(Decision::Later { after: BREATHER })
 }
 
 /// Ends the run of a task that killed its workers, or failed them, too often.
@@ -109,12 +114,15 @@ async fn turn(generator: &Generator, task: &Task, lease: &Lease) -> Result<Turn,
     };
     let step = Step { generator, worker, task, lease, run: &run };
     let stepped = match run.plan.next(&run.outputs) {
-        Next::Begin(at) => step.begin(at).await?,
-        Next::Cancel(at) => Some(step.cancel(at).await?),
-        Next::Follow(at) => step.follow(at).await?,
+        Next::Begin(at) => step.begin(at).await?.ok_or(Calls::RETURN),
+        Next::Cancel(at) => Ok(step.cancel(at).await?),
+        Next::Follow(at) => step.follow(at).await?.ok_or(LOOK),
         Next::End => return over(worker, task, lease, &RunEnding::Over).await,
     };
-    let Some(stepped) = stepped else { return Ok(Turn::Wait) };
+    let stepped = match stepped {
+        Ok(stepped) => stepped,
+        Err(after) => return Ok(Turn::Wait(after)),
+    };
     match stepped {
         Stepped::Done => {
             spine::failpoint!("recipe.stepped");

@@ -57,12 +57,16 @@ pub async fn abandon(conn: &mut PgConnection, id: JobId, lease_token: Uuid, term
         "UPDATE webhook_deliveries SET status = 'failed', error_code = $2
          WHERE job_id = $1 AND body IS NULL AND status = 'pending'",
         id.0,
-        DeliveryError::DeliveryFailed.as_str(),
+        DeliveryError::FinalizationFailed.as_str(),
     )
     .execute(&mut *conn)
     .await?;
     if let Some(canvas_key) = canvas_key {
         free_nodes(conn, canvas_key, id, terms.revision).await?;
+    }
+    let recipe_run = sqlx::query_scalar!("SELECT recipe_run FROM jobs WHERE id = $1", id.0).fetch_one(&mut *conn);
+    if let Some(run) = recipe_run.await? {
+        tasks::wake(conn, run).await?;
     }
     Ok(true)
 }

@@ -6,7 +6,7 @@
 //!
 //! **Mechanism.** The account row is locked first where credit is at stake, then the canvas row, then the task is
 //! settled under its fencing token, then rows are written in the one lock order (account, canvas, job and task, storage,
-//! asset and blob). Under the canvas lock it is looked at once more whether the account may still write there (decisions 3.11).
+//! asset and blob, the task of the Recipe run that waits for it). Under the canvas lock it is looked at once more whether the account may still write there (decisions 3.11).
 //!
 //! **Review.** A job leaves behind a review of its canvas (decisions 5.4). It is worked out inside the transaction, after
 //! the canvas is written, so that it is about exactly the revision that the job made and is there as soon as the end is
@@ -68,8 +68,8 @@ pub(super) struct Scene {
     reserved: i64,
     canvas: Option<Canvas>,
     actor: Actor,
-    /// Whether it is a step of a Recipe run.
-    is_step: bool,
+    /// The Recipe run whose step it is, which waits for its end.
+    recipe_run: Option<Uuid>,
 }
 
 impl Scene {
@@ -77,7 +77,7 @@ impl Scene {
     pub(super) async fn lock(conn: &mut PgConnection, id: JobId) -> Result<Option<Self>> {
         let reserved = settlement::hold(conn, id).await?;
         let Some(job) = sqlx::query!(
-            r#"SELECT j.account_uid, j.kind, j.operation, j.canvas_key, j.request AS "request: Json<Request>",
+            r#"SELECT j.account_uid, j.kind, j.operation, j.canvas_key, j.request AS "request: Json<Request>", j.recipe_run,
                       t.surface, t.label
                FROM jobs j JOIN tokens t ON t.id = j.token_id WHERE j.id = $1"#,
             id.0
@@ -96,7 +96,7 @@ impl Scene {
             kind: known("jobs.kind", &job.kind)?,
             operation: known("jobs.operation", &job.operation)?,
             request: job.request.0,
-            is_step: super::is_step(conn, id).await?,
+            recipe_run: job.recipe_run,
             reserved,
             canvas,
             actor: Actor {
@@ -155,7 +155,7 @@ impl Scene {
             let bytes_delta = canvas.write(conn, &mut nodes, &placements, &end).await?;
             if !nodes.is_empty() {
                 let changed: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
-                let activity = (!self.is_step).then(|| self.activity(status, &changed));
+                let activity = self.recipe_run.is_none().then(|| self.activity(status, &changed));
                 canvas.commit(conn, terms.revision, &changed, bytes_delta, activity).await?;
             }
             if canvas.readable {
@@ -164,6 +164,9 @@ impl Scene {
                 outcome.completion_review = Some(canvas.review(conn, &homeless, terms.review).await?);
                 self.note_review(conn, &outcome).await?;
             }
+        }
+        if let Some(run) = self.recipe_run {
+            tasks::wake(conn, run).await?;
         }
         let record = self.announce(conn, at, terms).await?;
         Ok(Concluded::Done(Box::new(record)))

@@ -430,3 +430,25 @@ async fn a_worker_that_lost_its_lease_changes_nothing() {
     assert_eq!(world.concluded(RunEnding::Over).await, None);
     assert_eq!(world.record().await, before);
 }
+
+#[tokio::test]
+async fn the_end_of_a_pictures_job_wakes_the_run_that_waits_for_it() {
+    let world = world().await;
+    world.begun().await;
+    world.text(0, Ok("copy")).await;
+    let (_, job) = world.image().await;
+    let hour = Duration::from_secs(3600);
+    assert!(tasks::reschedule(&mut *world.fixture.conn().await, world.run.0, world.lease, hour).await.expect("parks"));
+    let ready =
+        async || world.fixture.count("SELECT count(*) FROM tasks WHERE kind = 'recipe' AND state = 'ready'").await;
+    assert_eq!(ready().await, 0);
+    world
+        .in_transaction(async |conn| {
+            crate::jobs::cancel(conn, job, &world.fixture.account, &terms("end")).await.expect("cancels")
+        })
+        .await;
+    assert_eq!(world.fixture.get(job).await.status, JobStatus::Canceled);
+    assert_eq!(ready().await, 1);
+    let announced = "SELECT count(*) FROM outbox o JOIN tasks t ON t.id = o.task_id WHERE t.kind = 'recipe'";
+    assert_eq!(world.fixture.count(announced).await, 2, "its start and this");
+}

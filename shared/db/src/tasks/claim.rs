@@ -100,7 +100,7 @@ macro_rules! lease_found {
         sqlx::query_as!(
             Row,
             "WITH found AS MATERIALIZED (" + $found + r#")
-             UPDATE tasks SET state = 'leased', lease_token = gen_random_uuid(), lease_owner = $2, claims = claims + 1,
+             UPDATE tasks SET state = 'leased', lease_token = gen_random_uuid(), lease_owner = $2, claims = claims + 1, woken = false,
                               lease_until = now() + make_interval(secs => $1)
              FROM found WHERE tasks.id = found.id
              RETURNING tasks.id, tasks.kind, tasks.lane, tasks.tenant, tasks.lease_token AS "lease_token!", tasks.claims,

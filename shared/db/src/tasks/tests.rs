@@ -9,6 +9,7 @@ use crate::outbox;
 
 const LEASE: Duration = Duration::from_secs(30);
 const EXPIRED: Duration = Duration::ZERO;
+const HOUR: Duration = Duration::from_secs(3600);
 
 async fn enqueue_in(conn: &mut PgConnection, lane: &str, due_in: Option<Duration>) -> Uuid {
     let id = Uuid::now_v7();
@@ -355,8 +356,103 @@ async fn a_cancel_takes_what_nobody_has_and_tells_who_has_it() {
     let claim = only(conn).await;
     assert!(claim.cancel_requested);
     assert!(reschedule(conn, id, claim.lease_token, LEASE).await.expect("parks"));
-    promote(conn, Queue::Image, 10).await.expect("promotes");
     assert!(only(conn).await.cancel_requested);
+}
+
+/// The tasks that the outbox announces; they are not announced again.
+async fn announced(conn: &mut PgConnection) -> Vec<Uuid> {
+    let rows = outbox::claim_batch(conn, 100, LEASE).await.expect("looks").rows;
+    rows.iter().map(|row| row.task).collect()
+}
+
+#[tokio::test]
+async fn a_parked_task_that_is_woken_is_ready_in_the_next_turn_and_announced() {
+    database!(conn);
+    let id = enqueue_in(conn, "late", Some(HOUR)).await;
+    for _ in 0..3 {
+        enqueue_in(conn, "busy", None).await;
+    }
+    announced(conn).await;
+    wake(conn, id).await.expect("wakes");
+    assert_eq!(announced(conn).await, [id]);
+    let order = claim_up_to(conn, 4, LEASE).await;
+    assert!(order.iter().take(2).any(|claim| claim.id == id), "beside the other lane's first");
+    wake(conn, Uuid::now_v7()).await.expect("there is nobody to wake");
+    assert!(announced(conn).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_task_that_is_woken_in_a_workers_hands_is_not_parked_once() {
+    database!(conn);
+    let id = enqueue_in(conn, "a", None).await;
+    for plan in [true, false] {
+        let claim = only(conn).await;
+        wake(conn, id).await.expect("wakes");
+        wake(conn, id).await.expect("wakes");
+        announced(conn).await;
+        if plan {
+            assert!(reschedule(conn, id, claim.lease_token, HOUR).await.expect("parks"));
+        } else {
+            assert_eq!(reschedule_all(conn, &[(id, claim.lease_token, HOUR)]).await.expect("parks"), [id]);
+        }
+        assert_eq!(announced(conn).await, [id]);
+    }
+    // The claim looked, whatever woke it before.
+    let claim = only(conn).await;
+    assert!(reschedule(conn, id, claim.lease_token, HOUR).await.expect("parks"));
+    assert!(announced(conn).await.is_empty() && claim_up_to(conn, 1, LEASE).await.is_empty());
+}
+
+#[tokio::test]
+async fn of_a_wake_up_and_a_park_at_one_moment_none_is_lost() {
+    let database = TestDatabase::new().await;
+    let mut conn = database.pool().acquire().await.expect("connects");
+    let id = enqueue_in(&mut conn, "a", None).await;
+    for wakes_first in [true, false] {
+        let token = only(&mut conn).await.lease_token;
+        announced(&mut conn).await;
+        let mut first = database.pool().begin().await.expect("begins");
+        if wakes_first {
+            wake(&mut first, id).await.expect("wakes");
+        } else {
+            assert!(reschedule(&mut first, id, token, HOUR).await.expect("parks"));
+        }
+        let pool = database.pool().clone();
+        let second = tokio::spawn(async move {
+            let conn = &mut *pool.acquire().await.expect("connects");
+            if wakes_first {
+                assert!(reschedule(conn, id, token, HOUR).await.expect("parks"));
+            } else {
+                wake(conn, id).await.expect("wakes");
+            }
+        });
+        let waits = async || {
+            let waiting =
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+            let waiting: i64 = sqlx::query_scalar(waiting).fetch_one(database.pool()).await.expect("looks");
+            (waiting > 0).then_some(())
+        };
+        testkit::wait_for("the other to wait", LEASE, waits).await;
+        first.commit().await.expect("commits");
+        second.await.expect("ends");
+        assert_eq!(announced(&mut conn).await, [id], "whoever was first");
+    }
+}
+
+#[tokio::test]
+async fn many_are_parked_at_once_each_for_its_own_time() {
+    database!(conn);
+    let ids = [enqueue_in(conn, "a", None).await, enqueue_in(conn, "b", None).await, enqueue_in(conn, "c", None).await];
+    let claims = claim_up_to(conn, 3, LEASE).await;
+    let token = |id: Uuid| claims.iter().find(|claim| claim.id == id).expect("was claimed").lease_token;
+    let plans =
+        [(ids[0], token(ids[0]), Duration::ZERO), (ids[1], token(ids[1]), HOUR), (ids[2], Uuid::now_v7(), HOUR)];
+    let mut parked = reschedule_all(conn, &plans).await.expect("parks");
+    parked.sort();
+    assert_eq!(parked, ids[..2], "a stale token parks nothing");
+    assert_eq!(promote(conn, Queue::Image, 10).await.expect("promotes").due, 1);
+    let claim = only(conn).await;
+    assert_eq!((claim.id, claim.claims), (ids[0], 1), "counted anew");
 }
 
 #[tokio::test]
