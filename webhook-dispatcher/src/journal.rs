@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use db::PgPool;
 use db::deliveries::attempts::{self, Begun, Held, Outcome};
-
-use crate::batch::{BatchError, Batcher};
+use spine::{BatchError, Batcher};
 
 /// Pauses in milliseconds between tries to record a result: together longer than a restart of the database takes. A result
 /// that is dropped costs the receiver a duplicate and the delivery an attempt.

@@ -6,7 +6,6 @@
 //! parks it. A destination that is slow or dead thus holds up so many slots and no more, and what waits for a later attempt is
 //! parked and costs nothing.
 
-mod batch;
 mod dispatch;
 mod gate;
 mod journal;
@@ -23,7 +22,6 @@ use egress::Client;
 use service::config::Config;
 use spine::{BootError, Process, RunnerOptions};
 
-pub use batch::BatchError;
 pub use dispatch::{Dispatcher, Settings};
 pub use journal::Journal;
 pub use schedule::Backoff;

@@ -10,8 +10,10 @@
 //! - *Nothing is stranded*: a lease that is not renewed expires, and a task that was claimed too often without an end is
 //!   given to [`Handler::exhausted`], which ends it.
 //!
-//! [`failpoint`] marks the places where a crash would hurt most; [`Process`] is what the processes have in common.
+//! [`failpoint`] marks the places where a crash would hurt most; [`Batcher`] makes one statement of many; [`Process`] is what
+//! the processes have in common.
 
+mod batch;
 pub mod failpoint;
 mod lease;
 mod process;
@@ -19,6 +21,7 @@ mod relay;
 mod runner;
 mod task;
 
+pub use batch::{BatchError, Batcher};
 pub use lease::Lease;
 pub use process::{BootError, Process, main, windows};
 pub use relay::{Nudge, Relay};

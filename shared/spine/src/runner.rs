@@ -71,6 +71,8 @@ pub struct Runner<H> {
     /// Whether there is a reason to claim.
     look: bool,
     next_idle_look: Instant,
+    /// Not before this time, whatever is due.
+    next_gathered_look: Instant,
     /// After a failed claim: not before this time, and how long the next pause is.
     not_before: Instant,
     pause: Duration,
@@ -94,6 +96,7 @@ impl<H: Handler> Runner<H> {
             messages: VecDeque::new(),
             look: true,
             next_idle_look: now,
+            next_gathered_look: now,
             not_before: now,
             pause: TROUBLE_PAUSE,
         }
@@ -132,7 +135,13 @@ impl<H: Handler> Runner<H> {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                Some(ended) = self.running.join_next_with_id() => self.ended(ended),
+                Some(ended) = self.running.join_next_with_id() => {
+                    self.ended(ended);
+                    // One claim for all the places that are free by now.
+                    while let Some(ended) = self.running.try_join_next_with_id() {
+                        self.ended(ended);
+                    }
+                }
                 delivery = self.consumer.next(), if may_ask && self.messages.len() < self.options.slots => {
                     self.messages.push_back((delivery, Instant::now()));
                     while self.messages.len() < self.options.slots && let Some(delivery) = self.consumer.try_next() {
@@ -178,9 +187,10 @@ impl<H: Handler> Runner<H> {
                 let pause = if promoted.due >= limit || promoted.expired >= limit {
                     Duration::ZERO
                 } else {
-                    self.options.idle_claim.min(promoted.next_due.unwrap_or(Duration::MAX))
+                    self.options.idle_claim.min(promoted.next_due.unwrap_or(Duration::MAX)).max(self.options.gather)
                 };
-                self.next_idle_look = Instant::now() + pause;
+                let now = Instant::now();
+                (self.next_idle_look, self.next_gathered_look) = (now + pause, now + self.options.gather);
                 self.look = true;
                 self.suspect = promoted.suspects.then(|| self.suspect.unwrap_or_else(Instant::now));
             }
@@ -279,7 +289,8 @@ impl<H: Handler> Runner<H> {
         let id = match ended {
             Ok((id, due_in)) => {
                 if let Some(due_in) = due_in {
-                    self.next_idle_look = self.next_idle_look.min(Instant::now() + due_in);
+                    let due = (Instant::now() + due_in).max(self.next_gathered_look);
+                    self.next_idle_look = self.next_idle_look.min(due);
                 }
                 id
             }

@@ -36,7 +36,7 @@ pub struct Placement {
 }
 
 /// A video to store; the job's record has it and no asset.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Film {
     /// The blob that was put: an MP4.
     pub blob_key: Uuid,

@@ -22,6 +22,7 @@ mod row;
 mod settlement;
 mod shown;
 mod target;
+pub mod waiting;
 mod work;
 
 use domain::id::{AccountUid, CanvasHandle, JobId};

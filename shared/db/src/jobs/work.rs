@@ -36,9 +36,7 @@ pub async fn mark_finalizing(conn: &mut PgConnection, id: JobId, lease_token: Uu
 /// no further than it was, the lease is no longer current or the job is not running.
 #[tracing::instrument(skip_all, name = "db.job.note_progress")]
 pub async fn note_progress(conn: &mut PgConnection, id: JobId, lease_token: Uuid, percent: f64) -> Result<bool> {
-    /// The furthest that unfinished work is.
-    const FURTHEST: f64 = 99.0;
-    let percent = if percent.is_finite() { percent.clamp(0.0, FURTHEST) } else { 0.0 };
+    let Some(percent) = unfinished_percent(percent) else { return Ok(false) };
     let done = sqlx::query!(
         "UPDATE jobs SET progress = $3, version = version + 1, updated_at = now()
          WHERE id = $1 AND kind = 'video' AND status IN ('running', 'finalizing') AND progress < $3
@@ -50,6 +48,13 @@ pub async fn note_progress(conn: &mut PgConnection, id: JobId, lease_token: Uuid
     .execute(conn)
     .await?;
     Ok(done.rows_affected() == 1)
+}
+
+/// How far work is that is not finished, whatever a provider says; nothing when that is no number.
+pub(super) fn unfinished_percent(told: f64) -> Option<f64> {
+    /// The furthest that unfinished work is.
+    const FURTHEST: f64 = 99.0;
+    told.is_finite().then(|| told.clamp(0.0, FURTHEST))
 }
 
 /// Whether somebody asked to stop the job, as the record says; its worker may not have heard of it yet.

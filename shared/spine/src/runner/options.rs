@@ -24,6 +24,9 @@ pub struct RunnerOptions {
     pub run_limit: Duration,
     /// How often an idle runner looks for work that no message announced.
     pub idle_claim: Duration,
+    /// How far apart looks for what is due are at least: what becomes due in between is claimed together. Messages are not waited
+    /// with.
+    pub gather: Duration,
     /// Pause before a task whose run panicked or failed unexpectedly is tried again; doubles with every claim, up to a
     /// minute.
     pub retry_pause: Duration,
@@ -33,7 +36,7 @@ pub struct RunnerOptions {
 
 impl RunnerOptions {
     /// The defaults of reliability.md 2: leases of 30 s renewed every 10 s, runs of at most 5 min, an idle look every 2 s, no
-    /// cap on lanes or tenants.
+    /// cap on lanes or tenants, what is due at once.
     pub fn new(queue: Queue, slots: usize) -> Self {
         Self {
             queue,
@@ -44,6 +47,7 @@ impl RunnerOptions {
             heartbeat: Duration::from_secs(10),
             run_limit: Duration::from_secs(300),
             idle_claim: Duration::from_secs(2),
+            gather: Duration::ZERO,
             retry_pause: Duration::from_secs(1),
             owner: format!("pid {}", std::process::id()),
         }

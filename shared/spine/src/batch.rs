@@ -4,10 +4,10 @@
 //! takes all that came while the last one ran, so that commits per second stay few however many deliveries there are.
 //!
 //! **Mechanism.** One worker per kind of statement receives items, applies a batch, answers each item's own channel, and
-//! ends with the last handle. One statement is under way at a time.
+//! ends with the last handle. One statement is under way at a time. Where nobody is in a hurry a batch gathers for a while first.
 //!
-//! **Reason.** An attempt must be durable before it is sent and its result before the task ends: two commits a delivery, and
-//! a commit is what a database can do least of.
+//! **Reason.** A commit is what a database can do least of, and some work has many: an attempt at a delivery must be durable
+//! before it is sent and its result before the task ends; thousands of videos are polled for minutes, and nothing is new.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,13 +24,13 @@ const LIMIT: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BatchError {
     /// The statement failed for the whole batch.
-    #[error("the batch could not be written")]
+    #[error("the batch could not be carried out")]
     Database(#[source] Arc<db::Error>),
     /// The statement took too long.
-    #[error("the batch was not written within {LIMIT:?}")]
+    #[error("the batch was not carried out within {LIMIT:?}")]
     Timeout,
     /// The worker has ended.
-    #[error("nothing is written any more")]
+    #[error("nothing is carried out any more")]
     Closed,
 }
 
@@ -53,8 +53,17 @@ where
         A: Fn(Vec<I>) -> F + Send + 'static,
         F: Future<Output = db::Result<Vec<O>>> + Send,
     {
+        Self::gathering(Duration::ZERO, apply)
+    }
+
+    /// The same, where the first item of a batch waits for `pause`, so that what comes at about the same time goes along.
+    pub fn gathering<A, F>(pause: Duration, apply: A) -> (Self, impl Future<Output = ()> + Send)
+    where
+        A: Fn(Vec<I>) -> F + Send + 'static,
+        F: Future<Output = db::Result<Vec<O>>> + Send,
+    {
         let (sender, receiver) = mpsc::channel(LARGEST);
-        (Self { items: sender }, work(receiver, apply))
+        (Self { items: sender }, work(receiver, pause, apply))
     }
 
     /// Has `item` applied, together with whatever waits.
@@ -69,14 +78,22 @@ where
     }
 }
 
-async fn work<I, O, F>(mut receiver: mpsc::Receiver<(I, Answer<O>)>, apply: impl Fn(Vec<I>) -> F)
+async fn work<I, O, F>(mut receiver: mpsc::Receiver<(I, Answer<O>)>, pause: Duration, apply: impl Fn(Vec<I>) -> F)
 where
     F: Future<Output = db::Result<Vec<O>>>,
 {
     let mut waiting = Vec::with_capacity(LARGEST);
     while receiver.recv_many(&mut waiting, LARGEST).await > 0 {
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+            while waiting.len() < LARGEST
+                && let Ok(item) = receiver.try_recv()
+            {
+                waiting.push(item);
+            }
+        }
         let (items, answers): (Vec<I>, Vec<Answer<O>>) = waiting.drain(..).unzip();
-        // An answer that nobody takes belongs to a delivery whose lease was lost or handed back meanwhile.
+        // An answer that nobody takes belongs to a task whose lease was lost or handed back meanwhile.
         match tokio::time::timeout(LIMIT, apply(items)).await {
             Ok(Ok(results)) => {
                 answers.into_iter().zip(results).for_each(|(answer, result)| drop(answer.send(Ok(result))))
@@ -141,6 +158,23 @@ mod tests {
         assert_eq!(*sizes.lock().expect("not poisoned"), [1, 4]);
         drop(batcher);
         worker.await.expect("the worker ends with the last handle");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_batch_that_gathers_takes_what_comes_within_its_pause() {
+        let (batcher, worker) = Batcher::gathering(Duration::from_millis(100), |items: Vec<usize>| async move {
+            let size = items.len();
+            Ok(items.into_iter().map(|_| size).collect())
+        });
+        let _worker = tokio::spawn(worker);
+        let later = |delay| {
+            let batcher = &batcher;
+            async move {
+                tokio::time::sleep(Duration::from_millis(delay)).await;
+                batcher.apply(0).await.expect("applied")
+            }
+        };
+        assert_eq!(tokio::join!(later(0), later(50), later(150)), (2, 2, 1));
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,0 +1,128 @@
+//! Videos that a provider is working on, many in one statement: what stands between ten thousand of them and the database.
+//!
+//! **Guarantee.** As for one of them alone ([`super::outputs`]): nothing is read or changed without the lease of the job's task.
+//!
+//! **Mechanism.** A worker that holds many such jobs reads what a poll needs of all of them in one statement, and puts off in
+//! another those of which the provider knows nothing new. What is over takes the way of every job.
+
+use std::time::Duration;
+
+use domain::id::{AccountUid, JobId};
+use domain::job::ChosenModel;
+use serde_json::Value;
+use sqlx::PgConnection;
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use crate::Result;
+use crate::connections::Credentials;
+use crate::error::known;
+use crate::tasks::seconds;
+
+/// A video job that a provider is working on, as far as a poll asks.
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    /// The job.
+    pub id: JobId,
+    /// Whose it is.
+    pub account: AccountUid,
+    /// Who makes it.
+    pub model: ChosenModel,
+    /// What a call with the saved connection needs; none for a managed model, and when the connection is gone.
+    pub credentials: Option<Credentials>,
+    /// The provider's run, as it was recorded.
+    pub run: Value,
+    /// How long until it is to be polled.
+    pub due_in: Duration,
+    /// How long ago its run was recorded.
+    pub running_for: Duration,
+}
+
+/// Those of the jobs `(id, lease token)` that wait for a provider and for nothing else: running, submitted, not to be stopped and
+/// not overdue, under a lease that is current.
+#[tracing::instrument(skip_all, name = "db.job.waiting.look")]
+pub async fn look(conn: &mut PgConnection, held: &[(Uuid, Uuid)]) -> Result<Vec<Waiting>> {
+    let (ids, tokens): (Vec<Uuid>, Vec<Uuid>) = held.iter().copied().unzip();
+    let rows = sqlx::query!(
+        r#"SELECT j.id, j.account_uid, j.request -> 'model' AS "model!: Json<ChosenModel>", o.run AS "run!",
+                  extract(epoch FROM o.due_at - now())::float8 AS "due_in!",
+                  coalesce(extract(epoch FROM now() - o.submitted_at), 0)::float8 AS "running_for!",
+                  c.provider AS "provider?", c.base_url AS "base_url?", c.sealed_key AS "sealed_key?"
+           FROM unnest($1::uuid[], $2::uuid[]) AS held(id, token)
+           JOIN tasks t ON t.id = held.id AND t.lease_token = held.token AND NOT t.cancel_requested
+           JOIN jobs j ON j.id = t.id AND j.kind = 'video' AND j.status = 'running'
+           JOIN job_outputs o ON o.job_id = j.id AND o.position = 0 AND o.state = 'submitted' AND o.run IS NOT NULL
+                             AND o.deadline_at > now()
+           LEFT JOIN provider_connections c ON c.account_uid = j.account_uid
+                                           AND c.id::text = j.request #>> '{model,connection}'"#,
+        &ids,
+        &tokens,
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            let credentials = match (row.provider, row.sealed_key) {
+                (Some(provider), Some(sealed_key)) => Some(Credentials {
+                    provider: known("provider_connections.provider", &provider)?,
+                    base_url: row.base_url,
+                    sealed_key,
+                }),
+                _ => None,
+            };
+            Ok(Waiting {
+                id: JobId(row.id),
+                account: AccountUid::from_stored(row.account_uid),
+                model: row.model.0,
+                credentials,
+                run: row.run,
+                due_in: seconds(row.due_in).unwrap_or_default(),
+                running_for: seconds(row.running_for).unwrap_or_default(),
+            })
+        })
+        .collect()
+}
+
+/// A job whose provider is not done.
+#[derive(Clone, Copy, Debug)]
+pub struct Unfinished {
+    /// The job.
+    pub id: JobId,
+    /// The fencing token of its task.
+    pub lease_token: Uuid,
+    /// How long until it is polled again.
+    pub due_in: Duration,
+    /// How far it is, in percent, where the provider says.
+    pub percent: Option<f64>,
+}
+
+/// Puts off the next poll of each, and notes how far it is; progress never goes back (decisions 11.3). Those whose progress is
+/// further now. Their tasks are the caller's to park ([`crate::tasks::reschedule_all`]).
+#[tracing::instrument(skip_all, name = "db.job.waiting.put_off")]
+pub async fn put_off(conn: &mut PgConnection, unfinished: &[Unfinished]) -> Result<Vec<JobId>> {
+    let ids: Vec<Uuid> = unfinished.iter().map(|it| it.id.0).collect();
+    let tokens: Vec<Uuid> = unfinished.iter().map(|it| it.lease_token).collect();
+    let due_in: Vec<f64> = unfinished.iter().map(|it| it.due_in.as_secs_f64()).collect();
+    let percents: Vec<Option<f64>> =
+        unfinished.iter().map(|it| it.percent.and_then(super::work::unfinished_percent)).collect();
+    let further = sqlx::query_scalar!(
+        "WITH held AS (
+             SELECT told.id, told.due_in, told.percent
+             FROM unnest($1::uuid[], $2::uuid[], $3::float8[], $4::float8[]) AS told(id, token, due_in, percent)
+             JOIN tasks t ON t.id = told.id AND t.lease_token = told.token
+         ), put_off AS (
+             UPDATE job_outputs o SET due_at = now() + make_interval(secs => held.due_in)
+             FROM held WHERE o.job_id = held.id AND o.position = 0 AND o.state = 'submitted'
+         )
+         UPDATE jobs j SET progress = held.percent, version = version + 1, updated_at = now()
+         FROM held WHERE j.id = held.id AND j.kind = 'video' AND j.status = 'running' AND j.progress < held.percent
+         RETURNING j.id",
+        &ids,
+        &tokens,
+        &due_in,
+        &percents as &[Option<f64>],
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(further.into_iter().map(JobId).collect())
+}
