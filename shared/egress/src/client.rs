@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Method, StatusCode};
+use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use crate::error::{ClientError, SendError};
@@ -62,6 +63,38 @@ pub struct Inbound {
     pub truncated: bool,
 }
 
+/// An answer whose body is still to come, redirects and errors by status included.
+#[derive(Debug)]
+pub struct Opened {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Body,
+}
+
+/// A body on its way. Dropping it before its end drops its connection.
+#[derive(Debug)]
+pub struct Body {
+    response: reqwest::Response,
+    until: Instant,
+}
+
+impl Body {
+    /// What came next, as sent; nothing at the body's end.
+    ///
+    /// # Errors
+    ///
+    /// When it breaks off before the end that its framing announced, and when time is up.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, SendError> {
+        match timeout_at(self.until, self.response.chunk()).await {
+            Ok(chunk) => chunk.map_err(|error| SendError::Body(error.without_url())),
+            Err(_) => Err(SendError::Timeout),
+        }
+    }
+}
+
 /// Makes outbound HTTPS calls, to public destinations and those the operator lists. Cheap to clone; clones share their idle
 /// connections.
 #[derive(Clone)]
@@ -99,6 +132,20 @@ impl Client {
         })
     }
 
+    /// Begins a call and gives its answer's body little by little; `response_limit` is the reader's to keep. Status and headers are
+    /// there when this returns, before the deadline, which the whole body has.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send).
+    pub async fn open_for(&self, operator: Option<&OperatorHost>, call: Outbound) -> Result<Opened, SendError> {
+        let until = Instant::now() + call.deadline;
+        let mut response = timeout_at(until, self.begin(operator, call)).await.unwrap_or(Err(SendError::Timeout))?;
+        let status = response.status();
+        let headers = std::mem::take(response.headers_mut());
+        Ok(Opened { status, headers, body: Body { response, until } })
+    }
+
     /// Makes one call and reads its answer. Nothing is retried and no redirect is followed; a body beyond the limit is
     /// cut and its connection dropped, which is no error.
     ///
@@ -123,6 +170,16 @@ impl Client {
     }
 
     async fn exchange(&self, operator: Option<&OperatorHost>, call: Outbound) -> Result<Inbound, SendError> {
+        let limit = call.response_limit;
+        let mut response = self.begin(operator, call).await?;
+        let status = response.status();
+        let headers = std::mem::take(response.headers_mut());
+        let (body, truncated) = read_body(response, limit).await?;
+        Ok(Inbound { status, headers, body, truncated })
+    }
+
+    /// Sends a call; its answer up to the body.
+    async fn begin(&self, operator: Option<&OperatorHost>, call: Outbound) -> Result<reqwest::Response, SendError> {
         let admitted = operator.and_then(|operator| operator.admit(call.url.as_str()));
         let (client, url) = match admitted {
             Some(url) => (&self.operator, url),
@@ -134,11 +191,7 @@ impl Client {
         let mut request = reqwest::Request::new(call.method, url);
         *request.headers_mut() = call.headers;
         *request.body_mut() = Some(call.body.into());
-        let mut response = client.execute(request).await.map_err(SendError::before_headers)?;
-        let status = response.status();
-        let headers = std::mem::take(response.headers_mut());
-        let (body, truncated) = read_body(response, call.response_limit).await?;
-        Ok(Inbound { status, headers, body, truncated })
+        client.execute(request).await.map_err(SendError::before_headers)
     }
 }
 

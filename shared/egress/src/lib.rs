@@ -26,7 +26,7 @@ mod setup;
 mod tls;
 
 pub use allow::{AllowList, AllowListError};
-pub use client::{Client, ClientConfig, Inbound, Outbound};
+pub use client::{Body, Client, ClientConfig, Inbound, Opened, Outbound};
 pub use download::{DownloadError, Downloaded, Wanted};
 pub use error::{ClientError, SendError};
 pub use guard::{Guard, UrlRefusal};

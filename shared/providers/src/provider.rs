@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use domain::model::ProviderKind;
-use egress::{Client, Inbound, OperatorHost, Outbound, SendError};
+use egress::{Body, Client, Inbound, OperatorHost, Outbound, SendError};
 use http::header::{ACCEPT, LOCATION};
 use http::{HeaderName, HeaderValue, Method};
 use url::Url;
 
 use crate::fault::{Class, Fault};
+use crate::incoming::Incoming;
 use crate::key::ApiKey;
 use crate::order::{Media, Order};
 use crate::outcome::{Artifact, Cancellation, Output, Polled, Run, Submission};
@@ -17,10 +19,9 @@ use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site};
 use crate::protocols::{self, ManagedProtocol};
 use crate::text::TextOrder;
 
-/// Bytes of a result, and of an answer that holds one in base64, with room for what stands around it: what an upload
-/// may have (decisions 1.5), so that every result that is kept could also have been uploaded.
-const RESULT_MAX: usize = domain::limits::UPLOAD_MAX as usize;
-const ANSWER_MAX: usize = RESULT_MAX / 3 * 4 + 1024 * 1024;
+/// Bytes of an answer that holds a result in base64, with room for what stands around it: of one that could also have been
+/// uploaded (decisions 1.5).
+const ANSWER_MAX: usize = domain::limits::UPLOAD_MAX as usize / 3 * 4 + 1024 * 1024;
 
 /// Bytes of an answer that holds a text: many times what an output of a Recipe may have (24000 characters), for what reasoning
 /// models put beside it.
@@ -28,6 +29,9 @@ const TEXT_ANSWER_MAX: usize = 1024 * 1024;
 
 /// Redirects of a download that are followed, each vetted anew (decisions 14.2 has the same for imports).
 const REDIRECTS_MAX: usize = 3;
+
+/// See [`Deadlines::download`].
+const VIDEO_PATIENCE: u32 = 5;
 
 /// How long a call may take, connecting and the answer's body included.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +42,7 @@ pub struct Deadlines {
     pub text: Duration,
     /// Every other call: submits to a queue, polls, cancels.
     pub call: Duration,
-    /// The download of a result.
+    /// The download of a result; of a video, which may be ten times as large, five times as long.
     pub download: Duration,
 }
 
@@ -260,27 +264,39 @@ impl Provider {
     /// A retryable fault when it does not arrive whole, is too large, or is not what was ordered; providers answer
     /// error pages with status 200.
     pub async fn fetch(&self, media: Media, output: &Output) -> Result<Artifact, Fault> {
-        let bytes = match output {
-            Output::Inline(bytes) => bytes.clone(),
-            Output::Remote(url) => {
-                let downloaded = self.download(url.clone()).await;
-                downloaded.map_err(|fault| Fault { maybe_accepted: false, ..fault })?
-            }
-        };
-        if bytes.len() > RESULT_MAX {
-            return Err(Fault::new(Class::Unavailable, "its result is too large"));
-        }
-        let wrong = || Fault::new(Class::Unavailable, "its result is not what was ordered");
-        Artifact::recognize(media, bytes).ok_or_else(wrong)
+        self.open(media, output).await?.whole().await
     }
 
-    async fn download(&self, mut url: Url) -> Result<bytes::Bytes, Fault> {
+    /// The same, piece by piece.
+    ///
+    /// # Errors
+    ///
+    /// As [`fetch`](Self::fetch).
+    pub async fn open(&self, media: Media, output: &Output) -> Result<Incoming, Fault> {
+        match output {
+            Output::Inline(bytes) => Incoming::of(media, bytes.clone()),
+            Output::Remote(url) => {
+                let opened = self.download(media, url.clone()).await;
+                let body = opened.map_err(|fault| Fault { maybe_accepted: false, ..fault })?;
+                Incoming::from(media, body).await
+            }
+        }
+    }
+
+    async fn download(&self, media: Media, mut url: Url) -> Result<Body, Fault> {
+        let deadline = match media {
+            Media::Picture => self.deadlines.download,
+            Media::Video => self.deadlines.download * VIDEO_PATIENCE,
+        };
         for _ in 0..=REDIRECTS_MAX {
             let request = Request::get(url.clone()).with(ACCEPT, HeaderValue::from_static("*/*"));
             // Never to storage hosts, be they under the provider's own domain.
-            let answer = self.send(request, self.deadlines.download, ANSWER_MAX, self.site.is_at_home(&url)).await?;
+            let call = self.outbound(request, deadline, 0, self.site.is_at_home(&url));
+            let opened = self.client.open_for(self.operator.as_ref(), call).await.map_err(|error| lost(&error))?;
+            // What is wrong is told by the status.
+            let answer = Answer { status: opened.status, headers: opened.headers, body: Bytes::new() };
             match answer.status.as_u16() {
-                200..=299 => return Ok(answer.body),
+                200..=299 => return Ok(opened.body),
                 301 | 302 | 303 | 307 | 308 => {
                     let target = answer.headers.get(LOCATION).and_then(|it| it.to_str().ok());
                     let target = target.and_then(|it| url.join(it).ok());
@@ -315,12 +331,8 @@ impl Provider {
         answer_max: usize,
         with_key: bool,
     ) -> Result<Answer, Fault> {
-        let Request { method, url, mut headers, body } = request;
-        if with_key {
-            self.protocol.authorize(self.key.as_ref(), &mut headers);
-        }
-        let is_download = method == Method::GET;
-        let call = Outbound { method, url, headers, body, deadline, response_limit: answer_max };
+        let is_download = request.method == Method::GET;
+        let call = self.outbound(request, deadline, answer_max, with_key);
         let answer = self.client.send_for(self.operator.as_ref(), call).await.map_err(|error| lost(&error))?;
         let Inbound { status, headers, body, truncated } = answer;
         match truncated {
@@ -328,6 +340,14 @@ impl Provider {
             true => Err(Fault::new(Class::Unavailable, "its answer is too large").maybe_accepted()),
             false => Ok(Answer { status, headers, body }),
         }
+    }
+
+    fn outbound(&self, request: Request, deadline: Duration, response_limit: usize, with_key: bool) -> Outbound {
+        let Request { method, url, mut headers, body } = request;
+        if with_key {
+            self.protocol.authorize(self.key.as_ref(), &mut headers);
+        }
+        Outbound { method, url, headers, body, deadline, response_limit }
     }
 
     fn scrubbed(&self, fault: Fault) -> Fault {
@@ -346,7 +366,7 @@ fn keyed(request: Request, key: &str) -> Result<Request, Fault> {
 }
 
 /// What an answer that did not come means. Only what is proven to be before the send was surely not accepted.
-fn lost(error: &SendError) -> Fault {
+pub(crate) fn lost(error: &SendError) -> Fault {
     match error {
         SendError::Refused(_) => Fault::new(Class::Runtime, "its address is none that may be called"),
         SendError::AddressRefused => {

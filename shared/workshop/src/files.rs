@@ -53,6 +53,16 @@ impl Worker {
         }
     }
 
+    /// Begins a file whose bytes come little by little: the key of its blob, to adopt once the writer has finished. The row is
+    /// there before the object; a writer that is dropped leaves nothing that anybody refers to.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn begin_file(&self) -> Result<(Uuid, blob::Writer), Error> {
+        let key = db::blobs::stage_unknown(&mut *self.connection().await?).await?;
+        Ok((key, self.blobs.writer(BlobKey(key))))
+    }
+
     /// Makes sure that the store holds `content`; the key of the blob to adopt. The row is there before the object
     /// (decisions 6.6), and what is stored already is not stored again.
     ///

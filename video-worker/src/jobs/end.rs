@@ -4,34 +4,22 @@ use db::jobs::outputs::JobOutput;
 use db::jobs::{Concluded, Ending, Film};
 use domain::job::Failure;
 use spine::{Decision, Task};
-use workshop::files::{Content, PUTS_MAX};
 use workshop::{Error, Stop, decision};
 
 use super::run::Run;
 
 impl Run<'_> {
-    /// Stores the video and shows it.
-    pub(super) async fn finish(&self, task: &Task, content: &Content) -> Result<Decision, Error> {
-        let (worker, lease) = (&self.turn.generator.worker, self.turn.lease);
-        for _ in 0..PUTS_MAX {
-            if !lease.check() {
-                return Ok(Decision::Stale);
-            }
-            let put = self.turn.patiently(|| async { Ok(worker.put(content).await?) });
-            let blob_key = match put.await {
-                Ok(blob_key) => blob_key,
-                Err(Stop::Error(error)) => return Err(error),
-                Err(_) => return Ok(Decision::Stale),
-            };
-            spine::failpoint!("generation.stored");
-            // A length in memory is below 2^63.
-            let film = Film { blob_key, sha256: content.sha256, bytes: content.bytes.len() as u64 };
-            match worker.conclude(task, lease, &Ending::Filmed(film)).await? {
-                Concluded::BlobGone => {}
-                concluded => return Ok(decision(&concluded)),
-            }
+    /// Shows the video, which is in the store.
+    pub(super) async fn finish(&self, task: &Task, film: &Film) -> Result<Decision, Error> {
+        spine::failpoint!("generation.stored");
+        if !self.turn.lease.check() {
+            return Ok(Decision::Stale);
         }
-        Err(Error::BlobGone)
+        match self.turn.generator.worker.conclude(task, self.turn.lease, &Ending::Filmed(*film)).await? {
+            // It is fetched or filmed again.
+            Concluded::BlobGone => Err(Error::BlobGone),
+            concluded => Ok(decision(&concluded)),
+        }
     }
 
     /// Ends a job that will have no video; `orphan`: a provider may have made one all the same.

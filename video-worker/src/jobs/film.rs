@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
+use db::jobs::Film;
 use domain::job::{Failure, FailureCode};
 use providers::Entry;
 use tokio::time::sleep;
@@ -39,7 +40,7 @@ impl Drop for Audience {
 
 impl Run<'_> {
     /// Films the video.
-    pub(super) async fn film(&self, model: &Arc<Entry>) -> Result<Step<Content>, Stop> {
+    pub(super) async fn film(&self, model: &Arc<Entry>) -> Result<Step<Film>, Stop> {
         self.turn.check()?;
         let mut pictures = self.pictures(Reader::Embedded).await?;
         let admitted = pictures.admitted.take();
@@ -53,7 +54,7 @@ impl Run<'_> {
                 set.frames.fetch_add(1, Ordering::Relaxed);
                 set.wanted.load(Ordering::Relaxed)
             };
-            animatic::film(&brief, is_wanted).map(Content::of)
+            animatic::film(&brief, is_wanted)
         });
         let filmed = self.turn.unless_canceled(async {
             tokio::select! {
@@ -61,9 +62,11 @@ impl Run<'_> {
                 never = self.tell(&audience.0, frames) => match never {},
             }
         });
-        let content = filmed.await??.map_err(failure)?;
+        let video = filmed.await??.map_err(failure)?;
         spine::failpoint!("generation.accepted");
-        Ok(Step::Made(content, admitted))
+        let content = self.turn.generator.worker.pixels.run(0, move || Content::of(video)).await?;
+        let kept = self.turn.patiently(|| async { Ok(self.keep_whole(&content).await?) }).await?;
+        Ok(Step::Made(kept, admitted))
     }
 
     /// Tells now and then how far a film of so many frames is.

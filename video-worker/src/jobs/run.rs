@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
+use db::jobs::Film;
 use db::jobs::outputs::{self, JobOutput, OutputState};
 use domain::job::{Failure, FailureCode, Request, VideoRequest};
-use providers::{Artifact, Entry, Media, Order, Shape};
+use providers::{Entry, Incoming, Media, Order, Shape};
 use spine::{Decision, Lease, Task};
 use tokio::time::sleep;
-use workshop::files::Content;
-use workshop::generation::{Craft, Drive, Maker, Remote, SOON, Step, Turn, model_gone};
+use workshop::generation::{Craft, Drive, Heard, Maker, Remote, SOON, Step, Turn, model_gone};
 use workshop::{Error, Stop, TakenUp};
 
 use super::Videos;
+use super::keep::IN_HAND;
 use super::pictures::{Pictures, Reader};
+use super::watch::Watched;
 
 /// One run of a job's task.
 pub(super) struct Run<'a> {
@@ -23,19 +25,24 @@ pub(super) struct Run<'a> {
 impl Videos {
     /// Takes the task's job a step further.
     pub(super) async fn step(&self, task: &Task, lease: &Lease) -> Result<Decision, Error> {
-        let TakenUp { job, outputs } = match self.0.worker.take_up(task, lease).await? {
+        let heard = match self.watch.look(&self.generator, task, lease).await {
+            Watched::Over(decision) => return Ok(decision),
+            Watched::Heard(heard) => Some(heard),
+            Watched::Otherwise => None,
+        };
+        let TakenUp { job, outputs } = match self.generator.worker.take_up(task, lease).await? {
             Ok(taken_up) => taken_up,
             Err(decision) => return Ok(decision),
         };
         let Request::Video(request) = &job.request else { return Err(Error::WrongQueue(task.kind)) };
         let Some(output) = outputs.first() else { return Ok(Decision::Stale) };
-        let turn = Turn { generator: &self.0, job: &job, model: &request.model, lease };
+        let turn = Turn { generator: &self.generator, job: &job, model: &request.model, lease };
         let run = Run { turn, request };
-        let advanced = if run.turn.is_canceled() { Err(Stop::Canceled) } else { run.advance(output).await };
+        let advanced = if run.turn.is_canceled() { Err(Stop::Canceled) } else { run.advance(output, heard).await };
         match advanced {
             Ok(Step::Wait(_)) if run.turn.is_canceled() => run.cancel(task).await,
             Ok(Step::Wait(after)) => Ok(Decision::Later { after }),
-            Ok(Step::Made(content, _in_hand)) => run.finish(task, &content).await,
+            Ok(Step::Made(film, _in_hand)) => run.finish(task, &film).await,
             Err(Stop::Failed { failure, orphan }) => run.fail(task, output, failure, orphan).await,
             Err(Stop::Canceled) => run.cancel(task).await,
             Err(Stop::Stale) => Ok(Decision::Stale),
@@ -45,20 +52,16 @@ impl Videos {
 }
 
 impl Craft for Run<'_> {
-    type Made = Content;
+    type Made = Film;
     const MEDIA: Media = Media::Video;
+    const IN_HAND: u64 = IN_HAND;
 
     fn blank(&self, model: &Arc<Entry>, _: i32) -> Order {
         self.order(model, self.blank_pictures())
     }
 
-    /// What a job's output is served as: an MP4 (decisions 9.9).
-    async fn look_at(&self, artifact: Artifact) -> Result<Result<Content, Failure>, Stop> {
-        if artifact.media_type != "video/mp4" {
-            return Ok(Err(Failure::new(FailureCode::ProviderUnavailable, "The provider's result is no MP4.")));
-        }
-        let hashing = self.turn.generator.worker.pixels.run(0, move || Content::of(artifact.bytes));
-        Ok(Ok(hashing.await?))
+    async fn take_in(&self, result: Incoming) -> Result<Result<Film, Failure>, Stop> {
+        self.keep(result).await
     }
 
     /// Nothing hangs on it, so that a failure is only told.
@@ -80,37 +83,35 @@ impl Craft for Run<'_> {
 }
 
 impl Run<'_> {
-    /// The next step of the video, when it is due.
-    async fn advance(&self, output: &JobOutput) -> Result<Step<Content>, Stop> {
+    /// The next step of the video, when it is due; `heard`: what a look at its provider's run told just now.
+    async fn advance(&self, output: &JobOutput, heard: Option<Heard>) -> Result<Step<Film>, Stop> {
         if output.state.is_terminal() {
             let failure = output.failure.clone();
             return Err(failure.unwrap_or_else(|| Failure::new(FailureCode::RuntimeFailed, "it was given up")).into());
         }
-        if output.due_in > SOON {
-            return Ok(Step::Wait(output.due_in));
+        let heard = heard.filter(|_| output.state == OutputState::Submitted);
+        if heard.is_none() {
+            if output.due_in > SOON {
+                return Ok(Step::Wait(output.due_in));
+            }
+            sleep(output.due_in).await;
         }
-        sleep(output.due_in).await;
         let may_be_there = output.state != OutputState::Ready;
         match self.turn.maker().await.map_err(|stop| stop.with_orphan(may_be_there))? {
             Maker::Embedded(model) => self.film(&model).await,
             Maker::Remote(remote) => {
                 let drive = Drive::new(&self.turn, &remote, self);
-                if drive.is_to_submit(output) {
-                    self.submit(&remote, &drive, output).await
-                } else {
-                    drive.pursue(output).await
+                match heard {
+                    Some(heard) => drive.heed(output, heard).await,
+                    None if drive.is_to_submit(output) => self.submit(&remote, &drive, output).await,
+                    None => drive.pursue(output).await,
                 }
             }
         }
     }
 
     /// Submits the video, its pictures loaded as soon as there is memory for them.
-    async fn submit(
-        &self,
-        remote: &Remote,
-        drive: &Drive<'_, Self>,
-        output: &JobOutput,
-    ) -> Result<Step<Content>, Stop> {
+    async fn submit(&self, remote: &Remote, drive: &Drive<'_, Self>, output: &JobOutput) -> Result<Step<Film>, Stop> {
         let prepared = async {
             let model = remote.model.as_ref().ok_or_else(model_gone)?;
             let mut pictures = self.pictures(Reader::Provider(*drive.promises())).await?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use db::jobs::outputs::{JobOutput, OutputState};
 use domain::job::Failure;
 use futures_util::future::{join, join_all};
-use providers::{Artifact, Entry, Media, Order};
+use providers::{Entry, Incoming, Media, Order};
 use tokio::time::sleep;
 use workshop::Stop;
 use workshop::generation::{Craft, Drive, Maker, Remote, SOON, Step, model_gone, order_bytes};
@@ -20,6 +20,8 @@ type Next = Result<Option<Duration>, Stop>;
 impl Craft for Run<'_> {
     type Made = Made;
     const MEDIA: Media = Media::Picture;
+    /// What a result may have at most: it is held whole, to be decoded.
+    const IN_HAND: u64 = domain::limits::UPLOAD_MAX;
 
     fn blank(&self, model: &Arc<Entry>, position: i32) -> Order {
         let pictures = self.request.references.iter().map(|reference| providers::Picture {
@@ -30,8 +32,11 @@ impl Craft for Run<'_> {
         self.order(model, position, pictures.collect())
     }
 
-    async fn look_at(&self, artifact: Artifact) -> Result<Result<Made, Failure>, Stop> {
-        Ok(self.decoded(artifact).await)
+    async fn take_in(&self, result: Incoming) -> Result<Result<Made, Failure>, Stop> {
+        Ok(match result.whole().await {
+            Ok(artifact) => self.decoded(artifact).await,
+            Err(fault) => Err(fault.failure()),
+        })
     }
 
     /// Nobody is told how far a picture is.

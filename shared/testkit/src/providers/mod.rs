@@ -148,6 +148,16 @@ impl Simulator {
         *self.state.latency.lock().expect("no holder panics") = latency;
     }
 
+    /// Videos have at least so many bytes from now on.
+    pub fn weigh(&self, bytes: usize) {
+        *self.state.film_bytes.lock().expect("no holder panics") = bytes;
+    }
+
+    /// So many downloads of results break off in the middle.
+    pub fn cut(&self, downloads: usize) {
+        *self.state.cuts.lock().expect("no holder panics") = downloads;
+    }
+
     /// Every submit so far, refused ones included, in the order in which they came.
     pub fn submits(&self) -> Vec<Submit> {
         self.state.submits.lock().expect("no holder panics").clone()

@@ -24,8 +24,8 @@ pub(super) fn draw(prompt: &str, id: &str, (width, height): (u32, u32)) -> Vec<u
     file
 }
 
-/// An MP4 without tracks, as small as one can be and still be one: a file type, a movie header, and the request's id.
-pub(super) fn film(id: &str) -> Vec<u8> {
+/// An MP4 without tracks of at least so many bytes: a file type, the request's id, room for nothing, and a movie header.
+pub(super) fn film(id: &str, bytes_min: usize) -> Vec<u8> {
     let boxed = |kind: &[u8; 4], content: &[u8]| {
         let length = u32::try_from(content.len() + 8).expect("a few bytes");
         [&length.to_be_bytes(), &kind[..], content].concat()
@@ -40,7 +40,10 @@ pub(super) fn film(id: &str) -> Vec<u8> {
         header[at..at + 4].copy_from_slice(&value.to_be_bytes());
     }
     let movie = boxed(b"moov", &boxed(b"mvhd", &header));
-    [boxed(b"ftyp", b"isom\0\0\x02\0isomiso2mp41"), boxed(b"free", id.as_bytes()), movie].concat()
+    let mut free = id.as_bytes().to_vec();
+    // Not all the same, so that a piece in the wrong place shows.
+    free.extend((free.len()..bytes_min).map(|at| (at / 251) as u8));
+    [boxed(b"ftyp", b"isom\0\0\x02\0isomiso2mp41"), boxed(b"free", &free), movie].concat()
 }
 
 /// Width and height of `WxH`, or of a ratio `W:H` with a long side of 1024.

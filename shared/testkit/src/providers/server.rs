@@ -203,7 +203,17 @@ fn file(state: &State, call: &Call) -> Reply {
         Some(file) if file.expired => {
             Reply::bytes(403, "application/xml", "<Error><Code>AccessDenied</Code><Message>expired</Message></Error>")
         }
-        Some(file) => Reply::bytes(200, file.media_type, file.bytes.clone()),
+        Some(file) => {
+            let whole = Reply::bytes(200, file.media_type, file.bytes.clone());
+            let mut cuts = state.cuts.lock().expect("no holder panics");
+            match cuts.checked_sub(1) {
+                Some(left) => {
+                    *cuts = left;
+                    whole.fated(Fate::Cut)
+                }
+                None => whole,
+            }
+        }
         None => Reply::bytes(404, "application/xml", "<Error><Code>NoSuchKey</Code></Error>"),
     }
 }

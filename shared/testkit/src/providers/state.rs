@@ -90,6 +90,10 @@ pub(super) struct State {
     pub(super) uploads: Mutex<HashSet<String>>,
     pub(super) leaks: Mutex<usize>,
     pub(super) polls: Mutex<usize>,
+    /// Downloads of results that are to break off.
+    pub(super) cuts: Mutex<usize>,
+    /// The least that a video has, in bytes.
+    pub(super) film_bytes: Mutex<usize>,
 }
 
 impl State {
@@ -105,6 +109,8 @@ impl State {
             uploads: Mutex::default(),
             leaks: Mutex::default(),
             polls: Mutex::default(),
+            cuts: Mutex::default(),
+            film_bytes: Mutex::default(),
         }
     }
 
@@ -146,7 +152,7 @@ impl State {
         let id = Uuid::new_v4().to_string();
         let picture = match trouble {
             Some(Trouble::HtmlPicture) => Bytes::from_static(HTML.as_bytes()),
-            _ if video => picture::film(&id).into(),
+            _ if video => picture::film(&id, *self.film_bytes.lock().expect("no holder panics")).into(),
             _ => picture::draw(&prompt, &id, size).into(),
         };
         let path = format!("/files/{id}.{}", if video { "mp4" } else { "png" });

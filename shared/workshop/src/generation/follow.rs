@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use db::jobs::outputs::{self, JobOutput};
 use domain::job::{Failure, FailureCode};
-use providers::{Calls, Output, Polled};
+use providers::{Calls, Fault, Media, Output, Polled, Promises};
+use spine::Lease;
 use tokio::time::timeout;
 
-use super::turn::{CANCEL_LIMIT, recorded};
-use super::{Craft, Drive, Step};
+use super::turn::{CANCEL_LIMIT, check, recorded, unless_canceled};
+use super::{Craft, Drive, Generator, Remote, Step};
 use crate::Stop;
 
 /// A run is looked at after a tenth of the time that it has taken, but at least as often as this, and no more often than its
@@ -19,8 +20,6 @@ const POLL_SHARE: u32 = 10;
 const LOOKS_MAX: i32 = 2;
 /// Before a look-up that could not be made is made again.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// What a result is counted with while it is in hand: what it may have at most.
-const RESULT_BYTES: u64 = domain::limits::UPLOAD_MAX;
 
 /// An output that took longer than its deadline.
 pub(super) fn overdue() -> Failure {
@@ -32,51 +31,112 @@ fn unknown() -> Failure {
     Failure::new(FailureCode::ProviderTimeout, "Whether the provider took the work is not known.")
 }
 
+/// What a look at a provider's run told.
+#[derive(Debug)]
+pub enum Heard {
+    /// It goes on, as far as can be told.
+    Unfinished {
+        /// How long until it is looked at again.
+        again_in: Duration,
+        /// How far it is, from 0 to 1, where the provider says.
+        share: Option<f64>,
+    },
+    /// No place for a call became free in time.
+    Crowded,
+    /// There is a result.
+    Done(Output),
+    /// There will be none.
+    Failed(Fault),
+    /// The provider stopped it.
+    Stopped,
+}
+
+impl Generator {
+    /// Asks once how `run` is, which was recorded `running_for` ago.
+    ///
+    /// # Errors
+    /// [`Stop::Canceled`], [`Stop::Stale`].
+    pub async fn hear(
+        &self,
+        remote: &Remote,
+        media: Media,
+        lease: &Lease,
+        run: &providers::Run,
+        running_for: Duration,
+    ) -> Result<Heard, Stop> {
+        let Some(place) = self.calls.enter(&remote.line).await else { return Ok(Heard::Crowded) };
+        check(lease)?;
+        let polled = unless_canceled(lease, remote.provider.poll(run)).await?;
+        drop(place);
+        let again_in = self.poll_pause(&remote.provider.promises(media), running_for);
+        Ok(match polled {
+            Polled::Running(share) => Heard::Unfinished { again_in, share },
+            Polled::Trouble(fault) => {
+                Heard::Unfinished { again_in: again_in.max(fault.retry_after.unwrap_or_default()), share: None }
+            }
+            Polled::Done(result) => Heard::Done(result),
+            Polled::Failed(fault) => Heard::Failed(fault),
+            Polled::Canceled => Heard::Stopped,
+        })
+    }
+
+    /// How long from poll to poll of a run at least.
+    pub(super) fn poll_every(&self, promises: &Promises) -> Duration {
+        self.settings.poll_every.unwrap_or(promises.poll_every)
+    }
+
+    fn poll_pause(&self, promises: &Promises, running_for: Duration) -> Duration {
+        self.poll_every(promises).max((running_for / POLL_SHARE).min(POLL_MAX))
+    }
+}
+
 impl<C: Craft> Drive<'_, C> {
     /// Asks how an output's run is.
     pub(super) async fn follow(&self, output: &JobOutput) -> Result<Step<C::Made>, Stop> {
         let run = output.run.clone().and_then(|run| serde_json::from_value(run).ok());
         let unreadable = || Failure::new(FailureCode::RuntimeFailed, "the record of the provider's run cannot be read");
         let run: providers::Run = run.ok_or_else(|| Stop::orphaned(unreadable()))?;
-        let provider = &self.remote.provider;
         if output.is_overdue() {
             // Best effort: nobody will look for it again.
-            let _ = timeout(CANCEL_LIMIT, provider.cancel(&run)).await;
+            let _ = timeout(CANCEL_LIMIT, self.remote.provider.cancel(&run)).await;
             return Err(Stop::orphaned(overdue()));
         }
-        let Some(place) = self.turn.generator.calls.enter(&self.remote.line).await else {
-            return Ok(Step::Wait(Calls::RETURN));
-        };
-        self.turn.check()?;
-        let polled = self.turn.unless_canceled(provider.poll(&run)).await?;
-        drop(place);
-        let pause = self.poll_every().max((output.running_for / POLL_SHARE).min(POLL_MAX));
-        match polled {
-            Polled::Running(share) => {
+        let (generator, lease) = (self.turn.generator, self.turn.lease);
+        let heard = generator.hear(self.remote, C::MEDIA, lease, &run, output.running_for).await?;
+        self.heed(output, heard).await
+    }
+
+    /// Does what a look at an output's run calls for.
+    ///
+    /// # Errors
+    /// [`Stop`] when there will be no result, and when the run ends.
+    pub async fn heed(&self, output: &JobOutput, heard: Heard) -> Result<Step<C::Made>, Stop> {
+        match heard {
+            Heard::Unfinished { again_in, share } => {
                 if let Some(share) = share {
                     self.craft.progress(share).await;
                 }
-                self.put_off(output, pause, false).await
+                self.put_off(output, again_in, false).await
             }
-            Polled::Trouble(fault) => {
-                self.put_off(output, pause.max(fault.retry_after.unwrap_or_default()), false).await
-            }
-            Polled::Done(result) => self.take(output, &result, pause).await,
-            Polled::Failed(fault) => Err(fault.failure().into()),
-            Polled::Canceled => {
-                Err(Failure::new(FailureCode::ProviderRejected, "The provider stopped the work.").into())
-            }
+            Heard::Crowded => Ok(Step::Wait(Calls::RETURN)),
+            Heard::Done(result) => self.take(output, &result).await,
+            Heard::Failed(fault) => Err(fault.failure().into()),
+            Heard::Stopped => Err(Failure::new(FailureCode::ProviderRejected, "The provider stopped the work.").into()),
         }
     }
 
     /// Fetches a run's result. What does not arrive, or is not what it should be, may be an error page of the moment: the run
     /// is asked anew, a few times.
-    async fn take(&self, output: &JobOutput, result: &Output, pause: Duration) -> Result<Step<C::Made>, Stop> {
-        let admitted = self.turn.unless_canceled(self.turn.generator.memory.admit(RESULT_BYTES)).await?;
+    async fn take(&self, output: &JobOutput, result: &Output) -> Result<Step<C::Made>, Stop> {
+        let generator = self.turn.generator;
+        let admitted = self.turn.unless_canceled(generator.memory.admit(C::IN_HAND)).await?;
         match self.turn.unless_canceled(self.fetch(result)).await?? {
             Ok(made) => Ok(Step::Made(made, Some(admitted))),
             Err(failure) => match self.pause_before(output.tries) {
-                Some(wait) => self.put_off(output, wait.max(pause), true).await,
+                Some(wait) => {
+                    let pause = generator.poll_pause(self.promises(), output.running_for);
+                    self.put_off(output, wait.max(pause), true).await
+                }
                 None => Err(failure.into()),
             },
         }
@@ -84,8 +144,8 @@ impl<C: Craft> Drive<'_, C> {
 
     /// Fetches a result and looks at it.
     pub(super) async fn fetch(&self, result: &Output) -> Result<Result<C::Made, Failure>, Stop> {
-        let made = match self.remote.provider.fetch(C::MEDIA, result).await {
-            Ok(artifact) => self.craft.look_at(artifact).await?,
+        let made = match self.remote.provider.open(C::MEDIA, result).await {
+            Ok(incoming) => self.craft.take_in(incoming).await?,
             Err(fault) => Err(fault.failure()),
         };
         if made.is_ok() {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use db::connections::Credentials;
 use domain::id::AccountUid;
 use domain::job::{ChosenModel, Failure, FailureCode};
 use domain::model::ProviderKind;
@@ -63,6 +64,20 @@ impl Generator {
     /// # Errors
     /// [`Stop::Failed`] when nobody can, and when the database fails.
     pub async fn maker(&self, account: &AccountUid, chosen: &ChosenModel) -> Result<Maker, Stop> {
+        let credentials = match chosen.connection.as_deref().and_then(|id| Uuid::try_parse(id).ok()) {
+            Some(id) if chosen.provider != ProviderKind::Managed => {
+                db::connections::credentials(&mut *self.worker.connection().await?, account, id).await?
+            }
+            _ => None,
+        };
+        self.maker_with(chosen, credentials)
+    }
+
+    /// The same where what a call with the saved connection needs was read before.
+    ///
+    /// # Errors
+    /// [`Stop::Failed`] when nobody can.
+    pub fn maker_with(&self, chosen: &ChosenModel, credentials: Option<Credentials>) -> Result<Maker, Stop> {
         let model = self.setup.models(chosen.provider).find(|entry| entry.id == chosen.id).cloned();
         let endpoint = match (chosen.provider, &model) {
             (ProviderKind::Managed, Some(model)) if model.runtime == Runtime::Embedded => {
@@ -72,7 +87,7 @@ impl Generator {
                 Some(server) => server.endpoint(),
                 None => return Err(model_gone().into()),
             },
-            _ => self.connection(account, chosen).await?,
+            _ => self.endpoint(chosen, credentials)?,
         };
         let provider = Provider::new(endpoint, self.worker.egress.clone(), self.settings.deadlines);
         let provider = provider.map_err(|error| Failure::new(FailureCode::RuntimeFailed, error.to_string()))?;
@@ -81,14 +96,11 @@ impl Generator {
     }
 
     /// The saved connection that a model is run with, its key opened. One that is gone is a credential that is refused.
-    async fn connection(&self, account: &AccountUid, chosen: &ChosenModel) -> Result<Endpoint, Stop> {
+    fn endpoint(&self, chosen: &ChosenModel, credentials: Option<Credentials>) -> Result<Endpoint, Stop> {
         let refused = |why: &str| Failure::new(FailureCode::ProviderAuthenticationFailed, why);
         let id = chosen.connection.as_deref().and_then(|id| Uuid::try_parse(id).ok());
         let id = id.ok_or_else(|| refused("the model is run with no saved connection"))?;
-        let mut connection = self.worker.connection().await?;
-        let found = db::connections::credentials(&mut connection, account, id).await?;
-        drop(connection);
-        let found = found
+        let found = credentials
             .filter(|found| found.provider == chosen.provider)
             .ok_or_else(|| refused("the saved connection was removed"))?;
         let key = match self.keys.open(&db::connections::context(id), &found.sealed_key) {

@@ -23,12 +23,13 @@ use std::time::Duration;
 
 use db::jobs::outputs::{JobOutput, OutputState};
 use domain::job::Failure;
-use providers::{Artifact, Calls, Deadlines, Entry, Idempotency, Media, Order, Promises, Setup};
+use providers::{Calls, Deadlines, Entry, Idempotency, Incoming, Media, Order, Promises, Setup};
 use service::config::Config;
 use service::keys::KeyRing;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{Memory, Stop, Worker};
+pub use follow::Heard;
 pub use maker::{Maker, Remote, model_gone, order_bytes};
 pub use turn::{HELD_PAUSES, Turn};
 
@@ -112,8 +113,11 @@ pub trait Craft: Sync {
     /// The order of the output at `position` without the bytes of its pictures, as a look-up names it.
     fn blank(&self, model: &Arc<Entry>, position: i32) -> Order;
 
-    /// Looks at a result before it is believed; the inner error is what it fails with, if it does so again.
-    fn look_at(&self, artifact: Artifact) -> impl Future<Output = Result<Result<Self::Made, Failure>, Stop>> + Send;
+    /// What a result is counted with while it is on its way and in hand, in bytes.
+    const IN_HAND: u64;
+
+    /// Takes a result in, and looks at it before it is believed; the inner error is what it fails with, if it does so again.
+    fn take_in(&self, result: Incoming) -> impl Future<Output = Result<Result<Self::Made, Failure>, Stop>> + Send;
 
     /// Hears how far an output is, from 0 to 1, where the provider says.
     fn progress(&self, share: f64) -> impl Future<Output = ()> + Send;
@@ -171,9 +175,9 @@ impl<'a, C: Craft> Drive<'a, C> {
         }
     }
 
-    /// How long from submit, and from poll to poll, at least.
+    /// How long from submit to the first poll, at least.
     fn poll_every(&self) -> Duration {
-        self.turn.generator.settings.poll_every.unwrap_or(self.promises.poll_every)
+        self.turn.generator.poll_every(&self.promises)
     }
 
     /// The pause before what was tried `tries` times besides the first is tried again, while it may be.

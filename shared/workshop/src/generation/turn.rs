@@ -47,10 +47,7 @@ impl Turn<'_> {
     /// # Errors
     /// [`Stop::Canceled`], [`Stop::Stale`].
     pub fn check(&self) -> Result<(), Stop> {
-        if self.lease.is_cancel_requested() {
-            return Err(Stop::Canceled);
-        }
-        if self.lease.check() { Ok(()) } else { Err(Stop::Stale) }
+        check(self.lease)
     }
 
     /// Waits for `work`, but no longer than until somebody asks to stop.
@@ -58,11 +55,7 @@ impl Turn<'_> {
     /// # Errors
     /// [`Stop::Canceled`].
     pub async fn unless_canceled<T>(&self, work: impl Future<Output = T>) -> Result<T, Stop> {
-        tokio::select! {
-            biased;
-            () = self.lease.cancelled() => Err(Stop::Canceled),
-            done = work => Ok(done),
-        }
+        unless_canceled(self.lease, work).await
     }
 
     /// Tries again for a while what an outage keeps from being stored or recorded.
@@ -126,6 +119,23 @@ impl Turn<'_> {
         }
         let ending = Ending::Canceled(CancelReason::UserRequested);
         Ok(decision(&self.generator.worker.conclude(task, self.lease, &ending).await?))
+    }
+}
+
+/// See [`Turn::check`].
+pub(super) fn check(lease: &Lease) -> Result<(), Stop> {
+    if lease.is_cancel_requested() {
+        return Err(Stop::Canceled);
+    }
+    if lease.check() { Ok(()) } else { Err(Stop::Stale) }
+}
+
+/// See [`Turn::unless_canceled`].
+pub(super) async fn unless_canceled<T>(lease: &Lease, work: impl Future<Output = T>) -> Result<T, Stop> {
+    tokio::select! {
+        biased;
+        () = lease.cancelled() => Err(Stop::Canceled),
+        done = work => Ok(done),
     }
 }
 

@@ -20,7 +20,7 @@ use domain::job::{
 };
 use domain::message::{Queue, TaskKind};
 use domain::model::{Capability, ProviderKind};
-use providers::{Calls, Catalogue, Deadlines, Setup};
+use providers::{Calls, Catalogue, Deadlines, ManagedProtocol, Server, Setup};
 use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
 use service::keys::KeyRing;
 use sha2::{Digest, Sha256};
@@ -87,6 +87,7 @@ impl Studio {
             Vendor::Fal => ProviderKind::Fal,
             Vendor::BlackForestLabs => ProviderKind::BlackForestLabs,
             Vendor::Runway => ProviderKind::Runway,
+            Vendor::Comfy => return Self::with_server().await,
             other => panic!("{other:?} makes no videos"),
         };
         let mut studio = Self::of(Simulator::start(vendor).await, kind).await;
@@ -100,6 +101,14 @@ impl Studio {
         let seal = |context: &str| studio.keys.seal(context, SIMULATOR_KEY.as_bytes());
         let saved = db::connections::save(&mut *studio.conn().await, &new, seal).await.expect("saves");
         studio.connection = Some(saved);
+        studio
+    }
+
+    /// With a server of the operator's own that speaks the Comfy API.
+    async fn with_server() -> Self {
+        let mut studio = Self::of(Simulator::start(Vendor::Comfy).await, ProviderKind::Managed).await;
+        let base = studio.simulator.url().parse().expect("a URL");
+        studio.setup.server = Some(Server { base, protocol: ManagedProtocol::Comfy, key: None });
         studio
     }
 
@@ -170,8 +179,10 @@ impl Studio {
         // Nobody listens there: the runner is woken by its own looks alone.
         let nowhere = broker::Config::new("amqp://127.0.0.1:9", "test.", "test").expect("a URL");
         let options = RunnerOptions { idle_claim: Duration::from_millis(20), ..RunnerOptions::new(Queue::Video, 4) };
+        let (videos, watching) = Videos::new(generator);
+        tokio::spawn(watching);
         let consumer = broker::Consumer::start(nowhere, options.queue, 1);
-        let runner = Runner::new(self.database.pool(), consumer, Videos(generator), options);
+        let runner = Runner::new(self.database.pool(), consumer, videos, options);
         let (stop, abort) = (CancellationToken::new(), CancellationToken::new());
         tokio::spawn({
             let abort = abort.clone();
@@ -219,6 +230,7 @@ impl Studio {
     pub fn wish(&self, capability: Capability) -> VideoRequest {
         let entry = self.setup.models(self.kind).find(|entry| entry.capabilities.contains(&capability));
         let entry = entry.expect("a model that does this");
+        let is_embedded = self.kind == ProviderKind::Managed && self.setup.server.is_none();
         VideoRequest {
             model: ChosenModel {
                 key: "key".into(),
@@ -230,9 +242,9 @@ impl Studio {
             },
             capability,
             prompt: "a kite".into(),
-            duration_seconds: (self.kind == ProviderKind::Managed).then_some(1),
+            duration_seconds: is_embedded.then_some(1),
             aspect_ratio: None,
-            resolution: (self.kind == ProviderKind::Managed).then(|| "480p".into()),
+            resolution: is_embedded.then(|| "480p".into()),
             generate_audio: None,
             first_frame: None,
             last_frame: None,
