@@ -39,6 +39,11 @@ fn work(studio: &Studio) -> Running {
 
 /// Accepts a run of a text of `brief`, a text of that text, and another text of the brief.
 async fn start(studio: &Studio, brief: &str) -> RunId {
+    start_from(studio, Held::Text(brief.into())).await
+}
+
+/// The same of a brief that may be a picture.
+async fn start_from(studio: &Studio, brief: Held) -> RunId {
     let nodes = [text_node(), text_node(), text_node()];
     let step = |key: &str, node: &Node, from: &str| Step {
         key: key.into(),
@@ -55,10 +60,10 @@ async fn start(studio: &Studio, brief: &str) -> RunId {
     let input = RunInput {
         key: "brief".into(),
         label: "Brief".into(),
-        kind: InputKind::Text,
+        kind: if matches!(brief, Held::Asset(_)) { InputKind::Image } else { InputKind::Text },
         node: NodeId::generate(),
         source: None,
-        held: Held::Text(brief.into()),
+        held: brief,
     };
     let [copy, echo, note] = &nodes;
     let steps = vec![step("copy", copy, "brief"), step("echo", echo, "copy"), step("note", note, "brief")];
@@ -170,6 +175,35 @@ async fn a_refused_text_cancels_what_is_made_from_it_and_nothing_else() {
         assert!(message.starts_with("The provider refused the content") && !retryable, "{vendor:?}: {message}");
         assert_eq!(studio.simulator.submits().len(), 2, "{vendor:?}: one for each of two");
     }
+}
+
+#[tokio::test]
+async fn a_picture_goes_along_to_a_model_that_takes_it_and_is_named_to_one_that_does_not() {
+    for (vendor, pictures) in [(Vendor::OpenAi, 1), (Vendor::Google, 1), (Vendor::Compatible, 0)] {
+        let studio = Studio::new(vendor).await;
+        let _running = work(&studio);
+        let id = start_from(&studio, Held::Asset(studio.reference.clone())).await;
+        let run = ended(&studio, id).await;
+        assert_eq!(run.status, RunStatus::Succeeded, "{vendor:?}: {:?}", run.failure);
+        let submits = studio.simulator.submits();
+        let went: Vec<_> = submits.iter().map(|submit| (submit.prompt.as_str(), submit.pictures)).collect();
+        let copy = format!("Write of {}", written("Write of Brief"));
+        assert_eq!(went, [("Write of Brief", pictures), (&copy, 0), ("Write of Brief", pictures)], "{vendor:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_picture_that_is_gone_fails_its_steps_before_anybody_is_asked() {
+    let studio = Studio::new(Vendor::OpenAi).await;
+    let _running = work(&studio);
+    let mut gone = studio.reference.clone();
+    gone.id = domain::id::AssetId::parse("gone").expect("valid");
+    let id = start_from(&studio, Held::Asset(gone)).await;
+    let run = ended(&studio, id).await;
+    assert_eq!((run.status, statuses(&run)), (RunStatus::Failed, [Failed, Canceled, Failed]));
+    let failure = run.outputs[0].failure.as_ref().expect("says why");
+    assert_eq!(failure.code, RunFailureCode::InputInvalid, "{}", failure.message);
+    assert!(studio.simulator.submits().is_empty());
 }
 
 #[tokio::test]

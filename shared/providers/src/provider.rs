@@ -184,7 +184,7 @@ impl Provider {
     /// When there is no text; [`Fault::maybe_accepted`] says whether one may have been written, and charged, all the same, so
     /// that it must not be asked for again.
     pub async fn write(&self, order: &TextOrder) -> Result<String, Fault> {
-        order.check()?;
+        order.check(self.promises(Media::Picture).picture_bytes_max)?;
         let request = keyed(self.protocol.write(&self.site, order)?, &order.idempotency_key)?;
         let answer = self.call_for(request, self.deadlines.text, TEXT_ANSWER_MAX).await?;
         let text = self.protocol.written(&answer).map_err(|fault| self.scrubbed(fault))?;

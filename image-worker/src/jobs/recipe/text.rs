@@ -5,7 +5,8 @@
 //! call with it: it fails, because no protocol for texts honours an idempotency key. What the embedded runtime makes costs
 //! nothing and is simply made again.
 //!
-//! **Mechanism.** The answer is the result, so that a call is waited for under the lease of the run's task; a cancel ends the
+//! **Mechanism.** The pictures that a text is made from go along to the models that take them (decisions 13.4); of the others the
+//! prompt has the names. The answer is the result, so that a call is waited for under the lease of the run's task; a cancel ends the
 //! wait. Only what was surely not accepted is asked for again, a few times. What came is kept through a short outage of the
 //! database: it is paid for, and nowhere else.
 
@@ -13,14 +14,20 @@ use db::recipe_runs::{self, Stepped};
 use domain::job::{Failure, FailureCode};
 use domain::recipe::Held;
 use domain::recipe::run::{RunFailure, text_value};
-use providers::TextOrder;
+use providers::{Media, Picture, TextOrder};
 use serde_json::{Map, Value, json};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::sleep;
-use workshop::generation::{HELD_PAUSES, Maker, Remote, model_gone};
-use workshop::{Error, Stop};
+use workshop::generation::{HELD_PAUSES, Maker, Remote, model_gone, order_bytes};
+use workshop::{Error, Stop, picture};
 
 use super::{Step, caused};
 use crate::outline::outline;
+
+/// A picture that a text cannot be made from.
+fn unusable(handle: &str, why: impl std::fmt::Display) -> Failure {
+    Failure::new(FailureCode::ActionInputInvalid, format!("the picture {handle} cannot be used: {why}"))
+}
 
 impl Step<'_> {
     /// Begins a text step and ends it with its text, or with why there is none; nothing when its provider has no place for a
@@ -31,8 +38,13 @@ impl Step<'_> {
             Err(Stop::Error(error)) => return Err(error),
             maker => maker,
         };
-        let mut place = None;
+        let (mut place, mut ordered) = (None, None);
         if let Ok(Maker::Remote(remote)) = &maker {
+            ordered = match self.text_order(at, remote).await {
+                Err(Stop::Error(error)) => return Err(error),
+                Err(Stop::Canceled | Stop::Stale) => return Ok(Some(Stepped::Stale)),
+                ordered => Some(ordered),
+            };
             place = self.generator.calls.enter(&remote.line).await;
             if place.is_none() {
                 return Ok(None);
@@ -47,10 +59,10 @@ impl Step<'_> {
             return Ok(Some(begun));
         }
         spine::failpoint!("recipe.writing");
-        let made = match maker {
-            Ok(Maker::Embedded(_)) => Ok(self.outline(at)),
-            Ok(Maker::Remote(remote)) => self.ask(at, &remote).await,
-            Err(stop) => Err(stop),
+        let made = match (maker, ordered) {
+            (Ok(Maker::Remote(remote)), Some(Ok((order, _in_hand)))) => self.ask(&remote, &order).await,
+            (Ok(_), Some(Err(stop))) | (Err(stop), _) => Err(stop),
+            (Ok(_), _) => Ok(self.outline(at)),
         };
         drop(place);
         match made {
@@ -85,14 +97,41 @@ impl Step<'_> {
         outline(&self.prompt(at), &self.texts(at))
     }
 
-    /// The text of a provider.
-    async fn ask(&self, at: usize, remote: &Remote) -> Result<String, Stop> {
+    /// What a provider is asked for, its pictures loaded as soon as there is memory for them.
+    async fn text_order(&self, at: usize, remote: &Remote) -> Result<(TextOrder, Option<OwnedSemaphorePermit>), Stop> {
         let model = remote.model.clone().ok_or_else(model_gone)?;
-        let order = TextOrder { model, prompt: self.prompt(at), idempotency_key: format!("{}-{at}", self.run.id.0) };
+        let references = self.run.plan.references(at, &self.run.outputs);
+        let promises = remote.provider.promises(Media::Picture);
+        let (mut assets, mut bytes) = (Vec::new(), 0);
+        for (handle, asset) in references.into_iter().take(model.references_max()) {
+            let found = db::assets::get(&mut *self.worker.connection().await?, &asset).await?;
+            let found = found.ok_or_else(|| unusable(&handle, "it is gone"))?;
+            bytes += found.bytes.unsigned_abs();
+            assets.push((handle, found));
+        }
+        let admitted = match assets.is_empty() {
+            true => None,
+            false => Some(self.unless_canceled(self.generator.memory.admit(order_bytes(&promises, bytes, 1))).await?),
+        };
+        let mut pictures = Vec::with_capacity(assets.len());
+        for (handle, asset) in assets {
+            let refuse = |why: String| unusable(&handle, why);
+            let file = self.worker.get(asset.blob_key).await?.ok_or_else(|| unusable(&handle, "it is gone"))?;
+            let header = raster::probe(&file).map_err(|error| refuse(error.to_string()))?;
+            let fitting = picture::fitted(&self.worker.pixels, file, &header, promises.picture_bytes_max);
+            let (bytes, format) = self.unless_canceled(fitting).await??.map_err(refuse)?;
+            pictures.push(Picture { bytes, media_type: format.media_type(), role: None });
+        }
+        let idempotency_key = format!("{}-{at}", self.run.id.0);
+        Ok((TextOrder { model, prompt: self.prompt(at), pictures, idempotency_key }, admitted))
+    }
+
+    /// The text of a provider.
+    async fn ask(&self, remote: &Remote, order: &TextOrder) -> Result<String, Stop> {
         let settings = &self.generator.settings;
         let mut pauses = settings.pauses.iter();
         loop {
-            let fault = match self.unless_canceled(remote.provider.write(&order)).await? {
+            let fault = match self.unless_canceled(remote.provider.write(order)).await? {
                 Ok(text) => {
                     spine::failpoint!("recipe.written");
                     return Ok(text);

@@ -47,7 +47,7 @@ pub struct Studio {
     pub connection: Option<Uuid>,
     kind: ProviderKind,
     keys: KeyRing,
-    reference: AssetHandle,
+    pub reference: AssetHandle,
 }
 
 /// What is asked for.

@@ -3,16 +3,26 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::encode::data_url;
 use crate::fault::{Class, Fault};
 use crate::protocol::{Answer, Request, Site};
 use crate::text::TextOrder;
 
-/// One message, one answer. How an answer is bounded has a name of its own at each server (`max_completion_tokens`,
+/// One message, its pictures after its text, and one answer. How an answer is bounded has a name of its own at each server (`max_completion_tokens`,
 /// `max_tokens`), so that it stands with the model, in `wire.fixed`.
 pub(super) fn write(site: &Site, order: &TextOrder) -> Request {
     let mut body = order.model.wire.fixed.clone();
     body.insert("model".into(), json!(order.model_name()));
-    body.insert("messages".into(), json!([{"role": "user", "content": order.prompt}]));
+    let content = match order.pictures.as_slice() {
+        // The one form that every server knows.
+        [] => json!(order.prompt),
+        pictures => {
+            let text = json!({"type": "text", "text": order.prompt});
+            let picture = |it| json!({"type": "image_url", "image_url": {"url": data_url(it)}});
+            std::iter::once(text).chain(pictures.iter().map(picture)).collect()
+        }
+    };
+    body.insert("messages".into(), json!([{"role": "user", "content": content}]));
     Request::post_json(site.url("/chat/completions"), &Value::Object(body))
 }
 

@@ -9,7 +9,7 @@ use providers::catalogue::EntryType;
 use providers::{Catalogue, Class, Deadlines, Entry, Fault, TextOrder};
 use testkit::providers::{SIMULATOR_KEY, Trouble, Vendor, written};
 
-use crate::world::{PATIENCE, World, kind, provider, vendors, world};
+use crate::world::{PATIENCE, World, kind, picture, provider, vendors, world};
 
 /// The vendors whose protocols have texts.
 const WRITERS: [Vendor; 3] = [Vendor::OpenAi, Vendor::Google, Vendor::Compatible];
@@ -23,7 +23,12 @@ fn models(vendor: Vendor) -> Vec<Arc<Entry>> {
 }
 
 fn order(model: &Arc<Entry>, prompt: &str) -> TextOrder {
-    TextOrder { model: model.clone(), prompt: prompt.to_owned(), idempotency_key: "run-0".to_owned() }
+    TextOrder {
+        model: model.clone(),
+        prompt: prompt.to_owned(),
+        pictures: Vec::new(),
+        idempotency_key: "run-0".to_owned(),
+    }
 }
 
 /// An order that every writer takes.
@@ -54,6 +59,23 @@ async fn every_text_model_writes_with_one_submit() {
             assert_eq!(submit.idempotency_key.as_deref(), Some("run-0"));
         }
         assert_eq!(world.simulator.leaks(), 0, "{vendor:?}");
+    }
+}
+
+#[tokio::test]
+async fn pictures_go_along_to_the_models_that_take_them_and_to_no_others() {
+    for vendor in WRITERS {
+        for model in models(vendor) {
+            let world = world(vendor).await;
+            let most = model.references_max();
+            let mut order = TextOrder { pictures: vec![picture(); most], ..order(&model, "what is this?") };
+            assert_eq!(world.provider.write(&order).await, Ok(written(&order.prompt)), "{vendor:?} {}", model.id);
+            let submits = world.simulator.submits();
+            assert_eq!((submits.len(), submits[0].pictures), (1, most), "{vendor:?} {}", model.id);
+            order.pictures.push(picture());
+            assert_eq!(world.provider.write(&order).await.expect_err("one too many").class, Class::Invalid);
+            assert_eq!(world.simulator.submits().len(), 1, "nothing was sent");
+        }
     }
 }
 

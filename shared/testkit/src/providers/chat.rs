@@ -25,8 +25,46 @@ const REQUEST: [Rule; 12] = [
 
 const MESSAGE: [Rule; 2] = [
     required("role", Kind::OneOf(&["developer", "system", "user", "assistant"])),
-    required("content", Kind::Text(10 << 20)),
+    required(
+        "content",
+        Kind::Fits(|value| value.is_string() || value.as_array().is_some_and(|all| all.iter().all(is_part))),
+    ),
 ];
+
+const PART: [Rule; 3] = [
+    required("type", Kind::OneOf(&["text", "image_url"])),
+    optional("text", Kind::Text(10 << 20)),
+    optional("image_url", Kind::Fits(is_picture_url)),
+];
+
+/// A text, or a picture in a `data:` URL.
+fn is_part(value: &Value) -> bool {
+    let Some(part) = value.as_object() else { return false };
+    let field = part.get("type").and_then(Value::as_str).unwrap_or_default();
+    check::check(part, &PART).is_ok() && part.len() == 2 && part.contains_key(field)
+}
+
+fn is_picture_url(value: &Value) -> bool {
+    const RULES: [Rule; 2] =
+        [required("url", Kind::Fits(is_url)), optional("detail", Kind::OneOf(&["low", "high", "auto"]))];
+    fn is_url(value: &Value) -> bool {
+        value.as_str().is_some_and(check::is_data_url)
+    }
+    value.as_object().is_some_and(|picture| check::check(picture, &RULES).is_ok())
+}
+
+/// The texts and the number of pictures in a message.
+fn said(message: &Value) -> (Vec<&str>, usize) {
+    match &message["content"] {
+        Value::String(text) => (vec![text], 0),
+        parts => {
+            let parts = parts.as_array().map(Vec::as_slice).unwrap_or_default();
+            let texts: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
+            let pictures = parts.len() - texts.len();
+            (texts, pictures)
+        }
+    }
+}
 
 fn is_message(value: &Value) -> bool {
     value.as_object().is_some_and(|message| check::check(message, &MESSAGE).is_ok())
@@ -43,9 +81,10 @@ pub(super) fn complete(state: &State, call: &Call, flavor: Flavor) -> Reply {
         return invalid((foreign.to_owned(), Wrong::Unknown));
     }
     let messages = body.get("messages").and_then(Value::as_array).into_iter().flatten();
-    let prompt = messages.filter_map(|message| message["content"].as_str()).collect::<Vec<_>>().join("\n");
+    let (texts, pictures): (Vec<Vec<&str>>, Vec<usize>) = messages.map(said).unzip();
+    let (prompt, pictures) = (texts.concat().join("\n"), pictures.into_iter().sum());
     let model = body.get("model").cloned().unwrap_or_default();
-    let asked = Asked::text(prompt.clone(), Value::Object(body));
+    let asked = Asked { pictures, ..Asked::text(prompt.clone(), Value::Object(body)) };
     // Refused content is an answer like any other.
     let refuse = |trouble| if trouble == Trouble::Content { None } else { refuse(trouble) };
     state.submit(call, asked, true, refuse, |run, _| made(run, &model, &prompt))

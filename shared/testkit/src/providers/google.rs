@@ -127,7 +127,7 @@ fn generate(state: &State, call: &Call, model: &str) -> Reply {
     let config = body.get("generationConfig").unwrap_or(&Value::Null);
     let is_picture = config["responseModalities"].as_array().is_some_and(|all| all.contains(&json!("IMAGE")));
     if !is_picture {
-        let asked = Asked::text(prompt.clone(), Value::Object(body.clone()));
+        let asked = Asked { pictures, ..Asked::text(prompt.clone(), Value::Object(body.clone())) };
         return state.submit(call, asked, true, refuse, |run, _| write(run, &prompt, model));
     }
     let config = &config["imageConfig"];

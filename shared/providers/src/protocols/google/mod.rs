@@ -13,7 +13,7 @@ use super::words;
 use crate::encode::{base64, decode};
 use crate::fault::{Class, Fault};
 use crate::key::ApiKey;
-use crate::order::{Media, Order};
+use crate::order::{Media, Order, Picture};
 use crate::outcome::{Output, Run};
 use crate::promises::{Idempotency, Promises};
 use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site, wait};
@@ -107,7 +107,10 @@ impl Protocol for Google {
     }
 
     fn write(&self, site: &Site, order: &TextOrder) -> Result<Request, Fault> {
-        let mut body = json!({"contents": [{"role": "user", "parts": [{"text": order.prompt}]}]});
+        let picture = |it: &Picture| json!({"inlineData": {"mimeType": it.media_type, "data": base64(it)}});
+        let parts: Value =
+            std::iter::once(json!({"text": order.prompt})).chain(order.pictures.iter().map(picture)).collect();
+        let mut body = json!({"contents": [{"role": "user", "parts": parts}]});
         if !order.model.wire.fixed.is_empty() {
             body["generationConfig"] = Value::Object(order.model.wire.fixed.clone());
         }
