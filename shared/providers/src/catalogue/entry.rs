@@ -136,8 +136,14 @@ pub struct Wire {
     /// Sent as it is when pictures go along, over `fixed`.
     pub edit_fixed: Map<String, Value>,
     /// Comfy: the graph in API format. Texts that are exactly `{{prompt}}`, `{{width}}`, `{{height}}`, `{{seed}}` or
-    /// `{{image:N}}` (N from 0) are replaced by the value.
+    /// `{{image:N}}` (N from 0) are replaced by the value; in that of a video also `{{frames}}`, `{{first_frame}}` and
+    /// `{{last_frame}}`.
     pub workflow: Option<Map<String, Value>>,
+    /// Comfy: width and height of a video, `WxH`, by its aspect ratio and resolution as they are offered, a space in between
+    /// (`16:9 720p`); by the one of them where the model takes no other.
+    pub boxes: BTreeMap<String, String>,
+    /// Comfy: frames that a video has a second, and one more altogether, as its models count.
+    pub frames_per_second: Option<u32>,
 }
 
 /// The field that takes pictures.
@@ -206,6 +212,11 @@ pub enum SizeForm {
 }
 
 impl Entry {
+    /// The name of a video's width and height among [`Wire::boxes`].
+    pub(crate) fn box_name(aspect_ratio: Option<&str>, resolution: Option<&str>) -> String {
+        aspect_ratio.into_iter().chain(resolution).collect::<Vec<_>>().join(" ")
+    }
+
     /// Fewest references.
     pub fn references_min(&self) -> usize {
         self.references.map_or(0, |range| range.min)

@@ -64,7 +64,29 @@ pub(super) fn check(entry: &Entry) -> Result<(), String> {
     }
     let comfy = entry.runtime == Runtime::Comfy;
     require(comfy == entry.wire.workflow.is_some(), "wire.workflow must be there for the runtime `comfy` alone")?;
+    if comfy && video {
+        let fits = |name: &String| entry.wire.boxes.get(name).is_some_and(|size| parse_box(size).is_some());
+        let rule = "wire.boxes must have WxH for every aspect ratio with every resolution";
+        require(box_names(entry).iter().all(fits), rule)?;
+        let counts =
+            entry.durations.is_empty() || entry.wire.frames_per_second.is_some_and(|rate| (1..=120).contains(&rate));
+        require(counts, "wire.framesPerSecond must be from 1 to 120 where there are durations")?;
+    }
     Ok(())
+}
+
+/// The names of all sizes that a video may have; none when it has no choice.
+fn box_names(entry: &Entry) -> Vec<String> {
+    let choices = |values: &[String]| match values {
+        [] => vec![None],
+        values => values.iter().cloned().map(Some).collect::<Vec<_>>(),
+    };
+    let resolutions = choices(&entry.resolutions);
+    let of = |ratio: &Option<String>| {
+        let name = |resolution: &Option<String>| Entry::box_name(ratio.as_deref(), resolution.as_deref());
+        resolutions.iter().map(name).collect::<Vec<_>>()
+    };
+    choices(&entry.aspect_ratios).iter().flat_map(of).filter(|name| !name.is_empty()).collect()
 }
 
 /// Width and height of `WxH`.

@@ -97,6 +97,28 @@ fn every_broken_rule_is_named() {
         entry["sizes"] = json!(["16:9"]);
     });
     assert!(boxed.unwrap_err().contains("WxH"));
+    let comfy = |wire: Value| {
+        extend(|entry| {
+            let video = json!({
+                "provider": "managed", "type": "video", "runtime": "comfy", "creditCost": 1,
+                "capabilities": ["video.generate"], "references": null, "sizes": [], "durations": [5],
+                "aspectRatios": ["16:9", "1:1"], "resolutions": ["720p"], "wire": wire
+            });
+            entry.as_object_mut().unwrap().extend(video.as_object().unwrap().clone());
+        })
+    };
+    let both = json!({"16:9 720p": "1280x720", "1:1 720p": "720x720"});
+    assert!(comfy(json!({"workflow": {}, "framesPerSecond": 16, "boxes": both})).is_ok());
+    for (wire, expected) in [
+        (json!({"workflow": {}, "framesPerSecond": 16, "boxes": {"16:9 720p": "1280x720"}}), "wire.boxes"),
+        (
+            json!({"workflow": {}, "framesPerSecond": 16, "boxes": {"16:9 720p": "wide", "1:1 720p": "1x1"}}),
+            "wire.boxes",
+        ),
+        (json!({"workflow": {}, "boxes": both}), "framesPerSecond"),
+    ] {
+        assert!(comfy(wire).unwrap_err().contains(expected), "{expected}");
+    }
     let twice = json!({"models": [valid(), valid()]}).to_string();
     assert!(Catalogue::built_in().unwrap().extended("own.json", &twice).unwrap_err().to_string().contains("twice"));
 }

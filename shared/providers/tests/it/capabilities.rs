@@ -160,6 +160,41 @@ async fn a_run_is_polled_until_it_is_done_and_survives_being_stored() {
 }
 
 #[tokio::test]
+async fn a_result_that_breaks_off_is_fetched_again_and_comes_whole() {
+    for vendor in vendors() {
+        let world = world(vendor).await;
+        for order in world.one_of_each() {
+            let media = order.media();
+            if !world.provider.promises(media).queues {
+                continue;
+            }
+            let Submission::Accepted(run) = world.provider.submit(&order).await else { panic!("{vendor:?} queues") };
+            let output = loop {
+                if let Polled::Done(output) = world.provider.poll(&run).await {
+                    break output;
+                }
+            };
+            if !matches!(output, Output::Remote(_)) {
+                continue;
+            }
+            world.simulator.cut(1);
+            let fault = world.provider.fetch(media, &output).await.expect_err("it broke off");
+            assert!(fault.is_retryable() && !fault.maybe_accepted, "{vendor:?}: {fault:?}");
+            assert!(world.provider.fetch(media, &output).await.is_ok(), "{vendor:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_video_may_be_larger_than_any_picture() {
+    let world = world(Vendor::Runway).await;
+    let bytes = domain::limits::UPLOAD_MAX as usize + 1;
+    world.simulator.weigh(bytes);
+    let order = order(world.model(Capability::VideoGenerate).unwrap(), Capability::VideoGenerate, "job-1");
+    assert!(world.make(&order).await.unwrap().bytes.len() > bytes);
+}
+
+#[tokio::test]
 async fn work_that_takes_its_time_is_waited_for() {
     let latency = Duration::from_millis(300);
     for vendor in vendors() {
@@ -192,4 +227,42 @@ async fn an_operators_own_model_is_made_by_a_server_that_answers_with_a_url() {
     assert!(matches!(output, Output::Remote(_)));
     assert_eq!(size(&world.provider.fetch(Media::Picture, &output).await.unwrap()), (512, 384));
     assert_eq!(world.simulator.leaks(), 0);
+}
+
+#[tokio::test]
+async fn a_workflow_of_a_video_gets_its_size_its_frames_and_its_pictures_in_their_places() {
+    let world = world(Vendor::Comfy).await;
+    let model = world.model(Capability::VideoFromFrames).unwrap();
+    let mut order = order(model, Capability::VideoFromFrames, "job-1");
+    let Shape::Video { duration_seconds, aspect_ratio, resolution, .. } = &mut order.shape else { panic!("a video") };
+    *duration_seconds = Some(3);
+    *aspect_ratio = Some("9:16".to_owned());
+    *resolution = Some("480p".to_owned());
+    assert_eq!(world.make(&order).await.unwrap().media_type, "video/mp4");
+    let submit = &world.simulator.submits()[0];
+    let workflow = submit.body["workflow"].as_object().unwrap();
+    let node = |class: &str| &workflow.values().find(|node| node["class_type"] == class).unwrap()["inputs"];
+    let latent = node("WanFirstLastFrameToVideo");
+    assert_eq!([&latent["width"], &latent["height"], &latent["length"]], [480, 832, 3 * 16 + 1]);
+    // The last frame was uploaded last.
+    let picture = |link: &str| &workflow[latent[link][0].as_str().unwrap()]["inputs"]["image"]["info"]["id"];
+    assert_ne!(picture("start_image"), picture("end_image"));
+    assert_eq!(submit.pictures, 2);
+}
+
+#[tokio::test]
+async fn a_workflow_whose_size_is_its_own_needs_none() {
+    let own = r#"{"models": [{
+        "id": "own", "name": "Own", "provider": "managed", "type": "video", "capabilities": ["video.generate"],
+        "estimatedSeconds": 5, "creditCost": 2, "promptMax": 8000, "runtime": "comfy",
+        "wire": {"workflow": {
+            "1": {"class_type": "CLIPTextEncode", "inputs": {"text": "{{prompt}}"}},
+            "2": {"class_type": "SaveVideo", "inputs": {"video": ["1", 0]}}
+        }}
+    }]}"#;
+    let catalogue = Catalogue::built_in().unwrap().extended("own.json", own).unwrap();
+    let world = world(Vendor::Comfy).await;
+    let model = catalogue.find(ProviderKind::Managed, "own").unwrap();
+    let made = world.make(&order(model, Capability::VideoGenerate, "job-1")).await;
+    assert_eq!(made.unwrap().media_type, "video/mp4");
 }

@@ -93,13 +93,14 @@ fn submit(state: &State, call: &Call) -> Reply {
     let prompt = texts(&workflow).into_iter().find(|text| !text.is_empty()).unwrap_or_default();
     let side = |name: &str| workflow.values().find_map(|node| node["inputs"][name].as_u64()).unwrap_or(1024) as u32;
     let size = (side("width"), side("height"));
-    let asked = Asked { prompt, pictures: assets.len(), size, body: Value::Object(body), video: false };
+    let video = saves_video(&workflow);
+    let asked = Asked { prompt, pictures: assets.len(), size, body: Value::Object(body), video };
     state.submit(call, asked, false, refuse, |run, _| Reply::json(201, &job(state, run, Phase::Queued)))
 }
 
 /// A graph in API format: nodes of known classes whose links lead to nodes of it, and something that saves.
 fn judge(workflow: &Map<String, Value>) -> Result<(), String> {
-    const CLASSES: [&str; 9] = [
+    const CLASSES: [&str; 18] = [
         "KSampler",
         "CheckpointLoaderSimple",
         "EmptyLatentImage",
@@ -109,6 +110,15 @@ fn judge(workflow: &Map<String, Value>) -> Result<(), String> {
         "SaveImage",
         "LoadImage",
         "ImageScale",
+        "UNETLoader",
+        "CLIPLoader",
+        "VAELoader",
+        "ModelSamplingSD3",
+        "KSamplerAdvanced",
+        "Wan22ImageToVideoLatent",
+        "WanFirstLastFrameToVideo",
+        "CreateVideo",
+        "SaveVideo",
     ];
     for (id, node) in workflow {
         let class = node["class_type"].as_str().unwrap_or_default();
@@ -117,6 +127,14 @@ fn judge(workflow: &Map<String, Value>) -> Result<(), String> {
         }
         let inputs = node["inputs"].as_object().ok_or_else(|| format!("node {id}: no inputs"))?;
         for (name, value) in inputs {
+            let is_number = matches!(name.as_str(), "width" | "height" | "length" | "seed" | "noise_seed");
+            if is_number && !value.is_u64() {
+                return Err(format!("node {id}: {name} is no integer"));
+            }
+            // Wan counts four frames at a time, and one before them.
+            if name == "length" && value.as_u64().is_none_or(|length| length % 4 != 1) {
+                return Err(format!("node {id}: {name} cannot be {value}"));
+            }
             let broken = value.as_str().is_some_and(|text| text.starts_with("{{"))
                 || value.as_array().is_some_and(|link| !link[0].as_str().is_some_and(|to| workflow.contains_key(to)));
             if broken {
@@ -124,8 +142,12 @@ fn judge(workflow: &Map<String, Value>) -> Result<(), String> {
             }
         }
     }
-    let saves = workflow.values().any(|node| node["class_type"] == "SaveImage");
+    let saves = workflow.values().any(|node| node["class_type"] == "SaveImage") || saves_video(workflow);
     if saves { Ok(()) } else { Err("the workflow has no outputs".to_owned()) }
+}
+
+fn saves_video(workflow: &Map<String, Value>) -> bool {
+    workflow.values().any(|node| node["class_type"] == "SaveVideo")
 }
 
 fn texts(workflow: &Map<String, Value>) -> Vec<String> {
@@ -158,9 +180,13 @@ fn job(state: &State, run: &Run, phase: Phase) -> Value {
         }
         Phase::Finished => ("succeeded", progress(1.0), Value::Null),
     };
+    let (kind, name, media_type) = match run.body["workflow"].as_object().is_some_and(saves_video) {
+        true => ("video", "canvas_00001_.mp4", "video/mp4"),
+        false => ("image", "canvas_00001_.png", "image/png"),
+    };
     let outputs = match status {
         "succeeded" => json!([{
-            "node_id": "9", "name": "canvas_00001_.png", "type": "image", "content_type": "image/png", "size_bytes": 1,
+            "node_id": "9", "name": name, "type": kind, "content_type": media_type, "size_bytes": 1,
             "id": run.id, "hash": null, "url": format!("{}/api/v2/assets/{}/content", state.api, run.id),
             "url_expires_at": LATER
         }]),

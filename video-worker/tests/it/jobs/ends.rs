@@ -6,6 +6,7 @@ use db::jobs::outputs::OutputState;
 use domain::job::{CancelReason, FailureCode, JobStatus, VideoPicture};
 use domain::limits::TASK_CLAIMS_MAX;
 use domain::model::Capability;
+use sha2::{Digest, Sha256};
 use testkit::providers::Vendor;
 
 use super::studio::{Studio, failure, png};
@@ -15,7 +16,8 @@ const AGES: Duration = Duration::from_secs(600);
 
 #[tokio::test]
 async fn every_provider_of_videos_makes_one() {
-    for vendor in [Vendor::Runway, Vendor::Fal, Vendor::Replicate, Vendor::BlackForestLabs, Vendor::Google] {
+    use Vendor::{BlackForestLabs, Comfy, Fal, Google, Replicate, Runway};
+    for vendor in [Runway, Fal, Replicate, BlackForestLabs, Google, Comfy] {
         let studio = Studio::new(vendor).await;
         let _running = studio.work();
         let id = studio.start(studio.wish(Capability::VideoGenerate)).await;
@@ -28,13 +30,46 @@ async fn every_provider_of_videos_makes_one() {
 
 #[tokio::test]
 async fn frames_go_along() {
+    for (vendor, capability) in [
+        (Vendor::Runway, Capability::VideoFromImage),
+        (Vendor::Comfy, Capability::VideoFromImage),
+        (Vendor::Comfy, Capability::VideoFromFrames),
+    ] {
+        let studio = Studio::new(vendor).await;
+        let _running = studio.work();
+        let mut wish = studio.wish(capability);
+        wish.first_frame = Some(studio.upload("first", png(64, 36)).await);
+        if capability == Capability::VideoFromFrames {
+            wish.last_frame = Some(studio.upload("last", png(36, 64)).await);
+        }
+        let frames = wish.pictures().count();
+        let id = studio.start(wish).await;
+        let record = studio.ended(id).await;
+        studio.video(&record).await;
+        assert_eq!(studio.simulator.submits()[0].pictures, frames, "{vendor:?} {capability}");
+    }
+}
+
+#[tokio::test]
+async fn a_video_comes_whole_however_large_and_however_often_it_breaks_off() {
+    /// More than the store's writer holds at once.
+    const LARGE: usize = 20 << 20;
     let studio = Studio::new(Vendor::Runway).await;
+    studio.simulator.weigh(LARGE);
+    studio.simulator.cut(1);
     let _running = studio.work();
-    let mut wish = studio.wish(Capability::VideoFromImage);
-    wish.first_frame = Some(studio.upload("first", png(64, 36)).await);
-    let id = studio.start(wish).await;
+    let id = studio.start(studio.wish(Capability::VideoGenerate)).await;
     let record = studio.ended(id).await;
-    studio.video(&record).await;
+    let video = studio.video(&record).await;
+    let movie = video.windows(4).rposition(|kind| kind == b"moov").expect("its last box");
+    assert!(video.len() > LARGE && video.len() - movie < 200, "the end is where it belongs");
+    let stored: Vec<u8> = sqlx::query_scalar("SELECT sha256 FROM blobs WHERE state = 'stored' AND bytes = $1")
+        .bind(video.len() as i64)
+        .fetch_one(studio.database.pool())
+        .await
+        .expect("is stored once");
+    assert_eq!(stored, Sha256::digest(&video).as_slice());
+    assert_eq!((studio.accepted(id), record.credit_cost), (1, 7));
 }
 
 #[tokio::test]

@@ -57,6 +57,14 @@ async fn a_lost_answer_is_never_submitted_again() {
 }
 
 #[tokio::test]
+async fn a_server_that_takes_a_key_once_is_asked_again_and_begins_once() {
+    let (studio, id, record) = under(Vendor::Comfy, Trouble::LoseAnswer).await;
+    assert_eq!(failure(&record).0, FailureCode::ProviderTimeout, "whether it began was told, but not as what");
+    // The second was refused for its key, before it counts as a submit.
+    assert_eq!((studio.simulator.submits().len(), studio.accepted(id), record.credit_cost), (1, 1, 0));
+}
+
+#[tokio::test]
 async fn a_run_whose_answer_was_lost_is_found_where_it_can_be() {
     let (studio, id, record) = under(Vendor::Replicate, Trouble::LoseAnswer).await;
     assert_eq!(record.status, JobStatus::Succeeded, "{:?}", record.outcome);

@@ -7,10 +7,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::super::words;
-use crate::catalogue::parse_box;
+use crate::catalogue::{Entry, parse_box};
 use crate::encode::{Part, multipart};
 use crate::fault::{Class, Fault};
-use crate::order::{Media, Order, Picture};
+use crate::order::{Media, Order, Picture, Shape};
 use crate::outcome::{Output, Polled, Run};
 use crate::promises::{Idempotency, Promises};
 use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site};
@@ -21,7 +21,7 @@ pub(in super::super) struct Comfy;
 /// About 100 MB may be uploaded in one call; this is what an upload to us may have.
 const PICTURE_BYTES_MAX: usize = domain::limits::UPLOAD_MAX as usize;
 
-/// Width and height where the order has no size.
+/// Width and height of a picture where the order has no size.
 const DEFAULT_BOX: (u32, u32) = (1024, 1024);
 
 impl Protocol for Comfy {
@@ -30,7 +30,11 @@ impl Protocol for Comfy {
         "http://localhost"
     }
 
-    fn promises(&self, _media: Media) -> Promises {
+    fn makes(&self, _media: Media) -> bool {
+        true
+    }
+
+    fn promises(&self, media: Media) -> Promises {
         Promises {
             idempotency: Idempotency::Rejected,
             finds: false,
@@ -39,7 +43,7 @@ impl Protocol for Comfy {
             queues: true,
             inline: false,
             picture_bytes_max: PICTURE_BYTES_MAX,
-            poll_every: Duration::from_secs(1),
+            poll_every: Duration::from_secs(if media == Media::Video { 5 } else { 1 }),
         }
     }
 
@@ -53,7 +57,8 @@ impl Protocol for Comfy {
             ];
             multipart(site.url("/api/v2/assets"), &parts)
         };
-        Ok(order.references.iter().enumerate().map(upload).collect())
+        let (first, last) = order.frames();
+        Ok(order.references.iter().chain(first).chain(last).enumerate().map(upload).collect())
     }
 
     fn uploaded(&self, answer: &Answer) -> Result<String, Fault> {
@@ -83,10 +88,12 @@ impl Protocol for Comfy {
         let fail = |class, detail: &str| Polled::Failed(Fault::new(class, detail));
         Ok(Progress::Is(match job.status.as_str() {
             "succeeded" => {
-                let picture = job.outputs.iter().rfind(|output| output.kind == "image");
-                match picture.and_then(|output| site.join(&output.url)) {
+                // The last that was saved. A workflow that makes a video may save pictures besides, and one for pictures has no
+                // reason to save videos.
+                let last = |kind: &str| job.outputs.iter().rfind(|output| output.kind == kind);
+                match last("video").or_else(|| last("image")).and_then(|output| site.join(&output.url)) {
                     Some(url) => Polled::Done(Output::Remote(url)),
-                    None => fail(Class::Unavailable, "it made no picture"),
+                    None => fail(Class::Unavailable, "it made neither picture nor video"),
                 }
             }
             "failed" => fail(Class::Unavailable, job.error.as_ref().map_or("", |error| &error.message)),
@@ -111,19 +118,51 @@ impl Protocol for Comfy {
 /// What the places of a workflow stand for.
 struct Bindings<'a> {
     prompt: String,
-    width: u32,
-    height: u32,
+    /// Width and height; none of a video whose size is the workflow's own.
+    size: Option<(u32, u32)>,
     seed: u32,
-    uploads: &'a [String],
+    /// Of a video whose length can be asked for.
+    frames: Option<u32>,
+    references: &'a [String],
+    first_frame: Option<&'a String>,
+    last_frame: Option<&'a String>,
 }
 
 impl<'a> Bindings<'a> {
     fn of(order: &Order, uploads: &'a [String]) -> Result<Self, Fault> {
-        let (width, height) = match order.size() {
-            Some(size) => parse_box(size).ok_or_else(|| Fault::new(Class::Invalid, "the size is no WxH"))?,
-            None => DEFAULT_BOX,
+        let model = &order.model;
+        let no_box = || Fault::new(Class::Invalid, "the size is no WxH");
+        let size = match &order.shape {
+            Shape::Image { size: None, .. } => Some(DEFAULT_BOX),
+            Shape::Image { size: Some(size), .. } => Some(parse_box(size).ok_or_else(no_box)?),
+            Shape::Video { aspect_ratio, resolution, .. } => {
+                let ratio = aspect_ratio.as_ref().or(model.aspect_ratios.first());
+                let resolution = resolution.as_ref().or(model.resolutions.first());
+                let name = Entry::box_name(ratio.map(String::as_str), resolution.map(String::as_str));
+                model.wire.boxes.get(&name).map(|size| parse_box(size).ok_or_else(no_box)).transpose()?
+            }
         };
-        Ok(Self { prompt: order.instruction(), width, height, seed: order.seed(), uploads })
+        let frames = match &order.shape {
+            Shape::Image { .. } => None,
+            Shape::Video { duration_seconds, .. } => {
+                let seconds = duration_seconds.or(model.durations.first().copied());
+                seconds.zip(model.wire.frames_per_second).map(|(seconds, rate)| seconds * rate + 1)
+            }
+        };
+        let (references, mut frame_uploads) = match uploads.split_at_checked(order.references.len()) {
+            Some((references, frames)) => (references, frames.iter()),
+            None => return Err(Fault::new(Class::Runtime, "a picture was not uploaded")),
+        };
+        let (first, last) = order.frames();
+        Ok(Self {
+            prompt: order.instruction(),
+            size,
+            seed: order.seed(),
+            frames,
+            references,
+            first_frame: first.and_then(|_| frame_uploads.next()),
+            last_frame: last.and_then(|_| frame_uploads.next()),
+        })
     }
 
     fn fill_all(&self, object: &Map<String, Value>) -> Result<Map<String, Value>, Fault> {
@@ -144,19 +183,21 @@ impl<'a> Bindings<'a> {
     }
 
     fn bind(&self, place: &str) -> Result<Value, Fault> {
-        match place {
-            "prompt" => Ok(json!(self.prompt)),
-            "width" => Ok(json!(self.width)),
-            "height" => Ok(json!(self.height)),
-            "seed" => Ok(json!(self.seed)),
+        let asset = |id: &String| json!({"__type": "core/ASSET", "info": {"id": id}});
+        let bound = match place {
+            "prompt" => Some(json!(self.prompt)),
+            "width" => self.size.map(|(width, _)| json!(width)),
+            "height" => self.size.map(|(_, height)| json!(height)),
+            "seed" => Some(json!(self.seed)),
+            "frames" => self.frames.map(|frames| json!(frames)),
+            "first_frame" => self.first_frame.map(asset),
+            "last_frame" => self.last_frame.map(asset),
             _ => {
                 let number: Option<usize> = place.strip_prefix("image:").and_then(|number| number.parse().ok());
-                let id = number.and_then(|number| self.uploads.get(number));
-                let id =
-                    id.ok_or_else(|| Fault::new(Class::Invalid, format!("the workflow's {place} is not there")))?;
-                Ok(json!({"__type": "core/ASSET", "info": {"id": id}}))
+                number.and_then(|number| self.references.get(number)).map(asset)
             }
-        }
+        };
+        bound.ok_or_else(|| Fault::new(Class::Invalid, format!("the workflow's {place} is not there")))
     }
 }
 
