@@ -1,9 +1,13 @@
 //! Videos (specification, Videos and VideoJob; decisions 9.1, 9.5, 9.9, 11). No worker runs in the first suite: what is accepted
 //! stays `queued`. In the second one the embedded runtime makes them.
 
+use std::time::Duration;
+
 use e2e::api::{key, text};
 use e2e::{Stack, User, pictures, suite};
 use serde_json::{Value, json};
+use testkit::Answer;
+use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 
 suite! {
     videos on Stack::builder();
@@ -19,11 +23,18 @@ suite! {
 }
 
 suite! {
-    videos_made on Stack::builder().video_workers(1);
+    videos_made on Stack::builder().video_workers(1).receivers(1);
     a_video_is_made_served_and_charged,
     a_video_moves_from_one_node_to_another,
     a_video_in_the_making_is_canceled_and_paid_back,
     a_picture_that_cannot_be_fetched_fails_the_video,
+    pictures_are_brought_from_where_they_are,
+}
+
+suite! {
+    videos_by_providers on Stack::builder().video_workers(1);
+    a_providers_video_is_served_and_costs_no_credit,
+    a_canceled_video_that_the_provider_finishes_anyway_stays_canceled,
 }
 
 /// A token of an account that can pay for `credits` videos.
@@ -334,6 +345,63 @@ async fn a_video_in_the_making_is_canceled_and_paid_back(stack: &Stack) {
     let ended = user.finished(&job).await;
     assert_eq!((&ended["status"], &ended["failure"]["code"]), (&json!("canceled"), &json!("canceled")));
     assert_eq!((&ended["creditCost"], balance(&user).await), (&json!(0), json!(1)));
+    user.get(&format!("{path}/output")).await.expect_error(404, "not_found", &[]);
+}
+
+async fn pictures_are_brought_from_where_they_are(stack: &Stack) {
+    let (user, host) = (payer(stack, 2).await, stack.take_receiver());
+    host.answer_with(|request| match request.path.as_str() {
+        "/first.png" => Answer::status(302).header("location", "/moved.png"),
+        "/moved.png" | "/last.png" => {
+            Answer::status(200).header("content-type", "image/png").body(pictures::png(64, 36))
+        }
+        _ => Answer::status(404),
+    });
+    let asked = json!({"firstFrame": host.url("/first.png"), "lastFrame": host.url("/last.png")});
+    let job = user.finished(&start(&user, short(asked)).await).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    let asked: Vec<_> = host.requests().into_iter().map(|request| request.path).collect();
+    assert_eq!(asked, ["/first.png", "/moved.png", "/last.png"]);
+    let absent = json!({"references": [host.url("/absent.png")]});
+    let job = user.finished(&start(&user, short(absent)).await).await;
+    assert_eq!((&job["status"], &job["creditCost"]), (&json!("failed"), &json!(0)), "{job}");
+}
+
+/// A video by a provider that takes its time.
+async fn ordered(stack: &Stack, latency: Duration) -> (User, Simulator, Value) {
+    let user = stack.user().await;
+    let simulator = Simulator::start(Vendor::Runway).await;
+    simulator.take(latency);
+    stack.connect_to(&user.uid, "runway", simulator.url(), SIMULATOR_KEY).await;
+    let models = user.get("/models?provider=runway&capability=video.generate").await.ok();
+    let job = start(&user, json!({"model": models["models"][0]["handle"]})).await;
+    (user, simulator, job)
+}
+
+async fn a_providers_video_is_served_and_costs_no_credit(stack: &Stack) {
+    let (user, simulator, job) = ordered(stack, Duration::ZERO).await;
+    let job = user.finished(&job).await;
+    assert_eq!((&job["status"], &job["progress"], &job["creditCost"]), (&json!("succeeded"), &json!(100.0), &json!(0)));
+    assert!(job["providerRunId"].is_string(), "{job}");
+    let path = text(&job, "/video/downloadUrl").strip_prefix("/api/canvas-agent/v1").expect("a path").to_owned();
+    let video = user.get(&path).await.expect(200);
+    assert_eq!((video.header("content-type"), &video.body[4..8]), (Some("video/mp4"), &b"ftyp"[..]));
+    assert_eq!((simulator.submits().len(), simulator.leaks()), (1, 0));
+}
+
+async fn a_canceled_video_that_the_provider_finishes_anyway_stays_canceled(stack: &Stack) {
+    // Longer than until its first poll.
+    let (user, simulator, job) = ordered(stack, Duration::from_secs(3600)).await;
+    user.until(&job, |job| job["providerRunId"].is_string()).await;
+    let path = format!("/jobs/{}", text(&job, "/rawId"));
+    let canceling = user.delete(&path).await.expect(202).json();
+    assert_eq!(canceling["status"], "running", "a video has no other state until it has ended");
+    let ended = user.finished(&job).await;
+    assert_eq!((&ended["status"], &ended["failure"]["code"]), (&json!("canceled"), &json!("canceled")), "{ended}");
+    assert_eq!(simulator.cancels(), 1, "the provider was asked to stop");
+    simulator.take(Duration::ZERO);
+    assert_eq!(user.get(&path).await.ok(), ended, "what it does now changes nothing");
+    assert_eq!(stack.count("SELECT count(*) FROM tasks WHERE queue = 'video'").await, 0);
     user.get(&format!("{path}/output")).await.expect_error(404, "not_found", &[]);
 }
 

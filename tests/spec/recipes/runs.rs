@@ -2,6 +2,7 @@
 
 use e2e::Account;
 use serde_json::Value;
+use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 
 use super::*;
 
@@ -23,8 +24,9 @@ suite! {
 }
 
 suite! {
-    recipe_runs on Stack::builder().image_workers(1).dispatchers(1).receivers(2);
+    recipe_runs on Stack::builder().image_workers(1).dispatchers(1).receivers(3);
     a_run_makes_its_text_and_then_its_picture,
+    a_step_that_fails_leaves_what_does_not_need_it,
     a_fork_is_run_by_its_instance,
 }
 
@@ -264,6 +266,44 @@ async fn a_run_makes_its_text_and_then_its_picture(stack: &Stack) {
     assert_eq!((&event["type"], &event["data"]["run"]["id"]), (&json!("recipe_run.succeeded"), &done["id"]));
     assert!(event["data"]["run"]["outputs"][0].get("value").is_none(), "texts are not in the callback");
     assert_eq!(event["data"]["run"]["outputs"][1]["assetId"], banner["assetId"]);
+}
+
+async fn a_step_that_fails_leaves_what_does_not_need_it(stack: &Stack) {
+    let setting = Setting::of(stack, 5).await;
+    let (user, receiver) = (&setting.user, stack.take_receiver());
+    let simulator = Simulator::start(Vendor::OpenAi).await;
+    stack.connect_to(&user.uid, "openai", simulator.url(), SIMULATOR_KEY).await;
+    let output = |name: &str, kind: &str, from: &str, model: &str| {
+        let prompt = format!("A {name} of {{{{{from}}}}}");
+        json!({"key": name, "label": name, "type": kind, "prompt": prompt, "inputKeys": [from], "model": model})
+    };
+    let workflow = json!({
+        "name": "Two ways", "idempotencyKey": key(),
+        "inputs": [{"key": "brief", "label": "Brief", "type": "text", "useAsDefault": false}],
+        "outputs": [
+            output("hero", "image", "brief", "gpt-image-2"), output("crop", "image", "hero", "sketch"),
+            output("copy", "text", "brief", "outline"), output("banner", "image", "copy", "sketch"),
+        ],
+    });
+    let canvas = text(&setting.canvas, "/id");
+    let made = user.send(&format!("/canvases/{canvas}/workflows"), &workflow).await.expect(201).json();
+    // What is data in a prompt is an order to the simulator: it refuses the content.
+    let webhook = json!({"url": receiver.url("/"), "secret": SECRET});
+    let request = setting.request(json!({"inputs": {"brief": "a kite [[sim:content]]"}, "webhook": webhook})).await;
+    let path = format!("/recipes/{}/runs", text(&made, "/workflow/id"));
+    let run = user.finished(&user.send(&path, &request).await.expect(202).json()).await;
+    assert_eq!(statuses(&run), ["failed", "canceled", "succeeded", "succeeded"], "{run}");
+    assert_eq!(
+        (&run["status"], &run["failure"]["code"], &run["failure"]["outputKey"]),
+        (&json!("failed"), &json!("recipe_step_failed"), &json!("hero"))
+    );
+    assert_eq!((&run["creditCost"], setting.balance().await), (&json!(1), 4), "what was made is charged, and no more");
+    let nodes = nodes(&setting.now().await);
+    let shown = |at: usize| nodes[text(&run, &format!("/outputs/{at}/nodeId"))]["asset"].clone();
+    assert_eq!((shown(0), shown(1), shown(3)), (Value::Null, Value::Null, run["outputs"][3]["assetId"].clone()));
+    assert!(run["outputs"][2]["value"].is_string() && run["outputs"][3]["assetId"].is_string(), "{run}");
+    let event: Value = serde_json::from_slice(&receiver.wait_for(1, e2e::PATIENCE).await[0].body).expect("JSON");
+    assert_eq!(event["type"], "recipe_run.failed");
 }
 
 async fn a_fork_is_run_by_its_instance(stack: &Stack) {
