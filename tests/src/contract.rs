@@ -2,7 +2,11 @@
 //!
 //! [`SPECIFICATION`] and [`EXTENSIONS`] are written from the documents by hand, so that neither a forgotten route nor one that
 //! nobody asked for goes unseen. What is not built yet stands in [`UNBUILT`], which can only shrink: a listed route that
-//! has been built fails the walk as surely as a missing one that is not listed.
+//! has been built fails the walk as surely as a missing one that is not listed. Fields, enumerations, limits and statuses are
+//! walked in `contract/shapes.rs`.
+
+#[cfg(test)]
+mod shapes;
 
 /// What a request needs before its body is looked at (specification, Authentication 4 to 6).
 #[derive(Clone, Copy, Debug)]
@@ -159,14 +163,14 @@ mod tests {
     use crate::API_ROOT;
 
     /// The committed contract document, which a test of the gateway compares with its routes.
-    fn document() -> Value {
+    pub(super) fn document() -> Value {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../gateway/openapi.json");
         let text = std::fs::read_to_string(path).expect("the contract document is committed");
         serde_json::from_str(&text).expect("it is JSON")
     }
 
     /// Its operations, by method and path below the root.
-    fn operations(document: &Value) -> BTreeMap<(String, String), Value> {
+    pub(super) fn operations(document: &Value) -> BTreeMap<(String, String), Value> {
         let paths = document["paths"].as_object().expect("paths");
         let operations = paths.iter().flat_map(|(path, item)| {
             let path = path.strip_prefix(API_ROOT).unwrap_or(path);
