@@ -17,7 +17,9 @@ mod floor;
 mod jobs;
 mod load;
 mod memory;
+mod providers;
 mod reads;
+mod recipes;
 mod seed;
 mod sizes;
 mod statements;
@@ -33,7 +35,7 @@ use e2e::Stack;
 use table::{Row, Table};
 
 /// The whole run; what takes longer has hung.
-const LIMIT: Duration = Duration::from_secs(360);
+const LIMIT: Duration = Duration::from_secs(600);
 /// A key ring of one key, for benchmarks.
 const MASTER_KEYS: &str = "bench:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 /// The product's default, and the floor's: neither side has more than the other.
@@ -72,6 +74,12 @@ enum Measurement {
     Webhooks,
     /// Reads and batches of growing canvases.
     Sizes,
+    /// What lies between the steps of a Recipe run.
+    Recipes,
+    /// Many jobs of a provider at once.
+    Carried,
+    /// Ten thousand videos that a provider is working on.
+    Waiting,
 }
 
 fn main() -> ExitCode {
@@ -140,6 +148,9 @@ async fn one(measurement: Measurement, stack: &Stack) -> Vec<Row> {
         Measurement::Jobs => jobs::throughput(stack).await,
         Measurement::Webhooks => webhooks::measure(stack).await,
         Measurement::Sizes => sizes::measure(stack).await,
+        Measurement::Recipes => recipes::measure(stack).await,
+        Measurement::Carried => providers::carried(stack).await,
+        Measurement::Waiting => providers::waiting(stack).await,
     }
 }
 

@@ -29,7 +29,7 @@ pub async fn measure(_stack: &Stack) -> Vec<Row> {
 }
 
 /// `VmRSS` (proc(5)) of the child that runs `binary`.
-fn resident_mib(binary: &str) -> f64 {
+pub fn resident_mib(binary: &str) -> f64 {
     let read = |path: String| std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let children = read("/proc/thread-self/children".to_owned()).expect("reads the list of children");
     let child = children

@@ -1,6 +1,6 @@
 //! What PostgreSQL ran, by its own record (`pg_stat_statements`), so that two programs can be compared by it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use e2e::Stack;
 use testkit::wait_for;
@@ -17,6 +17,17 @@ impl<'a> Recorder<'a> {
         stack.execute("ALTER SYSTEM SET pg_stat_statements.track = 'all'").await;
         reloaded(stack, "all").await;
         Self { stack }
+    }
+
+    /// Statements a second during `period`, by whomever but this measurement, the bounds of transactions included.
+    pub async fn calls(&self, period: Duration) -> f64 {
+        self.stack.execute("SELECT pg_stat_statements_reset()").await;
+        let began = Instant::now();
+        tokio::time::sleep(period).await;
+        let calls = "SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements
+                     WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+                       AND query NOT LIKE '%pg_stat_statements%'";
+        self.stack.count(calls).await as f64 / began.elapsed().as_secs_f64()
     }
 
     /// Ends it.
