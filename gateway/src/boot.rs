@@ -94,15 +94,23 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
             let up = cache.is_up();
             async move { if up { Ok(()) } else { Err("not connected".to_owned()) } }
         };
-        watch_component(handle, check, aborted)
+        watch_component(handle, check, aborted.clone())
+    });
+
+    let (credentials, looking_up) = Credentials::new(process.pool().clone());
+    process.lifecycle().spawn_support("credentials", async move {
+        tokio::select! {
+            () = looking_up => {}
+            () = aborted.cancelled() => {}
+        }
     });
 
     let (pool, nudge) = (process.pool().clone(), process.nudge());
     process.spawn("http", |stopping| async move {
         let Some(keys) = wait_for_keys(&pool, &config, &key_watch, &stopping).await? else { return Ok(()) };
         let app = App::new(Shared {
-            credentials: Credentials::new(pool.clone()),
             pool,
+            credentials,
             keys,
             ring: config.master_keys.clone(),
             cache,

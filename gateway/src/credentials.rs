@@ -2,113 +2,54 @@
 //!
 //! Every request begins with the same question: whose token is this, and what is the canvas that the path names? Nothing of the
 //! answer may be kept, for a revocation takes effect with the very next request (decisions 2.2), so a busy gateway would ask
-//! Postgres little else. Therefore requests that come while questions are under way wait for their end and are asked about in
-//! one statement, which costs little more than one question; a request that comes alone is asked about at once. Each answer is
-//! from a statement that began after its request had come.
-
-use std::sync::{Arc, Mutex, PoisonError};
+//! Postgres little else. Therefore requests that come while a question is under way wait for its end and are asked about in one
+//! statement, which costs little more than one question; a request that comes alone is asked about at once. Each answer is from a
+//! statement that began after its request had come.
 
 use db::PgPool;
 use db::accounts::{Authenticated, Question};
 use domain::id::CanvasRef;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use spine::{BatchError, Batcher};
 use uuid::Uuid;
 
 use crate::problem::{Problem, Result};
 
-/// Statements under way: one that is stuck does not stop the others.
-const STATEMENTS: usize = 2;
-/// Questions of one statement.
-const QUESTIONS: usize = 64;
-
-/// Looks credentials up; cheap to clone.
-#[derive(Clone)]
-pub struct Credentials(Arc<Shared>);
-
-struct Shared {
-    pool: PgPool,
-    waiting: Mutex<Vec<Waiting>>,
-    statements: Arc<Semaphore>,
-}
-
-type Answer = Result<Option<Authenticated>, Arc<db::Error>>;
-
-struct Waiting {
-    question: Question,
-    answer: oneshot::Sender<Answer>,
+/// Looks credentials up.
+pub struct Credentials {
+    questions: Batcher<Question, db::Result<Option<Authenticated>>>,
 }
 
 impl Credentials {
-    /// Over the pool that serves the requests.
-    pub fn new(pool: PgPool) -> Self {
-        let statements = Arc::new(Semaphore::new(STATEMENTS));
-        Self(Arc::new(Shared { pool, waiting: Mutex::default(), statements }))
+    /// Over the pool that serves the requests, and the worker behind it, to be run; it ends with them.
+    pub fn new(pool: PgPool) -> (Self, impl Future<Output = ()> + Send) {
+        let (questions, worker) = Batcher::new(move |questions: Vec<Question>| {
+            let pool = pool.clone();
+            async move { db::accounts::authenticate(&mut *db::pool::acquire(&pool).await?, &questions).await }
+        });
+        (Self { questions }, worker)
     }
 
     /// A token, and the canvas of its request as the token's account may see it.
     #[tracing::instrument(skip_all, name = "db.token.authenticate")]
     pub async fn look_up(&self, token: Uuid, canvas: Option<&CanvasRef>) -> Result<Option<Authenticated>> {
         let question = Question { token, canvas: canvas.cloned() };
-        match self.ask(question.clone()).await {
+        let answer = match self.questions.apply(question.clone()).await {
             // Nothing was done yet: a restart of the database costs this request a second question, not an error.
-            Some(Err(error)) if error.is_connection_lost() => self.ask(question).await,
+            Err(BatchError::Database(error)) if error.is_connection_lost() => self.questions.apply(question).await,
             answer => answer,
+        };
+        match answer {
+            Ok(found) => Ok(found?),
+            Err(BatchError::Database(error)) if !error.is_outage() => Err(Problem::internal(error)),
+            Err(error) => Err(Problem::Unavailable(error.into(), Some(1))),
         }
-        .ok_or_else(|| Problem::internal("the look-up of a credential ended without an answer"))?
-        .map_err(Problem::from)
-    }
-
-    /// Nothing is answered only where a statement's task has died.
-    async fn ask(&self, question: Question) -> Option<Answer> {
-        let (answer, answered) = oneshot::channel();
-        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(Waiting { question, answer });
-        self.go_on();
-        answered.await.ok()
-    }
-
-    /// Sees to it that what waits is asked: by a new task, unless as many as may are at it. Each looks again when it has ended.
-    fn go_on(&self) {
-        if let Ok(permit) = self.0.statements.clone().try_acquire_owned() {
-            tokio::spawn(self.clone().ask_all(permit));
-        }
-    }
-
-    async fn ask_all(self, permit: OwnedSemaphorePermit) {
-        while let Some(waiting) = self.next() {
-            let (questions, answers): (Vec<_>, Vec<_>) =
-                waiting.into_iter().map(|waiting| (waiting.question, waiting.answer)).unzip();
-            // Whoever has gone meanwhile needs no answer.
-            match self.statement(&questions).await {
-                Ok(found) => answers.into_iter().zip(found).for_each(|(answer, found)| {
-                    drop(answer.send(found.map_err(Arc::new)));
-                }),
-                Err(error) => {
-                    let error = Arc::new(error);
-                    answers.into_iter().for_each(|answer| drop(answer.send(Err(error.clone()))));
-                }
-            }
-        }
-        drop(permit);
-        // What came between the last look and the end of this task's turn.
-        if !self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
-            self.go_on();
-        }
-    }
-
-    /// The questions of the next statement.
-    fn next(&self) -> Option<Vec<Waiting>> {
-        let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = waiting.len().min(QUESTIONS);
-        (count > 0).then(|| waiting.drain(..count).collect())
-    }
-
-    async fn statement(&self, questions: &[Question]) -> db::Result<Vec<db::Result<Option<Authenticated>>>> {
-        db::accounts::authenticate(&mut *db::pool::acquire(&self.0.pool).await?, questions).await
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use db::accounts::NewToken;
     use domain::account::{Scope, Scopes, Surface};
     use domain::id::AccountUid;
@@ -117,6 +58,14 @@ mod tests {
     use super::*;
 
     const ACCOUNTS: usize = 3;
+    const REQUESTS: usize = 300;
+
+    /// Its worker runs until the test ends.
+    fn credentials(pool: PgPool) -> Arc<Credentials> {
+        let (credentials, worker) = Credentials::new(pool);
+        tokio::spawn(worker);
+        Arc::new(credentials)
+    }
 
     /// A database of some accounts with a token each.
     async fn database() -> (TestDatabase, Vec<(AccountUid, Uuid)>) {
@@ -144,8 +93,8 @@ mod tests {
     #[tokio::test]
     async fn of_many_requests_at_once_each_gets_its_own_answer() {
         let (database, tokens) = database().await;
-        let credentials = Credentials::new(database.pool().clone());
-        let asked: Vec<_> = (0..5 * QUESTIONS)
+        let credentials = credentials(database.pool().clone());
+        let asked: Vec<_> = (0..REQUESTS)
             .map(|number| {
                 let (credentials, expected) = (credentials.clone(), tokens.get(number % (ACCOUNTS + 1)).cloned());
                 let token = expected.as_ref().map_or(Uuid::nil(), |(_, token)| *token);
@@ -162,12 +111,12 @@ mod tests {
     #[tokio::test]
     async fn who_has_gone_keeps_nobody_from_an_answer() {
         let (database, tokens) = database().await;
-        let credentials = Credentials::new(database.pool().clone());
+        let credentials = credentials(database.pool().clone());
         let look_up = |token: Uuid| {
             let credentials = credentials.clone();
             async move { credentials.look_up(token, None).await }
         };
-        let gone: Vec<_> = (0..5 * QUESTIONS).map(|_| tokio::spawn(look_up(tokens[0].1))).collect();
+        let gone: Vec<_> = (0..REQUESTS).map(|_| tokio::spawn(look_up(tokens[0].1))).collect();
         tokio::task::yield_now().await;
         gone.iter().for_each(tokio::task::JoinHandle::abort);
         assert!(look_up(tokens[1].1).await.expect("answers").is_some());
@@ -176,7 +125,7 @@ mod tests {
     #[tokio::test]
     async fn a_revocation_is_in_the_next_answer() {
         let (database, tokens) = database().await;
-        let credentials = Credentials::new(database.pool().clone());
+        let credentials = credentials(database.pool().clone());
         let token = tokens[0].1;
         let is_valid = async || credentials.look_up(token, None).await.expect("answers").expect("is there").0.valid;
         assert!(is_valid().await);
@@ -188,7 +137,7 @@ mod tests {
     #[tokio::test]
     async fn a_database_that_is_out_of_reach_is_told_to_everybody_who_waits() {
         let pool = db::pool::connect("postgres://nobody@127.0.0.1:1/none", "test", 1).expect("a URL");
-        let credentials = Credentials::new(pool);
+        let credentials = credentials(pool);
         let asked = [credentials.look_up(Uuid::nil(), None), credentials.look_up(Uuid::nil(), None)];
         for answer in futures_util::future::join_all(asked).await {
             assert!(matches!(answer, Err(Problem::Unavailable(..))));

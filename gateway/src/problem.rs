@@ -5,7 +5,6 @@
 
 use std::error::Error;
 use std::fmt;
-use std::sync::Arc;
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
@@ -330,12 +329,6 @@ impl From<blob::Error> for Problem {
 
 impl From<db::Error> for Problem {
     fn from(error: db::Error) -> Self {
-        if error.is_outage() { Problem::Unavailable(error.into(), Some(1)) } else { Problem::internal(error) }
-    }
-}
-
-impl From<Arc<db::Error>> for Problem {
-    fn from(error: Arc<db::Error>) -> Self {
         if error.is_outage() { Problem::Unavailable(error.into(), Some(1)) } else { Problem::internal(error) }
     }
 }
