@@ -26,6 +26,8 @@ missing_packages() {
     if [[ ${FOR_TESTS:-} ]]; then
         # The tests have videos judged by a decoder that is not ours, and tools from PyPI in virtual environments.
         has_command ffmpeg && has_command ffprobe || echo ffmpeg
+        # A process whose clock is wrong.
+        has_file /usr/lib/*/faketime/libfaketime.so.1 || echo faketime
         python3 -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
     fi
 }

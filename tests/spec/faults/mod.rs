@@ -11,6 +11,7 @@ mod order;
 mod races;
 mod replicas;
 mod restarts;
+mod skew;
 mod sockets;
 mod steps;
 mod submits;
