@@ -21,7 +21,8 @@ use jobs::Videos;
 pub const NAME: &str = "canvas-video-worker";
 
 /// Tasks in hand for each generation slot: of thousands of videos nearly all that is in hand is a look that takes a moment and some
-/// kilobytes. What takes more is bounded by itself: calls for each connection, bytes, pixels.
+/// kilobytes. What takes more is bounded by itself: calls for each connection, bytes, pixels. Of one account there are no more
+/// than generation slots, so that a burst of orders to a provider that is slow to take them does not go round and round.
 const LOOKS_PER_SLOT: usize = 8;
 /// Looks at providers that become due within this are made together; little beside their shortest interval of seconds.
 const GATHER: Duration = Duration::from_millis(500);
@@ -44,6 +45,7 @@ async fn run(config: Config) -> Result<ExitCode, BootError> {
     let (videos, watching) = Videos::new(Generator::new(config, worker, setup));
     // It ends with the handler, which the runner drops when its last run has ended.
     process.spawn("watch", |_| watching);
-    process.work(RunnerOptions { run_limit: RUN_LIMIT, gather: GATHER, ..options }, videos);
+    let lane_cap = Some(config.generation_slots);
+    process.work(RunnerOptions { run_limit: RUN_LIMIT, gather: GATHER, lane_cap, ..options }, videos);
     Ok(process.finish().await)
 }

@@ -148,7 +148,8 @@ mod tests {
         let url = Url::parse("http://inference:8000").expect("a URL");
         let on = |protocol| managed(Settings { url: Some(&url), protocol, ..NONE });
         assert_eq!(on("openai"), ["outline", "sd-cpp-local", "llama-cpp-local"]);
-        assert_eq!(on("comfy"), ["outline", "sdxl", "sdxl-img2img"]);
+        let videos = ["wan2.2-5b", "wan2.2-5b-i2v", "wan2.2-14b-flf"];
+        assert_eq!(on("comfy"), [&["outline", "sdxl", "sdxl-img2img"][..], &videos].concat());
     }
 
     #[test]

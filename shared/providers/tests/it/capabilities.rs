@@ -161,7 +161,8 @@ async fn a_run_is_polled_until_it_is_done_and_survives_being_stored() {
 
 #[tokio::test]
 async fn a_result_that_breaks_off_is_fetched_again_and_comes_whole() {
-    for vendor in vendors() {
+    // Google's files are its API's, not those of the host of the results.
+    for vendor in vendors().filter(|vendor| *vendor != Vendor::Google) {
         let world = world(vendor).await;
         for order in world.one_of_each() {
             let media = order.media();

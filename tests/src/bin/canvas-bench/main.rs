@@ -78,6 +78,8 @@ enum Measurement {
     Recipes,
     /// Many jobs of a provider at once.
     Carried,
+    /// A large video on its way into the store.
+    Streamed,
     /// Ten thousand videos that a provider is working on.
     Waiting,
 }
@@ -150,6 +152,7 @@ async fn one(measurement: Measurement, stack: &Stack) -> Vec<Row> {
         Measurement::Sizes => sizes::measure(stack).await,
         Measurement::Recipes => recipes::measure(stack).await,
         Measurement::Carried => providers::carried(stack).await,
+        Measurement::Streamed => providers::streamed(stack).await,
         Measurement::Waiting => providers::waiting(stack).await,
     }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use e2e::api::{key, text};
 use e2e::{Kind, Part, Stack, User};
-use serde_json::json;
+use serde_json::{Value, json};
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 use testkit::wait_for;
 
@@ -16,6 +16,9 @@ use crate::table::Row;
 /// Videos that a provider is working on, of so many accounts (issue 8).
 const WAITING: i64 = 10_000;
 const ACCOUNTS: i64 = 10;
+/// A video that a provider serves, and the memory that its way into the store may take.
+const VIDEO_MIB: usize = 200;
+const VIDEO_GROWTH_MIB: f64 = 50.0;
 const WAITING_MIB: f64 = 300.0;
 const STATEMENTS_PER_SECOND: f64 = 50.0;
 /// How long statements are counted: twice the longest time between two polls of one run.
@@ -71,14 +74,19 @@ pub async fn waiting(stack: &Stack) -> Vec<Row> {
 }
 
 /// An account whose one video a provider has.
-async fn submitted(stack: &Stack, simulator: &Simulator) -> User {
+async fn submitted(stack: &Stack, simulator: &Simulator) {
+    let (user, job) = ordered(stack, simulator).await;
+    user.until(&job, |job| job["providerRunId"].is_string()).await;
+}
+
+/// An account and the video that it ordered.
+async fn ordered(stack: &Stack, simulator: &Simulator) -> (User, Value) {
     let user = stack.user().await;
     stack.connect_to(&user.uid, "runway", simulator.url(), SIMULATOR_KEY).await;
     let models = user.get("/models?provider=runway&capability=video.generate").await.ok();
     let request = json!({"model": models["models"][0]["handle"], "prompt": "a kite", "idempotencyKey": key()});
     let job = user.send("/videos/generate", &request).await.expect(202).json();
-    user.until(&job, |job| job["providerRunId"].is_string()).await;
-    user
+    (user, job)
 }
 
 /// Makes of each video as many as there are to be, by SQL, as if they had been begun two minutes ago: through the API it would take
@@ -108,6 +116,30 @@ async fn multiply(stack: &Stack) {
     .execute(stack.pool())
     .await
     .expect("makes videos");
+}
+
+/// Has a large video brought from a provider into the store.
+pub async fn streamed(stack: &Stack) -> Vec<Row> {
+    let simulator = Simulator::start(Vendor::Runway).await;
+    simulator.weigh(VIDEO_MIB << 20);
+    let before = resident_mib(Kind::VideoWorker.binary());
+    ordered(stack, &simulator).await;
+    let mut peak = before;
+    let began = Instant::now();
+    let ended = async || stack.count("SELECT count(*) FROM jobs WHERE video_blob IS NOT NULL").await;
+    wait_for("the video", DRAIN, async || {
+        peak = peak.max(resident_mib(Kind::VideoWorker.binary()));
+        (ended().await == 1).then_some(())
+    })
+    .await;
+    let seconds = began.elapsed().as_secs_f64();
+    let growth = peak - before;
+    vec![
+        Row::told(format!("a video of {VIDEO_MIB} MiB from a provider, more memory"), format!("{growth:.0} MiB"))
+            .ours(format!("{before:.0} to {peak:.0} MiB"))
+            .goal(format!("<= {VIDEO_GROWTH_MIB} MiB"), growth <= VIDEO_GROWTH_MIB)
+            .note(format!("Resident memory of the video-worker, looked at all the time; {seconds:.1} s with three polls 5 s apart.")),
+    ]
 }
 
 /// Lets one worker carry many jobs of a provider at once.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::table::{Row, median, quantile};
 
-const RUNS: usize = 40;
+const RUNS: usize = 20;
 const WARM_UP: usize = 3;
 /// Milliseconds of a run of three steps that none of its pictures' jobs was at work: two starts and three ends of jobs, each with its
 /// way through outbox and broker.
