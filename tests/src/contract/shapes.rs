@@ -89,8 +89,9 @@ fn shape(document: &Value, schema: &Value) -> (Map<String, Value>, BTreeSet<Stri
     let mut fields = schema["properties"].as_object().cloned().unwrap_or_default();
     let names = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let mut required: BTreeSet<String> = names.map(str::to_owned).collect();
-    // A choice beside fields of its own says which of them go together.
-    let first_choice = schema["oneOf"].as_array().and_then(|choices| choices.first()).filter(|_| fields.is_empty());
+    // A choice of what goes together has no fields of its own.
+    let has_fields = |choice: &&Value| !shape(document, choice).0.is_empty();
+    let first_choice = schema["oneOf"].as_array().and_then(|choices| choices.first()).filter(has_fields);
     for part in schema["allOf"].as_array().into_iter().flatten().chain(first_choice) {
         let (more, always) = shape(document, part);
         fields.extend(more);
