@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::fixture::{Fixture, PUBLIC_URL, WINDOWS, stored_blob, terms};
 use crate::jobs::outputs::{self, Held};
+use crate::jobs::waiting::{self, Unfinished};
 use crate::jobs::{self, Cancellation, Concluded, Ending, Film, NewJob};
 use crate::tasks::{self, NewTask, Wanted};
 use crate::{blobs, ledger, storage};
@@ -247,4 +248,44 @@ async fn a_cancel_of_what_nobody_took_is_free_and_of_what_a_provider_has_is_its_
     let Cancellation::Requested(record) = done else { panic!("a worker has it") };
     assert_eq!(served(&record).status, VideoStatus::Running, "a video has no canceling");
     assert_eq!(served(&record).provider_run_id.as_deref(), Some("run-1"));
+}
+
+#[tokio::test]
+async fn a_video_that_a_provider_has_is_read_and_put_off_under_its_lease_alone() {
+    let started = Started::new().await;
+    let lease = started.taken().await;
+    let mut conn = started.fixture.conn().await;
+    let look = async |conn: &mut sqlx::PgConnection, lease: Uuid| {
+        let found = waiting::look(conn, &[(started.id.0, lease), (Uuid::now_v7(), lease)]).await.expect("looks");
+        found.into_iter().next()
+    };
+    let held = Held { job: started.id, lease_token: lease, position: 0 };
+    outputs::open(&mut conn, started.id, lease, 1).await.expect("opens").expect("is ours");
+    assert!(look(&mut conn, lease).await.is_none(), "nobody has it");
+    let minute = Duration::from_secs(60);
+    assert!(outputs::begin_submit(&mut conn, held, minute).await.expect("begins"));
+    assert!(look(&mut conn, lease).await.is_none(), "whether somebody has it is not known");
+    assert!(outputs::submitted(&mut conn, held, &json!({"id": "r"}), Duration::ZERO).await.expect("records"));
+
+    let found = look(&mut conn, lease).await.expect("a provider has it");
+    assert_eq!((found.id, found.model.id.as_str(), &found.run), (started.id, "animatic", &json!({"id": "r"})));
+    assert!(found.credentials.is_none() && found.due_in < minute);
+    assert!(look(&mut conn, Uuid::now_v7()).await.is_none(), "the lease is somebody else's");
+
+    let told = |lease_token, percent| Unfinished { id: started.id, lease_token, due_in: minute, percent };
+    for (lease_token, percent, further) in [
+        (Uuid::now_v7(), Some(40.0), false),
+        (lease, Some(40.0), true),
+        (lease, Some(30.0), false),
+        (lease, Some(f64::NAN), false),
+        (lease, None, false),
+        (lease, Some(100.0), true),
+    ] {
+        let moved = waiting::put_off(&mut conn, &[told(lease_token, percent)]).await.expect("puts off");
+        assert_eq!(moved == [started.id], further, "{percent:?}");
+    }
+    assert!((started.fixture.get(started.id).await.progress - 99.0).abs() < f64::EPSILON, "100 is success");
+    assert!(look(&mut conn, lease).await.expect("goes on").due_in > minute / 2);
+    tasks::request_cancel(&mut conn, started.id.0).await.expect("asks").expect("is there");
+    assert!(look(&mut conn, lease).await.is_none(), "what is to be stopped takes the way of a job");
 }
