@@ -140,7 +140,7 @@ async fn progress_never_goes_back_and_is_100_on_success_alone() {
     let record = started.fixture.get(started.id).await;
     assert_eq!((served(&record).progress, served(&record).status), (99.0, VideoStatus::Running));
     let film = started.film().await;
-    let record = started.end(lease, Ending::Filmed(film.clone())).await;
+    let record = started.end(lease, Ending::Filmed(film)).await;
     assert_eq!((served(&record).progress, served(&record).status), (100.0, VideoStatus::Succeeded));
     assert_eq!(record.outcome.video, Some(StoredVideo { blob_key: film.blob_key, bytes: 12 }));
     let url = format!("/api/canvas-agent/v1/jobs/{}/output", started.id);
@@ -153,7 +153,7 @@ async fn a_stored_video_is_kept_as_long_as_its_record_and_that_for_30_days() {
     let started = Started::new().await;
     let lease = started.taken().await;
     let film = started.film().await;
-    let record = started.end(lease, Ending::Filmed(film.clone())).await;
+    let record = started.end(lease, Ending::Filmed(film)).await;
     let removing = async || {
         let mut conn = started.fixture.conn().await;
         blobs::removable(&mut conn, Duration::ZERO, Uuid::nil(), 10).await.expect("looks").contains(&film.blob_key)
