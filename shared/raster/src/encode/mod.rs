@@ -3,9 +3,10 @@
 //! **Guarantee.** The same picture and settings give the same bytes (decisions 8.3), with no metadata in them: what
 //! is not tagged is sRGB, which the pixels are.
 //!
-//! **Mechanism.** JPEG by libjpeg-turbo, 4:2:0 with Huffman tables made for the picture; PNG with adaptive
+//! **Mechanism.** JPEG by an encoder of our own, 4:2:0 with Huffman tables made for the picture; PNG with adaptive
 //! filters and zlib-rs; WebP by libwebp. An alpha channel that hides nothing is not written.
 
+mod jpeg;
 mod webp;
 
 #[cfg(test)]
@@ -15,6 +16,7 @@ use crate::color::Color;
 use crate::format::OutputFormat;
 use crate::picture::{Channels, Picture};
 
+pub(crate) use jpeg::Writer as JpegWriter;
 pub use webp::MAX_SIDE as MAX_WEBP_SIDE;
 
 /// The deflate level of PNGs. Against level 1 it takes 35 % off a noisy photo and half off flat art, which costs half
@@ -46,9 +48,6 @@ pub enum EncodeError {
         /// `WebPEncodingError` of libwebp.
         code: u32,
     },
-    /// The JPEG encoder failed.
-    #[error("the JPEG encoder failed")]
-    Jpeg(#[source] turbojpeg::Error),
     /// The PNG encoder failed.
     #[error("the PNG encoder failed")]
     Png(#[source] png::EncodingError),
@@ -62,30 +61,18 @@ pub fn encode(picture: &Picture, encoding: &Encoding) -> Result<Vec<u8>, EncodeE
     let opaque = picture.is_opaque();
     let quality = encoding.quality.clamp(1, 100);
     match encoding.format {
-        OutputFormat::Jpeg if opaque => jpeg(picture, quality),
-        OutputFormat::Jpeg => jpeg(&picture.flattened(encoding.flatten.flattening()), quality),
+        OutputFormat::Jpeg if opaque => Ok(jpeg(picture, quality)),
+        OutputFormat::Jpeg => Ok(jpeg(&picture.flattened(encoding.flatten.flattening()), quality)),
         OutputFormat::Png if opaque && picture.channels() == Channels::Rgba => png(&picture.flattened(Color::WHITE)),
         OutputFormat::Png => png(picture),
         OutputFormat::Webp => webp::encode(picture, quality),
     }
 }
 
-fn jpeg(picture: &Picture, quality: u8) -> Result<Vec<u8>, EncodeError> {
-    let mut compressor = turbojpeg::Compressor::new().map_err(EncodeError::Jpeg)?;
-    compressor.set_quality(i32::from(quality)).map_err(EncodeError::Jpeg)?;
-    compressor.set_subsamp(turbojpeg::Subsamp::Sub2x2).map_err(EncodeError::Jpeg)?;
-    compressor.set_optimize(true).map_err(EncodeError::Jpeg)?;
-    let image = turbojpeg::Image {
-        pixels: picture.pixels(),
-        width: picture.width() as usize,
-        pitch: picture.stride(),
-        height: picture.height() as usize,
-        format: match picture.channels() {
-            Channels::Rgb => turbojpeg::PixelFormat::RGB,
-            Channels::Rgba => turbojpeg::PixelFormat::RGBX,
-        },
-    };
-    compressor.compress_to_vec(image).map_err(EncodeError::Jpeg)
+fn jpeg(picture: &Picture, quality: u8) -> Vec<u8> {
+    let mut writer = JpegWriter::new(picture.size(), picture.channels(), quality);
+    writer.write(picture.pixels());
+    writer.finish()
 }
 
 fn png(picture: &Picture) -> Result<Vec<u8>, EncodeError> {
