@@ -50,6 +50,7 @@ const DOORS: &[(&str, &[&str])] = &[
     // the service from outside. In service it speaks to the operator's collector, which callers cannot choose.
     ("reqwest", &["egress", "blob", "demo", "service"]),
     ("turbojpeg", &["raster"]),
+    ("turbojpeg-sys", &["raster"]),
     ("openh264", &["video-worker"]),
     ("image", &[]),
     ("testkit", &[]),

@@ -7,9 +7,10 @@
 use std::str::FromStr;
 
 use crate::color::Color;
-use crate::decode::{DecodeError, DecodeOptions, decode};
+use crate::decode::{BAND, Bands, DecodeError, DecodeOptions, decode};
+use crate::encode::JpegWriter;
 use crate::geometry::{ParseError, Rect, Size};
-use crate::header::probe;
+use crate::header::{Header, probe};
 use crate::picture::{Channels, Picture};
 use crate::pipeline::{Error, Finish, Output};
 use crate::resize::{PlanError, check_output, part, rounded_ratio};
@@ -125,6 +126,9 @@ pub fn plan(sources: [Size; 2], beside: &Beside) -> Result<Plan, PlanError> {
 pub fn transform(first: &[u8], second: &[u8], beside: &Beside, finish: Finish) -> Result<Output, Error> {
     let headers = [probe(first).map_err(DecodeError::from)?, probe(second).map_err(DecodeError::from)?];
     let plan = plan(headers.map(|header| header.size()), beside)?;
+    if let Some(output) = stream([first, second], &headers, &plan, beside.background, finish)? {
+        return Ok(output);
+    }
     let pictures = [scaled(first, plan.places[0].size)?, scaled(second, plan.places[1].size)?];
     let covered: u64 = plan.places.iter().map(|place| place.size.pixels()).sum();
     let is_opaque =
@@ -139,6 +143,76 @@ pub fn transform(first: &[u8], second: &[u8], beside: &Beside, finish: Finish) -
         canvas.paste(&picture, place.x, place.y);
     }
     finish.write(&canvas, headers[0].format, beside.background)
+}
+
+/// Where the rows of one of the pictures come from.
+enum Rows<'a> {
+    /// Out of its file.
+    Bands(Bands<'a>),
+    /// It had to be scaled, and so many of its rows are taken.
+    Held(Picture, u32),
+}
+
+impl Rows<'_> {
+    /// The next rows, of which there are as many.
+    fn next(&mut self, count: u32, buffer: Vec<u8>) -> Result<Option<Picture>, DecodeError> {
+        match self {
+            Self::Bands(bands) => bands.next(count, buffer),
+            Self::Held(picture, taken) => {
+                let rect = Rect { x: 0, y: *taken, size: Size::new(picture.width(), count) };
+                *taken += count;
+                Ok(Some(picture.cropped(rect)))
+            }
+        }
+    }
+}
+
+/// The result row by row, as its pictures are decoded: of two upright JPEGs to a JPEG, where nothing is transparent.
+fn stream(
+    files: [&[u8]; 2],
+    headers: &[Header; 2],
+    plan: &Plan,
+    background: Color,
+    finish: Finish,
+) -> Result<Option<Output>, Error> {
+    let covered: u64 = plan.places.iter().map(|place| place.size.pixels()).sum();
+    if !background.is_opaque() && covered != plan.output.pixels() {
+        return Ok(None);
+    }
+    let mut parts = Vec::new();
+    for ((file, header), place) in files.into_iter().zip(headers).zip(plan.places) {
+        // What `auto` comes to is the first one's business.
+        let Some(bands) = finish.bands(file, header, Rect { x: 0, y: 0, size: header.size() })? else {
+            return Ok(None);
+        };
+        let rows = match header.size() == place.size {
+            true => Rows::Bands(bands),
+            false => Rows::Held(scaled(file, place.size)?, 0),
+        };
+        parts.push((rows, place, Vec::new()));
+    }
+    let Size { width, height } = plan.output;
+    let mut writer = JpegWriter::new(plan.output, Channels::Rgb, finish.quality);
+    for first in (0..height).step_by(BAND as usize) {
+        let last = height.min(first + BAND);
+        let mut band = Picture::filled(Size::new(width, last - first), Channels::Rgb, background);
+        for (rows, place, buffer) in &mut parts {
+            let (from, to) = (first.max(place.y), last.min(place.y + place.size.height));
+            if from < to
+                && let Some(part) = rows.next(to - from, std::mem::take(buffer))?
+            {
+                band.paste(&part, place.x, from - first);
+                *buffer = part.into_pixels();
+            }
+        }
+        writer.write(band.pixels());
+    }
+    for (rows, ..) in parts {
+        if let Rows::Bands(bands) = rows {
+            bands.finish()?;
+        }
+    }
+    Ok(Some(Output::jpeg(writer, plan.output)))
 }
 
 /// A picture at a size in its own ratio, no larger than itself.

@@ -61,6 +61,9 @@ pub fn plan(source: Size, crop: &Crop) -> Result<Rect, PlanError> {
 pub fn transform(bytes: &[u8], crop: &Crop, finish: Finish) -> Result<Output, Error> {
     let header = probe(bytes).map_err(DecodeError::from)?;
     let rect = plan(header.size(), crop)?;
+    if let Some(bands) = finish.bands(bytes, &header, rect)? {
+        return finish.stream(bands, |_, _| ());
+    }
     finish.write(&decode_part(bytes, rect)?, header.format, Color::WHITE)
 }
 

@@ -150,31 +150,45 @@ impl Orientation {
     }
 
     fn turn<const N: usize>(self, stored: &[u8], size: Size) -> Vec<u8> {
+        let mut turned = vec![0; stored.len()];
+        self.place::<N>(stored, 0, size, &mut turned);
+        turned
+    }
+
+    /// Puts some rows of a stored picture without alpha, `first` and those below it, where they are displayed in `turned`.
+    pub(crate) fn place_rows(self, rows: &[u8], first: u32, stored: Size, turned: &mut [u8]) {
+        self.place::<3>(rows, first as usize, stored, turned);
+    }
+
+    fn place<const N: usize>(self, rows: &[u8], first: usize, stored: Size, turned: &mut [u8]) {
         // Of a transposed picture, a square this wide is read and written while both its sides are in the cache.
         const TILE: usize = 64;
-        let (stored, _) = stored.as_chunks::<N>();
-        let (width, height) = (size.width as usize, size.height as usize);
-        let mut turned = vec![0; width * height * N];
+        let (width, height) = (stored.width as usize, stored.height as usize);
+        let (stored, _) = rows.as_chunks::<N>();
         let (out, _) = turned.as_chunks_mut::<N>();
+        let count = stored.len() / width;
+        // Where the rows are displayed: in these rows, or, of a transposed picture, in these columns.
+        let begin = if self.flips_rows() { height - first - count } else { first };
         let column = |x: usize| if self.flips_columns() { width - 1 - x } else { x };
-        let row = |y: usize| if self.flips_rows() { height - 1 - y } else { y };
+        // Of the given rows, the one that is displayed in row or column `y`.
+        let row = |y: usize| if self.flips_rows() { begin + count - 1 - y } else { y - begin };
         if !self.swaps_sides() {
-            for (y, out) in out.chunks_exact_mut(width).enumerate() {
+            for (y, out) in out.chunks_exact_mut(width).enumerate().skip(begin).take(count) {
                 let source = &stored[row(y) * width..][..width];
                 out.copy_from_slice(source);
                 if self.flips_columns() {
                     out.reverse();
                 }
             }
-            return turned;
+            return;
         }
-        for tile_y in (0..height).step_by(TILE) {
-            let rows = TILE.min(height - tile_y);
+        let mut tile = [[[0; N]; TILE]; TILE];
+        for tile_y in (begin..begin + count).step_by(TILE) {
+            let rows = TILE.min(begin + count - tile_y);
             for tile_x in (0..width).step_by(TILE) {
                 let columns = TILE.min(width - tile_x);
                 // The tile's columns lie together in each row, forwards or backwards; a column becomes a row.
                 let left = column(tile_x).min(column(tile_x + columns - 1));
-                let mut tile = [[[0; N]; TILE]; TILE];
                 for (y, line) in tile.iter_mut().enumerate().take(rows) {
                     line[..columns].copy_from_slice(&stored[row(tile_y + y) * width + left..][..columns]);
                 }
@@ -187,7 +201,6 @@ impl Orientation {
                 }
             }
         }
-        turned
     }
 }
 

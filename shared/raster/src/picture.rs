@@ -163,6 +163,11 @@ impl Picture {
         }
     }
 
+    /// The samples, and nothing else.
+    pub(crate) fn into_pixels(self) -> Vec<u8> {
+        self.pixels
+    }
+
     /// The samples, to change in place.
     pub(crate) fn pixels_mut(&mut self) -> &mut [u8] {
         &mut self.pixels

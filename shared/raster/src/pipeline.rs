@@ -1,12 +1,12 @@
 //! Whole jobs in one call, from bytes to bytes.
 
 use crate::color::Color;
-use crate::decode::{DecodeError, DecodeOptions, decode};
-use crate::encode::{EncodeError, Encoding, encode};
+use crate::decode::{BAND, Bands, DecodeError, DecodeOptions, decode};
+use crate::encode::{EncodeError, Encoding, JpegWriter, encode};
 use crate::format::{Format, FormatChoice, OutputFormat};
-use crate::geometry::Size;
-use crate::header::probe;
-use crate::picture::Picture;
+use crate::geometry::{Rect, Size};
+use crate::header::{Header, probe};
+use crate::picture::{Channels, Picture};
 use crate::resize::{self, Plan, PlanError, Resize};
 
 /// The JPEG quality of renditions: for looking at, not for working on.
@@ -23,6 +23,13 @@ pub struct Output {
     pub width: u32,
     /// Rows.
     pub height: u32,
+}
+
+impl Output {
+    /// What was written row by row.
+    pub(crate) fn jpeg(writer: JpegWriter, size: Size) -> Self {
+        Self { bytes: writer.finish(), format: OutputFormat::Jpeg, width: size.width, height: size.height }
+    }
 }
 
 /// Why a job gave no picture.
@@ -65,7 +72,7 @@ impl Error {
             Self::Decode(_) | Self::Reference { .. } | Self::Plan(PlanError::EmptySource) => Fault::Picture,
             Self::Plan(PlanError::TooManyPixels | PlanError::SideTooLong | PlanError::OutOfPicture)
             | Self::Encode(EncodeError::WebpSideTooLong) => Fault::Limit,
-            Self::Encode(EncodeError::Webp { .. } | EncodeError::Jpeg(_) | EncodeError::Png(_)) => Fault::Internal,
+            Self::Encode(EncodeError::Webp { .. } | EncodeError::Png(_)) => Fault::Internal,
         }
     }
 }
@@ -95,6 +102,33 @@ pub struct Finish {
 }
 
 impl Finish {
+    /// The rows of a part of a picture, where the result, of as many rows without alpha, can be written as they come: from
+    /// an upright JPEG to a JPEG.
+    pub(crate) fn bands<'a>(self, bytes: &'a [u8], header: &Header, part: Rect) -> Result<Option<Bands<'a>>, Error> {
+        if self.is_jpeg(header.format) { Ok(Bands::open(bytes, header, part)?) } else { Ok(None) }
+    }
+
+    /// Whether a result without alpha becomes a JPEG, when the first input came as `source`.
+    pub(crate) fn is_jpeg(self, source: Format) -> bool {
+        OutputFormat::resolve(self.choice, source, false) == OutputFormat::Jpeg
+    }
+
+    /// Writes rows as they come, each band after `change`, which is told the first row's number. The picture is never held
+    /// whole.
+    pub(crate) fn stream(self, mut bands: Bands, mut change: impl FnMut(&mut Picture, u32)) -> Result<Output, Error> {
+        let size = bands.size();
+        let mut writer = JpegWriter::new(size, Channels::Rgb, self.quality);
+        let (mut first, mut buffer) = (0, Vec::new());
+        while let Some(mut band) = bands.next(BAND, buffer)? {
+            change(&mut band, first);
+            writer.write(band.pixels());
+            first += band.height();
+            buffer = band.into_pixels();
+        }
+        bands.finish()?;
+        Ok(Output::jpeg(writer, size))
+    }
+
     /// Writes the result of an Action whose first input came as `source`; a JPEG is flattened on `background` when that
     /// is opaque, else on white (decisions 8.1).
     pub(crate) fn write(self, picture: &Picture, source: Format, background: Color) -> Result<Output, Error> {

@@ -10,9 +10,10 @@
 use std::str::FromStr;
 
 use crate::color::Color;
-use crate::decode::{DecodeError, DecodeOptions, decode, decode_part};
+use crate::decode::{DecodeError, decode_part, decode_turned};
 use crate::geometry::{Anchor, ParseError, Rect, Size};
 use crate::header::probe;
+use crate::orientation::Orientation;
 use crate::picture::{Channels, Picture};
 use crate::pipeline::{Error, Finish, Output};
 use crate::resize::{Bounds, Fit, PlanError, Resize, check_output, resize, stretched};
@@ -104,10 +105,16 @@ pub fn transform(bytes: &[u8], change: &ChangeRatio, finish: Finish) -> Result<O
     let header = probe(bytes).map_err(DecodeError::from)?;
     let plan = plan(header.size(), change)?;
     let (x, y) = plan.offset;
+    let part = Rect { x, y, size: plan.output };
+    if change.mode == Mode::Crop
+        && let Some(bands) = finish.bands(bytes, &header, part)?
+    {
+        return finish.stream(bands, |_, _| ());
+    }
     let picture = match change.mode {
-        Mode::Crop => decode_part(bytes, Rect { x, y, size: plan.output })?,
+        Mode::Crop => decode_part(bytes, part)?,
         Mode::Pad | Mode::Blur => {
-            let picture = decode(bytes, DecodeOptions::default())?.into_picture();
+            let picture = decode_turned(bytes, Orientation::Normal)?;
             if plan.output == picture.size() {
                 picture
             } else if change.mode == Mode::Pad {
@@ -184,7 +191,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::decode::Decoded;
+    use crate::decode::{DecodeOptions, Decoded, decode};
     use crate::format::{FormatChoice, OutputFormat};
     use crate::testing::*;
 

@@ -1,47 +1,250 @@
-//! JPEG through libjpeg-turbo, at a reduced scale where the caller allows it.
+//! JPEG through libjpeg-turbo, row by row: at a reduced scale where the caller allows it, or only a part.
 
-use turbojpeg::{Colorspace, Decompressor, Image, PixelFormat, ScalingFactor};
+use std::ffi::{CStr, c_char, c_int, c_uint};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
 
-use super::jpeg_segments::{self, MAX_SCANS};
+// Links libjpeg-turbo, which the functions below call.
+use turbojpeg_sys as _;
+
+use super::jpeg_segments::{self, MAX_SCANS, Segments};
 use super::{DecodeError, Raw, Samples};
-use crate::geometry::Size;
+use crate::geometry::{Rect, Size};
+
+/// The left edge of a region lies on a block of the widest subsampling (4:1:1: four times eight columns).
+const BLOCK: u32 = 32;
+
+/// Columns and rows that are decoded around a region: smoothing of chroma at its edge sees no further than its neighbours,
+/// so that within the margin's inner half all is as in the whole picture.
+const MARGIN: u32 = 32;
+
+/// What the decoder of C code (`jpeg_rows.c`) keeps.
+#[repr(C)]
+struct Opaque {
+    _private: [u8; 0],
+}
+
+unsafe extern "C" {
+    fn raster_jpeg_open(bytes: *const u8, length: usize, scans_max: c_int) -> *mut Opaque;
+    fn raster_jpeg_message(jpeg: *const Opaque) -> *const c_char;
+    fn raster_jpeg_header(jpeg: *const Opaque, header: *mut c_uint);
+    fn raster_jpeg_start(
+        jpeg: *mut Opaque,
+        color_space: c_uint,
+        reduction: c_uint,
+        left: c_uint,
+        width: c_uint,
+        size: *mut c_uint,
+    ) -> c_int;
+    fn raster_jpeg_read(jpeg: *mut Opaque, pixels: *mut u8, pitch: usize, rows: c_uint) -> c_int;
+    fn raster_jpeg_skip(jpeg: *mut Opaque, rows: c_uint) -> c_int;
+    fn raster_jpeg_finish(jpeg: *mut Opaque) -> c_int;
+    fn raster_jpeg_close(jpeg: *mut Opaque);
+}
+
+/// Why libjpeg-turbo refused a file, in its own words.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct JpegError(String);
+
+/// A decoder of bytes that outlive it.
+struct Decoder<'a> {
+    jpeg: NonNull<Opaque>,
+    bytes: PhantomData<&'a [u8]>,
+}
+
+impl Drop for Decoder<'_> {
+    fn drop(&mut self) {
+        // SAFETY: it was opened and is not used again.
+        unsafe { raster_jpeg_close(self.jpeg.as_ptr()) };
+    }
+}
+
+impl<'a> Decoder<'a> {
+    /// Reads the header: the size, and the samples that it is decoded to with libjpeg's number for them.
+    fn open(bytes: &'a [u8]) -> Result<(Self, Size, (c_uint, Samples)), DecodeError> {
+        // SAFETY: pointer and length are of one live slice.
+        let jpeg = unsafe { raster_jpeg_open(bytes.as_ptr(), bytes.len(), MAX_SCANS as c_int) };
+        let jpeg = NonNull::new(jpeg).ok_or_else(|| failed("there is no memory"))?;
+        let decoder = Self { jpeg, bytes: PhantomData };
+        if let Some(message) = decoder.message() {
+            return Err(failed(&message));
+        }
+        let mut header = [0; 4];
+        // SAFETY: the decoder is alive; four numbers are written where four are.
+        unsafe { raster_jpeg_header(decoder.jpeg.as_ptr(), header.as_mut_ptr()) };
+        let [width, height, precision, color_space] = header;
+        // As `J_COLOR_SPACE` numbers them.
+        let output = match (color_space, precision) {
+            (1, 8) => (1, Samples::Grey),
+            (2 | 3, 8) => (2, Samples::Rgb),
+            (4 | 5, 8) => (4, Samples::Cmyk),
+            _ => return Err(failed("its samples are of an unsupported kind")),
+        };
+        Ok((decoder, Size::new(width, height), output))
+    }
+
+    /// What went wrong first.
+    fn message(&self) -> Option<String> {
+        // SAFETY: the decoder is alive; its message, if there is one, is a C string that is copied at once.
+        unsafe {
+            let message = raster_jpeg_message(self.jpeg.as_ptr());
+            (!message.is_null()).then(|| CStr::from_ptr(message).to_string_lossy().into_owned())
+        }
+    }
+
+    /// The outcome of a call.
+    fn check(&self, status: c_int) -> Result<(), DecodeError> {
+        match status {
+            0 => Ok(()),
+            _ => Err(failed(&self.message().unwrap_or_default())),
+        }
+    }
+}
+
+fn failed(message: &str) -> DecodeError {
+    DecodeError::Jpeg(JpegError(message.to_owned()))
+}
+
+/// The rows of a JPEG, or of a part of it, from top to bottom.
+pub(super) struct Rows<'a> {
+    decoder: Decoder<'a>,
+    segments: Segments,
+    samples: Samples,
+    /// Of the rows that come.
+    size: Size,
+    /// How many have been read.
+    read: u32,
+}
+
+impl<'a> Rows<'a> {
+    /// All of a picture that measures `stored`, each side divided by `reduction`: 1, 2, 4 or 8, and 1 where there is no
+    /// scaling (lossless JPEG).
+    pub(super) fn whole(
+        bytes: &'a [u8],
+        stored: Size,
+        reduction: impl FnOnce() -> u8,
+    ) -> Result<(Self, u8), DecodeError> {
+        let (decoder, segments, output) = open(bytes, stored)?;
+        let reduction = if segments.is_lossless { 1 } else { reduction() };
+        Ok((start(decoder, segments, output, reduction, None)?, reduction))
+    }
+
+    /// Rows that begin with the first row of the rectangle, and which of their columns are its own. No more is transformed
+    /// than it needs; what lies below it is never read.
+    pub(super) fn part(bytes: &'a [u8], stored: Size, wanted: Rect) -> Result<(Self, u32), DecodeError> {
+        let (decoder, segments, output) = open(bytes, stored)?;
+        let left = (wanted.x / BLOCK * BLOCK).saturating_sub(MARGIN);
+        let right = (wanted.x + wanted.size.width + MARGIN).min(stored.width);
+        let columns = (!segments.is_lossless && right - left < stored.width).then_some((left, right - left));
+        let skipped = if segments.is_lossless { 0 } else { (wanted.y / BLOCK * BLOCK).saturating_sub(MARGIN) };
+        let mut rows = start(decoder, segments, output, 1, columns)?;
+        rows.skip(skipped)?;
+        let mut passed = vec![0; rows.row_bytes()];
+        for _ in skipped..wanted.y {
+            rows.read(&mut passed)?;
+        }
+        Ok((rows, wanted.x - columns.map_or(0, |(left, _)| left)))
+    }
+
+    /// Of the rows that come, all of them together.
+    pub(super) fn size(&self) -> Size {
+        self.size
+    }
+
+    /// What a sample is.
+    pub(super) fn samples(&self) -> Samples {
+        self.samples
+    }
+
+    /// The embedded profile.
+    pub(super) fn icc(&self) -> Option<&[u8]> {
+        self.segments.icc.as_deref()
+    }
+
+    /// Bytes of a row.
+    pub(super) fn row_bytes(&self) -> usize {
+        self.size.width as usize * self.samples.count()
+    }
+
+    /// Reads as many whole rows as `data` has room for; there are as many.
+    pub(super) fn read(&mut self, data: &mut [u8]) -> Result<(), DecodeError> {
+        let pitch = self.row_bytes();
+        // No more than the height.
+        let count = (data.len() / pitch) as u32;
+        debug_assert!(count <= self.size.height - self.read);
+        // SAFETY: the decoder is alive and started; `count` rows of `pitch` bytes are written where as many are.
+        let status = unsafe { raster_jpeg_read(self.decoder.jpeg.as_ptr(), data.as_mut_ptr(), pitch, count) };
+        self.decoder.check(status)?;
+        self.read += count;
+        if self.samples == Samples::Cmyk && self.segments.is_adobe {
+            data.iter_mut().for_each(|sample| *sample = 255 - *sample);
+        }
+        Ok(())
+    }
+
+    /// Passes over rows without transforming them.
+    fn skip(&mut self, count: u32) -> Result<(), DecodeError> {
+        // SAFETY: the decoder is alive and started.
+        let status = unsafe { raster_jpeg_skip(self.decoder.jpeg.as_ptr(), count) };
+        self.decoder.check(status)?;
+        self.read += count;
+        Ok(())
+    }
+
+    /// Reads on to the end of the file.
+    ///
+    /// # Errors
+    /// Whatever was wrong with any of it, warnings included.
+    pub(super) fn finish(mut self) -> Result<(), DecodeError> {
+        let rest = self.size.height - self.read;
+        if rest > 0 {
+            self.skip(rest)?;
+        }
+        // SAFETY: the decoder is alive and started, and all its rows are read.
+        let status = unsafe { raster_jpeg_finish(self.decoder.jpeg.as_ptr()) };
+        self.decoder.check(status)
+    }
+}
+
+type Opened<'a> = (Decoder<'a>, Segments, (c_uint, Samples));
+
+fn open(bytes: &[u8], stored: Size) -> Result<Opened<'_>, DecodeError> {
+    let segments = jpeg_segments::read(bytes)?;
+    let (decoder, size, output) = Decoder::open(bytes)?;
+    if size != stored {
+        return Err(DecodeError::SizeMismatch);
+    }
+    Ok((decoder, segments, output))
+}
+
+fn start<'a>(
+    decoder: Decoder<'a>,
+    segments: Segments,
+    (color_space, samples): (c_uint, Samples),
+    reduction: u8,
+    columns: Option<(u32, u32)>,
+) -> Result<Rows<'a>, DecodeError> {
+    let (left, width) = columns.unwrap_or_default();
+    let mut size = [0; 2];
+    // SAFETY: the decoder is alive and has read its header; two numbers are written where two are.
+    let status = unsafe {
+        raster_jpeg_start(decoder.jpeg.as_ptr(), color_space, reduction.into(), left, width, size.as_mut_ptr())
+    };
+    decoder.check(status)?;
+    Ok(Rows { decoder, segments, samples, size: Size::new(size[0], size[1]), read: 0 })
+}
 
 /// Decodes to at least `at_least` (in stored orientation) and tells by how much each side was reduced.
 pub(super) fn decode(bytes: &[u8], stored: Size, at_least: Option<Size>) -> Result<(Raw, u8), DecodeError> {
-    let segments = jpeg_segments::read(bytes)?;
-    let mut decompressor = Decompressor::new().map_err(DecodeError::Jpeg)?;
-    let header = decompressor.read_header(bytes).map_err(DecodeError::Jpeg)?;
-    if (header.width, header.height) != (stored.width as usize, stored.height as usize) {
-        return Err(DecodeError::SizeMismatch);
-    }
-    let reduction = match at_least {
-        Some(at_least) if !header.is_lossless => reduction(stored, at_least),
-        _ => 1,
-    };
-    let scale = ScalingFactor::new(1, usize::from(reduction));
-    decompressor.set_scaling_factor(scale).map_err(DecodeError::Jpeg)?;
-    decompressor.set_scan_limit(MAX_SCANS).map_err(DecodeError::Jpeg)?;
-
-    let (format, samples) = layout(header.colorspace);
-    let (width, height) = (scale.scale(header.width), scale.scale(header.height));
-    let pitch = width * samples.count();
-    let mut data = vec![0; pitch * height];
-    let image = Image { pixels: data.as_mut_slice(), width, pitch, height, format };
-    decompressor.decompress(bytes, image).map_err(DecodeError::Jpeg)?;
-    if samples == Samples::Cmyk && segments.adobe {
-        data.iter_mut().for_each(|sample| *sample = 255 - *sample);
-    }
-    let size = Size::new(width as u32, height as u32);
-    Ok((Raw { size, samples, data, icc: segments.icc }, reduction))
-}
-
-/// What samples of a colour space are decoded to.
-pub(super) fn layout(colorspace: Colorspace) -> (PixelFormat, Samples) {
-    match colorspace {
-        Colorspace::Gray => (PixelFormat::GRAY, Samples::Grey),
-        Colorspace::RGB | Colorspace::YCbCr => (PixelFormat::RGB, Samples::Rgb),
-        Colorspace::CMYK | Colorspace::YCCK => (PixelFormat::CMYK, Samples::Cmyk),
-    }
+    let (mut rows, reduction) =
+        Rows::whole(bytes, stored, || at_least.map_or(1, |at_least| reduction(stored, at_least)))?;
+    let size = rows.size();
+    let mut data = vec![0; rows.row_bytes() * size.height as usize];
+    rows.read(&mut data)?;
+    let (samples, icc) = (rows.samples(), rows.segments.icc.take());
+    rows.finish()?;
+    Ok((Raw { size, samples, data, icc }, reduction))
 }
 
 /// The largest reduction that leaves both sides at least as long as asked.

@@ -11,7 +11,9 @@ pub(super) struct Segments {
     /// The ICC profile, put together (ICC.1:2022, B.4).
     pub icc: Option<Vec<u8>>,
     /// Whether an Adobe marker is there: its writers store CMYK inverted.
-    pub adobe: bool,
+    pub is_adobe: bool,
+    /// Whether the samples themselves are coded, not their transform (T.81, H): there is no scaling, nor a part.
+    pub is_lossless: bool,
     /// Up to [`MAX_SCANS`] + 1.
     pub scans: u32,
 }
@@ -51,7 +53,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Segments, DecodeError> {
                     profile.push((*number, part));
                 }
             }
-            0xee => segments.adobe |= data.len() >= 12 && data.starts_with(b"Adobe"),
+            0xc3 => segments.is_lossless = true,
+            0xee => segments.is_adobe |= data.len() >= 12 && data.starts_with(b"Adobe"),
             _ => {}
         }
     }

@@ -11,9 +11,9 @@
 //! **Strictness.** Whatever a codec warns about counts as broken, as in sharp's default `failOn: warning`.
 //! Metadata is another matter: a broken EXIF block or ICC profile is ignored, for the pixels are still good.
 
+mod bands;
 mod gif;
 mod jpeg;
-mod jpeg_part;
 mod jpeg_segments;
 mod png;
 mod srgb;
@@ -23,11 +23,13 @@ mod webp;
 mod tests;
 
 use crate::format::Format;
-use crate::geometry::{Rect, Size};
+use crate::geometry::Size;
 use crate::header::{Header, HeaderError, probe};
 use crate::orientation::Orientation;
 use crate::picture::Picture;
 
+pub(crate) use bands::{BAND, Bands, decode_part, decode_turned};
+pub use jpeg::JpegError;
 pub use jpeg_segments::MAX_SCANS;
 
 /// What the caller can do without.
@@ -71,11 +73,6 @@ impl Decoded {
         self.header.orientation.apply(self.picture)
     }
 
-    /// The picture as displayed and then turned once more, in one step.
-    pub(crate) fn into_picture_then(self, turn: Orientation) -> Picture {
-        self.header.orientation.then(turn).apply(self.picture)
-    }
-
     /// The pixels as stored, with what is needed to understand them: columns and rows that the source fills (the
     /// last ones of a reduced picture may be filled in part only) and the turn that is still to be made.
     pub(crate) fn stored(&self) -> (&Picture, (f64, f64), Orientation) {
@@ -96,7 +93,7 @@ pub enum DecodeError {
     Png(#[source] ::png::DecodingError),
     /// The JPEG decoder refused the data.
     #[error("the JPEG data is broken, cut short or of an unsupported kind")]
-    Jpeg(#[source] turbojpeg::Error),
+    Jpeg(#[source] JpegError),
     /// The WebP decoder refused the data, with its status code.
     #[error("the WebP data is broken or cut short")]
     Webp {
@@ -145,30 +142,6 @@ struct Raw {
     samples: Samples,
     data: Vec<u8>,
     icc: Option<Vec<u8>>,
-}
-
-/// Decodes no more of a picture than is needed for a rectangle of it, as displayed, which lies within; upright. The
-/// same pixels as decoding the whole and cropping.
-///
-/// Of a JPEG only the rectangle and its surroundings are transformed and held; entropy coding has no shortcut. Of the
-/// other formats the whole is decoded.
-///
-/// # Errors
-/// Any [`DecodeError`]; also for what is broken outside the rectangle.
-pub(crate) fn decode_part(bytes: &[u8], rect: Rect) -> Result<Picture, DecodeError> {
-    let header = probe(bytes)?;
-    let stored = header.orientation.rect_in_stored(rect, header.stored_size());
-    if header.format == Format::Jpeg
-        && rect.size != header.size()
-        && let Some((raw, inner)) = jpeg_part::decode(bytes, header.stored_size(), stored)?
-    {
-        return Ok(header.orientation.apply(srgb::convert(raw).cropped(inner)));
-    }
-    let decoded = decode(bytes, DecodeOptions::default())?;
-    if rect.size == header.size() {
-        return Ok(decoded.into_picture());
-    }
-    Ok(header.orientation.apply(decoded.picture.cropped(stored)))
 }
 
 /// Decodes a picture of any accepted format.

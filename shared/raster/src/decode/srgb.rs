@@ -8,22 +8,37 @@ use moxcms::{ColorProfile, DataColorSpace, Layout, Transform8BitExecutor, Transf
 use std::sync::Arc;
 
 use super::{Raw, Samples};
+use crate::geometry::Size;
 use crate::picture::{Channels, Picture};
 
 pub(super) fn convert(raw: Raw) -> Picture {
-    let channels = match raw.samples {
-        Samples::Grey | Samples::Rgb | Samples::Cmyk => Channels::Rgb,
-        Samples::GreyAlpha | Samples::Rgba => Channels::Rgba,
-    };
-    let transform = raw.icc.as_deref().and_then(|icc| transform(icc, raw.samples));
-    let pixels = match (transform, raw.samples) {
-        (Some(transform), samples) => {
-            let row = raw.size.width as usize;
-            converted(&raw.data, row * samples.count(), row * channels.count(), &*transform)
-        }
-        (None, samples) => untagged(samples, &raw.data),
-    };
-    Picture::made(raw.size, channels, pixels.unwrap_or(raw.data))
+    Conversion::new(raw.icc.as_deref(), raw.samples).apply(raw.size, raw.data)
+}
+
+/// What makes samples of one kind, with one profile or none, sRGB.
+pub(super) struct Conversion {
+    samples: Samples,
+    transform: Option<Arc<Transform8BitExecutor>>,
+}
+
+impl Conversion {
+    pub(super) fn new(icc: Option<&[u8]>, samples: Samples) -> Self {
+        Self { samples, transform: icc.and_then(|icc| transform(icc, samples)) }
+    }
+
+    /// Samples that measure `size`, converted. The same however a picture is cut into rows.
+    pub(super) fn apply(&self, size: Size, data: Vec<u8>) -> Picture {
+        let channels = match self.samples {
+            Samples::Grey | Samples::Rgb | Samples::Cmyk => Channels::Rgb,
+            Samples::GreyAlpha | Samples::Rgba => Channels::Rgba,
+        };
+        let row = size.width as usize;
+        let through = |transform: &Arc<Transform8BitExecutor>| {
+            converted(&data, row * self.samples.count(), row * channels.count(), &**transform)
+        };
+        let pixels = self.transform.as_ref().and_then(through).or_else(|| untagged(self.samples, &data));
+        Picture::made(size, channels, pixels.unwrap_or(data))
+    }
 }
 
 /// The conversion that a profile asks for; `None` when there is nothing to do or nothing that can be done.

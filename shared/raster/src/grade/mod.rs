@@ -26,9 +26,10 @@ mod tests;
 use std::str::FromStr;
 
 use crate::color::Color;
-use crate::decode::{DecodeError, DecodeOptions, decode};
-use crate::geometry::{ParseError, Size};
+use crate::decode::{DecodeError, decode_turned};
+use crate::geometry::{ParseError, Rect, Size};
 use crate::header::probe;
+use crate::orientation::Orientation;
 use crate::picture::Picture;
 use crate::pipeline::{Error, Finish, Output};
 use crate::resize::{PlanError, check_output};
@@ -139,8 +140,12 @@ pub fn grade(picture: &mut Picture, grade: &Grade) {
 /// Any [`Error`]; a picture over the limits of results is refused before it is decoded.
 pub fn transform(bytes: &[u8], params: &Grade, finish: Finish) -> Result<Output, Error> {
     let header = probe(bytes).map_err(DecodeError::from)?;
-    plan(header.size())?;
-    let mut picture = decode(bytes, DecodeOptions::default())?.into_picture();
-    grade(&mut picture, params);
+    let size = plan(header.size())?;
+    let kernel = Kernel::new(params);
+    if let Some(bands) = finish.bands(bytes, &header, Rect { x: 0, y: 0, size })? {
+        return finish.stream(bands, |band, _| kernel.apply(band));
+    }
+    let mut picture = decode_turned(bytes, Orientation::Normal)?;
+    kernel.apply(&mut picture);
     finish.write(&picture, header.format, Color::WHITE)
 }

@@ -57,16 +57,18 @@ impl Blend {
     }
 }
 
-/// Mixes `layer`, whose alpha is weighed by `opacity` percent, onto `picture` with its top left pixel at `place`; it lies
-/// within.
-pub(super) fn mix(picture: &mut Picture, layer: &Picture, place: (u32, u32), opacity: f64, blend: Blend) {
+/// Mixes `layer`, whose alpha is weighed by `opacity` percent, onto a picture with its top left pixel at `place`; it lies
+/// within. `band` is that picture from its row `first` on, or a part of it.
+pub(super) fn mix(band: &mut Picture, first: u32, layer: &Picture, place: (u32, u32), opacity: f64, blend: Blend) {
     let opacity = (opacity / 100.0) as f32;
     let is_copy = opacity == 1.0 && blend == Blend::Normal;
-    let (stride, count) = (picture.stride(), picture.channels().count());
-    let (left, above) = (place.0 as usize * count, place.1 as usize);
+    let (stride, count) = (band.stride(), band.channels().count());
+    let left = place.0 as usize * count;
+    // Rows of the band above the layer, and of the layer above the band.
+    let (above, passed) = (place.1.saturating_sub(first) as usize, first.saturating_sub(place.1) as usize);
     let layer_count = layer.channels().count();
-    let rows = picture.pixels_mut().chunks_exact_mut(stride).skip(above);
-    for (row, source) in rows.zip(layer.pixels().chunks_exact(layer.stride())) {
+    let rows = band.pixels_mut().chunks_exact_mut(stride).skip(above);
+    for (row, source) in rows.zip(layer.pixels().chunks_exact(layer.stride()).skip(passed)) {
         let pixels = row[left..].chunks_exact_mut(count).zip(source.chunks_exact(layer_count));
         for (pixel, source) in pixels {
             let alpha = if layer.channels() == Channels::Rgba { source[3] } else { 255 };
@@ -113,7 +115,7 @@ mod tests {
         let size = Size::new(1, 1);
         let mut picture = Picture::new(size, Channels::Rgba, below.to_vec()).unwrap();
         let layer = Picture::new(size, Channels::Rgba, source.to_vec()).unwrap();
-        mix(&mut picture, &layer, (0, 0), opacity, blend);
+        mix(&mut picture, 0, &layer, (0, 0), opacity, blend);
         picture.pixel(0, 0).unwrap()
     }
 

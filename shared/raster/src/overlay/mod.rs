@@ -11,9 +11,10 @@ mod blend;
 mod tests;
 
 use crate::color::Color;
-use crate::decode::{DecodeError, DecodeOptions, Decoded, decode};
+use crate::decode::{DecodeError, DecodeOptions, Decoded, decode, decode_turned};
 use crate::geometry::{Anchor, Rect, Size};
 use crate::header::probe;
+use crate::orientation::Orientation;
 use crate::picture::Picture;
 use crate::pipeline::{Error, Finish, Output};
 use crate::resize::{PlanError, check_output, part, rounded_ratio};
@@ -63,13 +64,19 @@ fn scaled_size(image: Size, overlay: Size, scale: f64) -> Size {
 /// Any [`Error`]; a picture over the limits of results is refused before it is decoded.
 pub fn transform(image: &[u8], overlay: &[u8], params: &Overlay, finish: Finish) -> Result<Output, Error> {
     let header = probe(image).map_err(DecodeError::from)?;
-    plan(header.size())?;
+    let size = plan(header.size())?;
     // Before the picture below, so that the pixels of its file and the layer are all that is held at once.
     let layer = layer(header.size(), overlay, params)?;
-    let mut picture = decode(image, DecodeOptions::default())?.into_picture();
-    if let Some((layer, x, y)) = layer {
-        blend::mix(&mut picture, &layer, (x, y), params.opacity, params.blend);
+    let lay = |picture: &mut Picture, first: u32| {
+        if let Some((layer, x, y)) = &layer {
+            blend::mix(picture, first, layer, (*x, *y), params.opacity, params.blend);
+        }
+    };
+    if let Some(bands) = finish.bands(image, &header, Rect { x: 0, y: 0, size })? {
+        return finish.stream(bands, lay);
     }
+    let mut picture = decode_turned(image, Orientation::Normal)?;
+    lay(&mut picture, 0);
     finish.write(&picture, header.format, Color::WHITE)
 }
 

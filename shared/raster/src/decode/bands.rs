@@ -1,0 +1,147 @@
+//! The rows of a picture, a few at a time, so that whoever needs each row once need not hold them all.
+
+use super::jpeg::Rows;
+use super::srgb::Conversion;
+use super::{DecodeError, DecodeOptions, decode};
+use crate::format::Format;
+use crate::geometry::{Rect, Size};
+use crate::header::{Header, probe};
+use crate::orientation::Orientation;
+use crate::picture::{Channels, Picture};
+
+/// Rows that are worked on together: as many as the JPEG encoder takes at once. Of a photo they fit the second cache.
+pub(crate) const BAND: u32 = 16;
+
+/// Rows that are turned together: each of them touches every page of the result, so that few rows at a time would have the
+/// processor look up most of these again and again.
+const TURNED_BAND: u32 = 128;
+
+/// A rectangle of an upright JPEG, from top to bottom, as sRGB without alpha.
+pub(crate) struct Bands<'a> {
+    rows: Rows<'a>,
+    conversion: Conversion,
+    wanted: Size,
+    /// Of the rows' columns, those left of the rectangle.
+    left: u32,
+    /// Rows of the rectangle that have been read.
+    read: u32,
+}
+
+impl<'a> Bands<'a> {
+    /// `None` for a picture that has to be held whole: of another format, or turned. The rectangle lies within.
+    ///
+    /// # Errors
+    /// Any [`DecodeError`].
+    pub(crate) fn open(bytes: &'a [u8], header: &Header, wanted: Rect) -> Result<Option<Self>, DecodeError> {
+        match (header.format, header.orientation) {
+            (Format::Jpeg, Orientation::Normal) => Self::stored(bytes, header.size(), wanted).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// A rectangle of a JPEG as it is stored.
+    fn stored(bytes: &'a [u8], size: Size, wanted: Rect) -> Result<Self, DecodeError> {
+        let (rows, left) = match wanted.size == size {
+            true => (Rows::whole(bytes, size, || 1)?.0, 0),
+            false => Rows::part(bytes, size, wanted)?,
+        };
+        let conversion = Conversion::new(rows.icc(), rows.samples());
+        Ok(Self { rows, conversion, wanted: wanted.size, left, read: 0 })
+    }
+
+    /// The rectangle's size.
+    pub(crate) fn size(&self) -> Size {
+        self.wanted
+    }
+
+    /// The next `count` rows, fewer at the end; nothing behind it. `buffer` is made use of, whatever is in it.
+    ///
+    /// # Errors
+    /// Any [`DecodeError`].
+    pub(crate) fn next(&mut self, count: u32, mut buffer: Vec<u8>) -> Result<Option<Picture>, DecodeError> {
+        let count = count.min(self.wanted.height - self.read);
+        if count == 0 {
+            return Ok(None);
+        }
+        buffer.resize(self.rows.row_bytes() * count as usize, 0);
+        self.rows.read(&mut buffer)?;
+        self.read += count;
+        let band = self.conversion.apply(Size::new(self.rows.size().width, count), buffer);
+        if band.width() == self.wanted.width {
+            return Ok(Some(band));
+        }
+        Ok(Some(band.cropped(Rect { x: self.left, y: 0, size: Size::new(self.wanted.width, count) })))
+    }
+
+    /// Reads on to the end of the file: a picture that is broken anywhere is refused.
+    ///
+    /// # Errors
+    /// Any [`DecodeError`].
+    pub(crate) fn finish(self) -> Result<(), DecodeError> {
+        self.rows.finish()
+    }
+
+    /// The whole rectangle.
+    fn into_picture(mut self) -> Result<Picture, DecodeError> {
+        let mut whole: Vec<u8> = Vec::with_capacity(self.wanted.pixels() as usize * 3);
+        let mut buffer = Vec::new();
+        while let Some(band) = self.next(BAND, buffer)? {
+            whole.extend_from_slice(band.pixels());
+            buffer = band.into_pixels();
+        }
+        let wanted = self.wanted;
+        self.finish()?;
+        Ok(Picture::made(wanted, Channels::Rgb, whole))
+    }
+
+    /// The whole rectangle, turned: each band on its own, so that the picture is held once.
+    fn into_turned(mut self, turn: Orientation) -> Result<Picture, DecodeError> {
+        let stored = self.wanted;
+        let mut turned = vec![0; stored.pixels() as usize * Channels::Rgb.count()];
+        let mut buffer = Vec::new();
+        let mut first = 0;
+        while let Some(band) = self.next(TURNED_BAND, buffer)? {
+            turn.place_rows(band.pixels(), first, stored, &mut turned);
+            first += band.height();
+            buffer = band.into_pixels();
+        }
+        self.finish()?;
+        Ok(Picture::made(turn.apply_to_size(stored), Channels::Rgb, turned))
+    }
+}
+
+/// Decodes no more of a picture than is needed for a rectangle of it, as displayed, which lies within; upright. The
+/// same pixels as decoding the whole and cropping.
+///
+/// Of a JPEG only the rectangle and its surroundings are transformed and only it is held; entropy coding has no shortcut.
+/// Of the other formats the whole is decoded.
+///
+/// # Errors
+/// Any [`DecodeError`]; also for what is broken outside the rectangle.
+pub(crate) fn decode_part(bytes: &[u8], rect: Rect) -> Result<Picture, DecodeError> {
+    let header = probe(bytes)?;
+    if rect.size == header.size() {
+        return decode_turned(bytes, Orientation::Normal);
+    }
+    let (size, orientation) = (header.stored_size(), header.orientation);
+    let stored = orientation.rect_in_stored(rect, size);
+    if header.format == Format::Jpeg {
+        return Ok(orientation.apply(Bands::stored(bytes, size, stored)?.into_picture()?));
+    }
+    let decoded = decode(bytes, DecodeOptions::default())?;
+    Ok(orientation.apply(decoded.picture.cropped(stored)))
+}
+
+/// Decodes a picture as displayed and then turned once more. A JPEG is turned as it is decoded.
+///
+/// # Errors
+/// Any [`DecodeError`].
+pub(crate) fn decode_turned(bytes: &[u8], turn: Orientation) -> Result<Picture, DecodeError> {
+    let header = probe(bytes)?;
+    let turn = header.orientation.then(turn);
+    if header.format == Format::Jpeg && turn != Orientation::Normal {
+        let size = header.stored_size();
+        return Bands::stored(bytes, size, Rect { x: 0, y: 0, size })?.into_turned(turn);
+    }
+    Ok(turn.apply(decode(bytes, DecodeOptions::default())?.picture))
+}

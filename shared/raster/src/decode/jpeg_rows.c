@@ -1,0 +1,160 @@
+/*
+ * The rows of a JPEG by libjpeg's own interface, a few at a time.
+ *
+ * Why C: libjpeg leaves an error by a jump, which must not pass through Rust's frames. Every function here catches it
+ * and returns; nothing is decided here that Rust could decide.
+ */
+
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jpeglib.h>
+
+struct raster_jpeg {
+    struct jpeg_decompress_struct info;
+    struct jpeg_error_mgr errors;
+    struct jpeg_progress_mgr progress;
+    jmp_buf escape;
+    int scans_max;
+    /* What went wrong first; a warning counts. */
+    char message[JMSG_LENGTH_MAX];
+};
+
+static void note(struct raster_jpeg *jpeg) {
+    if (jpeg->message[0] == '\0') {
+        jpeg->errors.format_message((j_common_ptr)&jpeg->info, jpeg->message);
+    }
+}
+
+static void on_error(j_common_ptr info) {
+    struct raster_jpeg *jpeg = info->client_data;
+    note(jpeg);
+    longjmp(jpeg->escape, 1);
+}
+
+static void on_message(j_common_ptr info, int level) {
+    if (level < 0) {
+        info->err->num_warnings++;
+        note(info->client_data);
+    }
+}
+
+/* Each scan costs a pass over the whole picture, for as little as a few bytes. */
+static void on_progress(j_common_ptr info) {
+    struct raster_jpeg *jpeg = info->client_data;
+    if (jpeg->info.input_scan_number > jpeg->scans_max) {
+        strcpy(jpeg->message, "too many scans");
+        longjmp(jpeg->escape, 1);
+    }
+}
+
+/* Reads the header. NULL when there is no memory; the other functions tell of broken data. The bytes must outlive it. */
+struct raster_jpeg *raster_jpeg_open(const unsigned char *bytes, size_t length, int scans_max) {
+    struct raster_jpeg *jpeg = calloc(1, sizeof(*jpeg));
+    if (jpeg == NULL) {
+        return NULL;
+    }
+    jpeg->info.err = jpeg_std_error(&jpeg->errors);
+    jpeg->errors.error_exit = on_error;
+    jpeg->errors.emit_message = on_message;
+    jpeg->progress.progress_monitor = on_progress;
+    jpeg->scans_max = scans_max;
+    jpeg->info.client_data = jpeg;
+    if (setjmp(jpeg->escape)) {
+        return jpeg;
+    }
+    jpeg_create_decompress(&jpeg->info);
+    jpeg->info.progress = &jpeg->progress;
+    jpeg_mem_src(&jpeg->info, bytes, (unsigned long)length);
+    jpeg_read_header(&jpeg->info, TRUE);
+    return jpeg;
+}
+
+/* NULL as long as nothing went wrong. */
+const char *raster_jpeg_message(const struct raster_jpeg *jpeg) {
+    return jpeg->message[0] == '\0' ? NULL : jpeg->message;
+}
+
+/* Width, height, bits a sample, and the colour space as libjpeg numbers them. */
+void raster_jpeg_header(const struct raster_jpeg *jpeg, unsigned header[4]) {
+    header[0] = jpeg->info.image_width;
+    header[1] = jpeg->info.image_height;
+    header[2] = (unsigned)jpeg->info.data_precision;
+    header[3] = (unsigned)jpeg->info.jpeg_color_space;
+}
+
+/*
+ * Begins: pixels of a colour space, sides divided by a reduction. When a width is given, only so many columns from `left`
+ * on, which must lie on a boundary of the blocks. The size of what comes is left in `size`. 0, or -1 on failure.
+ */
+int raster_jpeg_start(struct raster_jpeg *jpeg, unsigned color_space, unsigned reduction, unsigned left, unsigned width,
+                      unsigned size[2]) {
+    JDIMENSION first = left;
+    JDIMENSION columns = width;
+    if (setjmp(jpeg->escape)) {
+        return -1;
+    }
+    jpeg->info.out_color_space = (J_COLOR_SPACE)color_space;
+    jpeg->info.scale_num = 1;
+    jpeg->info.scale_denom = reduction;
+    jpeg->info.dct_method = JDCT_ISLOW;
+    jpeg_start_decompress(&jpeg->info);
+    if (width != 0) {
+        jpeg_crop_scanline(&jpeg->info, &first, &columns);
+        if (first != left || columns != width) {
+            strcpy(jpeg->message, "the region does not lie on blocks");
+            return -1;
+        }
+    }
+    size[0] = jpeg->info.output_width;
+    size[1] = jpeg->info.output_height;
+    return 0;
+}
+
+/* Reads so many rows, `pitch` bytes apart. */
+int raster_jpeg_read(struct raster_jpeg *jpeg, unsigned char *pixels, size_t pitch, unsigned rows) {
+    if (setjmp(jpeg->escape)) {
+        return -1;
+    }
+    JDIMENSION read = 0;
+    while (read < rows) {
+        JSAMPROW lines[16];
+        JDIMENSION count = rows - read < 16 ? rows - read : 16;
+        for (JDIMENSION line = 0; line < count; line++) {
+            lines[line] = pixels + (size_t)(read + line) * pitch;
+        }
+        count = jpeg_read_scanlines(&jpeg->info, lines, count);
+        if (count == 0) {
+            strcpy(jpeg->message, "there are no more rows");
+            return -1;
+        }
+        read += count;
+    }
+    return 0;
+}
+
+/* Passes over so many rows. */
+int raster_jpeg_skip(struct raster_jpeg *jpeg, unsigned rows) {
+    if (setjmp(jpeg->escape)) {
+        return -1;
+    }
+    jpeg_skip_scanlines(&jpeg->info, rows);
+    return 0;
+}
+
+/* Reads on to the end, after the last row. */
+int raster_jpeg_finish(struct raster_jpeg *jpeg) {
+    if (setjmp(jpeg->escape)) {
+        return -1;
+    }
+    jpeg_finish_decompress(&jpeg->info);
+    return jpeg->message[0] == '\0' ? 0 : -1;
+}
+
+void raster_jpeg_close(struct raster_jpeg *jpeg) {
+    jpeg_destroy_decompress(&jpeg->info);
+    free(jpeg);
+}
