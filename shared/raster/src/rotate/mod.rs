@@ -11,14 +11,15 @@ mod tests;
 use std::str::FromStr;
 
 use crate::color::Color;
-use crate::decode::{DecodeError, DecodeOptions, decode};
+use crate::decode::{BAND, Bands, DecodeError, decode_turned};
+use crate::encode::JpegWriter;
 use crate::geometry::{Anchor, ParseError, Rect, Size};
-use crate::header::probe;
+use crate::header::{Header, probe};
 use crate::orientation::Orientation;
 use crate::picture::{Channels, Picture};
 use crate::pipeline::{Error, Finish, Output};
 use crate::resize::{PlanError, check_output};
-use crate::sample::{Turn, turned};
+use crate::sample::{Padded, Turn, Turning};
 
 /// How the picture is mirrored before it is turned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -117,20 +118,50 @@ pub fn transform(bytes: &[u8], rotate: &Rotate, finish: Finish) -> Result<Output
     let header = probe(bytes).map_err(DecodeError::from)?;
     let size = plan(header.size(), rotate)?;
     let flip = Orientation::from(rotate.flip);
-    let decoded = decode(bytes, DecodeOptions::default())?;
     let picture = match quarter_turn(rotate.degrees) {
         Some(turn) => {
-            let turned = decoded.into_picture_then(flip.then(turn));
+            let turned = decode_turned(bytes, flip.then(turn))?;
             if turned.size() == size { turned } else { recentred(turned, size, rotate.background) }
         }
         None => {
-            let upright = decoded.into_picture_then(flip);
-            let whole = Rect { x: 0, y: 0, size };
-            let canvas = (f64::from(size.width), f64::from(size.height));
-            turned(&upright, Turn::clockwise(rotate.degrees), canvas, whole, rotate.background)
+            let turning = turning(bytes, &header, rotate, size)?;
+            let (channels, background) = (turning.channels(), rotate.background);
+            if channels == Channels::Rgb && finish.is_jpeg(header.format) {
+                let mut writer = JpegWriter::new(size, channels, finish.quality);
+                for first in (0..size.height).step_by(BAND as usize) {
+                    let count = BAND.min(size.height - first);
+                    let mut band = Picture::filled(Size::new(size.width, count), channels, background);
+                    turning.fill(first as usize, band.pixels_mut());
+                    writer.write(band.pixels());
+                }
+                return Ok(Output::jpeg(writer, size));
+            }
+            let mut picture = Picture::filled(size, channels, background);
+            turning.fill(0, picture.pixels_mut());
+            picture
         }
     };
     finish.write(&picture, header.format, rotate.background)
+}
+
+/// The picture, mirrored and ready to be turned onto a canvas of `size`.
+fn turning(bytes: &[u8], header: &Header, rotate: &Rotate, size: Size) -> Result<Turning, DecodeError> {
+    let whole = Rect { x: 0, y: 0, size: header.size() };
+    let mut source = Padded::new(header.size());
+    match Bands::open(bytes, header, whole)? {
+        Some(mut bands) if rotate.flip == Flip::None => {
+            let mut buffer = Vec::new();
+            while let Some(band) = bands.next(BAND, buffer)? {
+                source.push(&band);
+                buffer = band.into_pixels();
+            }
+            bands.finish()?;
+        }
+        _ => source.push(&decode_turned(bytes, rotate.flip.into())?),
+    }
+    let canvas = (f64::from(size.width), f64::from(size.height));
+    let part = Rect { x: 0, y: 0, size };
+    Ok(Turning::new(source, Turn::clockwise(rotate.degrees), canvas, part, rotate.background))
 }
 
 /// A picture in the middle of a canvas that is larger one way and smaller the other.

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::decode::Decoded;
+use crate::decode::{DecodeOptions, Decoded, decode};
 use crate::format::{FormatChoice, OutputFormat};
 use crate::testing::*;
 
