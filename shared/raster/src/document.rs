@@ -271,6 +271,29 @@ mod tests {
     }
 
     #[test]
+    fn an_arrow_leaves_the_letters_of_its_line_alone() {
+        // Marked up already, so that nothing but the fallback chooses the arrow's font.
+        let rendered = |text: &str| {
+            let body = format!("<text x=\"-9\" y=\"0\" font-size=\"4\"><tspan>{text}</tspan></text>");
+            let output = rasterize(document(40.0, 20.0, &body).as_bytes(), 2048).expect("rasterizes");
+            decode(&output.bytes, DecodeOptions::default()).expect("is a picture").into_picture()
+        };
+        // Of two pixels a unit, what lies left of the arrow; the letters are as wide in the symbols' font, which draws them
+        // with other curves, and far wider in the monospaced one.
+        let letters =
+            |text: &str| rendered(text).cropped(crate::geometry::Rect { x: 0, y: 0, size: Size::new(17, 40) });
+        let ink = |picture: &Picture| picture.pixels().iter().map(|sample| u32::from(255 - sample)).sum::<u32>();
+        let plain = letters("Will");
+        for arrow in ["←", "→", "⇒"] {
+            let line = format!("Will {arrow}");
+            let beside = letters(&line);
+            let differences = beside.pixels().iter().zip(plain.pixels()).map(|(a, b)| u32::from(a.abs_diff(*b)));
+            assert!(differences.sum::<u32>() * 10 < ink(&plain), "{arrow}");
+            assert!(ink(&rendered(&line)) > ink(&plain) * 51 / 50, "{arrow} is drawn");
+        }
+    }
+
+    #[test]
     fn emoji_are_in_colour_beside_other_scripts() {
         let body = "<text x=\"-9\" y=\"2\" font-size=\"6\">ห😀हि</text>";
         let output = rasterize(document(20.0, 20.0, body).as_bytes(), 2048).expect("rasterizes");

@@ -82,7 +82,8 @@ enum Role {
 
 macro_rules! bundled {
     ($($role:expr, $name:literal: $($weight:ident = $file:literal),+;)*) => {
-        /// Every bundled font, in the order in which they are asked for a character.
+        /// Every bundled font, in the order in which they are asked for a character: other styles last, so that an arrow
+        /// does not bring their letters along where a renderer draws a whole line with what has all of it.
         static BUNDLED: &[(Role, Font)] = &[$($(
             ($role, Font { name: $name, weight: Weight::$weight, bytes: include_bytes!(concat!("../../fonts/", $file)) }),
         )+)*];
@@ -91,8 +92,6 @@ macro_rules! bundled {
 
 bundled! {
     Role::Style(Family::Sans), "Noto Sans": Regular = "NotoSans-Regular.ttf", Bold = "NotoSans-Bold.ttf";
-    Role::Style(Family::Serif), "Noto Serif": Regular = "NotoSerif-Regular.ttf", Bold = "NotoSerif-Bold.ttf";
-    Role::Style(Family::Mono), "Noto Sans Mono": Regular = "NotoSansMono-Regular.ttf", Bold = "NotoSansMono-Bold.ttf";
     Role::Script, "Noto Sans Arabic": Regular = "NotoSansArabic-Regular.ttf", Bold = "NotoSansArabic-Bold.ttf";
     Role::Script, "Noto Sans Hebrew": Regular = "NotoSansHebrew-Regular.ttf", Bold = "NotoSansHebrew-Bold.ttf";
     Role::Script, "Noto Sans Armenian": Regular = "NotoSansArmenian-Regular.ttf", Bold = "NotoSansArmenian-Bold.ttf";
@@ -114,6 +113,8 @@ bundled! {
     Role::Symbols, "Noto Sans Symbols": Regular = "NotoSansSymbols-Regular.ttf";
     Role::Symbols, "Noto Sans Symbols2": Regular = "NotoSansSymbols2-Regular.ttf";
     Role::Emoji, "Twemoji Mozilla": Regular = "TwemojiMozilla.ttf";
+    Role::Style(Family::Serif), "Noto Serif": Regular = "NotoSerif-Regular.ttf", Bold = "NotoSerif-Bold.ttf";
+    Role::Style(Family::Mono), "Noto Sans Mono": Regular = "NotoSansMono-Regular.ttf", Bold = "NotoSansMono-Bold.ttf";
 }
 
 /// Every bundled font.
