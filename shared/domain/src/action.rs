@@ -3,6 +3,7 @@
 mod add_text_to_image;
 mod change_aspect_ratio;
 mod color_grade;
+mod cost;
 mod crop;
 mod overlay_image;
 mod parts;
@@ -170,6 +171,10 @@ pub struct Action {
     #[serde(skip)]
     #[schema(ignore)]
     check: Check,
+    /// What it takes beside reading and writing.
+    #[serde(skip)]
+    #[schema(ignore)]
+    cost: cost::Cost,
 }
 
 /// Every Action, in the order of the decisions' table.
@@ -196,6 +201,11 @@ pub fn find(key: &str) -> Option<&'static Action> {
 }
 
 impl Action {
+    /// Guidance for inputs that have so many pixels together and a result of so many, in seconds, at least 1.
+    pub fn seconds_for(&self, read: u64, written: u64) -> i32 {
+        self.cost.seconds(read, written)
+    }
+
     /// `params` with every default filled in, or everything that is wrong with them, each under `params.<id>`.
     pub fn normalize(&self, params: &Map<String, Value>) -> Result<Map<String, Value>, Vec<Violation>> {
         let mut violations: Vec<Violation> = params

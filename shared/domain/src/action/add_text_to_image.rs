@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::json;
 
+use super::cost::Cost;
 use super::parts::{Definition, anchor, color, image, no_check, number, plain, select, whole};
 use super::{Action, Parameter, ParameterType};
 
@@ -19,7 +20,7 @@ pub(super) fn action() -> Action {
         slug: "add-text-to-image",
         title: "Add text to image",
         summary: "Write text onto a picture, in any script, with an outline and a background if wanted.",
-        estimated_seconds: 1,
+        cost: Cost::MIX,
         inputs: image("The picture to write on, whose size the result has."),
         output: "The picture with the text on it.",
         parameters: [

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::cost::Cost;
 use super::parts::{Definition, anchor, color, image, plain, select};
 use super::{Action, Parameter, ParameterOption, ParameterType};
 use crate::Violation;
@@ -18,7 +19,7 @@ pub(super) fn action() -> Action {
         slug: "change-aspect-ratio",
         title: "Change aspect ratio",
         summary: "Bring a picture into a ratio of width to height by cropping or padding it.",
-        estimated_seconds: 1,
+        cost: Cost::COPY,
         inputs: image("The picture to bring into the ratio."),
         output: "The picture in the asked ratio.",
         parameters: [

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::cost::Cost;
 use super::parts::{Definition, image, no_check, number, select};
 use super::{Action, Parameter};
 
@@ -11,7 +12,7 @@ pub(super) fn action() -> Action {
         slug: "color-grade",
         title: "Color grade",
         summary: "Change exposure, contrast, saturation and other colours of a picture, or apply a preset look.",
-        estimated_seconds: 1,
+        cost: Cost::MIX,
         inputs: image("The picture to grade."),
         output: "The graded picture.",
         parameters: [

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::cost::Cost;
 use super::parts::{Definition, anchor, image, whole};
 use super::{Action, Parameter};
 use crate::Violation;
@@ -14,7 +15,7 @@ pub(super) fn action() -> Action {
         slug: "crop",
         title: "Crop",
         summary: "Cut a rectangle out of a picture.",
-        estimated_seconds: 1,
+        cost: Cost::COPY,
         inputs: image("The picture to cut from."),
         output: "The rectangle.",
         parameters: [

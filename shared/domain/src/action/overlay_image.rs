@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::json;
 
+use super::cost::Cost;
 use super::parts::{Definition, anchor, no_check, number, select, whole};
 use super::{Action, ActionInput, Parameter};
 
@@ -16,7 +17,7 @@ pub(super) fn action() -> Action {
         slug: "overlay-image",
         title: "Overlay image",
         summary: "Lay one picture over another one, such as a logo or a watermark.",
-        estimated_seconds: 1,
+        cost: Cost::MIX,
         inputs: vec![
             ActionInput { id: "image", title: "Image", description: "The picture below, whose size the result has." },
             ActionInput { id: "overlay", title: "Overlay", description: "The picture on top." },

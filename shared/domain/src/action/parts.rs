@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::cost::Cost;
 use super::{Action, ActionInput, ActionOutput, Check, Parameter, ParameterOption, ParameterType};
 
 pub(super) fn select(
@@ -101,7 +102,7 @@ pub(super) struct Definition<const N: usize> {
     pub slug: &'static str,
     pub title: &'static str,
     pub summary: &'static str,
-    pub estimated_seconds: i32,
+    pub cost: Cost,
     pub inputs: Vec<ActionInput>,
     pub output: &'static str,
     pub parameters: [Parameter; N],
@@ -116,7 +117,8 @@ impl<const N: usize> Definition<N> {
             version: super::ACTION_VERSION,
             title: self.title,
             summary: self.summary,
-            estimated_seconds: self.estimated_seconds,
+            estimated_seconds: self.cost.typical_seconds(self.inputs.len()),
+            cost: self.cost,
             inputs: self.inputs,
             output: ActionOutput { title: "Image", description: self.output },
             parameters: self.parameters.into_iter().chain(encoding()).collect(),

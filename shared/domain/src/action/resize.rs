@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::cost::Cost;
 use super::parts::{Definition, anchor, color, image, integer, select};
 use super::{Action, Parameter};
 use crate::Violation;
@@ -16,7 +17,7 @@ pub(super) fn action() -> Action {
         slug: "resize",
         title: "Resize",
         summary: "Scale a picture to a width, a height, or a box.",
-        estimated_seconds: 1,
+        cost: Cost::RESAMPLE,
         inputs: image("The picture to scale."),
         output: "The scaled picture.",
         parameters: [

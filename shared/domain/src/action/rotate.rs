@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::cost::Cost;
 use super::parts::{Definition, color, image, no_check, plain, select};
 use super::{Action, Parameter, ParameterType};
 
@@ -10,7 +11,7 @@ pub(super) fn action() -> Action {
         slug: "rotate",
         title: "Rotate",
         summary: "Turn a picture by any angle, or mirror it.",
-        estimated_seconds: 1,
+        cost: Cost::RESAMPLE,
         inputs: image("The picture to turn."),
         output: "The turned picture.",
         parameters: [

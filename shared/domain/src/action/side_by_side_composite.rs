@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::json;
 
+use super::cost::Cost;
 use super::parts::{Definition, color, integer, no_check, select};
 use super::{Action, ActionInput, Parameter};
 
@@ -11,7 +12,7 @@ pub(super) fn action() -> Action {
         slug: "side-by-side-composite",
         title: "Side by side",
         summary: "Put two pictures beside or above each other.",
-        estimated_seconds: 1,
+        cost: Cost::COPY,
         inputs: vec![
             ActionInput { id: "first", title: "First", description: "The picture on the left, or on top." },
             ActionInput { id: "second", title: "Second", description: "The picture on the right, or below." },

@@ -76,7 +76,7 @@ fn the_catalogue_is_in_the_order_of_the_table_and_well_formed() {
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}");
     for action in all() {
         assert_eq!(action.id, format!("action:{}", action.slug));
-        assert!(action.estimated_seconds >= 1 && (1..=2).contains(&action.inputs.len()));
+        assert!((1..=2).contains(&action.inputs.len()));
         let mut ids: Vec<_> = action.parameters.iter().map(|parameter| parameter.id).collect();
         assert_eq!(ids[ids.len() - 2..], ["format", "quality"], "every Action has them, last");
         ids.sort_unstable();
@@ -88,6 +88,24 @@ fn the_catalogue_is_in_the_order_of_the_table_and_well_formed() {
         }
         assert!(action.normalize(&least(action.slug)).is_ok(), "{}", action.slug);
     }
+}
+
+#[test]
+fn estimates_grow_with_the_pixels_and_are_at_least_a_second() {
+    for action in all() {
+        assert_eq!(action.estimated_seconds, 1, "{}: a picture of twelve megapixels", action.slug);
+        assert_eq!((action.seconds_for(0, 0), action.seconds_for(1, 1)), (1, 1));
+        // The largest result there is, of an input as large.
+        let largest = action.seconds_for(100_000_000, 100_000_000);
+        assert!((6..=9).contains(&largest), "{}: {largest}", action.slug);
+        assert_eq!(action.seconds_for(u64::MAX, u64::MAX), i32::MAX);
+    }
+    let seconds = |slug: &str, read, written| find(slug).expect("known").seconds_for(read, written);
+    // Twelve milliseconds a megapixel in, fifty-one out.
+    assert_eq!(seconds("crop", 15_873_015, 15_873_015), 1, "a hair less than a thousand");
+    assert_eq!(seconds("crop", 15_873_016, 15_873_016), 2, "a hair more");
+    assert!(seconds("rotate", 100_000_000, 100_000_000) > seconds("crop", 100_000_000, 100_000_000));
+    assert!(seconds("resize", 100_000_000, 1_000_000) < seconds("resize", 1_000_000, 100_000_000));
 }
 
 #[test]
