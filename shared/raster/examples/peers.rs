@@ -174,6 +174,14 @@ impl Engine {
         let line = status.lines().find_map(|line| line.strip_prefix(name)).ok_or("no such line")?;
         Ok(line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
     }
+
+    /// Lets the process run on these processors alone, with every thread that it has or will have.
+    fn pin(&self, processors: &str) -> Result<()> {
+        let id = self.child.id().to_string();
+        let pinned =
+            Command::new("taskset").args(["-a", "-p", "-c", processors, &id]).stdout(Stdio::null()).status()?;
+        if pinned.success() { Ok(()) } else { Err("taskset failed".into()) }
+    }
 }
 
 /// Memory that a job takes at its peak, in MiB, beyond a process that has done a small one.
@@ -202,10 +210,13 @@ fn compare(pictures: &Path, arguments: &[String]) -> Result<()> {
     for (name, command) in &commands {
         engines.push((*name, *command, Engine::start(command)?));
     }
-    println!("Median milliseconds and ratios to ours of {} turns; one thread, then two jobs at once.\n", TURNS - 1);
+    println!(
+        "Median milliseconds and ratios of {} turns: one job on one processor, then two at once on two.\n",
+        TURNS - 1
+    );
     let names: Vec<&str> = commands.iter().skip(1).map(|(name, _)| *name).collect();
     println!(
-        "{:32} {:>8} | ours / {} : one thread, two | dB ours, peers | MiB ours, peers",
+        "{:32} {:>8} | ours / {} : one processor, two | kB ours, peers | dB ours, peers | MiB ours, peers",
         "job",
         "ours ms",
         names.join(", ")
@@ -219,7 +230,10 @@ fn compare(pictures: &Path, arguments: &[String]) -> Result<()> {
             for (at, (name, _, engine)) in engines.iter_mut().enumerate() {
                 let out = pictures.join(format!("../{job}-{name}.out"));
                 let write = if turn == 0 { format!(" {}", out.display()) } else { String::new() };
-                let (alone, two) = (engine.job(&format!("{job} 1 1{write}"))?, engine.job(&format!("{job} 2 2"))?);
+                engine.pin("0")?;
+                let alone = engine.job(&format!("{job} 1 1{write}"))?;
+                engine.pin("0,1")?;
+                let two = engine.job(&format!("{job} 2 2"))?;
                 if turn == 0 {
                     quality.push(out);
                 } else {
@@ -234,6 +248,10 @@ fn compare(pictures: &Path, arguments: &[String]) -> Result<()> {
         let mut line = format!("{title:32} {:8.1} |", median(single[0].clone()));
         for at in 1..engines.len() {
             line += &format!(" {:5.2} {:5.2}", ratio(&single, at), ratio(&double, at));
+        }
+        line += " |";
+        for out in &quality {
+            line += &format!(" {:5}", std::fs::metadata(out)?.len() / 1000);
         }
         line += " |";
         for out in &quality {
@@ -254,7 +272,7 @@ fn compare(pictures: &Path, arguments: &[String]) -> Result<()> {
     if !ratios.is_empty() {
         let worst = ratios.iter().copied().fold(0.0, f64::max);
         println!(
-            "\nOne thread, ours / {}: median {:.2} (goal 0.65), worst {worst:.2} (goal 0.85)",
+            "\nOne processor, ours / {}: median {:.2} (goal 0.65), worst {worst:.2} (goal 0.85)",
             names[0],
             median(ratios)
         );
