@@ -147,6 +147,15 @@ mod tests {
         file.truncate(file.len() * 9 / 10);
         let error = transform(&file, &at(10, 10, 0, 0), PNG).unwrap_err();
         assert_eq!(error.fault(), Fault::Picture);
+        // Complete by its segments; of its data the last quarter is missing.
+        let mut file = jpeg(&photo(400, 400), &Jpeg::default());
+        let end = file.len() - 2;
+        file.drain(end * 3 / 4..end);
+        assert!(decode(&file, DecodeOptions::default()).is_err());
+        for crop in [at(10, 10, 0, 0), at(400, 10, 0, 0), at(10, 400, 0, 0)] {
+            let error = transform(&file, &crop, PNG).unwrap_err();
+            assert_eq!(error.fault(), Fault::Picture, "{crop:?}");
+        }
         let error = transform(&file, &at(10, 10, 391, 0), PNG).unwrap_err();
         assert_eq!(
             (error.fault(), error.to_string().as_str()),

@@ -198,8 +198,14 @@ impl<'a> Rows<'a> {
     /// Whatever was wrong with any of it, warnings included.
     pub(super) fn finish(mut self) -> Result<(), DecodeError> {
         let rest = self.size.height - self.read;
-        if rest > 0 {
-            self.skip(rest)?;
+        // The last row is read: a skip to the very end would look at nothing. Lossless data cannot be skipped at all.
+        let read = if self.segments.is_lossless { rest } else { rest.min(1) };
+        if rest > read {
+            self.skip(rest - read)?;
+        }
+        let mut passed = vec![0; self.row_bytes()];
+        for _ in 0..read {
+            self.read(&mut passed)?;
         }
         // SAFETY: the decoder is alive and started, and all its rows are read.
         let status = unsafe { raster_jpeg_finish(self.decoder.jpeg.as_ptr()) };
