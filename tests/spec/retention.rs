@@ -24,7 +24,7 @@ suite! {
         .dispatchers(1)
         .receivers(1)
         .env("CANVAS_SWEEP_SECONDS", 0.1)
-        .env("CANVAS_RETENTION_UNREAD_SECONDS", 1)
+        .env("CANVAS_RETENTION_UNREAD_SECONDS", 5)
         .env("CANVAS_RETENTION_FINALIZED_SECONDS", 3600);
     an_unread_success_expires,
     a_webhook_attempt_counts_as_the_first_read,

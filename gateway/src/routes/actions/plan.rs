@@ -20,8 +20,8 @@ use serde_json::{Map, Value};
 /// seen to.
 type Planned = Option<Result<Size, (&'static str, PlanError)>>;
 
-/// Why an Action on these inputs cannot succeed; nothing when it may.
-pub fn refuse(action: &Action, params: &Map<String, Value>, inputs: &[AssetRecord]) -> Vec<Violation> {
+/// How long an Action on these inputs will take, in seconds; or why it cannot succeed.
+pub fn estimate(action: &Action, params: &Map<String, Value>, inputs: &[AssetRecord]) -> Result<i32, Vec<Violation>> {
     let sizes: Vec<Size> = inputs.iter().map(size).collect();
     let planned = match (action.slug, &*sizes) {
         ("resize", [image]) => plan_resize(params, *image),
@@ -33,11 +33,11 @@ pub fn refuse(action: &Action, params: &Map<String, Value>, inputs: &[AssetRecor
         (_, [image, ..]) => Some(raster::grade::plan(*image).map_err(|error| ("inputs[0]", error))),
         _ => None,
     };
-    match planned {
-        Some(Err((field, error))) => vec![Violation::new(field, error.to_string())],
-        Some(Ok(output)) => refuse_webp(params, inputs, output).into_iter().collect(),
-        None => Vec::new(),
+    let output = planned.transpose().map_err(|(field, error)| vec![Violation::new(field, error.to_string())])?;
+    if let Some(refused) = output.and_then(|output| refuse_webp(params, inputs, output)) {
+        return Err(vec![refused]);
     }
+    Ok(action.seconds_for(sizes.iter().map(|size| size.pixels()).sum(), output.map_or(0, Size::pixels)))
 }
 
 fn size(asset: &AssetRecord) -> Size {

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::plan::refuse;
+use super::plan::estimate;
 use super::read::action_of;
 use crate::extract::caller::{Caller, RunAction};
 use crate::extract::idempotency::fingerprint;
@@ -152,7 +152,7 @@ fn judge(
 impl Work for Run {
     async fn plan(&self, _: &App, conn: &mut PgConnection, caller: &Credential, canvas: &CanvasRecord) -> Result<Plan> {
         self.check_target(conn, canvas).await?;
-        let inputs = self.resolve(conn, caller, canvas).await?;
+        let (inputs, estimated_seconds) = self.resolve(conn, caller, canvas).await?;
         let request = Request::Action(ActionRequest {
             slug: self.action.slug.into(),
             version: self.action.version.into(),
@@ -163,7 +163,7 @@ impl Work for Run {
         Ok(Plan {
             operation: JobOperation::Action,
             request,
-            estimated_seconds: self.action.estimated_seconds,
+            estimated_seconds,
             credit_cost: 0,
             summary: format!("started {}", self.action.title.to_lowercase()),
         })
@@ -184,13 +184,13 @@ impl Run {
         }
     }
 
-    /// The pictures that the inputs stand for now; each must be there, and fit the Action.
+    /// The pictures that the inputs stand for now, each of which must be there and fit the Action; and how long it will take.
     async fn resolve(
         &self,
         conn: &mut PgConnection,
         caller: &Credential,
         canvas: &CanvasRecord,
-    ) -> Result<Vec<JobInput>> {
+    ) -> Result<(Vec<JobInput>, i32)> {
         let mut violations = Vec::new();
         let mut assets: Vec<AssetRecord> = Vec::new();
         for (index, input) in self.inputs.iter().enumerate() {
@@ -201,13 +201,12 @@ impl Run {
                 }
             }
         }
-        if violations.is_empty() {
-            violations = refuse(self.action, &self.params, &assets);
-        }
         if !violations.is_empty() {
             return Err(Problem::Unprocessable(violations));
         }
+        let seconds = estimate(self.action, &self.params, &assets).map_err(Problem::Unprocessable)?;
         let inputs = self.inputs.iter().zip(assets);
-        Ok(inputs.map(|(named, asset)| JobInput { handle: named.to_string(), asset: asset.handle }).collect())
+        let inputs = inputs.map(|(named, asset)| JobInput { handle: named.to_string(), asset: asset.handle });
+        Ok((inputs.collect(), seconds))
     }
 }
