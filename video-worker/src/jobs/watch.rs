@@ -10,11 +10,10 @@
 //!
 //! **Reason.** A video takes minutes, and nearly every look at it finds nothing new.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use db::jobs::waiting::{self, Unfinished, Waiting};
-use domain::id::JobId;
 use futures_util::future::join_all;
 use providers::{Calls, Media};
 use spine::{Batcher, Decision, Lease, Task};
@@ -53,13 +52,9 @@ impl Watch {
             let pool = pool.clone();
             async move {
                 let found = waiting::look(&mut *db::pool::acquire(&pool).await?, &held).await?;
-                let place = |id: JobId| held.iter().position(|(task, _)| *task == id.0);
-                let mut answers: Vec<Option<Waiting>> = held.iter().map(|_| None).collect();
-                for waiting in found {
-                    if let Some(place) = place(waiting.id) {
-                        answers[place] = Some(waiting);
-                    }
-                }
+                let mut found: HashMap<Uuid, Waiting> =
+                    found.into_iter().map(|waiting| (waiting.id.0, waiting)).collect();
+                let answers = held.iter().map(|(task, _)| found.remove(task)).collect();
                 Ok(answers)
             }
         });
