@@ -133,9 +133,11 @@ pub async fn origins(conn: &mut PgConnection, handles: &HashSet<AssetHandle>) ->
     }
     let (owners, ids): (Vec<String>, Vec<String>) =
         handles.iter().map(|handle| (handle.owner.to_string(), handle.id.to_string())).unzip();
+    // Sub-selects, so that the statement is planned once (see `accounts::authenticate`).
     let rows = sqlx::query!(
         r#"SELECT a.owner_uid, a.id, a.canvas_key IS NOT NULL AND a.node_id IS NULL AS "is_made!"
-           FROM UNNEST($1::text[], $2::text[]) AS named (owner_uid, id) JOIN assets a USING (owner_uid, id)"#,
+           FROM UNNEST((SELECT $1::text[]), (SELECT $2::text[])) AS named (owner_uid, id)
+           JOIN assets a USING (owner_uid, id)"#,
         &owners,
         &ids,
     )

@@ -4,9 +4,11 @@
 //! object that is being removed is never referred to again.
 //!
 //! **Mechanism.** A row is `staged` before its object is put; [`adopt`], in the transaction that makes the reference, turns
-//! it into `stored` under the row's lock. [`begin_removal`] takes the same lock and looks for references once more under
-//! it, so that of a referrer and a sweeper one waits for the other and then sees what it did. Touching a blob puts the
-//! sweeper off for its grace period, which covers the time between [`stage`] and [`adopt`].
+//! it into `stored` under the row's lock. [`begin_removal`] takes that lock, too, and looks for references once more under
+//! it, so that of a referrer and a sweeper one waits for the other and then sees what it did. Those who refer to what is
+//! stored share the lock: equal contents are common, and their referrers do not wait for each other. Touching a blob puts the
+//! sweeper off for its grace period, which covers the time between [`stage`] and [`adopt`]; one that was touched within the
+//! last second is left alone.
 
 use std::time::Duration;
 
@@ -32,12 +34,16 @@ pub enum Staged {
 #[instrument(skip_all, name = "db.blob.stage")]
 pub async fn stage(conn: &mut PgConnection, sha256: &[u8; 32]) -> Result<Staged> {
     let row = sqlx::query!(
-        r#"WITH touched AS (
-               UPDATE blobs SET touched_at = now() WHERE sha256 = $1 AND state = 'stored' RETURNING key
+        r#"WITH found AS (
+               SELECT key, touched_at < now() - interval '1 second' AS is_old FROM blobs
+               WHERE sha256 = $1 AND state = 'stored'
+           ), touched AS (
+               UPDATE blobs SET touched_at = now()
+               WHERE key = (SELECT key FROM found WHERE is_old) AND touched_at < now() - interval '1 second'
            ), made AS (
-               INSERT INTO blobs (key) SELECT $2 WHERE NOT EXISTS (SELECT FROM touched) RETURNING key
+               INSERT INTO blobs (key) SELECT $2 WHERE NOT EXISTS (SELECT FROM found) RETURNING key
            )
-           SELECT key AS "key!", true AS "existing!" FROM touched UNION ALL SELECT key, false FROM made"#,
+           SELECT key AS "key!", true AS "existing!" FROM found UNION ALL SELECT key, false FROM made"#,
         sha256,
         Uuid::now_v7(),
     )
@@ -59,47 +65,38 @@ pub async fn stage_unknown(conn: &mut PgConnection) -> Result<Uuid> {
 /// content was stored meanwhile. `None`: the blob was removed since it was staged, and has to be put again.
 #[instrument(skip_all, name = "db.blob.adopt")]
 pub async fn adopt(conn: &mut PgConnection, key: Uuid, sha256: &[u8; 32], bytes: i64) -> Result<Option<Uuid>> {
-    // Equal contents are adopted one after the other: the second finds the first stored, instead of failing on the
-    // unique index when it has already waited for it.
-    let content = i32::from_be_bytes(*sha256.first_chunk().expect("a hash has 32 bytes"));
-    sqlx::query!("SELECT pg_advisory_xact_lock($1, $2)", CONTENT_LOCKS, content).execute(&mut *conn).await?;
-    let state = sqlx::query_scalar!("SELECT state FROM blobs WHERE key = $1 FOR UPDATE", key)
-        .fetch_optional(&mut *conn)
-        .await?;
-    match state.as_deref() {
-        Some("stored") => {
-            sqlx::query!("UPDATE blobs SET touched_at = now() WHERE key = $1", key).execute(conn).await?;
-            Ok(Some(key))
-        }
-        Some("staged") => adopt_staged(conn, key, sha256, bytes).await.map(Some),
+    let state = sqlx::query_scalar!("SELECT state FROM blobs WHERE key = $1 FOR KEY SHARE", key);
+    match state.fetch_optional(&mut *conn).await?.as_deref() {
+        Some("stored") => Ok(Some(key)),
+        Some("staged") => adopt_staged(conn, key, sha256, bytes).await,
         _ => Ok(None),
     }
 }
 
-async fn adopt_staged(conn: &mut PgConnection, key: Uuid, sha256: &[u8; 32], bytes: i64) -> Result<Uuid> {
-    let stored = sqlx::query_scalar!(
-        "UPDATE blobs SET touched_at = now() WHERE sha256 = $1 AND state = 'stored' RETURNING key",
-        sha256
-    )
-    .fetch_optional(&mut *conn)
-    .await?;
-    match stored {
-        Some(stored) => {
+async fn adopt_staged(conn: &mut PgConnection, key: Uuid, sha256: &[u8; 32], bytes: i64) -> Result<Option<Uuid>> {
+    // Equal contents are stored one after the other: the second finds the first, instead of failing on the unique index
+    // when it has already waited for it.
+    let content = i32::from_be_bytes(*sha256.first_chunk().expect("a hash has 32 bytes"));
+    sqlx::query!("SELECT pg_advisory_xact_lock($1, $2)", CONTENT_LOCKS, content).execute(&mut *conn).await?;
+    let first =
+        sqlx::query_scalar!("SELECT key FROM blobs WHERE sha256 = $1 AND state = 'stored' FOR KEY SHARE", sha256);
+    if let Some(first) = first.fetch_optional(&mut *conn).await? {
+        // The same file came twice under one key.
+        if first != key {
             sqlx::query!("UPDATE blobs SET state = 'removing' WHERE key = $1", key).execute(conn).await?;
-            Ok(stored)
         }
-        None => {
-            sqlx::query!(
-                "UPDATE blobs SET state = 'stored', sha256 = $2, bytes = $3, touched_at = now() WHERE key = $1",
-                key,
-                sha256,
-                bytes
-            )
-            .execute(conn)
-            .await?;
-            Ok(key)
-        }
+        return Ok(Some(first));
     }
+    let stored = sqlx::query!(
+        "UPDATE blobs SET state = 'stored', sha256 = $2, bytes = $3, touched_at = now()
+         WHERE key = $1 AND state = 'staged'",
+        key,
+        sha256,
+        bytes
+    )
+    .execute(conn)
+    .await?;
+    Ok((stored.rows_affected() == 1).then_some(key))
 }
 
 /// Whether an object of this key is in the store, as far as anybody knows: what is missing then is missing by mistake.

@@ -9,7 +9,6 @@
 //! slots are busy messages wait at the broker, as many as there are slots; none is kept longer than [`HOLD_LIMIT`], because
 //! RabbitMQ closes a channel on which one stays unacknowledged for half an hour. When the database cannot be asked,
 //! messages are acknowledged all the same: the next look finds the work, and a requeue would be a hot loop.
-
 //!
 //! Where a task has lost two workers, it may be what killed them (a *suspect*). It is claimed when nothing else is in hand
 //! here, and nothing else is claimed until it has ended; when it has waited for [`SUSPECT_PATIENCE`] no further task is

@@ -38,7 +38,7 @@ use super::{outputs, settlement};
 use crate::canvases::NewActivity;
 use crate::deliveries::{self, NewEvent};
 use crate::error::known;
-use crate::{Error, Result, blobs, storage, tasks};
+use crate::{Error, Result, accounts, blobs, storage, tasks};
 
 /// Ends a job under the lease on its task. A success turns into a failure, `output_finalization_failed`, when the canvas
 /// is gone or the account may no longer write to it; without the target node the asset is stored all the same
@@ -75,10 +75,9 @@ pub(super) struct Scene {
 impl Scene {
     /// Reads what does not change about a job, and holds the account that paid for it and its canvas.
     pub(super) async fn lock(conn: &mut PgConnection, id: JobId) -> Result<Option<Self>> {
-        let reserved = settlement::hold(conn, id).await?;
         let Some(job) = sqlx::query!(
             r#"SELECT j.account_uid, j.kind, j.operation, j.canvas_key, j.request AS "request: Json<Request>", j.recipe_run,
-                      t.surface, t.label
+                      j.credit_cost, t.surface, t.label
                FROM jobs j JOIN tokens t ON t.id = j.token_id WHERE j.id = $1"#,
             id.0
         )
@@ -87,8 +86,12 @@ impl Scene {
         else {
             return Ok(None);
         };
+        let account = AccountUid::from_stored(job.account_uid);
+        if job.credit_cost > 0 {
+            accounts::lock(conn, &account).await?;
+        }
         let canvas = match job.canvas_key {
-            Some(key) => Canvas::lock(conn, key, &job.account_uid).await?,
+            Some(key) => Canvas::lock(conn, key, &account).await?,
             None => None,
         };
         Ok(Some(Self {
@@ -97,10 +100,10 @@ impl Scene {
             operation: known("jobs.operation", &job.operation)?,
             request: job.request.0,
             recipe_run: job.recipe_run,
-            reserved,
+            reserved: job.credit_cost,
             canvas,
             actor: Actor {
-                owner_uid: AccountUid::from_stored(job.account_uid),
+                owner_uid: account,
                 surface: known::<Surface>("tokens.surface", &job.surface)?,
                 label: job.label,
             },
@@ -140,31 +143,29 @@ impl Scene {
         };
         let images = placements.iter().filter_map(|placement| self.output(placement)).collect();
         let mut outcome = Outcome { images, video, failure, completion_review: None };
-        let revision = (!nodes.is_empty()).then_some(terms.revision);
-        let window = terms.windows.after(self.kind, status);
-        let Some(at) = self.end_job(conn, status, &outcome, cancel_reason, revision, window).await? else {
-            return Ok(Concluded::Stale);
-        };
+        let Some(at) = self.hold_job(conn, status).await? else { return Ok(Concluded::Stale) };
         let durable = placements.len() + usize::from(outcome.video.is_some());
         self.settle_credit(conn, status, durable).await?;
+        let revision = (!nodes.is_empty()).then_some(terms.revision);
         if let Some(canvas) = &self.canvas {
             if !canvas.store(conn, &placements, terms).await? {
                 return Ok(Concluded::BlobGone);
             }
             let end = End { job: self.id, operation: self.operation, status, at };
             let bytes_delta = canvas.write(conn, &mut nodes, &placements, &end).await?;
-            if !nodes.is_empty() {
+            if let Some(revision) = revision {
                 let changed: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
                 let activity = self.recipe_run.is_none().then(|| self.activity(status, &changed));
-                canvas.commit(conn, terms.revision, &changed, bytes_delta, activity).await?;
+                canvas.commit(conn, revision, &changed, bytes_delta, activity).await?;
             }
             if canvas.readable {
                 let is_homeless = |output: &&Output| nodes.iter().all(|node: &Node| node.id != output.node);
                 let homeless: Vec<Output> = outcome.images.iter().filter(is_homeless).cloned().collect();
                 outcome.completion_review = Some(canvas.review(conn, &homeless, terms.review).await?);
-                self.note_review(conn, &outcome).await?;
             }
         }
+        let window = terms.windows.after(self.kind, status);
+        self.end_job(conn, status, &outcome, cancel_reason, revision, window).await?;
         if let Some(run) = self.recipe_run {
             tasks::wake(conn, run).await?;
         }
@@ -216,7 +217,18 @@ impl Scene {
         NewActivity { kind: ActivityType::JobFinished, actor: &self.actor, summary, nodes }
     }
 
-    /// Makes the job terminal, if it may still become so; when.
+    /// Holds the job if it may still come to this end, from here on: the time of its end, as it
+    /// will be stored.
+    async fn hold_job(&self, conn: &mut PgConnection, status: JobStatus) -> Result<Option<DateTime<Utc>>> {
+        let held = sqlx::query_scalar!(
+            r#"SELECT now()::timestamptz(3) AS "now!" FROM jobs WHERE id = $1 AND status = ANY($2) FOR NO KEY UPDATE"#,
+            self.id.0,
+            &states_before(status),
+        );
+        Ok(held.fetch_optional(conn).await?)
+    }
+
+    /// Makes the job, which is held, terminal.
     async fn end_job(
         &self,
         conn: &mut PgConnection,
@@ -225,30 +237,26 @@ impl Scene {
         cancel_reason: Option<CancelReason>,
         revision: Option<&str>,
         window_seconds: f64,
-    ) -> Result<Option<DateTime<Utc>>> {
-        let ended = sqlx::query_scalar!(
-            r#"WITH ended AS (
-                   UPDATE jobs SET status = $2, version = version + 1, outcome = $3, cancel_reason = $4,
-                          canvas_revision = coalesce($5, canvas_revision), completed_at = now(), updated_at = now(),
-                          retain_until = now() + make_interval(secs => $6), video_blob = $8
-                   WHERE id = $1 AND status = ANY($7)
-                   RETURNING id, version, status, completed_at
-               ), noted AS (
-                   INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM ended
-               )
-               SELECT completed_at AS "completed_at!" FROM ended"#,
+    ) -> Result<()> {
+        sqlx::query!(
+            "WITH ended AS (
+                 UPDATE jobs SET status = $2, version = version + 1, outcome = $3, cancel_reason = $4,
+                        canvas_revision = coalesce($5, canvas_revision), completed_at = now(), updated_at = now(),
+                        retain_until = now() + make_interval(secs => $6), video_blob = $7
+                 WHERE id = $1 RETURNING id, version, status
+             )
+             INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM ended",
             self.id.0,
             status.as_str(),
             Json(outcome) as _,
             cancel_reason.map(CancelReason::as_str),
             revision,
             window_seconds,
-            &states_before(status),
             outcome.video.as_ref().map(|video| video.blob_key),
         )
-        .fetch_optional(conn)
+        .execute(conn)
         .await?;
-        Ok(ended)
+        Ok(())
     }
 
     /// Closes the job's outputs and charges it: each durable one, or, when it was stopped, each that a provider accepted; the
@@ -263,12 +271,6 @@ impl Scene {
         let count = if status == JobStatus::Canceled { closed.accepted } else { column("job_outputs", durable)? };
         let charge = model.credit_cost.saturating_mul(count);
         settlement::settle(conn, self.id, self.reserved, charge, closed.orphans).await
-    }
-
-    /// Stores the outcome once more, with its review; no change of the record that anybody could have seen without.
-    async fn note_review(&self, conn: &mut PgConnection, outcome: &Outcome) -> Result<()> {
-        sqlx::query!("UPDATE jobs SET outcome = $2 WHERE id = $1", self.id.0, Json(outcome) as _).execute(conn).await?;
-        Ok(())
     }
 
     /// Fixes the webhook's event, where one is wanted, and gives the record as it is now.

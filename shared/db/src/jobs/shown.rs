@@ -34,13 +34,13 @@ pub(super) struct End {
 }
 
 impl Canvas {
-    pub(super) async fn lock(conn: &mut PgConnection, key: i64, account: &str) -> Result<Option<Self>> {
+    pub(super) async fn lock(conn: &mut PgConnection, key: i64, account: &AccountUid) -> Result<Option<Self>> {
         let row = sqlx::query!(
             r#"SELECT c.owner_uid, CASE WHEN c.owner_uid = $2 THEN 'owner' ELSE s.role END AS role
                FROM canvases c LEFT JOIN canvas_shares s ON s.canvas_key = c.key AND s.account_uid = $2
                WHERE c.key = $1 FOR UPDATE OF c"#,
             key,
-            account,
+            account.as_str(),
         )
         .fetch_optional(conn)
         .await?;

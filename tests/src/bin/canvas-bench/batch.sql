@@ -5,7 +5,7 @@
 \set canvas_key :first_key + :client_id
 \set key random(1, 9000000000000000000)
 
-SELECT asked.place AS "place!", found.* FROM unnest(:tokens::uuid[], :owners::text[], :asked::text[])
+SELECT asked.place AS "place!", found.* FROM unnest((SELECT :tokens::uuid[]), (SELECT :owners::text[]), (SELECT :asked::text[]))
     WITH ORDINALITY AS asked (token, owner, canvas, place)
 CROSS JOIN LATERAL (
     SELECT t.id AS "token!", t.label AS "label!", t.scopes AS "scopes!", t.surface AS "surface!",
@@ -38,8 +38,8 @@ SELECT c.key, c.owner_uid, c.id, c.canvas_type, c.title, c.revision, c.sequence,
 FROM canvases c LEFT JOIN canvas_shares s ON s.canvas_key = c.key AND s.account_uid = :uid
 WHERE c.owner_uid = :uid AND c.id = :canvas FOR UPDATE OF c;
 
-SELECT id, type AS kind, title, x, y, width, height, agent_owned, metadata, server, asset_owner, asset_id,
-       active_job
+SELECT id, type AS kind, title, x, y, width, height, agent_owned, metadata::text AS "metadata!",
+       server::text AS "server!", asset_owner, asset_id, active_job
 FROM nodes WHERE canvas_key = :canvas_key ORDER BY ordinal;
 
 SELECT id, from_node_id, to_node_id, purpose, role FROM connections WHERE canvas_key = :canvas_key ORDER BY ordinal;

@@ -56,13 +56,15 @@ pub async fn measure(stack: &Stack) -> Vec<Row> {
 async fn of(stack: &Stack, user: &User, canvas: seed::Canvas) -> Costs {
     let path = format!("{API_ROOT}/canvases/{}", canvas.id);
     let nodes = seed::some_nodes(stack, &canvas, OPERATIONS).await;
-    let moves = |count: usize, x: usize| -> Vec<_> {
-        let nodes = nodes.iter().cycle().take(count);
-        nodes.map(|id| json!({"type": "node.move", "nodeId": id, "position": {"x": x, "y": 7}})).collect()
+    // A row above all others, and each in a place of its own: overlaps are refused.
+    let moves = |count: usize, round: usize| -> Vec<_> {
+        let to = |place: usize| json!({"x": 1000 * place, "y": -5000.0 - round as f64});
+        let nodes = nodes.iter().cycle().take(count).enumerate();
+        nodes.map(|(place, id)| json!({"type": "node.move", "nodeId": id, "position": to(place)})).collect()
     };
     let read = get(&path, Some(&user.token));
     let render = get(&format!("{path}/render"), Some(&user.token));
-    let dry_run = json!({"validateOnly": true, "operations": moves(1, 3)}).to_string();
+    let dry_run = json!({"validateOnly": true, "operations": moves(1, 0)}).to_string();
     let dry_run = post(&format!("{path}/operations"), &user.token, &dry_run);
     let mut mover = Mover::new(stack, user, canvas).await;
     let mut connection = Connection::open(&stack.authority(0)).await;
