@@ -1,12 +1,11 @@
-//! Jobs from their acceptance to their end: how long one takes beside the engine, and how many fit in a second.
+//! One job from its acceptance to its end: how long it takes beside the engine.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use e2e::api::text;
 use e2e::{API_ROOT, Part, Stack, User, pictures};
 use raster::{Bounds, FormatChoice, Resize};
 use serde_json::{Value, json};
-use testkit::wait_for;
 
 use crate::load::{Client, Connection, get, post};
 use crate::seed;
@@ -25,15 +24,8 @@ const FIRST_WIDTH: u32 = 64;
 /// Quality that the Action defaults to.
 const QUALITY: u8 = 85;
 
-/// Jobs for the throughput, by clients of an account each.
-const CLIENTS: usize = 8;
-const JOBS_EACH: i32 = 200;
-/// Jobs per second (reliability.md, R10).
-const JOBS_PER_SECOND: f64 = 500.0;
-const DRAIN: Duration = Duration::from_secs(60);
-
 /// Starts resizes, each into the target of the next canvas that was seeded for it.
-struct Starter {
+pub struct Starter {
     connection: Connection,
     token: String,
     prefix: String,
@@ -44,15 +36,23 @@ struct Starter {
 }
 
 impl Starter {
-    async fn new(stack: &Stack, user: &User, prefix: &str, jobs: i32, picture: Vec<u8>) -> Self {
-        seed::targets(stack, user, prefix, jobs).await;
-        let asset = user.upload("image/png", picture).await;
+    /// For so many runs on one picture; `params` makes the parameters of each, counted from 1.
+    pub async fn new(
+        stack: &Stack,
+        user: &User,
+        prefix: &str,
+        runs: i32,
+        picture: (&str, Vec<u8>),
+        params: impl Fn(u32) -> Value + 'static,
+    ) -> Self {
+        seed::targets(stack, user, prefix, runs).await;
+        let asset = user.upload(picture.0, picture.1).await;
         Self {
             connection: Connection::open(&stack.authority(0)).await,
             token: user.token.clone(),
             prefix: prefix.to_owned(),
             input: text(&asset, "/handle").to_owned(),
-            params: Box::new(|_| json!({"width": 1})),
+            params: Box::new(params),
             started: 0,
             poll_url: String::new(),
         }
@@ -96,9 +96,10 @@ impl Client for Starter {
 pub async fn latency(stack: &Stack) -> Vec<Row> {
     let user = stack.user().await;
     let picture = pictures::png(PICTURE.0, PICTURE.1);
-    let mut starter = Starter::new(stack, &user, "latency-", (SAMPLES + WARM_UP) as i32, picture.clone()).await;
+    let runs = (SAMPLES + WARM_UP) as i32;
     // Each result differs, so that each is stored.
-    starter.params = Box::new(|number| json!({"width": FIRST_WIDTH + number}));
+    let params = |number| json!({"width": FIRST_WIDTH + number});
+    let mut starter = Starter::new(stack, &user, "latency-", runs, ("image/png", picture.clone()), params).await;
     seed::analyze(stack).await;
     for _ in 0..WARM_UP {
         starter.step().await;
@@ -143,62 +144,23 @@ pub async fn latency(stack: &Stack) -> Vec<Row> {
 fn engine_times(picture: &[u8]) -> Vec<f64> {
     (1..=SAMPLES)
         .map(|number| {
-            let resize = Resize {
-                bounds: Bounds::new(Some(FIRST_WIDTH + number), None).expect("a width"),
-                fit: "inside".parse().expect("a fit"),
-                anchor: "center".parse().expect("an anchor"),
-                background: "#00000000".parse().expect("a colour"),
-                enlarge: true,
-            };
             let began = Instant::now();
-            raster::transform_resize(picture, &resize, FormatChoice::Auto, QUALITY).expect("resizes");
+            resize_here(picture, FIRST_WIDTH + number);
             began.elapsed().as_secs_f64() * 1e3
         })
         .collect()
 }
 
-/// Lets clients start jobs that do next to nothing, as fast as they are accepted, until all have ended.
-pub async fn throughput(stack: &Stack) -> Vec<Row> {
-    let mut starters = Vec::new();
-    for number in 0..CLIENTS {
-        let user = stack.user().await;
-        let prefix = format!("jobs{number}-");
-        starters.push(Starter::new(stack, &user, &prefix, JOBS_EACH, pictures::png(1, 1)).await);
-    }
-    seed::analyze(stack).await;
-    // The renditions of the pictures that were uploaded, and whatever else there was.
-    drained(stack).await;
-    let ended_before = ended(stack).await;
-    let began = Instant::now();
-    let runs = starters.iter_mut().map(async |starter| {
-        for _ in 0..JOBS_EACH {
-            starter.step().await;
-        }
-    });
-    futures_util::future::join_all(runs).await;
-    let accepted = began.elapsed().as_secs_f64();
-    let jobs = i64::from(JOBS_EACH) * CLIENTS as i64;
-    wait_for("all jobs to end", DRAIN, async || (ended(stack).await - ended_before >= jobs).then_some(())).await;
-    let seconds = began.elapsed().as_secs_f64();
-    let figure = jobs as f64 / seconds;
-    vec![
-        Row::told("jobs, accepted to terminal (R10)", format!("{figure:.0} /s"))
-            .ours(format!("{jobs} in {seconds:.1} s"))
-            .goal(format!(">= {JOBS_PER_SECOND} /s"), figure >= JOBS_PER_SECOND)
-            .note(format!(
-                "Resizes of 1x1, {CLIENTS} accounts, one image-worker; from the first request to the last end. All were \
-                 accepted after {accepted:.1} s."
-            )),
-    ]
-}
-
-async fn ended(stack: &Stack) -> i64 {
-    stack.count("SELECT count(*) FROM jobs WHERE status = 'succeeded'").await
-}
-
-async fn drained(stack: &Stack) {
-    wait_for("an idle service", DRAIN, async || (stack.count("SELECT count(*) FROM tasks").await == 0).then_some(()))
-        .await;
+/// What a run of the Action `resize` with nothing but a width has the engine do.
+pub fn resize_here(picture: &[u8], width: u32) {
+    let resize = Resize {
+        bounds: Bounds::new(Some(width), None).expect("a width"),
+        fit: "inside".parse().expect("a fit"),
+        anchor: "center".parse().expect("an anchor"),
+        background: "#00000000".parse().expect("a colour"),
+        enlarge: true,
+    };
+    raster::transform_resize(picture, &resize, FormatChoice::Auto, QUALITY).expect("resizes");
 }
 
 /// The image-worker's histogram of how long tasks waited for their claim: upper bounds in seconds and cumulative counts.

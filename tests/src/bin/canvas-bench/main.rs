@@ -18,6 +18,7 @@ mod jobs;
 mod load;
 mod memory;
 mod providers;
+mod rates;
 mod reads;
 mod recipes;
 mod seed;
@@ -68,7 +69,7 @@ enum Measurement {
     Batches,
     /// A resize from its acceptance to its end, on an idle service.
     Latency,
-    /// Jobs per second, from acceptance to end.
+    /// Jobs per second, from acceptance to end: empty ones, and photographs.
     Jobs,
     /// Webhook deliveries per second.
     Webhooks,
@@ -147,7 +148,7 @@ async fn one(measurement: Measurement, stack: &Stack) -> Vec<Row> {
         Measurement::Reads => reads::measure(stack).await,
         Measurement::Batches => batches::measure(stack).await,
         Measurement::Latency => jobs::latency(stack).await,
-        Measurement::Jobs => jobs::throughput(stack).await,
+        Measurement::Jobs => rates::measure(stack).await,
         Measurement::Webhooks => webhooks::measure(stack).await,
         Measurement::Sizes => sizes::measure(stack).await,
         Measurement::Recipes => recipes::measure(stack).await,

@@ -1,0 +1,148 @@
+//! Jobs per second, from acceptance to end: of jobs that do next to nothing, the same beside a transaction that stays open, and
+//! of photographs beside the engine alone.
+
+use std::time::{Duration, Instant};
+
+use e2e::{Stack, pictures};
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use testkit::wait_for;
+
+use crate::jobs::{Starter, resize_here};
+use crate::load::Client;
+use crate::seed;
+use crate::table::Row;
+
+/// Clients, of an account each.
+const CLIENTS: usize = 8;
+const JOBS_EACH: i32 = 200;
+/// Jobs per second, and what is left of them beside an open snapshot (reliability.md, R10).
+const JOBS_PER_SECOND: f64 = 500.0;
+const BESIDE_A_SNAPSHOT: f64 = 0.8;
+const DRAIN: Duration = Duration::from_secs(60);
+
+/// Twelve megapixels, and what a client of a gallery asks for.
+const PHOTOGRAPH: (u32, u32) = (4000, 3000);
+const PHOTOGRAPHS_EACH: i32 = 12;
+const WIDTH: u32 = 1024;
+
+/// Measures all three.
+pub async fn measure(stack: &Stack) -> Vec<Row> {
+    let small = ("image/png", pictures::png(1, 1));
+    let width = |_, _| json!({"width": 1});
+    let plain = rate(stack, "jobs", JOBS_EACH, &small, width).await;
+    let snapshot = Snapshot::hold(stack).await;
+    let beside = rate(stack, "beside", JOBS_EACH, &small, width).await;
+    snapshot.release().await;
+    let photograph = ("image/jpeg", pictures::jpeg(PHOTOGRAPH.0, PHOTOGRAPH.1));
+    // Each result differs, so that each is stored.
+    let widths = |client: usize, run: u32| json!({"width": WIDTH + client as u32 * PHOTOGRAPHS_EACH as u32 + run});
+    let photographs = rate(stack, "photographs", PHOTOGRAPHS_EACH, &photograph, widths).await;
+    let engine = engine_rate(&photograph.1);
+    vec![
+        Row::told("jobs, accepted to terminal (R10)", format!("{:.0} /s", plain.per_second))
+            .ours(format!("{} in {:.1} s", plain.jobs, plain.seconds))
+            .goal(format!(">= {JOBS_PER_SECOND} /s"), plain.per_second >= JOBS_PER_SECOND)
+            .note(format!(
+                "Resizes of 1x1, {CLIENTS} accounts, one image-worker; from the first request to the last end. All were \
+                 accepted after {:.1} s.",
+                plain.accepted
+            )),
+        Row::told("jobs beside a transaction that stays open", format!("{:.2}", beside.per_second / plain.per_second))
+            .ours(format!("{:.0} /s", beside.per_second))
+            .peer(format!("{:.0} /s", plain.per_second))
+            .goal(format!(">= {BESIDE_A_SNAPSHOT}"), beside.per_second >= BESIDE_A_SNAPSHOT * plain.per_second),
+        Row::told("photographs made smaller beside the engine alone", format!("{:.2}", photographs.per_second / engine))
+            .ours(format!("{:.1} /s", photographs.per_second))
+            .peer(format!("{engine:.1} /s"))
+            .note(format!(
+                "{} JPEGs of {}x{} to a width of {WIDTH}, each result stored; beside the same resizes by raster in this \
+                 process, on as many threads as there are processors.",
+                photographs.jobs, PHOTOGRAPH.0, PHOTOGRAPH.1
+            )),
+    ]
+}
+
+/// How fast jobs were done.
+struct Rate {
+    jobs: i64,
+    /// From the first request to the last acceptance.
+    accepted: f64,
+    /// From the first request to the last end.
+    seconds: f64,
+    per_second: f64,
+}
+
+/// Lets clients start runs of `resize` on a picture as fast as they are accepted, until all have ended.
+async fn rate(
+    stack: &Stack,
+    name: &str,
+    runs: i32,
+    picture: &(&str, Vec<u8>),
+    params: impl Fn(usize, u32) -> Value + Copy + 'static,
+) -> Rate {
+    let mut starters = Vec::new();
+    for number in 0..CLIENTS {
+        let user = stack.user().await;
+        let (prefix, params) = (format!("{name}{number}-"), move |run| params(number, run));
+        starters.push(Starter::new(stack, &user, &prefix, runs, picture.clone(), params).await);
+    }
+    seed::analyze(stack).await;
+    // The renditions of the pictures that were uploaded, and whatever else there was.
+    drained(stack).await;
+    let ended_before = ended(stack).await;
+    let began = Instant::now();
+    join_all(starters.iter_mut().map(async |starter| {
+        for _ in 0..runs {
+            starter.step().await;
+        }
+    }))
+    .await;
+    let accepted = began.elapsed().as_secs_f64();
+    let jobs = i64::from(runs) * CLIENTS as i64;
+    wait_for("all jobs to end", DRAIN, async || (ended(stack).await - ended_before >= jobs).then_some(())).await;
+    let seconds = began.elapsed().as_secs_f64();
+    drained(stack).await;
+    Rate { jobs, accepted, seconds, per_second: jobs as f64 / seconds }
+}
+
+/// A transaction that has seen the database and is not ended: nothing that is deleted from here on can be cleaned away.
+struct Snapshot(sqlx::PgConnection);
+
+impl Snapshot {
+    async fn hold(stack: &Stack) -> Self {
+        let mut connection = stack.pool().acquire().await.expect("connects").detach();
+        sqlx::raw_sql("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM tasks")
+            .execute(&mut connection)
+            .await
+            .expect("begins");
+        Self(connection)
+    }
+
+    async fn release(mut self) {
+        sqlx::raw_sql("COMMIT").execute(&mut self.0).await.expect("ends");
+    }
+}
+
+/// The same resizes a second, in this process.
+fn engine_rate(picture: &[u8]) -> f64 {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from) as u32;
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            scope.spawn(move || {
+                (0..PHOTOGRAPHS_EACH as u32).for_each(|number| resize_here(picture, WIDTH + thread + number))
+            });
+        }
+    });
+    f64::from(threads) * f64::from(PHOTOGRAPHS_EACH) / began.elapsed().as_secs_f64()
+}
+
+async fn ended(stack: &Stack) -> i64 {
+    stack.count("SELECT count(*) FROM jobs WHERE status = 'succeeded'").await
+}
+
+async fn drained(stack: &Stack) {
+    wait_for("an idle service", DRAIN, async || (stack.count("SELECT count(*) FROM tasks").await == 0).then_some(()))
+        .await;
+}
