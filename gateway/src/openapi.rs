@@ -191,6 +191,9 @@ impl Document {
 }
 
 /// Serve this document
+///
+/// An operation, a field or a parameter that the specification does not have says that it is an extension, as this is (an
+/// extension).
 #[utoipa::path(
     get, path = "/openapi.json", operation_id = "getContract", tag = "Contract",
     responses((status = 200, content_type = "application/json", body = Object))
@@ -200,6 +203,8 @@ pub async fn serve(Extension(Document(document)): Extension<Document>) -> Respon
 }
 
 /// Render this document for people
+///
+/// One page that loads nothing from elsewhere (an extension).
 #[utoipa::path(
     get, path = "/docs", operation_id = "getDocs", tag = "Contract", responses((status = 200, content_type = "text/html", body = String))
 )]

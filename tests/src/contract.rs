@@ -207,6 +207,14 @@ mod tests {
     }
 
     #[test]
+    fn what_the_specification_does_not_have_says_that_it_is_an_extension() {
+        let operations = operations(&document());
+        for endpoint in EXTENSIONS {
+            assert!(shapes::says_extension(&operations[&name(endpoint)]), "{endpoint:?}");
+        }
+    }
+
+    #[test]
     fn every_operation_is_documented_with_the_scopes_of_its_row() {
         let operations = operations(&document());
         for endpoint in built() {

@@ -131,7 +131,7 @@ pub struct Parameter {
     /// The choices of a select.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<ParameterOption>,
-    /// What a parameter that is left out stands for.
+    /// What a parameter that is left out stands for (an extension).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<OptionValue>, nullable = false)]
     pub default: Option<Value>,

@@ -261,9 +261,9 @@ pub struct Connection {
     pub from: String,
     /// Node handle of where it ends.
     pub to: String,
-    /// What it is for.
+    /// What it is for (an extension).
     pub purpose: Purpose,
-    /// Only on references.
+    /// The part that a reference plays (an extension); nothing else has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub role: Option<Role>,

@@ -197,7 +197,7 @@ pub struct Model {
     pub estimated_seconds: u32,
     /// Whether the provider calls it unfinished.
     pub beta: bool,
-    /// Credits an output; 0 with a saved connection (decisions 12.4).
+    /// Credits an output; 0 with a saved connection (decisions 12.4; an extension).
     pub credit_cost: i64,
 }
 

@@ -62,6 +62,12 @@ impl Field {
     }
 }
 
+/// Whether the contract document tells of something that the specification does not have it.
+pub(super) fn says_extension(documented: &Value) -> bool {
+    let text = documented["description"].as_str().unwrap_or_default();
+    text.split_whitespace().collect::<Vec<_>>().join(" ").contains("an extension")
+}
+
 /// The schema's type, that of nothing left out.
 fn type_of(schema: &Value) -> &str {
     let types = schema["type"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -120,6 +126,9 @@ fn differences(document: &Value, text: &'static str, is_request: bool) -> Vec<St
                 note(format!("{}: required is {is_required}", field.name));
             }
             field.differences(document, schema).into_iter().for_each(&mut note);
+            if field.is_extension && !says_extension(schema) {
+                note(format!("{} does not say that it is an extension", field.name));
+            }
         }
         let tabled: BTreeSet<&str> = fields.iter().map(|field| field.name).collect();
         present
@@ -166,6 +175,9 @@ fn every_operation_takes_its_query_parameters_and_no_others() {
             let parameter = queries.iter().find(|it| it["name"] == field.name).expect("was compared");
             assert_eq!(parameter["required"] == true, !field.is_optional, "{name}: {}", field.name);
             assert_eq!(field.differences(&document, &parameter["schema"]), [""; 0], "{name}");
+            // That the owner may be named wherever a canvas is, is one extension for all (decisions 1.4).
+            let is_told = says_extension(parameter) || field.name == "ownerUid";
+            assert!(is_told || !field.is_extension, "{name}: {} is an extension", field.name);
         }
     }
     let known = operations(&document);

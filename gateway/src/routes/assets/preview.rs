@@ -37,7 +37,7 @@ impl ToSchema for RenditionWidth {}
     get, path = "/assets/preview", operation_id = "getAssetPreview", tag = "Assets",
     params(
         ("token" = String, Query, description = "Out of a `previewUrl`; never to be built."),
-        ("w" = Option<RenditionWidth>, Query, description = "A rendition no wider than 64, 128, 256, 512, 1024 or 2048 pixels."),
+        ("w" = Option<RenditionWidth>, Query, description = "A rendition no wider than 64, 128, 256, 512, 1024 or 2048 pixels (an extension)."),
         ("Range" = Option<String>, Header, description = "One range of bytes."),
         ("If-None-Match" = Option<String>, Header, description = "An `ETag` that is known."),
     ),

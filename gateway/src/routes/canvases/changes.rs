@@ -32,6 +32,9 @@ pub struct CanvasChanges {
 }
 
 /// Read what changed since a revision
+///
+/// Every node and connection that was made, changed or deleted since, once; what came and went in between is in no list (an
+/// extension).
 #[utoipa::path(
     get, path = "/canvases/{canvasId}/changes", operation_id = "getCanvasChanges", tag = "Canvases",
     security(("bearer" = ["canvas:read"])),

@@ -23,6 +23,8 @@ pub struct CanvasReview {
 }
 
 /// Review a canvas as it is
+///
+/// Findings and completion review of the stored canvas (an extension).
 #[utoipa::path(
     get, path = "/canvases/{canvasId}/review", operation_id = "reviewCanvas", tag = "Canvases",
     security(("bearer" = ["canvas:read"])),

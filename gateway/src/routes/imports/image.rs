@@ -37,10 +37,10 @@ pub struct ImageImportRequest {
     /// Names this import, so that sending it again brings nothing twice.
     #[schema(min_length = 8, max_length = 200)]
     idempotency_key: String,
-    /// Left edge of the node; the first free spot to the right of the content when it is left out.
+    /// Left edge of the node; the first free spot to the right of the content when it is left out (an extension).
     #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
     x: Option<f64>,
-    /// Top edge of the node, likewise.
+    /// Top edge of the node, likewise (an extension).
     #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
     y: Option<f64>,
 }

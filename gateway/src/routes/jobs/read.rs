@@ -16,7 +16,7 @@ use crate::state::App;
     security(("bearer" = ["job:manage"])),
     params(
         ("jobId" = String, Path, pattern = "^(?:job:)?[0-9a-fA-F-]{36}$", description = "Id or `job:` handle."),
-        ("Prefer" = Option<String>, Header, description = "`wait=N`: answer when the job changes, after 1 to 30 seconds at the latest."),
+        ("Prefer" = Option<String>, Header, description = "`wait=N`: answer when the job changes, after 1 to 30 seconds at the latest (an extension)."),
         ("If-None-Match" = Option<String>, Header, description = "An `ETag` that is known: waits are measured from it."),
     ),
     responses(

@@ -25,7 +25,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// Follow a run as server-sent events
 ///
-/// `event: run` with the run as `data` on every change, a comment every 15 seconds; ends after the terminal record.
+/// `event: run` with the run as `data` on every change, a comment every 15 seconds; ends after the terminal record (an extension).
 #[utoipa::path(
     get, path = "/runs/{runId}/events", operation_id = "followRun", tag = "Runs",
     security(("bearer" = ["job:manage"])),

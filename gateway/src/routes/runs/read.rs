@@ -15,7 +15,7 @@ use crate::state::App;
     security(("bearer" = ["job:manage"])),
     params(
         ("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id or `run:` handle."),
-        ("Prefer" = Option<String>, Header, description = "`wait=N`: answer when the run changes, after 1 to 30 seconds at the latest."),
+        ("Prefer" = Option<String>, Header, description = "`wait=N`: answer when the run changes, after 1 to 30 seconds at the latest (an extension)."),
         ("If-None-Match" = Option<String>, Header, description = "An `ETag` that is known: waits are measured from it."),
     ),
     responses(

@@ -173,7 +173,7 @@ pub struct ImageJob {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub completion_review: Option<CompletionReview>,
-    /// Credits: reserved until terminal, then charged.
+    /// Credits: reserved until terminal, then charged (an extension).
     #[schema(minimum = 0)]
     pub credit_cost: i64,
 }

@@ -162,7 +162,7 @@ pub struct VideoJob {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub replayed: Option<bool>,
-    /// Credits: reserved until terminal, then charged.
+    /// Credits: reserved until terminal, then charged (an extension).
     #[schema(minimum = 0)]
     pub credit_cost: i64,
     /// When it was accepted.

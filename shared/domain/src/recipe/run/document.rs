@@ -215,7 +215,7 @@ pub struct RecipeRun {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub completion_review: Option<CompletionReview>,
-    /// Credits: reserved until all of its work is terminal, then charged.
+    /// Credits: reserved until all of its work is terminal, then charged (an extension).
     #[schema(minimum = 0)]
     pub credit_cost: i64,
 }
