@@ -18,6 +18,8 @@ const LABEL: Face = Face::regular(11.0);
 
 /// Between an arrow's tip and the frame that it points to.
 const GAP: f64 = 3.0;
+/// Between two columns of cards at least, for a curve to pass.
+const GUTTER: f64 = 48.0;
 
 /// How the connections of a purpose look.
 struct Stroke {
@@ -141,14 +143,16 @@ type Point = (f64, f64);
 struct Curve([Point; 4]);
 
 impl Curve {
-    /// From the side of `from` that faces `to` to the side of `to` that faces `from`, at right angles to both.
+    /// From the side of `from` that faces `to` to the side of `to` that faces `from`, at right angles to both. People set their
+    /// columns from left to right: where there is a gutter between the two the curve goes through it, however far up or down,
+    /// instead of behind the cards that stand above each other.
     fn between(from: Frame, to: Frame) -> Self {
         // How far the frames are apart in each axis; negative where they overlap.
         let apart = |a: f64, a_size: f64, b: f64, b_size: f64| (b - (a + a_size)).max(a - (b + b_size));
         let across = apart(from.x, from.width, to.x, to.width);
         let down = apart(from.y, from.height, to.y, to.height);
         let (from_middle, to_middle) = (from.middle(), to.middle());
-        if across >= down {
+        if across >= down.min(GUTTER) {
             let way = if to_middle.0 >= from_middle.0 { 1.0 } else { -1.0 };
             let start = (from_middle.0 + way * from.width / 2.0, from_middle.1);
             let end = (to_middle.0 - way * (to.width / 2.0 + GAP), to_middle.1);
@@ -196,6 +200,13 @@ mod tests {
         assert_eq!(ends(middle, frame(-300.0, 40.0)), ((0.0, 30.0), (-197.0, 70.0)));
         assert_eq!(ends(middle, frame(20.0, 300.0)), ((50.0, 60.0), (70.0, 297.0)));
         assert_eq!(ends(middle, frame(20.0, -300.0)), ((50.0, 0.0), (70.0, -237.0)));
+    }
+
+    #[test]
+    fn a_curve_to_another_column_goes_through_the_gutter_however_far_down() {
+        let left = frame(0.0, 0.0);
+        assert_eq!(ends(left, frame(100.0 + GUTTER, 900.0)), ((100.0, 30.0), (97.0 + GUTTER, 930.0)));
+        assert_eq!(ends(left, frame(99.0 + GUTTER, 900.0)), ((50.0, 60.0), (149.0 + GUTTER, 897.0)));
     }
 
     #[test]
