@@ -6,8 +6,9 @@
 //! **Mechanism.** Each turn reads the run anew, asks the plan what is next and takes that one step. A text is made here, by
 //! the embedded runtime or by a provider ([`text`]); a picture by a job of its own in another queue, and while it is under way
 //! the run's task is parked, so that however many runs wait for pictures, none holds a slot. The transaction that ends the job
-//! wakes it ([`db::tasks::wake`]), so that the next step follows at once. What a transaction lost against another is simply the
-//! next turn's.
+//! wakes it ([`db::tasks::wake`]), so that the next step follows at once. A revocation wakes nobody: a run that is about to wait
+//! looks at its delegation first, each time, and ends when that no longer holds, which stops the job that it waits for. What a
+//! transaction lost against another is simply the next turn's.
 
 mod text;
 
@@ -30,8 +31,8 @@ use workshop::{Error, Worker, wait_out};
 
 use super::Trouble;
 
-/// How often the job of a picture is looked at although its end wakes the run: for what ended it without doing so, a process of
-/// the version before.
+/// How often a run that waits for the job of a picture is taken up although the job's end wakes it: to see that its delegation was
+/// revoked, and that the job was ended by a process of the version before, which did not wake it.
 const LOOK: Duration = Duration::from_secs(15);
 /// Before a run that has had its share of a slot goes on.
 const BREATHER: Duration = Duration::from_millis(500);
@@ -121,7 +122,10 @@ async fn turn(generator: &Generator, task: &Task, lease: &Lease) -> Result<Turn,
     };
     let stepped = match stepped {
         Ok(stepped) => stepped,
-        Err(after) => return Ok(Turn::Wait(after)),
+        Err(after) => match recipe_runs::is_delegated(&mut *worker.connection().await?, id).await? {
+            true => return Ok(Turn::Wait(after)),
+            false => Stepped::Revoked,
+        },
     };
     match stepped {
         Stepped::Done => {

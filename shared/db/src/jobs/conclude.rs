@@ -6,7 +6,8 @@
 //!
 //! **Mechanism.** The account row is locked first where credit is at stake, then the canvas row, then the task is
 //! settled under its fencing token, then rows are written in the one lock order (account, canvas, job and task, storage,
-//! asset and blob, the task of the Recipe run that waits for it). Under the canvas lock it is looked at once more whether the account may still write there (decisions 3.11).
+//! asset and blob, the task of the Recipe run that waits for it). Under the canvas lock it is looked at once more whether the
+//! account may still write there (decisions 3.11), and of a Recipe run's step whether the run's delegation holds (13.7).
 //!
 //! **Review.** A job leaves behind a review of its canvas (decisions 5.4). It is worked out inside the transaction, after
 //! the canvas is written, so that it is about exactly the revision that the job made and is there as soon as the end is
@@ -24,6 +25,7 @@ use domain::job::{
     CancelReason, Failure, FailureCode, JobDocument, JobKind, JobOperation, JobStatus, Outcome, Output, Record,
     Request, StoredVideo,
 };
+use domain::recipe::run::RunId;
 use domain::webhook::Event;
 use sqlx::PgConnection;
 use sqlx::types::Json;
@@ -38,11 +40,12 @@ use super::{outputs, settlement};
 use crate::canvases::NewActivity;
 use crate::deliveries::{self, NewEvent};
 use crate::error::known;
-use crate::{Error, Result, accounts, blobs, storage, tasks};
+use crate::{Error, Result, accounts, blobs, recipe_runs, storage, tasks};
 
 /// Ends a job under the lease on its task. A success turns into a failure, `output_finalization_failed`, when the canvas
-/// is gone or the account may no longer write to it; without the target node the asset is stored all the same
-/// (decisions 3.11, 9.6).
+/// is gone, the account may no longer write to it, or the job is a step of a Recipe run whose delegation no longer holds:
+/// nothing is placed then, and nothing charged (decisions 12.4). Without the target node the asset is stored all the same
+/// (decisions 3.11, 9.6, 13.7).
 #[tracing::instrument(skip_all, name = "db.job.conclude")]
 pub async fn conclude(
     conn: &mut PgConnection,
@@ -70,6 +73,8 @@ pub(super) struct Scene {
     actor: Actor,
     /// The Recipe run whose step it is, which waits for its end.
     recipe_run: Option<Uuid>,
+    /// Whether that run may still act for the account; a job by itself, once accepted, may.
+    is_delegated: bool,
 }
 
 impl Scene {
@@ -94,12 +99,17 @@ impl Scene {
             Some(key) => Canvas::lock(conn, key, &account).await?,
             None => None,
         };
+        let is_delegated = match job.recipe_run {
+            Some(run) => recipe_runs::is_delegated(conn, RunId(run)).await?,
+            None => true,
+        };
         Ok(Some(Self {
             id,
             kind: known("jobs.kind", &job.kind)?,
             operation: known("jobs.operation", &job.operation)?,
             request: job.request.0,
             recipe_run: job.recipe_run,
+            is_delegated,
             reserved: job.credit_cost,
             canvas,
             actor: Actor {
@@ -191,6 +201,7 @@ impl Scene {
         match &self.canvas {
             None => Some("the canvas is gone"),
             Some(canvas) if !canvas.writable => Some("the account may no longer write to the canvas"),
+            Some(_) if !self.is_delegated => Some("the token, its session or its account no longer holds"),
             Some(_) => None,
         }
     }

@@ -17,7 +17,7 @@ use super::read;
 use super::steps::{NodeChange, Scene, account_of, free};
 use crate::canvases::{self, NewActivity};
 use crate::deliveries::{self, NewEvent};
-use crate::jobs::{self, Terms};
+use crate::jobs::{self, Cancellation, Terms};
 use crate::{Error, Result, accounts, assets, ledger, tasks};
 
 /// How a worker ends a run.
@@ -30,8 +30,8 @@ pub enum RunEnding {
 }
 
 /// Ends a run under the lease on its task. Whatever the ending, a delegation that no longer holds fails the run with
-/// `delegation_revoked`. Outputs that are not terminal are canceled, a job that makes one is asked to stop. `None`: the
-/// run is over already, or the lease is no longer current.
+/// `delegation_revoked`. Outputs that are not terminal are canceled, a job that makes one is asked to stop; one that has made it
+/// by then leaves it to the run. `None`: the run is over already, or the lease is no longer current.
 #[instrument(skip_all, name = "db.recipe_run.conclude")]
 pub async fn conclude(
     conn: &mut PgConnection,
@@ -122,10 +122,16 @@ async fn end(
     child_revision: &str,
 ) -> Result<RunRecord> {
     let id = scene.id;
-    for output in run.outputs.iter().filter(|output| !output.status.is_terminal()) {
-        if let Some(job) = output.job {
-            let terms = Terms { revision: child_revision, ..*terms };
-            jobs::cancel(conn, job, &scene.account, &terms).await?;
+    for (at, output) in run.outputs.iter().enumerate().filter(|(_, output)| !output.status.is_terminal()) {
+        let Some(job) = output.job else { continue };
+        let terms = Terms { revision: child_revision, ..*terms };
+        let stopped = jobs::cancel(conn, job, &scene.account, &terms).await?;
+        // Made before this, though the run has not heard of it: it is on the canvas and paid for.
+        if let Some(Cancellation::Unchanged(job)) = stopped
+            && let (JobStatus::Succeeded, Some(image)) = (job.status, job.outcome.images.first())
+            && scene.turn(conn, at, OutputStatus::Running, OutputStatus::Succeeded).await?
+        {
+            scene.note_picture(conn, at, &image.asset).await?;
         }
     }
     sqlx::query!(

@@ -7,11 +7,13 @@
 //! **Mechanism.** Every step a worker takes is one transaction in the one lock order (account, canvas, run) that begins with
 //! [`Scene::enter`], which locks the canvas and then counts up the run's version on these conditions. An image step is a
 //! job of its own, which takes its share of the reservation along ([`crate::ledger::transfer`]) and settles it by itself, so
-//! that the end of a run need not wait for jobs that still settle theirs.
+//! that the end of a run need not wait for jobs that still settle theirs. Such a job places nothing, and charges nothing for it,
+//! when the run's delegation no longer holds as it ends ([`is_delegated`], [`crate::jobs::conclude`]).
 //!
 //! **Reason.** A worker that was thought dead, a cancel and a revocation may all meet in one moment; whichever transaction
 //! is first is the one that counts, and the others find nothing to do.
 
+mod delegation;
 mod end;
 mod steps;
 
@@ -28,6 +30,7 @@ use sqlx::types::chrono::{DateTime, Utc};
 use tracing::instrument;
 use uuid::Uuid;
 
+pub use delegation::is_delegated;
 pub use end::{RunEnding, cancel, conclude};
 pub use steps::{ImageStep, Stepped, begin, begin_image, begin_text, cancel_output, end_image, end_text, mark_outputs};
 

@@ -1,7 +1,6 @@
 //! A worker's way through a run, step by step.
 
-use domain::account::Surface;
-use domain::canvas::{AccessRole, Actor, Changes};
+use domain::canvas::{Actor, Changes};
 use domain::graph::Node;
 use domain::id::{AccountUid, AssetHandle, JobId, NodeId};
 use domain::job::{JobOperation, JobStatus, Record, Request};
@@ -13,9 +12,9 @@ use sqlx::types::Json;
 use tracing::instrument;
 use uuid::Uuid;
 
+use super::delegation::Delegation;
 use super::read;
 use crate::canvases::{self, Change, GraphWrites};
-use crate::error::known;
 use crate::jobs::{self, NewJob};
 use crate::tasks::{self, NewTask};
 use crate::{Result, ledger};
@@ -90,40 +89,20 @@ impl Scene {
         if entered.rows_affected() == 0 {
             return Ok(None);
         }
-        let run = sqlx::query!(
-            r#"SELECT r.account_uid, r.token_id, t.surface, t.label,
-                      (t.revoked_at IS NULL AND s.revoked_at IS NULL AND a.enabled) AS "delegated!",
-                      CASE WHEN c.owner_uid = r.account_uid THEN 'owner' ELSE h.role END AS role
-               FROM recipe_runs r
-               JOIN tokens t ON t.id = r.token_id
-               JOIN account_sessions s ON s.id = t.session_id
-               JOIN accounts a ON a.uid = r.account_uid
-               LEFT JOIN canvases c ON c.key = r.canvas_key
-               LEFT JOIN canvas_shares h ON h.canvas_key = r.canvas_key AND h.account_uid = r.account_uid
-               WHERE r.id = $1"#,
-            id.0
-        )
-        .fetch_one(&mut *conn)
-        .await?;
-        let role = run.role.as_deref().map(|role| known::<AccessRole>("canvas_shares.role", role)).transpose()?;
-        let account = AccountUid::from_stored(run.account_uid);
-        Ok(Some(Self {
-            id,
-            actor: Actor {
-                owner_uid: account.clone(),
-                surface: known::<Surface>("tokens.surface", &run.surface)?,
-                label: run.label,
-            },
-            account,
-            token_id: run.token_id,
-            canvas: canvas.map(|canvas| (canvas.key, AccountUid::from_stored(canvas.owner_uid))),
-            is_readable: role.is_some(),
-            holds: run.delegated && role.is_some_and(AccessRole::may_write),
-        }))
+        let Some(delegation) = Delegation::read(conn, id).await? else { return Ok(None) };
+        let canvas = canvas.map(|canvas| (canvas.key, AccountUid::from_stored(canvas.owner_uid)));
+        let Delegation { account, token_id, actor, is_readable, holds } = delegation;
+        Ok(Some(Self { id, account, token_id, actor, canvas, is_readable, holds }))
     }
 
     /// Brings one output from a status to another; whether it was in the former.
-    async fn turn(&self, conn: &mut PgConnection, at: usize, from: OutputStatus, to: OutputStatus) -> Result<bool> {
+    pub(super) async fn turn(
+        &self,
+        conn: &mut PgConnection,
+        at: usize,
+        from: OutputStatus,
+        to: OutputStatus,
+    ) -> Result<bool> {
         let turned = sqlx::query!(
             "UPDATE recipe_run_outputs SET status = $4,
                     started_at = CASE WHEN $4 = 'running' THEN now() ELSE started_at END,
@@ -171,6 +150,20 @@ impl Scene {
         sqlx::query!("UPDATE recipe_runs SET reserved = reserved - $2 WHERE id = $1", self.id.0, amount)
             .execute(conn)
             .await?;
+        Ok(())
+    }
+
+    /// Notes the picture that an image step left.
+    pub(super) async fn note_picture(&self, conn: &mut PgConnection, at: usize, picture: &AssetHandle) -> Result<()> {
+        sqlx::query!(
+            "UPDATE recipe_run_outputs SET asset_owner = $3, asset_id = $4 WHERE run_id = $1 AND position = $2",
+            self.id.0,
+            position(at),
+            picture.owner.as_str(),
+            picture.id.as_str()
+        )
+        .execute(conn)
+        .await?;
         Ok(())
     }
 
@@ -382,15 +375,7 @@ pub async fn end_image(
         scene.fail(conn, at, failure).await?;
     }
     if let Some(picture) = picture.filter(|_| status == OutputStatus::Succeeded) {
-        sqlx::query!(
-            "UPDATE recipe_run_outputs SET asset_owner = $3, asset_id = $4 WHERE run_id = $1 AND position = $2",
-            id.0,
-            position(at),
-            picture.owner.as_str(),
-            picture.id.as_str()
-        )
-        .execute(conn)
-        .await?;
+        scene.note_picture(conn, at, picture).await?;
     }
     Ok(Stepped::Done)
 }

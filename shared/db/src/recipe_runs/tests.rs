@@ -1,3 +1,5 @@
+mod delegation;
+
 use domain::graph::{Node, NodeType, Position};
 use domain::id::{JobId, NodeId, RecipeId};
 use domain::job::{ChosenModel, ImageRequest, JobOperation, JobStatus, Request};
@@ -127,19 +129,13 @@ impl World {
         tasks::enqueue(&mut tx, &task).await.expect("enqueues");
         tx.commit().await.expect("commits");
         let mut world = Self { fixture, run: id, lease: Uuid::nil() };
-        world.lease = world.claim().await;
+        world.lease = world.claim(Queue::Recipe).await;
         world
     }
 
-    async fn claim(&self) -> Uuid {
-        let wanted = Wanted {
-            queue: Queue::Recipe,
-            limit: 1,
-            suspects: false,
-            lanes: None,
-            lease: Duration::from_secs(30),
-            owner: "test",
-        };
+    async fn claim(&self, queue: Queue) -> Uuid {
+        let wanted =
+            Wanted { queue, limit: 1, suspects: false, lanes: None, lease: Duration::from_secs(30), owner: "test" };
         tasks::claim(&mut *self.fixture.conn().await, &wanted)
             .await
             .expect("claims")
@@ -392,30 +388,6 @@ async fn a_run_that_nobody_has_taken_is_canceled_with_its_task() {
     let (run, _) = world.canceled().await;
     assert_eq!((run.status, run.credit_cost, world.balance().await), (RunStatus::Canceled, 0, BALANCE));
     assert_eq!(world.fixture.count("SELECT count(*) FROM tasks WHERE kind = 'recipe'").await, 0);
-}
-
-#[tokio::test]
-async fn a_run_whose_delegation_is_gone_takes_no_step_and_fails() {
-    for revoke in [
-        "UPDATE tokens SET revoked_at = now()",
-        "UPDATE account_sessions SET revoked_at = now()",
-        "UPDATE accounts SET enabled = false",
-        "UPDATE canvas_shares SET role = 'viewer'",
-        "DELETE FROM canvas_shares",
-    ] {
-        let world = World::of(Fixture::shared().await).await;
-        world.begun().await;
-        world.text(0, Ok("copy")).await;
-        sqlx::query(revoke).execute(&mut *world.fixture.conn().await).await.expect("revokes");
-        assert_eq!(world.image().await.0, Stepped::Revoked, "{revoke}");
-        assert_eq!(world.text(0, Ok("late")).await, Stepped::Revoked, "{revoke}");
-        // Also where the worker has not noticed.
-        let run = world.concluded(RunEnding::Over).await.expect("is ours");
-        assert_eq!(run.failure.map(|failure| failure.code), Some(RunFailureCode::DelegationRevoked), "{revoke}");
-        assert_eq!((run.status, world.event().await.as_str()), (RunStatus::Failed, "recipe_run.failed"), "{revoke}");
-        assert_eq!(run.outputs[0].status, Succeeded, "what is there stays");
-        assert_eq!(world.balance().await, BALANCE - PRICE, "{revoke}");
-    }
 }
 
 #[tokio::test]

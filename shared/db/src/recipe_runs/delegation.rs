@@ -1,0 +1,70 @@
+//! What a run may still do for its account (decisions 3.11, 13.7).
+//!
+//! **Guarantee.** There is one judgement of it for all that a run does: its steps, its end, the jobs of its pictures, and a look
+//! in between.
+//!
+//! **Mechanism.** It is read without locks, last in a transaction that holds the canvas, so that it is as fresh as the transaction
+//! can know. A revocation that commits after that counts from the next judgement on, as if it had come a moment later.
+
+use domain::account::Surface;
+use domain::canvas::{AccessRole, Actor};
+use domain::id::AccountUid;
+use domain::recipe::run::RunId;
+use sqlx::PgConnection;
+use tracing::instrument;
+use uuid::Uuid;
+
+use crate::Result;
+use crate::error::known;
+
+/// A run's right to act for its account, as it is at this moment.
+pub(super) struct Delegation {
+    pub(super) account: AccountUid,
+    pub(super) token_id: Uuid,
+    pub(super) actor: Actor,
+    /// Whether the account may still see the canvas.
+    pub(super) is_readable: bool,
+    /// Whether token, session, account and role hold.
+    pub(super) holds: bool,
+}
+
+impl Delegation {
+    /// That of the run of `id`; `None`: there is no such run.
+    pub(super) async fn read(conn: &mut PgConnection, id: RunId) -> Result<Option<Self>> {
+        let run = sqlx::query!(
+            r#"SELECT r.account_uid, r.token_id, t.surface, t.label,
+                      (t.revoked_at IS NULL AND s.revoked_at IS NULL AND a.enabled) AS "delegated!",
+                      CASE WHEN c.owner_uid = r.account_uid THEN 'owner' ELSE h.role END AS role
+               FROM recipe_runs r
+               JOIN tokens t ON t.id = r.token_id
+               JOIN account_sessions s ON s.id = t.session_id
+               JOIN accounts a ON a.uid = r.account_uid
+               LEFT JOIN canvases c ON c.key = r.canvas_key
+               LEFT JOIN canvas_shares h ON h.canvas_key = r.canvas_key AND h.account_uid = r.account_uid
+               WHERE r.id = $1"#,
+            id.0
+        )
+        .fetch_optional(conn)
+        .await?;
+        let Some(run) = run else { return Ok(None) };
+        let role = run.role.as_deref().map(|role| known::<AccessRole>("canvas_shares.role", role)).transpose()?;
+        let account = AccountUid::from_stored(run.account_uid);
+        Ok(Some(Self {
+            actor: Actor {
+                owner_uid: account.clone(),
+                surface: known::<Surface>("tokens.surface", &run.surface)?,
+                label: run.label,
+            },
+            account,
+            token_id: run.token_id,
+            is_readable: role.is_some(),
+            holds: run.delegated && role.is_some_and(AccessRole::may_write),
+        }))
+    }
+}
+
+/// Whether token, session, account and role of a run hold at this moment; false, too, when there is no such run.
+#[instrument(skip_all, name = "db.recipe_run.is_delegated")]
+pub async fn is_delegated(conn: &mut PgConnection, id: RunId) -> Result<bool> {
+    Ok(Delegation::read(conn, id).await?.is_some_and(|delegation| delegation.holds))
+}
