@@ -14,7 +14,7 @@ suite! {
     webhooks on Stack::builder()
         .image_workers(1)
         .dispatchers(1)
-        .receivers(15)
+        .receivers(16)
         .env("CANVAS_WEBHOOK_BACKOFF_SECONDS", "0.1,0.1,0.1");
     a_success_is_announced_once_and_signed,
     a_failure_and_a_cancel_are_announced,
@@ -28,6 +28,7 @@ suite! {
     neither_url_nor_secret_is_ever_shown_or_kept_in_the_clear,
     an_operator_lists_and_replays_deliveries,
     what_failed_is_replayed_by_its_run_or_for_an_account_at_once,
+    a_recipe_run_is_listed_and_replayed_by_its_own_handle,
     the_trace_of_the_request_reaches_the_receiver,
 }
 
@@ -315,6 +316,29 @@ async fn what_failed_is_replayed_by_its_run_or_for_an_account_at_once(stack: &St
     }
     replay(&[]).await.expect_misuse();
     replay(&[text(&failed[0].1, ""), "--run", run]).await.expect_misuse();
+}
+
+async fn a_recipe_run_is_listed_and_replayed_by_its_own_handle(stack: &Stack) {
+    let (user, receiver) = (stack.user().await, stack.take_receiver());
+    stack.grant(&user.uid, 1).await;
+    let canvas = user.make_canvas().await;
+    let request = json!({
+        "canvasId": canvas["id"], "baseRevision": canvas["revision"], "idempotencyKey": e2e::api::key(),
+        "inputs": {"brief": "A shop for kites"}, "webhook": {"url": receiver.url("/"), "secret": SECRET},
+    });
+    let run = user.send("/recipes/palette-and-type-board/runs", &request).await.expect(202).json();
+    let webhook = delivery(&user, &run).await;
+    let job = start(&user, &receiver).await;
+    delivery(&user, &job).await;
+    let listed = stack.admin(&["admin", "webhook", "list", "--account", &user.uid]).await.expect_success();
+    let runs = [0, 1].map(|at| text(&listed, &format!("/deliveries/{at}/run")));
+    assert_eq!(runs, [text(&job, "/run"), text(&run, "/handle")], "each by its own handle, newest first");
+    assert!(runs[1].starts_with("run:recipe-"), "{runs:?}");
+    let replayed = stack.admin(&["admin", "webhook", "replay", "--run", runs[1]]).await.expect_success();
+    assert_eq!(replayed, json!({"id": webhook["id"], "status": "pending"}), "what is listed is taken");
+    let requests = receiver.wait_for(3, e2e::PATIENCE).await;
+    assert_eq!((&requests[2].body, &event(&requests[2])["data"]["run"]["run"]), (&requests[0].body, &run["handle"]));
+    requests[2].verify_signature(SECRET).expect("is signed");
 }
 
 async fn the_trace_of_the_request_reaches_the_receiver(stack: &Stack) {

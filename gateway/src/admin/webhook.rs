@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 use db::deliveries::operation::{self, Listed, Replay};
 use domain::Timestamp;
 use domain::id::JobId;
+use domain::recipe::run::RunId;
 use domain::webhook::DeliveryStatus;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -67,8 +68,12 @@ async fn list(context: &mut Context, name: Option<&str>, status: Option<&str>) -
 }
 
 fn entry(delivery: &Listed) -> Value {
+    let run = match delivery.is_recipe {
+        true => RunId(delivery.job_id.0).handle(),
+        false => delivery.job_id.run_handle(),
+    };
     json!({
-        "id": db::deliveries::handle(delivery.id), "run": delivery.job_id.run_handle(), "status": delivery.status,
+        "id": db::deliveries::handle(delivery.id), "run": run, "status": delivery.status,
         "attempts": delivery.attempts, "lastStatus": delivery.last_status, "errorCode": delivery.error_code,
         "createdAt": Timestamp::from(delivery.created_at),
     })

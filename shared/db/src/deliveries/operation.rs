@@ -20,6 +20,8 @@ pub struct Listed {
     pub id: Uuid,
     /// The run it announces the end of.
     pub job_id: JobId,
+    /// Whether that is a run of a Recipe, whose handle is of another form.
+    pub is_recipe: bool,
     /// Where it stands.
     pub status: DeliveryStatus,
     /// Scheduled attempts so far, replays not counted.
@@ -41,9 +43,11 @@ pub async fn list(
     limit: i64,
 ) -> Result<Vec<Listed>> {
     let rows = sqlx::query!(
-        "SELECT id, job_id, status, attempts, last_status, error_code, created_at FROM webhook_deliveries
-         WHERE ($1::text IS NULL OR account_uid = $1) AND ($2::text IS NULL OR status = $2)
-         ORDER BY created_at DESC, id DESC LIMIT $3",
+        r#"SELECT d.id, d.job_id, r.id IS NOT NULL AS "is_recipe!", d.status, d.attempts, d.last_status, d.error_code,
+                  d.created_at
+           FROM webhook_deliveries d LEFT JOIN recipe_runs r ON r.id = d.job_id
+           WHERE ($1::text IS NULL OR d.account_uid = $1) AND ($2::text IS NULL OR d.status = $2)
+           ORDER BY d.created_at DESC, d.id DESC LIMIT $3"#,
         account.map(AccountUid::as_str),
         status.map(DeliveryStatus::as_str),
         limit,
@@ -55,6 +59,7 @@ pub async fn list(
             Ok(Listed {
                 id: row.id,
                 job_id: JobId(row.job_id),
+                is_recipe: row.is_recipe,
                 status: known("webhook_deliveries.status", &row.status)?,
                 attempts: row.attempts,
                 last_status: row.last_status,
