@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use e2e::api::text;
-use e2e::{Stack, User, pictures, suite};
+use e2e::{Client, Stack, User, pictures, suite};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
@@ -36,15 +36,20 @@ async fn started(user: &User) -> (String, Value) {
     (canvas, job)
 }
 
-/// The stream of a job to its end, as pairs of event and data.
-async fn events(user: &User, job: &Value) -> Vec<(String, Value)> {
+/// The stream of a job or run to its end, as pairs of event and data.
+pub(crate) async fn events(user: &Client, job: &Value) -> Vec<(String, Value)> {
     let path = format!("{}/events", text(job, "/pollUrl"));
     let response = user.get(&path).header("accept", "text/event-stream").streamed().await;
     assert_eq!(response.status(), 200);
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     let whole = tokio::time::timeout(e2e::PATIENCE, response.text()).await.expect("the stream ends").expect("a text");
-    whole
-        .split("\n\n")
+    events_of(&whole)
+}
+
+/// What a stream said, as pairs of event and data.
+pub(crate) fn events_of(stream: &str) -> Vec<(String, Value)> {
+    let blocks = stream.split("\n\n");
+    blocks
         .filter(|block| block.lines().any(|line| !line.is_empty() && !line.starts_with(':')))
         .map(|block| {
             let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).expect("a field").trim();

@@ -61,7 +61,7 @@ fn is_of_a_test(recipe: &Value) -> bool {
 }
 
 /// A file as operators publish it.
-fn file(id: &str, prompt: &str) -> Value {
+pub(super) fn file(id: &str, prompt: &str) -> Value {
     json!({
         "id": id, "name": "Published", "category": "Marketing & Ads", "summary": "s", "tags": ["t"],
         "inputs": [input("a", "text")],
@@ -70,7 +70,7 @@ fn file(id: &str, prompt: &str) -> Value {
 }
 
 /// Publishes a file; what the command said.
-async fn publish(stack: &Stack, file: &Value) -> e2e::Admin {
+pub(super) async fn publish(stack: &Stack, file: &Value) -> e2e::Admin {
     let path = stack.blobs().join(format!("{}.json", key()));
     std::fs::write(&path, file.to_string()).expect("writes the file");
     stack.admin(&["admin", "recipe", "publish", path.to_str().expect("a path")]).await

@@ -3,6 +3,7 @@
 mod catalogue;
 mod fork;
 mod runs;
+mod stops;
 mod workflows;
 
 use std::collections::BTreeMap;

@@ -1,14 +1,15 @@
-//! Explicit runs (specification, RecipeRun and Recipes; decisions 9.5, 13.4 to 13.7, 15.2, 18.10, 18.13).
+//! Explicit runs (specification, RecipeRun and Recipes; decisions 3.11, 9.5, 13.3 to 13.6, 15.2, 18.10, 18.13).
 
-use e2e::Account;
 use serde_json::Value;
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 
+use super::catalogue::{file, publish};
 use super::*;
+use crate::jobs::events;
 
 /// Writes copy, then the picture behind it.
 const RECIPE: &str = "ad-copy-and-banner";
-const SECRET: &str = "a secret of the caller's own, long enough";
+pub(super) const SECRET: &str = "a secret of the caller's own, long enough";
 
 suite! {
     recipe_starts on Stack::builder().gateways(2);
@@ -16,6 +17,7 @@ suite! {
     inputs_are_named_by_node_id_key_or_label,
     what_is_wrong_with_an_input_is_told_by_its_name,
     what_no_model_can_do_is_422,
+    a_picture_of_a_workflow_needs_a_model_that_makes_pictures,
     an_equal_run_is_replayed_and_starts_nothing,
     a_run_reserves_its_steps_and_a_cancel_returns_them,
     a_run_is_no_job_and_nobody_elses,
@@ -28,17 +30,20 @@ suite! {
     a_run_makes_its_text_and_then_its_picture,
     a_step_that_fails_leaves_what_does_not_need_it,
     a_fork_is_run_by_its_instance,
+    an_editor_runs_on_a_shared_canvas,
+    a_run_is_of_the_version_it_names_or_of_its_instance_or_of_the_newest,
+    an_event_stream_follows_a_run_to_its_end,
 }
 
 /// An account with credits, its canvas and a picture.
-struct Setting {
-    user: User,
-    canvas: Value,
-    picture: String,
+pub(super) struct Setting {
+    pub(super) user: User,
+    pub(super) canvas: Value,
+    pub(super) picture: String,
 }
 
 impl Setting {
-    async fn of(stack: &Stack, credits: i64) -> Self {
+    pub(super) async fn of(stack: &Stack, credits: i64) -> Self {
         let user = stack.user().await;
         if credits > 0 {
             stack.grant(&user.uid, credits).await;
@@ -48,7 +53,7 @@ impl Setting {
         Self { user, canvas, picture }
     }
 
-    async fn now(&self) -> Value {
+    pub(super) async fn now(&self) -> Value {
         self.user.canvas(text(&self.canvas, "/handle")).await
     }
 
@@ -63,11 +68,20 @@ impl Setting {
     }
 
     async fn send(&self, request: &Value) -> Reply {
-        self.user.send(&format!("/recipes/{RECIPE}/runs"), request).await
+        self.send_to(RECIPE, request).await
     }
 
-    async fn start(&self, more: Value) -> Reply {
+    async fn send_to(&self, recipe: &str, request: &Value) -> Reply {
+        self.user.send(&format!("/recipes/{recipe}/runs"), request).await
+    }
+
+    pub(super) async fn start(&self, more: Value) -> Reply {
         self.send(&self.request(more).await).await
+    }
+
+    /// Starts a run of another Recipe, whose inputs `more` has.
+    pub(super) async fn start_of(&self, recipe: &str, more: Value) -> Reply {
+        self.send_to(recipe, &self.request(more).await).await
     }
 
     async fn refused(&self, more: Value, fields: &[&str]) {
@@ -76,12 +90,12 @@ impl Setting {
         assert_eq!(self.now().await, before, "nothing was written");
     }
 
-    async fn balance(&self) -> i64 {
+    pub(super) async fn balance(&self) -> i64 {
         self.user.get("/auth/status").await.ok()["creditBalance"].as_i64().expect("a balance")
     }
 }
 
-fn statuses(run: &Value) -> Vec<&str> {
+pub(super) fn statuses(run: &Value) -> Vec<&str> {
     run["outputs"].as_array().expect("outputs").iter().map(|output| text(output, "/status")).collect()
 }
 
@@ -161,6 +175,23 @@ async fn what_no_model_can_do_is_422(stack: &Stack) {
     setting.refused(json!({"quality": "high"}), &["quality"]).await;
     setting.refused(json!({"version": "1.0.9"}), &["version"]).await;
     setting.start(json!({"model": "sketch", "size": "1536x1024", "version": "1.0.0"})).await.expect(202);
+}
+
+async fn a_picture_of_a_workflow_needs_a_model_that_makes_pictures(stack: &Stack) {
+    let setting = Setting::of(stack, 5).await;
+    for model in ["outline", "animatic", "absent"] {
+        let outputs = json!([
+            output("copy", "text", &["brief"]),
+            with(output("hero", "image", &["copy"]), json!({"model": model}))
+        ]);
+        let body = with(workflow(), json!({"outputs": outputs}));
+        let made = make_workflow(&setting.user, text(&setting.canvas, "/id"), &body).await.expect(201).json();
+        let before = setting.now().await;
+        let inputs = json!({"inputs": {"brief": "a kite", "pack": setting.picture}});
+        let refused = setting.start_of(text(&made, "/workflow/id"), inputs).await;
+        refused.expect_error(422, "unprocessable_entity", &["model"]);
+        assert_eq!((setting.now().await, setting.balance().await), (before, 5), "{model}: nothing was written");
+    }
 }
 
 async fn an_equal_run_is_replayed_and_starts_nothing(stack: &Stack) {
@@ -290,8 +321,8 @@ async fn a_step_that_fails_leaves_what_does_not_need_it(stack: &Stack) {
     // What is data in a prompt is an order to the simulator: it refuses the content.
     let webhook = json!({"url": receiver.url("/"), "secret": SECRET});
     let request = setting.request(json!({"inputs": {"brief": "a kite [[sim:content]]"}, "webhook": webhook})).await;
-    let path = format!("/recipes/{}/runs", text(&made, "/workflow/id"));
-    let run = user.finished(&user.send(&path, &request).await.expect(202).json()).await;
+    let started = setting.send_to(text(&made, "/workflow/id"), &request).await.expect(202).json();
+    let run = user.finished(&started).await;
     assert_eq!(statuses(&run), ["failed", "canceled", "succeeded", "succeeded"], "{run}");
     assert_eq!(
         (&run["status"], &run["failure"]["code"], &run["failure"]["outputKey"]),
@@ -318,18 +349,87 @@ async fn a_fork_is_run_by_its_instance(stack: &Stack) {
     assert_eq!((nodes(&setting.now().await).len(), setting.balance().await), (6, 3));
 }
 
-#[tokio::test]
-async fn a_token_that_is_revoked_in_the_middle_ends_its_run() {
-    let failpoint = "generation.submitting";
-    let stack = Stack::builder().image_workers(1).hold(failpoint).start().await;
-    let setting = Setting::of(&stack, 5).await;
+async fn an_editor_runs_on_a_shared_canvas(stack: &Stack) {
+    let (owner, viewer) = (stack.user().await, stack.user().await);
+    let setting = Setting { canvas: owner.make_canvas().await, ..Setting::of(stack, 5).await };
+    let (id, editor) = (text(&setting.canvas, "/id"), &setting.user);
+    stack.share(&owner, id, &editor.uid, "editor").await;
+    stack.share(&owner, id, &viewer.uid, "viewer").await;
+    let request = setting.request(json!({"canvasId": setting.canvas["handle"]})).await;
+    let path = format!("/recipes/{RECIPE}/runs");
+    viewer.send(&path, &request).await.expect_error(403, "forbidden", &[]);
+    let plain = with(request.clone(), json!({"canvasId": id}));
+    editor.send(&path, &plain).await.expect_error(404, "not_found", &[]);
+    let run = editor.send(&path, &request).await.expect(202).json();
+    let done = editor.finished(&run).await;
+    assert_eq!((&done["status"], &done["canvasHandle"]), (&json!("succeeded"), &setting.canvas["handle"]), "{done}");
+    // What is made is the owner's, and is seen by them.
+    let picture = text(&done, "/outputs/1/assetId");
+    assert!(picture.starts_with(&format!("asset:{}:", owner.uid)), "{picture}");
+    assert_eq!(nodes(&owner.canvas(id).await)[text(&done, "/outputs/1/nodeId")]["asset"], json!(picture));
+    let read = owner.get(&format!("/canvases/{id}")).await.ok();
+    let told = &read["activity"][0];
+    assert_eq!((&told["type"], &told["actor"]["ownerUid"]), (&json!("recipe.finished"), &json!(editor.uid)));
+    // The run is the editor's, and so is its price.
+    assert_eq!((&done["creditCost"], setting.balance().await), (&json!(1), 4));
+    assert_eq!(owner.get("/auth/status").await.ok()["creditBalance"], 0);
+    for other in [&owner, &viewer] {
+        other.get(text(&run, "/pollUrl")).await.expect_error(404, "not_found", &[]);
+        other.delete(text(&run, "/pollUrl")).await.expect_error(404, "not_found", &[]);
+    }
+}
+
+async fn a_run_is_of_the_version_it_names_or_of_its_instance_or_of_the_newest(stack: &Stack) {
+    let setting = Setting::of(stack, 0).await;
+    let id = format!("r-{}", key());
+    let published = async |place: &str| {
+        let file = file(&id, &format!("Say what {{{{a}}}} is called in {place}."));
+        publish(stack, &file).await.expect_success()["version"].clone()
+    };
+    let (old, new) = (("1.0.0", "Lisbon"), ("1.0.1", "Oslo"));
+    assert_eq!(published(old.1).await, old.0);
+    let fork = fork_onto(&setting.user, &id, &setting.canvas, json!({})).await.expect(201).json();
+    assert_eq!(published(new.1).await, new.0);
+    let instance = json!({"instanceNodeId": fork["resolvedIds"]["recipe"]});
+    let of_version = |base: &Value, version: &str| with(base.clone(), json!({"version": version}));
+    for (more, (version, place), other) in [
+        (json!({}), new, old),
+        (json!({"version": new.0}), new, old),
+        (json!({"version": old.0}), old, new),
+        (instance.clone(), old, new),
+        (of_version(&instance, old.0), old, new),
+    ] {
+        let asked = with(json!({"inputs": {"a": "a kite"}}), more);
+        let done = setting.user.finished(&setting.start_of(&id, asked.clone()).await.expect(202).json()).await;
+        assert_eq!((&done["status"], &done["recipeVersion"]), (&json!("succeeded"), &json!(version)), "{asked}");
+        let written = text(&done, "/outputs/0/value");
+        assert!(written.contains(place) && !written.contains(other.1), "{asked}: {written}");
+    }
+    let before = setting.now().await;
+    let contrary = setting.start_of(&id, with(of_version(&instance, new.0), json!({"inputs": {"a": "a kite"}}))).await;
+    contrary.expect_error(422, "unprocessable_entity", &["version"]);
+    assert_eq!(setting.now().await, before, "nothing was written");
+}
+
+async fn an_event_stream_follows_a_run_to_its_end(stack: &Stack) {
+    let setting = Setting::of(stack, 5).await;
     let run = setting.start(json!({})).await.expect(202).json();
-    stack.hold(failpoint).reached().await;
-    let account = Account { uid: setting.user.uid.clone(), email: String::new() };
-    let other = stack.user_of(&account, "all").await;
-    stack.admin(&["admin", "token", "revoke", &setting.user.token_id]).await.expect_success();
-    stack.hold(failpoint).release();
-    let ended = other.finished(&run).await;
-    assert_eq!((&ended["status"], &ended["failure"]["code"]), (&json!("failed"), &json!("delegation_revoked")));
-    assert_eq!(statuses(&ended), ["succeeded", "canceled"], "what was made before stays");
+    let shown = events(&setting.user, &run).await;
+    assert!(shown.iter().all(|(event, it)| event == "run" && it["id"] == run["id"]), "{shown:?}");
+    let rank = |status: &str| {
+        let known = ["queued", "pending", "running", "succeeded"].iter().position(|known| *known == status);
+        known.unwrap_or_else(|| panic!("{status}"))
+    };
+    for of in ["/status", "/outputs/0/status", "/outputs/1/status"] {
+        let states: Vec<&str> = shown.iter().map(|(_, run)| text(run, of)).collect();
+        assert!(states.is_sorted_by_key(|state| rank(state)), "{of}: {states:?}");
+        assert_eq!(states.last(), Some(&"succeeded"), "{of}");
+    }
+    let (_, last) = shown.last().expect("an event");
+    assert_eq!(*last, setting.user.get(text(&run, "/pollUrl")).await.ok(), "the same record");
+    assert_eq!(
+        events(&setting.user, &run).await,
+        [("run".to_owned(), last.clone())],
+        "of a run that is over its end alone"
+    );
 }

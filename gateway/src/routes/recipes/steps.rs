@@ -127,8 +127,13 @@ mod tests {
     }
 
     fn output(kind: &str, model: Option<&str>) -> Output {
-        let new = json!({"key": "o", "label": "O", "type": kind, "prompt": "p", "inputKeys": ["a"], "model": model});
-        Output::of(serde_json::from_value(new).expect("an output"), "o".into())
+        output_from("o", "a", kind, model)
+    }
+
+    /// An output that is made from one input or output.
+    fn output_from(key: &str, from: &str, kind: &str, model: Option<&str>) -> Output {
+        let new = json!({"key": key, "label": key, "type": kind, "prompt": "p", "inputKeys": [from], "model": model});
+        Output::of(serde_json::from_value(new).expect("an output"), key.into())
     }
 
     /// The models of the steps, or the fields of what is refused.
@@ -165,6 +170,50 @@ mod tests {
             assert_eq!(of_text(openai, Some(strange)), Err(vec!["model".into()]), "{strange}");
         }
         assert_eq!(of_text(None, Some(&handle)), Err(vec!["model".into()]), "the connection is gone");
+    }
+
+    #[test]
+    fn a_picture_names_a_model_that_makes_pictures() {
+        let models = models(Some(ProviderKind::OpenAi));
+        let of_picture = |model: Option<&str>| chosen(&models, &[output("image", model)], &NONE);
+        assert_eq!(of_picture(Some("sketch")), Ok(vec!["sketch".into()]));
+        assert_eq!(of_picture(Some("gpt-image-2")), Ok(vec!["gpt-image-2".into()]));
+        let handle = |id: &str| {
+            let found = models.iter().find(|it| it.entry.id == id).expect("is there");
+            format!("model:{}", found.key)
+        };
+        assert_eq!(of_picture(Some(&handle("sketch"))), Ok(vec!["sketch".into()]));
+        let texts = ["outline", "gpt-5.6-luna", &handle("outline"), &handle("gpt-5.6-luna")];
+        let videos = ["animatic", &handle("animatic")];
+        let unknown = ["flux-2-pro", "absent", "model:absent-key", ""];
+        for strange in texts.into_iter().chain(videos).chain(unknown) {
+            assert_eq!(of_picture(Some(strange)), Err(vec!["model".into()]), "{strange}");
+        }
+    }
+
+    #[test]
+    fn a_picture_made_from_another_names_a_model_that_takes_pictures() {
+        let models = models(Some(ProviderKind::Fal));
+        let chain = |first, second| {
+            let outputs = [
+                output_from("first", "a", "image", Some(first)),
+                output_from("second", "first", "image", Some(second)),
+            ];
+            chosen(&models, &outputs, &NONE)
+        };
+        let (makes, takes) = ("fal-ai/flux/schnell", "fal-ai/flux-2-pro");
+        assert_eq!(chain(makes, takes), Ok(vec![makes.into(), takes.into()]));
+        assert_eq!(chain(takes, makes), Err(vec!["model".into()]), "it makes pictures of words alone");
+    }
+
+    #[test]
+    fn everything_that_no_model_can_do_is_told_at_once() {
+        let models = models(None);
+        let outputs =
+            [output("image", Some("outline")), output("text", Some("sketch")), output("image", Some("sketch"))];
+        assert_eq!(chosen(&models, &outputs, &NONE), Err(vec!["model".into(), "model".into()]));
+        let size = Choice { size: Some("7x7".into()), ..NONE };
+        assert_eq!(chosen(&models, &outputs[2..], &size), Err(vec!["size".into()]));
     }
 
     #[test]

@@ -1,0 +1,226 @@
+//! Runs that are stopped: by a cancel, by a cancel of a step, by a revocation (specification, Recipe run and Authorization;
+//! decisions 9.5, 12.4, 13.6, 13.7, 15.2, 18.10, 18.19).
+
+use e2e::{Account, PATIENCE};
+use testkit::Receiver;
+use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
+
+use super::runs::{SECRET, Setting, statuses};
+use super::*;
+use crate::jobs::events_of;
+
+suite! {
+    recipe_stops on Stack::builder().image_workers(1).dispatchers(1).receivers(2);
+    a_run_is_canceled_while_a_provider_makes_its_picture,
+    a_picture_that_is_canceled_by_itself_fails_the_run_at_the_end,
+    a_run_that_is_over_is_not_canceled,
+}
+
+/// The one event of a run, signed.
+async fn announced(receiver: &Receiver) -> Value {
+    let requests = receiver.wait_for(1, PATIENCE).await;
+    requests[0].verify_signature(SECRET).expect("is signed");
+    assert_eq!(requests.len(), 1, "a step has no event of its own");
+    serde_json::from_slice(&requests[0].body).expect("JSON")
+}
+
+/// A run whose first picture a provider has in hand and does not finish. Another picture of that one, a text and a picture of the
+/// text come after it.
+struct Painting {
+    setting: Setting,
+    receiver: Receiver,
+    simulator: Simulator,
+    run: Value,
+}
+
+impl Painting {
+    async fn begin(stack: &Stack) -> Self {
+        let (setting, receiver) = (Setting::of(stack, 5).await, stack.take_receiver());
+        let simulator = Simulator::start(Vendor::Fal).await;
+        simulator.take(PATIENCE * 10);
+        stack.connect_to(&setting.user.uid, "fal", simulator.url(), SIMULATOR_KEY).await;
+        let by = |model: &str, output: Value| with(output, json!({"model": model}));
+        let outputs = json!([
+            by("fal-ai/flux/schnell", output("hero", "image", &["brief"])),
+            by("sketch", output("crop", "image", &["hero"])),
+            by("outline", output("copy", "text", &["brief"])),
+            by("sketch", output("banner", "image", &["copy"])),
+        ]);
+        let body = with(workflow(), json!({"inputs": [input("brief", "text")], "outputs": outputs}));
+        let made = make_workflow(&setting.user, text(&setting.canvas, "/id"), &body).await.expect(201).json();
+        let more = json!({
+            "inputs": {"brief": "A kite over the sea."}, "webhook": {"url": receiver.url("/run"), "secret": SECRET},
+        });
+        let run = setting.start_of(text(&made, "/workflow/id"), more).await.expect(202).json();
+        assert_eq!((&run["creditCost"], setting.balance().await), (&json!(2), 3), "two pictures are reserved");
+        // A run of the provider that is asked after is on record.
+        let polled = async || (simulator.polls() > 0).then_some(());
+        testkit::wait_for("the provider to be asked how the picture is", PATIENCE, polled).await;
+        let run = setting.user.get(text(&run, "/pollUrl")).await.expect(202).json();
+        assert_eq!(
+            (text(&run, "/status"), statuses(&run)),
+            ("running", vec!["running", "pending", "pending", "pending"])
+        );
+        assert_eq!((text(&run, "/currentStep"), text(&run, "/nextStep")), ("hero", "crop"));
+        Self { setting, receiver, simulator, run }
+    }
+
+    /// The path of the run of the picture that the provider has in hand.
+    fn step(&self) -> String {
+        format!("/runs/{}", text(&self.run, "/outputs/0/runHandle"))
+    }
+
+    /// The step ends canceled, its provider having been asked to stop, and leaves nothing.
+    async fn judge_step(&self) {
+        let job = json!({"pollUrl": self.step()});
+        let step = self.setting.user.finished(&job).await;
+        assert_eq!((&step["status"], &step["creditCost"]), (&json!("canceled"), &json!(0)), "{step}");
+        assert_eq!(
+            (self.simulator.submits().len(), self.simulator.cancels()),
+            (1, 1),
+            "the provider was asked to stop"
+        );
+        let nodes = nodes(&self.setting.now().await);
+        assert_eq!(nodes[text(&self.run, "/outputs/0/nodeId")]["asset"], Value::Null);
+    }
+}
+
+async fn a_run_is_canceled_while_a_provider_makes_its_picture(stack: &Stack) {
+    let painting = Painting::begin(stack).await;
+    let (setting, path) = (&painting.setting, text(&painting.run, "/pollUrl"));
+    let mut stream = setting.user.get(&format!("{path}/events")).streamed().await;
+    let mut told = String::new();
+    let mut more = async |told: &mut String| {
+        let chunk = tokio::time::timeout(PATIENCE, stream.chunk()).await.expect("the stream goes on or ends");
+        let chunk = chunk.expect("a chunk");
+        chunk.map(|chunk| told.push_str(std::str::from_utf8(&chunk).expect("UTF-8"))).is_some()
+    };
+    while !(told.contains("data:") && told.ends_with("\n\n")) {
+        assert!(more(&mut told).await, "{told}");
+    }
+    for _ in 0..2 {
+        let canceled = setting.user.delete(path).await.expect(200).json();
+        assert_eq!((&canceled["status"], &canceled["currentStep"]), (&json!("canceled"), &json!("canceled")));
+        assert_eq!(canceled["failure"]["code"], "recipe_run_canceled");
+        assert_eq!(statuses(&canceled), ["canceled"; 4]);
+        assert!(canceled["canceledAt"].is_string(), "{canceled}");
+    }
+    while more(&mut told).await {}
+    let shown = events_of(&told);
+    let states: Vec<&str> = shown.iter().map(|(_, run)| text(run, "/status")).collect();
+    assert_eq!((states.first(), states.last()), (Some(&"running"), Some(&"canceled")), "{states:?}");
+    painting.judge_step().await;
+    assert_eq!(setting.balance().await, 5, "nothing was made, nothing is charged");
+    let event = announced(&painting.receiver).await;
+    assert_eq!((&event["type"], &event["data"]["run"]["id"]), (&json!("recipe_run.canceled"), &painting.run["id"]));
+    let ended = setting.user.get(path).await.expect(200).json();
+    assert_eq!(statuses(&ended), ["canceled"; 4], "no step was taken after it");
+    assert!((1..4).all(|at| ended["outputs"][at].get("runHandle").is_none()), "{ended}");
+}
+
+async fn a_picture_that_is_canceled_by_itself_fails_the_run_at_the_end(stack: &Stack) {
+    let painting = Painting::begin(stack).await;
+    let setting = &painting.setting;
+    setting.user.delete(&painting.step()).await.expect(202);
+    let run = setting.user.finished(&painting.run).await;
+    // What does not need it is made all the same.
+    assert_eq!(statuses(&run), ["canceled", "canceled", "succeeded", "succeeded"], "{run}");
+    let failure = &run["failure"];
+    assert_eq!((&run["status"], &failure["code"]), (&json!("failed"), &json!("recipe_step_failed")), "{run}");
+    assert_eq!((&failure["outputKey"], &failure["retryable"]), (&json!("hero"), &json!(false)), "{run}");
+    assert!(run.get("canceledAt").is_none() && run["outputs"][0].get("failure").is_none(), "{run}");
+    assert_eq!((&run["creditCost"], setting.balance().await), (&json!(1), 4), "the banner alone");
+    painting.judge_step().await;
+    let event = announced(&painting.receiver).await;
+    assert_eq!((&event["type"], &event["data"]["run"]["failure"]), (&json!("recipe_run.failed"), failure));
+}
+
+async fn a_run_that_is_over_is_not_canceled(stack: &Stack) {
+    let setting = Setting::of(stack, 5).await;
+    let run = setting.start(json!({})).await.expect(202).json();
+    let done = setting.user.finished(&run).await;
+    let step = setting.user.get(&format!("/runs/{}", text(&done, "/outputs/1/runHandle"))).await.ok();
+    for record in [&done, &step] {
+        assert_eq!(record["status"], "succeeded", "{record}");
+        assert_eq!(setting.user.delete(text(record, "/pollUrl")).await.ok()["status"], "succeeded");
+    }
+    assert_eq!(setting.user.get(text(&run, "/pollUrl")).await.ok(), done, "unchanged");
+    assert_eq!(setting.balance().await, 4);
+}
+
+/// A run that lost its token while the worker of its picture was held.
+struct Revoked {
+    stack: Stack,
+    /// Of another token of the account.
+    setting: Setting,
+    receiver: Receiver,
+    run: Value,
+}
+
+impl Revoked {
+    async fn at(failpoint: &str) -> Self {
+        let stack = Stack::builder().image_workers(1).dispatchers(1).receivers(1).hold(failpoint).start().await;
+        let (setting, receiver) = (Setting::of(&stack, 5).await, stack.take_receiver());
+        let webhook = json!({"url": receiver.url("/run"), "secret": SECRET});
+        let run = setting.start(json!({"webhook": webhook})).await.expect(202).json();
+        stack.hold(failpoint).reached().await;
+        let account = Account { uid: setting.user.uid.clone(), email: String::new() };
+        let other = stack.user_of(&account, "all").await;
+        stack.admin(&["admin", "token", "revoke", &setting.user.token_id]).await.expect_success();
+        Self { setting: Setting { user: other, ..setting }, stack, receiver, run }
+    }
+
+    /// The run ends for the revocation, and says so.
+    async fn judge_run(&self) -> Value {
+        let ended = self.setting.user.finished(&self.run).await;
+        let failure = &ended["failure"];
+        assert_eq!((&ended["status"], &failure["code"]), (&json!("failed"), &json!("delegation_revoked")), "{ended}");
+        assert_eq!(statuses(&ended), ["succeeded", "canceled"], "what was made before stays");
+        let event = announced(&self.receiver).await;
+        let told = &event["data"]["run"];
+        assert_eq!((&event["type"], &told["id"]), (&json!("recipe_run.failed"), &self.run["id"]));
+        assert_eq!((&told["status"], &told["failure"]), (&json!("failed"), failure));
+        ended
+    }
+
+    /// The job of the picture is over: nothing is shown, stored or charged. Its record.
+    async fn judge_step(&self, ended: &Value) -> Value {
+        let (user, canvas) = (&self.setting.user, text(&self.setting.canvas, "/id"));
+        let banner = &ended["outputs"][1];
+        let job = json!({"pollUrl": format!("/runs/{}", text(banner, "/runHandle"))});
+        let step = user.finished(&job).await;
+        assert!(step.get("images").is_none() && step["creditCost"] == 0, "{step}");
+        assert_eq!(nodes(&self.setting.now().await)[text(banner, "/nodeId")]["asset"], Value::Null);
+        assert_eq!(user.get(&format!("/assets?canvasId={canvas}")).await.ok()["assets"], json!([]));
+        assert_eq!(self.setting.balance().await, 5);
+        assert_eq!(user.get(text(&self.run, "/pollUrl")).await.ok()["creditCost"], 0);
+        let review = user.get(&format!("/canvases/{canvas}/review")).await.ok();
+        assert_eq!(
+            review["validation"]["completionReview"]["outputs"]["pendingCount"], 0,
+            "nothing waits any more: {review}"
+        );
+        step
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_that_is_revoked_in_the_middle_ends_its_run() {
+    let failpoint = "generation.submitting";
+    let revoked = Revoked::at(failpoint).await;
+    // However long the picture takes: the worker is held all the while.
+    let ended = revoked.judge_run().await;
+    revoked.stack.hold(failpoint).release();
+    let step = revoked.judge_step(&ended).await;
+    assert!(matches!(text(&step, "/status"), "canceled" | "failed"), "{step}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_picture_that_was_made_when_the_token_was_revoked_is_not_placed() {
+    let failpoint = "generation.stored";
+    let revoked = Revoked::at(failpoint).await;
+    revoked.stack.hold(failpoint).release();
+    let ended = revoked.judge_run().await;
+    let step = revoked.judge_step(&ended).await;
+    let failure = &step["failure"]["code"];
+    assert_eq!((&step["status"], failure), (&json!("failed"), &json!("output_finalization_failed")), "{step}");
+}
