@@ -1,11 +1,12 @@
 use blob::BlobKey;
 use bytes::Bytes;
 use db::renditions::{Rendition, State};
+use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
 use serde_json::json;
 use testkit::wait_for;
 use uuid::Uuid;
 
-use crate::world::{DEADLINE, World, png};
+use crate::world::{DEADLINE, PIXEL_MEMORY_BYTES, World, png};
 
 impl World {
     async fn ask(&self, source: Uuid, width: u32) {
@@ -63,6 +64,39 @@ async fn a_picture_that_cannot_be_read_is_noted_as_such() {
     world.ask(source, 64).await;
     let _worker = world.work();
     assert_eq!(world.made(source, 64).await.state, State::Undecodable);
+}
+
+#[tokio::test]
+async fn a_picture_is_loaded_when_there_is_memory_for_it() {
+    let world = World::new().await;
+    let file = png(1200, 900);
+    let source = world.source(file.clone()).await;
+    world.ask(source, 64).await;
+    // All but a mebibyte, which the pixels alone are more than.
+    let memory = world.pixels.reserve(PIXEL_MEMORY_BYTES - (1 << 20)).await;
+    let _worker = world.work();
+    let queued = async || (world.pixels.reserved_bytes() == PIXEL_MEMORY_BYTES).then_some(());
+    wait_for("the rendition to wait for memory", DEADLINE, queued).await;
+    // What lies there once memory is free is what is loaded.
+    std::fs::write(world.object_path(source), &file[..file.len() / 2]).expect("writes");
+    drop(memory);
+    assert_eq!(world.made(source, 64).await.state, State::Undecodable);
+}
+
+#[tokio::test]
+async fn a_header_behind_long_metadata_is_found() {
+    let world = World::new().await;
+    let pixels = [10, 200, 30].repeat(400 * 200);
+    let picture = Picture::new(Size::new(400, 200), Channels::Rgb, pixels).expect("as many as fit");
+    let encoding = Encoding { format: OutputFormat::Jpeg, quality: 85, flatten: Color::WHITE };
+    let mut file = raster::encode(&picture, &encoding).expect("encodes");
+    // Segments of an application, right behind the start marker.
+    let segment = [&[0xff, 0xe2, 0xff, 0xff][..], &[0; 0xffff - 2]].concat();
+    file.splice(2..2, segment.repeat(3));
+    let source = world.source(file.into()).await;
+    world.ask(source, 64).await;
+    let _worker = world.work();
+    assert!(matches!(world.made(source, 64).await.state, State::Ready { .. }));
 }
 
 #[tokio::test]

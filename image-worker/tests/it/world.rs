@@ -32,6 +32,8 @@ use workshop::{Pixels, Worker};
 
 /// Long enough for a machine that is busy with other things; no test waits for it to pass.
 pub const DEADLINE: Duration = Duration::from_secs(90);
+/// What pixels may take altogether.
+pub const PIXEL_MEMORY_BYTES: u64 = 1 << 28;
 pub const PUBLIC_URL: &str = "https://canvas.example";
 pub const WINDOWS: Windows = Windows {
     unread: Duration::from_secs(3600),
@@ -133,7 +135,7 @@ impl World {
         let actor = Actor { owner_uid: account(owner), surface: Surface::Api, label: "t".into() };
         let new = NewCanvas { handle: &handle, canvas_type: None, title: "C", revision: "r0", actor: &actor };
         let canvas = db::canvases::create(&mut conn, &new).await.expect("creates").expect("is new");
-        Self { database, store, pixels: Pixels::new(1, 1 << 28), me, canvas, token, root }
+        Self { database, store, pixels: Pixels::new(1, PIXEL_MEMORY_BYTES), me, canvas, token, root }
     }
 
     pub async fn conn(&self) -> db::Connection {

@@ -1,6 +1,8 @@
 //! Files on their way out of and into the object store.
 
-use blob::BlobKey;
+use std::ops::Range;
+
+use blob::{BlobKey, Object};
 use bytes::Bytes;
 use db::blobs::Staged;
 use sha2::{Digest, Sha256};
@@ -40,8 +42,24 @@ impl Worker {
     /// # Errors
     /// When store or database fail.
     pub async fn get(&self, key: Uuid) -> Result<Option<Bytes>, Error> {
-        match self.blobs.get(BlobKey(key), PICTURE_BYTES_MAX).await {
-            Ok(bytes) => Ok(Some(bytes)),
+        let read = self.blobs.get(BlobKey(key), PICTURE_BYTES_MAX).await;
+        self.unless_gone(key, read).await
+    }
+
+    /// A part of a file, to be read piece by piece; nothing when it is gone, as [`get`](Self::get) has it.
+    /// `range` is cut at the file's end, beyond which it must not begin.
+    ///
+    /// # Errors
+    /// When store or database fail.
+    pub async fn part(&self, key: Uuid, range: Range<u64>) -> Result<Option<Object>, Error> {
+        let opened = self.blobs.stream(BlobKey(key), Some(range)).await;
+        self.unless_gone(key, opened).await
+    }
+
+    /// What was read of an object. One that is missing is gone when its blob is.
+    async fn unless_gone<T>(&self, key: Uuid, read: blob::Result<T>) -> Result<Option<T>, Error> {
+        match read {
+            Ok(read) => Ok(Some(read)),
             Err(error @ blob::Error::Missing(_)) => {
                 if db::blobs::is_stored(&mut *self.connection().await?, key).await? {
                     Err(error.into())
