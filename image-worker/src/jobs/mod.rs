@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use domain::message::TaskKind;
 use spine::{Handler, Lease, Outcome, Task};
-use tokio::sync::Semaphore;
 use workshop::{Error, Worker, wait_out};
+
+use import::Imports;
 
 pub use import::IMPORTS_MAX;
 
@@ -21,14 +22,13 @@ use crate::actions::NotUnderstood;
 #[derive(Clone)]
 pub struct Tasks {
     worker: Worker,
-    /// Places for imports: [`IMPORTS_MAX`].
-    imports: Arc<Semaphore>,
+    imports: Arc<Imports>,
 }
 
 impl Tasks {
-    /// With what all kinds of work share.
-    pub fn new(worker: Worker) -> Self {
-        Self { worker, imports: Arc::new(Semaphore::new(IMPORTS_MAX)) }
+    /// With what all kinds of work share, and so many bytes of memory for the files that imports have in hand.
+    pub fn new(worker: Worker, import_files_bytes: u64) -> Self {
+        Self { worker, imports: Arc::new(Imports::new(import_files_bytes)) }
     }
 }
 

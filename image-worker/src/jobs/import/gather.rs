@@ -5,22 +5,20 @@ use std::time::Duration;
 use domain::import::{Discovery, Evidence, Failure, FailureKind, Page, Request, Review, ReviewReason, Variant};
 use domain::limits::{PACK_CANDIDATES_MAX, PACK_IMAGES_MAX, PACK_SIDE_MIN, PAGE_BYTES_MAX, UPLOAD_MAX};
 use egress::{DownloadError, Downloaded, Wanted};
-use futures_util::{StreamExt, stream};
+use futures_util::StreamExt;
 use raster::{Format, Size};
 use spine::Lease;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 use uuid::Uuid;
-use workshop::{Error, Worker};
+use workshop::{Error, Memory, Worker};
 
+use super::files::{Room, Rooms};
 use super::picture::{self, Picture, Thumbnail};
 use crate::gallery::{self, Choice, Gallery};
 
 /// The time that an import takes at most (decisions 14.3).
 const BUDGET: Duration = Duration::from_secs(45);
-
-/// Pictures of a page that are fetched at once: enough to overlap their waits, and a bound on memory.
-const AT_ONCE: usize = 3;
 
 /// Tells foreign hosts who asks.
 const USER_AGENT: &str = "Canvas-Imports/1.0";
@@ -66,8 +64,15 @@ pub(super) struct Brought {
     thumbnail: Thumbnail,
 }
 
-/// Fetches, judges and stores what is asked for.
-pub(super) async fn gather(worker: &Worker, request: &Request, lease: &Lease) -> Result<Gathered, Error> {
+/// Fetches, judges and stores what is asked for. A picture has room in `files` from before it is fetched until it is stored.
+pub(super) async fn gather(
+    worker: &Worker,
+    files: &Memory,
+    request: &Request,
+    lease: &Lease,
+) -> Result<Gathered, Error> {
+    // Whose turn it is, is not the import's time.
+    let rooms = Rooms::enter(files).await;
     let deadline = Instant::now() + BUDGET;
     let (Request::Image { url, .. } | Request::Product { url, .. }) = request;
     let Ok(parsed) = Url::parse(url) else { return Ok(failed(request, FailureKind::Unprocessable, "is no URL")) };
@@ -76,7 +81,10 @@ pub(super) async fn gather(worker: &Worker, request: &Request, lease: &Lease) ->
         Request::Product { selector, .. } => {
             let page = worker.egress.download(&parsed, PAGE, deadline).await;
             match page {
-                Ok(page) => product(worker, request, (url, selector.as_deref()), page, lease, deadline).await?,
+                Ok(page) => {
+                    let wanted = (url.as_str(), selector.as_deref());
+                    product(worker, rooms, request, wanted, page, lease, deadline).await?
+                }
                 Err(trouble) => troubled(request, trouble),
             }
         }
@@ -122,6 +130,7 @@ async fn image(
 
 async fn product(
     worker: &Worker,
+    rooms: Rooms,
     request: &Request,
     (url, selector): (&str, Option<&str>),
     file: Downloaded,
@@ -139,7 +148,7 @@ async fn product(
     };
     let found = match chosen {
         Ok(Choice { pictures, evidence }) => {
-            let found = select(worker, pictures, lease, deadline).await?;
+            let found = select(worker, rooms, pictures, lease, deadline).await?;
             let Some(found) = found else { return Ok(Gathered::Stale) };
             if found.brought.is_empty() {
                 Err((ReviewReason::NoSupportedRasterImages, evidence, found.limited))
@@ -197,13 +206,14 @@ struct Selection {
 /// looked for, so that `limited` is told rightly.
 async fn select(
     worker: &Worker,
+    rooms: Rooms,
     pictures: Vec<Vec<Url>>,
     lease: &Lease,
     deadline: Instant,
 ) -> Result<Option<Selection>, Error> {
     let mut selection = Selection { brought: Vec::new(), limited: pictures.len() > PACK_CANDIDATES_MAX };
     let wanted = pictures.into_iter().take(PACK_CANDIDATES_MAX);
-    let fetched = stream::iter(wanted.map(|files| first(worker, files, deadline))).buffered(AT_ONCE);
+    let fetched = rooms.fetched(wanted, |urls, room| first(worker, urls, room, deadline));
     let mut fetched = std::pin::pin!(fetched);
     loop {
         let Ok(next) = timeout_at(deadline, fetched.next()).await else {
@@ -211,7 +221,7 @@ async fn select(
             break;
         };
         let Some(picture) = next else { break };
-        let Some((url, picture)) = picture? else { continue };
+        let Some((url, picture, _room)) = picture? else { continue };
         let Size { width, height } = picture.size;
         if width.min(height) < PACK_SIDE_MIN {
             continue;
@@ -239,14 +249,19 @@ async fn select(
 
 /// The first of a picture's files that is one; nothing when none is. What is wrong with one picture of many is no reason to
 /// give the others up.
-async fn first(worker: &Worker, files: Vec<Url>, deadline: Instant) -> Result<Option<(Url, Picture)>, Error> {
-    for url in files {
+async fn first(
+    worker: &Worker,
+    urls: Vec<Url>,
+    room: Room,
+    deadline: Instant,
+) -> Result<Option<(Url, Picture, Room)>, Error> {
+    for url in urls {
         let Ok(file) = worker.egress.download(&url, PICTURE, deadline).await else { continue };
         if file.truncated {
             continue;
         }
         if let Ok(picture) = picture::read(worker, file.bytes).await? {
-            return Ok(Some((file.url, picture)));
+            return Ok(Some((file.url, picture, room)));
         }
     }
     Ok(None)

@@ -5,8 +5,10 @@
 //! only what is ours to mend is tried again.
 //!
 //! **Mechanism.** [`gather`] fetches, judges and stores; [`place`] ends. An import waits for others more than it works, so
-//! it takes one of few places of its own: slow pages never hold the slots of Actions and renditions.
+//! it takes one of few places of its own: slow pages never hold the slots of Actions and renditions. What the files of imports
+//! take in memory is bounded by itself ([`files`]), for the same reason: a slow server must not keep pixels from their own.
 
+mod files;
 mod gather;
 mod picture;
 mod place;
@@ -18,7 +20,7 @@ use domain::import::{Failure, FailureKind, Outcome};
 use domain::message::TaskKind;
 use spine::{Decision, Lease, Task};
 use tokio::sync::Semaphore;
-use workshop::{Error, TRANSACTION_TRIES, Worker};
+use workshop::{Error, Memory, TRANSACTION_TRIES, Worker};
 
 use self::gather::{Gathered, gather};
 use self::place::{Ended, conclude};
@@ -29,11 +31,27 @@ pub const IMPORTS_MAX: usize = 8;
 /// How long an import waits that finds no place.
 const NO_PLACE_PAUSE: Duration = Duration::from_millis(500);
 
+/// What the imports of a process share.
+#[derive(Debug)]
+pub(super) struct Imports {
+    /// [`IMPORTS_MAX`] of them.
+    places: Semaphore,
+    /// For the files that they have in hand.
+    files: Memory,
+}
+
+impl Imports {
+    /// With so many bytes for files.
+    pub(super) fn new(files_bytes: u64) -> Self {
+        Self { places: Semaphore::new(IMPORTS_MAX), files: Memory::new(files_bytes) }
+    }
+}
+
 /// Carries out the import of a task, when there is a place for it.
-pub(super) async fn run(worker: &Worker, places: &Semaphore, task: &Task, lease: &Lease) -> Result<Decision, Error> {
-    let Ok(_place) = places.try_acquire() else { return Ok(Decision::Later { after: NO_PLACE_PAUSE }) };
+pub(super) async fn run(worker: &Worker, imports: &Imports, task: &Task, lease: &Lease) -> Result<Decision, Error> {
+    let Ok(_place) = imports.places.try_acquire() else { return Ok(Decision::Later { after: NO_PLACE_PAUSE }) };
     let Some(import) = load(worker, task).await? else { return worker.settle(task, lease).await };
-    let gathered = gather(worker, &import.request, lease).await?;
+    let gathered = gather(worker, &imports.files, &import.request, lease).await?;
     spine::failpoint!("import.gathered");
     end(worker, task, lease, &import, &gathered).await
 }

@@ -31,14 +31,13 @@ pub(super) struct Picture {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Thumbnail(Vec<u8>);
 
-/// Recognises and decodes a file. The inner error says what is wrong with it.
+/// Recognises and decodes a file, which has room of its own. The inner error says what is wrong with it.
 pub(super) async fn read(worker: &Worker, bytes: Bytes) -> Result<Result<Picture, String>, Error> {
     let header = match raster::probe(&bytes) {
         Ok(header) => header,
         Err(error) => return Ok(Err(error.to_string())),
     };
-    let memory = worker.pixels.reserve(header.decoded_bytes() + bytes.len() as u64).await;
-    let decoded = memory.run(move || {
+    let decoded = worker.pixels.run(header.decoded_bytes(), move || {
         let thumbnail = thumbnail(&bytes)?;
         let content = Content::of(bytes);
         Ok::<_, raster::Error>(Picture { content, format: header.format, size: header.size(), thumbnail })
