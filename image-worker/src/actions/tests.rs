@@ -1,3 +1,4 @@
+use raster::{Channels, Color, Encoding, OutputFormat, Picture};
 use serde_json::json;
 
 use super::*;
@@ -68,4 +69,58 @@ fn memory_grows_with_pixels_and_a_refused_result_takes_none_but_its_files() {
     let small = of(Size::new(100, 100), json!({})) - fixed;
     assert!(of(Size::new(1000, 1000), json!({})) - fixed >= 90 * small);
     assert_eq!(of(Size::new(1, 1000), json!({"width": 16_384})), 1000);
+}
+
+/// Parameters that change every pixel, or write over some, as they are asked for.
+fn telling(slug: &str) -> Value {
+    match slug {
+        "resize" => json!({"width": 77, "height": 90, "fit": "contain", "background": "#80ff00"}),
+        "crop" => json!({"width": 90, "height": 70, "x": 13, "y": 29}),
+        "change-aspect-ratio" => json!({"ratio": "21:9", "mode": "blur"}),
+        "side-by-side-composite" => json!({"direction": "vertical", "gap": 3, "background": "#102030"}),
+        "add-text-to-image" => {
+            json!({"text": "Zürich שלום 東京 🙂", "size": 15, "strokeWidth": 8, "background": "#00000088"})
+        }
+        "overlay-image" => json!({"anchor": "center", "scale": 60, "opacity": 70, "rotate": 33, "blend": "multiply"}),
+        "color-grade" => json!({"exposure": 0.4, "vibrance": 50, "shadows": 30, "gamma": 1.2, "preset": "sepia"}),
+        "rotate" => json!({"degrees": 12.5, "flip": "horizontal", "background": "#ffffff"}),
+        other => panic!("{other} has no parameters here"),
+    }
+}
+
+/// A picture of waves, as a file.
+fn waves(format: OutputFormat, channels: Channels) -> (Source, Bytes) {
+    let size = Size::new(230, 170);
+    let wave = |x: u32, y: u32, c: usize| {
+        let (x, y, c) = (f64::from(x), f64::from(y), c as f64);
+        (127.0 + 70.0 * (x / (9.0 + 4.0 * c)).sin() + 50.0 * (y / (5.0 + 3.0 * c)).cos()) as u8
+    };
+    let pixels = (0..size.height)
+        .flat_map(|y| (0..size.width).flat_map(move |x| (0..channels.count()).map(move |c| wave(x, y, c))));
+    let picture = Picture::new(size, channels, pixels.collect()).expect("as many as fit");
+    let file = raster::encode(&picture, &Encoding { format, quality: 90, flatten: Color::WHITE }).expect("encodes");
+    (Source { format: format.into(), size, file_bytes: file.len() as u64 }, file.into())
+}
+
+#[test]
+fn every_action_gives_the_same_bytes_on_however_many_threads() {
+    // Row by row from JPEG to JPEG, and of whole pictures with alpha.
+    for (source, file) in [waves(OutputFormat::Jpeg, Channels::Rgb), waves(OutputFormat::Png, Channels::Rgba)] {
+        for action in domain::action::all() {
+            let params = action.normalize(telling(action.slug).as_object().expect("an object")).expect("valid");
+            let (sources, files) = (vec![source; action.inputs.len()], vec![file.clone(); action.inputs.len()]);
+            let job =
+                || Prepared::new(action.slug, &params, &sources).expect("is understood").run(&files).expect("runs");
+            let alone = job();
+            assert_eq!(alone, job(), "{} again", action.slug);
+            for threads in [2, 4] {
+                std::thread::scope(|scope| {
+                    let threads: Vec<_> = (0..threads).map(|_| scope.spawn(job)).collect();
+                    for made in threads.into_iter().map(|thread| thread.join().expect("no panic")) {
+                        assert!(made == alone, "{} of a {:?}, {} bytes", action.slug, source.format, made.bytes.len());
+                    }
+                });
+            }
+        }
+    }
 }
