@@ -302,6 +302,44 @@ fn a_file_cut_anywhere_is_an_error_and_never_half_a_picture() {
     }
 }
 
+/// Where the first chunk of this name has its checksum.
+fn checksum_of(file: &[u8], name: &[u8; 4]) -> usize {
+    let data = 4 + file.windows(4).position(|window| window == name).unwrap();
+    data + u32::from_be_bytes(file[data - 8..data - 4].try_into().unwrap()) as usize
+}
+
+#[test]
+fn a_wrong_checksum_of_a_chunk_that_the_pixels_need_is_refused() {
+    let palette = png_chunk(b"PLTE", &[9, 8, 7, 6, 5, 4]);
+    let wide = [0, 0x01, 0x80, 0x01, 0x81, 0xff, 0x7f, 0, 0, 0, 0xff, 0, 0];
+    for (kind, file) in [
+        ("palette", png_file(ihdr(2, 1, 8, 3, false), &[palette], &[0, 1, 0])),
+        ("8 bits", png_with(&photo(9, 7), &[])),
+        ("16 bits", png_file(ihdr(2, 1, 16, 2, false), &[], &wide)),
+        ("interlaced", png_file(ihdr(3, 3, 8, 0, true), &[], &[0, 1, 0, 3, 0, 7, 9, 0, 2, 0, 8, 0, 4, 5, 6])),
+    ] {
+        assert!(full(&file).is_ok(), "{kind}");
+        for name in [b"IHDR", b"PLTE", b"IDAT", b"IEND"] {
+            if name == b"PLTE" && kind != "palette" {
+                continue;
+            }
+            for byte in 0..4 {
+                let mut wrong = file.clone();
+                wrong[checksum_of(&file, name) + byte] ^= 1;
+                assert!(full(&wrong).is_err(), "{} of {kind}, byte {byte} of the checksum", name.escape_ascii());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wrong_checksum_of_a_chunk_beside_the_pixels_does_not_matter() {
+    let file = png_with(&photo(9, 7), &[png_chunk(b"tIME", &[7, 0xea, 1, 2, 3, 4, 5])]);
+    let mut wrong = file.clone();
+    wrong[checksum_of(&file, b"tIME")] ^= 1;
+    assert_eq!(full(&wrong).unwrap(), full(&file).unwrap());
+}
+
 #[test]
 fn what_follows_the_end_of_a_file_does_not_matter() {
     for (name, file) in files() {
