@@ -3,10 +3,17 @@
 //! A target panics when a guarantee is broken. Driven by seeded mutation on stable Rust (`tests/fuzz`, part of `tests/run`) and by
 //! cargo-fuzz (`fuzz/fuzz_targets`).
 
+use raster::beside::{Beside, Direction};
 use raster::crop::{Crop, Place};
-use raster::grade::Grade;
+use raster::grade::{Grade, Preset};
+use raster::overlay::{Blend, Overlay};
+use raster::ratio::{ChangeRatio, Mode};
 use raster::rotate::{Flip, Rotate};
-use raster::{Bounds, Channels, Color, DecodeOptions, Finish, FormatChoice, HeaderReader, Resize};
+use raster::text::{Caption, Family, Weight};
+use raster::{
+    Anchor, Bounds, Channels, Color, DecodeOptions, Fault, Finish, FormatChoice, HeaderReader, Output, PlanError,
+    Resize, Size,
+};
 
 /// Larger pictures are left to the tests of limits: decoding them would leave no time for anything else.
 const PIXELS_MAX: u64 = 1 << 20;
@@ -33,7 +40,7 @@ pub fn decode(data: &[u8]) {
     }
 }
 
-/// A few Actions: the planned size, or an error, and the same answer as the decoder about whether the file is good.
+/// Every Action: the planned size, or an error, and the same answer as the decoder about whether the file is good.
 pub fn transform(data: &[u8]) {
     let Ok(header) = raster::probe(data) else { return };
     let size = header.size();
@@ -42,23 +49,80 @@ pub fn transform(data: &[u8]) {
     }
     let is_good = raster::decode(data, DecodeOptions::default()).is_ok();
     let finish = Finish { choice: FormatChoice::Auto, quality: 60 };
-    let (width, height) = (i64::from(size.width.div_ceil(2)), i64::from(size.height.div_ceil(2)));
-    let crop = Crop { width, height, place: Place::At { x: i64::from(size.width) / 2, y: 0 } };
-    let cropped = raster::crop::transform(data, &crop, finish);
-    assert_eq!(cropped.is_ok(), is_good, "a part is refused for what the whole is: {cropped:?}");
-    if let Ok(output) = cropped {
-        assert_eq!((i64::from(output.width), i64::from(output.height)), (width, height));
-    }
+    let own = raster::resize::check_output(size).map(|()| size);
+    let judge = |action, planned, made| judge(action, is_good, planned, made);
+
+    let half = Size::new(size.width.div_ceil(2), size.height.div_ceil(2));
+    let place = Place::At { x: i64::from(size.width) / 2, y: 0 };
+    let crop = Crop { width: half.width.into(), height: half.height.into(), place };
+    judge("crop", Ok(half), raster::crop::transform(data, &crop, finish));
+
     let resize = Resize::new(Bounds::new(Some(size.width.div_ceil(3)), None).expect("not zero"));
-    let _ = raster::transform_resize(data, &resize, finish.choice, finish.quality);
+    let planned = raster::resize::plan(size, &resize).map(|plan| plan.output());
+    judge("resize", planned, raster::transform_resize(data, &resize, finish.choice, finish.quality));
+
+    let ratio = ChangeRatio { ratio: (3, 2), mode: Mode::Blur, anchor: Anchor::Top, background: Color::WHITE };
+    let planned = raster::ratio::plan(size, &ratio).map(|plan| plan.output);
+    judge("change-aspect-ratio", planned, raster::ratio::transform(data, &ratio, finish));
+
     let rotate = Rotate { degrees: 33.0, expand: true, flip: Flip::None, background: Color::WHITE };
-    if let Ok(output) = raster::rotate::transform(data, &rotate, finish) {
-        assert_eq!(
-            raster::rotate::plan(size, &rotate).map(|size| (size.width, size.height)),
-            Ok((output.width, output.height))
-        );
+    judge("rotate", raster::rotate::plan(size, &rotate), raster::rotate::transform(data, &rotate, finish));
+
+    let grade = Grade { saturation: 20.0, preset: Preset::Faded, ..Grade::NEUTRAL };
+    judge("color-grade", own, raster::grade::transform(data, &grade, finish));
+
+    judge("add-text-to-image", own, raster::text::add_text(data, &caption(), finish));
+
+    let overlay = Overlay {
+        anchor: Anchor::Center,
+        offset: (-1, 2),
+        scale: 70.0,
+        opacity: 50.0,
+        rotate: 33.0,
+        blend: Blend::Multiply,
+    };
+    judge("overlay-image", own, raster::overlay::transform(data, data, &overlay, finish));
+
+    let beside = Beside {
+        direction: Direction::Horizontal,
+        gap: 1,
+        matches: true,
+        align: raster::beside::Align::Center,
+        background: Color::WHITE,
+    };
+    let planned = raster::beside::plan([size; 2], &beside).map(|plan| plan.output);
+    judge("side-by-side-composite", planned, raster::beside::transform(data, data, &beside, finish));
+}
+
+/// A result is of a good file and has the planned size; of a good file there is one, unless it is over a limit.
+fn judge(action: &str, is_good: bool, planned: Result<Size, PlanError>, made: Result<Output, raster::Error>) {
+    match made {
+        Ok(output) => {
+            assert!(is_good, "{action} gave a picture of a broken file");
+            assert_eq!(planned, Ok(Size::new(output.width, output.height)), "{action}");
+        }
+        Err(error) => assert!(!is_good || error.fault() == Fault::Limit, "{action} of a good file: {error}"),
     }
-    let _ = raster::grade::transform(data, &Grade { saturation: 20.0, ..Grade::NEUTRAL }, finish);
+}
+
+/// A line that fits anywhere.
+fn caption() -> Caption {
+    Caption {
+        text: "Aé 字".to_owned(),
+        anchor: Anchor::Bottom,
+        offset: (0, 0),
+        family: Family::Sans,
+        weight: Weight::Bold,
+        size: 30.0,
+        color: Color::WHITE,
+        align: raster::text::Align::Center,
+        max_width: 90.0,
+        line_height: 1.2,
+        stroke_color: Color::WHITE,
+        stroke_width: 5.0,
+        background: Color::TRANSPARENT,
+        padding: 30.0,
+    }
 }
 
 /// The parameters of every Action: what is normalized is normal, whatever came in.
