@@ -1,8 +1,9 @@
-// The jobs of shared/raster/examples/peers.rs by sharp (libvips): a line in, "<job> <at once> <count> [<file to write>]", the
+// The jobs of shared/raster/examples/peers by sharp (libvips): a line in, "<job> <at once> <count> [<file to write>]", the
 // milliseconds out. Nothing is cached from one job to the next; the files are read once.
 import { createInterface } from "node:readline";
 import { readFile, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
 
 const [, , modules, directory] = process.argv;
 const sharp = createRequire(`${modules}/`)("sharp");
@@ -12,6 +13,11 @@ const names = ["photo.jpg", "progressive.jpg", "large.jpg", "photo.png", "flat.p
 const files = Object.fromEntries(await Promise.all(names.map(async (name) => [name, await readFile(`${directory}/${name}`)])));
 const open = (name) => sharp(files[name]);
 const jpeg = (image) => image.jpeg({ quality: 85, chromaSubsampling: "4:2:0", optimiseCoding: true }).toBuffer();
+
+// The font that the engine brings along, by Pango: 72 dots an inch, so that a point is a pixel.
+const fontfile = fileURLToPath(new URL("../../shared/raster/fonts/NotoSans-Bold.ttf", import.meta.url));
+const words = '<span foreground="white">The quick brown fox</span>';
+const caption = { text: { text: words, font: "Noto Sans Bold 180", fontfile, rgba: true, dpi: 72 } };
 
 const jobs = {
     "resize": () => jpeg(open("photo.jpg").resize(1024)),
@@ -35,6 +41,8 @@ const jobs = {
     "grade": () => jpeg(open("photo.jpg").modulate({ brightness: 1.1, saturation: 1.2 }).linear(1.15, -0.15 * 127.5)),
     "webp": () => open("large.jpg").resize(1600).webp({ quality: 80, effort: 2 }).toBuffer(),
     "from-webp": () => jpeg(open("photo.webp")),
+    "text": () => jpeg(open("photo.jpg").composite([{ input: caption, gravity: "south" }])),
+    "change-ratio": () => jpeg(open("photo.jpg").extend({ left: 667, right: 667, background: "#ffffff" })),
 };
 
 for await (const line of createInterface({ input: process.stdin })) {

@@ -1,0 +1,110 @@
+//! What a job gives without a lossy step and without rounding on the way, as far as that is simple.
+//!
+//! A resize has an exact Lanczos-3; crop, quarter turn, padding and side by side have the decoded pixels themselves; overlay
+//! has Lanczos-3 and source-over in floating point. A grade has our own formulas in floating point: the peers' are others (sharp
+//! works in CIE LCh, Pillow about the mean grey), so that it tells how near ours is and not how near they are. There is none for
+//! a turn by 12°, where engines differ in kernel and origin by more than what coding loses, nor for text, where they differ in
+//! shaping, hinting and place.
+
+use std::path::Path;
+
+use image::imageops::{FilterType, resize};
+use image::{ImageBuffer, Rgba};
+use raster::{Channels, DecodeOptions, Decoded, Orientation, Picture, Size};
+
+use crate::Result;
+use crate::jobs::GRADE;
+
+/// The reference of a job, if it has one.
+pub fn reference(job: &str, pictures: &Path) -> Result<Option<Picture>> {
+    let source = |name: &str| -> Result<Picture> { read(&std::fs::read(pictures.join(name))?) };
+    Ok(match job {
+        "resize" | "resize-progressive" => scaled(&source("photo.jpg")?, 1024),
+        "resize-png" => scaled(&source("photo.png")?, 512),
+        "resize-flat-png" => scaled(&source("flat.png")?, 512),
+        "webp" => scaled(&source("large.jpg")?, 1600),
+        "from-webp" => Some(source("photo.webp")?),
+        "crop" => placed(&source("photo.jpg")?, Size::new(2000, 1500), &[(-1000, -750)]),
+        "rotate-90" => Some(Orientation::Rotate90.apply(source("photo.jpg")?)),
+        "side-by-side" => placed(&source("photo.jpg")?, Size::new(8000, 3000), &[(0, 0), (4000, 0)]),
+        // ceil(3000 · 16 / 9), the picture in the middle.
+        "change-ratio" => placed(&source("photo.jpg")?, Size::new(5334, 3000), &[(667, 0)]),
+        "overlay" => overlaid(source("photo.jpg")?, &source("logo.png")?, 1000),
+        "grade" => graded(&source("photo.jpg")?),
+        _ => None,
+    })
+}
+
+/// The pixels of a file.
+pub fn read(bytes: &[u8]) -> Result<Picture> {
+    Ok(raster::decode(bytes, DecodeOptions::default()).map(Decoded::into_picture)?)
+}
+
+/// Peak signal-to-noise ratio in decibels; nothing when the sizes differ.
+pub fn psnr(a: &Picture, b: &Picture) -> Option<f64> {
+    if a.size() != b.size() || a.channels() != b.channels() {
+        return None;
+    }
+    let squares: f64 = a.pixels().iter().zip(b.pixels()).map(|(a, b)| f64::from(a.abs_diff(*b)).powi(2)).sum();
+    Some(10.0 * (255.0f64.powi(2) * a.pixels().len() as f64 / squares.max(1e-9)).log10())
+}
+
+fn scaled(picture: &Picture, width: u32) -> Option<Picture> {
+    let height = (f64::from(picture.height()) * f64::from(width) / f64::from(picture.width())).round() as u32;
+    let buffer = image::RgbImage::from_raw(picture.width(), picture.height(), picture.pixels().to_vec())?;
+    let scaled = resize(&buffer, width, height, FilterType::Lanczos3);
+    Picture::new(Size::new(width, height), Channels::Rgb, scaled.into_raw())
+}
+
+/// A picture, once for each of `places` its left and top edge, on a white canvas that cuts what sticks out.
+fn placed(picture: &Picture, size: Size, places: &[(i64, i64)]) -> Option<Picture> {
+    let (width, height) = (picture.width() as usize, picture.height() as usize);
+    let mut pixels = vec![255; size.pixels() as usize * 3];
+    for &(left, top) in places {
+        for (y, row) in pixels.chunks_exact_mut(size.width as usize * 3).enumerate() {
+            let Some(from) = usize::try_from(y as i64 - top).ok().filter(|row| *row < height) else { continue };
+            let from = &picture.pixels()[from * width * 3..][..width * 3];
+            let (skipped, start) = (left.min(0).unsigned_abs() as usize * 3, left.max(0) as usize * 3);
+            let count = (from.len() - skipped).min(row.len() - start);
+            row[start..start + count].copy_from_slice(&from[skipped..skipped + count]);
+        }
+    }
+    Picture::new(size, Channels::Rgb, pixels)
+}
+
+/// A logo, scaled to `width` and laid over the lower right corner: source-over of premultiplied colours.
+fn overlaid(picture: Picture, logo: &Picture, width: u32) -> Option<Picture> {
+    let premultiplied = logo.pixels().chunks_exact(4).flat_map(|pixel| {
+        let alpha = f32::from(pixel[3]) / 255.0;
+        [0, 1, 2].map(|c| f32::from(pixel[c]) / 255.0 * alpha).into_iter().chain([alpha])
+    });
+    let buffer: ImageBuffer<Rgba<f32>, Vec<f32>> =
+        ImageBuffer::from_raw(logo.width(), logo.height(), premultiplied.collect())?;
+    let height = (f64::from(logo.height()) * f64::from(width) / f64::from(logo.width())).round() as u32;
+    let layer = resize(&buffer, width, height, FilterType::Lanczos3);
+    let (size, mut pixels) = (picture.size(), picture.pixels().to_vec());
+    let (left, top) = (size.width - width, size.height - height);
+    for (x, y, over) in layer.enumerate_pixels() {
+        let at = ((top + y) as usize * size.width as usize + (left + x) as usize) * 3;
+        for c in 0..3 {
+            let under = f32::from(pixels[at + c]) / 255.0;
+            pixels[at + c] = ((over[c] + under * (1.0 - over[3])).clamp(0.0, 1.0) * 255.0).round() as u8;
+        }
+    }
+    Picture::new(size, Channels::Rgb, pixels)
+}
+
+/// The grade by the formulas of `raster::grade`, each step in floating point.
+fn graded(picture: &Picture) -> Option<Picture> {
+    let [brightness, contrast, saturation] =
+        [GRADE.brightness, GRADE.contrast, GRADE.saturation].map(|percent| 1.0 + percent / 100.0);
+    let toned: Vec<f64> = (0..=255)
+        .map(|level| ((f64::from(level) / 255.0 * brightness - 0.5) * contrast + 0.5).clamp(0.0, 1.0))
+        .collect();
+    let pixels = picture.pixels().chunks_exact(3).flat_map(|pixel| {
+        let [r, g, b] = [0, 1, 2].map(|c| toned[usize::from(pixel[c])]);
+        let luma = (54.0 * r + 183.0 * g + 19.0 * b) / 256.0;
+        [r, g, b].map(|v| ((luma + (v - luma) * saturation).clamp(0.0, 1.0) * 255.0).round() as u8)
+    });
+    Picture::new(picture.size(), Channels::Rgb, pixels.collect())
+}

@@ -1,0 +1,51 @@
+//! The files that all engines work on.
+
+use std::path::Path;
+
+use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
+
+use crate::Result;
+use crate::subjects::{flat, photo};
+
+/// Writes the sources, unless they are there.
+pub fn write(pictures: &Path) -> Result<()> {
+    let put = |name: &str, make: &dyn Fn() -> Result<Vec<u8>>| -> Result<()> {
+        let path = pictures.join(name);
+        if !path.exists() {
+            std::fs::write(path, make()?)?;
+        }
+        Ok(())
+    };
+    let encoded = |picture: &Picture, format| -> Result<Vec<u8>> {
+        Ok(raster::encode(picture, &Encoding { format, quality: 90, flatten: Color::WHITE })?)
+    };
+    put("photo.jpg", &|| encoded(&photo(4000, 3000), OutputFormat::Jpeg))?;
+    put("large.jpg", &|| encoded(&photo(6000, 4000), OutputFormat::Jpeg))?;
+    put("photo.png", &|| encoded(&photo(2048, 2048), OutputFormat::Png))?;
+    put("flat.png", &|| encoded(&flat(2048, 2048), OutputFormat::Png))?;
+    put("photo.webp", &|| encoded(&photo(1600, 1067), OutputFormat::Webp))?;
+    put("logo.png", &|| {
+        let pixels = (0..800u32 * 800).flat_map(|at| {
+            let (x, y) = (i64::from(at % 800) - 400, i64::from(at / 800) - 400);
+            let inside = x * x + y * y < 390 * 390;
+            [200, (at / 3200) as u8, 60, if inside { 230 } else { 0 }]
+        });
+        let logo = Picture::new(Size::new(800, 800), Channels::Rgba, pixels.collect()).ok_or("as many as fit")?;
+        encoded(&logo, OutputFormat::Png)
+    })?;
+    put("progressive.jpg", &|| {
+        let picture = photo(4000, 3000);
+        let mut compressor = turbojpeg::Compressor::new()?;
+        compressor.set_quality(90)?;
+        compressor.set_subsamp(turbojpeg::Subsamp::Sub2x2)?;
+        compressor.set_progressive(true)?;
+        let image = turbojpeg::Image {
+            pixels: picture.pixels(),
+            width: 4000,
+            pitch: picture.stride(),
+            height: 3000,
+            format: turbojpeg::PixelFormat::RGB,
+        };
+        Ok(compressor.compress_to_vec(image)?)
+    })
+}
