@@ -31,10 +31,15 @@ use crate::verdict::{Judged, Verdict, judge};
 /// The most of a response that is read (decisions 15.4).
 const RESPONSE_LIMIT: usize = 64 * 1024;
 
+/// The longest that a response's body is read, after its head has told the verdict. All that it is good for is the connection,
+/// which a receiver that takes longer than a new one costs does not get to keep, nor the place that others wait for.
+const DRAIN_TIME: Duration = Duration::from_secs(1);
+
 /// What an attempt may take and when the next one is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Total time of an attempt, from the lookup of the name to the end of the response.
+    /// Total time of an attempt, from the lookup of the name to the end of the response's head; what is read of its body is within
+    /// it, too.
     pub deadline: Duration,
     /// Delays between attempts.
     pub backoff: Backoff,
@@ -63,7 +68,8 @@ impl Dispatcher {
         Self { pool, journal, keys, client, settings, gate: Gate::new(DESTINATION_CAP) }
     }
 
-    /// Sends one attempt and judges the answer.
+    /// Sends one attempt and judges the answer by its head: a receiver acknowledges, redirects or refuses with a status
+    /// (specification, Events), and whatever becomes of the body takes nothing of that back.
     async fn send(&self, delivery: &str, traceparent: &str, attempt: Attempt) -> Judged {
         let secret = match self.keys.open(delivery, &attempt.sealed_secret) {
             Ok(secret) => secret,
@@ -85,7 +91,13 @@ impl Dispatcher {
             deadline: self.settings.deadline,
             response_limit: RESPONSE_LIMIT,
         };
-        judge(&self.client.send(call).await)
+        let answer = self.client.open_for(None, call).await;
+        let judged = judge(answer.as_ref().map(|answer| answer.status));
+        if let Ok(answer) = answer {
+            // Late or in time is all the same.
+            let _ = tokio::time::timeout(DRAIN_TIME, answer.body.drain(RESPONSE_LIMIT)).await;
+        }
+        judged
     }
 
     /// What the delivery is after an attempt. A replay is one attempt, whatever comes of it.

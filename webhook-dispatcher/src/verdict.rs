@@ -1,7 +1,7 @@
 //! What an answer, or the lack of one, means for a delivery (specification, Events; decisions 15.1).
 
 use domain::webhook::DeliveryError;
-use egress::{Inbound, SendError};
+use egress::SendError;
 use http::StatusCode;
 
 /// What becomes of a delivery.
@@ -33,10 +33,10 @@ impl Judged {
     }
 }
 
-/// Judges what came of sending an attempt.
-pub fn judge(sent: &Result<Inbound, SendError>) -> Judged {
-    match sent {
-        Ok(answer) => judge_status(answer.status),
+/// Judges what came of sending an attempt: the status of the answer, as soon as it is there, or why there is none.
+pub fn judge(answer: Result<StatusCode, &SendError>) -> Judged {
+    match answer {
+        Ok(status) => judge_status(status),
         Err(error) => {
             let (error, verdict) = match error {
                 SendError::Refused(_) => ("url_refused", Verdict::Hopeless(DeliveryError::InvalidDestination)),
@@ -45,8 +45,7 @@ pub fn judge(sent: &Result<Inbound, SendError>) -> Judged {
                 SendError::Connect(_) => ("connect", Verdict::Retryable),
                 SendError::Tls(_) => ("tls", Verdict::Retryable),
                 SendError::Timeout => ("timeout", Verdict::Retryable),
-                SendError::Protocol(_) => ("protocol", Verdict::Retryable),
-                SendError::Body(_) => ("body", Verdict::Retryable),
+                SendError::Protocol(_) | SendError::Body(_) => ("protocol", Verdict::Retryable),
             };
             Judged { verdict, status: None, error: Some(error) }
         }
@@ -108,8 +107,8 @@ mod tests {
 
     #[test]
     fn a_refused_destination_ends_a_delivery_and_a_silent_one_is_tried_again() {
-        let refused = judge(&Err(SendError::AddressRefused));
+        let refused = judge(Err(&SendError::AddressRefused));
         assert_eq!(refused.verdict, Verdict::Hopeless(DeliveryError::InvalidDestination));
-        assert_eq!(judge(&Err(SendError::Timeout)).verdict, Verdict::Retryable);
+        assert_eq!(judge(Err(&SendError::Timeout)).verdict, Verdict::Retryable);
     }
 }

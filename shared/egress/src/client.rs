@@ -93,6 +93,19 @@ impl Body {
             Err(_) => Err(SendError::Timeout),
         }
     }
+
+    /// Reads on to the end and keeps nothing, so that the connection may serve the next call: a connection whose answer was not
+    /// read to its end is dropped. Gives up, and drops it, beyond `limit` bytes, when the body breaks off and when time is up;
+    /// none of which says anything about the call, whose status is known.
+    pub async fn drain(mut self, limit: usize) {
+        let mut read = 0;
+        while let Ok(Some(chunk)) = self.chunk().await {
+            read += chunk.len();
+            if read > limit {
+                return;
+            }
+        }
+    }
 }
 
 /// Makes outbound HTTPS calls, to public destinations and those the operator lists. Cheap to clone; clones share their idle

@@ -76,10 +76,10 @@ async fn each_status_has_its_meaning() {
 }
 
 #[tokio::test]
-async fn the_deadline_covers_the_whole_response() {
+async fn a_receiver_that_gives_no_status_in_time_is_tried_again() {
     let receiver = Receiver::start().await;
     let site = Site::new(&[&receiver]).await;
-    receiver.answer(Answer::drip(Duration::from_millis(50)));
+    receiver.answer(Answer::never());
     let sent = site.send(&receiver.url("/")).await;
     let deadline = Duration::from_millis(400);
     let _running =
@@ -93,6 +93,39 @@ async fn the_deadline_covers_the_whole_response() {
     assert!(start.elapsed() >= deadline);
     assert_eq!((state.last_status, state.error_code), (None, None));
     assert_eq!(site.count("SELECT count(*) FROM webhook_attempts WHERE error = 'timeout'").await, 1);
+}
+
+#[tokio::test]
+async fn a_status_counts_whatever_becomes_of_the_body_behind_it() {
+    const DRIP: Duration = Duration::from_millis(50);
+    let receiver = Receiver::start().await;
+    let site = Site::new(&[&receiver]).await;
+    receiver.answer_with(|request| {
+        let (status, body) = request.path[1..].split_once('/').expect("two segments");
+        let answer = Answer::status(status.parse().expect("a status"));
+        if body == "drips" { answer.dripping(DRIP) } else { answer.breaking_off() }
+    });
+    let _running = site.start(Setup::default());
+    let expected = [
+        (200, DeliveryStatus::Delivered, None, 1),
+        (302, DeliveryStatus::Failed, Some(DeliveryError::RedirectNotAllowed), 1),
+        (400, DeliveryStatus::Failed, Some(DeliveryError::EndpointRejected), 1),
+        (503, DeliveryStatus::Failed, Some(DeliveryError::DeliveryFailed), 4),
+    ];
+    let mut sent = Vec::new();
+    for (status, ..) in expected {
+        for body in ["breaks-off", "drips"] {
+            sent.push(site.send(&receiver.url(&format!("/{status}/{body}"))).await);
+        }
+    }
+    for (index, sent) in sent.into_iter().enumerate() {
+        let state = site.ended(sent).await;
+        let (last, status, error, attempts) = expected[index / 2];
+        assert_eq!((state.status, state.error_code, state.attempts), (status, error, attempts), "{last}");
+        assert_eq!(state.last_status, Some(last), "{last}");
+        assert_eq!(state.delivered_at.is_some(), status == DeliveryStatus::Delivered, "{last}");
+    }
+    assert_eq!(receiver.requests().len(), 2 * (1 + 1 + 1 + 4));
 }
 
 #[tokio::test]

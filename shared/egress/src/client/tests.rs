@@ -318,6 +318,23 @@ async fn an_exchange_that_breaks_off_may_have_been_seen() {
 }
 
 #[tokio::test]
+async fn an_opened_call_has_its_status_whatever_becomes_of_the_body() {
+    let broken = "HTTP/1.1 302 Found\r\ncontent-length: 9\r\n\r\nshort".to_owned();
+    for (reply, status) in [(Reply::Once(broken), 302), (Reply::Drip, 200), (Reply::Endless, 200)] {
+        let goes_on = !matches!(reply, Reply::Once(_));
+        let receiver = Receiver::start(reply).await;
+        let client = client(&receiver);
+        let short = Outbound { deadline: Duration::from_secs(2), ..call("127.0.0.1", receiver.port) };
+        let opened = client.open_for(None, short).await.unwrap();
+        assert_eq!(opened.status.as_u16(), status);
+        opened.body.drain(64 * 1024).await;
+        if goes_on {
+            tokio::time::timeout(PATIENCE, receiver.hung_up()).await.expect("the receiver sees the connection go");
+        }
+    }
+}
+
+#[tokio::test]
 async fn no_error_tells_the_url() {
     let receiver = Receiver::start(Reply::Once(String::new())).await;
     let failure = client(&receiver).send(call("127.0.0.1", receiver.port)).await.unwrap_err();

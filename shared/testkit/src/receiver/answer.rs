@@ -1,6 +1,5 @@
 //! What the receiver answers.
 
-use std::convert::Infallible;
 use std::io;
 use std::time::Duration;
 
@@ -11,10 +10,13 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Frame;
 
-pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
+pub(super) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 /// Size of a piece of an endless body: large enough to be fast, small enough to be many.
 const ENDLESS_CHUNK: usize = 16 * 1024;
+
+/// What is sent of a body that breaks off: what hyper holds when a body fails is lost, so it gets time to be sent.
+const BEFORE_THE_BREAK: Duration = Duration::from_millis(50);
 
 /// An answer, or the lack of one.
 #[derive(Clone, Debug)]
@@ -30,6 +32,7 @@ enum Kind {
     Whole(Bytes),
     Endless,
     Drip(Duration),
+    BreakOff,
     Close,
     Never,
 }
@@ -52,7 +55,7 @@ impl Answer {
 
     /// 200 and a body of one byte each `interval`, without end.
     pub fn drip(interval: Duration) -> Self {
-        Self { kind: Kind::Drip(interval), ..Self::status(200) }
+        Self::status(200).dripping(interval)
     }
 
     /// The connection is closed without an answer.
@@ -76,6 +79,16 @@ impl Answer {
         Self { kind: Kind::Whole(body.into()), ..self }
     }
 
+    /// The same with a body of one byte each `interval`, without end.
+    pub fn dripping(self, interval: Duration) -> Self {
+        Self { kind: Kind::Drip(interval), ..self }
+    }
+
+    /// The same with a body that breaks off after its first byte.
+    pub fn breaking_off(self) -> Self {
+        Self { kind: Kind::BreakOff, ..self }
+    }
+
     /// The same, begun so much later.
     pub fn after(self, delay: Duration) -> Self {
         Self { delay, ..self }
@@ -84,7 +97,7 @@ impl Answer {
     pub(super) async fn give(self) -> Result<Response<Body>, io::Error> {
         tokio::time::sleep(self.delay).await;
         let body = match self.kind {
-            Kind::Whole(bytes) => Full::new(bytes).boxed_unsync(),
+            Kind::Whole(bytes) => Full::new(bytes).map_err(|never| match never {}).boxed_unsync(),
             Kind::Endless => {
                 let chunk = Bytes::from(vec![b'x'; ENDLESS_CHUNK]);
                 StreamBody::new(stream::repeat(chunk).map(|chunk| Ok(Frame::data(chunk)))).boxed_unsync()
@@ -95,6 +108,14 @@ impl Answer {
                     Some((Ok(Frame::data(Bytes::from_static(b"x"))), ()))
                 });
                 StreamBody::new(bytes).boxed_unsync()
+            }
+            Kind::BreakOff => {
+                let begun = stream::iter([Ok(Frame::data(Bytes::from_static(b"x")))]);
+                let broken = stream::once(async {
+                    tokio::time::sleep(BEFORE_THE_BREAK).await;
+                    Err(io::ErrorKind::ConnectionAborted.into())
+                });
+                StreamBody::new(begun.chain(broken)).boxed_unsync()
             }
             Kind::Close => return Err(io::ErrorKind::ConnectionAborted.into()),
             Kind::Never => std::future::pending().await,

@@ -76,6 +76,16 @@ async fn endless_and_dripping_bodies_go_on() {
 }
 
 #[tokio::test]
+async fn a_body_that_breaks_off_is_an_answer_with_an_error() {
+    let receiver = Receiver::start().await;
+    receiver.answer(Answer::status(302).breaking_off());
+    let mut response = post(&receiver, "/", "").await.expect("answers");
+    assert_eq!(response.status(), 302);
+    assert_eq!(response.chunk().await.expect("reads").expect("more"), "x");
+    assert!(response.chunk().await.is_err());
+}
+
+#[tokio::test]
 async fn silence_lasts_until_the_client_gives_up() {
     let receiver = Receiver::start().await;
     receiver.answer(Answer::never());
