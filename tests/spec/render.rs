@@ -19,6 +19,7 @@ suite! {
     sections_connections_and_nodes_are_drawn_in_this_order,
     a_viewer_may_render_and_a_stranger_sees_nothing,
     a_picture_is_embedded_no_larger_than_512,
+    a_picture_that_no_thumbnail_holds_is_a_placeholder_and_the_render_has_an_etag,
     a_broken_picture_is_a_placeholder_and_the_render_has_no_etag,
     hostile_text_is_text,
     a_png_shows_the_canvas_within_2048_pixels,
@@ -225,16 +226,40 @@ async fn a_picture_is_embedded_no_larger_than_512(stack: &Stack) {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
-    for picture in [pictures::png(900, 600), pictures::png(500, 900), pictures::transparent_png(700, 700)] {
+    for picture in [
+        pictures::png(900, 600),
+        pictures::png(500, 900),
+        pictures::png(100, 1000),
+        pictures::png(2, 1024),
+        pictures::transparent_png(700, 700),
+    ] {
         user.upload_into(id, "image/png", picture).await;
     }
     let reply = complete(&user, id).await;
     let document = String::from_utf8(reply.body.to_vec()).expect("UTF-8");
     let found: Vec<_> = embedded(&document).into_iter().map(|(kind, file)| (kind, pictures::size(&file))).collect();
     let jpeg = |width, height| ("image/jpeg".to_owned(), (width, height));
-    assert_eq!(found, [jpeg(512, 341), jpeg(256, 461), ("image/png".to_owned(), (512, 512))]);
+    let opaque = [jpeg(512, 341), jpeg(256, 461), jpeg(32, 320), jpeg(1, 512)];
+    assert_eq!(found, [&opaque[..], &[("image/png".to_owned(), (512, 512))]].concat());
     let revision = text(&user.canvas(id).await, "/revision").to_owned();
     assert_eq!(reply.header("etag"), Some(format!("W/\"{revision}-svg\"").as_str()));
+}
+
+async fn a_picture_that_no_thumbnail_holds_is_a_placeholder_and_the_render_has_an_etag(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let strip = user.upload_into(id, "image/png", pictures::png(1, 513)).await;
+    user.upload_into(id, "image/png", pictures::png(40, 40)).await;
+    // Its own frame is a strip, too, in which no label has room.
+    let wider = json!({"type": "node.update", "nodeId": strip["node"], "patch": {"width": 320}});
+    user.apply(id, json!([wider])).await;
+    let reply = complete(&user, id).await;
+    let document = String::from_utf8(reply.body.to_vec()).expect("UTF-8");
+    assert_eq!(embedded(&document).len(), 1, "the other one");
+    assert!(document.contains("Picture not shown"), "{document}");
+    let tag = reply.header("etag").expect("a tag").to_owned();
+    user.get(&format!("/canvases/{id}/render")).header("if-none-match", &tag).await.expect(304);
 }
 
 async fn a_broken_picture_is_a_placeholder_and_the_render_has_no_etag(stack: &Stack) {

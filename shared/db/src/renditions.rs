@@ -200,9 +200,8 @@ pub async fn request_eager(
     owner: &AccountUid,
     traceparent: Option<&str>,
 ) -> crate::Result<bool> {
-    let thumbnail = thumbnail_width(width, height);
     let mut asked = request(conn, source_key, RENDITION_EAGER, owner, traceparent).await?;
-    if thumbnail != RENDITION_EAGER {
+    if let Some(thumbnail) = thumbnail_width(width, height).filter(|width| *width != RENDITION_EAGER) {
         asked |= request(conn, source_key, thumbnail, owner, traceparent).await?;
     }
     Ok(asked)

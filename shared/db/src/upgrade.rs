@@ -12,7 +12,10 @@ use testkit::TestDatabase;
 const RELEASED: i64 = 16;
 
 /// Constraints that were replaced by wider ones, `table.name`, each with its reason.
-const WIDENED: [&str; 0] = [];
+const WIDENED: [&str; 1] = [
+    // Narrower widths, which the release before never asks for, and makes like any other (0021).
+    "renditions.renditions_width_check",
+];
 
 /// A table's column.
 #[derive(Debug, PartialEq, Eq, sqlx::FromRow)]

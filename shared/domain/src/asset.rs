@@ -7,7 +7,11 @@ use uuid::Uuid;
 use crate::Timestamp;
 use crate::graph::named;
 use crate::id::{AccountUid, AssetHandle, AssetId, NodeId};
-use crate::limits::{RENDITION_EAGER, RENDITION_WIDTHS};
+use crate::limits::RENDITION_EAGER;
+
+/// Widths of the renditions that renders embed, in pixels, the preferred first: those of previews up to
+/// [`RENDITION_EAGER`], so that most are shared with them, and on down by halves for pictures that are very high.
+const THUMBNAIL_WIDTHS: [u32; 10] = [RENDITION_EAGER, 256, 128, 64, 32, 16, 8, 4, 2, 1];
 
 named! {
     /// What an asset is.
@@ -49,17 +53,16 @@ pub struct AssetRecord {
 }
 
 /// The width of the rendition that renders embed of a picture of this size, in pixels: the largest neither side of which is
-/// longer than [`RENDITION_EAGER`] (decisions 3.10). Of a picture more than eight times as high as wide it is the smallest
-/// that there is, and higher.
-pub fn thumbnail_width(width: i32, height: i32) -> u32 {
+/// longer than [`RENDITION_EAGER`] (decisions 3.10). `None`: a picture so high that even a column of single pixels would be
+/// longer; it is not shown.
+pub fn thumbnail_width(width: i32, height: i32) -> Option<u32> {
     let fits = |rendition: u32| {
         let (width, height) = (i64::from(width.max(1)), i64::from(height));
         let shown = width.min(i64::from(rendition));
         // Rounded as renditions are: half up.
         (2 * height * shown + width) / (2 * width) <= i64::from(RENDITION_EAGER)
     };
-    let mut widths = RENDITION_WIDTHS.into_iter().filter(|width| *width <= RENDITION_EAGER).rev();
-    widths.find(|width| fits(*width)).unwrap_or(RENDITION_WIDTHS[0])
+    THUMBNAIL_WIDTHS.into_iter().find(|width| fits(*width))
 }
 
 /// A short-lived URL of a picture.
@@ -144,10 +147,24 @@ mod tests {
             (1000, 2000, 256),
             (1000, 2004, 128),
             (300, 900, 128),
-            (100, 30_000, 64),
+            (64, 512, 512),
+            (100, 800, 64),
+            (100, 801, 32),
+            (100, 1000, 32),
+            (10, 1000, 4),
+            (100, 30_000, 1),
+            (59, 30_000, 1),
             (0, 0, 512),
         ] {
-            assert_eq!(thumbnail_width(width, height), chosen, "{width} × {height}");
+            assert_eq!(thumbnail_width(width, height), Some(chosen), "{width} × {height}");
         }
+    }
+
+    #[test]
+    fn a_picture_that_no_width_makes_short_enough_has_no_thumbnail() {
+        for (width, height) in [(1, 513), (1, 30_000), (58, 30_000)] {
+            assert_eq!(thumbnail_width(width, height), None, "{width} × {height}");
+        }
+        assert_eq!(thumbnail_width(1, 512), Some(512));
     }
 }

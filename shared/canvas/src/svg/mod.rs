@@ -109,7 +109,7 @@ pub enum Picture<'a> {
     Pending,
     /// It has no small copy and will not have one.
     Unreadable,
-    /// It was left out, because the document is full.
+    /// It was left out, because the document is full or no copy of it is small enough.
     LeftOut,
 }
 

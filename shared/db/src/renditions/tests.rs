@@ -85,7 +85,14 @@ async fn several_are_found_at_once_with_their_sizes() {
 
 #[tokio::test]
 async fn a_tall_picture_gets_a_narrower_copy_for_renders_as_well() {
-    for (size, widths) in [((1000, 500), vec![512]), ((600, 600), vec![512]), ((600, 900), vec![256, 512])] {
+    for (size, widths) in [
+        ((1000, 500), vec![512]),
+        ((600, 600), vec![512]),
+        ((600, 900), vec![256, 512]),
+        ((100, 1000), vec![32, 512]),
+        ((100, 30_000), vec![1, 512]),
+        ((1, 30_000), vec![512]),
+    ] {
         let fixture = fixture().await;
         let mut conn = fixture.conn().await;
         assert!(request_eager(&mut conn, fixture.source, size, &fixture.owner, None).await.expect("asks"));

@@ -95,7 +95,7 @@ async fn load(app: &App, caller: &AccountUid, handle: &CanvasHandle) -> Result<G
     let (record, _) = db::canvases::find(&mut snapshot, caller, handle).await?.ok_or(Problem::NotFound("canvas"))?;
     let (nodes, connections) = db::canvases::graph(&mut snapshot, record.key).await?;
     let shown = db::assets::shown_in(&mut snapshot, record.key).await?;
-    let wanted: Vec<(Uuid, u32)> = shown.iter().map(thumbnail).collect();
+    let wanted: Vec<(Uuid, u32)> = shown.iter().filter_map(thumbnail).collect();
     let renditions = db::renditions::find_many(&mut snapshot, &wanted).await?;
     Ok(Graph {
         record,
@@ -112,9 +112,9 @@ async fn load(app: &App, caller: &AccountUid, handle: &CanvasHandle) -> Result<G
     })
 }
 
-/// The rendition that is embedded of a picture.
-fn thumbnail(shown: &Shown) -> (Uuid, u32) {
-    (shown.blob_key, thumbnail_width(shown.width, shown.height))
+/// The rendition that is embedded of a picture; nothing of one that no rendition makes small enough.
+fn thumbnail(shown: &Shown) -> Option<(Uuid, u32)> {
+    Some((shown.blob_key, thumbnail_width(shown.width, shown.height)?))
 }
 
 /// A picture that is embedded.
@@ -143,7 +143,11 @@ impl<'a> Plan<'a> {
                 plan.absent(node, Picture::Unreadable);
                 continue;
             };
-            let (source, width) = thumbnail(shown);
+            let Some((source, width)) = thumbnail(shown) else {
+                // For good: it is no rendition that is still to come.
+                plan.others.insert(node.clone(), Picture::LeftOut);
+                continue;
+            };
             match graph.renditions.get(&(source, width)) {
                 Some((State::Ready { blob_key, mime_type }, bytes)) => {
                     let size = usize::try_from(*bytes).map_or(usize::MAX, embedded_len);
