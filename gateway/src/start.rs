@@ -117,7 +117,7 @@ impl<W: Work> Start<W> {
         if canvas.revision != self.base_revision {
             return Err(Problem::stale(&canvas, &self.base_revision));
         }
-        require_room(app, conn, &caller.account).await?;
+        require_room(app, conn, &caller.account, 1).await?;
         let plan = self.work.plan(app, conn, caller, &canvas).await?;
         let id = JobId::generate();
         if !db::ledger::reserve(conn, &caller.account, id, plan.credit_cost).await? {
@@ -209,11 +209,12 @@ pub fn target_is_taken() -> Problem {
     Problem::Conflict("the target node has an active job".into(), None)
 }
 
-/// Refuses an account that has as many active jobs as it may have (decisions 1.12, 18.13).
-pub async fn require_room(app: &App, conn: &mut PgConnection, account: &AccountUid) -> Result<()> {
+/// Refuses an account that would have more active jobs than it may have with so many new ones (decisions 1.12, 18.13).
+pub async fn require_room(app: &App, conn: &mut PgConnection, account: &AccountUid, new: usize) -> Result<()> {
     let cap = i64::from(app.config.active_jobs);
-    match db::jobs::count_active(conn, account, cap).await? >= cap {
-        true => Err(Problem::RateLimited(format!("the account has {cap} active jobs"), CAP_RETRY)),
+    // A start makes a handful.
+    match db::jobs::count_active(conn, account, cap).await? + new as i64 > cap {
+        true => Err(Problem::RateLimited(format!("an account has at most {cap} active jobs"), CAP_RETRY)),
         false => Ok(()),
     }
 }

@@ -1,7 +1,7 @@
 //! Legacy campaigns (specification, Legacy campaigns; decisions 16).
 
 use e2e::api::{key, text};
-use e2e::{Reply, Stack, User, suite};
+use e2e::{PATIENCE, Reply, Stack, User, suite};
 use serde_json::{Value, json};
 
 suite! {
@@ -12,6 +12,16 @@ suite! {
     a_canceled_campaign_stops_and_stays_so,
     a_start_without_credit_is_402_and_changes_nothing,
     bodies_are_judged,
+}
+
+suite! {
+    campaigns_made on Stack::builder().env("CANVAS_LEGACY_CAMPAIGNS", 1).image_workers(1);
+    a_campaign_succeeds_when_every_shot_shows_its_picture,
+}
+
+suite! {
+    campaigns_capped on Stack::builder().env("CANVAS_LEGACY_CAMPAIGNS", 1).env("CANVAS_ACTIVE_JOBS", 3);
+    every_shot_counts_as_an_active_job,
 }
 
 suite! {
@@ -137,6 +147,57 @@ async fn a_canceled_campaign_stops_and_stays_so(stack: &Stack) {
     assert!(canceled["run"]["shots"].as_array().into_iter().flatten().all(|shot| shot["status"] == "canceled"));
     assert_eq!(user.delete(&path).await.ok(), canceled, "a finished one is unchanged");
     assert_eq!(user.get("/auth/status").await.ok()["creditBalance"], before, "what was reserved came back");
+}
+
+async fn a_campaign_succeeds_when_every_shot_shows_its_picture(stack: &Stack) {
+    let user = rich(stack).await;
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let started = start(&user, &canvas, 2).await;
+    let path = format!("/campaigns/{}", text(&started, "/id"));
+    let run = testkit::wait_for("the end of a campaign", PATIENCE, async || {
+        let run = user.get(&path).await.ok()["run"].clone();
+        assert!(matches!(text(&run, "/status"), "queued" | "running" | "succeeded"), "{run}");
+        Some(run).filter(|run| run["status"] == "succeeded")
+    })
+    .await;
+    let shots = run["shots"].as_array().expect("shots");
+    assert_eq!(shots.len(), 2);
+    let nodes = user.canvas(&canvas).await["nodes"].as_array().cloned().expect("nodes");
+    for ((shot, before), node) in shots.iter().zip(started["shots"].as_array().expect("shots")).zip(&nodes) {
+        assert_eq!((&shot["id"], &shot["runHandle"]), (&before["id"], &before["runHandle"]));
+        assert_eq!((&shot["status"], &shot["assetId"]), (&json!("succeeded"), &node["asset"]));
+        let job = user.get(&format!("/runs/{}", text(shot, "/runHandle"))).await.ok();
+        let image = json!([job["images"][0]["assetId"], job["images"][0]["nodeId"]]);
+        assert_eq!(image, json!([shot["assetId"], node["handle"]]));
+        let asset = user.get(&format!("/assets/{}", text(shot, "/assetId"))).await.ok();
+        assert_eq!(asset["asset"]["handle"], shot["assetId"]);
+    }
+    assert_ne!(shots[0]["assetId"], shots[1]["assetId"]);
+    assert_eq!(user.get("/auth/status").await.ok()["creditBalance"], 98, "a credit a shot");
+    let listed = user.get(&format!("/campaigns?canvasId={canvas}")).await.ok();
+    assert_eq!(listed, json!({"runs": [run]}));
+    assert_eq!(user.delete(&path).await.ok()["run"], run, "a finished one is unchanged");
+}
+
+async fn every_shot_counts_as_an_active_job(stack: &Stack) {
+    let (user, other) = (rich(stack).await, rich(stack).await);
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    start(&user, &canvas, 2).await;
+    let before = user.canvas(&canvas).await;
+    let mut over = start_request(&user, &canvas, 2).await;
+    let refused = deprecated(user.send("/campaigns/start", &over).await);
+    assert!(refused.header("retry-after").is_some(), "{refused}");
+    refused.expect_error(429, "rate_limited", &[]);
+    assert_eq!(user.canvas(&canvas).await, before, "all of them or none");
+    // One fills the account to the last place; the refused start took no key.
+    over["plan"]["shots"].as_array_mut().expect("shots").truncate(1);
+    user.send("/campaigns/start", &over).await.expect(202);
+    let full = start_request(&user, &canvas, 1).await;
+    user.send("/campaigns/start", &full).await.expect_error(429, "rate_limited", &[]);
+    let theirs = text(&other.make_canvas().await, "/id").to_owned();
+    let four = start_request(&other, &theirs, 4).await;
+    other.send("/campaigns/start", &four).await.expect_error(429, "rate_limited", &[]);
+    start(&other, &theirs, 3).await;
 }
 
 async fn a_start_without_credit_is_402_and_changes_nothing(stack: &Stack) {

@@ -133,7 +133,7 @@ impl Start {
         if canvas.revision != self.request.base_revision {
             return Err(Problem::stale(&canvas, &self.request.base_revision));
         }
-        require_room(app, conn, &caller.account).await?;
+        require_room(app, conn, &caller.account, self.request.plan.shots.len()).await?;
         let models = app.runnable(conn, &caller.account).await?;
         let model = choose(&models, None, None, Capability::ImageGenerate);
         let model = model.map_err(|violation| Problem::Unprocessable(vec![violation]))?;

@@ -218,7 +218,7 @@ impl<'a> Start<'a> {
         if record.revision != self.base_revision {
             return Err(Problem::stale(&record, &self.base_revision));
         }
-        require_room(app, conn, self.account()).await?;
+        require_room(app, conn, self.account(), 1).await?;
         let (nodes, connections) = db::canvases::graph(conn, record.key).await?;
         let mut graph = Graph::new(record.title.clone(), record.graph_bytes, nodes, connections);
         let (recipe, ports) = match &self.instance {

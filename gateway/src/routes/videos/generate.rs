@@ -120,7 +120,7 @@ impl Start {
             return replayed(conn, &caller.account, (key, &self.fingerprint), outcome).await;
         }
         db::accounts::lock(conn, &caller.account).await?;
-        require_room(app, conn, &caller.account).await?;
+        require_room(app, conn, &caller.account, 1).await?;
         let (request, estimated_seconds) = self.plan(app, conn, &caller.account, canvas_key).await?;
         let credit_cost = request.model.credit_cost;
         let request = Request::Video(request);
