@@ -117,6 +117,13 @@ mod tests {
     }
 
     #[test]
+    fn the_embedded_runtime_takes_every_prompt_that_the_contract_takes() {
+        // A character each, and two UTF-16 code units.
+        let longest = "🪁".repeat(domain::limits::PROMPT_MAX);
+        assert_eq!(refused(&animatic(), json!({"prompt": longest})), [""; 0]);
+    }
+
+    #[test]
     fn references_go_with_frames_in_the_embedded_runtime_alone() {
         let more = json!({"firstFrame": "node:a", "references": ["node:b"]});
         let provided = Entry { runtime: Runtime::OpenAi, ..animatic() };
