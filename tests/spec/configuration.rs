@@ -20,12 +20,13 @@ const OUTWARD: [Kind; 3] = [Kind::ImageWorker, Kind::VideoWorker, Kind::Dispatch
 const MODELS: [Kind; 3] = [Kind::Gateway, Kind::ImageWorker, Kind::VideoWorker];
 
 /// An environment in which a process starts; nobody is there.
-const SOUND: [(&str, &str); 5] = [
+const SOUND: [(&str, &str); 6] = [
     ("CANVAS_DATABASE_URL", "postgres://canvas@127.0.0.1:1/canvas"),
     ("CANVAS_REDIS_URL", "redis://127.0.0.1:1/0"),
     ("CANVAS_AMQP_URL", "amqp://canvas@127.0.0.1:1/%2f"),
     ("CANVAS_BLOB_URL", "s3://nobody/asks"),
     ("CANVAS_MASTER_KEYS", "k1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="),
+    ("CANVAS_MANAGED_URL", "http://127.0.0.1:1"),
 ];
 
 /// A wrong value of each variable, and the processes that judge it.
@@ -93,21 +94,37 @@ async fn ended(kind: Kind, arguments: &[&str], env: &[(&str, &str)]) -> Output {
     ended.unwrap_or_else(|_| panic!("{} runs with {env:?}", kind.binary())).expect("runs")
 }
 
-/// Panics unless the process refuses this environment in one line about the variable.
-async fn assert_refused(kind: Kind, name: &str, env: &[(&str, &str)]) {
+/// The one line about the variable in which the process refuses this environment; panics unless it does.
+async fn assert_refused(kind: Kind, name: &str, env: &[(&str, &str)]) -> String {
     let output = ended(kind, kind.arguments(), env).await;
     let told = String::from_utf8(output.stderr).expect("UTF-8");
     let what = format!("{} with {env:?}: {told}", kind.binary());
     assert_eq!((output.status.code(), told.lines().count()), (Some(1), 1), "{what}");
     assert!(told.starts_with(&format!("{}: {name}: ", kind.binary())), "{what}");
     assert!(!told.contains(SECRET), "{what}");
+    told
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_wrong_value_is_told_in_one_line_that_names_the_variable() {
     let cases = WRONG.iter().flat_map(|(name, value, kinds)| kinds.iter().map(move |kind| (*kind, *name, *value)));
     let runs = cases.map(|(kind, name, value)| async move { assert_refused(kind, name, &[(name, value)]).await });
-    stream::iter(runs).buffer_unordered(4).collect::<()>().await;
+    stream::iter(runs).buffer_unordered(4).for_each(|_| std::future::ready(())).await;
+}
+
+#[tokio::test]
+async fn a_variable_without_the_one_that_it_belongs_to_is_told_with_it() {
+    for (name, value, needed) in [
+        ("CANVAS_MANAGED_PROTOCOL", "comfy", "CANVAS_MANAGED_URL"),
+        ("CANVAS_MANAGED_KEY", SECRET, "CANVAS_MANAGED_URL"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=hunter2", "OTEL_EXPORTER_OTLP_ENDPOINT"),
+    ] {
+        for kind in KINDS {
+            let env = [(name, value), (needed, "")];
+            let told = assert_refused(kind, name, &env).await;
+            assert!(told.contains(needed), "{told}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -36,7 +36,23 @@ pub enum ConfigError {
         /// What was expected; without the value.
         problem: String,
     },
+    /// A variable is set that means nothing without another one.
+    #[error("{variable}: is set, but not {needed}, without which it means nothing")]
+    Orphan {
+        /// Name of the variable.
+        variable: &'static str,
+        /// Name of the one that is missing.
+        needed: &'static str,
+    },
 }
+
+/// Variables that mean nothing without another one, and that one. Whoever sets the first expects something that would, without a word,
+/// not happen: their own server be asked, their collector be told.
+const BELONGING: [(&str, &str); 3] = [
+    ("CANVAS_MANAGED_PROTOCOL", "CANVAS_MANAGED_URL"),
+    ("CANVAS_MANAGED_KEY", "CANVAS_MANAGED_URL"),
+    ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_ENDPOINT"),
+];
 
 /// One row of the table.
 struct Variable {
@@ -63,9 +79,17 @@ macro_rules! variables {
             ///
             /// # Errors
             ///
-            /// [`ConfigError`] for the first variable, in the order of the table, that is missing or wrong.
+            /// [`ConfigError`] for the first variable, in the order of the table, that is missing or wrong; then for the first that is
+            /// set without the one that it belongs to.
             pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
-                Ok(Self { $($field: read(&lookup, $name, $default, $parse)?,)* })
+                let config = Self { $($field: read(&lookup, $name, $default, $parse)?,)* };
+                let orphan = BELONGING.iter().find(|(variable, needed)| {
+                    given(&lookup, variable).is_some() && given(&lookup, needed).is_none()
+                });
+                match orphan {
+                    Some(&(variable, needed)) => Err(ConfigError::Orphan { variable, needed }),
+                    None => Ok(config),
+                }
             }
         }
     };
@@ -106,6 +130,11 @@ impl Config {
     }
 }
 
+/// What a variable is set to, if it is.
+fn given(lookup: impl Fn(&str) -> Option<String>, variable: &str) -> Option<String> {
+    lookup(variable).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
 /// One variable's value, or its default's.
 fn read<T>(
     lookup: impl Fn(&str) -> Option<String>,
@@ -113,9 +142,8 @@ fn read<T>(
     default: Option<&'static str>,
     parse: impl Fn(&str) -> Result<T, String>,
 ) -> Result<T, ConfigError> {
-    let value = lookup(variable);
-    let given = value.as_deref().map(str::trim).filter(|value| !value.is_empty());
-    let text = given.or(default).ok_or(ConfigError::Missing { variable })?;
+    let given = given(lookup, variable);
+    let text = given.as_deref().or(default).ok_or(ConfigError::Missing { variable })?;
     parse(text).map_err(|problem| ConfigError::Invalid { variable, problem })
 }
 

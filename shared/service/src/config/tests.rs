@@ -183,10 +183,32 @@ fn blobs_live_in_a_directory_or_a_bucket() {
     }
 }
 
+const SERVER: (&str, &str) = ("CANVAS_MANAGED_URL", "http://inference:8000");
+const COLLECTOR: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318");
+
+#[test]
+fn what_means_nothing_without_another_variable_is_refused_without_it() {
+    for (name, value, other) in [
+        ("CANVAS_MANAGED_PROTOCOL", "openai", SERVER),
+        ("CANVAS_MANAGED_PROTOCOL", "comfy", SERVER),
+        ("CANVAS_MANAGED_KEY", "hunter2", SERVER),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "a=hunter2", COLLECTOR),
+    ] {
+        for without in [&[(name, value)][..], &[(name, value), (other.0, " ")]] {
+            let error = load(without).err().unwrap_or_else(|| panic!("{name} alone is wrong")).to_string();
+            assert!(error.starts_with(&format!("{name}: ")) && error.contains(other.0), "{error}");
+            assert!(!error.contains('\n') && !error.contains("hunter2"), "{error}");
+        }
+        loaded(&[(name, value), other]);
+        loaded(&[(name, " "), (other.0, "")]);
+    }
+}
+
 #[test]
 fn headers_of_the_collector_are_percent_decoded() {
     let headers =
-        loaded(&[("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Bearer%20a%3Db , x-tenant = c=d,")]).otlp_headers;
+        loaded(&[COLLECTOR, ("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Bearer%20a%3Db , x-tenant = c=d,")])
+            .otlp_headers;
     assert_eq!(
         (headers.len(), &headers["authorization"], &headers["x-tenant"]),
         (2, &HeaderValue::from_static("Bearer a=b"), &HeaderValue::from_static("c=d"))
@@ -195,8 +217,8 @@ fn headers_of_the_collector_are_percent_decoded() {
 
 #[test]
 fn debug_hides_every_secret() {
-    let shown =
-        format!("{:?}", loaded(&[("CANVAS_MANAGED_KEY", "hunter2"), ("OTEL_EXPORTER_OTLP_HEADERS", "a=hunter2")]));
+    let hidden = [("CANVAS_MANAGED_KEY", "hunter2"), ("OTEL_EXPORTER_OTLP_HEADERS", "a=hunter2")];
+    let shown = format!("{:?}", loaded(&[&hidden[..], &[SERVER, COLLECTOR]].concat()));
     assert!(!shown.contains("hunter2") && !shown.contains(KEY), "{shown}");
     assert!(shown.contains("[hidden]"), "{shown}");
 }
