@@ -86,6 +86,27 @@ async fn a_run_is_stopped_where_that_is_promised() {
 }
 
 #[tokio::test]
+async fn what_has_finished_is_too_late_to_stop_and_its_result_is_there() {
+    for vendor in vendors() {
+        let world = world(vendor).await;
+        for order in world.one_of_each() {
+            if !world.provider.promises(order.media()).cancels {
+                continue;
+            }
+            let Submission::Accepted(run) = world.provider.submit(&order).await else {
+                panic!("{vendor:?}: it queues")
+            };
+            world.simulator.finish();
+            // fal says so; the others take every cancel.
+            let told = if vendor == Vendor::Fal { Cancellation::TooLate } else { Cancellation::Requested };
+            assert_eq!(world.provider.cancel(&run).await, told, "{vendor:?}");
+            assert_eq!(world.simulator.cancels(), 0, "{vendor:?}");
+            assert!(world.finish(order.media(), &run).await.is_ok(), "{vendor:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_result_can_be_fetched_twice_and_costs_nothing() {
     let world = world(Vendor::Runway).await;
     let Submission::Accepted(run) = world.provider.submit(&world.any_order("job-1")).await else {

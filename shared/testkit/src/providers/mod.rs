@@ -148,6 +148,16 @@ impl Simulator {
         *self.state.latency.lock().expect("no holder panics") = latency;
     }
 
+    /// What was begun so far is finished at once, however long it was to take.
+    pub fn finish(&self) {
+        self.state.runs.lock().expect("no holder panics").values_mut().for_each(state::Run::finish);
+    }
+
+    /// From now on cancels are answered as ever and change nothing: the work goes on to its end.
+    pub fn ignore_cancels(&self) {
+        *self.state.heeds_cancels.lock().expect("no holder panics") = false;
+    }
+
     /// Videos have at least so many bytes from now on.
     pub fn weigh(&self, bytes: usize) {
         *self.state.film_bytes.lock().expect("no holder panics") = bytes;
@@ -177,6 +187,11 @@ impl Simulator {
     /// How often runs were polled.
     pub fn polls(&self) -> usize {
         *self.state.polls.lock().expect("no holder panics")
+    }
+
+    /// How often a cancel was asked for, heeded or not.
+    pub fn cancel_requests(&self) -> usize {
+        *self.state.cancel_requests.lock().expect("no holder panics")
     }
 
     /// How often a run was canceled before its end.

@@ -94,6 +94,10 @@ pub(super) struct State {
     pub(super) cuts: Mutex<usize>,
     /// The least that a video has, in bytes.
     pub(super) film_bytes: Mutex<usize>,
+    /// Whether a cancel is taken and heeded, or only taken.
+    pub(super) heeds_cancels: Mutex<bool>,
+    /// How often a cancel of a known run was asked for.
+    pub(super) cancel_requests: Mutex<usize>,
 }
 
 impl State {
@@ -111,6 +115,8 @@ impl State {
             polls: Mutex::default(),
             cuts: Mutex::default(),
             film_bytes: Mutex::default(),
+            heeds_cancels: Mutex::new(true),
+            cancel_requests: Mutex::default(),
         }
     }
 
@@ -208,12 +214,19 @@ impl State {
         let mut runs = self.runs.lock().expect("no holder panics");
         let run = runs.get_mut(id)?;
         let unfinished = run.phase() != Phase::Finished;
-        run.canceled |= unfinished;
+        *self.cancel_requests.lock().expect("no holder panics") += 1;
+        run.canceled |= unfinished && *self.heeds_cancels.lock().expect("no holder panics");
         Some(unfinished)
     }
 }
 
 impl Run {
+    /// Finishes it, however long it was to take and however often it was polled.
+    pub(super) fn finish(&mut self) {
+        self.ready = Instant::now();
+        self.polls = self.polls.max(3);
+    }
+
     fn phase(&self) -> Phase {
         match self.polls {
             _ if self.canceled => Phase::Canceled,

@@ -3,7 +3,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use db::jobs::Cancellation;
 use db::jobs::outputs::OutputState;
-use domain::job::{CancelReason, FailureCode, JobStatus, VideoPicture};
+use domain::job::{CancelReason, FailureCode, JobStatus, Record, VideoPicture};
 use domain::limits::TASK_CLAIMS_MAX;
 use domain::model::Capability;
 use sha2::{Digest, Sha256};
@@ -128,6 +128,60 @@ async fn work_that_a_provider_has_is_stopped_there_and_charged() {
         assert_eq!((record.status, record.cancel_reason), (JobStatus::Canceled, Some(CancelReason::UserRequested)));
         assert_eq!((studio.simulator.cancels(), record.credit_cost), (1, 7), "{vendor:?}: what it accepted");
     }
+}
+
+#[tokio::test]
+async fn a_canceled_video_that_the_provider_finishes_anyway_is_charged_once_and_never_kept() {
+    for vendor in [Vendor::Runway, Vendor::Fal] {
+        let studio = Studio::new(vendor).await;
+        studio.simulator.take(AGES);
+        studio.simulator.ignore_cancels();
+        let _running = studio.work();
+        let id = studio.start(studio.wish(Capability::VideoGenerate)).await;
+        studio.until_output_is(id, OutputState::Submitted).await;
+        assert!(matches!(studio.cancel(id).await, Cancellation::Requested(_)), "{vendor:?}");
+        let ended = studio.ended(id).await;
+        assert!(studio.simulator.cancel_requests() >= 1 && studio.simulator.cancels() == 0, "{vendor:?}");
+        studio.simulator.finish();
+        assert_canceled_for_good(&studio, &ended).await;
+    }
+}
+
+#[tokio::test]
+async fn a_cancel_after_the_providers_end_is_a_cancel_all_the_same() {
+    // fal says that there is nothing left to stop.
+    for vendor in [Vendor::Fal, Vendor::Runway] {
+        let studio = Studio::new(vendor).await;
+        studio.simulator.take(AGES);
+        let doomed = studio.work();
+        let id = studio.start(studio.wish(Capability::VideoGenerate)).await;
+        studio.until_output_is(id, OutputState::Submitted).await;
+        // Nobody learns that it is finished before the cancel.
+        drop(doomed);
+        studio.simulator.finish();
+        assert!(matches!(studio.cancel(id).await, Cancellation::Requested(_)), "{vendor:?}");
+        studio.execute("UPDATE tasks SET lease_until = now() - interval '1 s' WHERE state = 'leased'").await;
+        let _running = studio.work();
+        let ended = studio.ended(id).await;
+        assert!(studio.simulator.cancel_requests() >= 1 && studio.simulator.cancels() == 0, "{vendor:?}");
+        assert_canceled_for_good(&studio, &ended).await;
+    }
+}
+
+/// Canceled and charged with what the provider accepted; and nothing is left that could change it, or be shown.
+async fn assert_canceled_for_good(studio: &Studio, ended: &Record) {
+    assert_eq!((ended.status, ended.cancel_reason), (JobStatus::Canceled, Some(CancelReason::UserRequested)));
+    assert_eq!((ended.credit_cost, studio.simulator.submits().len()), (7, 1), "what it accepted, once");
+    for nothing in [
+        "SELECT count(*) FROM tasks",
+        "SELECT count(*) FROM blobs",
+        "SELECT count(*) FROM assets",
+        "SELECT count(*) FROM jobs WHERE video_blob IS NOT NULL",
+    ] {
+        let count: i64 = sqlx::query_scalar(nothing).fetch_one(studio.database.pool()).await.expect("counts");
+        assert_eq!(count, 0, "{nothing}");
+    }
+    assert_eq!(&studio.ended(ended.id).await, ended);
 }
 
 #[tokio::test]
