@@ -10,7 +10,7 @@ use testkit::Answer;
 use super::{File, canvas, file, html, import_product, nodes, png, serve};
 
 suite! {
-    product_pages on Stack::builder().image_workers(1).receivers(8);
+    product_pages on Stack::builder().image_workers(1).receivers(9);
     what_is_no_page_is_422,
     an_error_of_the_page_is_502,
     a_redirected_page_is_read_from_where_it_leads,
@@ -19,6 +19,7 @@ suite! {
     a_page_is_read_up_to_its_limit,
     a_page_that_never_ends_is_read_up_to_its_limit,
     a_dripping_page_takes_no_longer_than_the_budget,
+    a_gallery_that_takes_longer_than_the_budget_is_cut_and_says_so,
 }
 
 const IMAGE: &str = "<img src=/a.png>";
@@ -148,4 +149,24 @@ async fn a_dripping_page_takes_no_longer_than_the_budget(stack: &Stack) {
     let reply = import_product(&user, &canvas, &shop.url("/slow"), json!({})).await;
     reply.expect_error(504, "upstream_timeout", &[]);
     assert!((40..55).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+}
+
+async fn a_gallery_that_takes_longer_than_the_budget_is_cut_and_says_so(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    let gallery = "<img src=/a.png><img src=/silent.png><img src=/dripping.png>";
+    serve(
+        &shop,
+        vec![
+            html("/boots", gallery),
+            png("/a.png", pictures::scene(300, 300, 41)),
+            File { path: "/silent.png", answer: Answer::never() },
+            File { path: "/dripping.png", answer: Answer::drip(Duration::from_millis(100)) },
+        ],
+    );
+    let canvas = canvas(&user).await;
+    let began = std::time::Instant::now();
+    let import = import_product(&user, &canvas, &shop.url("/boots"), json!({})).await.ok();
+    assert!((40..55).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+    assert_eq!((&import["pack"]["imageCount"], &import["discovery"]["limited"]), (&json!(1), &json!(true)));
+    assert_eq!(import["discovery"]["skippedImageCount"], 2, "{import}");
 }

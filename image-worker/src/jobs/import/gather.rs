@@ -220,8 +220,16 @@ async fn select(
             selection.limited = true;
             break;
         };
-        let Some(picture) = next else { break };
-        let Some((url, picture, _room)) = picture? else { continue };
+        let Some(fetched) = next else { break };
+        let (url, picture, _room) = match fetched? {
+            Fetched::Picture(url, picture, room) => (url, picture, room),
+            Fetched::Nothing => continue,
+            // Others may be there already, fetched beside this one.
+            Fetched::OutOfTime => {
+                selection.limited = true;
+                continue;
+            }
+        };
         let Size { width, height } = picture.size;
         if width.min(height) < PACK_SIDE_MIN {
             continue;
@@ -247,24 +255,36 @@ async fn select(
     Ok(Some(selection))
 }
 
-/// The first of a picture's files that is one; nothing when none is. What is wrong with one picture of many is no reason to
-/// give the others up.
-async fn first(
-    worker: &Worker,
-    urls: Vec<Url>,
-    room: Room,
-    deadline: Instant,
-) -> Result<Option<(Url, Picture, Room)>, Error> {
-    for url in urls {
-        let Ok(file) = worker.egress.download(&url, PICTURE, deadline).await else { continue };
+/// What came of fetching a picture.
+#[derive(Debug)]
+enum Fetched {
+    /// It, where it was found, and the room that its file takes.
+    Picture(Url, Picture, Room),
+    /// None of its files is a picture that can be shown.
+    Nothing,
+    /// The deadline passed before that could be told: the budget cut the search.
+    OutOfTime,
+}
+
+/// The first of a picture's files that is one. What is wrong with one picture of many is no reason to give the others up.
+async fn first(worker: &Worker, files: Vec<Url>, room: Room, deadline: Instant) -> Result<Fetched, Error> {
+    for url in files {
+        let file = match worker.egress.download(&url, PICTURE, deadline).await {
+            Ok(file) => file,
+            // A download has no other limit of time than the deadline; what failed after it may have failed for it.
+            Err(trouble) if trouble == DownloadError::Timeout || Instant::now() >= deadline => {
+                return Ok(Fetched::OutOfTime);
+            }
+            Err(_) => continue,
+        };
         if file.truncated {
             continue;
         }
         if let Ok(picture) = picture::read(worker, file.bytes).await? {
-            return Ok(Some((file.url, picture, room)));
+            return Ok(Fetched::Picture(file.url, picture, room));
         }
     }
-    Ok(None)
+    Ok(Fetched::Nothing)
 }
 
 /// Stores a picture; nothing when the lease may be lost. Its bytes are let go: a pack of the largest pictures would not fit.
@@ -277,3 +297,6 @@ async fn bring(worker: &Worker, url: Url, picture: Picture, lease: &Lease) -> Re
     let (bytes, sha256) = (content.bytes.len() as u64, content.sha256);
     Ok(Some(Brought { url, format, size, bytes, sha256, blob_key, thumbnail }))
 }
+
+#[cfg(test)]
+mod tests;

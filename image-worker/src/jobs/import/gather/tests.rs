@@ -1,0 +1,86 @@
+//! Fetching the pictures of a gallery, from a shop on loopback.
+
+use db::jobs::Windows;
+use egress::{AllowList, Client, ClientConfig, Guard};
+use raster::{Channels, Color, Encoding, OutputFormat};
+use spine::Nudge;
+use testkit::{Answer, Receiver};
+use workshop::Pixels;
+
+use super::*;
+
+/// Far more than an answer from loopback takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+const WINDOWS: Windows = Windows { unread: HOUR, finalized: HOUR, tombstone: HOUR, failed: HOUR, video: HOUR };
+
+fn png() -> Vec<u8> {
+    let picture = raster::Picture::new(Size::new(8, 8), Channels::Rgb, vec![7; 192]).expect("as many as fit");
+    let encoding = Encoding { format: OutputFormat::Png, quality: 85, flatten: Color::WHITE };
+    raster::encode(&picture, &encoding).expect("encodes")
+}
+
+/// A shop with one picture, and all that can stand in its place.
+async fn shop() -> Receiver {
+    let shop = Receiver::start().await;
+    let picture = png();
+    shop.answer_with(move |request| match request.path.as_str() {
+        "/a.png" => Answer::status(200).body(picture.clone()),
+        "/text" => Answer::status(200).body("no picture"),
+        "/silent" => Answer::never(),
+        "/dripping" => Answer::drip(Duration::from_millis(10)),
+        "/broken" => Answer::status(200).breaking_off(),
+        _ => Answer::status(404),
+    });
+    shop
+}
+
+/// A worker that can reach the shop. Fetching asks neither the database nor the store.
+fn worker(shop: &Receiver) -> Worker {
+    let guard = Guard::new(AllowList::parse(&shop.authority()).expect("a list"));
+    let config = ClientConfig { guard, extra_ca_pem: Some(shop.ca_pem().as_bytes().to_vec()) };
+    let nowhere = format!("file://{}", std::env::temp_dir().display());
+    Worker {
+        pool: sqlx::PgPool::connect_lazy("postgres://nobody@127.0.0.1:9/none").expect("a URL"),
+        blobs: blob::Store::open(&nowhere).expect("a directory"),
+        cache: cache::Cache::connect("redis://127.0.0.1:9/0", "test").expect("a URL"),
+        nudge: Nudge::default(),
+        pixels: Pixels::new(1, 1 << 28),
+        egress: Client::new(config).expect("a client"),
+        public_url: "https://canvas.example".into(),
+        windows: WINDOWS,
+        storage_max: 0,
+    }
+}
+
+fn urls(shop: &Receiver, paths: &[&str]) -> Vec<Url> {
+    paths.iter().map(|path| Url::parse(&shop.url(path)).expect("a URL")).collect()
+}
+
+#[tokio::test]
+async fn the_first_file_that_is_a_picture_is_taken() {
+    let shop = shop().await;
+    let worker = worker(&shop);
+    let deadline = Instant::now() + PATIENCE;
+    let files = urls(&shop, &["/absent", "/text", "/broken", "/a.png", "/silent"]);
+    let fetched = first(&worker, files, deadline).await.expect("fetches");
+    let Fetched::Picture(url, picture) = fetched else { panic!("{fetched:?}") };
+    assert_eq!((url.path(), picture.size), ("/a.png", Size::new(8, 8)));
+    let none = first(&worker, urls(&shop, &["/absent", "/text", "/broken"]), deadline).await.expect("fetches");
+    assert!(matches!(none, Fetched::Nothing), "{none:?}");
+}
+
+#[tokio::test]
+async fn what_the_deadline_cuts_off_is_told_apart_from_what_is_no_picture() {
+    let shop = shop().await;
+    let worker = worker(&shop);
+    for path in ["/silent", "/dripping"] {
+        let soon = Instant::now() + Duration::from_millis(200);
+        let cut = first(&worker, urls(&shop, &[path, "/a.png"]), soon).await.expect("fetches");
+        assert!(matches!(cut, Fetched::OutOfTime), "{path}: {cut:?}");
+        assert!(Instant::now() >= soon - Duration::from_millis(1), "{path}");
+    }
+    let over = Instant::now();
+    let late = first(&worker, urls(&shop, &["/a.png"]), over).await.expect("fetches");
+    assert!(matches!(late, Fetched::OutOfTime), "{late:?}");
+}
