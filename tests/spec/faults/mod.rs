@@ -6,6 +6,7 @@
 
 mod campaign;
 mod deaths;
+mod films;
 mod isolation;
 mod order;
 mod races;

@@ -1,0 +1,95 @@
+//! Films of the embedded runtime whose worker dies over them (decisions 9.2, 9.5, 12.2, 12.4; reliability.md 2).
+
+use bytes::Bytes;
+use e2e::api::{key, text};
+use e2e::{Part, SETTLING, Stack, User, checker};
+use serde_json::{Value, json};
+
+use super::{mortal, start};
+
+/// Where a worker comes by with a film, in this order: taken, about to be made, made, stored, shown, and its task over.
+const FAILPOINTS: [&str; 6] = [
+    "task.claimed",
+    "generation.submitting",
+    "generation.accepted",
+    "generation.stored",
+    "job.committed",
+    "task.finished",
+];
+
+/// What an account has.
+const GRANT: i64 = 100;
+
+/// Starts a film, always the same.
+async fn film(user: &User) -> Value {
+    let request = json!({
+        "model": "animatic", "prompt": "a kite over the sea", "durationSeconds": 1, "resolution": "480p",
+        "idempotencyKey": key(),
+    });
+    user.send("/videos/generate", &request).await.expect(202).json()
+}
+
+/// The end of a film that succeeded.
+async fn shown(user: &User, job: &Value, what: &str) -> Bytes {
+    let end = user.finished(job).await;
+    let told = (&end["status"], &end["progress"], &end["creditCost"]);
+    assert_eq!(told, (&json!("succeeded"), &json!(100.0), &json!(1)), "{what}: {end}");
+    user.get(text(&end, "/video/downloadUrl")).await.expect(200).body
+}
+
+async fn balance(user: &User) -> i64 {
+    user.get("/auth/status").await.ok()["creditBalance"].as_i64().expect("a balance")
+}
+
+/// Starts the worker anew, to be held at a failpoint, and a film; and kills the worker when it is there with it. What is done
+/// `meanwhile` is done before.
+async fn dies_with_a_film(stack: &Stack, user: &User, failpoint: &str, meanwhile: impl AsyncFnOnce(&Value)) -> Value {
+    let (hold, held) = stack.make_hold(failpoint);
+    stack.restart_with(Part::VIDEO_WORKER, &[("CANVAS_FAILPOINTS", &held)]).await;
+    let job = film(user).await;
+    hold.reached().await;
+    meanwhile(&job).await;
+    stack.kill(Part::VIDEO_WORKER);
+    stack.restart(Part::VIDEO_WORKER).await;
+    job
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_film_whose_worker_dies_anywhere_is_shown_and_charged_once() {
+    let stack = start(mortal().video_workers(1)).await;
+    let user = stack.user().await;
+    stack.grant(&user.uid, GRANT).await;
+    let undisturbed = shown(&user, &film(&user).await, "undisturbed").await;
+    for failpoint in FAILPOINTS {
+        let job = dies_with_a_film(&stack, &user, failpoint, async |_| {}).await;
+        let film = shown(&user, &job, failpoint).await;
+        assert!(film == undisturbed, "{failpoint}: the same order gives the same film");
+    }
+    let films = 1 + FAILPOINTS.len() as i64;
+    assert_eq!(balance(&user).await, GRANT - films);
+    assert_eq!(stack.count("SELECT count(*) FROM jobs WHERE video_blob IS NOT NULL").await, films);
+    assert_eq!(stack.count("SELECT count(DISTINCT video_blob) FROM jobs WHERE video_blob IS NOT NULL").await, 1);
+    checker::settled(&stack, SETTLING).await;
+    assert_eq!(checker::invariants(&stack).await, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_canceled_film_whose_worker_dies_is_canceled_and_paid_back() {
+    let stack = start(mortal().video_workers(1)).await;
+    let user = stack.user().await;
+    stack.grant(&user.uid, GRANT).await;
+    // Before it is made, and when it is made and nobody has seen it.
+    for failpoint in ["generation.submitting", "generation.accepted", "generation.stored"] {
+        let cancel = async |job: &Value| {
+            user.delete(text(job, "/pollUrl")).await.expect(202);
+        };
+        let job = dies_with_a_film(&stack, &user, failpoint, cancel).await;
+        let end = user.finished(&job).await;
+        assert_eq!((&end["status"], &end["creditCost"]), (&json!("canceled"), &json!(0)), "{failpoint}: {end}");
+        user.get(&format!("{}/output", text(&job, "/pollUrl"))).await.expect_error(404, "not_found", &[]);
+    }
+    assert_eq!(balance(&user).await, GRANT);
+    assert_eq!(stack.count("SELECT count(*) FROM jobs WHERE video_blob IS NOT NULL").await, 0);
+    checker::settled(&stack, SETTLING).await;
+    assert_eq!(checker::invariants(&stack).await, [""; 0]);
+}
