@@ -8,15 +8,17 @@ use std::time::Duration;
 
 use domain::job::JobStatus;
 use domain::limits::WEBHOOK_ATTEMPTS_MAX;
+use sqlx::types::chrono::{DateTime, Utc};
 use testkit::Received;
 use uuid::Uuid;
 
 use crate::load::{Accepted, Load, SECRET};
-use crate::{PATIENCE, Stack};
+use crate::{PATIENCE, Stack, Work};
 
 /// What is not at rest yet, one count a line of the report.
-const UNSETTLED: [(&str, &str); 4] = [
+const UNSETTLED: [(&str, &str); 5] = [
     ("jobs", "SELECT count(*) FROM jobs WHERE status NOT IN ('succeeded', 'failed', 'canceled', 'expired')"),
+    ("Recipe runs", "SELECT count(*) FROM recipe_runs WHERE completed_at IS NULL"),
     ("tasks", "SELECT count(*) FROM tasks"),
     ("outbox rows", "SELECT count(*) FROM outbox"),
     ("deliveries", "SELECT count(*) FROM webhook_deliveries WHERE status NOT IN ('delivered', 'failed')"),
@@ -32,7 +34,7 @@ macro_rules! targets {
 }
 
 /// Rows that must not be, whatever happened.
-const NEVER: [(&str, &str); 14] = [
+const NEVER: [(&str, &str); 15] = [
     ("a job's history does not begin with queued", "SELECT count(*) FROM job_history WHERE version = 1 AND status <> 'queued'"),
     (
         "a job's history has a gap or does not end with its state",
@@ -101,6 +103,10 @@ const NEVER: [(&str, &str); 14] = [
          WHERE -j.credit_cost <> (SELECT coalesce(sum(amount), 0) FROM ledger l WHERE l.job_id = j.id)",
     ),
     (
+        "a Recipe run that is over and holds credit",
+        "SELECT count(*) FROM recipe_runs WHERE completed_at IS NOT NULL AND reserved <> 0",
+    ),
+    (
         "a job that was paid for or settled twice",
         "SELECT count(*) FROM (SELECT FROM ledger l JOIN jobs j ON j.id = l.job_id
                                GROUP BY l.job_id, l.reason HAVING count(*) > 1) AS twice",
@@ -128,6 +134,26 @@ pub async fn settled(stack: &Stack, limit: Duration) -> Duration {
     }
 }
 
+/// What was accepted before a time and is not at rest yet: jobs, Recipe runs and deliveries.
+const UNDRAINED: &str = "
+    SELECT (SELECT count(*) FROM jobs WHERE created_at <= $1
+              AND status NOT IN ('succeeded', 'failed', 'canceled', 'expired'))
+         + (SELECT count(*) FROM recipe_runs WHERE created_at <= $1 AND completed_at IS NULL)
+         + (SELECT count(*) FROM webhook_deliveries WHERE created_at <= $1 AND status NOT IN ('delivered', 'failed'))";
+
+/// Waits until everything that was accepted before this call is at rest, whatever comes meanwhile, and says how long it took; panics
+/// after `limit`. The database is up.
+pub async fn drained(stack: &Stack, limit: Duration) -> Duration {
+    let began = std::time::Instant::now();
+    let now: DateTime<Utc> = sqlx::query_scalar("SELECT now()").fetch_one(stack.pool()).await.expect("reads the time");
+    testkit::wait_for("what was accepted to be at rest", limit, async || {
+        let left: i64 = sqlx::query_scalar(UNDRAINED).bind(now).fetch_one(stack.pool()).await.expect("counts");
+        (left == 0).then_some(())
+    })
+    .await;
+    began.elapsed()
+}
+
 /// The rows that are left, for people.
 async fn stuck(stack: &Stack) -> String {
     let rows: Result<Vec<String>, _> = sqlx::query_scalar(
@@ -148,6 +174,7 @@ pub async fn check(stack: &Stack, load: &Load<'_>, limit: Duration) {
     let mut wrong = invariants(stack).await;
     let accepted = load.accepted();
     wrong.extend(statuses(stack, &accepted).await);
+    wrong.extend(submits(load, &accepted));
     wrong.extend(events(stack, &accepted, &load.receiver().requests()).await);
     wrong.extend(queues(stack).await);
     assert!(wrong.is_empty(), "seed {}: after the fault\n  {}", load.seed(), wrong.join("\n  "));
@@ -156,7 +183,7 @@ pub async fn check(stack: &Stack, load: &Load<'_>, limit: Duration) {
 /// Takes away what a load left, which the checker would find to be nobody's in the next round on the same stack.
 pub async fn forget(stack: &Stack) {
     // No trigger counts what is truncated.
-    stack.execute("TRUNCATE jobs, job_history, webhook_deliveries, webhook_attempts, canvases, assets, account_storage CASCADE").await;
+    stack.execute("TRUNCATE jobs, job_history, webhook_deliveries, webhook_attempts, recipe_runs, canvases, assets, account_storage CASCADE").await;
 }
 
 /// Everything that is wrong with what the service keeps, whoever made it.
@@ -182,20 +209,37 @@ pub async fn invariants(stack: &Stack) -> Vec<String> {
     wrong
 }
 
-/// Every accepted job is there, and there is no other.
+/// Jobs and Recipe runs that clients started, how they ended and why; the jobs of a Recipe's pictures are the run's own.
+const STARTED: &str = "
+    SELECT id, account_uid, status, outcome #>> '{failure,code}' FROM jobs WHERE recipe_run IS NULL
+    UNION ALL SELECT id, account_uid, status, failure ->> 'code' FROM recipe_runs";
+
+/// Every accepted job is there and did what it should, and there is no other.
 async fn statuses(stack: &Stack, accepted: &[Accepted]) -> Vec<String> {
-    let rows: Vec<(Uuid, String, String)> =
-        sqlx::query_as("SELECT id, account_uid, status FROM jobs").fetch_all(stack.pool()).await.expect("reads");
-    let kept: BTreeMap<Uuid, (String, String)> =
-        rows.into_iter().map(|(id, uid, status)| (id, (uid, status))).collect();
+    let rows: Vec<(Uuid, String, String, Option<String>)> =
+        sqlx::query_as(STARTED).fetch_all(stack.pool()).await.expect("reads");
+    let kept: BTreeMap<Uuid, (String, String, Option<String>)> =
+        rows.into_iter().map(|(id, uid, status, code)| (id, (uid, status, code))).collect();
     let mut wrong = Vec::new();
-    for Accepted { job, uid, .. } in accepted {
-        match kept.get(job) {
-            None => wrong.push(format!("accepted job {job} is lost")),
-            Some((owner, _)) if owner != uid => wrong.push(format!("job {job} is {owner}'s, not {uid}'s")),
-            Some((_, status)) if status != "succeeded" => wrong.push(format!("job {job} {status}")),
-            Some(_) => {}
+    let mut ends: BTreeMap<Work, BTreeMap<&str, usize>> = BTreeMap::new();
+    for Accepted { job, uid, work, .. } in accepted {
+        let Some((owner, status, code)) = kept.get(job) else {
+            wrong.push(format!("accepted job {job} is lost"));
+            continue;
+        };
+        if owner != uid {
+            wrong.push(format!("job {job} is {owner}'s, not {uid}'s"));
         }
+        let code = code.as_deref().unwrap_or_default();
+        let as_it_may = status == "succeeded" || status == "failed" && work.may_fail_with().contains(&code);
+        if !as_it_may {
+            wrong.push(format!("{work:?} {job} {status} {code}"));
+        }
+        *ends.entry(*work).or_default().entry(status).or_default() += 1;
+    }
+    // What always fails shows nothing.
+    for (work, ends) in ends.iter().filter(|(_, ends)| !ends.contains_key("succeeded")) {
+        wrong.push(format!("no {work:?} succeeded: {ends:?}"));
     }
     let known: BTreeSet<Uuid> = accepted.iter().map(|accepted| accepted.job).collect();
     if known.len() != accepted.len() {
@@ -203,6 +247,22 @@ async fn statuses(stack: &Stack, accepted: &[Accepted]) -> Vec<String> {
     }
     wrong.extend(kept.keys().filter(|job| !known.contains(job)).map(|job| format!("job {job} was never accepted")));
     wrong
+}
+
+/// The provider began each output once, or not at all where the job failed: a submit twice is money spent twice.
+fn submits(load: &Load<'_>, accepted: &[Accepted]) -> Vec<String> {
+    let Some(simulator) = load.simulator() else { return Vec::new() };
+    let mut begun: BTreeMap<String, usize> = BTreeMap::new();
+    for submit in simulator.submits().into_iter().filter(|submit| submit.accepted) {
+        *begun.entry(submit.idempotency_key.unwrap_or_default()).or_default() += 1;
+    }
+    let pictures = accepted.iter().filter(|accepted| accepted.work == Work::Picture);
+    let ordered: BTreeSet<String> = pictures.map(|accepted| format!("{}-0", accepted.job)).collect();
+    let twice =
+        begun.iter().filter(|(_, count)| **count > 1).map(|(order, count)| format!("{order} was begun {count} times"));
+    let strange =
+        begun.keys().filter(|order| !ordered.contains(*order)).map(|order| format!("{order} was never ordered"));
+    twice.chain(strange).collect()
 }
 
 /// Every run's one event arrived: the same bytes under the same ids however often, signed, at most four times.
@@ -220,9 +280,9 @@ async fn events(stack: &Stack, accepted: &[Accepted], requests: &[Received]) -> 
         by_path.entry(&request.path).or_default().push(request);
     }
     let mut seen = BTreeSet::new();
-    for Accepted { job, path, .. } in accepted {
-        let got = by_path.remove(path.as_str()).unwrap_or_default();
-        let Some((id, event, body, status)) = kept.get(job) else {
+    for (job, path) in accepted.iter().filter_map(|accepted| Some((accepted.job, accepted.path.as_deref()?))) {
+        let got = by_path.remove(path).unwrap_or_default();
+        let Some((id, event, body, status)) = kept.get(&job) else {
             wrong.push(format!("job {job} has no delivery"));
             continue;
         };

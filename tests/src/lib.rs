@@ -13,6 +13,7 @@
 
 mod account;
 pub mod api;
+mod backlog;
 mod broker;
 pub mod checker;
 mod client;
@@ -28,6 +29,7 @@ mod services;
 mod stack;
 mod suite;
 mod vhost;
+mod work;
 
 #[cfg(test)]
 mod bounds;
@@ -42,6 +44,7 @@ pub use seed::Chance;
 pub use services::{Service, Services};
 pub use stack::{Builder, Hold, Stack};
 pub use suite::{Behaviour, run};
+pub use work::Work;
 
 /// How long a test waits for what should come within a second or two: long, because the machine may be busy.
 pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);

@@ -2,16 +2,18 @@
 //! not know what came of a start they send it again under its key (specification, Errors, retry guidance).
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use testkit::Receiver;
+use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 use uuid::Uuid;
 
 use crate::api::text;
 use crate::seed::Chance;
+use crate::work::{Terms, Work};
 use crate::{Kind, PATIENCE, Stack, User, pictures};
 
 /// The caller's secret of every webhook.
@@ -22,6 +24,8 @@ const NOBODY_LISTENS: &str = "nobody listens";
 const INSISTENCE: Duration = Duration::from_secs(90);
 /// Before it sends again what was refused for the moment or not answered.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
+/// What each client can pay with: more than it ever needs.
+const CREDIT: i64 = 100_000;
 
 /// What a load is to be.
 #[derive(Clone, Copy, Debug)]
@@ -41,10 +45,10 @@ pub struct Accepted {
     pub job: Uuid,
     /// Whose it is.
     pub uid: String,
-    /// The node that it fills.
-    pub target: String,
-    /// The path that its webhook goes to, which no other's does.
-    pub path: String,
+    /// What it is.
+    pub work: Work,
+    /// The path that its webhook goes to, which no other's does; nothing where there is none.
+    pub path: Option<String>,
 }
 
 /// A load on a stack.
@@ -52,10 +56,15 @@ pub struct Load<'a> {
     stack: &'a Stack,
     plan: Plan,
     chance: Chance,
+    /// What is started, in turns.
+    works: &'static [Work],
+    /// Of the provider that is asked for pictures.
+    simulator: Option<Simulator>,
     receiver: Receiver,
     clients: Vec<Starter>,
     accepted: Mutex<Vec<Accepted>>,
     count: AtomicUsize,
+    is_over: AtomicBool,
     trouble: Mutex<BTreeMap<String, usize>>,
 }
 
@@ -67,19 +76,48 @@ struct Starter {
     revision: String,
     targets: Vec<String>,
     input: String,
+    /// Its connection to the simulator.
+    connection: Option<String>,
 }
 
 impl<'a> Load<'a> {
-    /// Makes accounts, canvases, targets and inputs. The stack has a receiver left, which this takes.
+    /// A load of Actions: makes accounts, canvases, targets and inputs. The stack has a receiver left, which this takes.
     pub async fn prepare(stack: &'a Stack, chance: &Chance, plan: Plan) -> Self {
+        Self::of(stack, chance, plan, &[Work::Resize]).await
+    }
+
+    /// The same of these, in turns. The stack has a video-worker where there are videos, and no runtime of the operator's own.
+    pub async fn of(stack: &'a Stack, chance: &Chance, plan: Plan, works: &'static [Work]) -> Self {
+        // The one provider whose runs can be looked up: what is unknown there is found again.
+        let simulator = match works.contains(&Work::Picture) {
+            true => Some(Simulator::start(Vendor::Replicate).await),
+            false => None,
+        };
+        let is_paid = works.iter().any(|work| *work != Work::Resize);
         let share = |number: usize| plan.jobs / plan.clients + usize::from(number < plan.jobs % plan.clients);
-        let made = (0..plan.clients).map(|number| Starter::make(stack, number, share(number)));
+        let made = (0..plan.clients).map(|number| async move {
+            let client = Starter::make(stack, number, share(number)).await;
+            if is_paid {
+                stack.grant(&client.user.uid, CREDIT).await;
+            }
+            client
+        });
+        let mut clients = futures_util::future::join_all(made).await;
+        if let Some(simulator) = &simulator {
+            for client in &mut clients {
+                let id = stack.connect_to(&client.user.uid, "replicate", simulator.url(), SIMULATOR_KEY).await;
+                client.connection = Some(id);
+            }
+        }
         Self {
             stack,
             plan,
             chance: chance.clone(),
+            works,
             receiver: stack.take_receiver(),
-            clients: futures_util::future::join_all(made).await,
+            clients,
+            simulator,
+            is_over: AtomicBool::new(false),
             accepted: Mutex::default(),
             count: AtomicUsize::new(0),
             trouble: Mutex::default(),
@@ -89,6 +127,11 @@ impl<'a> Load<'a> {
     /// Starts every job, each until it is accepted.
     pub async fn run(&self) {
         futures_util::future::join_all(self.clients.iter().map(|client| self.drive(client))).await;
+    }
+
+    /// Starts no more: clients are done when what they are at is accepted.
+    pub fn stop(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
     }
 
     /// Waits until so many jobs are accepted.
@@ -107,6 +150,11 @@ impl<'a> Load<'a> {
     /// Where the webhooks go.
     pub fn receiver(&self) -> &Receiver {
         &self.receiver
+    }
+
+    /// The provider's simulator, where pictures are asked for.
+    pub fn simulator(&self) -> Option<&Simulator> {
+        self.simulator.as_ref()
     }
 
     /// The seed, for messages.
@@ -137,28 +185,41 @@ impl<'a> Load<'a> {
         let mut revision = client.revision.clone();
         for (index, target) in client.targets.iter().enumerate() {
             tokio::time::sleep(chance.time(self.plan.pause)).await;
+            if self.is_over.load(Ordering::Relaxed) {
+                return;
+            }
             let path = format!("/{}/{index}", client.number);
-            let mut request = json!({
-                "canvasId": client.canvas, "baseRevision": revision, "idempotencyKey": crate::api::key(),
-                "targetNodeId": target, "inputs": [client.input], "params": {"width": 8 + chance.below(40)},
-                "webhook": {"url": self.receiver.url(&path), "secret": SECRET},
+            // Clients begin at different turns, so that a short load has some of everything, too.
+            let work = self.works[(client.number * 7 + index) % self.works.len()];
+            let mut request = work.request(&Terms {
+                canvas: &client.canvas,
+                revision: &revision,
+                target,
+                input: &client.input,
+                width: 8 + chance.below(40),
+                connection: client.connection.as_deref(),
+                webhook: json!({"url": self.receiver.url(&path), "secret": SECRET}),
             });
-            let job = self.insist(client, &mut request, &mut chance).await;
-            revision = text(&job, "/canvasRevision").to_owned();
+            let job = self.insist(client, work, &mut request, &mut chance).await;
+            if let Some(current) = job["canvasRevision"].as_str() {
+                current.clone_into(&mut revision);
+            }
             let job = text(&job, "/rawId").parse().expect("a UUID");
-            let accepted = Accepted { job, uid: client.user.uid.clone(), target: target.clone(), path };
+            let path = work.is_told().then_some(path);
+            let accepted = Accepted { job, uid: client.user.uid.clone(), work, path };
             self.accepted.lock().unwrap_or_else(PoisonError::into_inner).push(accepted);
             self.count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Sends a start until it is accepted.
-    async fn insist(&self, client: &Starter, request: &mut Value, chance: &mut Chance) -> Value {
+    async fn insist(&self, client: &Starter, work: Work, request: &mut Value, chance: &mut Chance) -> Value {
         let began = Instant::now();
+        let path = work.path();
         let gateways = self.stack.parts().iter().filter(|part| part.0 == Kind::Gateway).count();
         loop {
             let user = client.user.at(self.stack, chance.below(gateways));
-            let what = match user.send("/actions/resize/runs", request).attempt().await {
+            let what = match user.send(&path, request).attempt().await {
                 // Nothing of it was taken; a load balancer asks another gateway, and so does the next turn.
                 Err(error) if error.is_connect() => NOBODY_LISTENS.to_owned(),
                 Err(_) => "no answer".to_owned(),
@@ -199,7 +260,7 @@ impl Starter {
             text(&made, "/canvas/revision").clone_into(&mut revision);
             targets.extend(batch.iter().map(|index| text(&made, &format!("/resolvedIds/t{index}")).to_owned()));
         }
-        Self { number, user, canvas, revision, targets, input: text(&asset, "/handle").to_owned() }
+        Self { number, user, canvas, revision, targets, input: text(&asset, "/handle").to_owned(), connection: None }
     }
 }
 

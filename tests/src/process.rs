@@ -44,11 +44,11 @@ impl Process {
         let Launch { part, env, port, admin, log, disk } = launch;
         let file = File::options().create(true).append(true).open(&log).expect("opens the log of a part");
         let mut command = match disk {
-            None => command(part.0.binary()),
+            None => bare(served(part.0.binary())),
             Some((directory, size)) => {
                 let mut command = bare("unshare");
                 command.args(["--map-root-user", "--mount", "sh", "-c", ON_A_DISK, size]);
-                command.arg(directory).arg(binary(part.0.binary()));
+                command.arg(directory).arg(served(part.0.binary()));
                 command
             }
         };
@@ -95,6 +95,14 @@ impl Process {
         wait_for(&format!("{part} to stop"), PATIENCE * 2, async || self.ended()).await
     }
 
+    /// The most memory that it had resident so far, in bytes (`VmHWM` of proc(5)).
+    pub(crate) fn peak_resident(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("reads a status");
+        let kib =
+            status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse::<u64>().ok());
+        kib.expect("a process has resident memory") * 1024
+    }
+
     /// The end of its log, without what is merely informative.
     pub(crate) fn log_tail(&self) -> String {
         let text = self.log();
@@ -133,6 +141,12 @@ fn bare(program: impl AsRef<OsStr>) -> Command {
         }
     }
     command
+}
+
+/// The path of the binary that a part runs: the workspace's, or the one of this name in the directory `E2E_BIN_DIR`, so that processes
+/// of another release are seen on the schema of this one (`tests/upgrade`). Admin commands and migrations are always the workspace's.
+fn served(name: &str) -> PathBuf {
+    std::env::var_os("E2E_BIN_DIR").map_or_else(|| binary(name), |directory| Path::new(&directory).join(name))
 }
 
 /// The path of a binary of the workspace.

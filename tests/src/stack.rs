@@ -300,6 +300,11 @@ impl Stack {
         wait_for(&format!("{part} to end"), PATIENCE * 2, async || self.with(part, Process::ended)).await
     }
 
+    /// The most memory that a part had resident so far, in bytes.
+    pub fn peak_resident(&self, part: Part) -> u64 {
+        self.with(part, |process| process.peak_resident())
+    }
+
     /// All that a part has written.
     pub fn log(&self, part: Part) -> String {
         self.with(part, |process| process.log())
@@ -366,8 +371,9 @@ pub struct Hold {
 
 impl Hold {
     fn make(file: PathBuf, failpoint: &str) -> Self {
-        fs::write(&file, "").expect("makes the file of a hold");
-        Self { file, failpoint: failpoint.to_owned() }
+        let hold = Self { file, failpoint: failpoint.to_owned() };
+        hold.arm();
+        hold
     }
 
     /// Waits until a process is held here, and returns how many came so far.
@@ -380,6 +386,11 @@ impl Hold {
         let came = async || fs::read_to_string(&self.file).map(|pids| pids.lines().count()).ok();
         let what = format!("{} to be reached", self.failpoint);
         wait_for(&what, PATIENCE, async || came().await.filter(|came| *came >= count)).await
+    }
+
+    /// Stops everybody again who comes by after a release.
+    pub fn arm(&self) {
+        fs::write(&self.file, "").expect("makes the file of a hold");
     }
 
     /// Lets everybody pass, now and later.

@@ -1,0 +1,65 @@
+//! Webhook events that wait, made without the work that they tell of: for more events than jobs could be run.
+
+use std::collections::BTreeMap;
+
+use db::deliveries::{self, NewDelivery, NewEvent};
+use domain::id::{AccountUid, JobId};
+use domain::webhook::EventType;
+use service::keys::KeyRing;
+use sqlx::{Connection, PgConnection};
+use uuid::Uuid;
+
+use crate::load::SECRET;
+use crate::{Stack, User};
+
+/// Of an event (reliability.md 3, R7).
+const BODY_BYTES: usize = 1024;
+/// Events made in one transaction.
+const TRANSACTION: usize = 500;
+
+impl Stack {
+    /// Leaves so many ended jobs and their events to `url`, as the transactions that end jobs leave them: the bodies, by the
+    /// delivery's name in `Service-Webhook-Id`.
+    pub async fn leave_events(&self, count: usize, url: &str) -> BTreeMap<String, Vec<u8>> {
+        let user = self.user().await;
+        let account: AccountUid = user.uid.parse().expect("a uid");
+        let keys = self.env().iter().find(|(name, _)| name == "CANVAS_MASTER_KEYS");
+        let keys = KeyRing::parse(&keys.expect("the harness sets it").1).expect("a key ring");
+        let mut connection = self.pool().acquire().await.expect("connects");
+        let mut left = BTreeMap::new();
+        let jobs: Vec<JobId> = (0..count).map(|_| JobId::generate()).collect();
+        for jobs in jobs.chunks(TRANSACTION) {
+            let mut transaction = connection.begin().await.expect("begins");
+            insert_jobs(&mut transaction, jobs, &user).await;
+            for job_id in jobs {
+                let (id, event_id) = (Uuid::now_v7(), Uuid::now_v7());
+                let sealed_secret = keys.seal(&deliveries::handle(id), SECRET.as_bytes());
+                let new = NewDelivery { id, account: &account, job_id: *job_id, url, sealed_secret: &sealed_secret };
+                deliveries::insert(&mut transaction, &new).await.expect("makes a delivery");
+                let mut body = event_id.to_string().into_bytes();
+                body.resize(BODY_BYTES, b'x');
+                let event =
+                    NewEvent { id: event_id, kind: EventType::ImageJobSucceeded, body: &body, traceparent: None };
+                assert!(deliveries::complete(&mut transaction, *job_id, &event).await.expect("fixes the event"));
+                left.insert(deliveries::handle(id), body);
+            }
+            transaction.commit().await.expect("commits");
+        }
+        left
+    }
+}
+
+async fn insert_jobs(connection: &mut PgConnection, jobs: &[JobId], user: &User) {
+    let ids: Vec<Uuid> = jobs.iter().map(|job| job.0).collect();
+    let token: Uuid = user.token_id.parse().expect("a token id");
+    sqlx::query(
+        "INSERT INTO jobs (id, account_uid, token_id, kind, operation, status, request, estimated_seconds, completed_at)
+         SELECT id, $2, $3, 'action', 'action:resize', 'succeeded', '{}', 1, now() FROM unnest($1::uuid[]) id",
+    )
+    .bind(&ids)
+    .bind(&user.uid)
+    .bind(token)
+    .execute(connection)
+    .await
+    .expect("inserts jobs");
+}
