@@ -1,10 +1,12 @@
-//! Random faults under a load: kill, stop for a while, restart a service, cut a network; the checker after every round. What is
-//! done when follows from the seed. `tests/run` runs one short round, `tests/campaign` many long ones.
+//! Random faults under a load of everything that is started (Actions, pictures by a provider, Recipe runs, videos): kill, stop for a
+//! while, restart a service, cut a network; the checker after every round. What is done when follows from the seed. `tests/run` runs
+//! one short round, `tests/campaign` many long ones.
 
 use std::time::{Duration, Instant};
 
-use e2e::{Chance, Load, Part, Plan, SETTLING, Service, Services, Stack, checker};
+use e2e::{Chance, Load, Part, Plan, SETTLING, Service, Services, Stack, Work, checker};
 
+use super::scale::measured;
 use super::{LEASE, doubled};
 
 /// How long one round is.
@@ -71,23 +73,26 @@ async fn strike(stack: &Stack, services: &Services, chance: &mut Chance) {
 
 async fn campaign(rounds: usize, round: Round) {
     let (chance, services) = (Chance::new(), Services::start().await);
-    let stack = doubled().on(&services).behind_networks().receivers(rounds).start().await;
+    let stack = doubled().video_workers(2).on(&services).behind_networks().receivers(rounds).start().await;
     for number in 0..rounds {
         let mut chance = chance.fork(number as u64);
         println!("round {number}");
         let clients = 6;
         let pause = round.faults * u32::try_from(2 * clients).expect("few") / u32::try_from(round.jobs).expect("few");
-        let load = Load::prepare(&stack, &chance, Plan { jobs: round.jobs, clients, pause }).await;
+        let load = Load::of(&stack, &chance, Plan { jobs: round.jobs, clients, pause }, Work::MIXED).await;
         let faults = async {
-            let began = Instant::now();
+            let (began, mut strikes) = (Instant::now(), 0);
             while began.elapsed() < round.faults {
                 strike(&stack, &services, &mut chance).await;
+                strikes += 1;
             }
+            strikes
         };
-        tokio::join!(load.run(), faults);
+        let ((), strikes) = tokio::join!(load.run(), faults);
         let settled = checker::settled(&stack, SETTLING).await;
         println!("settled after {settled:?}; clients saw {:?}", load.trouble());
         checker::check(&stack, &load, SETTLING).await;
+        measured("random", format_args!("{} starts through {strikes} faults, settled after {settled:?}", round.jobs));
         checker::forget(&stack).await;
     }
 }

@@ -1,17 +1,20 @@
 //! The spine under fire (reliability.md 3), scaled down: leases of a second, loads of seconds.
 //!
 //! Every test runs a seeded load of jobs with webhooks, breaks something meanwhile, and lets [`e2e::checker`] look at what it left.
-//! `FAULT_SEED=<seed>` repeats what a seed decided; the long form is `tests/campaign`. `tests/mutants` shows that each of these can
-//! fail.
+//! `FAULT_SEED=<seed>` repeats what a seed decided. [`scale`] has the sizes of this form and of the full one, which `tests/campaign`
+//! runs. `tests/mutants` shows that each of these can fail.
 
 mod campaign;
 mod deaths;
+mod events;
 mod films;
 mod isolation;
+mod matrix;
 mod order;
 mod races;
 mod replicas;
 mod restarts;
+mod scale;
 mod skew;
 mod sockets;
 mod steps;

@@ -1,6 +1,6 @@
 //! Requests and work that meet (reliability.md 3, R5 and R6).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use e2e::api::text;
@@ -9,13 +9,12 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use testkit::Receiver;
 
+use super::scale::{R5_ROUNDS, R6_ACTIONS, R10_JOBS, measured};
 use super::{doubled, start};
 
-/// Equal requests at once, and how often.
+/// Equal requests at once.
 const EQUAL: usize = 200;
-const ROUNDS: usize = 3;
-/// Cancels against completions.
-const RACES: usize = 120;
+/// Cancels against completions that go on at once.
 const RACES_AT_ONCE: usize = 12;
 /// How long each job takes at least: a small one is over before a cancel can be asked for.
 const WORK: &str = "action.loaded=sleep:400";
@@ -27,7 +26,8 @@ const LEADS: [Duration; 2] = [Duration::from_millis(1), Duration::from_secs(4)];
 async fn of_200_equal_starts_over_two_gateways_one_job_comes() {
     let stack = start(doubled()).await;
     let user = stack.user().await;
-    for round in 0..ROUNDS {
+    let rounds = R5_ROUNDS.now();
+    for round in 0..rounds {
         let canvas = text(&user.make_canvas().await, "/id").to_owned();
         let asset = user.upload("image/png", e2e::pictures::png(64, 48)).await;
         let target = user.slot(&canvas).await;
@@ -44,7 +44,8 @@ async fn of_200_equal_starts_over_two_gateways_one_job_comes() {
     }
     checker::settled(&stack, SETTLING).await;
     assert_eq!(checker::invariants(&stack).await, [""; 0]);
-    assert_eq!(stack.count("SELECT count(*) FROM jobs").await, ROUNDS as i64);
+    assert_eq!(stack.count("SELECT count(*) FROM jobs").await, rounds as i64);
+    measured("R5", format_args!("{rounds} x {EQUAL} equal starts over two gateways, {rounds} jobs, no 5xx"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -57,7 +58,7 @@ async fn a_cancel_against_a_completion_leaves_one_end_and_one_event() {
             let user = stack.user().await;
             let canvas = text(&user.make_canvas().await, "/id").to_owned();
             let asset = user.upload("image/png", e2e::pictures::png(64, 48)).await;
-            let racing = Racing { stack, receiver, user: &user, racer, rounds: RACES / RACES_AT_ONCE };
+            let racing = Racing { stack, receiver, user: &user, racer, rounds: R6_ACTIONS.now() / RACES_AT_ONCE };
             let start = async |webhook: Value| {
                 let target = user.slot(&canvas).await;
                 let mut request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
@@ -70,7 +71,7 @@ async fn a_cancel_against_a_completion_leaves_one_end_and_one_event() {
     let ends = join_all(racers).await.concat();
     checker::settled(&stack, SETTLING).await;
     assert_eq!(checker::invariants(&stack).await, [""; 0], "seed {}", chance.seed());
-    judge(&ends, &receiver, &chance);
+    measured("R6", format_args!("Actions: {}", judge(&ends, &receiver, &chance)));
 }
 
 /// Who races, and how often.
@@ -109,23 +110,23 @@ pub(super) async fn race(
     ends
 }
 
-/// Every job ended one of two ways, both happened, and each told its end in one event.
-pub(super) fn judge(ends: &[(Value, String)], receiver: &Receiver, chance: &Chance) {
-    let requests = receiver.requests();
+/// Every job ended one of two ways, both happened, and each told its end in one event; says how many there were of each.
+pub(super) fn judge(ends: &[(Value, String)], receiver: &Receiver, chance: &Chance) -> String {
+    let mut told: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for request in receiver.requests() {
+        let event: Value = serde_json::from_slice(&request.body).expect("JSON");
+        told.entry(request.path).or_default().insert(event["type"].to_string());
+    }
     for (end, path) in ends {
-        let events: BTreeSet<String> = requests
-            .iter()
-            .filter(|request| request.path == *path)
-            .map(|request| serde_json::from_slice::<Value>(&request.body).expect("JSON")["type"].to_string())
-            .collect();
+        let events = told.remove(path).unwrap_or_default();
         let wanted = BTreeSet::from([format!("\"image_job.{}\"", text(end, "/status"))]);
         assert_eq!(events, wanted, "{path}: {end}");
     }
     let counted = |status: &str| ends.iter().filter(|(end, _)| end["status"] == status).count();
     let (succeeded, canceled) = (counted("succeeded"), counted("canceled"));
-    println!("{succeeded} succeeded, {canceled} were canceled");
     assert_eq!(succeeded + canceled, ends.len());
     assert!(succeeded > 0 && canceled > 0, "seed {}: both happen", chance.seed());
+    format!("{} races, {succeeded} succeeded, {canceled} were canceled", ends.len())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -135,10 +136,13 @@ async fn work_goes_on_beside_an_old_snapshot() {
     let mut reader = stack.pool().begin().await.expect("begins");
     sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").execute(&mut *reader).await.expect("sets");
     sqlx::query("SELECT count(*) FROM tasks").execute(&mut *reader).await.expect("takes its snapshot");
-    let load = e2e::Load::prepare(&stack, &chance, e2e::Plan { jobs: 120, clients: 8, pause: Duration::ZERO }).await;
+    let load =
+        e2e::Load::prepare(&stack, &chance, e2e::Plan { jobs: R10_JOBS.now(), clients: 8, pause: Duration::ZERO })
+            .await;
     load.run().await;
     checker::check(&stack, &load, SETTLING.max(PATIENCE)).await;
     let old: i64 = sqlx::query_scalar("SELECT count(*) FROM jobs").fetch_one(&mut *reader).await.expect("reads");
     assert_eq!(old, 0, "the snapshot was held all the time");
     load.assert_untroubled();
+    measured("R10", format_args!("{} jobs beside an old snapshot", R10_JOBS.now()));
 }

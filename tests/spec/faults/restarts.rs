@@ -4,24 +4,40 @@ use std::time::Duration;
 
 use e2e::{Chance, Load, Plan, SETTLING, Service, Services, checker};
 
+use super::scale::{R1_AWAY, R1_JOBS, R1_PAUSE, measured};
 use super::{doubled, start};
 
-/// 200 jobs over some seconds.
-const STREAM: Plan = Plan { jobs: 200, clients: 8, pause: Duration::from_millis(200) };
-/// How long a service is away.
-const AWAY: Duration = Duration::from_secs(2);
+/// Clients of a stream of jobs.
+const CLIENTS: usize = 8;
+/// How long what was accepted without the broker may take when that is back (R1).
+const DRAINED: Duration = Duration::from_secs(60);
+
+/// The longest that clients insist on a start, less what a start of PostgreSQL takes.
+const POSTGRES_AWAY: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_of_jobs_survives_the_death_of_each_service() {
     let (chance, services) = (Chance::new(), Services::start().await);
     let stack = doubled().on(&services).receivers(3).start().await;
+    let stream = Plan { jobs: R1_JOBS.now(), clients: CLIENTS, pause: R1_PAUSE.now() };
     for (round, service) in Service::ALL.into_iter().enumerate() {
-        let load = Load::prepare(&stack, &chance.fork(round as u64), STREAM).await;
+        let load = Load::prepare(&stack, &chance.fork(round as u64), stream).await;
         let fault = async {
-            load.until(STREAM.jobs / 4).await;
+            load.until(stream.jobs / 4).await;
             services.kill(service).await;
-            tokio::time::sleep(AWAY).await;
+            // A client gives up on a database that is away for long.
+            let away = if service == Service::Postgres { R1_AWAY.now().min(POSTGRES_AWAY) } else { R1_AWAY.now() };
+            tokio::time::sleep(away).await;
+            let before = load.accepted().len();
             services.start_again().await;
+            if service == Service::RabbitMq {
+                let drained = checker::drained(&stack, DRAINED).await;
+                let accepted = before - stream.jobs / 4;
+                measured(
+                    "R1",
+                    format_args!("{accepted} accepted in {away:?} without RabbitMQ, drained {drained:.1?} after"),
+                );
+            }
         };
         tokio::join!(load.run(), fault);
         let settled = checker::settled(&stack, SETTLING).await;
@@ -38,7 +54,8 @@ async fn a_stream_of_jobs_survives_the_death_of_each_service() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_of_jobs_survives_a_network_that_fails_in_every_way() {
     let (chance, stack) = (Chance::new(), start(doubled().behind_networks()).await);
-    let load = Load::prepare(&stack, &chance, Plan { jobs: 80, ..STREAM }).await;
+    let load =
+        Load::prepare(&stack, &chance, Plan { jobs: 80, clients: CLIENTS, pause: Duration::from_millis(200) }).await;
     let fault = async {
         load.until(10).await;
         let networks = stack.networks();

@@ -11,6 +11,7 @@ use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 use uuid::Uuid;
 
 use super::races::{Racing, judge, race};
+use super::scale::{R6_PROVIDER, measured};
 use super::{mortal, start};
 
 /// Where a worker comes by with an output that a provider makes, in this order.
@@ -20,8 +21,7 @@ const FAILPOINTS: [&str; 5] =
 /// Both drive providers.
 const WORKERS: [Part; 2] = [Part::IMAGE_WORKER, Part::VIDEO_WORKER];
 
-/// Cancels against completions, and how many go on at once.
-const RACES: usize = 36;
+/// Cancels against completions that go on at once.
 const RACES_AT_ONCE: usize = 6;
 /// The first time that a completion is ahead of its cancel: a run is first looked at after a second, as its provider advises.
 const LEAD: Duration = Duration::from_millis(1200);
@@ -172,7 +172,8 @@ async fn a_cancel_against_a_provider_leaves_one_end_one_settlement_and_one_event
         let (stack, payer, receiver, chance) = (&stack, &payer, &receiver, chance.fork(racer as u64));
         async move {
             let canvas = text(&payer.user.make_canvas().await, "/id").to_owned();
-            let racing = Racing { stack, receiver, user: &payer.user, racer, rounds: RACES / RACES_AT_ONCE };
+            let racing =
+                Racing { stack, receiver, user: &payer.user, racer, rounds: R6_PROVIDER.now() / RACES_AT_ONCE };
             let start = async |webhook: Value| payer.picture(&canvas, json!({"webhook": webhook})).await;
             race(&racing, chance, LEAD, start).await
         }
@@ -180,7 +181,7 @@ async fn a_cancel_against_a_provider_leaves_one_end_one_settlement_and_one_event
     let ends = join_all(racers).await.concat();
     checker::settled(&stack, SETTLING).await;
     assert_eq!(checker::invariants(&stack).await, [""; 0], "seed {}", chance.seed());
-    judge(&ends, &receiver, &chance);
+    measured("R6", format_args!("a provider's runs: {}", judge(&ends, &receiver, &chance)));
     let submits = payer.simulator.submits();
     let begun: BTreeSet<_> = submits.iter().map(|submit| &submit.idempotency_key).collect();
     assert_eq!(begun.len(), submits.len(), "no output is submitted twice");

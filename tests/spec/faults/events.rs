@@ -1,0 +1,113 @@
+//! Many events while those who deliver them die (reliability.md 3, R9).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use e2e::{Chance, Part, Service, Services, Stack, checker};
+use testkit::Receiver;
+
+use super::scale::{R9_BROKER_KILLS, R9_DATABASE_STOPS, R9_DISPATCHER_KILLS, R9_EVENTS, R9_ROUNDS, measured};
+use super::{OTHER_DISPATCHER, doubled};
+
+/// Long enough that a busy machine is no death: what is sent twice is to be what was in flight.
+const LEASE_SECONDS: u64 = 5;
+/// How long the events of one round may take, outages included.
+const ROUND: Duration = Duration::from_secs(1800);
+/// What a dispatcher has in hand of one destination at most (`canvas-webhook-dispatcher`, IN_HAND).
+const IN_FLIGHT: usize = 16;
+
+/// What may die, and how many dispatchers lose what they have in hand by it: without RabbitMQ they go on.
+#[derive(Clone, Copy, Debug)]
+enum Death {
+    Dispatcher,
+    Broker,
+    Database,
+}
+
+impl Death {
+    fn loses(self) -> usize {
+        match self {
+            Self::Dispatcher => 1,
+            Self::Broker => 0,
+            Self::Database => 2,
+        }
+    }
+
+    async fn strike(self, stack: &Stack, services: &Services, chance: &mut Chance) {
+        match self {
+            Self::Dispatcher => {
+                let part = chance.pick(&[Part::DISPATCHER, OTHER_DISPATCHER]);
+                stack.kill(part);
+                stack.restart(part).await;
+            }
+            Self::Broker => restart(services, Service::RabbitMq).await,
+            Self::Database => restart(services, Service::Postgres).await,
+        }
+    }
+}
+
+async fn restart(services: &Services, service: Service) {
+    services.kill(service).await;
+    services.start_again().await;
+}
+
+/// The deaths of a round in an order of chance.
+fn deaths(chance: &mut Chance) -> Vec<Death> {
+    let mut left = [
+        vec![Death::Dispatcher; R9_DISPATCHER_KILLS.now()],
+        vec![Death::Broker; R9_BROKER_KILLS.now()],
+        vec![Death::Database; R9_DATABASE_STOPS.now()],
+    ]
+    .concat();
+    let mut deaths = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        deaths.push(left.swap_remove(chance.below(left.len())));
+    }
+    deaths
+}
+
+/// Every event came, each time under its id with its body; how many came more than once.
+fn duplicates(receiver: &Receiver, events: &BTreeMap<String, Vec<u8>>, chance: &Chance) -> usize {
+    let mut times: BTreeMap<&str, usize> = BTreeMap::new();
+    let requests = receiver.requests();
+    for request in &requests {
+        let id = request.header("service-webhook-id").expect("an id");
+        let body = events.get(id).unwrap_or_else(|| panic!("seed {}: {id} was never made", chance.seed()));
+        assert!(request.body == body.as_slice(), "seed {}: {id} came with another body", chance.seed());
+        request.verify_signature(e2e::load::SECRET).expect("is signed");
+        *times.entry(id).or_default() += 1;
+    }
+    let lost: Vec<_> = events.keys().filter(|id| !times.contains_key(id.as_str())).collect();
+    assert!(lost.is_empty(), "seed {}: {} events are lost: {:?}", chance.seed(), lost.len(), lost.first());
+    requests.len() - events.len()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "minutes: tests/campaign R9 runs it"]
+async fn no_event_is_lost_over_kills_of_dispatchers_broker_and_database() {
+    let (chance, services) = (Chance::new(), Services::start().await);
+    let (rounds, count) = (R9_ROUNDS.now(), R9_EVENTS.now());
+    let builder = doubled().gateways(1).image_workers(0).receivers(rounds).env("CANVAS_LEASE_SECONDS", LEASE_SECONDS);
+    let stack = builder.on(&services).start().await;
+    let (mut twice, mut struck) = (0, BTreeMap::<String, usize>::new());
+    for round in 0..rounds {
+        let mut chance = chance.fork(round as u64);
+        let (receiver, deaths) = (stack.take_receiver(), deaths(&mut chance));
+        let events = stack.leave_events(count, &receiver.url("/events")).await;
+        for (number, death) in deaths.iter().enumerate() {
+            // Spread over the whole round: there is always something in flight.
+            receiver.wait_for(count * (number + 1) / (deaths.len() + 1), ROUND).await;
+            death.strike(&stack, &services, &mut chance).await;
+            *struck.entry(format!("{death:?}")).or_default() += 1;
+        }
+        checker::settled(&stack, ROUND).await;
+        assert_eq!(stack.count("SELECT count(*) FROM webhook_deliveries WHERE status <> 'delivered'").await, 0);
+        let duplicates = duplicates(&receiver, &events, &chance);
+        let in_flight = IN_FLIGHT * deaths.iter().map(|death| death.loses()).sum::<usize>();
+        println!("round {round}: {duplicates} duplicates of at most {in_flight} in flight");
+        assert!(duplicates <= in_flight, "seed {}: {duplicates} of {in_flight} came twice", chance.seed());
+        twice += duplicates;
+        checker::forget(&stack).await;
+    }
+    measured("R9", format_args!("{} events over {struck:?}: 0 lost, {twice} duplicates", rounds * count));
+}
