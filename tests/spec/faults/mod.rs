@@ -19,6 +19,7 @@ mod skew;
 mod sockets;
 mod steps;
 mod submits;
+mod upgrade;
 
 use std::time::Duration;
 

@@ -1,0 +1,28 @@
+//! Processes of the release before on this release's schema, as an upgrade has them for a while (shared/db/migrations/README.md).
+
+use std::time::Duration;
+
+use e2e::{Chance, Load, Plan, SETTLING, Work, checker};
+
+use super::scale::measured;
+use super::{doubled, start};
+
+/// The product's lease, in seconds: where nothing dies, a busy machine must not look like a death.
+const LEASE: u64 = 30;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "tests/upgrade builds the other release's processes and runs it"]
+async fn processes_of_another_release_work_on_this_schema() {
+    assert!(
+        std::env::var_os("E2E_BIN_DIR").is_some(),
+        "E2E_BIN_DIR names the other release's processes: tests/upgrade"
+    );
+    let chance = Chance::new();
+    let stack = start(doubled().video_workers(1).env("CANVAS_LEASE_SECONDS", LEASE)).await;
+    let plan = Plan { jobs: 160, clients: 8, pause: Duration::from_millis(200) };
+    let load = Load::of(&stack, &chance, plan, Work::MIXED).await;
+    load.run().await;
+    checker::check(&stack, &load, SETTLING).await;
+    load.assert_untroubled();
+    measured("upgrade", format_args!("{} starts, clients saw no failure", plan.jobs));
+}
