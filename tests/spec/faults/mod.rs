@@ -14,6 +14,7 @@ mod order;
 mod races;
 mod replicas;
 mod restarts;
+mod restore;
 mod scale;
 mod skew;
 mod sockets;
