@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use e2e::{Chance, Part, Service, Services, Stack, checker};
+use futures_util::future::join_all;
 use testkit::Receiver;
 
 use super::scale::{R9_BROKER_KILLS, R9_DATABASE_STOPS, R9_DISPATCHER_KILLS, R9_EVENTS, R9_ROUNDS, measured};
 use super::{OTHER_DISPATCHER, doubled};
 
+const DISPATCHERS: [Part; 2] = [Part::DISPATCHER, OTHER_DISPATCHER];
 /// Long enough that a busy machine is no death: what is sent twice is to be what was in flight.
 const LEASE_SECONDS: u64 = 5;
 /// How long the events of one round may take, outages included.
@@ -36,7 +38,7 @@ impl Death {
     async fn strike(self, stack: &Stack, services: &Services, chance: &mut Chance) {
         match self {
             Self::Dispatcher => {
-                let part = chance.pick(&[Part::DISPATCHER, OTHER_DISPATCHER]);
+                let part = chance.pick(&DISPATCHERS);
                 stack.kill(part);
                 stack.restart(part).await;
             }
@@ -93,9 +95,12 @@ async fn no_event_is_lost_over_kills_of_dispatchers_broker_and_database() {
     for round in 0..rounds {
         let mut chance = chance.fork(round as u64);
         let (receiver, deaths) = (stack.take_receiver(), deaths(&mut chance));
+        // All of it waits when they begin: to the last kill there is something in flight.
+        join_all(DISPATCHERS.map(|part| stack.stop(part))).await;
         let events = stack.leave_events(count, &receiver.url("/events")).await;
+        join_all(DISPATCHERS.map(|part| stack.restart(part))).await;
         for (number, death) in deaths.iter().enumerate() {
-            // Spread over the whole round: there is always something in flight.
+            // Spread over the whole round.
             receiver.wait_for(count * (number + 1) / (deaths.len() + 1), ROUND).await;
             death.strike(&stack, &services, &mut chance).await;
             *struck.entry(format!("{death:?}")).or_default() += 1;

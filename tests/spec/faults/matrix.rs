@@ -41,11 +41,16 @@ const PLACES: [(Part, &str, &[Work]); 26] = [
     (Part::DISPATCHER, "task.finished", &[Work::Resize]),
 ];
 
-/// Clients of a load, and the longest pause of each: something always comes by, and little is left to do at the end.
+/// Clients of a load.
 const CLIENTS: usize = 4;
-const PAUSE: Duration = Duration::from_secs(4);
 /// Starts that a load has for each strike: more than come in the time of the slowest.
 const STARTS: usize = 60;
+
+/// The longest pause of a client: something always comes by soon, and no more than two processors do meanwhile.
+fn pause(works: &[Work]) -> Duration {
+    let is_dear = works.iter().any(|work| matches!(work, Work::Recipe | Work::Video));
+    Duration::from_secs(if is_dear { 16 } else { 4 })
+}
 
 #[derive(Clone, Copy, Debug)]
 enum Fault {
@@ -102,7 +107,7 @@ async fn every_place_survives(fault: Fault) {
         PLACES.into_iter().enumerate().filter(|(_, place)| place.1.contains(&only))
     {
         let mut chance = chance.fork(number as u64);
-        let plan = Plan { jobs: STARTS * strikes, clients: CLIENTS, pause: PAUSE };
+        let plan = Plan { jobs: STARTS * strikes, clients: CLIENTS, pause: pause(works) };
         let load = Load::of(&stack, &chance, plan, works).await;
         let (hold, held) = stack.make_hold(failpoint);
         stack.restart_with(part, &[("CANVAS_FAILPOINTS", &held)]).await;
