@@ -204,7 +204,8 @@ impl<'a> Load<'a> {
             if let Some(current) = job["canvasRevision"].as_str() {
                 current.clone_into(&mut revision);
             }
-            let job = text(&job, "/rawId").parse().expect("a UUID");
+            let raw = text(&job, "/rawId");
+            let job = raw.strip_prefix("recipe-").unwrap_or(raw).parse().expect("a UUID");
             let path = work.is_told().then_some(path);
             let accepted = Accepted { job, uid: client.user.uid.clone(), work, path };
             self.accepted.lock().unwrap_or_else(PoisonError::into_inner).push(accepted);
