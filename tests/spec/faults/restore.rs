@@ -38,10 +38,8 @@ async fn restore(stack: &Stack, directory: &Path) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_under_way_at_a_backup_is_repeated_once_after_the_restore() {
-    let (stack, simulator) = (
-        start(mortal().env("CANVAS_LEASE_SECONDS", LEASE_SECONDS)).await,
-        Simulator::start(Vendor::Replicate).await,
-    );
+    let (stack, simulator) =
+        (start(mortal().env("CANVAS_LEASE_SECONDS", LEASE_SECONDS)).await, Simulator::start(Vendor::Replicate).await);
     let (user, receiver) = (stack.user().await, stack.take_receiver());
     let connection = stack.connect_to(&user.uid, "replicate", simulator.url(), SIMULATOR_KEY).await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
