@@ -13,7 +13,7 @@ use url::Url;
 use uuid::Uuid;
 use workshop::{Error, Memory, Worker};
 
-use super::files::{Room, Rooms};
+use super::files::Rooms;
 use super::picture::{self, Picture, Thumbnail};
 use crate::gallery::{self, Choice, Gallery};
 
@@ -213,16 +213,17 @@ async fn select(
 ) -> Result<Option<Selection>, Error> {
     let mut selection = Selection { brought: Vec::new(), limited: pictures.len() > PACK_CANDIDATES_MAX };
     let wanted = pictures.into_iter().take(PACK_CANDIDATES_MAX);
-    let fetched = rooms.fetched(wanted, |urls, room| first(worker, urls, room, deadline));
+    let fetch = |files, room| async move { (first(worker, files, deadline).await, room) };
+    let fetched = rooms.fetched(wanted, fetch);
     let mut fetched = std::pin::pin!(fetched);
     loop {
         let Ok(next) = timeout_at(deadline, fetched.next()).await else {
             selection.limited = true;
             break;
         };
-        let Some(fetched) = next else { break };
-        let (url, picture, _room) = match fetched? {
-            Fetched::Picture(url, picture, room) => (url, picture, room),
+        let Some((fetched, _room)) = next else { break };
+        let (url, picture) = match fetched? {
+            Fetched::Picture(url, picture) => (url, picture),
             Fetched::Nothing => continue,
             // Others may be there already, fetched beside this one.
             Fetched::OutOfTime => {
@@ -258,8 +259,8 @@ async fn select(
 /// What came of fetching a picture.
 #[derive(Debug)]
 enum Fetched {
-    /// It, where it was found, and the room that its file takes.
-    Picture(Url, Picture, Room),
+    /// It, and where it was found.
+    Picture(Url, Picture),
     /// None of its files is a picture that can be shown.
     Nothing,
     /// The deadline passed before that could be told: the budget cut the search.
@@ -267,7 +268,7 @@ enum Fetched {
 }
 
 /// The first of a picture's files that is one. What is wrong with one picture of many is no reason to give the others up.
-async fn first(worker: &Worker, files: Vec<Url>, room: Room, deadline: Instant) -> Result<Fetched, Error> {
+async fn first(worker: &Worker, files: Vec<Url>, deadline: Instant) -> Result<Fetched, Error> {
     for url in files {
         let file = match worker.egress.download(&url, PICTURE, deadline).await {
             Ok(file) => file,
@@ -281,7 +282,7 @@ async fn first(worker: &Worker, files: Vec<Url>, room: Room, deadline: Instant) 
             continue;
         }
         if let Ok(picture) = picture::read(worker, file.bytes).await? {
-            return Ok(Fetched::Picture(file.url, picture, room));
+            return Ok(Fetched::Picture(file.url, picture));
         }
     }
     Ok(Fetched::Nothing)
