@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::extract::json::{self, Input};
 use crate::problem::Problem;
-use crate::routes::canvases::workflows::blank_or_long_tags;
+use crate::routes::canvases::workflows::rules::blank_or_long_tags;
 
 impl Input for RecipeFile {
     fn check(&self) -> Vec<Violation> {

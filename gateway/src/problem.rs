@@ -72,10 +72,7 @@ pub type Result<T = Response, E = Problem> = std::result::Result<T, E>;
 pub fn both<A, B>(first: Result<A>, second: Result<B>) -> Result<(A, B)> {
     match (first, second) {
         (Ok(first), Ok(second)) => Ok((first, second)),
-        (Err(Problem::Invalid(mut violations)), Err(Problem::Invalid(more))) => {
-            violations.extend(more);
-            Err(Problem::Invalid(violations))
-        }
+        (Err(problem), Err(more)) => Err(problem.and(more.violations())),
         (Err(problem), _) | (_, Err(problem)) => Err(problem),
     }
 }
@@ -163,6 +160,22 @@ impl Problem {
             "changesUrl": format!("{API_ROOT}/canvases/{}/changes?since={since}", canvas.handle),
         });
         Problem::Conflict("the canvas has changed since baseRevision".into(), Some(details))
+    }
+
+    /// What is wrong with invalid input; nothing of any other problem.
+    pub fn violations(self) -> Vec<Violation> {
+        match self {
+            Problem::Invalid(violations) => violations,
+            _ => Vec::new(),
+        }
+    }
+
+    /// Invalid input with `more` that is wrong; any other problem as it is.
+    pub fn and(self, more: Vec<Violation>) -> Self {
+        match self {
+            Problem::Invalid(violations) => Problem::Invalid([violations, more].concat()),
+            other => other,
+        }
     }
 
     /// A failure of the service.

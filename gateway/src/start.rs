@@ -219,11 +219,22 @@ pub async fn require_room(app: &App, conn: &mut PgConnection, account: &AccountU
     }
 }
 
-/// A webhook whose URL is public by its form (decisions 15.3), the URL as parsed; else what is wrong with `webhook.url`.
-pub fn checked_webhook(app: &App, webhook: WebhookInput) -> Result<WebhookInput, Violation> {
+/// What keeps a URL, where a body has one, from being public by its form (decisions 14.2, 15.3).
+pub fn url_violation(app: &App, field: &str, url: &Value) -> Option<Violation> {
+    let refusal = app.guard.check_url(url.as_str()?).err()?;
+    Some(Violation::new(field, refusal.to_string()))
+}
+
+/// The same of the webhook of a body.
+pub fn webhook_violation(app: &App, body: &Value) -> Option<Violation> {
+    url_violation(app, "webhook.url", &body["webhook"]["url"])
+}
+
+/// A webhook with its URL as parsed, which is public by its form.
+pub fn checked_webhook(app: &App, webhook: WebhookInput) -> Result<WebhookInput> {
     match app.guard.check_url(&webhook.url) {
         Ok(url) => Ok(WebhookInput { url: url.into(), ..webhook }),
-        Err(refusal) => Err(Violation::new("webhook.url", refusal.to_string())),
+        Err(refusal) => Err(Problem::invalid("webhook.url", refusal.to_string())),
     }
 }
 

@@ -5,11 +5,12 @@ use domain::Violation;
 use domain::canvas::{AccessRole, CanvasRecord};
 use domain::id::{AccountUid, CanvasHandle, CanvasRef};
 use http::request::Parts;
+use serde_json::Value;
 
 use super::caller::{Caller, Grant, admit};
 use super::path::PathText;
 use super::query::QueryReader;
-use crate::problem::{Problem, Result};
+use crate::problem::{Problem, Result, both};
 use crate::state::App;
 
 /// The caller, and the canvas of the path as they may see it. The canvas is judged when the handler asks for it, after
@@ -17,7 +18,7 @@ use crate::state::App;
 pub struct OnCanvas<G> {
     /// Who asks.
     pub caller: Caller<G>,
-    named: Result<CanvasHandle>,
+    named: Result<CanvasHandle, Vec<Violation>>,
     found: Option<(CanvasRecord, AccessRole)>,
 }
 
@@ -29,16 +30,9 @@ impl<G: Grant> FromRequestParts<App> for OnCanvas<G> {
         let named = params.parameter::<CanvasRef>("canvasId");
         let mut query = QueryReader::new(&parts.uri);
         let owner = query.owner();
-        let named = match (named, query.finish()) {
-            (Ok(named), Ok(())) => with_owner(named, owner),
-            (Err(Problem::Invalid(mut path)), Err(Problem::Invalid(query))) => {
-                path.extend(query);
-                Err(Problem::Invalid(path))
-            }
-            (Err(problem), _) | (_, Err(problem)) => Err(problem),
-        };
+        let named = both(named, query.finish()).and_then(|(named, ())| with_owner(named, owner));
         let (caller, found) = admit(parts, app, named.as_ref().ok()).await?;
-        let named = named.map(|named| named.resolve(&caller.account));
+        let named = named.map(|named| named.resolve(&caller.account)).map_err(Problem::violations);
         Ok(Self { caller, named, found })
     }
 }
@@ -46,15 +40,17 @@ impl<G: Grant> FromRequestParts<App> for OnCanvas<G> {
 impl<G> OnCanvas<G> {
     /// What keeps path and query from naming a canvas, to be told together with what is wrong with the body.
     pub fn violations(&self) -> Vec<Violation> {
-        match &self.named {
-            Err(Problem::Invalid(violations)) => violations.clone(),
-            _ => Vec::new(),
-        }
+        self.named.as_ref().err().cloned().unwrap_or_default()
+    }
+
+    /// What path and query name; malformed is 400.
+    pub fn named(&self) -> Result<&CanvasHandle> {
+        self.named.as_ref().map_err(|violations| Problem::Invalid(violations.clone()))
     }
 
     /// The canvas, readable, and its handle: malformed is 400, absent or not shared is 404.
     pub fn readable(&self) -> Result<(&CanvasHandle, &CanvasRecord, AccessRole)> {
-        let handle = self.named.as_ref().map_err(|_| Problem::Invalid(self.violations()))?;
+        let handle = self.named()?;
         let (record, role) = self.found.as_ref().ok_or(Problem::NotFound("canvas"))?;
         Ok((handle, record, *role))
     }
@@ -69,6 +65,20 @@ pub fn with_owner(canvas: CanvasRef, owner: Option<AccountUid>) -> Result<Canvas
         (None, Some(owner)) => Ok(CanvasRef { owner: Some(owner), id: canvas.id }),
         _ => Ok(canvas),
     }
+}
+
+/// The canvas that a body names by `canvasId` and `ownerUid`; malformed is 400.
+pub fn canvas_of(canvas: &str, owner: Option<&str>, caller: &AccountUid) -> Result<CanvasHandle> {
+    let canvas = CanvasRef::parse(canvas).map_err(|error| Problem::invalid("canvasId", error.to_string()));
+    let owner = owner.map(AccountUid::parse).transpose();
+    let (canvas, owner) = both(canvas, owner.map_err(|error| Problem::invalid("ownerUid", error.to_string())))?;
+    Ok(with_owner(canvas, owner)?.resolve(caller))
+}
+
+/// What keeps `canvasId` and `ownerUid` of a body from naming a canvas together.
+pub fn canvas_violations(body: &Value, caller: &AccountUid) -> Vec<Violation> {
+    let Some(canvas) = body["canvasId"].as_str() else { return Vec::new() };
+    canvas_of(canvas, body["ownerUid"].as_str(), caller).err().map(Problem::violations).unwrap_or_default()
 }
 
 /// Refuses a role that may not write.

@@ -42,15 +42,17 @@ pub trait Input: DeserializeOwned + ToSchema + 'static {
     const LIMIT: usize = JSON_BODY_MAX;
     /// Whether no body at all counts as `{}`.
     const MAY_BE_EMPTY: bool = false;
+    /// Fields that are not looked at, whatever their form.
+    const IGNORED: &[&str] = &[];
 
     /// What no schema can say: rules over several fields, and ids.
     fn check(&self) -> Vec<Violation> {
         Vec::new()
     }
 
-    /// The same of a body that its schema refuses, as far as its fields allow, so that all of it is told at once.
-    fn check_value(_: &Value) -> Vec<Violation> {
-        Vec::new()
+    /// The same of a body that its schema refuses, as far as it can be read, so that all of it is told at once.
+    fn check_value(body: &Value) -> Vec<Violation> {
+        Self::deserialize(body).map(|body| body.check()).unwrap_or_default()
     }
 }
 
@@ -85,12 +87,15 @@ impl<S: Send + Sync> FromRequest<S> for Unread {
 impl Unread {
     /// Reads and validates the body: size (413), type (415), JSON (400), shape and ranges (400, every violation).
     pub async fn json<T: Input>(self) -> Result<T> {
-        self.json_by(|_| Vec::new()).await
+        self.json_by(|_| None).await
     }
 
-    /// The same with `rules` that depend on more than the body. They are asked of every object, one that the schema refuses,
+    /// The same with `rules` that no schema can say. They are asked of every object as it came, one that the schema refuses,
     /// too, so that all of it is told at once; of a field whose form is wrong the schema alone speaks.
-    pub async fn json_by<T: Input>(self, rules: impl FnOnce(&Value) -> Vec<Violation>) -> Result<T> {
+    pub async fn json_by<T: Input, V: IntoIterator<Item = Violation>>(
+        self,
+        rules: impl FnOnce(&Value) -> V,
+    ) -> Result<T> {
         validate_by(self.value(T::LIMIT, T::MAY_BE_EMPTY).await?, rules)
     }
 
@@ -163,14 +168,6 @@ fn parse(bytes: &[u8]) -> Result<Value> {
     let mut value: Value = serde_json::from_slice(bytes).map_err(|error| Problem::InvalidJson(error.to_string()))?;
     if depth_exceeds(&value, JSON_DEPTH_MAX) {
         return Err(Problem::InvalidJson(format!("it is nested deeper than {JSON_DEPTH_MAX} levels")));
-    }
-    let mut refused = Vec::new();
-    find_nul(&value, &mut String::new(), &mut refused);
-    if refused.is_empty() {
-        find_wide(&value, &mut String::new(), &mut refused);
-    }
-    if !refused.is_empty() {
-        return Err(Problem::Invalid(refused));
     }
     write_whole(&mut value);
     Ok(value)
@@ -254,9 +251,14 @@ fn find_nul(value: &Value, path: &mut String, found: &mut Vec<Violation>) {
     }
     each_child(value, path, |key, child, path| match key {
         _ if found.len() >= VIOLATIONS_MAX => {}
-        Some(key) if key.contains('\0') => found.push(Violation::new(path.replace('\0', "\u{fffd}"), refusal)),
+        Some(key) if key.contains('\0') => found.push(Violation::new(without_nul(path), refusal)),
         _ => find_nul(child, path, found),
     });
+}
+
+/// A path that can be told.
+fn without_nul(path: &str) -> String {
+    path.replace('\0', "\u{fffd}")
 }
 
 /// Goes down into a field.
@@ -267,20 +269,36 @@ pub(super) fn join(path: &mut String, key: &str) {
     path.push_str(key);
 }
 
-/// Validates what was read: shape and ranges (400, every violation), then the rules that no schema can say.
-pub fn validate<T: Input>(value: Value) -> Result<T> {
-    validate_by(value, |_| Vec::new())
+/// The items of an array; none of what is no array.
+pub fn items(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
 }
 
-fn validate_by<T: Input>(value: Value, rules: impl FnOnce(&Value) -> Vec<Violation>) -> Result<T> {
-    let validator = validator::<T>();
-    let mut violations: Vec<Violation> =
-        validator.iter_errors(&value).flat_map(|error| violations_of(&error)).take(VIOLATIONS_MAX).collect();
-    let mut told = if value.is_object() { rules(&value) } else { Vec::new() };
+/// Validates what was read: shape and ranges (400, every violation), then the rules that no schema can say.
+pub fn validate<T: Input>(value: Value) -> Result<T> {
+    validate_by(value, |_| None)
+}
+
+fn validate_by<T: Input, V: IntoIterator<Item = Violation>>(
+    mut value: Value,
+    rules: impl FnOnce(&Value) -> V,
+) -> Result<T> {
+    if let Some(object) = value.as_object_mut() {
+        object.retain(|field, _| !T::IGNORED.contains(&field.as_str()));
+    }
+    let mut violations = Vec::new();
+    find_wide(&value, &mut String::new(), &mut violations);
+    if !violations.is_empty() {
+        return Err(Problem::Invalid(violations));
+    }
+    find_nul(&value, &mut String::new(), &mut violations);
+    let errors = validator::<T>();
+    let errors = errors.iter_errors(&value).flat_map(|error| violations_of(&error)).take(VIOLATIONS_MAX);
+    add(&mut violations, errors.map(|it| Violation::new(without_nul(&it.field), it.message)).collect());
+    let mut told: Vec<Violation> = if value.is_object() { rules(&value).into_iter().collect() } else { Vec::new() };
     if !violations.is_empty() {
         told.extend(T::check_value(&value));
-        told.retain(|extra| violations.iter().all(|violation| violation.field != extra.field));
-        violations.extend(told);
+        add(&mut violations, told);
         return Err(Problem::Invalid(violations));
     }
     let input: T = serde_path_to_error::deserialize(value).map_err(|error| {
@@ -290,151 +308,11 @@ fn validate_by<T: Input>(value: Value, rules: impl FnOnce(&Value) -> Vec<Violati
     if told.is_empty() { Ok(input) } else { Err(Problem::Invalid(told)) }
 }
 
-#[cfg(test)]
-mod tests {
-    use serde::Deserialize;
-
-    use super::*;
-
-    #[derive(Debug, Deserialize, ToSchema)]
-    #[serde(rename_all = "camelCase", deny_unknown_fields)]
-    #[expect(dead_code, reason = "only its form counts")]
-    struct Sample {
-        #[schema(max_length = 3)]
-        name: String,
-        #[schema(minimum = 1, maximum = 9, nullable = false)]
-        count: Option<u32>,
-        #[serde(default)]
-        shapes: Vec<Shape>,
-    }
-
-    #[derive(Debug, Deserialize, ToSchema)]
-    #[serde(tag = "type", deny_unknown_fields)]
-    #[expect(dead_code, reason = "only its form counts")]
-    enum Shape {
-        #[serde(rename = "circle")]
-        Circle {
-            #[schema(minimum = 1)]
-            radius: f64,
-        },
-        #[serde(rename = "box")]
-        Box { width: f64, height: f64 },
-    }
-
-    impl Input for Sample {}
-
-    #[derive(Debug, Deserialize, ToSchema)]
-    #[serde(untagged)]
-    #[expect(dead_code, reason = "only its form counts")]
-    enum Name {
-        Short(String),
-        Full(FullName),
-    }
-
-    #[derive(Debug, Deserialize, ToSchema)]
-    #[serde(deny_unknown_fields)]
-    #[expect(dead_code, reason = "only its form counts")]
-    struct FullName {
-        first: String,
-        last: u8,
-    }
-
-    #[derive(Debug, Deserialize, ToSchema)]
-    #[serde(deny_unknown_fields)]
-    struct Named {
-        #[expect(dead_code, reason = "only its form counts")]
-        name: Name,
-    }
-
-    impl Input for Named {}
-
-    /// What a refusal names.
-    fn refused<T: std::fmt::Debug>(outcome: Result<T>) -> Vec<String> {
-        let refused = match outcome {
-            Ok(input) => panic!("accepted {input:?}"),
-            Err(Problem::Invalid(violations)) => violations,
-            Err(other) => panic!("{other:?}"),
-        };
-        let mut fields: Vec<String> = refused.into_iter().map(|violation| violation.field).collect();
-        fields.sort();
-        fields
-    }
-
-    fn fields(text: &str) -> Vec<String> {
-        refused(parse(text.as_bytes()).and_then(validate::<Sample>))
-    }
-
-    #[test]
-    fn every_violation_is_told_with_its_path() {
-        assert_eq!(fields(r#"{"name": "four", "count": 10, "extra": 1}"#), ["count", "extra", "name"]);
-        assert_eq!(fields(r#"{"count": null}"#), ["count", "name"]);
-    }
-
-    #[test]
-    fn of_several_forms_the_one_that_is_meant_is_judged() {
-        assert_eq!(
-            fields(
-                r#"{"name": "a", "shapes": [{"type": "circle", "radius": 0}, {"type": "box", "width": 1, "depth": 1}]}"#
-            ),
-            ["shapes[0].radius", "shapes[1].depth", "shapes[1].height"]
-        );
-        assert_eq!(fields(r#"{"name": "a", "shapes": [{"type": "line"}, {}]}"#), ["shapes[0].type", "shapes[1].type"]);
-    }
-
-    #[test]
-    fn of_forms_without_a_tag_the_one_of_the_values_type_is_judged() {
-        for (name, fields) in [
-            (json!({"first": "a", "last": "b"}), &["name.last"][..]),
-            (json!({"first": 1, "last": "b", "middle": 1}), &["name.first", "name.last", "name.middle"]),
-            (json!(7), &["name"]),
-        ] {
-            assert_eq!(refused(validate::<Named>(json!({"name": name}))), fields);
-        }
-    }
-
-    #[test]
-    fn rules_speak_of_what_the_schema_has_not_refused() {
-        let rules = |_: &Value| vec![Violation::new("count", "too many"), Violation::new("shapes", "too few")];
-        assert_eq!(refused(validate_by::<Sample>(json!({"name": "a", "count": 1}), rules)), ["count", "shapes"]);
-        let told = refused(validate_by::<Sample>(json!({"name": 1, "count": 10}), rules));
-        assert_eq!(told, ["count", "name", "shapes"], "once each");
-        assert_eq!(refused(validate_by::<Sample>(json!([]), rules)), [""], "what is no object has no fields");
-    }
-
-    #[test]
-    fn a_fraction_where_a_whole_number_is_meant_is_refused() {
-        assert_eq!(fields(r#"{"name": "a", "count": 1.5}"#), ["count"]);
-        assert_eq!(fields(r#"{"name": "a", "count": 99999999999999999999}"#), ["count"]);
-    }
-
-    #[test]
-    fn a_whole_number_may_be_written_with_a_fraction_of_nothing() {
-        let parsed = |text: &str| parse(text.as_bytes()).expect("parses");
-        assert_eq!(parsed(r#"[1.0, -2.50e1, -0.0, 1.5, 1e300]"#), json!([1, -25, 0, 1.5, 1e300]));
-        assert_eq!(parsed(r#"{"custom": {"a": 1.0}}"#).to_string(), r#"{"custom":{"a":1.0}}"#);
-        assert!(validate::<Sample>(parsed(r#"{"name": "a", "count": 9.0}"#)).is_ok());
-        assert_eq!(fields(r#"{"name": "a", "count": 10.0}"#), ["count"]);
-    }
-
-    #[test]
-    fn nul_is_refused_wherever_it_stands() {
-        assert_eq!(fields(r#"{"name": "a\u0000"}"#), ["name"]);
-        assert_eq!(fields(r#"{"name": "a", "shapes": [{"type": "\u0000"}]}"#), ["shapes[0].type"]);
-        assert_eq!(fields(r#"{"a\u0000": 1}"#), ["a\u{fffd}"]);
-    }
-
-    #[test]
-    fn a_body_is_nested_at_most_64_levels() {
-        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-        assert!(parse(nested(64).as_bytes()).is_ok());
-        assert!(matches!(parse(nested(65).as_bytes()), Err(Problem::InvalidJson(_))));
-        assert!(matches!(parse(nested(100_000).as_bytes()), Err(Problem::InvalidJson(_))));
-    }
-
-    #[test]
-    fn what_does_not_parse_is_invalid_json() {
-        for text in ["", "{", "nul", "{\"a\": 1e999}", "\u{feff}{}", "{} {}"] {
-            assert!(matches!(parse(text.as_bytes()), Err(Problem::InvalidJson(_))), "{text:?}");
-        }
-    }
+/// Adds what is said of fields of which nothing has been said.
+fn add(violations: &mut Vec<Violation>, mut more: Vec<Violation>) {
+    more.retain(|extra| violations.iter().all(|violation| violation.field != extra.field));
+    violations.append(&mut more);
 }
+
+#[cfg(test)]
+mod tests;

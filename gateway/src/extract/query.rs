@@ -5,9 +5,10 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use domain::Violation;
-use domain::id::AccountUid;
+use domain::id::{AccountUid, CanvasRef};
 use percent_encoding::percent_decode_str;
 
+use super::canvas::with_owner;
 use crate::problem::{Problem, Result};
 
 /// Reads known parameters out of a query string and collects what is wrong with them.
@@ -76,6 +77,13 @@ impl<'a> QueryReader<'a> {
                 None
             }
         }
+    }
+
+    /// `canvasId`, with `ownerUid`.
+    pub fn canvas(&mut self) -> Option<CanvasRef> {
+        let owner = self.owner();
+        let canvas = self.parsed("canvasId")?;
+        with_owner(canvas, owner).map_err(|problem| self.violations.extend(problem.violations())).ok()
     }
 
     /// Notes a violation found elsewhere.

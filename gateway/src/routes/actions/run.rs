@@ -9,7 +9,7 @@ use domain::action::Action;
 use domain::asset::AssetRecord;
 use domain::canvas::CanvasRecord;
 use domain::graph::{Named, NodeType};
-use domain::id::{AccountUid, CanvasRef, NodeId};
+use domain::id::{AccountUid, NodeId};
 use domain::job::{ActionRequest, Input as JobInput, JobOperation, Request};
 use domain::webhook::WebhookInput;
 use serde::Deserialize;
@@ -19,15 +19,18 @@ use utoipa::ToSchema;
 use super::plan::estimate;
 use super::read::action_of;
 use crate::extract::caller::{Caller, RunAction};
+use crate::extract::canvas::canvas_of;
 use crate::extract::idempotency::fingerprint;
-use crate::extract::json::{Input, Unread};
+use crate::extract::json::{Input, Unread, items};
 use crate::extract::path::PathText;
 use crate::observe::Trace;
-use crate::problem::{Problem, Result};
-use crate::start::{Plan, Start, Work, checked_webhook, target_is_taken};
+use crate::problem::{Problem, Result, both};
+use crate::start::{Plan, Start, Work, checked_webhook, target_is_taken, webhook_violation};
 use crate::state::App;
 
 const PATH: &str = "/actions/{actionKey}/runs";
+/// What an input that names nothing should have been.
+const NOT_A_PICTURE: &str = "must be a node or asset handle";
 
 /// An Action to run.
 #[derive(Deserialize, ToSchema)]
@@ -57,18 +60,7 @@ pub struct RunRequest {
     webhook: Option<WebhookInput>,
 }
 
-impl Input for RunRequest {
-    fn check_value(body: &Value) -> Vec<Violation> {
-        let mut violations = Vec::new();
-        let mut check = |field: &str, wrong: Option<String>| {
-            violations.extend(wrong.map(|message| Violation::new(field, message)));
-        };
-        let id = |field: &str| body[field].as_str().unwrap_or_default().to_owned();
-        check("canvasId", CanvasRef::parse(&id("canvasId")).err().map(|error| error.to_string()));
-        check("targetNodeId", NodeId::parse(&id("targetNodeId")).err().map(|error| error.to_string()));
-        violations
-    }
-}
+impl Input for RunRequest {}
 
 /// Queue an Image Action
 #[utoipa::path(
@@ -84,10 +76,37 @@ pub async fn run(
     params: PathText,
     body: Unread,
 ) -> Result {
-    let request: RunRequest = body.json().await?;
-    let action = action_of(&params)?;
-    let start = judge(&app, &caller.account, action, request, trace).map_err(Problem::Invalid)?;
-    start.run(&app, &caller).await
+    let action = action_of(&params);
+    let rules = |body: &Value| violations(&app, &caller.account, action.as_ref().ok(), body);
+    let (request, action) = both(body.json_by(rules).await, action)?;
+    judge(&app, &caller.account, action, request, trace)?.run(&app, &caller).await
+}
+
+/// Everything that the request alone can tell and its schema cannot, of a body as it came (decisions 8.4).
+fn violations(app: &App, account: &AccountUid, action: Option<&&'static Action>, body: &Value) -> Vec<Violation> {
+    let mut violations: Vec<Violation> = webhook_violation(app, body).into_iter().collect();
+    let mut note = |field: &str, message: String| violations.push(Violation::new(field, message));
+    let target = body["targetNodeId"].as_str().and_then(|text| NodeId::parse(text).ok());
+    let inputs = items(&body["inputs"]);
+    for (index, text) in inputs.iter().enumerate().filter_map(|(index, item)| Some((index, item.as_str()?))) {
+        match (Named::parse(text, account), &target) {
+            (None, _) => note(&format!("inputs[{index}]"), NOT_A_PICTURE.into()),
+            (Some(Named::Node(node)), Some(target)) if node == *target => {
+                note("targetNodeId", "must not be an input as well".into());
+            }
+            _ => {}
+        }
+    }
+    let Some(action) = action else { return violations };
+    if body["inputs"].is_array() && inputs.len() != action.inputs.len() {
+        let names: Vec<_> = action.inputs.iter().map(|input| input.id).collect();
+        note("inputs", format!("must be {}: {}", names.len(), names.join(", ")));
+    }
+    let none = Map::new();
+    if let Some(params) = body.get("params").map_or(Some(&none), Value::as_object) {
+        violations.extend(action.normalize(params).err().into_iter().flatten());
+    }
+    violations
 }
 
 /// An Action on pictures that are still to be found.
@@ -98,42 +117,21 @@ struct Run {
     params: Map<String, Value>,
 }
 
-/// Everything that the request alone can tell, all violations at once.
+/// A request whose form and rules hold, as it can be started. Two spellings of one request have one fingerprint.
 fn judge(
     app: &App,
     account: &AccountUid,
     action: &'static Action,
     request: RunRequest,
     trace: Trace,
-) -> Result<Start<Run>, Vec<Violation>> {
-    let mut violations = Vec::new();
-    let mut note = |field: &str, message: String| violations.push(Violation::new(field, message));
-    let canvas = CanvasRef::parse(&request.canvas_id).map_err(|error| note("canvasId", error.to_string())).ok();
-    let target = NodeId::parse(&request.target_node_id).map_err(|error| note("targetNodeId", error.to_string())).ok();
-    let mut inputs = Vec::new();
-    for (index, text) in request.inputs.iter().enumerate() {
-        match Named::parse(text, account) {
-            Some(input) => inputs.push(input),
-            None => note(&format!("inputs[{index}]"), "must be a node or asset handle".into()),
-        }
-    }
-    if request.inputs.len() != action.inputs.len() {
-        let names: Vec<_> = action.inputs.iter().map(|input| input.id).collect();
-        note("inputs", format!("must be {}: {}", names.len(), names.join(", ")));
-    }
-    if inputs.iter().any(|input| matches!((input, &target), (Named::Node(node), Some(target)) if node == target)) {
-        note("targetNodeId", "must not be an input as well".into());
-    }
-    let webhook = request.webhook.map(|webhook| checked_webhook(app, webhook)).transpose();
-    let webhook = webhook.map_err(|violation| violations.push(violation)).ok().flatten();
-    let params = action.normalize(&request.params).unwrap_or_else(|wrong| {
-        violations.extend(wrong);
-        Map::new()
-    });
-    let (Some(canvas), Some(target), true) = (canvas, target, violations.is_empty()) else {
-        return Err(violations);
-    };
-    let canvas = canvas.resolve(account);
+) -> Result<Start<Run>> {
+    let canvas = canvas_of(&request.canvas_id, None, account)?;
+    let target = NodeId::parse(&request.target_node_id);
+    let target = target.map_err(|error| Problem::invalid("targetNodeId", error.to_string()))?;
+    let inputs: Option<Vec<Named>> = request.inputs.iter().map(|text| Named::parse(text, account)).collect();
+    let inputs = inputs.ok_or_else(|| Problem::invalid("inputs", NOT_A_PICTURE))?;
+    let params = action.normalize(&request.params).map_err(Problem::Invalid)?;
+    let webhook = request.webhook.map(|webhook| checked_webhook(app, webhook)).transpose()?;
     let body = json!({
         "baseRevision": request.base_revision, "targetNodeId": target, "params": params, "webhook": webhook,
         "inputs": inputs.iter().map(ToString::to_string).collect::<Vec<_>>(), "action": action.id,
@@ -151,8 +149,14 @@ fn judge(
 
 impl Work for Run {
     async fn plan(&self, _: &App, conn: &mut PgConnection, caller: &Credential, canvas: &CanvasRecord) -> Result<Plan> {
-        self.check_target(conn, canvas).await?;
-        let (inputs, estimated_seconds) = self.resolve(conn, caller, canvas).await?;
+        let mut refused: Vec<Violation> = self.check_target(conn, canvas).await?.into_iter().collect();
+        let assets = self.find_inputs(conn, caller, canvas, &mut refused).await?;
+        if !refused.is_empty() {
+            return Err(Problem::Unprocessable(refused));
+        }
+        let estimated_seconds = estimate(self.action, &self.params, &assets).map_err(Problem::Unprocessable)?;
+        let inputs = self.inputs.iter().zip(assets);
+        let inputs = inputs.map(|(named, asset)| JobInput { handle: named.to_string(), asset: asset.handle }).collect();
         let request = Request::Action(ActionRequest {
             slug: self.action.slug.into(),
             version: self.action.version.into(),
@@ -171,42 +175,35 @@ impl Work for Run {
 }
 
 impl Run {
-    /// A new, empty image node that nothing else will fill (decisions 8.4).
-    async fn check_target(&self, conn: &mut PgConnection, canvas: &CanvasRecord) -> Result<()> {
-        let refuse = |message: &str| Err(Problem::unprocessable("targetNodeId", message));
-        match db::canvases::node(conn, canvas.key, &self.target).await? {
-            None => refuse("is no node of the canvas"),
-            Some(node) if node.kind != NodeType::Image => refuse("must be an image node"),
-            Some(node) if node.active_job.is_some() => Err(target_is_taken()),
-            Some(node) if node.asset.is_some() => refuse("must be empty: it shows an asset already"),
-            Some(node) if node.server.contains_key("recipe") => refuse("is bound to a Recipe"),
-            Some(_) => Ok(()),
-        }
+    /// A new, empty image node that nothing else will fill (decisions 8.4): one that a job fills is refused before all else, as
+    /// state comes before meaning (decisions 1.2).
+    async fn check_target(&self, conn: &mut PgConnection, canvas: &CanvasRecord) -> Result<Option<Violation>> {
+        let message = match db::canvases::node(conn, canvas.key, &self.target).await? {
+            Some(node) if node.active_job.is_some() => return Err(target_is_taken()),
+            None => "is no node of the canvas",
+            Some(node) if node.kind != NodeType::Image => "must be an image node",
+            Some(node) if node.asset.is_some() => "must be empty: it shows an asset already",
+            Some(node) if node.server.contains_key("recipe") => "is bound to a Recipe",
+            Some(_) => return Ok(None),
+        };
+        Ok(Some(Violation::new("targetNodeId", message)))
     }
 
-    /// The pictures that the inputs stand for now, each of which must be there and fit the Action; and how long it will take.
-    async fn resolve(
+    /// The pictures that the inputs stand for now; those that are not there go into `refused`.
+    async fn find_inputs(
         &self,
         conn: &mut PgConnection,
         caller: &Credential,
         canvas: &CanvasRecord,
-    ) -> Result<(Vec<JobInput>, i32)> {
-        let mut violations = Vec::new();
-        let mut assets: Vec<AssetRecord> = Vec::new();
+        refused: &mut Vec<Violation>,
+    ) -> Result<Vec<AssetRecord>> {
+        let mut assets = Vec::new();
         for (index, input) in self.inputs.iter().enumerate() {
             match db::assets::named(conn, &caller.account, canvas.key, input).await? {
                 Some(asset) => assets.push(asset),
-                None => {
-                    violations.push(Violation::new(format!("inputs[{index}]"), "holds no picture that you can read"))
-                }
+                None => refused.push(Violation::new(format!("inputs[{index}]"), "holds no picture that you can read")),
             }
         }
-        if !violations.is_empty() {
-            return Err(Problem::Unprocessable(violations));
-        }
-        let seconds = estimate(self.action, &self.params, &assets).map_err(Problem::Unprocessable)?;
-        let inputs = self.inputs.iter().zip(assets);
-        let inputs = inputs.map(|(named, asset)| JobInput { handle: named.to_string(), asset: asset.handle });
-        Ok((inputs.collect(), seconds))
+        Ok(assets)
     }
 }

@@ -3,13 +3,11 @@
 use axum::extract::{OriginalUri, State};
 use db::canvases::After;
 use domain::asset::Asset;
-use domain::id::CanvasRef;
 use domain::limits::{ASSET_PAGE_MAX, PAGE_DEFAULT};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, ReadAsset};
-use crate::extract::canvas::with_owner;
 use crate::extract::page::{ListScope, Page, page, page_request};
 use crate::extract::query::QueryReader;
 use crate::problem::{Problem, Result};
@@ -39,16 +37,7 @@ pub struct AssetList {
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ReadAsset>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
-    let owner = query.owner();
-    let canvas = query.parsed::<CanvasRef>("canvasId");
-    let canvas = match canvas.map(|canvas| with_owner(canvas, owner).map(|canvas| canvas.resolve(&caller.account))) {
-        Some(Err(Problem::Invalid(violations))) => {
-            violations.into_iter().for_each(|violation| query.refuse(&violation.field, violation.message));
-            None
-        }
-        Some(resolved) => Some(resolved?),
-        None => None,
-    };
+    let canvas = query.canvas().map(|canvas| canvas.resolve(&caller.account));
     let filter = canvas.as_ref().map(ToString::to_string).unwrap_or_default();
     let scope = ListScope::new("assets", &caller.account, &[&filter]);
     let request = page_request::<After>(&app, &mut query, &scope, PAGE_DEFAULT, ASSET_PAGE_MAX);

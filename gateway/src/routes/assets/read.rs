@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::extract::caller::{Caller, ReadAsset};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
-use crate::problem::{Problem, Result};
+use crate::problem::{Problem, Result, both};
 use crate::reply;
 use crate::state::App;
 
@@ -40,10 +40,9 @@ pub async fn read(
     params: PathText,
     OriginalUri(uri): OriginalUri,
 ) -> Result {
-    let named: AssetRef = params.parameter("assetId")?;
     let mut query = QueryReader::new(&uri);
     let owner = query.owner();
-    query.finish()?;
+    let (named, ()) = both(params.parameter::<AssetRef>("assetId"), query.finish())?;
     let handle = resolve(named, owner, &caller.account)?;
     let mut connection = app.connection().await?;
     let (record, _) =

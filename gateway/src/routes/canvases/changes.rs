@@ -53,11 +53,7 @@ pub async fn changes(State(app): State<App>, on: OnCanvas<ReadCanvas>, OriginalU
         Some(text) if text.is_empty() => query.refuse("since", "must have at least 1 characters"),
         _ => {}
     }
-    let named = match on.violations() {
-        violations if violations.is_empty() => Ok(()),
-        violations => Err(Problem::Invalid(violations)),
-    };
-    both(named, query.finish())?;
+    both(on.named(), query.finish())?;
     let (handle, ..) = on.readable()?;
     let since = since.unwrap_or_default();
     let mut snapshot = db::pool::snapshot(&app.pool).await?;

@@ -6,6 +6,7 @@ use domain::Violation;
 use domain::canvas::{CanvasRecord, CanvasType};
 use domain::id::{CanvasHandle, CanvasId};
 use serde::Deserialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::read::{CanvasRead, document_of};
@@ -43,13 +44,12 @@ pub enum Destination {
 
 impl Input for CreateCanvas {
     const MAY_BE_EMPTY: bool = true;
+}
 
-    fn check(&self) -> Vec<Violation> {
-        match (self.destination, &self.id) {
-            (Some(_), Some(_)) => vec![Violation::new("id", "cannot be chosen together with a destination")],
-            _ => Vec::new(),
-        }
-    }
+/// An id is chosen, or a destination.
+fn violation(body: &Value) -> Option<Violation> {
+    let both = body.get("destination").is_some() && body.get("id").is_some();
+    both.then(|| Violation::new("id", "cannot be chosen together with a destination"))
 }
 
 /// Create a canvas, or resolve the Agent Canvas
@@ -59,7 +59,7 @@ impl Input for CreateCanvas {
     responses((status = 201, body = CanvasRead))
 )]
 pub async fn create(State(app): State<App>, caller: Caller<WriteCanvas>, body: Unread) -> Result {
-    let wanted: CreateCanvas = body.json().await?;
+    let wanted: CreateCanvas = body.json_by(violation).await?;
     let resolves = wanted.destination.is_some() || (wanted.canvas_type.is_some() && wanted.id.is_none());
     let record =
         if resolves { resolve_agent(&app, &caller, wanted).await? } else { make(&app, &caller, wanted).await? };

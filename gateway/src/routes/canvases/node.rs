@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::OnCanvas;
 use crate::extract::path::PathText;
-use crate::problem::{Problem, Result};
+use crate::problem::{Problem, Result, both};
 use crate::reply;
 use crate::state::App;
 
@@ -47,7 +47,7 @@ pub struct NodeRead {
     responses((status = 200, body = NodeRead))
 )]
 pub async fn node(State(app): State<App>, on: OnCanvas<ReadCanvas>, params: PathText) -> Result {
-    let id: NodeId = params.parameter("nodeId")?;
+    let (id, _) = both(params.parameter::<NodeId>("nodeId"), on.named())?;
     let (handle, ..) = on.readable()?;
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
     let (record, role) =

@@ -3,13 +3,16 @@
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::hash::Hash;
+use std::str::FromStr;
 
 use domain::Violation;
 use domain::element::{Content, ElementRecord, ElementType};
 use domain::id::{AccountUid, AssetId, ElementCollectionId};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::extract::json::items;
 use crate::problem::{Problem, Result};
 
 /// What a new version says: all of it, nothing is taken over from the one before.
@@ -44,10 +47,12 @@ pub struct ElementRead {
     pub element: domain::element::Element,
 }
 
-/// What no schema says: pictures or guidelines, and no picture twice. `at` is the path of the fields.
-pub fn content_violations(at: &str, sources: &[AssetId], guidelines: Option<&str>) -> Vec<Violation> {
-    let mut violations = repeated(&format!("{at}sourceAssetIds"), sources);
-    if sources.is_empty() && guidelines.is_none_or(|text| text.trim().is_empty()) {
+/// What no schema says of content as it came: pictures or guidelines, and no picture twice. `at` is the path of its fields.
+pub fn content_violations(at: &str, content: &Value) -> Vec<Violation> {
+    let sources = &content["sourceAssetIds"];
+    let mut violations = repeated::<AssetId>(&format!("{at}sourceAssetIds"), sources);
+    let is_blank = |guidelines: &Value| guidelines.as_str().is_some_and(|text| text.trim().is_empty());
+    if sources.as_array().is_some_and(Vec::is_empty) && content.get("guidelines").is_none_or(is_blank) {
         let message = "an element needs guidelines, source assets, or both";
         violations
             .extend(["sourceAssetIds", "guidelines"].map(|field| Violation::new(format!("{at}{field}"), message)));
@@ -55,11 +60,12 @@ pub fn content_violations(at: &str, sources: &[AssetId], guidelines: Option<&str
     violations
 }
 
-/// Ids that were given before.
-pub fn repeated<T: Eq + Hash>(field: &str, ids: &[T]) -> Vec<Violation> {
+/// Ids that were given before; one that is malformed equals none.
+pub fn repeated<T: FromStr + Eq + Hash>(field: &str, ids: &Value) -> Vec<Violation> {
     let mut seen = HashSet::new();
-    let again = ids.iter().enumerate().filter(|(_, id)| !seen.insert(*id));
-    again.map(|(index, _)| Violation::new(format!("{field}[{index}]"), "was given before")).collect()
+    let ids = items(ids).iter().map(|id| id.as_str()?.parse::<T>().ok());
+    let again = ids.enumerate().filter_map(|(index, id)| (!seen.insert(id?)).then_some(index));
+    again.map(|index| Violation::new(format!("{field}[{index}]"), "was given before")).collect()
 }
 
 /// Refuses pictures that the account does not have.

@@ -5,6 +5,7 @@ use domain::Violation;
 use domain::element::{Content, ElementRecord, ElementType, Listed};
 use domain::id::{AssetId, ElementCollectionId};
 use serde::Deserialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::body::{ElementRead, content_violations, organize, repeated, require_images};
@@ -37,12 +38,11 @@ pub struct CreateElement {
     collection_ids: Vec<ElementCollectionId>,
 }
 
-impl Input for CreateElement {
-    fn check(&self) -> Vec<Violation> {
-        let mut violations = content_violations("", &self.source_asset_ids, self.guidelines.as_deref());
-        violations.extend(repeated("collectionIds", &self.collection_ids));
-        violations
-    }
+impl Input for CreateElement {}
+
+fn violations(body: &Value) -> Vec<Violation> {
+    let collections = repeated::<ElementCollectionId>("collectionIds", &body["collectionIds"]);
+    [content_violations("", body), collections].concat()
 }
 
 /// Create an Element
@@ -52,7 +52,7 @@ impl Input for CreateElement {
     responses((status = 201, body = ElementRead))
 )]
 pub async fn create(State(app): State<App>, caller: Caller<WriteElements>, body: Unread) -> Result {
-    let CreateElement { name, kind, source_asset_ids, guidelines, collection_ids } = body.json().await?;
+    let CreateElement { name, kind, source_asset_ids, guidelines, collection_ids } = body.json_by(violations).await?;
     let content = Content { name, kind, sources: source_asset_ids, guidelines };
     let record = retrying(|| attempt(&app, &caller, &content, &collection_ids)).await?;
     let health = Sources::of(&app, &caller.account, [&record.content].into_iter()).await?.health(&record.content);

@@ -5,6 +5,7 @@ use domain::Violation;
 use domain::element::{ElementRecord, Lifecycle, Listed};
 use domain::id::{ElementCollectionId, ElementId};
 use serde::Deserialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::body::{ElementContent, ElementRead, content_violations, organize, repeated, require_images};
@@ -47,15 +48,13 @@ pub enum ElementPatch {
     Restore {},
 }
 
-impl Input for ElementPatch {
-    fn check(&self) -> Vec<Violation> {
-        match self {
-            ElementPatch::Update { element } => {
-                content_violations("element.", &element.source_asset_ids, element.guidelines.as_deref())
-            }
-            ElementPatch::Collections { collection_ids } => repeated("collectionIds", collection_ids),
-            ElementPatch::Archive { .. } | ElementPatch::Restore {} => Vec::new(),
-        }
+impl Input for ElementPatch {}
+
+fn violations(body: &Value) -> Vec<Violation> {
+    match body["operation"].as_str() {
+        Some("update") => content_violations("element.", &body["element"]),
+        Some("collections") => repeated::<ElementCollectionId>("collectionIds", &body["collectionIds"]),
+        _ => Vec::new(),
     }
 }
 
@@ -67,7 +66,8 @@ impl Input for ElementPatch {
     responses((status = 200, body = ElementRead))
 )]
 pub async fn update(State(app): State<App>, caller: Caller<WriteElements>, params: PathText, body: Unread) -> Result {
-    let (patch, id) = both(body.json::<ElementPatch>().await, params.parameter::<ElementId>("elementId"))?;
+    let (patch, id) =
+        both(body.json_by::<ElementPatch, _>(violations).await, params.parameter::<ElementId>("elementId"))?;
     let record = retrying(|| attempt(&app, &caller, &id, patch.clone())).await?;
     let health = Sources::of(&app, &caller.account, [&record.content].into_iter()).await?.health(&record.content);
     Ok(reply::ok(&ElementRead { element: record.document(health, Listed::No) }))

@@ -117,8 +117,7 @@ impl Generation {
             source: source.transpose()?,
             needed: matches!(operation, JobOperation::Edit | JobOperation::Variations),
         };
-        let webhook = request.webhook.map(|webhook| checked_webhook(app, webhook)).transpose();
-        let webhook = webhook.map_err(|violation| Problem::Invalid(vec![violation]))?;
+        let webhook = request.webhook.map(|webhook| checked_webhook(app, webhook)).transpose()?;
 
         let references = pictures.references.as_ref().map(|them| {
             them.iter().map(|(named, role)| json!({"handle": named.to_string(), "role": role})).collect::<Vec<_>>()

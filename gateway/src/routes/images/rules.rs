@@ -14,6 +14,8 @@ use domain::model::is_model_key;
 use serde_json::Value;
 
 use super::body::ReferenceItem;
+use crate::extract::json::items;
+use crate::start::webhook_violation;
 use crate::state::App;
 
 /// Most references, the source and the pictures of the Elements among them (specification, Images rule 2).
@@ -22,9 +24,7 @@ pub(super) const REFERENCES_MAX: usize = 16;
 /// Every violation of a request for `operation`.
 pub fn violations(app: &App, account: &AccountUid, operation: JobOperation, body: &Value) -> Vec<Violation> {
     let mut violations = of_body(account, operation, body);
-    let url = body.pointer("/webhook/url").and_then(Value::as_str);
-    let refusal = url.and_then(|url| app.guard.check_url(url).err());
-    violations.extend(refusal.map(|refusal| Violation::new("webhook.url", refusal.to_string())));
+    violations.extend(webhook_violation(app, body));
     violations
 }
 
@@ -53,7 +53,7 @@ impl Rules<'_> {
     }
 
     fn items(&self, field: &str) -> &[Value] {
-        self.body[field].as_array().map_or(&[], Vec::as_slice)
+        items(&self.body[field])
     }
 
     /// One of two fields, which exclude each other; `needed`: and not none.

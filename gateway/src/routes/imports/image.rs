@@ -2,8 +2,7 @@
 
 use axum::Extension;
 use axum::extract::State;
-use domain::Violation;
-use domain::id::{CanvasHandle, CanvasRef};
+use domain::id::{AccountUid, CanvasHandle};
 use domain::import::{Outcome, Request};
 use domain::job::canvas_url;
 use serde::{Deserialize, Serialize};
@@ -12,11 +11,13 @@ use utoipa::ToSchema;
 
 use super::{ImportedImage, Start, answer};
 use crate::extract::caller::{Caller, ImportImage};
+use crate::extract::canvas::canvas_of;
 use crate::extract::idempotency::fingerprint;
 use crate::extract::json::{Input, Unread};
 use crate::observe::Trace;
 use crate::problem::{ErrorEnvelope, Problem, Result};
 use crate::reply;
+use crate::start::url_violation;
 use crate::state::App;
 
 const PATH: &str = "/images/import";
@@ -45,12 +46,7 @@ pub struct ImageImportRequest {
     y: Option<f64>,
 }
 
-impl Input for ImageImportRequest {
-    fn check_value(body: &Value) -> Vec<Violation> {
-        let canvas = body["canvasId"].as_str().unwrap_or_default();
-        CanvasRef::parse(canvas).err().map(|error| Violation::new("canvasId", error.to_string())).into_iter().collect()
-    }
-}
+impl Input for ImageImportRequest {}
 
 /// What an image import made.
 #[derive(Serialize, ToSchema)]
@@ -85,8 +81,8 @@ pub async fn import(
     Extension(trace): Extension<Trace>,
     body: Unread,
 ) -> Result {
-    let request: ImageImportRequest = body.json().await?;
-    let start = judge(&app, &caller, request, trace).map_err(Problem::Invalid)?;
+    let rules = |body: &Value| url_violation(&app, "imageUrl", &body["imageUrl"]);
+    let start = judge(&app, &caller.account, body.json_by(rules).await?, trace)?;
     let answer = answer(&app, &caller, &start).await?;
     let Outcome::Imported(imported) = &answer.outcome else {
         return Err(Problem::internal("an image import was left for review"));
@@ -101,19 +97,11 @@ pub async fn import(
     }))
 }
 
-/// Everything that the request alone can tell, all violations at once.
-fn judge(
-    app: &App,
-    caller: &Caller<ImportImage>,
-    request: ImageImportRequest,
-    trace: Trace,
-) -> Result<Start, Vec<Violation>> {
-    let mut violations = Vec::new();
-    let mut note = |field: &str, message: String| violations.push(Violation::new(field, message));
-    let canvas = CanvasRef::parse(&request.canvas_id).map_err(|error| note("canvasId", error.to_string())).ok();
-    let url = app.guard.check_url(&request.image_url).map_err(|refusal| note("imageUrl", refusal.to_string())).ok();
-    let (Some(canvas), Some(url)) = (canvas, url) else { return Err(violations) };
-    let canvas = canvas.resolve(&caller.account);
+/// A request whose form and rules hold. Two spellings of one request have one fingerprint.
+fn judge(app: &App, account: &AccountUid, request: ImageImportRequest, trace: Trace) -> Result<Start> {
+    let canvas = canvas_of(&request.canvas_id, None, account)?;
+    let url = app.guard.check_url(&request.image_url);
+    let url = url.map_err(|refusal| Problem::invalid("imageUrl", refusal.to_string()))?;
     let ImageImportRequest { title, x, y, idempotency_key: key, .. } = request;
     let body = json!({ "imageUrl": url, "title": title, "x": x, "y": y });
     Ok(Start {

@@ -2,8 +2,7 @@
 
 use axum::Extension;
 use axum::extract::State;
-use domain::Violation;
-use domain::id::{CanvasHandle, CanvasRef, NodeId};
+use domain::id::{AccountUid, CanvasHandle, NodeId};
 use domain::import::{Discovery, Outcome, Page, Request, ReviewReason, Variant};
 use domain::job::canvas_url;
 use serde::{Deserialize, Serialize};
@@ -12,11 +11,13 @@ use utoipa::ToSchema;
 
 use super::{ImportedImage, Start, answer};
 use crate::extract::caller::{Caller, ImportProduct};
+use crate::extract::canvas::canvas_of;
 use crate::extract::idempotency::fingerprint;
 use crate::extract::json::{Input, Unread, only};
 use crate::observe::Trace;
 use crate::problem::{ErrorEnvelope, Problem, Result};
 use crate::reply;
+use crate::start::url_violation;
 use crate::state::App;
 
 const PATH: &str = "/product-references/import";
@@ -47,12 +48,7 @@ pub struct ProductImportRequest {
     idempotency_key: String,
 }
 
-impl Input for ProductImportRequest {
-    fn check_value(body: &Value) -> Vec<Violation> {
-        let canvas = body["canvasId"].as_str().unwrap_or_default();
-        CanvasRef::parse(canvas).err().map(|error| Violation::new("canvasId", error.to_string())).into_iter().collect()
-    }
-}
+impl Input for ProductImportRequest {}
 
 /// What a product import came to.
 #[derive(Serialize, ToSchema)]
@@ -138,8 +134,8 @@ pub async fn import(
     Extension(trace): Extension<Trace>,
     body: Unread,
 ) -> Result {
-    let request: ProductImportRequest = body.json().await?;
-    let start = judge(&app, &caller, request, trace).map_err(Problem::Invalid)?;
+    let rules = |body: &Value| url_violation(&app, "productPageUrl", &body["productPageUrl"]);
+    let start = judge(&app, &caller.account, body.json_by(rules).await?, trace)?;
     let answer = answer(&app, &caller, &start).await?;
     let canvas = start.canvas;
     let document = match answer.outcome {
@@ -170,20 +166,11 @@ pub async fn import(
     Ok(reply::ok(&document))
 }
 
-/// Everything that the request alone can tell, all violations at once.
-fn judge(
-    app: &App,
-    caller: &Caller<ImportProduct>,
-    request: ProductImportRequest,
-    trace: Trace,
-) -> Result<Start, Vec<Violation>> {
-    let mut violations = Vec::new();
-    let mut note = |field: &str, message: String| violations.push(Violation::new(field, message));
-    let canvas = CanvasRef::parse(&request.canvas_id).map_err(|error| note("canvasId", error.to_string())).ok();
+/// A request whose form and rules hold. Two spellings of one request have one fingerprint.
+fn judge(app: &App, account: &AccountUid, request: ProductImportRequest, trace: Trace) -> Result<Start> {
+    let canvas = canvas_of(&request.canvas_id, None, account)?;
     let url = app.guard.check_url(&request.product_page_url);
-    let url = url.map_err(|refusal| note("productPageUrl", refusal.to_string())).ok();
-    let (Some(canvas), Some(url)) = (canvas, url) else { return Err(violations) };
-    let canvas = canvas.resolve(&caller.account);
+    let url = url.map_err(|refusal| Problem::invalid("productPageUrl", refusal.to_string()))?;
     let ProductImportRequest { variant_selector: selector, title, idempotency_key: key, .. } = request;
     let body = json!({ "productPageUrl": url, "variantSelector": selector, "title": title });
     Ok(Start {

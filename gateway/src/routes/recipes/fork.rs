@@ -6,16 +6,16 @@ use canvas::{Graph, Options};
 use db::canvases::NewActivity;
 use domain::Violation;
 use domain::canvas::{ActivityType, MutationResult};
-use domain::id::{AccountUid, CanvasHandle, CanvasRef, RecipeId};
+use domain::id::{AccountUid, CanvasHandle, RecipeId};
 use domain::idempotency::Outcome;
 use domain::recipe::{Held, RecipeRecord, Version};
 use http::HeaderMap;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, WriteCanvas};
-use crate::extract::canvas::{require_writer, with_owner};
+use crate::extract::canvas::{canvas_of, canvas_violations, require_writer};
 use crate::extract::idempotency::{fingerprint, replay};
 use crate::extract::json::{Input, Unread};
 use crate::extract::path::PathText;
@@ -76,9 +76,9 @@ pub async fn fork(
     headers: HeaderMap,
     body: Unread,
 ) -> Result {
-    let request: ForkRecipe = body.json().await?;
-    let canvas = canvas_of(&request.canvas_id, request.owner_uid.as_deref(), &caller.account);
-    let (id, canvas) = both(params.parameter::<RecipeId>("recipeId"), canvas)?;
+    let rules = |body: &Value| canvas_violations(body, &caller.account);
+    let (request, id) = both(body.json_by::<ForkRecipe, _>(rules).await, params.parameter::<RecipeId>("recipeId"))?;
+    let canvas = canvas_of(&request.canvas_id, request.owner_uid.as_deref(), &caller.account)?;
     let body = json!({
         "recipe": id, "version": request.version, "baseRevision": request.base_revision, "x": request.x, "y": request.y,
     });
@@ -98,14 +98,6 @@ pub async fn fork(
         false => reply::created(&format!("/canvases/{}", fork.canvas), &result),
     };
     Ok(if fork.minimal { prefer::applied_minimal(reply) } else { reply })
-}
-
-/// The canvas that a body names by `canvasId` and `ownerUid`; malformed is 400.
-pub(super) fn canvas_of(canvas: &str, owner: Option<&str>, caller: &AccountUid) -> Result<CanvasHandle> {
-    let canvas = CanvasRef::parse(canvas).map_err(|error| Problem::invalid("canvasId", error.to_string()))?;
-    let owner = owner.map(AccountUid::parse).transpose();
-    let owner = owner.map_err(|error| Problem::invalid("ownerUid", error.to_string()))?;
-    Ok(with_owner(canvas, owner)?.resolve(caller))
 }
 
 /// The Recipe of a path in the version that the body asks for: an absent Recipe is 404, an absent version 422 (decisions

@@ -23,16 +23,16 @@ use domain::message::{Queue, TaskKind};
 use domain::recipe::run::{Plan, RecipeRun, RunId, RunRecord};
 use domain::webhook::WebhookInput;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
-use super::fork::{Asked, canvas_of, full};
+use super::fork::{Asked, full};
 use super::ports::{Ports, resolve};
 use super::sources::Given;
 use super::steps::{self, Choice};
 use crate::extract::caller::{Caller, GenerateImages};
-use crate::extract::canvas::require_writer;
+use crate::extract::canvas::{canvas_of, require_writer};
 use crate::extract::idempotency::{fingerprint, replay};
 use crate::extract::json::{Input, Unread};
 use crate::extract::path::PathText;
@@ -41,7 +41,7 @@ use crate::problem::{ErrorEnvelope, Problem, Result, both};
 use crate::reply;
 use crate::routes::canvases::write;
 use crate::routes::runs::recipe_document;
-use crate::start::{checked_webhook, insert_delivery, require_room, target_is_taken};
+use crate::start::{checked_webhook, insert_delivery, require_room, target_is_taken, webhook_violation};
 use crate::state::{App, retrying};
 
 const PATH: &str = "/recipes/{recipeId}/runs";
@@ -112,9 +112,9 @@ pub async fn run(
     Extension(trace): Extension<Trace>,
     body: Unread,
 ) -> Result {
-    let request: RunRecipe = body.json().await?;
-    let canvas = canvas_of(&request.canvas_id, None, &caller.account);
-    let (id, canvas) = both(params.parameter::<RecipeId>("recipeId"), canvas)?;
+    let rules = |body: &Value| webhook_violation(&app, body);
+    let (request, id) = both(body.json_by::<RunRecipe, _>(rules).await, params.parameter::<RecipeId>("recipeId"))?;
+    let canvas = canvas_of(&request.canvas_id, None, &caller.account)?;
     let start = Start::judge(&app, &caller, id, canvas, request, trace)?;
     let turn = app.writers.pass(&start.canvas.to_string()).await?;
     let (run, replayed) = retrying(|| start.attempt(&app)).await?;
@@ -162,9 +162,8 @@ impl<'a> Start<'a> {
         trace: Trace,
     ) -> Result<Self> {
         let instance = request.instance_node_id.as_deref().map(NodeId::parse).transpose();
-        let instance = instance.map_err(|error| Problem::invalid("instanceNodeId", error.to_string()));
-        let webhook = request.webhook.map(|webhook| checked_webhook(app, webhook)).transpose();
-        let (instance, webhook) = both(instance, webhook.map_err(|violation| Problem::Invalid(vec![violation])))?;
+        let instance = instance.map_err(|error| Problem::invalid("instanceNodeId", error.to_string()))?;
+        let webhook = request.webhook.map(|webhook| checked_webhook(app, webhook)).transpose()?;
         let given = |(name, value): (String, String)| (name, Given::parse(&value, &caller.account));
         let inputs: BTreeMap<String, Given> = request.inputs.into_iter().map(given).collect();
         let spelled: BTreeMap<&String, String> = inputs.iter().map(|(name, given)| (name, given.canonical())).collect();

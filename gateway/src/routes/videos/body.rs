@@ -3,6 +3,7 @@
 use domain::graph::Role;
 use domain::limits::VIDEO_PICTURE_MAX;
 use serde::Deserialize;
+use serde_json::Value;
 use utoipa::openapi::schema::{AdditionalProperties, Array, ArrayBuilder, ObjectBuilder, OneOfBuilder, Type};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -81,6 +82,11 @@ impl ReferenceItem {
             ReferenceItem::Handle(handle) => (handle, None),
             ReferenceItem::WithRole(ReferenceWithRole { handle, role }) => (handle, *role),
         }
+    }
+
+    /// The picture in an item that need not be of this form.
+    pub fn handle_in(item: &Value) -> Option<&str> {
+        item.as_str().or_else(|| item.get("handle")?.as_str())
     }
 }
 

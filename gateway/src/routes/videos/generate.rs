@@ -7,17 +7,17 @@ use db::PgConnection;
 use db::jobs::NewJob;
 use db::tasks::NewTask;
 use domain::Violation;
-use domain::id::{AccountUid, CanvasHandle, CanvasRef, JobId};
+use domain::id::{AccountUid, CanvasHandle, JobId};
 use domain::idempotency::Outcome;
 use domain::job::{JobOperation, Request, VideoJob, VideoRequest};
 use domain::model::is_model_key;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::body::VideoStart;
-use super::pictures::Pictures;
+use super::pictures::{self, Pictures};
 use super::rules::{capability, not_offered};
 use crate::extract::caller::{Caller, GenerateVideo};
-use crate::extract::canvas::with_owner;
+use crate::extract::canvas::{canvas_of, canvas_violations};
 use crate::extract::idempotency::{fingerprint, replay};
 use crate::extract::json::Unread;
 use crate::models::choose;
@@ -43,10 +43,21 @@ pub async fn generate(
     Extension(trace): Extension<Trace>,
     body: Unread,
 ) -> Result {
-    let request: VideoStart = body.json().await?;
-    let start = Start::judge(&app, &caller.account, request, trace).map_err(Problem::Invalid)?;
+    let request = body.json_by(|body| violations(&app, &caller.account, body)).await?;
+    let start = Start::judge(&app, &caller.account, request, trace)?;
     let accepted = retrying(|| start.attempt(&app, &caller)).await?;
     answer(&app, &caller, accepted)
+}
+
+/// Everything that the request alone can tell and its schema cannot, of a body as it came.
+fn violations(app: &App, account: &AccountUid, body: &Value) -> Vec<Violation> {
+    let mut violations = canvas_violations(body, account);
+    let key = body["model"].as_str().and_then(|model| model.strip_prefix("model:"));
+    if key.is_some_and(|key| !is_model_key(key)) {
+        violations.push(Violation::new("model", "must be a model id or a model: handle"));
+    }
+    violations.extend(pictures::violations(body, account, &app.guard));
+    violations
 }
 
 /// A start that is right by itself.
@@ -59,31 +70,12 @@ struct Start {
 }
 
 impl Start {
-    /// Everything that the request alone can tell, all violations at once.
-    fn judge(app: &App, account: &AccountUid, request: VideoStart, trace: Trace) -> Result<Self, Vec<Violation>> {
-        let mut violations = Vec::new();
-        let canvas = request.canvas_id.as_deref().map(|text| {
-            let owner = request.owner_uid.clone().map(AccountUid::from_stored);
-            match CanvasRef::parse(text) {
-                Ok(canvas) => with_owner(canvas, owner),
-                Err(error) => Err(Problem::invalid("canvasId", error.to_string())),
-            }
-        });
-        let canvas = canvas.transpose().unwrap_or_else(|problem| {
-            if let Problem::Invalid(wrong) = problem {
-                violations.extend(wrong);
-            }
-            None
-        });
-        if request.model.strip_prefix("model:").is_some_and(|key| !is_model_key(key)) {
-            violations.push(Violation::new("model", "must be a model id or a model: handle"));
-        }
-        let pictures = Pictures::judge(&request, account, &app.guard, &mut violations);
-        if !violations.is_empty() {
-            return Err(violations);
-        }
-        let canvas = canvas.map(|canvas| canvas.resolve(account));
-        let reference = |it: &super::pictures::Wanted| json!({"handle": it.named.to_string(), "role": it.role});
+    /// A request whose form and rules hold. Two spellings of one request have one fingerprint.
+    fn judge(app: &App, account: &AccountUid, request: VideoStart, trace: Trace) -> Result<Self> {
+        let owner = request.owner_uid.as_deref();
+        let canvas = request.canvas_id.as_deref().map(|canvas| canvas_of(canvas, owner, account)).transpose()?;
+        let pictures = Pictures::named(&request, account, &app.guard)?;
+        let reference = |it: &pictures::Wanted| json!({"handle": it.named.to_string(), "role": it.role});
         let body = json!({
             "model": request.model, "connectionId": request.connection_id, "prompt": request.prompt,
             "aspectRatio": request.aspect_ratio, "durationSeconds": request.duration_seconds,

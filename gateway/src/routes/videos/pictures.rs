@@ -1,5 +1,6 @@
 //! Frames and references: what they are called, and what they stand for (decisions 11.1).
 
+use std::collections::HashSet;
 use std::fmt;
 
 use db::PgConnection;
@@ -9,12 +10,14 @@ use domain::graph::{self, Role};
 use domain::id::AccountUid;
 use domain::job::VideoPicture;
 use egress::Guard;
+use serde_json::Value;
 
-use super::body::VideoStart;
-use crate::problem::Result;
+use super::body::{ReferenceItem, VideoStart};
+use crate::extract::json::items;
+use crate::problem::{Problem, Result};
 
 /// A picture as the request names it. Its text is the full form.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Named {
     /// What a node of the canvas shows, or an asset.
     Stored(graph::Named),
@@ -40,6 +43,40 @@ impl fmt::Display for Named {
             Named::Url(url) => f.write_str(url),
         }
     }
+}
+
+/// Everything that a body as it came tells of its pictures and its schema cannot.
+pub fn violations(body: &Value, account: &AccountUid, guard: &Guard) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let mut note = |field: &str, message: &str| violations.push(Violation::new(field, message));
+    let mut named = HashSet::new();
+    for (index, item) in items(&body["references"]).iter().enumerate() {
+        let field = format!("references[{index}]");
+        match ReferenceItem::handle_in(item).map(|text| Named::parse(text, account, guard)) {
+            Some(Err(message)) => note(&field, &message),
+            Some(Ok(picture)) => {
+                if !named.insert(picture) {
+                    note(&field, "is there twice");
+                }
+            }
+            None => {}
+        }
+    }
+    for field in ["firstFrame", "lastFrame"] {
+        match body[field].as_str().map(|text| Named::parse(text, account, guard)) {
+            Some(Err(message)) => note(field, &message),
+            Some(Ok(picture)) => drop(named.insert(picture)),
+            None => {}
+        }
+    }
+    if body.get("lastFrame").is_some() && body.get("firstFrame").is_none() {
+        note("firstFrame", "is required with lastFrame");
+    }
+    let is_node = |picture: &Named| matches!(picture, Named::Stored(graph::Named::Node(_)));
+    if body.get("canvasId").is_none() && named.iter().any(is_node) {
+        note("canvasId", "is required with node handles");
+    }
+    violations
 }
 
 /// A picture of a request.
@@ -75,37 +112,24 @@ pub struct Found {
 }
 
 impl Pictures {
-    /// Everything that the request alone can tell; each violation goes into `violations`.
-    pub fn judge(request: &VideoStart, account: &AccountUid, guard: &Guard, violations: &mut Vec<Violation>) -> Self {
-        let mut parse = |field: String, text: &str, role: Option<Role>| match Named::parse(text, account, guard) {
-            Ok(named) => Some(Wanted { field, named, role }),
-            Err(message) => {
-                violations.push(Violation::new(field, message));
-                None
-            }
+    /// The pictures of a request whose form and rules hold.
+    pub fn named(request: &VideoStart, account: &AccountUid, guard: &Guard) -> Result<Self> {
+        let wanted = |field: String, text: &str, role: Option<Role>| match Named::parse(text, account, guard) {
+            Ok(named) => Ok(Wanted { field, named, role }),
+            Err(message) => Err(Problem::invalid(field, message)),
         };
-        let first = request.first_frame.as_deref().and_then(|text| parse("firstFrame".into(), text, None));
-        let last = request.last_frame.as_deref().and_then(|text| parse("lastFrame".into(), text, None));
-        let mut references: Vec<Wanted> = Vec::new();
-        for (index, item) in request.references.iter().enumerate() {
+        let frame = |field: &str, text: &Option<String>| {
+            text.as_deref().map(|text| wanted(field.to_owned(), text, None)).transpose()
+        };
+        let references = request.references.iter().enumerate().map(|(index, item)| {
             let (text, role) = item.parts();
-            references.extend(parse(format!("references[{index}]"), text, role));
-        }
-        if request.last_frame.is_some() && request.first_frame.is_none() {
-            violations.push(Violation::new("firstFrame", "is required with lastFrame"));
-        }
-        for (index, reference) in references.iter().enumerate() {
-            if references[..index].iter().any(|earlier| earlier.named == reference.named) {
-                violations.push(Violation::new(reference.field.as_str(), "is there twice"));
-            }
-        }
-        let pictures = Self { first, last, references };
-        if request.canvas_id.is_none()
-            && pictures.all().any(|picture| matches!(picture.named, Named::Stored(graph::Named::Node(_))))
-        {
-            violations.push(Violation::new("canvasId", "is required with node handles"));
-        }
-        pictures
+            wanted(format!("references[{index}]"), text, role)
+        });
+        Ok(Self {
+            first: frame("firstFrame", &request.first_frame)?,
+            last: frame("lastFrame", &request.last_frame)?,
+            references: references.collect::<Result<_>>()?,
+        })
     }
 
     fn all(&self) -> impl Iterator<Item = &Wanted> {

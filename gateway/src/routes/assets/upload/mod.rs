@@ -19,7 +19,7 @@ use domain::account::Scope;
 use domain::asset::{AssetKind, AssetRecord};
 use domain::canvas::{ActivityType, Changes};
 use domain::graph::{Node, NodeType};
-use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, CanvasRef, NodeId};
+use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, NodeId};
 use domain::idempotency::Outcome;
 use domain::limits::{TITLE_MAX, UPLOAD_MAX};
 use futures_util::StreamExt;
@@ -30,7 +30,7 @@ use serde_json::json;
 
 use super::read::AssetRead;
 use crate::extract::caller::{Caller, UploadAsset};
-use crate::extract::canvas::{require_writer, with_owner};
+use crate::extract::canvas::require_writer;
 use crate::extract::idempotency::{fingerprint, is_key, replay};
 use crate::extract::json::{Unread, declared_length};
 use crate::extract::query::QueryReader;
@@ -78,8 +78,7 @@ pub async fn upload(
     }
     let declared = declared_format(&headers)?;
     let mut query = QueryReader::new(&uri);
-    let owner = query.owner();
-    let canvas = query.parsed::<CanvasRef>("canvasId");
+    let canvas = query.canvas();
     let name = file_name::of(&headers).map_err(|message| query.refuse("X-Service-File-Name", message)).ok().flatten();
     let key = headers.get(IDEMPOTENCY_KEY).map(|value| value.to_str().unwrap_or_default().to_owned());
     if key.as_deref().is_some_and(|key| !is_key(key)) {
@@ -89,7 +88,7 @@ pub async fn upload(
     let canvas = match canvas {
         None => None,
         Some(canvas) => {
-            let handle = with_owner(canvas, owner)?.resolve(&caller.account);
+            let handle = canvas.resolve(&caller.account);
             caller.require(&[Scope::CanvasRead, Scope::CanvasWrite])?;
             let (_, role) = db::canvases::find(&mut *app.connection().await?, &caller.account, &handle)
                 .await?

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use axum::extract::State;
 use canvas::{Batch, Graph, Options};
 use db::canvases::NewActivity;
+use domain::Violation;
 use domain::account::Scope;
 use domain::canvas::{ActivityType, MutationResult};
 use domain::id::CanvasHandle;
@@ -28,7 +29,7 @@ use super::write::{self, refusal};
 use crate::extract::caller::{Caller, ReadCanvas};
 use crate::extract::canvas::{OnCanvas, require_writer};
 use crate::extract::idempotency::{fingerprint, replay};
-use crate::extract::json::{Either, Input, Unread, only};
+use crate::extract::json::{Either, Input, Unread, items, only};
 use crate::extract::prefer;
 use crate::problem::{Problem, Result};
 use crate::reply;
@@ -94,10 +95,26 @@ pub struct ValidateOperations {
 
 impl Input for ApplyOperations {
     const LIMIT: usize = OPERATIONS_BODY_MAX;
+
+    fn check_value(body: &Value) -> Vec<Violation> {
+        violations(body)
+    }
 }
 
 impl Input for ValidateOperations {
     const LIMIT: usize = OPERATIONS_BODY_MAX;
+    const IGNORED: &[&str] = &["idempotencyKey"];
+
+    fn check_value(body: &Value) -> Vec<Violation> {
+        violations(body)
+    }
+}
+
+/// What is wrong with the operations of a body that its schema refuses. Of one that cannot be read the schema has spoken; in
+/// its place stands one of which there is nothing to say.
+fn violations(body: &Value) -> Vec<Violation> {
+    let read = |item| Operation::deserialize(item).unwrap_or(Operation::CanvasUpdate { title: String::new() });
+    Batch::new(items(&body["operations"]).iter().map(read).collect()).err().unwrap_or_default()
 }
 
 /// The schema of a switch that is off.
@@ -128,7 +145,8 @@ pub enum OperationsAnswer {
     responses((status = 200, body = OperationsAnswer))
 )]
 pub async fn operations(State(app): State<App>, on: OnCanvas<ReadCanvas>, headers: HeaderMap, body: Unread) -> Result {
-    match body.json_of(|body| body["validateOnly"] == true).await? {
+    let sent = body.json_of(|body| body["validateOnly"] == true).await;
+    match sent.map_err(|problem| problem.and(on.violations()))? {
         Either::First(request) => try_batch(&app, &on, request).await,
         Either::Second(request) => apply_batch(&app, &on, prefer::minimal(&headers), request).await,
     }
@@ -145,6 +163,7 @@ async fn try_batch(app: &App, on: &OnCanvas<ReadCanvas>, request: ValidateOperat
 async fn apply_batch(app: &App, on: &OnCanvas<ReadCanvas>, minimal: bool, request: ApplyOperations) -> Result {
     let canonical = canonical(&request);
     let batch = checked(on, request.operations)?;
+    on.named()?;
     on.caller.require(&[Scope::CanvasWrite])?;
     let (handle, _, role) = on.readable()?;
     require_writer(role)?;
@@ -165,10 +184,7 @@ async fn apply_batch(app: &App, on: &OnCanvas<ReadCanvas>, minimal: bool, reques
 
 /// The operations as a batch; what is wrong with them is told together with what is wrong with the path.
 fn checked(on: &OnCanvas<ReadCanvas>, operations: Vec<Operation>) -> Result<Batch> {
-    Batch::new(operations).map_err(|mut violations| {
-        violations.extend(on.violations());
-        Problem::Invalid(violations)
-    })
+    Batch::new(operations).map_err(|violations| Problem::Invalid(violations).and(on.violations()))
 }
 
 /// The request with handles brought to plain ids, so that two spellings of one batch are one batch (decisions 18.2).

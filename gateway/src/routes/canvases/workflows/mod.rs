@@ -1,5 +1,7 @@
 //! `POST /canvases/{canvasId}/workflows`: a private workflow, and its instance on the canvas; nothing runs (decisions 13).
 
+pub mod rules;
+
 use axum::extract::State;
 use canvas::instance::{self, Filling, Ids, Instance};
 use canvas::{Graph, Options};
@@ -8,7 +10,7 @@ use domain::Violation;
 use domain::canvas::{AccessRole, ActivityType, CanvasRecord, MutationResult};
 use domain::id::{CanvasHandle, NodeId, RecipeId};
 use domain::idempotency::Outcome;
-use domain::recipe::{Category, Definition, InputKind, NewInput, NewOutput, Version, rules};
+use domain::recipe::{Category, Definition, InputKind, NewInput, NewOutput, Version};
 use domain::recipe::{Input as Port, Output as Step};
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
@@ -21,7 +23,7 @@ use crate::extract::canvas::{OnCanvas, require_writer};
 use crate::extract::idempotency::{fingerprint, replay};
 use crate::extract::json::{Input, Unread};
 use crate::extract::prefer;
-use crate::problem::{Problem, Result};
+use crate::problem::{Problem, Result, both};
 use crate::reply;
 use crate::routes::recipes::fork::full;
 use crate::routes::recipes::sources::{Given, held, may_feed};
@@ -68,21 +70,7 @@ fn product_visualization() -> Category {
     Category::Product
 }
 
-impl Input for CreateWorkflow {
-    fn check(&self) -> Vec<Violation> {
-        let mut violations = rules::violations(&self.inputs, &self.outputs);
-        violations.extend(blank_or_long_tags(&self.tags));
-        violations
-    }
-}
-
-/// Tags are words of 1 to 80 characters.
-pub fn blank_or_long_tags(tags: &[String]) -> Vec<Violation> {
-    const TAG_MAX: usize = 80;
-    let is_tag = |tag: &String| (1..=TAG_MAX).contains(&tag.chars().count());
-    let wrong = tags.iter().enumerate().filter(|(_, tag)| !is_tag(tag));
-    wrong.map(|(at, _)| Violation::new(format!("tags[{at}]"), format!("must have 1 to {TAG_MAX} characters"))).collect()
-}
+impl Input for CreateWorkflow {}
 
 /// The workflow, and what its instance changed.
 #[derive(Serialize, ToSchema)]
@@ -157,7 +145,7 @@ pub struct WorkflowOutput {
     )
 )]
 pub async fn workflows(State(app): State<App>, on: OnCanvas<WriteCanvas>, headers: HeaderMap, body: Unread) -> Result {
-    let request: CreateWorkflow = body.json().await?;
+    let (request, _) = both(body.json_by::<CreateWorkflow, _>(rules::violations).await, on.named())?;
     let (canvas, _, role) = on.readable()?;
     require_writer(role)?;
     let caller = &on.caller;
