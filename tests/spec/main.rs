@@ -19,6 +19,7 @@ mod following;
 mod hostile;
 mod images;
 mod imports;
+mod invalid;
 mod jobs;
 mod metadata;
 mod models;

@@ -142,7 +142,7 @@ async fn what_the_request_alone_tells_is_400(stack: &Stack) {
         (json!({"firstFrame": format!("https://example.com/{}", "y".repeat(2048))}), &["firstFrame"]),
         (json!({"references": ["asset:a", "asset:b", {"handle": "asset:a", "role": "style"}]}), &["references[2]"]),
         (json!({"references": [{"handle": "asset:a", "role": "hero"}]}), &["references[0].role"]),
-        (json!({"references": vec!["asset:a"; 10]}), &["references"]),
+        (json!({"references": (0..10).map(|at| format!("asset:a{at}")).collect::<Vec<_>>()}), &["references"]),
         (json!({"canvasId": "canvas:a:b:c"}), &["canvasId"]),
         (json!({"canvasId": "canvas:me:c", "ownerUid": "you"}), &["ownerUid"]),
     ] {

@@ -1,6 +1,6 @@
 //! Actions that nobody works on (decisions 8.4, 18.13).
 
-use e2e::api::text;
+use e2e::api::{key, text};
 use e2e::{Stack, pictures, suite};
 use serde_json::json;
 
@@ -9,6 +9,7 @@ use super::setting::Setting;
 suite! {
     actions_waiting on Stack::builder().env("CANVAS_ACTIVE_JOBS", 3);
     a_node_with_an_active_job_is_taken_and_kept,
+    a_node_of_another_type_with_an_active_job_is_taken_first,
     an_account_has_a_cap_on_active_jobs,
 }
 
@@ -23,6 +24,30 @@ async fn a_node_with_an_active_job_is_taken_and_kept(stack: &Stack) {
     refused.expect_error(422, "unprocessable_entity", &["operations[0].nodeId"]);
     let node = setting.target_of(&now);
     assert!(node["metadata"]["job"].is_object(), "the node tells of its job: {node}");
+}
+
+async fn a_node_of_another_type_with_an_active_job_is_taken_first(stack: &Stack) {
+    let user = stack.user().await;
+    let setting = Setting::new(&user, pictures::png(64, 48)).await;
+    let input = json!({"key": "a", "label": "A", "type": "text", "value": "v", "useAsDefault": true});
+    let output = json!({"key": "b", "label": "B", "type": "text", "prompt": "{{a}}", "inputKeys": ["a"]});
+    let workflow = json!({"name": "w", "idempotencyKey": key(), "inputs": [input], "outputs": [output]});
+    let made = user.send(&format!("/canvases/{}/workflows", setting.canvas), &workflow).await.expect(201).json();
+    let now = user.canvas(&setting.canvas).await;
+    let run = json!({"canvasId": setting.canvas, "baseRevision": now["revision"], "idempotencyKey": key()});
+    let path = format!("/recipes/{}/runs", text(&made, "/workflow/id"));
+    let run = user.send(&path, &run).await.expect(202).json();
+    let written = text(&run, "/outputs/0/nodeId");
+    // A text node that a step will fill: that it is taken is told before what it is, and before the input that is not there.
+    for input in [setting.asset.as_str(), "asset:absent"] {
+        let request = user.resize_request(&setting.canvas, written, input).await;
+        user.send("/actions/resize/runs", &request).await.expect_error(409, "conflict", &[]);
+    }
+    // Free again it is a text node, and all that does not fit is told.
+    user.delete(text(&run, "/pollUrl")).await.ok();
+    let request = user.resize_request(&setting.canvas, written, "asset:absent").await;
+    let refused = user.send("/actions/resize/runs", &request).await;
+    refused.expect_error(422, "unprocessable_entity", &["targetNodeId", "inputs[0]"]);
 }
 
 async fn an_account_has_a_cap_on_active_jobs(stack: &Stack) {
