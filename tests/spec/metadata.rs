@@ -13,6 +13,8 @@ suite! {
     metadata_is_capped_at_64_kibibytes_after_the_merge,
     sections_have_members_and_free_them,
     writable_text_comes_back_as_it_was_sent,
+    a_million_characters_are_refused_by_the_limit_of_their_field,
+    the_longest_hostile_text_goes_through_json_and_render,
 }
 
 fn create(node: Value) -> Value {
@@ -191,4 +193,67 @@ async fn writable_text_comes_back_as_it_was_sent(stack: &Stack) {
         assert_eq!((&read["title"], &read["metadata"]["content"]), (&json!(odd), &json!(odd)));
         assert_eq!(read["metadata"]["custom"], json!({"custom": odd, odd: [odd]}));
     }
+}
+
+/// So many characters, each of which means something to some parser: XML, JSON, terminals, bidirectional text.
+fn hostile(characters: usize) -> String {
+    let piece = "</text><script>alert(1)</script>&xxe;]]>\"\\\u{202e}\u{2066}\u{1}\u{fffe}a\u{301}😀";
+    piece.chars().cycle().take(characters).collect()
+}
+
+async fn a_million_characters_are_refused_by_the_limit_of_their_field(stack: &Stack) {
+    const MILLION: usize = 1_000_000;
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let (id, revision) = (text(&canvas, "/id"), text(&canvas, "/revision"));
+    let made = user.apply(id, json!([create(json!({"type": "text"}))])).await;
+    let node = &made["resolvedIds"]["n"];
+    let update = |patch: Value| json!({"type": "node.update", "nodeId": node, "patch": patch});
+    for (what, long) in [("plain", "x".repeat(MILLION)), ("hostile", hostile(MILLION))] {
+        for (operation, field) in [
+            (create(json!({"type": "text", "title": long})), "node.title"),
+            (create(json!({"type": "sticky", "metadata": {"content": long}})), "node.metadata.content"),
+            (create(json!({"type": "text", "metadata": {"prompt": long}})), "node.metadata.prompt"),
+            (update(json!({"title": long})), "patch.title"),
+            (update(json!({"metadata": {"content": long}})), "patch.metadata.content"),
+            (json!({"type": "canvas.update", "title": long}), "title"),
+        ] {
+            println!("{what} {field}");
+            let refused = user.batch(id, revision, json!([operation])).await;
+            refused.expect_error(400, "input_validation_error", &[&format!("operations[0].{field}")]);
+        }
+    }
+    let title = json!({"title": "x".repeat(MILLION)});
+    user.send("/canvases", &title).await.expect_error(400, "input_validation_error", &["title"]);
+    assert_eq!(user.canvas(id).await["nodes"].as_array().map(Vec::len), Some(1), "nothing was written");
+}
+
+async fn the_longest_hostile_text_goes_through_json_and_render(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let (title, content) = (hostile(160), hostile(24_000));
+    let node = |kind: &str, y: i32| {
+        create(json!({"type": kind, "title": title, "position": {"x": 0, "y": y}, "width": 2000, "height": 600,
+                      "metadata": {"content": content}}))
+    };
+    let mut other = node("sticky", 1000);
+    other["clientId"] = json!("other");
+    let rename = json!({"type": "canvas.update", "title": title});
+    user.apply(id, json!([node("text", 0), other, rename])).await;
+    let read = user.canvas(id).await;
+    assert_eq!(read["title"], json!(title));
+    for node in read["nodes"].as_array().expect("nodes") {
+        assert_eq!((&node["title"], &node["metadata"]["content"]), (&json!(title), &json!(content)));
+    }
+    let reply = user.get(&format!("/canvases/{id}/render")).header("accept", "image/svg+xml").await.expect(200);
+    let document = String::from_utf8(reply.body.to_vec()).expect("UTF-8");
+    let parsed = roxmltree::Document::parse(&document).expect("well-formed");
+    let texts: String =
+        parsed.descendants().filter(|node| node.has_tag_name("text")).filter_map(|node| node.text()).collect();
+    assert!(texts.contains("</text><script>alert(1)</script>"), "it is text");
+    assert!(!parsed.descendants().any(|node| node.has_tag_name("script")));
+    assert!(document.len() < 200_000, "no more than its frames hold: {} bytes", document.len());
+    let outline = user.get(&format!("/canvases/{id}/outline")).await.expect(200);
+    assert!(outline.body.len() <= 64 * 1024, "{} bytes", outline.body.len());
 }
