@@ -1,5 +1,6 @@
 //! Who may do what: every route against scopes, roles and canvases (specification, Authentication 4 to 7; decisions 1.2,
-//! 1.3, 3.11). The routes are those of [`e2e::contract`]; a route that addresses a canvas needs a row in [`addressed`].
+//! 1.3, 3.11). The routes are those of [`e2e::contract`]; a route that addresses a canvas needs a row in [`addressed`]; those
+//! that address something else are in `belongings.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,8 +15,12 @@ suite! {
     each_route_refuses_a_token_that_lacks_one_of_its_scopes,
     scopes_that_a_request_calls_for_are_needed_too,
     a_viewer_reads_everything_and_writes_nothing,
+    an_editor_reads_and_writes_everything,
     a_stranger_and_an_unknown_canvas_are_404,
 }
+
+/// A Recipe of the catalogue that cannot run without inputs.
+const RECIPE: &str = "ad-copy-and-banner";
 
 /// The scopes of the specification with those that each cannot be granted without (Authentication 5).
 const SCOPES: [(&str, &[&str]); 8] = [
@@ -54,7 +59,8 @@ fn concrete(path: &str) -> String {
     path
 }
 
-async fn call(client: &Client, endpoint: &Endpoint, path: &str, body: Option<&Value>) -> Reply {
+/// Calls a route; the body `"png"` stands for a picture.
+pub(super) async fn call(client: &Client, endpoint: &Endpoint, path: &str, body: Option<&Value>) -> Reply {
     let method = Method::from_bytes(endpoint.method.as_bytes()).expect("a method");
     let call = client.call(method, path);
     match body {
@@ -102,7 +108,7 @@ async fn each_route_refuses_a_token_that_lacks_one_of_its_scopes(stack: &Stack) 
 
 /// What a request to a route that addresses a canvas looks like, right but for the canvas; nothing for a route that
 /// addresses none.
-fn addressed(endpoint: &Endpoint, canvas: &str, revision: &str) -> Option<(String, Option<Value>)> {
+pub(super) fn addressed(endpoint: &Endpoint, canvas: &str, revision: &str) -> Option<(String, Option<Value>)> {
     let path = endpoint.path.replace("{canvasId}", canvas);
     let write = json!({"baseRevision": revision, "idempotencyKey": key()});
     let with = |more: Value| {
@@ -142,8 +148,12 @@ fn addressed(endpoint: &Endpoint, canvas: &str, revision: &str) -> Option<(Strin
             let body = json!({"canvasId": canvas, "productPageUrl": "https://example.com/a", "idempotencyKey": key()});
             (path, Some(body))
         }
+        ("POST", "/videos/generate") => {
+            let body = json!({"canvasId": canvas, "model": "absent", "prompt": "p", "idempotencyKey": key()});
+            (path, Some(body))
+        }
         ("POST", "/recipes/{recipeId}/fork" | "/recipes/{recipeId}/runs") => {
-            (path.replace("{recipeId}", "absent"), Some(with(json!({"canvasId": canvas}))))
+            (path.replace("{recipeId}", RECIPE), Some(with(json!({"canvasId": canvas}))))
         }
         ("POST", "/canvases/{canvasId}/workflows") => {
             let input = json!({"key": "a", "label": "A", "description": "", "type": "text", "value": "v", "useAsDefault": true});
@@ -154,9 +164,9 @@ fn addressed(endpoint: &Endpoint, canvas: &str, revision: &str) -> Option<(Strin
     })
 }
 
-/// Whether a request as [`addressed`] makes it writes.
+/// Whether a request as [`addressed`] makes it writes to the canvas: a video does not (decisions 3.11).
 fn writes(endpoint: &Endpoint) -> bool {
-    endpoint.method != "GET"
+    endpoint.method != "GET" && endpoint.path != "/videos/generate"
 }
 
 async fn scopes_that_a_request_calls_for_are_needed_too(stack: &Stack) {
@@ -201,10 +211,11 @@ async fn a_viewer_reads_everything_and_writes_nothing(stack: &Stack) {
     for endpoint in contract::built() {
         let Some((path, body)) = addressed(&endpoint, handle, text(&canvas, "/revision")) else { continue };
         let reply = call(&viewer, &endpoint, &path, body.as_ref()).await;
-        match writes(&endpoint) {
-            true => drop(reply.expect_error(403, "forbidden", &[])),
+        match (writes(&endpoint), endpoint.method) {
+            (true, _) => drop(reply.expect_error(403, "forbidden", &[])),
             // A node that is not there is as visible to a viewer as to anybody.
-            false => assert!(matches!(reply.status, 200 | 404), "{path}: {reply}"),
+            (false, "GET") => assert!(matches!(reply.status, 200 | 404), "{path}: {reply}"),
+            (false, _) => drop(reply.expect_error(422, "unprocessable_entity", &["model"])),
         }
         tried.insert((endpoint.method, endpoint.path));
     }
@@ -223,6 +234,38 @@ async fn a_viewer_reads_everything_and_writes_nothing(stack: &Stack) {
             );
         }
     }
+}
+
+async fn an_editor_reads_and_writes_everything(stack: &Stack) {
+    let (owner, editor, canvas) = member(stack, "editor").await;
+    let handle = text(&canvas, "/handle");
+    let used = json!({"baseRevision": canvas["revision"], "idempotencyKey": key(), "operations": [
+        {"type": "canvas.update", "title": "by the editor"}
+    ]});
+    editor.send(&format!("/canvases/{handle}/operations"), &used).await.ok();
+    for endpoint in contract::built() {
+        let now = owner.canvas(handle).await;
+        let Some((path, mut body)) = addressed(&endpoint, handle, text(&now, "/revision")) else { continue };
+        if let Some(body) = body.as_mut().filter(|_| endpoint.path.ends_with("/import")) {
+            // Nobody is there to fetch it. A key that was used is told to those alone who may write.
+            body["idempotencyKey"] = used["idempotencyKey"].clone();
+        }
+        let reply = call(&editor, &endpoint, &path, body.as_ref()).await;
+        let expected = match (endpoint.method, endpoint.path) {
+            ("GET", "/canvases/{canvasId}/nodes/{nodeId}") => 404,
+            ("GET", _) | ("POST", "/canvases/{canvasId}/operations") => 200,
+            ("POST", "/assets" | "/canvases/{canvasId}/workflows" | "/recipes/{recipeId}/fork") => 201,
+            ("POST", "/images/import" | "/product-references/import") => 409,
+            // The target, the inputs or the model are not there: judged last of all.
+            _ => 422,
+        };
+        assert_eq!(reply.status, expected, "{} {path}: {reply}", endpoint.method);
+    }
+    let after = owner.canvas(handle).await;
+    assert_eq!(after["title"], "t");
+    assert!(after["nodes"].as_array().is_some_and(|nodes| nodes.len() > 2), "upload, workflow and fork: {after}");
+    // What an editor may not do is give the canvas away: it stays its owner's.
+    assert_eq!(after["ownerUid"], json!(owner.uid));
 }
 
 async fn a_stranger_and_an_unknown_canvas_are_404(stack: &Stack) {

@@ -8,6 +8,7 @@ mod actions;
 mod administration;
 mod assets;
 mod authentication;
+mod belongings;
 mod campaigns;
 mod canvases;
 mod configuration;

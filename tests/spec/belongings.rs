@@ -1,0 +1,168 @@
+//! Whose something is: every route that names an asset, a job, an Element, a private workflow or a model against the accounts
+//! that it does not belong to (specification, Authentication 7; decisions 1.3, 3.11, 12.3, 13.3).
+
+use e2e::api::{key, text};
+use e2e::contract::{self, Endpoint};
+use e2e::{Stack, User, pictures, suite};
+use serde_json::{Value, json};
+
+use super::access::{addressed, call};
+
+suite! {
+    belongings on Stack::builder();
+    every_route_that_names_something_has_its_row,
+    what_belongs_to_an_account_is_404_to_all_others,
+    an_asset_of_a_canvas_is_read_by_its_members_alone,
+}
+
+/// Something of everything that belongs to an account.
+struct Belongings {
+    owner: User,
+    canvas: Value,
+    asset: String,
+    job: String,
+    element: String,
+    collection: String,
+    workflow: String,
+    model: String,
+}
+
+impl Belongings {
+    async fn of(stack: &Stack) -> Self {
+        let owner = stack.user().await;
+        let canvas = owner.make_canvas().await;
+        let id = text(&canvas, "/id");
+        let asset = owner.upload("image/png", pictures::png(2, 2)).await;
+        let job = owner.start_resize(id, json!({})).await;
+        let element = json!({"name": "n", "type": "style", "sourceAssetIds": [], "guidelines": "g"});
+        let element = owner.send("/elements", &element).await.expect(201).json();
+        let collection = owner.send("/element-collections", &json!({"name": "c"})).await.expect(201).json();
+        let workflows = contract::built().find(|endpoint| endpoint.path.ends_with("/workflows")).expect("a route");
+        let (path, body) = addressed(&workflows, id, "any").expect("a row");
+        let workflow = owner.send(&path, &body.expect("a body")).await.expect(201).json();
+        let models = owner.get("/models").await.ok();
+        Self {
+            asset: text(&asset, "/handle").to_owned(),
+            job: text(&job, "/rawId").to_owned(),
+            element: text(&element, "/element/id").to_owned(),
+            collection: text(&collection, "/collection/id").to_owned(),
+            workflow: text(&workflow, "/workflow/id").to_owned(),
+            model: text(&models, "/models/0/id").to_owned(),
+            owner,
+            canvas,
+        }
+    }
+
+    /// A request of somebody with a `canvas` of their own to a route that names something of an account, right but for whose it
+    /// is; nothing for a route that names no such thing.
+    fn addressed(&self, endpoint: &Endpoint, canvas: &Value) -> Option<(String, Option<Value>)> {
+        let named = [
+            ("{assetId}", &self.asset),
+            ("{jobId}", &self.job),
+            ("{runId}", &self.job),
+            ("{elementId}", &self.element),
+            ("{collectionId}", &self.collection),
+            ("{recipeId}", &self.workflow),
+            ("{modelKey}", &self.model),
+        ];
+        let (parameter, id) = named.into_iter().find(|(parameter, _)| endpoint.path.contains(parameter))?;
+        let body = match (endpoint.method, endpoint.path) {
+            ("PATCH", "/elements/{elementId}") => Some(json!({"operation": "archive", "confirm": true})),
+            ("PATCH", _) => Some(json!({"name": "mine"})),
+            ("DELETE", "/element-collections/{collectionId}") => Some(json!({"confirm": true})),
+            ("POST", _) => Some(json!({
+                "canvasId": canvas["id"], "baseRevision": canvas["revision"], "idempotencyKey": key(),
+            })),
+            _ => None,
+        };
+        Some((endpoint.path.replace(parameter, id), body))
+    }
+}
+
+/// Routes of campaigns, which are retired here; `campaigns.rs` shows whose they are.
+fn is_campaign(endpoint: &Endpoint) -> bool {
+    endpoint.path.starts_with("/campaigns")
+}
+
+async fn every_route_that_names_something_has_its_row(stack: &Stack) {
+    let belongings = Belongings::of(stack).await;
+    for endpoint in contract::built().filter(|endpoint| endpoint.path.contains('{') && !is_campaign(endpoint)) {
+        let of_canvas = addressed(&endpoint, "c", "r").is_some();
+        let of_account = belongings.addressed(&endpoint, &belongings.canvas).is_some();
+        // Actions are everybody's.
+        let is_public = endpoint.path.starts_with("/actions/");
+        assert!(of_canvas || of_account || is_public, "{} {} has no row", endpoint.method, endpoint.path);
+    }
+}
+
+async fn what_belongs_to_an_account_is_404_to_all_others(stack: &Stack) {
+    let belongings = Belongings::of(stack).await;
+    let (owner, canvas) = (&belongings.owner, text(&belongings.canvas, "/id"));
+    let before = owner.canvas(canvas).await;
+    let mut others = Vec::new();
+    for role in ["editor", "viewer", "stranger"] {
+        let other = stack.user().await;
+        if role != "stranger" {
+            stack.share(owner, canvas, &other.uid, role).await;
+        }
+        let own = other.make_canvas().await;
+        others.push((role, other, own));
+    }
+    for endpoint in contract::built().filter(|endpoint| !is_campaign(endpoint)) {
+        for (role, other, own) in &others {
+            let Some((path, body)) = belongings.addressed(&endpoint, own) else { break };
+            let reply = call(other, &endpoint, &path, body.as_ref()).await;
+            assert_eq!(reply.status, 404, "{} {path} to {role}: {reply}", endpoint.method);
+            reply.expect_error(404, "not_found", &[]);
+        }
+    }
+    assert_eq!(owner.canvas(canvas).await, before, "nothing was changed");
+    // To their owner they are there. A stream of events would not end, and a picture is no video.
+    for endpoint in contract::built().filter(|endpoint| endpoint.method == "GET" && !is_campaign(endpoint)) {
+        let Some((path, _)) = belongings.addressed(&endpoint, &before) else { continue };
+        if !path.ends_with("/events") && !path.ends_with("/output") {
+            let reply = call(owner, &endpoint, &path, None).await;
+            assert!(matches!(reply.status, 200 | 202), "{path}: {reply}");
+        }
+    }
+}
+
+async fn an_asset_of_a_canvas_is_read_by_its_members_alone(stack: &Stack) {
+    let (owner, stranger) = (stack.user().await, stack.user().await);
+    let canvas = owner.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let mut members = vec![("owner", owner.clone())];
+    for role in ["editor", "viewer"] {
+        let member = stack.user().await;
+        stack.share(&owner, id, &member.uid, role).await;
+        members.push((role, member));
+    }
+    let stored = owner.upload_into(id, "image/png", pictures::png(2, 2)).await;
+    let names = |asset: &Value| {
+        let (id, handle) = (text(asset, "/id"), text(asset, "/handle"));
+        [handle.to_owned(), format!("{id}?ownerUid={}", owner.uid), format!("asset:{id}?ownerUid={}", owner.uid)]
+    };
+    for endpoint in contract::built().filter(|endpoint| endpoint.path.contains("{assetId}")) {
+        for name in names(&stored) {
+            let path = endpoint.path.replace("{assetId}", &name);
+            for (role, member) in &members {
+                let read = call(member, &endpoint, &path, None).await;
+                assert_eq!(read.status, 200, "{path} to {role}: {read}");
+                assert_eq!(read.json()["asset"]["handle"], stored["handle"], "{path} to {role}");
+            }
+            call(&stranger, &endpoint, &path, None).await.expect_error(404, "not_found", &[]);
+        }
+        // Without its owner it is looked for among the reader's own.
+        let path = endpoint.path.replace("{assetId}", text(&stored, "/id"));
+        for (role, member) in &members {
+            let read = call(member, &endpoint, &path, None).await;
+            assert_eq!(read.status, if *role == "owner" { 200 } else { 404 }, "{path} to {role}: {read}");
+        }
+        // Who is no member any more reads it no more.
+        let (_, former) = &members[1];
+        stack.share(&owner, id, &former.uid, "none").await;
+        let path = endpoint.path.replace("{assetId}", text(&stored, "/handle"));
+        call(former, &endpoint, &path, None).await.expect_error(404, "not_found", &[]);
+        stack.share(&owner, id, &former.uid, "editor").await;
+    }
+}
