@@ -17,6 +17,7 @@ use crate::problem::Chain;
 use crate::router::router;
 use crate::state::{App, Shared};
 use crate::turnstile::Turnstile;
+use crate::wait::Waits;
 
 const NAME: &str = "canvas-gateway";
 /// Time for requests in hand to be answered (decisions 17.2).
@@ -113,6 +114,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
             credentials,
             keys,
             ring: config.master_keys.clone(),
+            waits: Waits::new(cache.clone()),
             cache,
             blobs,
             models,
@@ -120,7 +122,6 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
             nudge,
             documents: Default::default(),
             previews: Previews::new(&config.public_url, config.preview_ttl),
-            waits: Default::default(),
             uploads: tokio::sync::Semaphore::new(UPLOADS_MAX),
             uploaders: Turnstile::new(UPLOADS_OF_ACCOUNT_MAX),
             renderers: Turnstile::new(RENDERS_OF_ACCOUNT_MAX),

@@ -1,16 +1,19 @@
-//! Redis: rate limits and change notification. Losing Redis loses nothing.
+//! Redis: rate limits, counts of what is held open, and change notification. Losing Redis loses nothing.
 //!
 //! **Guarantee.** No call fails and none takes longer than 50 ms (decisions 1.12): a rate limit that cannot be asked lets
-//! the request pass, a notification that cannot be sent is found by the reader's own look at Postgres.
+//! the request pass, a hold that cannot be taken is for its asker to count, a notification that cannot be sent is found by
+//! the reader's own look at Postgres.
 //! **Mechanism.** One supervised connection behind a circuit breaker (`link`) for commands, and one that multiplexes all
 //! subscriptions of the process (`subscriptions`). Both are rebuilt for as long as the [`Cache`] lives.
 //! **Reason.** Nothing of the contract may depend on Redis being up (decisions 1.11).
 
+mod holds;
 mod limit;
 mod link;
 mod subscriptions;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use limit::{Quota, RateDecision};
 pub use subscriptions::Watch;
@@ -72,6 +75,25 @@ impl Cache {
     /// What [`rate_limit`](Self::rate_limit) would say, without taking anything: for limits that count only failures.
     pub async fn peek(&self, key: &str, quota: Quota) -> Option<RateDecision> {
         self.decide("peek", key, quota, 0).await
+    }
+
+    /// Holds `id` under `key` for `lease`, or for another lease, unless `most` are held by anybody; says whether it is held.
+    /// `None`: Redis could not be asked.
+    pub async fn hold(&self, key: &str, id: &str, most: usize, lease: Duration) -> Option<bool> {
+        let key = self.hold_key(key);
+        self.inner.link.call("hold", async |connection| holds::hold(connection, &key, id, most, lease).await).await
+    }
+
+    /// Lets go of what is held; best effort, for its lease ends anyway.
+    pub async fn let_go(&self, key: &str, id: &str) {
+        let mut command = redis::cmd("ZREM");
+        command.arg(self.hold_key(key)).arg(id);
+        let _: Option<u64> =
+            self.inner.link.call("let_go", async |connection| command.query_async(connection).await).await;
+    }
+
+    fn hold_key(&self, key: &str) -> String {
+        format!("{}held:{key}", self.inner.prefix)
     }
 
     /// Wakes everybody who waits for `channel`, in all processes; best effort.

@@ -63,6 +63,26 @@ async fn a_rate_is_one_for_all_gateways() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn open_waits_are_counted_for_all_gateways() {
+    let stack = start(e2e::Stack::builder().gateways(2).env("CANVAS_RATE_PER_MINUTE", 0)).await;
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let job = user.start_resize(text(&canvas, "/id"), json!({})).await;
+    let path = text(&job, "/pollUrl");
+    let asked = (0..120).map(|number| {
+        let user = user.at(&stack, number % 2);
+        async move { user.get(path).header("prefer", "wait=5").await.status }
+    });
+    let statuses = join_all(asked).await;
+    let (admitted, refused): (Vec<u16>, Vec<u16>) = statuses.into_iter().partition(|status| *status == 202);
+    assert!(refused.iter().all(|status| *status == 429), "{refused:?}");
+    // 60 at each, which by itself would admit them; a slow moment of Redis lets one pass.
+    assert!(admitted.len() >= 64 && !refused.is_empty(), "{} admitted", admitted.len());
+    // What ended is open nowhere.
+    user.at(&stack, 1).get(path).header("prefer", "wait=1").await.expect(202);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gateway_that_stops_under_load_answers_every_request_it_took() {
     let stack = start(doubled()).await;
     let user = stack.user().await;

@@ -51,8 +51,11 @@ struct Answer {
 /// Starts an import, or takes up the one of its key, and waits for its outcome. What came to nothing frees its key as it is
 /// handed out.
 async fn answer<G>(app: &App, caller: &Caller<G>, start: &Start) -> Result<Answer> {
+    app.waits.during(caller.token, outcome(app, caller, start)).await
+}
+
+async fn outcome<G>(app: &App, caller: &Caller<G>, start: &Start) -> Result<Answer> {
     let deadline = Instant::now() + WAIT;
-    let _wait = app.waits.open(caller.token)?;
     let (id, replayed) = retrying(|| begin(app, caller, start)).await?;
     if !replayed {
         app.nudge.nudge();

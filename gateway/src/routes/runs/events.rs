@@ -43,7 +43,7 @@ pub async fn events(
     if !accepts_event_stream(&headers) {
         return Err(Problem::NotAcceptable("text/event-stream"));
     }
-    let wait = app.waits.open(caller.token)?;
+    let wait = app.waits.open(caller.token).await?;
     let (token, account) = (caller.token, caller.credential.account);
     let stream = follow(app, token, account, target, wait);
     let mut response: Response = Sse::new(stream).into_response();
@@ -70,7 +70,6 @@ fn follow(
 ) -> impl Stream<Item = Result<Event, Infallible>> {
     let (sender, receiver) = tokio::sync::mpsc::channel(1);
     tokio::spawn(async move {
-        let _wait = wait;
         let mut changes = Changes::of(&app, &target.channel());
         let mut shown = None;
         let mut heartbeat = Instant::now() + HEARTBEAT;
@@ -93,6 +92,7 @@ fn follow(
                     break;
                 }
                 heartbeat = Instant::now() + HEARTBEAT;
+                wait.renew().await;
             }
             if record.is_terminal() || app.stopping.is_cancelled() {
                 break;
@@ -103,6 +103,7 @@ fn follow(
                 () = sender.closed() => break,
             }
         }
+        wait.close().await;
     });
     tokio_stream::wrappers::ReceiverStream::new(receiver)
 }

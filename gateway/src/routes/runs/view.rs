@@ -161,23 +161,11 @@ pub async fn read_record(app: &App, caller: &Caller<ManageJobs>, target: Target,
             false => answer(app, &record, None),
         };
     };
-    let _wait = app.waits.open(caller.token)?;
-    let mut changes = Changes::of(app, &target.channel());
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(seconds);
-    let mut record = target.load(app, &caller.account).await?;
-    let from = record.tag();
-    let same = |record: &Shown| match known {
-        true => reply::none_match(headers, &record.tag()),
-        false => record.tag() == from,
-    };
-    while !record.is_terminal() && same(&record) && !app.stopping.is_cancelled() {
-        if tokio::time::timeout_at(deadline, changes.next()).await.is_err() {
-            break;
-        }
-        record = target.load(app, &caller.account).await?;
-    }
+    let wait = Duration::from_secs(seconds);
+    let changed = changed(app, &caller.account, target, known.then_some(headers), wait);
+    let record = app.waits.during(caller.token, changed).await?;
     record.note_shown(app).await?;
-    let mut response = match known && same(&record) {
+    let mut response = match known && reply::none_match(headers, &record.tag()) {
         true => unchanged(&record),
         false => answer(app, &record, None)?,
     };
@@ -185,6 +173,31 @@ pub async fn read_record(app: &App, caller: &Caller<ManageJobs>, target: Target,
         response.headers_mut().insert(HeaderName::from_static("preference-applied"), applied);
     }
     Ok(response)
+}
+
+/// The record once it has changed, or after `wait`: since it was `known` by the tags of these headers, or else since now.
+async fn changed(
+    app: &App,
+    account: &AccountUid,
+    target: Target,
+    known: Option<&HeaderMap>,
+    wait: Duration,
+) -> Result<Shown> {
+    let mut changes = Changes::of(app, &target.channel());
+    let deadline = tokio::time::Instant::now() + wait;
+    let mut record = target.load(app, account).await?;
+    let from = record.tag();
+    let same = |record: &Shown| match known {
+        Some(headers) => reply::none_match(headers, &record.tag()),
+        None => record.tag() == from,
+    };
+    while !record.is_terminal() && same(&record) && !app.stopping.is_cancelled() {
+        if tokio::time::timeout_at(deadline, changes.next()).await.is_err() {
+            break;
+        }
+        record = target.load(app, account).await?;
+    }
+    Ok(record)
 }
 
 /// The record of a run or job, if it is the account's.
