@@ -53,7 +53,7 @@ pub fn webps() -> Vec<Vec<u8>> {
     let animated = |first| vec![vp8x(2, 16, 12), riff_chunk(b"ANIM", &[0; 6]), frame(first), frame(lossy(9, 6))];
     vec![
         pictures::webp(33, 21),
-        riff(&[lossless.clone()]),
+        riff(std::slice::from_ref(&lossless)),
         riff(&animated(lossy(9, 6))),
         riff(&animated(lossless)),
         riff(&[vp8x(0x20, 20, 10), riff_chunk(b"ICCP", &profile()), lossy(20, 10)]),

@@ -55,7 +55,8 @@ pub fn violations(body: &Value, account: &AccountUid, guard: &Guard) -> Vec<Viol
         match ReferenceItem::handle_in(item).map(|text| Named::parse(text, account, guard)) {
             Some(Err(message)) => note(&field, &message),
             Some(Ok(picture)) => {
-                if !named.insert(picture) {
+                let is_first = named.insert(picture);
+                if !is_first {
                     note(&field, "is there twice");
                 }
             }
