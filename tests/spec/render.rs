@@ -250,10 +250,10 @@ async fn a_picture_that_no_thumbnail_holds_is_a_placeholder_and_the_render_has_a
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
     let strip = user.upload_into(id, "image/png", pictures::png(1, 513)).await;
-    user.upload_into(id, "image/png", pictures::png(40, 40)).await;
     // Its own frame is a strip, too, in which no label has room.
     let wider = json!({"type": "node.update", "nodeId": strip["node"], "patch": {"width": 320}});
     user.apply(id, json!([wider])).await;
+    user.upload_into(id, "image/png", pictures::png(40, 40)).await;
     let reply = complete(&user, id).await;
     let document = String::from_utf8(reply.body.to_vec()).expect("UTF-8");
     assert_eq!(embedded(&document).len(), 1, "the other one");

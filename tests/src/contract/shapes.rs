@@ -62,10 +62,13 @@ impl Field {
     }
 }
 
-/// Whether the contract document tells of something that the specification does not have it.
+/// Whether the contract document tells of something that it is an extension; of what may be null it does so within the choice.
 pub(super) fn says_extension(documented: &Value) -> bool {
-    let text = documented["description"].as_str().unwrap_or_default();
-    text.split_whitespace().collect::<Vec<_>>().join(" ").contains("an extension")
+    let choices = documented["oneOf"].as_array().into_iter().flatten();
+    let words = |schema: &Value| {
+        schema["description"].as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    choices.chain([documented]).any(|schema| words(schema).contains("an extension"))
 }
 
 /// The schema's type, that of nothing left out.
