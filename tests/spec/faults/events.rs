@@ -7,8 +7,15 @@ use e2e::{Chance, Part, Service, Services, Stack, checker};
 use futures_util::future::join_all;
 use testkit::Receiver;
 
-use super::scale::{R9_BROKER_KILLS, R9_DATABASE_STOPS, R9_DISPATCHER_KILLS, R9_EVENTS, R9_ROUNDS, measured};
+use super::scale::{Scale, measured, scale};
 use super::{OTHER_DISPATCHER, doubled};
+
+/// Rounds, the events of each, and its kills of a dispatcher, of the broker and of the database.
+const R9_ROUNDS: Scale<usize> = scale(1, 10);
+const R9_EVENTS: Scale<usize> = scale(2000, 20_000);
+const R9_DISPATCHER_KILLS: Scale<usize> = scale(4, 10);
+const R9_BROKER_KILLS: Scale<usize> = scale(1, 2);
+const R9_DATABASE_STOPS: Scale<usize> = scale(1, 2);
 
 const DISPATCHERS: [Part; 2] = [Part::DISPATCHER, OTHER_DISPATCHER];
 /// Long enough that a busy machine is no death: what is sent twice is to be what was in flight.
@@ -85,7 +92,6 @@ fn duplicates(receiver: &Receiver, events: &BTreeMap<String, Vec<u8>>, chance: &
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "minutes: tests/campaign R9 runs it"]
 async fn no_event_is_lost_over_kills_of_dispatchers_broker_and_database() {
     let (chance, services) = (Chance::new(), Services::start().await);
     let (rounds, count) = (R9_ROUNDS.now(), R9_EVENTS.now());

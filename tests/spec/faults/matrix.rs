@@ -8,8 +8,11 @@ use std::time::Duration;
 
 use e2e::{Chance, Hold, Load, Part, Plan, SETTLING, Service, Services, Stack, Work, checker};
 
-use super::scale::{R4_STRIKES, measured};
+use super::scale::{Scale, measured, scale};
 use super::{LEASE, mortal};
+
+/// How often each failpoint meets each fault.
+const R4_STRIKES: Scale<usize> = scale(1, 25);
 
 /// Who is held where, and what has to be started so that it comes by.
 const PLACES: [(Part, &str, &[Work]); 26] = [
@@ -137,25 +140,21 @@ async fn every_place_survives(fault: Fault) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "an hour in full: tests/campaign R4 runs it"]
 async fn every_failpoint_survives_the_death_of_its_process() {
     every_place_survives(Fault::Kill).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "an hour in full: tests/campaign R4 runs it"]
 async fn every_failpoint_survives_an_immediate_stop_of_postgres() {
     every_place_survives(Fault::Postgres).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "two hours in full: tests/campaign R4 runs it"]
 async fn every_failpoint_survives_the_death_of_rabbitmq() {
     every_place_survives(Fault::RabbitMq).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "an hour in full: tests/campaign R4 runs it"]
 async fn every_failpoint_survives_a_network_that_is_cut() {
     every_place_survives(Fault::Cut).await;
 }

@@ -6,9 +6,11 @@
 
 mod campaign;
 mod deaths;
+#[cfg(feature = "campaign")]
 mod events;
 mod films;
 mod isolation;
+#[cfg(feature = "campaign")]
 mod matrix;
 mod order;
 mod races;
@@ -20,6 +22,7 @@ mod skew;
 mod sockets;
 mod steps;
 mod submits;
+#[cfg(feature = "campaign")]
 mod upgrade;
 
 use std::time::Duration;

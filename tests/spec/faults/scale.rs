@@ -1,5 +1,5 @@
 //! How much of each figure of reliability.md 3 a run shows: a little in `tests/run`, all of it in `tests/campaign`, which sets
-//! `FAULT_SCALE=full`.
+//! `FAULT_SCALE=full`. Those of R4 and R9 stand at their tests, which only `tests/campaign` builds.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -11,7 +11,8 @@ pub(super) struct Scale<T> {
     full: T,
 }
 
-const fn scale<T>(small: T, full: T) -> Scale<T> {
+/// A size in both forms.
+pub(super) const fn scale<T>(small: T, full: T) -> Scale<T> {
     Scale { small, full }
 }
 
@@ -50,8 +51,6 @@ pub(super) const R2_LOST: Scale<usize> = scale(1, 20);
 /// R3: workers that are stopped past their leases, and workers that are killed in a job.
 pub(super) const R3_STOPPED: Scale<usize> = scale(1, 25);
 pub(super) const R3_KILLED: Scale<usize> = scale(1, 10);
-/// R4: how often each failpoint meets each fault.
-pub(super) const R4_STRIKES: Scale<usize> = scale(1, 25);
 /// R5: rounds of equal starts.
 pub(super) const R5_ROUNDS: Scale<usize> = scale(3, 500);
 /// R6: cancels against completions, of Actions and of a provider's runs: 10000 together.
@@ -60,12 +59,6 @@ pub(super) const R6_PROVIDER: Scale<usize> = scale(36, 1002);
 /// R8: healthy deliveries, and those to each of the three that misbehave: 5 % of all.
 pub(super) const R8_HEALTHY: Scale<usize> = scale(80, 2040);
 pub(super) const R8_SICK: Scale<usize> = scale(8, 120);
-/// R9: rounds, the events of each, and its kills of a dispatcher, of the broker and of the database.
-pub(super) const R9_ROUNDS: Scale<usize> = scale(1, 10);
-pub(super) const R9_EVENTS: Scale<usize> = scale(2000, 20_000);
-pub(super) const R9_DISPATCHER_KILLS: Scale<usize> = scale(4, 10);
-pub(super) const R9_BROKER_KILLS: Scale<usize> = scale(1, 2);
-pub(super) const R9_DATABASE_STOPS: Scale<usize> = scale(1, 2);
 /// R10: jobs beside an old snapshot.
 pub(super) const R10_JOBS: Scale<usize> = scale(120, 5000);
 /// R13: slow sockets of each of three kinds, and reads of the healthy client before them and beside them.

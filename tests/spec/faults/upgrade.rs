@@ -11,7 +11,6 @@ use super::{doubled, start};
 const LEASE: u64 = 30;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "tests/upgrade builds the other release's processes and runs it"]
 async fn processes_of_another_release_work_on_this_schema() {
     assert!(
         std::env::var_os("E2E_BIN_DIR").is_some(),
