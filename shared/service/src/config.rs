@@ -211,7 +211,7 @@ variables! {
     "CANVAS_SLOTS" => slots: Option<usize> = Some(""), parse::slots,
         "Tasks this process runs at once; when empty the process chooses.";
     "CANVAS_IMAGE_MEMORY_MIB" => image_memory_bytes: u64 = Some("1024"), parse::mebibytes,
-        "MiB that pictures in work may take in an image-worker, files and pixels; a larger picture is worked on alone.";
+        "MiB that pictures in work may take in an image-worker, files and pixels; a larger picture is worked on alone. Files that imports fetch may take a quarter of it, beside it.";
     "CANVAS_GENERATION_SLOTS" => generation_slots: usize = Some("64"), parse::positive_slots,
         "Image jobs, and as many Recipe runs, that an image-worker has in hand at once while it asks providers, and videos of one account at a video-worker, which has eight times as many in hand; those that wait take no place.";
     "CANVAS_PROVIDER_CONCURRENCY" => provider_concurrency: u32 = Some("8"), parse::positive_count,
