@@ -295,7 +295,10 @@ fn validate_by<T: Input, V: IntoIterator<Item = Violation>>(
     let errors = validator::<T>();
     let errors = errors.iter_errors(&value).flat_map(|error| violations_of(&error)).take(VIOLATIONS_MAX);
     add(&mut violations, errors.map(|it| Violation::new(without_nul(&it.field), it.message)).collect());
-    let mut told: Vec<Violation> = if value.is_object() { rules(&value).into_iter().collect() } else { Vec::new() };
+    let mut told: Vec<Violation> = Vec::new();
+    if value.is_object() {
+        told.extend(rules(&value).into_iter().take(VIOLATIONS_MAX));
+    }
     if !violations.is_empty() {
         told.extend(T::check_value(&value));
         add(&mut violations, told);
@@ -304,7 +307,7 @@ fn validate_by<T: Input, V: IntoIterator<Item = Violation>>(
     let input: T = serde_path_to_error::deserialize(value).map_err(|error| {
         Problem::invalid(error.path().to_string().trim_start_matches('.'), error.inner().to_string())
     })?;
-    told.extend(input.check());
+    told.extend(input.check().into_iter().take(VIOLATIONS_MAX));
     if told.is_empty() { Ok(input) } else { Err(Problem::Invalid(told)) }
 }
 

@@ -35,15 +35,17 @@ pub enum Staged {
 pub async fn stage(conn: &mut PgConnection, sha256: &[u8; 32]) -> Result<Staged> {
     let row = sqlx::query!(
         r#"WITH found AS (
-               SELECT key, touched_at < now() - interval '1 second' AS is_old FROM blobs
+               SELECT key, touched_at >= now() - interval '1 second' AS is_fresh FROM blobs
                WHERE sha256 = $1 AND state = 'stored'
            ), touched AS (
                UPDATE blobs SET touched_at = now()
-               WHERE key = (SELECT key FROM found WHERE is_old) AND touched_at < now() - interval '1 second'
+               WHERE key = (SELECT key FROM found WHERE NOT is_fresh) AND state = 'stored' RETURNING key
+           ), existing AS (
+               SELECT key FROM found WHERE is_fresh UNION ALL SELECT key FROM touched
            ), made AS (
-               INSERT INTO blobs (key) SELECT $2 WHERE NOT EXISTS (SELECT FROM found) RETURNING key
+               INSERT INTO blobs (key) SELECT $2 WHERE NOT EXISTS (SELECT FROM existing) RETURNING key
            )
-           SELECT key AS "key!", true AS "existing!" FROM found UNION ALL SELECT key, false FROM made"#,
+           SELECT key AS "key!", true AS "existing!" FROM existing UNION ALL SELECT key, false FROM made"#,
         sha256,
         Uuid::now_v7(),
     )

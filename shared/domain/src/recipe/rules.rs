@@ -65,12 +65,17 @@ fn sources(at: usize, output: &NewOutput, known: &HashSet<&str>, later: &HashSet
     found.extend(prompt_violations(&format!("outputs[{at}].prompt"), &output.prompt, &output.input_keys));
 }
 
-/// The places of a template that are not among `keys`.
+/// Places of one prompt that are told to be strange: a body may hold a hundred thousand.
+const PLACES_TOLD: usize = 20;
+
+/// The places of a template that are not among `keys`, each once and the first few of them.
 pub fn prompt_violations(field: &str, prompt: &str, keys: &[String]) -> Vec<Violation> {
-    let mut told = HashSet::new();
-    let strange = Template::parse(prompt);
-    let strange = strange.names().filter(|name| !keys.iter().any(|key| key == name) && told.insert(*name));
-    strange
+    let mut known: HashSet<&str> = keys.iter().map(String::as_str).collect();
+    let template = Template::parse(prompt);
+    template
+        .names()
+        .filter(|name| known.insert(name))
+        .take(PLACES_TOLD)
         .map(|name| Violation::new(field, format!("holds `{{{{{name}}}}}`, which is not among its inputKeys")))
         .collect()
 }

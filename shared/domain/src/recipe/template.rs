@@ -57,8 +57,9 @@ fn next_place(text: &str) -> Option<(usize, usize)> {
     let mut from = 0;
     loop {
         let close = from + text[from..].find("}}")?;
-        match text[..close].rfind("{{") {
-            Some(open) => return Some((open, close)),
+        // Nothing opens before `from`: it would have been closed there. So every byte is looked at twice at most.
+        match text[from..close].rfind("{{") {
+            Some(open) => return Some((from + open, close)),
             None => from = close + 2,
         }
     }
@@ -77,6 +78,14 @@ mod tests {
 
     fn names(template: &str) -> Vec<&str> {
         Template::parse(template).names().collect()
+    }
+
+    #[test]
+    fn a_text_of_closing_braces_is_looked_at_once() {
+        // As large as a body may be: quadratic, this would take minutes.
+        let text = "}}".repeat(1 << 19);
+        assert!(names(&text).is_empty());
+        assert_eq!(names(&format!("{text}{{{{a}}}}{text}")), ["a"]);
     }
 
     #[test]

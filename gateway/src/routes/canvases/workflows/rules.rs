@@ -17,10 +17,20 @@ const KEY_MAX: usize = 80;
 pub fn violations(body: &Value) -> Vec<Violation> {
     let input = json!({"key": "", "label": "", "type": "text", "useAsDefault": false});
     let output = json!({"key": "", "label": "", "type": "text", "prompt": "", "inputKeys": []});
-    let inputs: Vec<NewInput> = items(&body["inputs"]).iter().map(|item| readable(item, &input)).collect();
+    let mut inputs: Vec<NewInput> = items(&body["inputs"]).iter().map(|item| readable(item, &input)).collect();
     let mut outputs: Vec<NewOutput> = items(&body["outputs"]).iter().map(|item| readable(item, &output)).collect();
-    for output in outputs.iter_mut().filter(|output| output.input_keys.is_empty()) {
-        output.prompt.clear();
+    for (at, (input, item)) in inputs.iter_mut().zip(items(&body["inputs"])).enumerate() {
+        unlike_others(&mut input.key, "input", at);
+        let is_given = |field: &str| !item[field].is_null();
+        // What it takes as default was sent, if perhaps not as it should be.
+        let is_answered = input.value.is_some() || input.source_node_id.is_some();
+        input.use_as_default &= is_answered || !(is_given("value") || is_given("sourceNodeId"));
+    }
+    for (at, output) in outputs.iter_mut().enumerate() {
+        unlike_others(&mut output.key, "output", at);
+        if output.input_keys.is_empty() {
+            output.prompt.clear();
+        }
     }
     let mut keys = inputs.iter().map(|input| &input.key).chain(outputs.iter().map(|output| &output.key));
     let has_keys = !inputs.is_empty() && keys.all(|key| is_key(key));
@@ -43,14 +53,22 @@ fn is_key(text: &str) -> bool {
     text.len() <= KEY_MAX && domain::id::is_plain_id(text)
 }
 
+/// In place of a key that could not be read, one that is no key and nobody else's.
+fn unlike_others(key: &mut String, kind: &str, at: usize) {
+    if key.is_empty() {
+        *key = format!("{kind} {at}");
+    }
+}
+
 /// An item as far as its fields are of their types; the others as in `blank`, which can be read.
 fn readable<T: DeserializeOwned>(item: &Value, blank: &Value) -> T {
     let mut read = blank.clone();
+    // Each field is tried alone, so that a long one is copied twice and not as often as there are others.
     for (field, value) in item.as_object().into_iter().flatten() {
-        let mut with = read.clone();
-        with[field] = value.clone();
-        if T::deserialize(&with).is_ok() {
-            read = with;
+        let mut alone = blank.clone();
+        alone[field] = value.clone();
+        if T::deserialize(&alone).is_ok() {
+            read[field] = alone[field].take();
         }
     }
     T::deserialize(read).expect("what is taken into a blank leaves it readable")
@@ -105,6 +123,26 @@ mod tests {
         for keys in [json!([]), json!("a"), json!([7])] {
             assert_eq!(fields(output(json!({ "inputKeys": keys }))), NONE);
         }
+    }
+
+    #[test]
+    fn items_that_cannot_be_read_are_not_taken_for_each_other() {
+        assert_eq!(fields(json!({"inputs": [7, 7]})), NONE);
+        assert_eq!(fields(json!({"outputs": [7, 7]})), NONE);
+        let mistyped = json!([{"key": "a", "label": "A", "type": "text", "useAsDefault": true, "value": 7}]);
+        assert_eq!(fields(json!({ "inputs": mistyped })), NONE);
+    }
+
+    #[test]
+    fn the_largest_body_is_judged_at_once() {
+        let many: serde_json::Map<_, _> = (0..999).map(|at| (format!("f{at}"), json!(at))).collect();
+        let mut item = json!({"key": "a", "label": "A", "type": "text", "useAsDefault": false, "description": "x".repeat(1 << 19)});
+        item.as_object_mut().expect("an object").extend(many);
+        assert_eq!(fields(json!({ "inputs": [item] })), NONE);
+        let prompt = "{{zz}}".repeat(80_000) + &"}}".repeat(200_000);
+        let keys: Vec<_> = (0..1000).map(|at| format!("k{at}")).collect();
+        let found = fields(output(json!({"prompt": prompt, "inputKeys": keys})));
+        assert_eq!(found.iter().filter(|field| *field == "outputs[0].prompt").count(), 1);
     }
 
     #[test]
