@@ -11,7 +11,7 @@ use spine::Lease;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 use uuid::Uuid;
-use workshop::{Error, Memory, Worker};
+use workshop::{Error, Worker};
 
 use super::files::Rooms;
 use super::picture::{self, Picture, Thumbnail};
@@ -64,15 +64,8 @@ pub(super) struct Brought {
     thumbnail: Thumbnail,
 }
 
-/// Fetches, judges and stores what is asked for. A picture has room in `files` from before it is fetched until it is stored.
-pub(super) async fn gather(
-    worker: &Worker,
-    files: &Memory,
-    request: &Request,
-    lease: &Lease,
-) -> Result<Gathered, Error> {
-    // Whose turn it is, is not the import's time.
-    let rooms = Rooms::enter(files).await;
+/// Fetches, judges and stores what is asked for. A picture has room from before it is fetched until it is stored.
+pub(super) async fn gather(worker: &Worker, rooms: Rooms, request: &Request, lease: &Lease) -> Result<Gathered, Error> {
     let deadline = Instant::now() + BUDGET;
     let (Request::Image { url, .. } | Request::Product { url, .. }) = request;
     let Ok(parsed) = Url::parse(url) else { return Ok(failed(request, FailureKind::Unprocessable, "is no URL")) };

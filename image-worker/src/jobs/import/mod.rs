@@ -22,6 +22,7 @@ use spine::{Decision, Lease, Task};
 use tokio::sync::Semaphore;
 use workshop::{Error, Memory, TRANSACTION_TRIES, Worker};
 
+use self::files::Rooms;
 use self::gather::{Gathered, gather};
 use self::place::{Ended, conclude};
 
@@ -50,8 +51,9 @@ impl Imports {
 /// Carries out the import of a task, when there is a place for it.
 pub(super) async fn run(worker: &Worker, imports: &Imports, task: &Task, lease: &Lease) -> Result<Decision, Error> {
     let Ok(_place) = imports.places.try_acquire() else { return Ok(Decision::Later { after: NO_PLACE_PAUSE }) };
+    let Some(rooms) = Rooms::enter(&imports.files) else { return Ok(Decision::Later { after: NO_PLACE_PAUSE }) };
     let Some(import) = load(worker, task).await? else { return worker.settle(task, lease).await };
-    let gathered = gather(worker, &imports.files, &import.request, lease).await?;
+    let gathered = gather(worker, rooms, &import.request, lease).await?;
     spine::failpoint!("import.gathered");
     end(worker, task, lease, &import, &gathered).await
 }
