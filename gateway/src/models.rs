@@ -75,15 +75,16 @@ impl Runnable {
 
     /// The served form; `None` of text models, which are not listed (decisions 12.3).
     pub fn document(&self) -> Option<Model> {
+        let label = self.entry.provider.label();
         Some(Model {
             id: self.key.clone(),
             handle: format!("model:{}", self.key),
             model_id: self.entry.id.clone(),
             name: self.entry.name.clone(),
             provider: self.entry.provider,
-            provider_label: self.entry.provider.label().to_owned(),
+            provider_label: label.to_owned(),
             connection_id: self.connection.as_ref().map(|connection| connection.id.clone()),
-            connection_name: self.connection.as_ref().map(|connection| connection.name.clone()),
+            connection_name: self.connection.as_ref().map_or(label, |connection| &connection.name).to_owned(),
             kind: self.entry.model_type()?,
             capabilities: self.entry.capabilities.clone(),
             parameters: self.entry.parameters(),
@@ -100,6 +101,11 @@ impl Runnable {
             Some(ModelType::Video) => scopes.contains(Scope::VideoGenerate),
             None => false,
         }
+    }
+
+    /// Whether a request that says `name` means it: its handle, or the provider's own id (decisions 12.3).
+    pub fn is_named(&self, name: &str) -> bool {
+        name.strip_prefix("model:").map_or_else(|| self.entry.id == name, |key| self.has_key(key))
     }
 
     /// Whether `key` is its key; how much of a guess is right cannot be told from the time it takes.
@@ -187,10 +193,7 @@ pub fn choose<'a>(
         let first = models.iter().filter(of_connection).find(able);
         return first.map_or_else(|| refuse("model", &format!("you have no model for {capability}")), Ok);
     };
-    let named: Vec<&Runnable> = match name.strip_prefix("model:") {
-        Some(key) => models.iter().filter(|it| it.has_key(key)).collect(),
-        None => models.iter().filter(|it| it.entry.id == name).collect(),
-    };
+    let named: Vec<&Runnable> = models.iter().filter(|it| it.is_named(name)).collect();
     if named.is_empty() {
         return refuse("model", "is no model that you can run");
     }

@@ -88,7 +88,7 @@ async fn a_model_is_described_whole(stack: &Stack) {
     assert_eq!(first["creditCost"], 0, "saved connections cost no credit");
     assert_eq!(
         (&sketch["provider"], &sketch["connectionId"], &sketch["connectionName"], &sketch["creditCost"]),
-        (&json!("managed"), &Value::Null, &Value::Null, &json!(1))
+        (&json!("managed"), &Value::Null, &json!("Managed"), &json!(1))
     );
     assert!(!list.to_string().contains(KEY));
 }
@@ -135,7 +135,11 @@ async fn the_list_is_walked_in_its_order(stack: &Stack) {
     let whole = whole["models"].as_array().expect("a list");
     let mut names: Vec<&Value> = whole.iter().map(|model| &model["connectionName"]).collect();
     names.dedup();
-    assert_eq!(names, [&json!("older"), &json!("newer"), &Value::Null], "the oldest first, the managed runtime last");
+    assert_eq!(
+        names,
+        [&json!("older"), &json!("newer"), &json!("Managed")],
+        "the oldest first, the managed runtime last"
+    );
     let (mut walked, mut cursor) = (Vec::new(), String::new());
     loop {
         let page = user.get(&format!("/models?limit=3{cursor}")).await.ok();

@@ -93,14 +93,15 @@ impl<G> Caller<G> {
 
 fn require(granted: Scopes, all: Scopes, any: Scopes) -> Result<()> {
     let names = |scopes: Scopes| scopes.iter().map(Scope::as_str).collect::<Vec<_>>();
-    let missing = granted.missing(all);
-    if !missing.is_empty() {
-        return Err(Problem::Forbidden(format!("the token lacks {}", names(missing).join(", "))));
-    }
+    let mut missing = names(granted.missing(all));
+    let alternatives = format!("one of {}", names(any).join(", "));
     if !any.is_empty() && granted.missing(any) == any {
-        return Err(Problem::Forbidden(format!("the token lacks one of {}", names(any).join(", "))));
+        missing.push(&alternatives);
     }
-    Ok(())
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(Problem::Forbidden(format!("the token lacks {}", missing.join(", ")))),
+    }
 }
 
 impl<G: Grant> FromRequestParts<App> for Caller<G> {
@@ -250,5 +251,8 @@ mod tests {
             refused(UploadAsset::ALL, UploadAsset::ANY),
             "the token lacks one of image:generate, video:generate"
         );
+        let all = Scopes::of(&[Scope::CanvasWrite, Scope::JobManage]);
+        let message = "the token lacks canvas:write, job:manage, one of image:generate, video:generate";
+        assert_eq!(refused(all, UploadAsset::ANY), message, "all at once");
     }
 }

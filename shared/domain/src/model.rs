@@ -181,9 +181,8 @@ pub struct Model {
     /// The saved connection that it is run with; absent for managed models.
     #[schema(required)]
     pub connection_id: Option<String>,
-    /// That connection's name.
-    #[schema(required)]
-    pub connection_name: Option<String>,
+    /// That connection's name; the provider's label of managed models, which no connection is needed for.
+    pub connection_name: String,
     /// What it makes.
     #[serde(rename = "type")]
     pub kind: ModelType,

@@ -10,6 +10,7 @@ use raster::grade::{Grade, Preset};
 use raster::overlay::{Blend, Overlay};
 use raster::ratio::{ChangeRatio, Mode};
 use raster::rotate::{Flip, Rotate};
+use raster::text::{self, Caption, Family, Weight};
 use raster::{Anchor, Bounds, Color, Finish, Fit, FormatChoice, Output, Resize};
 
 type File = Vec<u8>;
@@ -63,6 +64,7 @@ fn rows(photo: &File) -> Result<Vec<(&'static str, [File; 3])>> {
         let params = Overlay { anchor, offset: (0, 0), scale, opacity: 90.0, rotate, blend };
         file(raster::overlay::transform(photo, &logo, &params, PNG))
     };
+    let captioned = |caption: Caption| file(raster::text::add_text(photo, &caption, PNG));
     let beside = |first: &File, second: &File, direction, align, matches| {
         let params = Beside { direction, gap: 24, matches, align, background: Color::WHITE };
         file(raster::beside::transform(first, second, &params, PNG))
@@ -88,7 +90,24 @@ fn rows(photo: &File) -> Result<Vec<(&'static str, [File; 3])>> {
                 beside(photo, &logo, Direction::Horizontal, Align::End, false)?,
             ],
         ),
-        // The place of add-text-to-image.
+        (
+            "add-text-to-image: outlined, on a band and wrapped, right to left and with symbols",
+            [
+                captioned(Caption { weight: Weight::Bold, stroke_width: 12.0, ..caption("Espresso, 30 ml") })?,
+                captioned(Caption {
+                    anchor: Anchor::Center,
+                    family: Family::Serif,
+                    background: Color { r: 20, g: 20, b: 20, a: 160 },
+                    padding: 40.0,
+                    ..caption("Ein Kaffee, der den Morgen wach macht · Καλημέρα · Доброе утро")
+                })?,
+                captioned(Caption {
+                    anchor: Anchor::Top,
+                    stroke_width: 12.0,
+                    ..caption("قهوة الصباح ☕ 朝のコーヒー")
+                })?,
+            ],
+        ),
         (
             "overlay-image: normal, turned 30°, multiply",
             [
@@ -118,6 +137,26 @@ fn rows(photo: &File) -> Result<Vec<(&'static str, [File; 3])>> {
             [turned(90.0, true, Flip::None)?, turned(12.0, true, Flip::None)?, turned(12.0, false, Flip::Horizontal)?],
         ),
     ])
+}
+
+/// White words of an even size at the foot of the picture.
+fn caption(text: &str) -> Caption {
+    Caption {
+        text: text.to_owned(),
+        anchor: Anchor::Bottom,
+        offset: (0, 0),
+        family: Family::Sans,
+        weight: Weight::Regular,
+        size: 9.0,
+        color: Color::WHITE,
+        align: text::Align::Center,
+        max_width: 80.0,
+        line_height: 1.2,
+        stroke_color: Color { r: 30, g: 20, b: 10, a: 255 },
+        stroke_width: 0.0,
+        background: Color::TRANSPARENT,
+        padding: 0.0,
+    }
 }
 
 /// A mark to overlay: the middle of the photograph, turned onto its corner, the rest transparent.

@@ -26,7 +26,8 @@ use fork::{
 use workflows::{
     a_workflow_begins_with_its_sources_and_values, a_workflow_is_its_makers_alone,
     a_workflow_is_made_with_its_instance, a_workflow_that_is_sent_again_makes_no_second_one,
-    definitions_that_contradict_themselves_are_400, sources_that_do_not_fit_are_422, the_ranges_of_a_workflow,
+    definitions_that_contradict_themselves_are_400, models_that_do_not_fit_are_422, sources_that_do_not_fit_are_422,
+    the_ranges_of_a_workflow,
 };
 
 suite! {
@@ -49,6 +50,7 @@ suite! {
     a_workflow_that_is_sent_again_makes_no_second_one,
     a_workflow_is_its_makers_alone,
     definitions_that_contradict_themselves_are_400,
+    models_that_do_not_fit_are_422,
     sources_that_do_not_fit_are_422,
     the_ranges_of_a_workflow,
 }

@@ -17,7 +17,7 @@ suite! {
     inputs_are_named_by_node_id_key_or_label,
     what_is_wrong_with_an_input_is_told_by_its_name,
     what_no_model_can_do_is_422,
-    a_picture_of_a_workflow_needs_a_model_that_makes_pictures,
+    a_workflow_whose_model_is_gone_is_not_run,
     an_equal_run_is_replayed_and_starts_nothing,
     a_run_reserves_its_steps_and_a_cancel_returns_them,
     a_run_is_no_job_and_nobody_elses,
@@ -177,21 +177,22 @@ async fn what_no_model_can_do_is_422(stack: &Stack) {
     setting.start(json!({"model": "sketch", "size": "1536x1024", "version": "1.0.0"})).await.expect(202);
 }
 
-async fn a_picture_of_a_workflow_needs_a_model_that_makes_pictures(stack: &Stack) {
+async fn a_workflow_whose_model_is_gone_is_not_run(stack: &Stack) {
     let setting = Setting::of(stack, 5).await;
-    for model in ["outline", "animatic", "absent"] {
-        let outputs = json!([
-            output("copy", "text", &["brief"]),
-            with(output("hero", "image", &["copy"]), json!({"model": model}))
-        ]);
-        let body = with(workflow(), json!({"outputs": outputs}));
-        let made = make_workflow(&setting.user, text(&setting.canvas, "/id"), &body).await.expect(201).json();
-        let before = setting.now().await;
-        let inputs = json!({"inputs": {"brief": "a kite", "pack": setting.picture}});
-        let refused = setting.start_of(text(&made, "/workflow/id"), inputs).await;
-        refused.expect_error(422, "unprocessable_entity", &["model"]);
-        assert_eq!((setting.now().await, setting.balance().await), (before, 5), "{model}: nothing was written");
-    }
+    let user = &setting.user;
+    let connection = stack.connect_to(&user.uid, "fal", "http://127.0.0.1:9", SIMULATOR_KEY).await;
+    let outputs = json!([
+        output("copy", "text", &["brief"]),
+        with(output("hero", "image", &["copy"]), json!({"model": "fal-ai/flux/schnell"}))
+    ]);
+    let body = with(workflow(), json!({"outputs": outputs}));
+    let made = make_workflow(user, text(&setting.canvas, "/id"), &body).await.expect(201).json();
+    stack.admin(&["admin", "connection", "delete", &connection]).await.expect_success();
+    let before = setting.now().await;
+    let inputs = json!({"inputs": {"brief": "a kite", "pack": setting.picture}});
+    let refused = setting.start_of(text(&made, "/workflow/id"), inputs).await;
+    refused.expect_error(422, "unprocessable_entity", &["model"]);
+    assert_eq!((setting.now().await, setting.balance().await), (before, 5), "nothing was written");
 }
 
 async fn an_equal_run_is_replayed_and_starts_nothing(stack: &Stack) {

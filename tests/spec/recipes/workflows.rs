@@ -156,6 +156,28 @@ pub(super) async fn definitions_that_contradict_themselves_are_400(stack: &Stack
     assert_eq!(user.canvas(text(&canvas, "/id")).await, canvas, "nothing was written");
 }
 
+pub(super) async fn models_that_do_not_fit_are_422(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let of = |kind: &str, model: &str| with(output(model, kind, &["brief"]), json!({"model": model}));
+    for (kind, model) in [
+        ("image", "absent"),
+        ("image", "outline"),
+        ("image", "animatic"),
+        ("image", "model:AAAAAAAAAAAAAAAA"),
+        ("text", "absent"),
+        ("text", "sketch"),
+    ] {
+        let outputs = json!([output("copy", "text", &["brief"]), with(of(kind, model), json!({"key": "o"}))]);
+        let refused = make_workflow(&user, id, &with(workflow(), json!({"outputs": outputs}))).await;
+        refused.expect_error(422, "unprocessable_entity", &["outputs[1].model"]);
+    }
+    assert_eq!(user.canvas(id).await, canvas, "nothing was written");
+    let outputs = json!([of("image", "sketch"), of("text", "outline")]);
+    make_workflow(&user, id, &with(workflow(), json!({"outputs": outputs}))).await.expect(201);
+}
+
 pub(super) async fn sources_that_do_not_fit_are_422(stack: &Stack) {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
@@ -194,11 +216,14 @@ pub(super) async fn the_ranges_of_a_workflow(stack: &Stack) {
         json!({"inputs": [with(input(&"k".repeat(80), "sticky"), json!({
             "label": "l".repeat(80), "description": "d".repeat(200), "value": "ä".repeat(8000), "useAsDefault": true,
         }))], "outputs": [with(output("o", "image", &[&"k".repeat(80)]), json!({
-            "prompt": "p".repeat(8000), "model": "m".repeat(650), "size": "s".repeat(80), "quality": "q".repeat(80),
+            "prompt": "p".repeat(8000), "size": "s".repeat(80), "quality": "q".repeat(80),
         }))]}),
     ] {
         make_workflow(&user, id, &of(most)).await.expect(201);
     }
+    let longest = json!({"outputs": [with(output("o", "text", &["i0"]), json!({"model": "m".repeat(650)}))]});
+    let refused = make_workflow(&user, id, &of(longest)).await;
+    refused.expect_error(422, "unprocessable_entity", &["outputs[0].model"]);
     let one_input = |more: Value| json!({"inputs": [with(input("i0", "text"), more)]});
     let one_output = |more: Value| json!({"outputs": [with(output("o", "text", &["i0"]), more)]});
     for (more, field) in [

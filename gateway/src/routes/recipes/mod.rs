@@ -6,4 +6,4 @@ mod ports;
 pub mod read;
 pub mod run;
 pub mod sources;
-mod steps;
+pub mod steps;

@@ -4,7 +4,7 @@ use domain::Violation;
 use domain::id::NodeId;
 use domain::model::Capability;
 use domain::recipe::run::{RunInput, Step};
-use domain::recipe::{Held, Output, OutputKind};
+use domain::recipe::{Held, NewOutput, Output, OutputKind};
 use providers::catalogue::EntryType;
 
 use crate::models::{self, Runnable};
@@ -63,6 +63,25 @@ pub(super) fn choose(
     if refused.is_empty() { Ok(steps) } else { Err(refused) }
 }
 
+/// What is wrong with the models that outputs are written with (decisions 1.3, 12.3): each must be one that makes what the
+/// output is. Whether it takes as many pictures as a run brings is known with that run.
+pub fn unfit_models(models: &[Runnable], outputs: &[NewOutput]) -> Vec<Violation> {
+    let makes = |it: &Runnable, kind: OutputKind| match kind {
+        OutputKind::Text => it.entry.kind == EntryType::Text,
+        OutputKind::Image => {
+            let able = [Capability::ImageGenerate, Capability::ImageEdit];
+            able.iter().any(|capability| it.entry.capabilities.contains(capability))
+        }
+    };
+    let unfit = |output: &NewOutput| {
+        output.model.as_deref().is_some_and(|name| !models.iter().any(|it| it.is_named(name) && makes(it, output.kind)))
+    };
+    let told = |at: usize| {
+        Violation::new(format!("outputs[{at}].model"), "is no model that you can run and that makes such an output")
+    };
+    outputs.iter().enumerate().filter(|(_, output)| unfit(output)).map(|(at, _)| told(at)).collect()
+}
+
 /// How many pictures a step is made from.
 fn pictures(output: &Output, outputs: &[Output], inputs: &[RunInput]) -> usize {
     let is_picture = |key: &&String| {
@@ -102,10 +121,7 @@ fn text<'a>(models: &'a [Runnable], model: Option<&str>) -> Result<&'a Runnable,
     let mut writers = models.iter().filter(|it| it.entry.kind == EntryType::Text);
     let found = match model {
         None => writers.next(),
-        Some(name) => match name.strip_prefix("model:") {
-            Some(key) => writers.find(|it| it.has_key(key)),
-            None => writers.find(|it| it.entry.id == name),
-        },
+        Some(name) => writers.find(|it| it.is_named(name)),
     };
     found.ok_or_else(|| Violation::new("model", "is no text model that you can run"))
 }

@@ -76,6 +76,9 @@ pub async fn upload(
     if declared_length(&headers).is_some_and(|length| length > UPLOAD_MAX) {
         return Err(Problem::PayloadTooLarge(UPLOAD_MAX));
     }
+    if declared_length(&headers) == Some(0) {
+        return Err(empty());
+    }
     let declared = declared_format(&headers)?;
     let mut query = QueryReader::new(&uri);
     let canvas = query.canvas();
@@ -126,6 +129,10 @@ pub async fn upload(
         true => reply::ok(&AssetRead { asset, replayed: Some(true) }),
         false => reply::created(&location, &AssetRead { asset, replayed: None }),
     })
+}
+
+fn empty() -> Problem {
+    Problem::invalid("body", "must not be empty")
 }
 
 /// An upload that would take the account that is to own it over its quota. Like a canvas that is full it is input that is wrong
@@ -193,7 +200,7 @@ async fn stream(app: &App, body: Body, declared: Option<Format>) -> Result<Store
         }
     }
     if held.iter().all(Bytes::is_empty) {
-        return Err(Problem::invalid("body", "must not be empty"));
+        return Err(empty());
     }
     if !head.is_recognized() {
         // It ended within its magic bytes: cut off (422) or foreign (415).

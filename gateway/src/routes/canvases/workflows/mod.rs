@@ -27,6 +27,7 @@ use crate::problem::{Problem, Result, both};
 use crate::reply;
 use crate::routes::recipes::fork::full;
 use crate::routes::recipes::sources::{Given, held, may_feed};
+use crate::routes::recipes::steps::unfit_models;
 use crate::state::{App, retrying};
 
 const PATH: &str = "/canvases/{canvasId}/workflows";
@@ -201,7 +202,14 @@ impl Creation<'_> {
         if let Some(outcome) = replayed {
             return self.replayed(outcome, &record, role, graph);
         }
-        let fillings = self.fillings(&mut transaction, &graph).await?;
+        let (fillings, mut violations) = self.fillings(&mut transaction, &graph).await?;
+        if self.request.outputs.iter().any(|output| output.model.is_some()) {
+            let models = app.runnable(&mut transaction, account).await?;
+            violations.extend(unfit_models(&models, &self.request.outputs));
+        }
+        if !violations.is_empty() {
+            return Err(Problem::Unprocessable(violations));
+        }
         let (id, ids) = (RecipeId::generate(), Ids::generate(self.request.inputs.len(), self.request.outputs.len()));
         let definition = self.definition(&ids, &fillings);
         let instance = Instance {
@@ -251,8 +259,8 @@ impl Creation<'_> {
         Ok(WorkflowResult { result: MutationResult { canvas, replayed: true, resolved_ids, changes }, workflow })
     }
 
-    /// What each input begins with: its value, or what its source holds now. All that is wrong is told at once.
-    async fn fillings(&self, conn: &mut db::PgConnection, graph: &Graph) -> Result<Vec<Filling>> {
+    /// What each input begins with: its value, or what its source holds now; and all that is wrong with that.
+    async fn fillings(&self, conn: &mut db::PgConnection, graph: &Graph) -> Result<(Vec<Filling>, Vec<Violation>)> {
         let mut violations = Vec::new();
         let mut fillings = Vec::new();
         for (at, input) in self.request.inputs.iter().enumerate() {
@@ -291,7 +299,7 @@ impl Creation<'_> {
             }
             fillings.push(filling);
         }
-        if violations.is_empty() { Ok(fillings) } else { Err(Problem::Unprocessable(violations)) }
+        Ok((fillings, violations))
     }
 
     /// The workflow's first version: its ports are named after their nodes.
