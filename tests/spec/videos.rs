@@ -132,7 +132,7 @@ async fn what_the_request_alone_tells_is_400(stack: &Stack) {
         (json!({"resolution": "y".repeat(81)}), &["resolution"]),
         (json!({"generateAudio": "yes"}), &["generateAudio"]),
         (json!({"baseRevision": "r", "webhook": {}}), &["baseRevision", "webhook"]),
-        (json!({"lastFrame": "asset:a"}), &["firstFrame"]),
+        (json!({"lastFrame": "asset:a"}), &["firstFrame", "lastFrame"]),
         (json!({"firstFrame": "node:a"}), &["canvasId"]),
         (json!({"references": ["node:a"]}), &["canvasId"]),
         (json!({"firstFrame": "plain-id"}), &["firstFrame"]),

@@ -72,6 +72,7 @@ pub fn violations(body: &Value, account: &AccountUid, guard: &Guard) -> Vec<Viol
     }
     if body.get("lastFrame").is_some() && body.get("firstFrame").is_none() {
         note("firstFrame", "is required with lastFrame");
+        note("lastFrame", "needs firstFrame");
     }
     let is_node = |picture: &Named| matches!(picture, Named::Stored(graph::Named::Node(_)));
     if body.get("canvasId").is_none() && named.iter().any(is_node) {

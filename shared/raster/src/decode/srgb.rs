@@ -61,6 +61,10 @@ fn transform(icc: &[u8], samples: Samples) -> Option<Arc<Transform8BitExecutor>>
     (!idle).then_some(transform)
 }
 
+/// The most by which the profiles that are found for sRGB differ from it, in a sample: their primaries and curves are rounded.
+/// Another colour space moves samples by tens.
+const SRGB_ROUNDING: u8 = 2;
+
 /// Whether a transform of colour to colour leaves a lattice of colours where they are, rounding aside.
 fn changes_nothing(transform: &Transform8BitExecutor, channels: usize) -> bool {
     const STEPS: [u8; 8] = [0, 13, 51, 90, 128, 179, 217, 255];
@@ -74,7 +78,7 @@ fn changes_nothing(transform: &Transform8BitExecutor, channels: usize) -> bool {
     }
     let mut moved = vec![0; lattice.len()];
     transform.transform(&lattice, &mut moved).is_ok()
-        && lattice.iter().zip(&moved).all(|(before, after)| before.abs_diff(*after) <= 1)
+        && lattice.iter().zip(&moved).all(|(before, after)| before.abs_diff(*after) <= SRGB_ROUNDING)
 }
 
 /// All rows through a transform; `None` when it fails, as a profile can only do on its first row.
