@@ -138,7 +138,7 @@ fn complete_operation(operation: &mut Operation, open: bool, preview: bool) {
         ("503", "Temporarily unable; try again."),
     ];
     match open {
-        true => operation.security = Some(vec![SecurityRequirement::default()]),
+        true => operation.security = Some(Vec::new()),
         false => failures.extend([
             ("401", "The credential failed."),
             ("403", "A scope or a role is missing; the message names it."),

@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
-use super::schema::{validator, violations_of};
+use super::schema::{self, validator};
 use crate::problem::{Problem, Result};
 
 /// From a body's first byte to its last.
@@ -292,8 +292,9 @@ fn validate_by<T: Input, V: IntoIterator<Item = Violation>>(
         return Err(Problem::Invalid(violations));
     }
     find_nul(&value, &mut String::new(), &mut violations);
-    let errors = validator::<T>();
-    let errors = errors.iter_errors(&value).flat_map(|error| violations_of(&error)).take(VIOLATIONS_MAX);
+    let validator = validator::<T>();
+    let errors: Vec<_> = validator.iter_errors(&value).take(VIOLATIONS_MAX).collect();
+    let errors = schema::violations(&errors).into_iter().take(VIOLATIONS_MAX);
     add(&mut violations, errors.map(|it| Violation::new(without_nul(&it.field), it.message)).collect());
     let mut told: Vec<Violation> = Vec::new();
     if value.is_object() {

@@ -1,7 +1,7 @@
 //! The schema of a request type, compiled, and what it finds in the words of the contract (decisions 1.4).
 
 use std::any::TypeId;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock, RwLock};
 
 use domain::Violation;
@@ -51,8 +51,16 @@ fn field(location: &Location) -> String {
     path
 }
 
-/// What a validator found, as it is told.
-pub(super) fn violations_of(error: &ValidationError<'_>) -> Vec<Violation> {
+/// What a validator found, as it is told. Of a field of the wrong type that alone: its other rules are about values of the right
+/// one.
+pub(super) fn violations<'a>(errors: &[ValidationError<'a>]) -> Vec<Violation> {
+    let is_mistyped = |error: &&ValidationError<'a>| matches!(error.kind(), ValidationErrorKind::Type { .. });
+    let mistyped: HashSet<&Location> = errors.iter().filter(is_mistyped).map(ValidationError::instance_path).collect();
+    let is_told = |error: &&ValidationError<'a>| is_mistyped(error) || !mistyped.contains(error.instance_path());
+    errors.iter().filter(is_told).flat_map(violations_of).collect()
+}
+
+fn violations_of(error: &ValidationError<'_>) -> Vec<Violation> {
     let path = field(error.instance_path());
     let within = |name: &str| {
         let mut path = path.clone();
@@ -115,7 +123,7 @@ fn nearest_form(path: &str, forms: &[Vec<ValidationError<'static>>]) -> Vec<Viol
     };
     let distance = |errors: &&Vec<ValidationError<'static>>| (errors.iter().any(is_mistyped), errors.len());
     told.unwrap_or_else(|| match forms.iter().min_by_key(distance) {
-        Some(errors) => errors.iter().flat_map(violations_of).collect(),
+        Some(errors) => violations(errors),
         None => vec![Violation::new(path, "has none of the known forms")],
     })
 }
@@ -148,5 +156,5 @@ fn judged_by_tag(path: &str, name: &str, forms: &[Vec<ValidationError<'static>>]
         return None;
     }
     let meant = forms.iter().filter(|errors| names(errors).is_none()).min_by_key(|errors| errors.len());
-    meant.map(|errors| errors.iter().flat_map(violations_of).collect())
+    meant.map(|errors| violations(errors))
 }

@@ -160,6 +160,14 @@ fn rules_are_asked_of_a_refused_body_that_can_be_read() {
 }
 
 #[test]
+fn a_field_of_the_wrong_type_is_told_once() {
+    for from in [json!("x"), json!(9.5), json!(null), json!([10])] {
+        let Err(Problem::Invalid(told)) = validate::<Span>(json!({"from": from, "to": 1})) else { panic!("{from}") };
+        assert_eq!(told.iter().map(|it| it.field.as_str()).collect::<Vec<_>>(), ["from"], "{from}");
+    }
+}
+
+#[test]
 fn a_field_that_does_not_count_is_not_looked_at() {
     for note in [json!(null), json!("\0"), json!({"\0": 1}), json!(vec![0; WIDTH_MAX + 1])] {
         assert!(validate::<Span>(json!({"from": 1, "to": 1, "note": note})).is_ok());

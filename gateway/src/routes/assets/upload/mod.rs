@@ -76,10 +76,10 @@ pub async fn upload(
     if declared_length(&headers).is_some_and(|length| length > UPLOAD_MAX) {
         return Err(Problem::PayloadTooLarge(UPLOAD_MAX));
     }
+    let declared = declared_format(&headers)?;
     if declared_length(&headers) == Some(0) {
         return Err(empty());
     }
-    let declared = declared_format(&headers)?;
     let mut query = QueryReader::new(&uri);
     let canvas = query.canvas();
     let name = file_name::of(&headers).map_err(|message| query.refuse("X-Service-File-Name", message)).ok().flatten();
