@@ -5,8 +5,9 @@
 //! committed together or not at all, and once a key: of equal requests at one moment one starts the work and the others
 //! answer with its record. A refused start takes no key.
 //!
-//! **Mechanism.** One transaction in the one lock order (key, account, canvas, job). The broker's message follows from the
-//! outbox, so that a broker that is down delays work and refuses none.
+//! **Mechanism.** One transaction in the one lock order (key, account, canvas, job), and few statements: every one is a round
+//! trip under these locks. The broker's message follows from the outbox, so that a broker that is down delays work and refuses
+//! none.
 
 use db::PgConnection;
 use db::accounts::Credential;
@@ -14,13 +15,12 @@ use db::canvases::{Change, NewActivity};
 use db::deliveries::NewDelivery;
 use db::idempotency::Taken;
 use db::jobs::NewJob;
-use db::tasks::NewTask;
 use domain::Violation;
 use domain::canvas::{ActivityType, CanvasRecord, Changes};
-use domain::id::{AccountUid, CanvasHandle, JobId};
+use domain::graph::Node;
+use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
 use domain::idempotency::Outcome;
-use domain::job::{JobKind, JobOperation, Record, Request};
-use domain::message::{Queue, TaskKind};
+use domain::job::{JobOperation, Record, Request};
 use domain::webhook::WebhookInput;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -54,6 +54,8 @@ pub struct Plan {
     pub operation: JobOperation,
     /// What is asked for, resolved and normalized.
     pub request: Request,
+    /// The request's targets as they are now, all free.
+    pub targets: Vec<Node>,
     /// Guidance, at least 1.
     pub estimated_seconds: i32,
     /// Credits to reserve, for all outputs together.
@@ -102,31 +104,22 @@ impl<W: Work> Start<W> {
     async fn attempt(&self, app: &App, caller: &Credential) -> Result<Accepted> {
         let mut transaction = app.transaction().await?;
         let conn = &mut *transaction;
-        // Who has no access is told so before the key is looked at (decisions 1.2).
-        let (_, role) =
-            db::canvases::find(conn, &caller.account, &self.canvas).await?.ok_or(Problem::NotFound("canvas"))?;
-        require_writer(role)?;
-        let taken = db::idempotency::take(conn, &caller.account, &self.key, &self.fingerprint).await?;
-        if let Some(outcome) = replay(taken)? {
-            return replayed(conn, &caller.account, (&self.key, &self.fingerprint), outcome).await;
+        let (id, key) = (JobId::generate(), (self.key.as_str(), &self.fingerprint));
+        let outcome = Outcome::Job { id: id.0, snapshot: None };
+        let taken = take_key(conn, &caller.account, key, &self.canvas, (&outcome, Some(id))).await?;
+        if let Some(outcome) = taken {
+            return replayed(conn, &caller.account, key, outcome).await;
         }
-        db::accounts::lock(conn, &caller.account).await?;
-        let (canvas, role) =
-            db::canvases::lock(conn, &caller.account, &self.canvas).await?.ok_or(Problem::NotFound("canvas"))?;
-        require_writer(role)?;
+        let canvas = hold(conn, &caller.account, &self.canvas).await?;
         if canvas.revision != self.base_revision {
             return Err(Problem::stale(&canvas, &self.base_revision));
         }
         require_room(app, conn, &caller.account, 1).await?;
         let plan = self.work.plan(app, conn, caller, &canvas).await?;
-        let id = JobId::generate();
         if !db::ledger::reserve(conn, &caller.account, id, plan.credit_cost).await? {
             return Err(Problem::PaymentRequired);
         }
-        self.accept(app, conn, caller, &canvas, id, &plan).await?;
-        let record = db::jobs::get(conn, id, &caller.account)
-            .await?
-            .ok_or_else(|| Problem::internal("a job that was just accepted is not there"))?;
+        let record = self.accept(app, conn, caller, &canvas, id, plan).await?;
         db::pool::commit(transaction).await?;
         spine::failpoint!("start.committed");
         Ok(Accepted::New(Box::new(record)))
@@ -139,69 +132,72 @@ impl<W: Work> Start<W> {
         caller: &Credential,
         canvas: &CanvasRecord,
         id: JobId,
-        plan: &Plan,
-    ) -> Result<()> {
+        mut plan: Plan,
+    ) -> Result<Record> {
+        // Before the job, whose record tells of it.
+        if let Some(webhook) = &self.webhook {
+            insert_delivery(app, conn, &caller.account, id, webhook).await?;
+        }
         let revision = service::random::revision();
-        let (kind, queue, task) = route(&plan.request);
         let job = NewJob {
             id,
             account: &caller.account,
             token_id: caller.token,
-            kind,
             operation: plan.operation,
             canvas: Some((canvas.key, &canvas.handle)),
             canvas_revision: Some(&revision),
             request: &plan.request,
             estimated_seconds: plan.estimated_seconds,
             credit_cost: plan.credit_cost,
+            recipe_run: None,
+            traceparent: Some(&self.traceparent),
         };
-        db::jobs::insert(conn, &job).await?;
-        let targets = plan.request.targets();
-        let mut bytes_delta = 0;
-        for target in targets {
-            bytes_delta += db::jobs::mark_target(conn, canvas.key, target, id, plan.operation)
-                .await?
-                .ok_or_else(target_is_taken)?;
-        }
+        let record = db::jobs::insert(conn, &job).await?;
+        let targets: Vec<NodeId> = plan.targets.iter().map(|node| node.id.clone()).collect();
+        let bytes_delta = db::jobs::mark_targets(&mut plan.targets, id, plan.operation)?.ok_or_else(target_is_taken)?;
         let change = Change {
             revision: &revision,
             title: None,
             nodes_delta: 0,
             connections_delta: 0,
             bytes_delta,
-            changes: &Changes { changed_node_ids: targets.to_vec(), ..Changes::default() },
+            changes: &Changes { changed_node_ids: targets.clone(), ..Changes::default() },
             activity: Some(NewActivity {
                 kind: ActivityType::JobStarted,
                 actor: &caller.actor(),
-                summary: plan.summary.clone(),
-                nodes: targets,
+                summary: plan.summary,
+                nodes: &targets,
             }),
         };
-        db::canvases::commit_change(conn, canvas.key, &change).await?;
-        if let Some(webhook) = &self.webhook {
-            insert_delivery(app, conn, &caller.account, id, webhook).await?;
-        }
-        let task = NewTask {
-            id: id.0,
-            queue,
-            kind: task,
-            lane: caller.account.as_str(),
-            due_in: None,
-            traceparent: Some(&self.traceparent),
-        };
-        db::tasks::enqueue(conn, &task).await?;
-        let outcome = Outcome::Job { id: id.0, snapshot: None };
-        Ok(db::idempotency::store(conn, &caller.account, &self.key, &outcome, Some(id.0)).await?)
+        db::canvases::commit_work(conn, canvas.key, &plan.targets, &change).await?;
+        Ok(record)
     }
 }
 
-/// What kind of job a request makes, and who works on it.
-pub fn route(request: &Request) -> (JobKind, Queue, TaskKind) {
-    match request {
-        Request::Action(_) => (JobKind::Action, Queue::Image, TaskKind::Action),
-        Request::Image(_) => (JobKind::Image, Queue::Generation, TaskKind::Image),
-        Request::Video(_) => (JobKind::Video, Queue::Video, TaskKind::Video),
+/// Takes the key of a start that writes a canvas for `outcome`, which names the job if it is one; what an earlier, equal
+/// request came to, if there was one. A fresh key tells nothing, so that the canvas is judged with its lock ([`hold`]).
+pub async fn take_key(
+    conn: &mut PgConnection,
+    account: &AccountUid,
+    (key, fingerprint): (&str, &[u8; 32]),
+    canvas: &CanvasHandle,
+    (outcome, job): (&Outcome, Option<JobId>),
+) -> Result<Option<Outcome>> {
+    let taken = db::idempotency::take_for(conn, account, key, fingerprint, outcome, job.map(|id| id.0)).await?;
+    if taken != Taken::Fresh {
+        // Who has no access is told so before anything of the key (decisions 1.2).
+        let (_, role) = db::canvases::find(conn, account, canvas).await?.ok_or(Problem::NotFound("canvas"))?;
+        require_writer(role)?;
     }
+    replay(taken)
+}
+
+/// Holds the account and a canvas that it may write to, in that order.
+pub async fn hold(conn: &mut PgConnection, account: &AccountUid, canvas: &CanvasHandle) -> Result<CanvasRecord> {
+    let held = db::canvases::lock_with_account(conn, account, canvas).await?;
+    let (canvas, role) = held.ok_or(Problem::NotFound("canvas"))?;
+    require_writer(role)?;
+    Ok(canvas)
 }
 
 /// A target that another job will fill.

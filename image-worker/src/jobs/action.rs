@@ -178,14 +178,16 @@ async fn keep(worker: &Worker, task: &Task, lease: &Lease, made: &Made) -> Resul
         return Err(Stop::Stale);
     }
     let mut connection = worker.connection().await?;
-    if db::jobs::mark_finalizing(&mut connection, id, lease.token()).await? {
-        worker.announce(id).await;
-    } else if db::jobs::is_canceling(&mut connection, id).await? {
+    let (is_finalizing, staged) = db::jobs::stage(&mut connection, id, lease.token(), &made.content.sha256).await?;
+    if !is_finalizing && db::jobs::is_canceling(&mut connection, id).await? {
         // Asked for since the lease last heard: who was told `canceling` sees the work stop at its next step.
         return Err(Stop::Canceled);
     }
     drop(connection);
-    worker.put(&made.content).await.map_err(|error| match error {
+    if is_finalizing {
+        worker.announce(id).await;
+    }
+    worker.put_staged(staged, &made.content).await.map_err(|error| match error {
         // The last claim says so; any earlier one leaves it to the next.
         Error::Store(source) if task.claims >= TASK_CLAIMS_MAX => {
             tracing::error!(error = &source as &dyn std::error::Error, job.id = %id, "the result of {id} cannot be stored");

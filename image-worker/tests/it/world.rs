@@ -10,14 +10,14 @@ use db::assets::NewAsset;
 use db::blobs::Staged;
 use db::canvases::{GraphWrites, NewCanvas};
 use db::jobs::{NewJob, Windows};
-use db::tasks::{NewTask, QueueStats};
+use db::tasks::QueueStats;
 use domain::account::{Scopes, Surface};
 use domain::asset::AssetKind;
 use domain::canvas::{AccessRole, Actor, CanvasRecord};
 use domain::graph::{Node, NodeType, Position};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, CanvasId, JobId, NodeId};
-use domain::job::{ActionRequest, Input, JobKind, JobOperation, JobStatus, Record, Request};
-use domain::message::{Queue, TaskKind};
+use domain::job::{ActionRequest, Input, JobOperation, JobStatus, Record, Request};
+use domain::message::Queue;
 use image_worker::jobs::Tasks;
 use image_worker::sweep::Sweeper;
 use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
@@ -253,7 +253,7 @@ impl World {
     pub async fn resize(&self, input: &AssetHandle, params: Value) -> (JobId, NodeId) {
         let Value::Object(params) = params else { panic!("an object") };
         let action = domain::action::find("resize").expect("known");
-        let (id, node) = (JobId::generate(), image_node());
+        let (id, mut node) = (JobId::generate(), image_node());
         let request = Request::Action(ActionRequest {
             slug: "resize".into(),
             version: action.version.into(),
@@ -264,25 +264,24 @@ impl World {
         let mut transaction = db::pool::begin(self.database.pool()).await.expect("begins");
         let conn = &mut *transaction;
         let key = self.canvas.key;
+        let marked = db::jobs::mark_targets(std::slice::from_mut(&mut node), id, JobOperation::Action);
+        marked.expect("marks").expect("is free");
         let writes = GraphWrites { nodes: vec![&node], ..GraphWrites::default() };
         db::canvases::write_graph(conn, key, &writes).await.expect("writes a node");
-        db::jobs::mark_target(conn, key, &node.id, id, JobOperation::Action).await.expect("marks").expect("is free");
         let job = NewJob {
             id,
             account: &self.me,
             token_id: self.token,
-            kind: JobKind::Action,
             operation: JobOperation::Action,
             canvas: Some((key, &self.canvas.handle)),
             canvas_revision: Some("r1"),
             request: &request,
             estimated_seconds: 1,
             credit_cost: 0,
+            recipe_run: None,
+            traceparent: None,
         };
         db::jobs::insert(conn, &job).await.expect("inserts");
-        let (queue, kind) = (Queue::Image, TaskKind::Action);
-        let task = NewTask { id: id.0, queue, kind, lane: self.me.as_str(), due_in: None, traceparent: None };
-        db::tasks::enqueue(conn, &task).await.expect("enqueues");
         db::pool::commit(transaction).await.expect("commits");
         (id, node.id)
     }

@@ -30,28 +30,50 @@ pub enum Staged {
     New(Uuid),
 }
 
+/// The query that `$then!` makes of the table expressions `$before` and those that prepare for content, so that this can be one
+/// statement with what else is due then. They give it as `staged`; their arguments are the first two: its hash and a fresh key.
+macro_rules! with_staged {
+    ($then:ident! [$($before:literal),*] $($rest:tt)*) => {
+        $then!(
+            [$($before,)*
+            r#" found AS (
+                   SELECT key, touched_at >= now() - interval '1 second' AS is_fresh FROM blobs
+                   WHERE sha256 = $1 AND state = 'stored'
+               ), touched AS (
+                   UPDATE blobs SET touched_at = now()
+                   WHERE key = (SELECT key FROM found WHERE NOT is_fresh) AND state = 'stored' RETURNING key
+               ), existing AS (
+                   SELECT key FROM found WHERE is_fresh UNION ALL SELECT key FROM touched
+               ), made AS (
+                   INSERT INTO blobs (key) SELECT $2 WHERE NOT EXISTS (SELECT FROM existing) RETURNING key
+               ), staged AS (
+                   SELECT key, true AS existing FROM existing UNION ALL SELECT key, false FROM made
+               )"#]
+            $($rest)*
+        )
+    };
+}
+pub(crate) use with_staged;
+
+/// The query of what was staged behind table expressions.
+macro_rules! select_staged {
+    ([$($with:literal),*] $($argument:expr),*) => {
+        sqlx::query!($($with +)* r#" SELECT key AS "key!", existing AS "existing!" FROM staged"#, $($argument),*)
+    };
+}
+
+impl Staged {
+    /// What a statement staged: the key, and whether the content is in the store under it.
+    pub(crate) fn read(key: Uuid, existing: bool) -> Self {
+        if existing { Self::Existing(key) } else { Self::New(key) }
+    }
+}
+
 /// Prepares for content of this hash: the stored blob that has it, or a fresh key.
 #[instrument(skip_all, name = "db.blob.stage")]
 pub async fn stage(conn: &mut PgConnection, sha256: &[u8; 32]) -> Result<Staged> {
-    let row = sqlx::query!(
-        r#"WITH found AS (
-               SELECT key, touched_at >= now() - interval '1 second' AS is_fresh FROM blobs
-               WHERE sha256 = $1 AND state = 'stored'
-           ), touched AS (
-               UPDATE blobs SET touched_at = now()
-               WHERE key = (SELECT key FROM found WHERE NOT is_fresh) AND state = 'stored' RETURNING key
-           ), existing AS (
-               SELECT key FROM found WHERE is_fresh UNION ALL SELECT key FROM touched
-           ), made AS (
-               INSERT INTO blobs (key) SELECT $2 WHERE NOT EXISTS (SELECT FROM existing) RETURNING key
-           )
-           SELECT key AS "key!", true AS "existing!" FROM existing UNION ALL SELECT key, false FROM made"#,
-        sha256,
-        Uuid::now_v7(),
-    )
-    .fetch_one(conn)
-    .await?;
-    Ok(if row.existing { Staged::Existing(row.key) } else { Staged::New(row.key) })
+    let row = with_staged!(select_staged! ["WITH"] sha256, Uuid::now_v7()).fetch_one(conn).await?;
+    Ok(Staged::read(row.key, row.existing))
 }
 
 /// A fresh key for content whose hash is known only when it has been put.
@@ -80,25 +102,21 @@ async fn adopt_staged(conn: &mut PgConnection, key: Uuid, sha256: &[u8; 32], byt
     // when it has already waited for it.
     let content = i32::from_be_bytes(*sha256.first_chunk().expect("a hash has 32 bytes"));
     sqlx::query!("SELECT pg_advisory_xact_lock($1, $2)", CONTENT_LOCKS, content).execute(&mut *conn).await?;
-    let first =
-        sqlx::query_scalar!("SELECT key FROM blobs WHERE sha256 = $1 AND state = 'stored' FOR KEY SHARE", sha256);
-    if let Some(first) = first.fetch_optional(&mut *conn).await? {
-        // The same file came twice under one key.
-        if first != key {
-            sqlx::query!("UPDATE blobs SET state = 'removing' WHERE key = $1", key).execute(conn).await?;
-        }
-        return Ok(Some(first));
-    }
-    let stored = sqlx::query!(
-        "UPDATE blobs SET state = 'stored', sha256 = $2, bytes = $3, touched_at = now()
-         WHERE key = $1 AND state = 'staged'",
+    // A statement of its own: it sees what whoever held the lock before stored. A second one of the content is removed.
+    let adopted = sqlx::query_scalar!(
+        "WITH first AS MATERIALIZED (
+             SELECT key FROM blobs WHERE sha256 = $2 AND state = 'stored' FOR KEY SHARE
+         ), own AS (
+             UPDATE blobs SET state = CASE WHEN EXISTS (SELECT FROM first) THEN 'removing' ELSE 'stored' END,
+                              sha256 = $2, bytes = $3, touched_at = now()
+             WHERE key = $1 AND state = 'staged' RETURNING key, state
+         )
+         SELECT coalesce((SELECT key FROM first), (SELECT key FROM own WHERE state = 'stored'))",
         key,
         sha256,
         bytes
-    )
-    .execute(conn)
-    .await?;
-    Ok((stored.rows_affected() == 1).then_some(key))
+    );
+    Ok(adopted.fetch_one(conn).await?)
 }
 
 /// Whether an object of this key is in the store, as far as anybody knows: what is missing then is missing by mistake.

@@ -16,7 +16,7 @@ use crate::{Result, imports};
 /// What a key turned out to be.
 #[derive(Debug, PartialEq)]
 pub enum Taken {
-    /// It is the caller's; the outcome has to be stored before the transaction ends.
+    /// It is the caller's; the outcome is stored with it ([`take_for`]) or has to be before the transaction ends ([`store`]).
     Fresh,
     /// An equal request took it before: its outcome.
     Replay(Outcome),
@@ -49,23 +49,53 @@ pub async fn look_up(
 /// Takes a key for the transaction, waiting for another one that is just taking it.
 #[instrument(skip_all, name = "db.idempotency.take")]
 pub async fn take(conn: &mut PgConnection, account: &AccountUid, key: &str, fingerprint: &[u8; 32]) -> Result<Taken> {
-    if insert(conn, account, key, fingerprint).await? {
+    take_row(conn, &Row { account, key, fingerprint, outcome: None, job: None }).await
+}
+
+/// [`take`] for work whose outcome is known before it is done, as its id is: it is stored with the key. `job`: the id of
+/// the job or import under which the key is found when that is gone.
+#[instrument(skip_all, name = "db.idempotency.take_for")]
+pub async fn take_for(
+    conn: &mut PgConnection,
+    account: &AccountUid,
+    key: &str,
+    fingerprint: &[u8; 32],
+    outcome: &Outcome,
+    job: Option<Uuid>,
+) -> Result<Taken> {
+    take_row(conn, &Row { account, key, fingerprint, outcome: Some(outcome), job }).await
+}
+
+/// A key's row to be.
+struct Row<'a> {
+    account: &'a AccountUid,
+    key: &'a str,
+    fingerprint: &'a [u8; 32],
+    outcome: Option<&'a Outcome>,
+    job: Option<Uuid>,
+}
+
+async fn take_row(conn: &mut PgConnection, row: &Row<'_>) -> Result<Taken> {
+    if insert(conn, row).await? {
         return Ok(Taken::Fresh);
     }
     // The other transaction has ended, or the insert would still wait; its row is visible to a new statement.
-    let taken = look_up(conn, account, key, fingerprint).await?.unwrap_or(Taken::Conflict);
+    let taken = look_up(conn, row.account, row.key, row.fingerprint).await?.unwrap_or(Taken::Conflict);
     // An import that came to nothing holds its key for those who ask for its outcome, and against nobody else.
-    let is_free = taken == Taken::Conflict && imports::release_key(conn, account, key).await?;
-    Ok(if is_free && insert(conn, account, key, fingerprint).await? { Taken::Fresh } else { taken })
+    let is_free = taken == Taken::Conflict && imports::release_key(conn, row.account, row.key).await?;
+    Ok(if is_free && insert(conn, row).await? { Taken::Fresh } else { taken })
 }
 
 /// Writes the key's row, unless there is one.
-async fn insert(conn: &mut PgConnection, account: &AccountUid, key: &str, fingerprint: &[u8; 32]) -> Result<bool> {
+async fn insert(conn: &mut PgConnection, row: &Row<'_>) -> Result<bool> {
     let inserted = sqlx::query!(
-        "INSERT INTO idempotency_keys (account_uid, key, fingerprint) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-        account.as_str(),
-        key,
-        fingerprint
+        "INSERT INTO idempotency_keys (account_uid, key, fingerprint, outcome, job_id) VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT DO NOTHING",
+        row.account.as_str(),
+        row.key,
+        row.fingerprint,
+        row.outcome.map(Json) as _,
+        row.job,
     )
     .execute(conn)
     .await?;
@@ -74,19 +104,12 @@ async fn insert(conn: &mut PgConnection, account: &AccountUid, key: &str, finger
 
 /// Stores the outcome of a key that the transaction took.
 #[instrument(skip_all, name = "db.idempotency.store")]
-pub async fn store(
-    conn: &mut PgConnection,
-    account: &AccountUid,
-    key: &str,
-    outcome: &Outcome,
-    job: Option<Uuid>,
-) -> Result<()> {
+pub async fn store(conn: &mut PgConnection, account: &AccountUid, key: &str, outcome: &Outcome) -> Result<()> {
     sqlx::query!(
-        "UPDATE idempotency_keys SET outcome = $3, job_id = $4 WHERE account_uid = $1 AND key = $2",
+        "UPDATE idempotency_keys SET outcome = $3 WHERE account_uid = $1 AND key = $2",
         account.as_str(),
         key,
         Json(outcome) as _,
-        job
     )
     .execute(conn)
     .await?;

@@ -2,8 +2,8 @@
 //!
 //! **Exclusive.** A claim makes a fresh random `lease_token`, the fencing token. Whoever settles, parks or releases a
 //! task names the token; after a lease expired and the task was made ready again the token is gone, so a worker that
-//! comes back from the dead changes no row. Settling deletes the row and is the first statement of the transaction that
-//! writes the result: either both happen or neither.
+//! comes back from the dead changes no row. Settling deletes the row in the transaction that writes the
+//! result: either both happen or neither.
 //!
 //! **Fair.** `turn` is start-time fair queueing. A task's turn is one more than the last that waits in its lane, and at
 //! least the one in service: the highest in workers' hands, or the lowest that waits if that is higher, as a lane at its cap
@@ -122,29 +122,49 @@ pub async fn enqueue_for(conn: &mut PgConnection, task: &NewTask<'_>, tenant: &s
     insert(conn, task, Some(tenant)).await
 }
 
+/// The query that `$then!` makes of the table expressions `$before` and those that add a task and announce it if it is ready, so
+/// that a record and its task can be one statement. Its arguments begin with the seven of the task: id, queue, kind, lane, seconds
+/// until it is due, trace context, tenant.
+macro_rules! with_task {
+    ($then:ident! [$($before:literal),*] $($rest:tt)*) => {
+        $then!(
+            [$($before,)*
+            r#" place AS (
+                   SELECT greatest(
+                       (SELECT max(turn) + 1 FROM tasks WHERE queue = $2 AND lane = $4 AND state = 'ready'),
+                       coalesce(greatest((SELECT max(turn) FROM tasks WHERE queue = $2 AND state = 'leased'),
+                                         (SELECT min(turn) FROM tasks WHERE queue = $2 AND state = 'ready')), drawn)
+                   ) AS turn
+                   FROM nextval('task_turns') AS drawn
+               ), task AS (
+                   INSERT INTO tasks (id, queue, kind, lane, state, turn, due_at, traceparent, tenant)
+                   SELECT $1, $2, $3, $4, CASE WHEN $5::float8 IS NULL THEN 'ready' ELSE 'parked' END, turn,
+                          now() + make_interval(secs => coalesce($5, 0)), $6, $7
+                   FROM place
+               ), announced AS (
+                   INSERT INTO outbox (queue, task_id, traceparent) SELECT $2, $1, $6 WHERE $5 IS NULL
+               )"#]
+            $($rest)*
+        )
+    };
+}
+pub(crate) use with_task;
+
+/// A query of no rows behind table expressions.
+macro_rules! just {
+    ([$($with:literal),*] $($argument:expr),*) => { sqlx::query!($($with +)* " SELECT", $($argument),*) };
+}
+
 async fn insert(conn: &mut PgConnection, task: &NewTask<'_>, tenant: Option<&str>) -> Result<()> {
-    sqlx::query!(
-        r#"WITH place AS (
-               SELECT greatest(
-                   (SELECT max(turn) + 1 FROM tasks WHERE queue = $2 AND lane = $4 AND state = 'ready'),
-                   coalesce(greatest((SELECT max(turn) FROM tasks WHERE queue = $2 AND state = 'leased'),
-                                     (SELECT min(turn) FROM tasks WHERE queue = $2 AND state = 'ready')), drawn)
-               ) AS turn
-               FROM nextval('task_turns') AS drawn
-           ), task AS (
-               INSERT INTO tasks (id, queue, kind, lane, state, turn, due_at, traceparent, tenant)
-               SELECT $1, $2, $3, $4, CASE WHEN $5::float8 IS NULL THEN 'ready' ELSE 'parked' END, turn,
-                      now() + make_interval(secs => coalesce($5, 0)), $6, $7
-               FROM place
-           )
-           INSERT INTO outbox (queue, task_id, traceparent) SELECT $2, $1, $6 WHERE $5 IS NULL"#,
+    with_task!(
+        just! ["WITH"]
         task.id,
         task.queue.as_str(),
         task.kind.as_str(),
         task.lane,
         task.due_in.map(|delay| delay.as_secs_f64()),
         task.traceparent,
-        tenant,
+        tenant
     )
     .execute(conn)
     .await?;
@@ -190,7 +210,7 @@ pub async fn cancel_requests(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Ve
     Ok(found)
 }
 
-/// Ends a task. The first statement of every finishing transaction; `false`: the lease is somebody else's, roll back.
+/// Ends a task, as part of every finishing transaction; `false`: the lease is somebody else's, roll back.
 #[tracing::instrument(skip_all, name = "db.task.settle")]
 pub async fn settle(conn: &mut PgConnection, id: Uuid, lease_token: Uuid) -> Result<bool> {
     let done =

@@ -88,6 +88,14 @@ impl Worker {
     /// When store or database fail.
     pub async fn put(&self, content: &Content) -> Result<Uuid, Error> {
         let staged = db::blobs::stage(&mut *self.connection().await?, &content.sha256).await?;
+        self.put_staged(staged, content).await
+    }
+
+    /// The same for content that was staged.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn put_staged(&self, staged: Staged, content: &Content) -> Result<Uuid, Error> {
         match staged {
             Staged::Existing(key) => Ok(key),
             Staged::New(key) => {

@@ -8,7 +8,7 @@ use domain::Violation;
 use domain::action::Action;
 use domain::asset::AssetRecord;
 use domain::canvas::CanvasRecord;
-use domain::graph::{Named, NodeType};
+use domain::graph::{Named, Node, NodeType};
 use domain::id::{AccountUid, NodeId};
 use domain::job::{ActionRequest, Input as JobInput, JobOperation, Request};
 use domain::webhook::WebhookInput;
@@ -149,7 +149,8 @@ fn judge(
 
 impl Work for Run {
     async fn plan(&self, _: &App, conn: &mut PgConnection, caller: &Credential, canvas: &CanvasRecord) -> Result<Plan> {
-        let mut refused: Vec<Violation> = self.check_target(conn, canvas).await?.into_iter().collect();
+        let target = db::canvases::node(conn, canvas.key, &self.target).await?;
+        let mut refused: Vec<Violation> = check_target(target.as_ref())?.into_iter().collect();
         let assets = self.find_inputs(conn, caller, canvas, &mut refused).await?;
         if !refused.is_empty() {
             return Err(Problem::Unprocessable(refused));
@@ -167,6 +168,7 @@ impl Work for Run {
         Ok(Plan {
             operation: JobOperation::Action,
             request,
+            targets: target.into_iter().collect(),
             estimated_seconds,
             credit_cost: 0,
             summary: format!("started {}", self.action.title.to_lowercase()),
@@ -174,21 +176,21 @@ impl Work for Run {
     }
 }
 
-impl Run {
-    /// A new, empty image node that nothing else will fill (decisions 8.4): one that a job fills is refused before all else, as
-    /// state comes before meaning (decisions 1.2).
-    async fn check_target(&self, conn: &mut PgConnection, canvas: &CanvasRecord) -> Result<Option<Violation>> {
-        let message = match db::canvases::node(conn, canvas.key, &self.target).await? {
-            Some(node) if node.active_job.is_some() => return Err(target_is_taken()),
-            None => "is no node of the canvas",
-            Some(node) if node.kind != NodeType::Image => "must be an image node",
-            Some(node) if node.asset.is_some() => "must be empty: it shows an asset already",
-            Some(node) if node.server.contains_key("recipe") => "is bound to a Recipe",
-            Some(_) => return Ok(None),
-        };
-        Ok(Some(Violation::new("targetNodeId", message)))
-    }
+/// A new, empty image node that nothing else will fill (decisions 8.4): one that a job fills is refused before all else, as
+/// state comes before meaning (decisions 1.2).
+fn check_target(target: Option<&Node>) -> Result<Option<Violation>> {
+    let message = match target {
+        Some(node) if node.active_job.is_some() => return Err(target_is_taken()),
+        None => "is no node of the canvas",
+        Some(node) if node.kind != NodeType::Image => "must be an image node",
+        Some(node) if node.asset.is_some() => "must be empty: it shows an asset already",
+        Some(node) if node.server.contains_key("recipe") => "is bound to a Recipe",
+        Some(_) => return Ok(None),
+    };
+    Ok(Some(Violation::new("targetNodeId", message)))
+}
 
+impl Run {
     /// The pictures that the inputs stand for now; those that are not there go into `refused`.
     async fn find_inputs(
         &self,

@@ -9,16 +9,14 @@ use db::PgConnection;
 use db::campaigns::NewCampaign;
 use db::canvases::{Change, GraphWrites, NewActivity};
 use db::jobs::NewJob;
-use db::tasks::NewTask;
 use domain::Violation;
 use domain::campaign::Campaign;
 use domain::canvas::{ActivityType, CanvasRecord, Changes};
 use domain::graph::{Node, NodeType, Position};
 use domain::id::{CanvasHandle, CanvasRef, JobId, NodeId};
 use domain::idempotency::Outcome;
-use domain::job::{ImageRequest, JobKind, JobOperation, Request};
+use domain::job::{ImageRequest, JobOperation, Request};
 use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
-use domain::message::{Queue, TaskKind};
 use domain::model::Capability;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -28,14 +26,13 @@ use uuid::Uuid;
 use super::plan::CampaignPlan;
 use super::{CampaignRead, require_switched_on};
 use crate::extract::caller::{Caller, ManageCampaigns};
-use crate::extract::canvas::require_writer;
-use crate::extract::idempotency::{fingerprint, replay};
+use crate::extract::idempotency::fingerprint;
 use crate::extract::json::{Input, Unread};
 use crate::models::{Runnable, choose};
 use crate::observe::Trace;
 use crate::problem::{ErrorEnvelope, Problem, Result};
 use crate::reply;
-use crate::start::{require_room, target_is_taken};
+use crate::start::{hold, require_room, take_key, target_is_taken};
 use crate::state::{App, retrying};
 
 const PATH: &str = "/campaigns/start";
@@ -115,21 +112,16 @@ impl Start {
     async fn attempt(&self, app: &App, caller: &Caller<ManageCampaigns>) -> Result<Campaign> {
         let mut transaction = app.transaction().await?;
         let conn = &mut *transaction;
-        let key = &self.request.idempotency_key;
-        let (_, role) =
-            db::canvases::find(conn, &caller.account, &self.canvas).await?.ok_or(Problem::NotFound("canvas"))?;
-        require_writer(role)?;
-        let taken = db::idempotency::take(conn, &caller.account, key, &self.fingerprint).await?;
-        if let Some(outcome) = replay(taken)? {
+        let (id, account) = (Uuid::now_v7(), &caller.account);
+        let key = (self.request.idempotency_key.as_str(), &self.fingerprint);
+        let taken = take_key(conn, account, key, &self.canvas, (&Outcome::Campaign { id }, None)).await?;
+        if let Some(outcome) = taken {
             let Outcome::Campaign { id } = outcome else {
                 return Err(Problem::internal("the outcome of a campaign is of another kind"));
             };
             return db::campaigns::get(conn, id, &caller.account).await?.ok_or(Problem::NotFound("campaign"));
         }
-        db::accounts::lock(conn, &caller.account).await?;
-        let (canvas, role) =
-            db::canvases::lock(conn, &caller.account, &self.canvas).await?.ok_or(Problem::NotFound("canvas"))?;
-        require_writer(role)?;
+        let canvas = hold(conn, account, &self.canvas).await?;
         if canvas.revision != self.request.base_revision {
             return Err(Problem::stale(&canvas, &self.request.base_revision));
         }
@@ -138,12 +130,10 @@ impl Start {
         let model = choose(&models, None, None, Capability::ImageGenerate);
         let model = model.map_err(|violation| Problem::Unprocessable(vec![violation]))?;
         let shots = self.accept(conn, caller, &canvas, model).await?;
-        let id = Uuid::now_v7();
         let CampaignPlan { brief, .. } = &self.request.plan;
-        let (canvas_key, account, title) = (canvas.key, &caller.account, self.title());
+        let (canvas_key, title) = (canvas.key, self.title());
         let campaign = NewCampaign { id, account, canvas_key, title: &title, brief, shots: &shots };
         db::campaigns::insert(conn, &campaign).await?;
-        db::idempotency::store(conn, account, key, &Outcome::Campaign { id }, None).await?;
         let campaign = db::campaigns::get(conn, id, account).await?;
         let campaign = campaign.ok_or_else(|| Problem::internal("a campaign that was just started is not there"))?;
         db::pool::commit(transaction).await?;
@@ -162,24 +152,24 @@ impl Start {
         canvas: &CanvasRecord,
         model: &Runnable,
     ) -> Result<Vec<(String, JobId, NodeId)>> {
-        let nodes = self.nodes(conn, caller, canvas).await?;
+        let mut nodes = self.nodes(conn, caller, canvas).await?;
         let mut bytes_delta: i64 = nodes.iter().map(serialized_size).sum();
         if canvas.node_count as usize + nodes.len() > CANVAS_NODES_MAX
             || canvas.graph_bytes + bytes_delta > CANVAS_BYTES_MAX
         {
             return Err(Problem::unprocessable("canvasId", "the canvas is full"));
         }
-        let writes = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
-        db::canvases::write_graph(conn, canvas.key, &writes).await?;
         let revision = service::random::revision();
         let mut shots = Vec::with_capacity(nodes.len());
-        for (node, shot) in nodes.iter().zip(&self.request.plan.shots) {
+        for (node, shot) in nodes.iter_mut().zip(&self.request.plan.shots) {
             let id = JobId::generate();
             self.start_job(conn, caller, canvas, (id, &node.id, &shot.prompt), model, &revision).await?;
-            let marked = db::jobs::mark_target(conn, canvas.key, &node.id, id, JobOperation::Generate).await?;
+            let marked = db::jobs::mark_targets(std::slice::from_mut(node), id, JobOperation::Generate)?;
             bytes_delta += marked.ok_or_else(target_is_taken)?;
             shots.push((shot.prompt.clone(), id, node.id.clone()));
         }
+        let writes = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
+        db::canvases::write_graph(conn, canvas.key, &writes).await?;
         let ids: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
         let change = Change {
             revision: &revision,
@@ -255,24 +245,16 @@ impl Start {
             id,
             account: &caller.account,
             token_id: caller.token,
-            kind: JobKind::Image,
             operation: JobOperation::Generate,
             canvas: Some((canvas.key, &canvas.handle)),
             canvas_revision: Some(revision),
             request: &request,
             estimated_seconds: i32::try_from(model.entry.estimated_seconds).unwrap_or(i32::MAX),
             credit_cost,
+            recipe_run: None,
+            traceparent: Some(&self.trace.0.to_string()),
         };
         db::jobs::insert(conn, &job).await?;
-        let traceparent = self.trace.0.to_string();
-        let task = NewTask {
-            id: id.0,
-            queue: Queue::Generation,
-            kind: TaskKind::Image,
-            lane: caller.account.as_str(),
-            due_in: None,
-            traceparent: Some(&traceparent),
-        };
-        Ok(db::tasks::enqueue(conn, &task).await?)
+        Ok(())
     }
 }

@@ -161,7 +161,7 @@ impl Work for Generation {
         caller: &Credential,
         canvas: &CanvasRecord,
     ) -> Result<Plan> {
-        let mut refused = self.check_targets(conn, canvas).await?;
+        let (targets, mut refused) = self.find_targets(conn, canvas).await?;
         let prompt = self.find_prompt(conn, canvas, &mut refused).await?;
         let prompt = self.elements.guide(&prompt, providers::VARIATION_PROMPT);
         let target = match self.targets.ids() {
@@ -195,7 +195,6 @@ impl Work for Generation {
             return Err(Problem::Unprocessable(refused));
         }
         let (model, estimated_seconds) = (model.chosen(), model.entry.estimated_seconds);
-        let targets = self.targets.ids().to_vec();
         Ok(Plan {
             operation: self.operation,
             estimated_seconds: i32::try_from(estimated_seconds).unwrap_or(i32::MAX),
@@ -209,8 +208,9 @@ impl Work for Generation {
                 quality: self.quality.clone(),
                 references,
                 elements: self.elements.handles.clone(),
-                targets,
+                targets: self.targets.ids().to_vec(),
             }),
+            targets,
         })
     }
 }
@@ -218,19 +218,26 @@ impl Work for Generation {
 impl Generation {
     /// Image nodes of the canvas (422) that no other job will fill (409, which comes first); what they show does not matter
     /// (decisions 10.2).
-    async fn check_targets(&self, conn: &mut PgConnection, canvas: &CanvasRecord) -> Result<Vec<Violation>> {
-        let mut refused = Vec::new();
+    async fn find_targets(
+        &self,
+        conn: &mut PgConnection,
+        canvas: &CanvasRecord,
+    ) -> Result<(Vec<Node>, Vec<Violation>)> {
+        let (mut found, mut refused) = (Vec::new(), Vec::new());
         for (index, target) in self.targets.ids().iter().enumerate() {
             let node = db::canvases::node(conn, canvas.key, target).await?;
-            let message = match &node {
+            let message = match node {
                 Some(Node { active_job: Some(_), .. }) => return Err(target_is_taken()),
-                Some(node) if node.kind == NodeType::Image => continue,
+                Some(node) if node.kind == NodeType::Image => {
+                    found.push(node);
+                    continue;
+                }
                 Some(_) => "must be an image node",
                 None => "is no node of the canvas",
             };
             refused.push(Violation::new(self.targets.field(index), message));
         }
-        Ok(refused)
+        Ok((found, refused))
     }
 
     /// The words: the request's, or a text or sticky node's (decisions 10.3).

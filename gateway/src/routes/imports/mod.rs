@@ -77,14 +77,16 @@ async fn begin<G>(app: &App, caller: &Caller<G>, start: &Start) -> Result<(Uuid,
     let (canvas, role) =
         db::canvases::find(conn, &caller.account, &start.canvas).await?.ok_or(Problem::NotFound("canvas"))?;
     require_writer(role)?;
-    let taken = db::idempotency::take(conn, &caller.account, &start.key, &start.fingerprint).await?;
+    let id = Uuid::now_v7();
+    let outcome = idempotency::Outcome::Import { id };
+    let (key, fingerprint) = (&start.key, &start.fingerprint);
+    let taken = db::idempotency::take_for(conn, &caller.account, key, fingerprint, &outcome, Some(id)).await?;
     if let Some(outcome) = replay(taken)? {
         let idempotency::Outcome::Import { id } = outcome else {
             return Err(Problem::internal("the outcome of an import is of another kind"));
         };
         return Ok((id, true));
     }
-    let id = Uuid::now_v7();
     let new = NewImport {
         id,
         account: &caller.account,
@@ -103,8 +105,6 @@ async fn begin<G>(app: &App, caller: &Caller<G>, start: &Start) -> Result<(Uuid,
         traceparent: Some(&traceparent),
     };
     db::tasks::enqueue(conn, &task).await?;
-    let outcome = idempotency::Outcome::Import { id };
-    db::idempotency::store(conn, &caller.account, &start.key, &outcome, Some(id)).await?;
     db::pool::commit(transaction).await?;
     Ok((id, false))
 }

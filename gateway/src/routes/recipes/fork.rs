@@ -188,7 +188,7 @@ impl Fork<'_> {
         let record = write::commit(&mut transaction, &record, &graph, &applied, activity).await?;
         let (resolved_ids, changes) = (applied.resolved_ids, applied.changes);
         let outcome = Outcome::Operations { resolved_ids: resolved_ids.clone(), changes: changes.clone() };
-        db::idempotency::store(&mut transaction, account, key, &outcome, None).await?;
+        db::idempotency::store(&mut transaction, account, key, &outcome).await?;
         db::pool::commit(transaction).await?;
         Ok(MutationResult {
             canvas: write::after(self.minimal, &record, role, graph),

@@ -41,7 +41,7 @@ use crate::problem::{ErrorEnvelope, Problem, Result, both};
 use crate::reply;
 use crate::routes::canvases::write;
 use crate::routes::runs::recipe_document;
-use crate::start::{checked_webhook, insert_delivery, require_room, target_is_taken, webhook_violation};
+use crate::start::{checked_webhook, hold, insert_delivery, require_room, target_is_taken, webhook_violation};
 use crate::state::{App, retrying};
 
 const PATH: &str = "/recipes/{recipeId}/runs";
@@ -201,7 +201,10 @@ impl<'a> Start<'a> {
             db::canvases::find(conn, self.account(), &self.canvas).await?.ok_or(Problem::NotFound("canvas"))?;
         require_writer(role)?;
         let asked = Asked::find(conn, self.account(), &self.id).await?;
-        let taken = db::idempotency::take(conn, self.account(), &self.key, &self.fingerprint).await?;
+        let id = RunId::generate();
+        let outcome = Outcome::Job { id: id.0, snapshot: None };
+        let (key, fingerprint) = (&self.key, &self.fingerprint);
+        let taken = db::idempotency::take_for(conn, self.account(), key, fingerprint, &outcome, None).await?;
         if let Some(outcome) = replay(taken)? {
             let Outcome::Job { id, .. } = outcome else {
                 return Err(Problem::internal("the outcome of a run is of another kind"));
@@ -210,10 +213,7 @@ impl<'a> Start<'a> {
             let run = db::recipe_runs::get(conn, RunId(id), self.account()).await?.ok_or(Problem::NotFound("run"))?;
             return Ok((run, true));
         }
-        db::accounts::lock(conn, self.account()).await?;
-        let (record, role) =
-            db::canvases::lock(conn, self.account(), &self.canvas).await?.ok_or(Problem::NotFound("canvas"))?;
-        require_writer(role)?;
+        let record = hold(conn, self.account(), &self.canvas).await?;
         if record.revision != self.base_revision {
             return Err(Problem::stale(&record, &self.base_revision));
         }
@@ -232,7 +232,6 @@ impl<'a> Start<'a> {
             None => (asked.version(conn, self.account(), self.version.as_deref()).await?, None),
         };
         let prepared = self.prepare(app, conn, &mut graph, &recipe, ports).await?;
-        let id = RunId::generate();
         if !db::ledger::reserve(conn, self.account(), JobId(id.0), prepared.plan.credit_cost()).await? {
             return Err(Problem::PaymentRequired);
         }
@@ -342,8 +341,6 @@ impl<'a> Start<'a> {
             due_in: None,
             traceparent: Some(&self.trace.0.to_string()),
         };
-        db::tasks::enqueue(conn, &task).await?;
-        let outcome = Outcome::Job { id: id.0, snapshot: None };
-        Ok(db::idempotency::store(conn, self.account(), &self.key, &outcome, None).await?)
+        Ok(db::tasks::enqueue(conn, &task).await?)
     }
 }

@@ -5,7 +5,6 @@ use axum::Extension;
 use axum::extract::State;
 use db::PgConnection;
 use db::jobs::NewJob;
-use db::tasks::NewTask;
 use domain::Violation;
 use domain::id::{AccountUid, CanvasHandle, JobId};
 use domain::idempotency::Outcome;
@@ -23,7 +22,7 @@ use crate::extract::json::Unread;
 use crate::models::choose;
 use crate::observe::Trace;
 use crate::problem::{ErrorEnvelope, Problem, Result};
-use crate::start::{Accepted, answer, replayed, require_room, route};
+use crate::start::{Accepted, answer, replayed, require_room};
 use crate::state::{App, retrying};
 
 const PATH: &str = "/videos/generate";
@@ -106,8 +105,9 @@ impl Start {
             }
             None => None,
         };
-        let key = &self.request.idempotency_key;
-        let taken = db::idempotency::take(conn, &caller.account, key, &self.fingerprint).await?;
+        let (id, key) = (JobId::generate(), &self.request.idempotency_key);
+        let (account, outcome) = (&caller.account, Outcome::Job { id: id.0, snapshot: None });
+        let taken = db::idempotency::take_for(conn, account, key, &self.fingerprint, &outcome, Some(id.0)).await?;
         if let Some(outcome) = replay(taken)? {
             return replayed(conn, &caller.account, (key, &self.fingerprint), outcome).await;
         }
@@ -116,8 +116,6 @@ impl Start {
         let (request, estimated_seconds) = self.plan(app, conn, &caller.account, canvas_key).await?;
         let credit_cost = request.model.credit_cost;
         let request = Request::Video(request);
-        let (kind, queue, task) = route(&request);
-        let id = JobId::generate();
         if !db::ledger::reserve(conn, &caller.account, id, credit_cost).await? {
             return Err(Problem::PaymentRequired);
         }
@@ -125,29 +123,16 @@ impl Start {
             id,
             account: &caller.account,
             token_id: caller.token,
-            kind,
             operation: JobOperation::Generate,
             canvas: None,
             canvas_revision: None,
             request: &request,
             estimated_seconds,
             credit_cost,
-        };
-        db::jobs::insert(conn, &job).await?;
-        let task = NewTask {
-            id: id.0,
-            queue,
-            kind: task,
-            lane: caller.account.as_str(),
-            due_in: None,
+            recipe_run: None,
             traceparent: Some(&self.traceparent),
         };
-        db::tasks::enqueue(conn, &task).await?;
-        let outcome = Outcome::Job { id: id.0, snapshot: None };
-        db::idempotency::store(conn, &caller.account, key, &outcome, Some(id.0)).await?;
-        let record = db::jobs::get(conn, id, &caller.account)
-            .await?
-            .ok_or_else(|| Problem::internal("a job that was just accepted is not there"))?;
+        let record = db::jobs::insert(conn, &job).await?;
         db::pool::commit(transaction).await?;
         spine::failpoint!("start.committed");
         Ok(Accepted::New(Box::new(record)))

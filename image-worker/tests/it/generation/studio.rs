@@ -6,12 +6,9 @@ use db::canvases::GraphWrites;
 use db::connections::NewConnection;
 use db::jobs::NewJob;
 use db::jobs::outputs::{JobOutput, OutputState};
-use db::tasks::NewTask;
 use domain::id::{AssetHandle, JobId, NodeId};
-use domain::job::{
-    ChosenModel, FailureCode, ImageRequest, JobKind, JobOperation, JobStatus, Record, Reference, Request,
-};
-use domain::message::{Queue, TaskKind};
+use domain::job::{ChosenModel, FailureCode, ImageRequest, JobOperation, JobStatus, Record, Reference, Request};
+use domain::message::Queue;
 use domain::model::{Capability, ProviderKind};
 use image_worker::jobs::generation::Images;
 use providers::catalogue::EntryType;
@@ -243,21 +240,23 @@ impl Studio {
             id,
             account: &world.me,
             token_id: world.token,
-            kind: JobKind::Image,
             operation,
             canvas: Some((key, &world.canvas.handle)),
             canvas_revision: Some("r1"),
             request: &request,
             estimated_seconds: 1,
             credit_cost,
+            recipe_run: None,
+            traceparent: None,
         };
         db::jobs::insert(conn, &job).await.expect("inserts");
+        let mut nodes = Vec::new();
         for node in &targets {
-            db::jobs::mark_target(conn, key, node, id, operation).await.expect("marks").expect("is free");
+            nodes.push(db::canvases::node(conn, key, node).await.expect("reads").expect("is there"));
         }
-        let (queue, kind, lane) = (Queue::Generation, TaskKind::Image, world.me.as_str());
-        let task = NewTask { id: id.0, queue, kind, lane, due_in: None, traceparent: None };
-        db::tasks::enqueue(conn, &task).await.expect("enqueues");
+        db::jobs::mark_targets(&mut nodes, id, operation).expect("marks").expect("is free");
+        let writes = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
+        db::canvases::write_graph(conn, key, &writes).await.expect("writes nodes");
         db::pool::commit(transaction).await.expect("commits");
         id
     }

@@ -1,6 +1,6 @@
 //! Canvases: rows, roles, lists, and the one way in which a canvas changes.
 //!
-//! Every visible change goes through [`commit_change`]: under the canvas row's lock it takes a new revision and notes
+//! Every visible change goes through [`commit_change`] or [`commit_work`]: under the canvas row's lock it takes a new revision and notes
 //! what changed, so that revisions, `/changes` and the activity can never disagree (decisions 3.7, 4.7).
 
 mod changes;
@@ -8,13 +8,16 @@ mod graph;
 
 use domain::Timestamp;
 use domain::canvas::{AccessRole, Activity, ActivityType, Actor, CanvasRecord, CanvasType, Changes};
+use domain::graph::Node;
 use domain::id::{AccountUid, CanvasHandle, CanvasId, NodeId};
 use domain::limits::{ACTIVITY_MAX, CHANGES_KEPT};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sqlx::PgConnection;
 use sqlx::types::Json;
 use sqlx::types::chrono::{DateTime, Utc};
 use tracing::instrument;
+use uuid::Uuid;
 
 pub use changes::{ChangesSince, changes_since};
 pub use graph::{GraphWrites, NodeFrame, connections_of, frames, graph, node, skeleton, write_graph};
@@ -171,6 +174,33 @@ pub async fn lock(
     row.map(Row::visible).transpose().map(Option::flatten)
 }
 
+/// [`lock`], and the row of the caller's account before it, so that active jobs and credit of the account are judged one start
+/// at a time. The rows are locked in that order, because the canvas is looked for once the account is held.
+#[instrument(skip_all, name = "db.canvas.lock_with_account")]
+pub async fn lock_with_account(
+    conn: &mut PgConnection,
+    caller: &AccountUid,
+    canvas: &CanvasHandle,
+) -> Result<Option<(CanvasRecord, AccessRole)>> {
+    let row = sqlx::query_as!(
+        Row,
+        r#"WITH account AS MATERIALIZED (
+               SELECT uid FROM accounts WHERE uid = $1 FOR NO KEY UPDATE
+           )
+           SELECT c.key, c.owner_uid, c.id, c.canvas_type, c.title, c.revision, c.sequence, c.node_count,
+                  c.connection_count, c.graph_bytes, c.created_at, c.updated_at,
+                  CASE WHEN c.owner_uid = $1 THEN 'owner' ELSE s.role END AS "role?"
+           FROM account CROSS JOIN canvases c LEFT JOIN canvas_shares s ON s.canvas_key = c.key AND s.account_uid = $1
+           WHERE c.owner_uid = $2 AND c.id = $3 FOR UPDATE OF c"#,
+        caller.as_str(),
+        canvas.owner.as_str(),
+        canvas.id.as_str(),
+    )
+    .fetch_optional(conn)
+    .await?;
+    row.map(Row::visible).transpose().map(Option::flatten)
+}
+
 /// Where a page goes on whose items are in the order of their updates: behind this update time and handle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct After {
@@ -253,16 +283,13 @@ pub struct Change<'a> {
     pub activity: Option<NewActivity<'a>>,
 }
 
-/// Gives a canvas, whose row the transaction holds, its next revision and notes the change.
-#[instrument(skip_all, name = "db.canvas.commit_change")]
-pub async fn commit_change(conn: &mut PgConnection, canvas_key: i64, change: &Change<'_>) -> Result<CanvasRecord> {
-    fn ids<T: Clone + Into<String>>(ids: &[T]) -> Vec<String> {
-        ids.iter().cloned().map(Into::into).collect()
-    }
-    let activity = change.activity.as_ref().map(NoteOfActivity::of);
-    let row = sqlx::query_as!(
-        Row,
-        r#"WITH bumped AS (
+/// The query that gives a canvas its next revision and notes the change, behind the table expressions `$before`, whose own
+/// arguments are those from the thirteenth on.
+macro_rules! commit {
+    ($before:literal, $canvas_key:expr, $change:expr $(, $argument:expr)*) => {
+        sqlx::query_as!(
+            Row,
+            $before + r#" bumped AS (
             UPDATE canvases SET revision = $2, sequence = sequence + 1, updated_at = clock_timestamp(),
                    title = coalesce($3, title), node_count = node_count + $4, connection_count = connection_count + $5,
                    graph_bytes = greatest(graph_bytes + $6, 0)
@@ -283,22 +310,62 @@ pub async fn commit_change(conn: &mut PgConnection, canvas_key: i64, change: &Ch
                revision AS "revision!", sequence AS "sequence!", node_count AS "node_count!",
                connection_count AS "connection_count!", graph_bytes AS "graph_bytes!", created_at AS "created_at!",
                updated_at AS "updated_at!", NULL AS "role?" FROM bumped"#,
-        canvas_key,
-        change.revision,
-        change.title,
-        change.nodes_delta,
-        change.connections_delta,
-        change.bytes_delta,
-        &ids(&change.changes.changed_node_ids),
-        &ids(&change.changes.deleted_node_ids),
-        &ids(&change.changes.changed_connection_ids),
-        &ids(&change.changes.deleted_connection_ids),
-        activity.map(Json) as _,
-        CHANGES_KEPT,
-    )
-    .fetch_one(conn)
-    .await?;
+            $canvas_key,
+            $change.revision,
+            $change.title,
+            $change.nodes_delta,
+            $change.connections_delta,
+            $change.bytes_delta,
+            &ids(&$change.changes.changed_node_ids),
+            &ids(&$change.changes.deleted_node_ids),
+            &ids(&$change.changes.changed_connection_ids),
+            &ids(&$change.changes.deleted_connection_ids),
+            $change.activity.as_ref().map(NoteOfActivity::of).map(Json) as _,
+            CHANGES_KEPT
+            $(, $argument)*
+        )
+    };
+}
+
+fn ids<T: Clone + Into<String>>(ids: &[T]) -> Vec<String> {
+    ids.iter().cloned().map(Into::into).collect()
+}
+
+/// Gives a canvas, whose row the transaction holds, its next revision and notes the change.
+#[instrument(skip_all, name = "db.canvas.commit_change")]
+pub async fn commit_change(conn: &mut PgConnection, canvas_key: i64, change: &Change<'_>) -> Result<CanvasRecord> {
+    let row = commit!("WITH", canvas_key, change).fetch_one(conn).await?;
     row.record().map(|(record, _)| record)
+}
+
+/// The same, and writes in the same statement what work changes of nodes that are there: asset, job and what the service notes.
+#[instrument(skip_all, name = "db.canvas.commit_work")]
+pub async fn commit_work(
+    conn: &mut PgConnection,
+    canvas_key: i64,
+    nodes: &[Node],
+    change: &Change<'_>,
+) -> Result<CanvasRecord> {
+    fn column<T>(nodes: &[Node], of: impl Fn(&Node) -> T) -> Vec<T> {
+        nodes.iter().map(of).collect()
+    }
+    // The ids twice, so that no plan reads the other nodes; as sub-selects, so that there is one (see `accounts::authenticate`).
+    let row = commit!(
+        "WITH written AS (
+             UPDATE nodes SET server = n.server, asset_owner = n.asset_owner, asset_id = n.asset_id, active_job = n.active_job
+             FROM unnest((SELECT $13::text[]), (SELECT $14::json[]), (SELECT $15::text[]), (SELECT $16::text[]),
+                         (SELECT $17::uuid[])) AS n (id, server, asset_owner, asset_id, active_job)
+             WHERE nodes.canvas_key = (SELECT $1::bigint) AND nodes.id = ANY((SELECT $13::text[])::text[]) AND nodes.id = n.id
+         ),",
+        canvas_key,
+        change,
+        &column(nodes, |node| node.id.to_string()),
+        &column(nodes, |node| Value::from(node.server.clone())),
+        &column(nodes, |node| node.asset.as_ref().map(|asset| asset.owner.to_string())) as &[Option<String>],
+        &column(nodes, |node| node.asset.as_ref().map(|asset| asset.id.to_string())) as &[Option<String>],
+        &column(nodes, |node| node.active_job) as &[Option<Uuid>]
+    );
+    row.fetch_one(conn).await?.record().map(|(record, _)| record)
 }
 
 /// The newest activity of a canvas, newest first (decisions 3.6).
@@ -371,7 +438,7 @@ impl NoteOfActivity {
 
     fn of(activity: &NewActivity<'_>) -> Self {
         Self {
-            id: uuid::Uuid::now_v7().to_string(),
+            id: Uuid::now_v7().to_string(),
             kind: activity.kind,
             actor: activity.actor.clone(),
             summary: activity.summary.clone(),
@@ -405,3 +472,6 @@ impl NoteOfActivity {
 pub(crate) fn unreadable(column: &'static str, value: impl ToString) -> Error {
     Error::Unreadable { column, value: value.to_string() }
 }
+
+#[cfg(test)]
+mod tests;

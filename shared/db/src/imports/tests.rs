@@ -7,7 +7,7 @@ use testkit::TestDatabase;
 use super::*;
 use crate::accounts::{self, NewToken};
 use crate::canvases::NewCanvas;
-use crate::idempotency::{Taken, store, take};
+use crate::idempotency::{Taken, take, take_for};
 
 const FINGERPRINT: [u8; 32] = [1; 32];
 
@@ -69,13 +69,13 @@ impl Fixture {
 
     /// An import under the key.
     async fn start(&self) -> Uuid {
-        assert_eq!(self.take(FINGERPRINT).await, Taken::Fresh);
         let (id, request, mut conn) = (Uuid::now_v7(), request(), self.conn().await);
+        let outcome = idempotency::Outcome::Import { id };
+        let taken = take_for(&mut conn, &self.me, "a key of mine", &FINGERPRINT, &outcome, Some(id)).await;
+        assert_eq!(taken.expect("takes"), Taken::Fresh);
         let (account, token_id, canvas_key) = (&self.me, self.token, self.canvas.key);
         let new = NewImport { id, account, token_id, canvas_key, request: &request };
         insert(&mut conn, &new).await.expect("inserts");
-        let outcome = idempotency::Outcome::Import { id };
-        store(&mut conn, &self.me, "a key of mine", &outcome, Some(id)).await.expect("stores");
         id
     }
 

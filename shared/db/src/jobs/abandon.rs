@@ -29,9 +29,6 @@ pub async fn abandon(conn: &mut PgConnection, id: JobId, lease_token: Uuid, term
     )
     .fetch_optional(&mut *conn)
     .await?;
-    if !tasks::settle(conn, id.0, lease_token).await? {
-        return Ok(false);
-    }
     let failure = Failure::new(FailureCode::RuntimeFailed, "the work failed again and again and was given up");
     let outcome = Outcome { failure: Some(failure), ..Outcome::default() };
     sqlx::query!(
@@ -51,6 +48,10 @@ pub async fn abandon(conn: &mut PgConnection, id: JobId, lease_token: Uuid, term
     )
     .execute(&mut *conn)
     .await?;
+    // Behind the job, in the one order of locks.
+    if !tasks::settle(conn, id.0, lease_token).await? {
+        return Ok(false);
+    }
     let closed = outputs::close(conn, id).await?;
     settlement::settle(conn, id, reserved, 0, closed.orphans).await?;
     sqlx::query!(

@@ -4,9 +4,9 @@
 //! all, once a job: whoever comes second finds no task to settle. A target node is freed whatever happened, and no credit
 //! stays reserved.
 //!
-//! **Mechanism.** The account row is locked first where credit is at stake, then the canvas row, then the task is
-//! settled under its fencing token, then rows are written in the one lock order (account, canvas, job and task, storage,
-//! asset and blob, the task of the Recipe run that waits for it). Under the canvas lock it is looked at once more whether the
+//! **Mechanism.** One statement locks the account row where credit is at stake, then the canvas row, then the job; the task is
+//! settled under its fencing token, then rows are written in the one lock order (account, canvas, job, task, storage,
+//! asset and blob, the task of the Recipe run that waits for it). With the canvas lock it is looked at once more whether the
 //! account may still write there (decisions 3.11), and of a Recipe run's step whether the run's delegation holds (13.7).
 //!
 //! **Review.** A job leaves behind a review of its canvas (decisions 5.4). It is worked out inside the transaction, after
@@ -18,7 +18,7 @@
 //! **Reason.** A crash between any two of these would leave something that a person has to mend.
 
 use domain::account::Surface;
-use domain::canvas::{ActivityType, Actor};
+use domain::canvas::{AccessRole, ActivityType, Actor};
 use domain::graph::Node;
 use domain::id::{AccountUid, JobId, NodeId};
 use domain::job::{
@@ -33,14 +33,13 @@ use sqlx::types::chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::ending::{Concluded, Ending, Placement, Terms};
-use super::row::select_jobs;
+use super::row::select_written;
 use super::shown::{Canvas, End, column};
-use super::work::states_before;
 use super::{outputs, settlement};
 use crate::canvases::NewActivity;
 use crate::deliveries::{self, NewEvent};
 use crate::error::known;
-use crate::{Error, Result, accounts, blobs, recipe_runs, storage, tasks};
+use crate::{Error, Result, blobs, recipe_runs, storage, tasks};
 
 /// Ends a job under the lease on its task. A success turns into a failure, `output_finalization_failed`, when the canvas
 /// is gone, the account may no longer write to it, or the job is a step of a Recipe run whose delegation no longer holds:
@@ -64,11 +63,17 @@ pub async fn conclude(
 /// A job about to end and the canvas that it writes to, locked.
 pub(super) struct Scene {
     id: JobId,
+    /// Where it stands, until it ends.
+    status: JobStatus,
+    /// The time of its end, as it will be stored.
+    at: DateTime<Utc>,
     kind: JobKind,
     operation: JobOperation,
     request: Request,
     /// Credits that are reserved for it; while there are any the account's row is held.
     reserved: i64,
+    /// Bytes that who is to own the results may store, 0 for any number; nothing where the operator's default holds.
+    storage_max: Option<i64>,
     canvas: Option<Canvas>,
     actor: Actor,
     /// The Recipe run whose step it is, which waits for its end.
@@ -78,12 +83,26 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// Reads what does not change about a job, and holds the account that paid for it and its canvas.
+    /// Holds the account that paid for a job, then its canvas, then the job: each is looked for behind the lock before it.
     pub(super) async fn lock(conn: &mut PgConnection, id: JobId) -> Result<Option<Self>> {
         let Some(job) = sqlx::query!(
-            r#"SELECT j.account_uid, j.kind, j.operation, j.canvas_key, j.request AS "request: Json<Request>", j.recipe_run,
-                      j.credit_cost, t.surface, t.label
-               FROM jobs j JOIN tokens t ON t.id = j.token_id WHERE j.id = $1"#,
+            r#"WITH account AS MATERIALIZED (
+                   SELECT uid FROM accounts
+                   WHERE uid = (SELECT account_uid FROM jobs WHERE id = $1 AND credit_cost > 0) FOR NO KEY UPDATE
+               ), canvas AS MATERIALIZED (
+                   SELECT key, owner_uid FROM canvases
+                   WHERE key = (SELECT canvas_key FROM jobs WHERE id = $1) AND (SELECT count(*) FROM account) >= 0
+                   FOR UPDATE
+               )
+               SELECT j.account_uid, j.kind, j.operation, j.status, j.request AS "request: Json<Request>", j.recipe_run,
+                      j.credit_cost, now()::timestamptz(3) AS "now!", t.surface, t.label, c.key AS "key?",
+                      c.owner_uid AS "owner_uid?",
+                      CASE WHEN c.owner_uid = j.account_uid THEN 'owner' ELSE
+                          (SELECT role FROM canvas_shares s WHERE s.canvas_key = c.key AND s.account_uid = j.account_uid)
+                      END AS role,
+                      (SELECT storage_max FROM accounts WHERE uid = coalesce(c.owner_uid, j.account_uid)) AS storage_max
+               FROM jobs j JOIN tokens t ON t.id = j.token_id LEFT JOIN canvas c ON true
+               WHERE j.id = $1 FOR NO KEY UPDATE OF j"#,
             id.0
         )
         .fetch_optional(&mut *conn)
@@ -91,29 +110,26 @@ impl Scene {
         else {
             return Ok(None);
         };
-        let account = AccountUid::from_stored(job.account_uid);
-        if job.credit_cost > 0 {
-            accounts::lock(conn, &account).await?;
-        }
-        let canvas = match job.canvas_key {
-            Some(key) => Canvas::lock(conn, key, &account).await?,
-            None => None,
-        };
+        let role = job.role.as_deref().map(|role| known::<AccessRole>("canvas_shares.role", role)).transpose()?;
+        let owner = job.owner_uid.map(AccountUid::from_stored);
         let is_delegated = match job.recipe_run {
             Some(run) => recipe_runs::is_delegated(conn, RunId(run)).await?,
             None => true,
         };
         Ok(Some(Self {
             id,
+            status: known("jobs.status", &job.status)?,
+            at: job.now,
             kind: known("jobs.kind", &job.kind)?,
             operation: known("jobs.operation", &job.operation)?,
             request: job.request.0,
             recipe_run: job.recipe_run,
             is_delegated,
             reserved: job.credit_cost,
-            canvas,
+            storage_max: job.storage_max,
+            canvas: job.key.zip(owner).map(|(key, owner)| Canvas::held(key, owner, role)),
             actor: Actor {
-                owner_uid: account,
+                owner_uid: AccountUid::from_stored(job.account_uid),
                 surface: known::<Surface>("tokens.surface", &job.surface)?,
                 label: job.label,
             },
@@ -147,13 +163,15 @@ impl Scene {
             }
             Ending::Canceled(reason) => (JobStatus::Canceled, Vec::new(), None, Some(reason)),
         };
+        if !self.status.may_become(status) {
+            return Ok(Concluded::Stale);
+        }
         let mut nodes = match &self.canvas {
             Some(canvas) => canvas.waiting(conn, self.id, self.request.targets()).await?,
             None => Vec::new(),
         };
         let images = placements.iter().filter_map(|placement| self.output(placement)).collect();
         let mut outcome = Outcome { images, video, failure, completion_review: None };
-        let Some(at) = self.hold_job(conn, status).await? else { return Ok(Concluded::Stale) };
         let durable = placements.len() + usize::from(outcome.video.is_some());
         self.settle_credit(conn, status, durable).await?;
         let revision = (!nodes.is_empty()).then_some(terms.revision);
@@ -161,12 +179,12 @@ impl Scene {
             if !canvas.store(conn, &placements, terms).await? {
                 return Ok(Concluded::BlobGone);
             }
-            let end = End { job: self.id, operation: self.operation, status, at };
-            let bytes_delta = canvas.write(conn, &mut nodes, &placements, &end).await?;
+            let end = End { job: self.id, operation: self.operation, status, at: self.at };
+            let bytes_delta = canvas.fill(&mut nodes, &placements, &end)?;
             if let Some(revision) = revision {
                 let changed: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
                 let activity = self.recipe_run.is_none().then(|| self.activity(status, &changed));
-                canvas.commit(conn, revision, &changed, bytes_delta, activity).await?;
+                canvas.commit(conn, revision, &nodes, &changed, bytes_delta, activity).await?;
             }
             if canvas.readable {
                 let is_homeless = |output: &&Output| nodes.iter().all(|node: &Node| node.id != output.node);
@@ -175,11 +193,11 @@ impl Scene {
             }
         }
         let window = terms.windows.after(self.kind, status);
-        self.end_job(conn, status, &outcome, cancel_reason, revision, window).await?;
+        let record = self.end_job(conn, status, &outcome, cancel_reason, revision, window).await?;
         if let Some(run) = self.recipe_run {
             tasks::wake(conn, run).await?;
         }
-        let record = self.announce(conn, at, terms).await?;
+        self.announce(conn, &record, terms).await?;
         Ok(Concluded::Done(Box::new(record)))
     }
 
@@ -192,6 +210,9 @@ impl Scene {
             }
             _ => return Ok(true),
         };
+        if self.storage_max.unwrap_or(terms.storage_max) == 0 {
+            return Ok(true);
+        }
         let storage = storage::hold(conn, owner, terms.storage_max).await?;
         Ok(storage.admits(column("assets.bytes", bytes)?))
     }
@@ -228,18 +249,7 @@ impl Scene {
         NewActivity { kind: ActivityType::JobFinished, actor: &self.actor, summary, nodes }
     }
 
-    /// Holds the job if it may still come to this end, from here on: the time of its end, as it
-    /// will be stored.
-    async fn hold_job(&self, conn: &mut PgConnection, status: JobStatus) -> Result<Option<DateTime<Utc>>> {
-        let held = sqlx::query_scalar!(
-            r#"SELECT now()::timestamptz(3) AS "now!" FROM jobs WHERE id = $1 AND status = ANY($2) FOR NO KEY UPDATE"#,
-            self.id.0,
-            &states_before(status),
-        );
-        Ok(held.fetch_optional(conn).await?)
-    }
-
-    /// Makes the job, which is held, terminal.
+    /// Makes the job, which is held, terminal; the record as it is from then on.
     async fn end_job(
         &self,
         conn: &mut PgConnection,
@@ -248,26 +258,27 @@ impl Scene {
         cancel_reason: Option<CancelReason>,
         revision: Option<&str>,
         window_seconds: f64,
-    ) -> Result<()> {
-        sqlx::query!(
-            "WITH ended AS (
-                 UPDATE jobs SET status = $2, version = version + 1, outcome = $3, cancel_reason = $4,
-                        canvas_revision = coalesce($5, canvas_revision), completed_at = now(), updated_at = now(),
-                        retain_until = now() + make_interval(secs => $6), video_blob = $7
-                 WHERE id = $1 RETURNING id, version, status
-             )
-             INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM ended",
+    ) -> Result<Record> {
+        select_written!(
+            ["WITH written AS (
+                  UPDATE jobs SET status = $2, version = version + 1, outcome = $3, cancel_reason = $4,
+                         canvas_revision = coalesce($5, canvas_revision), completed_at = now(), updated_at = now(),
+                         retain_until = now() + make_interval(secs => $6), video_blob = $7
+                  WHERE id = $1 RETURNING *
+              ), noted AS (
+                  INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM written
+              )"]
             self.id.0,
             status.as_str(),
             Json(outcome) as _,
             cancel_reason.map(CancelReason::as_str),
             revision,
             window_seconds,
-            outcome.video.as_ref().map(|video| video.blob_key),
+            outcome.video.as_ref().map(|video| video.blob_key)
         )
-        .execute(conn)
-        .await?;
-        Ok(())
+        .fetch_one(conn)
+        .await?
+        .record()
     }
 
     /// Closes the job's outputs and charges it: each durable one, or, when it was stopped, each that a provider accepted; the
@@ -284,19 +295,19 @@ impl Scene {
         settlement::settle(conn, self.id, self.reserved, charge, closed.orphans).await
     }
 
-    /// Fixes the webhook's event, where one is wanted, and gives the record as it is now.
-    async fn announce(&self, conn: &mut PgConnection, at: DateTime<Utc>, terms: &Terms<'_>) -> Result<Record> {
-        let record = select_jobs!("WHERE j.id = $1", self.id.0).fetch_one(&mut *conn).await?.record()?;
-        if record.webhook.is_some() {
-            let id = Uuid::now_v7();
-            let JobDocument::Image(job) = record.document(terms.public_url, |_| None) else { return Ok(record) };
-            let event = Event::image_job(id, at.into(), *job);
-            let body = serde_json::to_vec(&event)
-                .map_err(|error| Error::Unreadable { column: "jobs", value: error.to_string() })?;
-            let event = NewEvent { id, kind: event.kind, body: &body, traceparent: terms.traceparent };
-            deliveries::complete(conn, self.id, &event).await?;
+    /// Fixes the webhook's event, where one is wanted.
+    async fn announce(&self, conn: &mut PgConnection, record: &Record, terms: &Terms<'_>) -> Result<()> {
+        if record.webhook.is_none() {
+            return Ok(());
         }
-        Ok(record)
+        let id = Uuid::now_v7();
+        let JobDocument::Image(job) = record.document(terms.public_url, |_| None) else { return Ok(()) };
+        let event = Event::image_job(id, self.at.into(), *job);
+        let body = serde_json::to_vec(&event)
+            .map_err(|error| Error::Unreadable { column: "jobs", value: error.to_string() })?;
+        let event = NewEvent { id, kind: event.kind, body: &body, traceparent: terms.traceparent };
+        deliveries::complete(conn, self.id, &event).await?;
+        Ok(())
     }
 }
 

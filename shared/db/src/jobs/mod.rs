@@ -4,8 +4,8 @@
 //! change is one statement that is conditional on the state it leaves, counts up `version` and is noted in
 //! `job_history`; what a worker writes takes place only while its lease on the job's task holds.
 //!
-//! **Mechanism.** The task (`tasks`) says who works, the job says what is seen. [`begin`] and [`mark_finalizing`] are
-//! a worker's way forward, [`conclude`] is the way to an end, for workers and for cancels of work that nobody
+//! **Mechanism.** The task (`tasks`) says who works, the job says what is seen. [`begin`] and [`mark_finalizing`], or
+//! [`stage`], are a worker's way forward, [`conclude`] is the way to an end, for workers and for cancels of work that nobody
 //! took ([`abandon`] where the record cannot be read); [`outputs`] are what an image job is made of; [`cancel`] is the intent; [`expire`] and [`remove`] are what becomes of the record afterwards (decisions 9.3).
 //!
 //! A job whose worker died or handed it back stays `running` until another worker takes it and goes on: there is no
@@ -26,7 +26,8 @@ pub mod waiting;
 mod work;
 
 use domain::id::{AccountUid, CanvasHandle, JobId};
-use domain::job::{JobKind, JobOperation, Record, Request};
+use domain::job::{JobOperation, Record, Request};
+use domain::recipe::run::RunId;
 use sqlx::PgConnection;
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -36,12 +37,13 @@ pub use cancel::{Cancellation, cancel};
 pub use conclude::conclude;
 pub use ending::{Concluded, Ending, Film, Placement, Review, Terms};
 pub use retention::{Removed, Windows, expire, mark_finalized, remove};
-pub use target::mark_target;
+pub use target::mark_targets;
 pub(crate) use target::serialized_bytes;
-pub use work::{begin, is_canceling, mark_finalizing, note_progress};
+pub use work::{begin, is_canceling, mark_finalizing, note_progress, stage};
 
 use crate::Result;
-use row::{Row, select_jobs};
+use crate::tasks::with_task;
+use row::{Row, select_jobs, select_written};
 
 /// A job to accept.
 #[derive(Clone, Debug)]
@@ -52,8 +54,6 @@ pub struct NewJob<'a> {
     pub account: &'a AccountUid,
     /// The token that it is started with; names the actor of its activity.
     pub token_id: Uuid,
-    /// What kind of work it is.
-    pub kind: JobKind,
     /// What is asked for.
     pub operation: JobOperation,
     /// Key and handle of the canvas that it writes to.
@@ -66,24 +66,38 @@ pub struct NewJob<'a> {
     pub estimated_seconds: i32,
     /// Credits that are reserved for it.
     pub credit_cost: i64,
+    /// The Recipe run whose step it is.
+    pub recipe_run: Option<RunId>,
+    /// W3C trace context of what starts it.
+    pub traceparent: Option<&'a str>,
 }
 
-/// Accepts a job: `queued`, with its first line of history. Its task is the caller's to enqueue in the same transaction.
+/// Accepts a job: `queued`, with its first line of history, its task, in the lane of its account, and the wake-up that
+/// announces it; the record, with its webhook if that was stored before. One statement, so that none of them is there
+/// without the others. The caller nudges its relay after the commit.
 #[tracing::instrument(skip_all, name = "db.job.insert")]
-pub async fn insert(conn: &mut PgConnection, job: &NewJob<'_>) -> Result<()> {
+pub async fn insert(conn: &mut PgConnection, job: &NewJob<'_>) -> Result<Record> {
     let handle = job.canvas.map(|(_, handle)| handle);
-    sqlx::query!(
-        "WITH accepted AS (
-             INSERT INTO jobs (id, account_uid, token_id, kind, operation, status, canvas_key, canvas_owner, canvas_id,
-                               canvas_revision, request, estimated_seconds, credit_cost, queued_at)
-             VALUES ($1, $2, $3, $4, $5, 'queued', $6, $7, $8, $9, $10, $11, $12, now())
-             RETURNING id, version, status
-         )
-         INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM accepted",
+    let (kind, queue, task) = job.request.route();
+    with_task!(
+        select_written!
+        ["WITH written AS (
+              INSERT INTO jobs (id, account_uid, token_id, kind, operation, status, canvas_key, canvas_owner, canvas_id,
+                                canvas_revision, request, estimated_seconds, credit_cost, recipe_run, queued_at)
+              VALUES ($1, $4, $8, $9, $10, 'queued', $11, $12, $13, $14, $15, $16, $17, $18, now())
+              RETURNING *
+          ), noted AS (
+              INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM written
+          ),"]
         job.id.0,
+        queue.as_str(),
+        task.as_str(),
         job.account.as_str(),
+        None::<f64>,
+        job.traceparent,
+        None::<&str>,
         job.token_id,
-        job.kind.as_str(),
+        kind.as_str(),
         job.operation.as_str(),
         job.canvas.map(|(key, _)| key),
         handle.map(|handle| handle.owner.as_str()),
@@ -92,10 +106,11 @@ pub async fn insert(conn: &mut PgConnection, job: &NewJob<'_>) -> Result<()> {
         Json(job.request) as _,
         job.estimated_seconds,
         job.credit_cost,
+        job.recipe_run.map(|run| run.0)
     )
-    .execute(conn)
-    .await?;
-    Ok(())
+    .fetch_one(conn)
+    .await?
+    .record()
 }
 
 /// The job of `id` if it is `account`'s, with the state of its webhook.
@@ -139,8 +154,7 @@ pub async fn count_active(conn: &mut PgConnection, account: &AccountUid, cap: i6
     Ok(sqlx::query_scalar!(
         r#"SELECT count(*) AS "count!" FROM (
                SELECT FROM jobs
-               WHERE account_uid = $1 AND status IN ('preparing', 'queued', 'running', 'finalizing', 'canceling')
-                 AND recipe_run IS NULL
+               WHERE account_uid = $1 AND completed_at IS NULL AND recipe_run IS NULL
                UNION ALL
                SELECT FROM recipe_runs WHERE account_uid = $1 AND status IN ('queued', 'running')
                LIMIT $2

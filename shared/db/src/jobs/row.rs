@@ -13,9 +13,25 @@ use crate::{Result, deliveries};
 /// A query of [`Row`]s with its own end: conditions on `j` (jobs) and `d` (webhook_deliveries).
 macro_rules! select_jobs {
     ($tail:literal $(, $argument:expr)*) => {
+        $crate::jobs::row::select_jobs_from!([] "jobs j" $tail $(, $argument)*)
+    };
+}
+pub(super) use select_jobs;
+
+/// The [`Row`] of the job that a statement writes: the table expressions `$with` before it give it as `written`.
+macro_rules! select_written {
+    ([$($with:literal),*] $($argument:expr),*) => {
+        $crate::jobs::row::select_jobs_from!([$($with),*] "written j" "" $(, $argument)*)
+    };
+}
+pub(super) use select_written;
+
+macro_rules! select_jobs_from {
+    ([$($with:literal),*] $from:literal $tail:literal $(, $argument:expr)*) => {
         sqlx::query_as!(
             $crate::jobs::row::Row,
-            r#"SELECT j.id, j.account_uid, j.kind, j.operation, j.status, j.version, j.canvas_owner, j.canvas_id,
+            $($with +)*
+            r#" SELECT j.id, j.account_uid, j.kind, j.operation, j.status, j.version, j.canvas_owner, j.canvas_id,
                       j.canvas_revision, j.request AS "request: _", j.outcome AS "outcome: _", j.estimated_seconds,
                       j.credit_cost, j.progress, j.cancel_reason, j.created_at, j.updated_at, j.queued_at, j.started_at, j.completed_at,
                       CASE WHEN j.kind = 'video' THEN (SELECT o.run ->> 'id' FROM job_outputs o
@@ -23,12 +39,12 @@ macro_rules! select_jobs {
                       j.finalized_at, d.id AS "delivery_id?", d.status AS "delivery_status?",
                       d.attempts AS "attempts?", d.next_attempt_at, d.last_attempt_at, d.delivered_at, d.last_status,
                       d.error_code
-               FROM jobs j LEFT JOIN webhook_deliveries d ON d.job_id = j.id "# + $tail
+               FROM "# + $from + " LEFT JOIN webhook_deliveries d ON d.job_id = j.id " + $tail
             $(, $argument)*
         )
     };
 }
-pub(super) use select_jobs;
+pub(super) use select_jobs_from;
 
 pub(super) struct Row {
     pub id: Uuid,

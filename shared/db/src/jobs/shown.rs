@@ -11,8 +11,7 @@ use sqlx::types::chrono::{DateTime, Utc};
 
 use super::{Placement, Review, Terms, target};
 use crate::assets::{self, NewAsset};
-use crate::canvases::{self, Change, GraphWrites, NewActivity};
-use crate::error::known;
+use crate::canvases::{self, Change, NewActivity};
 use crate::{Error, Result, blobs, renditions};
 
 /// The canvas of a job about to end, locked.
@@ -34,24 +33,9 @@ pub(super) struct End {
 }
 
 impl Canvas {
-    pub(super) async fn lock(conn: &mut PgConnection, key: i64, account: &AccountUid) -> Result<Option<Self>> {
-        let row = sqlx::query!(
-            r#"SELECT c.owner_uid, CASE WHEN c.owner_uid = $2 THEN 'owner' ELSE s.role END AS role
-               FROM canvases c LEFT JOIN canvas_shares s ON s.canvas_key = c.key AND s.account_uid = $2
-               WHERE c.key = $1 FOR UPDATE OF c"#,
-            key,
-            account.as_str(),
-        )
-        .fetch_optional(conn)
-        .await?;
-        let Some(row) = row else { return Ok(None) };
-        let role = row.role.as_deref().map(|role| known("canvas_shares.role", role)).transpose()?;
-        Ok(Some(Self {
-            key,
-            owner: AccountUid::from_stored(row.owner_uid),
-            readable: role.is_some(),
-            writable: role.is_some_and(AccessRole::may_write),
-        }))
+    /// A canvas whose row the transaction holds, and what the job's account is there.
+    pub(super) fn held(key: i64, owner: AccountUid, role: Option<AccessRole>) -> Self {
+        Self { key, owner, readable: role.is_some(), writable: role.is_some_and(AccessRole::may_write) }
     }
 
     /// Those of a job's targets that still wait for it. Nobody else changes them while the canvas is locked.
@@ -96,16 +80,10 @@ impl Canvas {
         Ok(true)
     }
 
-    /// Fills waiting nodes with their outputs, or just frees them; by how many bytes the graph grew.
-    pub(super) async fn write(
-        &self,
-        conn: &mut PgConnection,
-        nodes: &mut [Node],
-        placements: &[Placement],
-        end: &End,
-    ) -> Result<i64> {
+    /// Fills waiting nodes with their outputs, or just frees them; by how many bytes the graph grows.
+    pub(super) fn fill(&self, nodes: &mut [Node], placements: &[Placement], end: &End) -> Result<i64> {
         let mut bytes_delta = 0;
-        for node in nodes.iter_mut() {
+        for node in nodes {
             let before = target::serialized_bytes(node)?;
             target::free(node, end.job, end.status, end.operation);
             if let Some(placement) = placements.iter().find(|placement| placement.node == node.id) {
@@ -114,16 +92,15 @@ impl Canvas {
             }
             bytes_delta += target::serialized_bytes(node)? - before;
         }
-        let writes = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
-        canvases::write_graph(conn, self.key, &writes).await?;
         Ok(bytes_delta)
     }
 
-    /// Gives the canvas its next revision, in which these nodes changed.
+    /// Writes what became of nodes, and gives the canvas its next revision with them.
     pub(super) async fn commit(
         &self,
         conn: &mut PgConnection,
         revision: &str,
+        nodes: &[Node],
         changed: &[NodeId],
         bytes_delta: i64,
         activity: Option<NewActivity<'_>>,
@@ -137,7 +114,7 @@ impl Canvas {
             changes: &Changes { changed_node_ids: changed.to_vec(), ..Changes::default() },
             activity,
         };
-        canvases::commit_change(conn, self.key, &change).await?;
+        canvases::commit_work(conn, self.key, nodes, &change).await?;
         Ok(())
     }
 

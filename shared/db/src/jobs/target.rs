@@ -4,35 +4,29 @@
 use domain::Timestamp;
 use domain::canvas;
 use domain::graph::Node;
-use domain::id::{AssetHandle, JobId, NodeId};
+use domain::id::{AssetHandle, JobId};
 use domain::job::{JobOperation, JobStatus};
 use serde_json::{Map, Value, json};
-use sqlx::PgConnection;
 
-use crate::canvases::{self, GraphWrites};
 use crate::{Error, Result};
 
 /// Earlier assets that a node remembers (decisions 10.2).
 const HISTORY_MAX: usize = 50;
 
-/// Binds a node to the job that will fill it, in a canvas whose row the transaction holds. Returns by how many bytes
-/// the serialized graph grows, or `None` when the node is gone or another job has it.
-#[tracing::instrument(skip_all, name = "db.job.mark_target")]
-pub async fn mark_target(
-    conn: &mut PgConnection,
-    canvas_key: i64,
-    node: &NodeId,
-    job: JobId,
-    operation: JobOperation,
-) -> Result<Option<i64>> {
-    let Some(mut node) = canvases::node(conn, canvas_key, node).await?.filter(|node| node.active_job.is_none()) else {
-        return Ok(None);
-    };
-    let before = serialized_bytes(&node)?;
-    node.active_job = Some(job.0);
-    note_job(&mut node, job, JobStatus::Queued, operation);
-    canvases::write_graph(conn, canvas_key, &GraphWrites { nodes: vec![&node], ..GraphWrites::default() }).await?;
-    Ok(Some(serialized_bytes(&node)? - before))
+/// Binds nodes to the job that will fill them, as the transaction read them in a canvas whose row it holds; they are the
+/// caller's to write. By how many bytes the serialized graph grows, or `None` when another job has one.
+pub fn mark_targets(nodes: &mut [Node], job: JobId, operation: JobOperation) -> Result<Option<i64>> {
+    let mut bytes_delta = 0;
+    for node in nodes {
+        if node.active_job.is_some() {
+            return Ok(None);
+        }
+        bytes_delta -= serialized_bytes(node)?;
+        node.active_job = Some(job.0);
+        note_job(node, job, JobStatus::Queued, operation);
+        bytes_delta += serialized_bytes(node)?;
+    }
+    Ok(Some(bytes_delta))
 }
 
 /// Frees a node of a job that ended.
@@ -71,7 +65,7 @@ pub(crate) fn serialized_bytes(node: &Node) -> Result<i64> {
 #[cfg(test)]
 mod tests {
     use domain::graph::{NodeType, Position};
-    use domain::id::{AccountUid, AssetId};
+    use domain::id::{AccountUid, AssetId, NodeId};
 
     use super::*;
 

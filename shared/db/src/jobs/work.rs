@@ -5,15 +5,33 @@ use domain::job::{JobStatus, Record};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::row::{Row, select_jobs};
+use super::row::{Row, select_jobs, select_written};
 use crate::Result;
+use crate::blobs::{Staged, with_staged};
 
 /// Takes up a job under a lease on its task and sets it `running`: from `queued`, or from `finalizing` when an earlier
 /// worker died there. A job that is `running` already is continued, one that is `canceling` stays so; the record says
 /// which. `None`: the lease is no longer current, or the job is gone.
 #[tracing::instrument(skip_all, name = "db.job.begin")]
 pub async fn begin(conn: &mut PgConnection, id: JobId, lease_token: Uuid) -> Result<Option<Record>> {
-    transition(conn, id, JobStatus::Running, Some(lease_token)).await?;
+    let taken = select_written!(
+        ["WITH written AS (
+              UPDATE jobs SET status = 'running', version = version + 1, updated_at = now(),
+                     started_at = coalesce(started_at, now())
+              WHERE id = $1 AND status = ANY($3)
+                AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)
+              RETURNING *
+          ), noted AS (
+              INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM written
+          )"]
+        id.0,
+        lease_token,
+        &states_before(JobStatus::Running)
+    );
+    if let Some(taken) = taken.fetch_optional(&mut *conn).await? {
+        return taken.record().map(Some);
+    }
+    // Nothing to change, or nothing that is ours.
     select_jobs!(
         "WHERE j.id = $1 AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
         id.0,
@@ -30,6 +48,37 @@ pub async fn begin(conn: &mut PgConnection, id: JobId, lease_token: Uuid) -> Res
 #[tracing::instrument(skip_all, name = "db.job.mark_finalizing")]
 pub async fn mark_finalizing(conn: &mut PgConnection, id: JobId, lease_token: Uuid) -> Result<bool> {
     transition(conn, id, JobStatus::Finalizing, Some(lease_token)).await
+}
+
+/// [`mark_finalizing`] and [`stage`](crate::blobs::stage) for the one result of a job, in one statement and so with one commit: whether the job
+/// is finalizing now, and where its result is to go. The result is staged in any case.
+#[tracing::instrument(skip_all, name = "db.job.stage")]
+pub async fn stage(conn: &mut PgConnection, id: JobId, lease_token: Uuid, sha256: &[u8; 32]) -> Result<(bool, Staged)> {
+    macro_rules! select_both {
+        ([$($with:literal),*] $($argument:expr),*) => {
+            sqlx::query!(
+                $($with +)* r#" SELECT key AS "key!", existing AS "existing!", EXISTS (SELECT FROM moved) AS "moved!" FROM staged"#,
+                $($argument),*
+            )
+        };
+    }
+    let row = with_staged!(
+        select_both!
+        ["WITH moved AS (
+              UPDATE jobs SET status = 'finalizing', version = version + 1, updated_at = now()
+              WHERE id = $3 AND status = ANY($4) AND EXISTS (SELECT FROM tasks t WHERE t.id = $3 AND t.lease_token = $5)
+              RETURNING id, version, status
+          ), noted AS (
+              INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM moved
+          ),"]
+        sha256,
+        Uuid::now_v7(),
+        id.0,
+        &states_before(JobStatus::Finalizing),
+        lease_token
+    );
+    let row = row.fetch_one(conn).await?;
+    Ok((row.moved, Staged::read(row.key, row.existing)))
 }
 
 /// Notes how far a video is, in percent; below 100, which is success. It never goes back (decisions 11.3). False when it is

@@ -4,7 +4,6 @@ use domain::canvas::{Actor, Changes};
 use domain::graph::Node;
 use domain::id::{AccountUid, AssetHandle, JobId, NodeId};
 use domain::job::{JobOperation, JobStatus, Record, Request};
-use domain::message::{Queue, TaskKind};
 use domain::recipe::run::{OutputStatus, RunFailure, RunId, RunRecord};
 use serde_json::{Map, Value, json};
 use sqlx::PgConnection;
@@ -16,7 +15,6 @@ use super::delegation::Delegation;
 use super::read;
 use crate::canvases::{self, Change, GraphWrites};
 use crate::jobs::{self, NewJob};
-use crate::tasks::{self, NewTask};
 use crate::{Result, ledger};
 
 /// What came of a worker's step. The transaction is to be committed after `Done` alone.
@@ -303,16 +301,16 @@ pub async fn begin_image(
         id: step.job,
         account: &scene.account,
         token_id: scene.token_id,
-        kind: domain::job::JobKind::Image,
         operation: step.operation,
         canvas: Some((*key, &run.canvas)),
         canvas_revision: Some(step.revision),
         request: step.request,
         estimated_seconds: step.estimated_seconds,
         credit_cost: step.credit_cost,
+        recipe_run: Some(id),
+        traceparent: step.traceparent,
     };
     jobs::insert(conn, &job).await?;
-    sqlx::query!("UPDATE jobs SET recipe_run = $2 WHERE id = $1", step.job.0, id.0).execute(&mut *conn).await?;
     sqlx::query!(
         "UPDATE recipe_run_outputs SET job_id = $3 WHERE run_id = $1 AND position = $2",
         id.0,
@@ -335,15 +333,6 @@ pub async fn begin_image(
         let change = NodeChange { revision: step.revision, nodes: &[node], bytes_delta, activity: None };
         scene.write(conn, change).await?;
     }
-    let task = NewTask {
-        id: step.job.0,
-        queue: Queue::Generation,
-        kind: TaskKind::Image,
-        lane: scene.account.as_str(),
-        due_in: None,
-        traceparent: step.traceparent,
-    };
-    tasks::enqueue(conn, &task).await?;
     Ok(Stepped::Done)
 }
 

@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 use crate::Timestamp;
 use crate::graph::{Role, named};
 use crate::id::{AccountUid, AssetHandle, CanvasHandle, JobId, NodeId};
+use crate::message::{Queue, TaskKind};
 use crate::model::{Capability, ProviderKind};
 use crate::review::CompletionReview;
 use crate::webhook::DeliveryState;
@@ -188,6 +189,15 @@ pub enum Request {
 }
 
 impl Request {
+    /// What kind of job it makes, where that waits, and what its task is.
+    pub const fn route(&self) -> (JobKind, Queue, TaskKind) {
+        match self {
+            Request::Action(_) => (JobKind::Action, Queue::Image, TaskKind::Action),
+            Request::Image(_) => (JobKind::Image, Queue::Generation, TaskKind::Image),
+            Request::Video(_) => (JobKind::Video, Queue::Video, TaskKind::Video),
+        }
+    }
+
     /// Nodes that take results.
     pub fn targets(&self) -> &[NodeId] {
         match self {

@@ -30,7 +30,8 @@ CROSS JOIN LATERAL (
 
 BEGIN;
 
-INSERT INTO idempotency_keys (account_uid, key, fingerprint) VALUES (:uid, :key, :fingerprint) ON CONFLICT DO NOTHING;
+INSERT INTO idempotency_keys (account_uid, key, fingerprint, outcome, job_id) VALUES (:uid, :key, :fingerprint, NULL, NULL)
+ON CONFLICT DO NOTHING;
 
 SELECT c.key, c.owner_uid, c.id, c.canvas_type, c.title, c.revision, c.sequence, c.node_count,
        c.connection_count, c.graph_bytes, c.created_at, c.updated_at,
@@ -76,6 +77,6 @@ SELECT key AS "key!", owner_uid AS "owner_uid!", id AS "id!", canvas_type, title
        connection_count AS "connection_count!", graph_bytes AS "graph_bytes!", created_at AS "created_at!",
        updated_at AS "updated_at!", NULL AS "role?" FROM bumped;
 
-UPDATE idempotency_keys SET outcome = :outcome, job_id = NULL WHERE account_uid = :uid AND key = :key;
+UPDATE idempotency_keys SET outcome = :outcome WHERE account_uid = :uid AND key = :key;
 
 COMMIT;

@@ -11,14 +11,11 @@ use db::blobs::Staged;
 use db::connections::NewConnection;
 use db::jobs::outputs::{JobOutput, OutputState};
 use db::jobs::{Cancellation, NewJob, Terms, Windows};
-use db::tasks::NewTask;
 use domain::account::{Scopes, Surface};
 use domain::asset::AssetKind;
 use domain::id::{AccountUid, AssetHandle, AssetId, JobId};
-use domain::job::{
-    ChosenModel, FailureCode, JobKind, JobOperation, JobStatus, Record, Request, VideoPicture, VideoRequest,
-};
-use domain::message::{Queue, TaskKind};
+use domain::job::{ChosenModel, FailureCode, JobOperation, JobStatus, Record, Request, VideoPicture, VideoRequest};
+use domain::message::Queue;
 use domain::model::{Capability, ProviderKind};
 use providers::{Calls, Catalogue, Deadlines, ManagedProtocol, Server, Setup};
 use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
@@ -264,18 +261,16 @@ impl Studio {
             id,
             account: &self.me,
             token_id: self.token,
-            kind: JobKind::Video,
             operation: JobOperation::Generate,
             canvas: None,
             canvas_revision: None,
             request: &request,
             estimated_seconds: 1,
             credit_cost,
+            recipe_run: None,
+            traceparent: None,
         };
         db::jobs::insert(conn, &job).await.expect("inserts");
-        let (queue, kind, lane) = (Queue::Video, TaskKind::Video, self.me.as_str());
-        let task = NewTask { id: id.0, queue, kind, lane, due_in: None, traceparent: None };
-        db::tasks::enqueue(conn, &task).await.expect("enqueues");
         db::pool::commit(transaction).await.expect("commits");
         id
     }

@@ -341,7 +341,7 @@ impl Upload<'_> {
         db::renditions::request_eager(conn, blob_key, (asset.width, asset.height), owner, Some(&traceparent)).await?;
         if let Some((key, _)) = &self.key {
             let outcome = Outcome::Asset { handle: record.handle.clone() };
-            db::idempotency::store(conn, account, key, &outcome, None).await?;
+            db::idempotency::store(conn, account, key, &outcome).await?;
         }
         db::pool::commit(transaction).await?;
         Ok((record, false))

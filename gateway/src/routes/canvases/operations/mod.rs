@@ -272,7 +272,7 @@ impl Write<'_> {
             resolved_ids: std::mem::take(&mut applied.resolved_ids),
             changes: std::mem::take(&mut applied.changes),
         };
-        db::idempotency::store(&mut transaction, &caller.account, self.key, &outcome, None).await?;
+        db::idempotency::store(&mut transaction, &caller.account, self.key, &outcome).await?;
         db::pool::commit(transaction).await?;
         let Outcome::Operations { resolved_ids, changes } = outcome else { unreachable!("made above") };
         let canvas = write::after(self.minimal, &record, role, graph);

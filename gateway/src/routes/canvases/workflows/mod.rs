@@ -238,7 +238,7 @@ impl Creation<'_> {
             changes: changes.clone(),
             workflow: json!(workflow),
         };
-        db::idempotency::store(&mut transaction, account, key, &outcome, None).await?;
+        db::idempotency::store(&mut transaction, account, key, &outcome).await?;
         db::pool::commit(transaction).await?;
         let canvas = write::after(self.minimal, &record, role, graph);
         Ok(WorkflowResult { result: MutationResult { canvas, replayed: false, resolved_ids, changes }, workflow })

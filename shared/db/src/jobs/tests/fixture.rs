@@ -6,8 +6,8 @@ use domain::account::Surface;
 use domain::canvas::{AccessRole, Actor, CanvasRecord};
 use domain::graph::{Connection, Node, NodeType, Position};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, CanvasId, JobId, NodeId};
-use domain::job::{ActionRequest, Input, JobKind, JobOperation, Output, Record, Request};
-use domain::message::{Queue, TaskKind};
+use domain::job::{ActionRequest, Input, JobOperation, Output, Record, Request};
+use domain::message::Queue;
 use domain::review::{
     CompletionReview, DeliveryClearance, DeliveryReview, FidelityStatus, GroupReview, GroupStatus, Outputs,
     ProductFidelity, ReviewStatus, StoredAssets,
@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::canvases::{self, GraphWrites, NewCanvas};
 use crate::jobs::{self, Concluded, Ending, NewJob, Placement, Terms, Windows};
-use crate::tasks::{self, NewTask, Wanted};
+use crate::tasks::{self, Wanted};
 
 pub const WINDOWS: Windows = Windows {
     unread: Duration::from_secs(86_400),
@@ -197,21 +197,23 @@ impl Fixture {
             id,
             account: &self.account,
             token_id: self.token,
-            kind: JobKind::Action,
             operation: JobOperation::Action,
             canvas: Some((self.canvas.key, &self.canvas.handle)),
             canvas_revision: Some("r1"),
             request: &request,
             estimated_seconds: 1,
             credit_cost: 0,
+            recipe_run: None,
+            traceparent: None,
         };
-        jobs::insert(&mut conn, &job).await.expect("inserts a job");
-        let marked = jobs::mark_target(&mut conn, self.canvas.key, &self.node, id, JobOperation::Action).await;
+        let accepted = jobs::insert(&mut conn, &job).await.expect("inserts a job");
+        assert_eq!(Some(accepted), jobs::get(&mut conn, id, &self.account).await.expect("reads a job"));
+        let node = canvases::node(&mut conn, self.canvas.key, &self.node).await.expect("reads a node");
+        let mut node = node.expect("is there");
+        let marked = jobs::mark_targets(std::slice::from_mut(&mut node), id, JobOperation::Action);
         assert!(marked.expect("marks").is_some());
-        let lane = self.account.as_str();
-        let task =
-            NewTask { id: id.0, queue: Queue::Image, kind: TaskKind::Action, lane, due_in: None, traceparent: None };
-        tasks::enqueue(&mut conn, &task).await.expect("enqueues");
+        let writes = GraphWrites { nodes: vec![&node], ..GraphWrites::default() };
+        canvases::write_graph(&mut conn, self.canvas.key, &writes).await.expect("writes a node");
         id
     }
 

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use domain::id::{AssetId, JobId, NodeId};
-use domain::job::{
-    CancelReason, ChosenModel, Failure, FailureCode, ImageRequest, JobKind, JobOperation, JobStatus, Request,
-};
+use domain::job::{CancelReason, ChosenModel, Failure, FailureCode, ImageRequest, JobOperation, JobStatus, Request};
 use domain::message::{Queue, TaskKind};
 use domain::model::ProviderKind;
 use serde_json::{Map, json};
@@ -125,10 +123,8 @@ async fn accepted() -> (Fixture, JobId, Vec<NodeId>) {
     let fixture = Fixture::new().await;
     let mut conn = fixture.conn().await;
     ledger::grant(&mut conn, &fixture.account, GRANT).await.expect("grants");
-    let nodes = [image_node(), image_node()];
-    let writes = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
-    canvases::write_graph(&mut conn, fixture.canvas.key, &writes).await.expect("writes nodes");
-    let targets: Vec<NodeId> = nodes.into_iter().map(|node| node.id).collect();
+    let mut nodes = [image_node(), image_node()];
+    let targets: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
     let id = JobId::generate();
     let request = Request::Image(ImageRequest {
         model: ChosenModel {
@@ -150,19 +146,19 @@ async fn accepted() -> (Fixture, JobId, Vec<NodeId>) {
         id,
         account: &fixture.account,
         token_id: fixture.token,
-        kind: JobKind::Image,
         operation: JobOperation::Generate,
         canvas: Some((fixture.canvas.key, &fixture.canvas.handle)),
         canvas_revision: Some("r1"),
         request: &request,
         estimated_seconds: 1,
         credit_cost: 2 * PRICE,
+        recipe_run: None,
+        traceparent: None,
     };
     jobs::insert(&mut conn, &job).await.expect("inserts a job");
-    for node in &targets {
-        let marked = jobs::mark_target(&mut conn, fixture.canvas.key, node, id, JobOperation::Generate).await;
-        assert!(marked.expect("marks").is_some());
-    }
+    assert!(jobs::mark_targets(&mut nodes, id, JobOperation::Generate).expect("marks").is_some());
+    let writes = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
+    canvases::write_graph(&mut conn, fixture.canvas.key, &writes).await.expect("writes nodes");
     // As a start reserves it.
     for statement in [
         "UPDATE accounts SET credit_balance = credit_balance - $3 WHERE uid = $1 AND $2::uuid IS NOT NULL",
@@ -171,10 +167,6 @@ async fn accepted() -> (Fixture, JobId, Vec<NodeId>) {
         let reserve = sqlx::query(statement).bind(fixture.account.as_str()).bind(id.0).bind(2 * PRICE);
         reserve.execute(&mut *conn).await.expect("reserves");
     }
-    let lane = fixture.account.as_str();
-    let (queue, kind) = (Queue::Generation, TaskKind::Image);
-    let task = NewTask { id: id.0, queue, kind, lane, due_in: None, traceparent: None };
-    tasks::enqueue(&mut conn, &task).await.expect("enqueues");
     drop(conn);
     (fixture, id, targets)
 }

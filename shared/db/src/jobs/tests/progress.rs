@@ -1,6 +1,7 @@
 use domain::job::{JobOperation, JobStatus};
 
 use super::fixture::Fixture;
+use crate::blobs::{self, Staged};
 use crate::jobs;
 
 #[tokio::test]
@@ -35,14 +36,40 @@ async fn every_change_of_state_raises_the_version() {
 }
 
 #[tokio::test]
+async fn a_result_is_staged_as_its_job_begins_to_finalize() {
+    let fixture = Fixture::new().await;
+    let id = fixture.start().await;
+    let lease = fixture.claim().await;
+    let mut conn = fixture.conn().await;
+    jobs::begin(&mut conn, id, lease).await.expect("begins").expect("is ours");
+    let stage = async |lease| jobs::stage(&mut *fixture.conn().await, id, lease, &[7; 32]).await.expect("stages");
+    let (moved, staged) = stage(lease).await;
+    let Staged::New(key) = staged else { panic!("nothing is stored yet: {staged:?}") };
+    assert!(moved);
+    assert_eq!(fixture.history(id).await, ["queued", "running", "finalizing"]);
+    assert_eq!(blobs::adopt(&mut conn, key, &[7; 32], 12).await.expect("adopts"), Some(key));
+    assert_eq!(
+        stage(lease).await,
+        (false, Staged::Existing(key)),
+        "it is finalizing already, and the content is there"
+    );
+    fixture.expire_lease(id).await;
+    let alive = fixture.claim().await;
+    jobs::begin(&mut conn, id, alive).await.expect("begins").expect("is ours");
+    assert_eq!(stage(lease).await, (false, Staged::Existing(key)), "the lease is somebody else's");
+    assert_eq!(stage(alive).await, (true, Staged::Existing(key)));
+    let expected = ["queued", "running", "finalizing", "running", "finalizing"];
+    assert_eq!(fixture.history(id).await, expected);
+}
+
+#[tokio::test]
 async fn a_node_is_bound_to_one_job() {
     let fixture = Fixture::new().await;
     let id = fixture.start().await;
     let node = fixture.node().await.expect("is there");
     assert_eq!((node.active_job, &node.server["job"]["status"]), (Some(id.0), &serde_json::json!("queued")));
     let second = domain::id::JobId::generate();
-    let mut conn = fixture.conn().await;
-    let marked = jobs::mark_target(&mut conn, fixture.canvas.key, &fixture.node, second, JobOperation::Action).await;
+    let marked = jobs::mark_targets(&mut [node], second, JobOperation::Action);
     assert_eq!(marked.expect("refuses"), None);
 }
 
@@ -54,7 +81,7 @@ async fn unfinished_jobs_are_counted_up_to_the_cap() {
     let ending = fixture.success().await;
     fixture.ended(ending).await;
     assert_eq!(jobs::count_active(&mut conn, &fixture.account, 2).await.expect("counts"), 0, "an end frees the place");
-    sqlx::query("UPDATE jobs SET status = 'running'").execute(&mut *conn).await.expect("revives");
+    sqlx::query("UPDATE jobs SET status = 'running', completed_at = NULL").execute(&mut *conn).await.expect("revives");
     for (job, expected) in [(2, 2), (3, 2)] {
         sqlx::query("UPDATE nodes SET active_job = NULL").execute(&mut *conn).await.expect("frees");
         fixture.start().await;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use domain::id::JobId;
 use domain::job::{
-    ChosenModel, Failure, FailureCode, JobDocument, JobKind, JobOperation, JobStatus, Record, Request, StoredVideo,
-    VideoJob, VideoRequest, VideoStatus,
+    ChosenModel, Failure, FailureCode, JobDocument, JobOperation, JobStatus, Record, Request, StoredVideo, VideoJob,
+    VideoRequest, VideoStatus,
 };
-use domain::message::{Queue, TaskKind};
+use domain::message::Queue;
 use domain::model::{Capability, ProviderKind};
 use serde_json::json;
 use uuid::Uuid;
@@ -16,7 +16,7 @@ use super::fixture::{Fixture, PUBLIC_URL, WINDOWS, stored_blob, terms};
 use crate::jobs::outputs::{self, Held};
 use crate::jobs::waiting::{self, Unfinished};
 use crate::jobs::{self, Cancellation, Concluded, Ending, Film, NewJob};
-use crate::tasks::{self, NewTask, Wanted};
+use crate::tasks::{self, Wanted};
 use crate::{blobs, ledger, storage};
 
 const PRICE: i64 = 3;
@@ -57,18 +57,16 @@ impl Started {
             id,
             account: &fixture.account,
             token_id: fixture.token,
-            kind: JobKind::Video,
             operation: JobOperation::Generate,
             canvas: None,
             canvas_revision: None,
             request: &request,
             estimated_seconds: 5,
             credit_cost: PRICE,
+            recipe_run: None,
+            traceparent: None,
         };
         jobs::insert(&mut conn, &job).await.expect("inserts a job");
-        let (queue, kind, lane) = (Queue::Video, TaskKind::Video, fixture.account.as_str());
-        let task = NewTask { id: id.0, queue, kind, lane, due_in: None, traceparent: None };
-        tasks::enqueue(&mut conn, &task).await.expect("enqueues");
         drop(conn);
         Self { fixture, id }
     }

@@ -1,0 +1,70 @@
+use domain::canvas::AccessRole;
+
+use crate::canvases;
+use crate::jobs::tests::fixture::{Fixture, account};
+
+/// Whether somebody holds a row that `sql` asks for without waiting.
+async fn is_held(fixture: &Fixture, sql: &'static str) -> bool {
+    sqlx::query(sql).fetch_all(&mut *fixture.conn().await).await.is_err()
+}
+
+#[tokio::test]
+async fn a_start_holds_the_account_and_the_canvas_until_it_ends() {
+    let fixture = Fixture::shared().await;
+    let (me, canvas) = (&fixture.account, &fixture.canvas.handle);
+    let mut tx = fixture.database.pool().begin().await.expect("begins");
+    let held = canvases::lock_with_account(&mut tx, me, canvas).await.expect("locks");
+    let (record, role) = held.expect("is shared");
+    assert_eq!((record.key, role), (fixture.canvas.key, AccessRole::Editor));
+    let rows = [
+        "SELECT FROM accounts WHERE uid = 'me' FOR NO KEY UPDATE NOWAIT",
+        "SELECT FROM canvases WHERE id = 'c' FOR NO KEY UPDATE NOWAIT",
+    ];
+    for row in rows {
+        assert!(is_held(&fixture, row).await, "{row}");
+    }
+    assert!(!is_held(&fixture, "SELECT FROM accounts WHERE uid = 'you' FOR NO KEY UPDATE NOWAIT").await, "the owner");
+    tx.rollback().await.expect("ends");
+    for row in rows {
+        assert!(!is_held(&fixture, row).await, "{row}");
+    }
+}
+
+#[tokio::test]
+async fn a_start_waits_for_the_account_and_sees_the_canvas_as_it_is_then() {
+    let fixture = Fixture::new().await;
+    let mut first = fixture.database.pool().begin().await.expect("begins");
+    crate::accounts::lock(&mut first, &fixture.account).await.expect("locks");
+    let second = tokio::spawn({
+        let (pool, me) = (fixture.database.pool().clone(), fixture.account.clone());
+        let canvas = fixture.canvas.handle.clone();
+        async move {
+            let mut tx = pool.begin().await.expect("begins");
+            canvases::lock_with_account(&mut tx, &me, &canvas).await.expect("locks").expect("is mine").0.revision
+        }
+    });
+    testkit::wait_for("the second to wait", std::time::Duration::from_secs(5), async || {
+        let waiting =
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+        (fixture.count(waiting).await == 1).then_some(())
+    })
+    .await;
+    sqlx::query("UPDATE canvases SET revision = 'r1'").execute(&mut *first).await.expect("changes the canvas");
+    first.commit().await.expect("commits");
+    assert_eq!(second.await.expect("ends well"), "r1");
+}
+
+#[tokio::test]
+async fn who_may_not_see_a_canvas_starts_nothing_there() {
+    let fixture = Fixture::shared().await;
+    let lock = async |uid: &str| {
+        let mut tx = fixture.database.pool().begin().await.expect("begins");
+        canvases::lock_with_account(&mut tx, &account(uid), &fixture.canvas.handle).await.expect("looks")
+    };
+    assert_eq!(lock("you").await.map(|(_, role)| role), Some(AccessRole::Owner));
+    fixture.share(Some(AccessRole::Viewer)).await;
+    assert_eq!(lock("me").await.map(|(_, role)| role), Some(AccessRole::Viewer), "is told, not let in");
+    fixture.share(None).await;
+    assert_eq!(lock("me").await, None);
+    assert_eq!(lock("nobody").await, None);
+}
