@@ -28,7 +28,7 @@ pub struct Active {
 pub async fn active_of_account(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<Active>> {
     let rows = sqlx::query!(
         r#"SELECT id AS "id!", false AS "is_recipe!" FROM jobs
-           WHERE account_uid = $1 AND status IN ('preparing', 'queued', 'running', 'finalizing', 'canceling')
+           WHERE account_uid = $1 AND completed_at IS NULL
            UNION ALL
            SELECT id, true FROM recipe_runs WHERE account_uid = $1 AND status IN ('queued', 'running')
            ORDER BY 2 DESC, 1"#,
