@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use service::config::Config;
 use service::keys::DerivedKeys;
 use service::probes::{ComponentHandle, watch_component};
@@ -99,12 +100,16 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
     });
 
     let (credentials, looking_up) = Credentials::new(process.pool().clone());
-    process.lifecycle().spawn_support("credentials", async move {
-        tokio::select! {
-            () = looking_up => {}
-            () = aborted.cancelled() => {}
-        }
-    });
+    let (waits, renewing) = Waits::new(cache.clone());
+    for (name, task) in [("credentials", looking_up.boxed()), ("open waits", renewing.boxed())] {
+        let aborted = aborted.clone();
+        process.lifecycle().spawn_support(name, async move {
+            tokio::select! {
+                () = task => {}
+                () = aborted.cancelled() => {}
+            }
+        });
+    }
 
     let (pool, nudge) = (process.pool().clone(), process.nudge());
     process.spawn("http", |stopping| async move {
@@ -114,7 +119,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
             credentials,
             keys,
             ring: config.master_keys.clone(),
-            waits: Waits::new(cache.clone()),
+            waits,
             cache,
             blobs,
             models,

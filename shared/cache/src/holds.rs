@@ -1,7 +1,8 @@
 //! How much is held open at once under a key, over all processes.
 //!
-//! A sorted set a key: what is held, by the time at which it is taken for lost. One script, one round trip, and the clock is
-//! Redis's own, so that a process that dies keeps its places no longer than their lease, whatever its clock said.
+//! A sorted set a key: what is held, by the time at which it is taken for lost. The clock is Redis's own, so that a process that
+//! dies keeps its places no longer than their lease, whatever its clock said. A lease can therefore be short: all that a process
+//! holds is renewed in one round trip.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -28,6 +29,23 @@ static HOLD: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
+/// KEYS: a key for each that is held. ARGV: the lease in ms, then what is held under each key.
+///
+/// What is missing is held again: Redis has lost it, or its process was late, but it is open all the same, and who comes next has
+/// to be told so.
+static RENEW: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        r"
+        local time = redis.call('TIME')
+        local ends = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[1])
+        for place, key in ipairs(KEYS) do
+            redis.call('ZADD', key, ends, ARGV[place + 1])
+            redis.call('PEXPIRE', key, ARGV[1])
+        end
+        ",
+    )
+});
+
 pub(crate) async fn hold(
     connection: &mut MultiplexedConnection,
     key: &str,
@@ -35,8 +53,25 @@ pub(crate) async fn hold(
     most: usize,
     lease: Duration,
 ) -> RedisResult<bool> {
-    let lease = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX).max(1);
-    HOLD.key(key).arg(id).arg(most).arg(lease).invoke_async(connection).await
+    HOLD.key(key).arg(id).arg(most).arg(milliseconds(lease)).invoke_async(connection).await
+}
+
+/// `held`: keys, each with what is held under it.
+pub(crate) async fn renew(
+    connection: &mut MultiplexedConnection,
+    held: &[(String, &str)],
+    lease: Duration,
+) -> RedisResult<()> {
+    let mut script = RENEW.prepare_invoke();
+    script.arg(milliseconds(lease));
+    for (key, id) in held {
+        script.key(key).arg(*id);
+    }
+    script.invoke_async(connection).await
+}
+
+fn milliseconds(lease: Duration) -> u64 {
+    u64::try_from(lease.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
 #[cfg(test)]
@@ -64,6 +99,46 @@ mod tests {
         cache.let_go("k", "one").await;
         wait_for("room", LIMIT, async || hold(&cache, "k", "three", LEASE).await.then_some(())).await;
         assert!(!hold(&cache, "k", "one", LEASE).await);
+    }
+
+    /// What is held under a key and how long still, in ms, by the clock of Redis.
+    async fn remaining(cache: &Cache, key: &str) -> Vec<(String, i64)> {
+        let client = redis::Client::open(testkit::redis_url()).expect("a URL");
+        let mut connection = client.get_multiplexed_async_connection().await.expect("connects");
+        let mut asked = redis::pipe();
+        asked.atomic().cmd("TIME").cmd("ZRANGE").arg(cache.hold_key(key)).arg(0).arg(-1).arg("WITHSCORES");
+        let ((seconds, microseconds), held): ((i64, i64), Vec<(String, i64)>) =
+            asked.query_async(&mut connection).await.expect("answers");
+        let now = seconds * 1000 + microseconds / 1000;
+        held.into_iter().map(|(id, ends)| (id, ends - now)).collect()
+    }
+
+    #[tokio::test]
+    async fn one_call_renews_whatever_is_held_for_a_lease_from_now() {
+        let cache = test_cache().await;
+        let renew = async |held: &[(&str, &str)], lease| {
+            wait_for("an answer", LIMIT, async || cache.renew(held, lease).await).await;
+        };
+        let short = Duration::from_millis(1500);
+        for (key, id) in [("a", "one"), ("a", "two"), ("b", "one")] {
+            assert!(hold(&cache, key, id, short).await);
+        }
+        // Of those that are not renewed one ends by itself.
+        renew(&[("a", "one"), ("b", "one")], LEASE).await;
+        let mut ids = remaining(&cache, "a").await;
+        ids.sort();
+        assert!((59_000..=60_000).contains(&ids[0].1), "{ids:?}");
+        assert!(ids[1].1 <= 1500, "{ids:?}");
+        wait_for("the other's end", LIMIT, async || hold(&cache, "a", "three", LEASE).await.then_some(())).await;
+        assert!(!hold(&cache, "a", "two", LEASE).await);
+        // What Redis has lost is open all the same, even where somebody else has come in between.
+        cache.let_go("b", "one").await;
+        for id in ["two", "three"] {
+            wait_for("room", LIMIT, async || hold(&cache, "b", id, LEASE).await.then_some(())).await;
+        }
+        renew(&[("b", "one")], LEASE).await;
+        assert_eq!(remaining(&cache, "b").await.len(), 3);
+        assert!(!hold(&cache, "b", "four", LEASE).await);
     }
 
     #[tokio::test]

@@ -84,6 +84,14 @@ impl Cache {
         self.inner.link.call("hold", async |connection| holds::hold(connection, &key, id, most, lease).await).await
     }
 
+    /// Holds all of `held`, pairs of a key and what is held under it, for another lease, in one round trip; also what Redis has
+    /// lost meanwhile, whatever is held besides. `None`: Redis could not be asked.
+    pub async fn renew(&self, held: &[(impl AsRef<str>, impl AsRef<str>)], lease: Duration) -> Option<()> {
+        let held: Vec<(String, &str)> =
+            held.iter().map(|(key, id)| (self.hold_key(key.as_ref()), id.as_ref())).collect();
+        self.inner.link.call("renew", async |connection| holds::renew(connection, &held, lease).await).await
+    }
+
     /// Lets go of what is held; best effort, for its lease ends anyway.
     pub async fn let_go(&self, key: &str, id: &str) {
         let mut command = redis::cmd("ZREM");

@@ -13,6 +13,9 @@ use super::{OTHER_DISPATCHER, OTHER_GATEWAY, OTHER_WORKER, doubled, start};
 /// Clients at a gateway while it stops, and how long each waits between two requests.
 const CLIENTS: usize = 12;
 const PAUSE: Duration = Duration::from_millis(5);
+/// Open waits and streams of a token, and how long those of a gateway count that is gone.
+const WAITS_MAX: usize = 64;
+const WAIT_LEASE: Duration = Duration::from_secs(15);
 /// The product's lease, in seconds: where nothing dies, a busy machine must not look like a death.
 const LONG_LEASE: u64 = 30;
 
@@ -80,6 +83,29 @@ async fn open_waits_are_counted_for_all_gateways() {
     assert!(admitted.len() >= 64 && !refused.is_empty(), "{} admitted", admitted.len());
     // What ended is open nowhere.
     user.at(&stack, 1).get(path).header("prefer", "wait=1").await.expect(202);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_open_waits_of_a_killed_gateway_are_soon_open_no_more() {
+    let stack = start(e2e::Stack::builder().gateways(2).env("CANVAS_RATE_PER_MINUTE", 0)).await;
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let job = user.start_resize(text(&canvas, "/id"), json!({})).await;
+    let path = text(&job, "/pollUrl");
+    let events = format!("{path}/events");
+    let elsewhere = user.at(&stack, 1);
+    // As many as a token may have; a stream that is answered is counted.
+    let open = join_all((0..WAITS_MAX).map(|_| elsewhere.get(&events).streamed())).await;
+    assert!(open.iter().all(|stream| stream.status() == 200), "{open:?}");
+    let poll = async || user.get(path).header("prefer", "wait=1").await.status;
+    testkit::wait_for("the other gateway's to count here", PATIENCE, async || (poll().await == 429).then_some(()))
+        .await;
+    stack.kill(OTHER_GATEWAY);
+    let killed = Instant::now();
+    testkit::wait_for("them to be forgotten", WAIT_LEASE + PATIENCE, async || (poll().await == 202).then_some(()))
+        .await;
+    // The poll that was let in took its second.
+    assert!(killed.elapsed() < WAIT_LEASE + Duration::from_secs(3), "{:?}", killed.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -92,7 +92,6 @@ fn follow(
                     break;
                 }
                 heartbeat = Instant::now() + HEARTBEAT;
-                wait.renew().await;
             }
             if record.is_terminal() || app.stopping.is_cancelled() {
                 break;
