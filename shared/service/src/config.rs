@@ -47,7 +47,7 @@ pub enum ConfigError {
 }
 
 /// Variables that mean nothing without another one, and that one. Whoever sets the first expects something that would, without a word,
-/// not happen: their own server be asked, their collector be told.
+/// not happen: their own server be asked, their collector be told. A default that is written out expects nothing.
 const BELONGING: [(&str, &str); 3] = [
     ("CANVAS_MANAGED_PROTOCOL", "CANVAS_MANAGED_URL"),
     ("CANVAS_MANAGED_KEY", "CANVAS_MANAGED_URL"),
@@ -80,11 +80,12 @@ macro_rules! variables {
             /// # Errors
             ///
             /// [`ConfigError`] for the first variable, in the order of the table, that is missing or wrong; then for the first that is
-            /// set without the one that it belongs to.
+            /// set, to anything but its default, without the one that it belongs to.
             pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
                 let config = Self { $($field: read(&lookup, $name, $default, $parse)?,)* };
                 let orphan = BELONGING.iter().find(|(variable, needed)| {
-                    given(&lookup, variable).is_some() && given(&lookup, needed).is_none()
+                    let is_meant = given(&lookup, variable).is_some_and(|value| Some(&*value) != default_of(variable));
+                    is_meant && given(&lookup, needed).is_none()
                 });
                 match orphan {
                     Some(&(variable, needed)) => Err(ConfigError::Orphan { variable, needed }),
@@ -133,6 +134,11 @@ impl Config {
 /// What a variable is set to, if it is.
 fn given(lookup: impl Fn(&str) -> Option<String>, variable: &str) -> Option<String> {
     lookup(variable).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+/// What holds when a variable is not set.
+fn default_of(variable: &str) -> Option<&'static str> {
+    VARIABLES.iter().find(|row| row.name == variable)?.default
 }
 
 /// One variable's value, or its default's.

@@ -189,8 +189,8 @@ const COLLECTOR: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collecto
 #[test]
 fn what_means_nothing_without_another_variable_is_refused_without_it() {
     for (name, value, other) in [
-        ("CANVAS_MANAGED_PROTOCOL", "openai", SERVER),
         ("CANVAS_MANAGED_PROTOCOL", "comfy", SERVER),
+        ("CANVAS_MANAGED_PROTOCOL", "grpc", SERVER),
         ("CANVAS_MANAGED_KEY", "hunter2", SERVER),
         ("OTEL_EXPORTER_OTLP_HEADERS", "a=hunter2", COLLECTOR),
     ] {
@@ -201,6 +201,15 @@ fn what_means_nothing_without_another_variable_is_refused_without_it() {
         }
         loaded(&[(name, value), other]);
         loaded(&[(name, " "), (other.0, "")]);
+    }
+}
+
+#[test]
+fn a_default_that_is_written_out_needs_no_other_variable() {
+    for protocol in ["openai", " openai "] {
+        let config = loaded(&[("CANVAS_MANAGED_PROTOCOL", protocol)]);
+        assert_eq!((config.managed_protocol.as_str(), config.managed_url), ("openai", None));
+        loaded(&[("CANVAS_MANAGED_PROTOCOL", protocol), SERVER]);
     }
 }
 
