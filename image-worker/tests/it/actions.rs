@@ -10,11 +10,13 @@ use domain::id::JobId;
 use domain::job::{CancelReason, FailureCode, JobStatus};
 use domain::limits::TASK_CLAIMS_MAX;
 use domain::message::Queue;
+use image_worker::jobs::Tasks;
 use serde_json::json;
 use spine::RunnerOptions;
 use testkit::wait_for;
+use tokio::time::timeout;
 
-use crate::world::{DEADLINE, PUBLIC_URL, WINDOWS, World, png};
+use crate::world::{DEADLINE, PIXEL_MEMORY_BYTES, PUBLIC_URL, WINDOWS, World, png};
 
 /// Occupies the only thread for pixels until it is dropped.
 struct Busy {
@@ -171,9 +173,13 @@ async fn a_job_that_cannot_be_read_fails_after_its_last_claim() {
     let (id, node) = world.resize(&input, json!({"width": 10})).await;
     claim_in_vain(&world, id, TASK_CLAIMS_MAX).await;
     world.execute(r#"UPDATE jobs SET request = '{"kind": "of another build"}'"#).await;
-    let _worker = world.work();
+    let worker = world.worker();
+    let nudge = worker.nudge.clone();
+    let _running = world.run(Tasks::new(worker, PIXEL_MEMORY_BYTES), RunnerOptions::new(Queue::Image, 4));
     world.until_no_task_is_left().await;
     assert_eq!(world.node(&node).await.expect("is there").active_job, None);
+    // A run that waits for it hears of it without the relay's next look of its own.
+    timeout(DEADLINE, nudge.nudged()).await.expect("the relay is nudged");
 }
 
 #[tokio::test]

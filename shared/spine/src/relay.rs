@@ -42,6 +42,11 @@ impl Nudge {
     pub fn nudge(&self) {
         self.0.notify_one();
     }
+
+    /// Returns when there was a nudge since the last return.
+    pub async fn nudged(&self) {
+        self.0.notified().await;
+    }
 }
 
 /// Publishes outbox rows.
@@ -96,7 +101,7 @@ impl Relay {
             };
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = self.nudge.0.notified(), if pause == POLL => {}
+                () = self.nudge.nudged(), if pause == POLL => {}
                 () = sleep(pause) => {}
             }
         }

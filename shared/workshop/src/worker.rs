@@ -177,6 +177,8 @@ impl Worker {
             return Ok(Decision::Stale);
         }
         db::pool::commit(transaction).await?;
+        // The run of a Recipe whose step it was goes on.
+        self.nudge.nudge();
         self.announce(id).await;
         Ok(Decision::Fail { code: FailureCode::RuntimeFailed.as_str() })
     }
