@@ -3,6 +3,7 @@
 //! A change is announced through Redis; Postgres alone is believed. `cache::Watch` also wakes its waiter by time, more
 //! often while Redis is out of order, so that a lost announcement costs little.
 
+mod access;
 mod open;
 
 use domain::id::JobId;
@@ -11,6 +12,7 @@ use http::HeaderMap;
 use crate::extract::prefer;
 use crate::state::App;
 
+pub use access::{access_channel, during, holds, loss};
 pub use open::{Wait, Waits};
 
 /// The channel on which a job's changes are announced.

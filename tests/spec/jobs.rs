@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use e2e::api::text;
-use e2e::{Client, Stack, User, pictures, suite};
+use e2e::{Account, Client, Stack, User, pictures, suite};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
@@ -26,6 +26,8 @@ suite! {
     a_job_that_nobody_took_is_canceled_at_once,
     a_cancel_wakes_a_long_poll_at_another_gateway,
     a_revoked_token_is_told_nothing_more_by_a_stream,
+    waits_end_at_once_with_the_credential_under_which_they_were_opened,
+    a_stream_of_a_run_goes_on_when_its_canvas_is_no_longer_shared,
     an_event_stream_is_served_as_such_or_not_at_all,
 }
 
@@ -276,6 +278,71 @@ async fn a_revoked_token_is_told_nothing_more_by_a_stream(stack: &Stack) {
     };
     let rest = tokio::time::timeout(e2e::PATIENCE, rest).await.expect("the stream ends");
     assert!(!rest.contains("canceled"), "{rest}");
+}
+
+/// Sooner than any look that nothing woke (5 s): only the news of a revocation ends a wait within this time.
+const AT_ONCE: Duration = Duration::from_secs(2);
+
+/// What becomes of a stream and a long poll of a new token of `account`, at another gateway, when `revoke` is done.
+async fn ended_by(stack: &Stack, account: &Account, job: &Value, revoke: impl AsyncFnOnce(&User)) {
+    let follower = stack.user_of(account, "job:manage").await;
+    let elsewhere = follower.at(stack, 1);
+    let path = text(job, "/pollUrl");
+    let mut stream = elsewhere.get(&format!("{path}/events")).streamed().await.bytes_stream();
+    let first = stream.next().await.expect("an event").expect("reads");
+    assert!(String::from_utf8_lossy(&first).contains("queued"));
+    let tag = elsewhere.get(path).await.header("etag").expect("a tag").to_owned();
+    let poll = async {
+        let polled = elsewhere.get(path).header("prefer", "wait=30").header("if-none-match", &tag).await;
+        (polled, Instant::now())
+    };
+    let rest = async {
+        let rest: Vec<_> = stream.collect().await;
+        (rest, Instant::now())
+    };
+    // A command takes longer to start than the poll to be let in.
+    let revoked = async {
+        revoke(&follower).await;
+        Instant::now()
+    };
+    let ((polled, polled_at), (rest, ended_at), revoked_at) = tokio::join!(poll, rest, revoked);
+    polled.expect_error(401, "unauthorized", &[]);
+    assert!(rest.is_empty(), "{rest:?}");
+    for at in [polled_at, ended_at] {
+        assert!(at < revoked_at + AT_ONCE, "{:?}", at.saturating_duration_since(revoked_at));
+    }
+}
+
+async fn waits_end_at_once_with_the_credential_under_which_they_were_opened(stack: &Stack) {
+    let account = stack.account().await;
+    let user = stack.user_of(&account, "all").await;
+    let (_, job) = started(&user).await;
+    let admin = async |arguments: &[&str]| {
+        stack.admin(&[&["admin"][..], arguments].concat()).await.expect_success();
+    };
+    let on_account = async |what: &[&str]| admin(&[what, &["--account", &account.uid]].concat()).await;
+    let token = async |follower: &User| admin(&["token", "revoke", &follower.token_id]).await;
+    ended_by(stack, &account, &job, token).await;
+    ended_by(stack, &account, &job, async |_: &User| on_account(&["account", "disable"]).await).await;
+    on_account(&["account", "enable"]).await;
+    ended_by(stack, &account, &job, async |_: &User| on_account(&["session", "revoke"]).await).await;
+}
+
+/// Jobs belong to who started them (decisions 3.11).
+async fn a_stream_of_a_run_goes_on_when_its_canvas_is_no_longer_shared(stack: &Stack) {
+    let (owner, editor) = (stack.user().await, stack.user().await);
+    let canvas = owner.make_canvas().await;
+    let (id, handle) = (text(&canvas, "/id"), text(&canvas, "/handle"));
+    stack.share(&owner, id, &editor.uid, "editor").await;
+    let job = editor.start_resize(handle, json!({})).await;
+    let path = text(&job, "/pollUrl");
+    let mut stream = editor.get(&format!("{path}/events")).streamed().await.bytes_stream();
+    assert!(String::from_utf8_lossy(&stream.next().await.expect("an event").expect("reads")).contains("queued"));
+    stack.share(&owner, id, &editor.uid, "none").await;
+    editor.get(&format!("/canvases/{handle}")).await.expect(404);
+    editor.delete(path).await.ok();
+    let told = stream.next().await.expect("goes on").expect("reads");
+    assert!(String::from_utf8_lossy(&told).contains("canceled"), "{told:?}");
 }
 
 async fn an_event_stream_is_served_as_such_or_not_at_all(stack: &Stack) {

@@ -5,6 +5,7 @@ use db::purge;
 use domain::id::{AccountUid, is_plain_id};
 use serde_json::json;
 
+use super::revocation::Revocation;
 use super::{Context, Refusal, Result, account, amount, work};
 
 /// Longest email.
@@ -63,8 +64,8 @@ pub enum Command {
 pub(super) async fn run(command: Command, context: &mut Context) -> Result {
     match command {
         Command::Create { email, uid, credits } => create(context, &email, uid, &credits).await,
-        Command::Enable { account } => set_enabled(context, &account, true).await,
-        Command::Disable { account } => set_enabled(context, &account, false).await,
+        Command::Enable { account } => enable(context, &account).await,
+        Command::Disable { account } => disable(context, &account).await,
         Command::Quota { account, bytes } => quota(context, &account, bytes.as_deref()).await,
         Command::Purge { account, cancel_jobs, .. } => purge(context, &account, cancel_jobs).await,
     }
@@ -96,10 +97,18 @@ fn is_email(text: &str) -> bool {
         && !text.chars().any(|character| character.is_whitespace() || character.is_control())
 }
 
-async fn set_enabled(context: &mut Context, name: &str, enabled: bool) -> Result {
+async fn enable(context: &mut Context, name: &str) -> Result {
     let account = account(context, name).await?;
-    db::accounts::set_enabled(&mut context.connection, &account.uid, enabled).await?;
-    Ok(json!({ "uid": account.uid, "enabled": enabled }))
+    db::accounts::set_enabled(&mut context.connection, &account.uid, true).await?;
+    Ok(json!({ "uid": account.uid, "enabled": true }))
+}
+
+async fn disable(context: &mut Context, name: &str) -> Result {
+    let account = account(context, name).await?;
+    let revocation = Revocation::prepare(&context.config)?;
+    db::accounts::set_enabled(&mut context.connection, &account.uid, false).await?;
+    revocation.announce(&account.uid).await;
+    Ok(json!({ "uid": account.uid, "enabled": false }))
 }
 
 async fn quota(context: &mut Context, name: &str, bytes: Option<&str>) -> Result {
@@ -136,8 +145,10 @@ async fn purge(context: &mut Context, name: &str, cancel_jobs: bool) -> Result {
     if !active.is_empty() && !cancel_jobs {
         return Err(work::under_way(active.len()));
     }
+    let revocation = Revocation::prepare(&context.config)?;
     db::accounts::set_enabled(&mut context.connection, &account.uid, false).await?;
     db::accounts::revoke_sessions(&mut context.connection, &account.uid).await?;
+    revocation.announce(&account.uid).await;
     work::quiet(context, cancel_jobs, look).await?;
     let (mut canvases, mut assets) = (0, 0);
     while let Some(gone) = next_canvas(context, &account.uid, cancel_jobs).await? {

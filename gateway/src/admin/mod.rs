@@ -10,6 +10,7 @@ mod credits;
 mod job;
 mod keys;
 mod recipe;
+mod revocation;
 mod session;
 mod token;
 mod webhook;
@@ -77,6 +78,9 @@ enum Refusal {
     /// The installation key cannot be had.
     #[error(transparent)]
     Installation(#[from] installation::Error),
+    /// The gateways cannot be told.
+    #[error("CANVAS_REDIS_URL: not understood")]
+    Cache(#[from] cache::Error),
     /// The models cannot be loaded.
     #[error(transparent)]
     Models(#[from] providers::SetupError),

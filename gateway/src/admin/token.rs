@@ -7,6 +7,7 @@ use domain::limits::{ACTIVE_TOKENS_MAX, TOKEN_EXPIRY_DAYS_MAX, TOKEN_LABEL_MAX};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::revocation::Revocation;
 use super::{Context, Refusal, Result, account};
 use crate::installation;
 
@@ -137,7 +138,10 @@ fn entry(token: &TokenRow) -> Value {
 async fn revoke(context: &mut Context, id: &str) -> Result {
     let unknown = || Refusal::rule(format!("there is no token {id:?}"));
     let token = Uuid::try_parse(id).map_err(|_| unknown())?;
-    let revoked_at = db::accounts::revoke_token(&mut context.connection, token).await?.ok_or_else(unknown)?;
+    let revocation = Revocation::prepare(&context.config)?;
+    let revoked = db::accounts::revoke_token(&mut context.connection, token).await?;
+    let (account, revoked_at) = revoked.ok_or_else(unknown)?;
+    revocation.announce(&account).await;
     Ok(json!({ "id": token, "revokedAt": revoked_at }))
 }
 

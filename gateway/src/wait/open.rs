@@ -90,14 +90,6 @@ impl Waits {
             }
         }
     }
-
-    /// Does something under a wait. It is closed before the outcome is there, so that who is answered can wait again.
-    pub async fn during<T>(&self, token: Uuid, work: impl Future<Output = Result<T>>) -> Result<T> {
-        let wait = self.open(token).await?;
-        let outcome = work.await;
-        wait.close().await;
-        outcome
-    }
 }
 
 /// What a token's waits are held under.

@@ -66,6 +66,12 @@ impl Cache {
         self.inner.link.is_up()
     }
 
+    /// Waits until it is known whether Redis is there: for a process that makes its one call at its start, which would be given up
+    /// while the connection is still being made. Takes no longer than the connection may, two seconds.
+    pub async fn settled(&self) {
+        self.inner.link.settled().await;
+    }
+
     /// Takes one request out of `key`'s quota and says whether it may pass. `None`: Redis could not be asked, and the
     /// request passes.
     pub async fn rate_limit(&self, key: &str, quota: Quota) -> Option<RateDecision> {

@@ -51,6 +51,13 @@ impl Link {
         Self { shared, _supervisor: AbortOnDropHandle::new(supervisor) }
     }
 
+    /// Waits until the first connection is made or has failed.
+    pub(crate) async fn settled(&self) {
+        let mut state = self.shared.state.subscribe();
+        // The sender is ours.
+        let _ = state.wait_for(|state| !matches!(state, State::Connecting)).await;
+    }
+
     pub(crate) fn is_up(&self) -> bool {
         matches!(*self.shared.state.borrow(), State::Up(..))
     }

@@ -34,6 +34,21 @@ async fn every_call_can_be_made_in_a_handler_that_moves_between_threads() {
 }
 
 #[tokio::test]
+async fn when_the_connection_is_settled_it_is_known_whether_redis_is_there() {
+    let proxy = Proxy::in_front_of(&redis_url()).await;
+    let settled = async || {
+        let cache = Cache::connect(&proxy.url(), &redis_prefix()).expect("connects lazily");
+        assert!(!cache.is_up(), "the connection is still to be made");
+        cache.settled().await;
+        cache.is_up()
+    };
+    // A slow moment of the test machine may cost one its proof.
+    wait_for("a connection", LIMIT, async || settled().await.then_some(())).await;
+    proxy.cut();
+    assert!(!settled().await);
+}
+
+#[tokio::test]
 async fn a_redis_behind_tls_can_be_named() {
     let cache = Cache::connect("rediss://:secret@127.0.0.1:1/0", &redis_prefix()).expect("a Redis URL");
     assert!(!cache.is_up());

@@ -414,16 +414,17 @@ pub async fn list_tokens(conn: &mut PgConnection, account: &AccountUid) -> Resul
         .collect()
 }
 
-/// Revokes a token, for good; when it was revoked first, or `None` when there is none.
+/// Revokes a token, for good; whose it is and when it was revoked first, or `None` when there is none.
 #[instrument(skip_all, name = "db.token.revoke")]
-pub async fn revoke_token(conn: &mut PgConnection, token: Uuid) -> Result<Option<Timestamp>> {
-    let revoked = sqlx::query_scalar!(
-        r#"UPDATE tokens SET revoked_at = coalesce(revoked_at, now()) WHERE id = $1 RETURNING revoked_at AS "at!""#,
+pub async fn revoke_token(conn: &mut PgConnection, token: Uuid) -> Result<Option<(AccountUid, Timestamp)>> {
+    let revoked = sqlx::query!(
+        r#"UPDATE tokens SET revoked_at = coalesce(revoked_at, now()) WHERE id = $1
+           RETURNING account_uid, revoked_at AS "at!""#,
         token
     )
     .fetch_optional(conn)
     .await?;
-    Ok(revoked.map(Timestamp::from))
+    Ok(revoked.map(|row| (AccountUid::from_stored(row.account_uid), Timestamp::from(row.at))))
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use crate::extract::idempotency::replay;
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
 use crate::state::{App, retrying};
-use crate::wait::Changes;
+use crate::wait::{Changes, during};
 
 /// How long an outcome is waited for (decisions 14.2).
 const WAIT: Duration = Duration::from_secs(55);
@@ -51,7 +51,7 @@ struct Answer {
 /// Starts an import, or takes up the one of its key, and waits for its outcome. What came to nothing frees its key as it is
 /// handed out.
 async fn answer<G>(app: &App, caller: &Caller<G>, start: &Start) -> Result<Answer> {
-    app.waits.during(caller.token, outcome(app, caller, start)).await
+    during(app, caller, outcome(app, caller, start)).await
 }
 
 async fn outcome<G>(app: &App, caller: &Caller<G>, start: &Start) -> Result<Answer> {

@@ -6,20 +6,19 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
-use domain::account::Scope;
-use domain::id::AccountUid;
+use db::accounts::Credential;
 use futures_util::Stream;
 use http::header::{ACCEPT, CACHE_CONTROL};
 use http::{HeaderMap, HeaderValue};
+use tokio::sync::mpsc::Sender;
 use tokio::time::{Instant, sleep_until};
-use uuid::Uuid;
 
 use super::view::Target;
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::PathText;
 use crate::problem::{Problem, Result};
 use crate::state::App;
-use crate::wait::Changes;
+use crate::wait::{Changes, Wait, holds, loss};
 
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
@@ -44,8 +43,7 @@ pub async fn events(
         return Err(Problem::NotAcceptable("text/event-stream"));
     }
     let wait = app.waits.open(caller.token).await?;
-    let (token, account) = (caller.token, caller.credential.account);
-    let stream = follow(app, token, account, target, wait);
+    let stream = follow(app, caller.credential, target, wait);
     let mut response: Response = Sse::new(stream).into_response();
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
     Ok(response)
@@ -60,55 +58,50 @@ fn accepts_event_stream(headers: &HeaderMap) -> bool {
         })
 }
 
-/// The stream of a run; it ends after the terminal record, when the credential no longer holds, and when the process stops.
-fn follow(
-    app: App,
-    token: Uuid,
-    account: AccountUid,
-    target: Target,
-    wait: crate::wait::Wait,
-) -> impl Stream<Item = Result<Event, Infallible>> {
+/// The stream of a run; it ends after the terminal record, as soon as the credential no longer holds, and when the process stops.
+fn follow(app: App, caller: Credential, target: Target, wait: Wait) -> impl Stream<Item = Result<Event, Infallible>> {
     let (sender, receiver) = tokio::sync::mpsc::channel(1);
     tokio::spawn(async move {
-        let mut changes = Changes::of(&app, &target.channel());
-        let mut shown = None;
-        let mut heartbeat = Instant::now() + HEARTBEAT;
-        loop {
-            let Ok(record) = target.load(&app, &account).await else { break };
-            let tag = record.tag();
-            let event = if shown.as_ref() != Some(&tag) {
-                shown = Some(tag);
-                record.json(&app).ok().and_then(|run| Event::default().event("run").json_data(run).ok())
-            } else if Instant::now() >= heartbeat {
-                Some(Event::default().comment("alive"))
-            } else {
-                None
-            };
-            if let Some(event) = event {
-                if !holds(&app, token).await || record.note_shown(&app).await.is_err() {
-                    break;
-                }
-                if sender.send(Ok(event)).await.is_err() {
-                    break;
-                }
-                heartbeat = Instant::now() + HEARTBEAT;
-            }
-            if record.is_terminal() || app.stopping.is_cancelled() {
-                break;
-            }
-            tokio::select! {
-                () = changes.next() => {}
-                () = sleep_until(heartbeat) => {}
-                () = sender.closed() => break,
-            }
+        tokio::select! {
+            () = tell(&app, &caller, target, &sender) => {}
+            () = loss(&app, &caller) => {}
         }
         wait.close().await;
     });
     tokio_stream::wrappers::ReceiverStream::new(receiver)
 }
 
-/// Whether the token still stands for somebody who may manage jobs.
-async fn holds(app: &App, token: Uuid) -> bool {
-    let looked = app.credentials.look_up(token, None).await;
-    matches!(looked, Ok(Some((credential, _))) if credential.valid && credential.scopes.contains(Scope::JobManage))
+/// Tells of a run until it is over or nobody listens. The credential is looked at before each word (decisions 1.10): who does not
+/// read at once may long have lost it.
+async fn tell(app: &App, caller: &Credential, target: Target, sender: &Sender<Result<Event, Infallible>>) {
+    let mut changes = Changes::of(app, &target.channel());
+    let mut shown = None;
+    let mut heartbeat = Instant::now() + HEARTBEAT;
+    loop {
+        let Ok(record) = target.load(app, &caller.account).await else { return };
+        let tag = record.tag();
+        let event = if shown.as_ref() != Some(&tag) {
+            shown = Some(tag);
+            record.json(app).ok().and_then(|run| Event::default().event("run").json_data(run).ok())
+        } else if Instant::now() >= heartbeat {
+            Some(Event::default().comment("alive"))
+        } else {
+            None
+        };
+        if let Some(event) = event {
+            let may_be_told = matches!(holds(app, caller.token).await, Ok(true));
+            if !may_be_told || record.note_shown(app).await.is_err() || sender.send(Ok(event)).await.is_err() {
+                return;
+            }
+            heartbeat = Instant::now() + HEARTBEAT;
+        }
+        if record.is_terminal() || app.stopping.is_cancelled() {
+            return;
+        }
+        tokio::select! {
+            () = changes.next() => {}
+            () = sleep_until(heartbeat) => {}
+            () = sender.closed() => return,
+        }
+    }
 }

@@ -19,7 +19,7 @@ use crate::observe::Trace;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::{App, retrying};
-use crate::wait::{Changes, job_channel, preferred_wait};
+use crate::wait::{Changes, during, job_channel, preferred_wait};
 
 /// Which of the two routes asks: videos are jobs and no runs (decisions 9.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,7 +163,7 @@ pub async fn read_record(app: &App, caller: &Caller<ManageJobs>, target: Target,
     };
     let wait = Duration::from_secs(seconds);
     let changed = changed(app, &caller.account, target, known.then_some(headers), wait);
-    let record = app.waits.during(caller.token, changed).await?;
+    let record = during(app, caller, changed).await?;
     record.note_shown(app).await?;
     let mut response = match known && reply::none_match(headers, &record.tag()) {
         true => unchanged(&record),
