@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use domain::graph::Role;
 use domain::model::{Capability, ProviderKind};
-use providers::{Artifact, Catalogue, Entry, Media, Order, Output, Polled, Shape, Submission};
+use providers::{Artifact, Catalogue, Entry, Fault, Media, Order, Output, Polled, Shape, Submission};
 use testkit::providers::Vendor;
 
 use crate::world::{order, picture, pictures, vendors, world};
@@ -193,6 +193,44 @@ async fn a_video_may_be_larger_than_any_picture() {
     world.simulator.weigh(bytes);
     let order = order(world.model(Capability::VideoGenerate).unwrap(), Capability::VideoGenerate, "job-1");
     assert!(world.make(&order).await.unwrap().bytes.len() > bytes);
+}
+
+/// The most memory that this process has had so far, in bytes.
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.strip_suffix("kB")).unwrap();
+    peak.trim().parse::<u64>().unwrap() * 1024
+}
+
+#[tokio::test]
+async fn a_video_may_have_512_mib_and_no_more_and_is_never_held_whole() {
+    const MOST: usize = 512 << 20;
+    let world = world(Vendor::Runway).await;
+    let order = order(world.model(Capability::VideoGenerate).unwrap(), Capability::VideoGenerate, "job-1");
+    let Submission::Accepted(run) = world.provider.submit(&order).await else { panic!("it queues") };
+    let output = loop {
+        if let Polled::Done(output) = world.provider.poll(&run).await {
+            break output;
+        }
+    };
+    // Its bytes, as they come and go.
+    let received = async || {
+        let mut incoming = world.provider.open(Media::Video, &output).await?;
+        let mut bytes = 0;
+        while let Some(piece) = incoming.next().await? {
+            bytes += piece.len();
+        }
+        Ok::<_, Fault>(bytes)
+    };
+    let film = received().await.unwrap();
+    let before = peak_memory();
+    world.simulator.pad(MOST - film);
+    assert_eq!(received().await.unwrap(), MOST);
+    world.simulator.pad(MOST - film + 1);
+    let fault = received().await.expect_err("one byte too many");
+    assert!(fault.is_retryable() && !fault.maybe_accepted, "{fault:?}");
+    let grown = peak_memory() - before;
+    assert!(grown < 64 << 20, "{grown} bytes were held at once");
 }
 
 #[tokio::test]

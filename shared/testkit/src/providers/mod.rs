@@ -163,6 +163,11 @@ impl Simulator {
         *self.state.film_bytes.lock().expect("no holder panics") = bytes;
     }
 
+    /// Videos that are downloaded from now on are followed by so many zeros, which are made as they are sent: nobody holds them.
+    pub fn pad(&self, zeros: usize) {
+        *self.state.film_padding.lock().expect("no holder panics") = zeros;
+    }
+
     /// So many downloads of results break off in the middle.
     pub fn cut(&self, downloads: usize) {
         *self.state.cuts.lock().expect("no holder panics") = downloads;

@@ -27,6 +27,9 @@ use crate::receiver::certificate;
 /// The pause before an answer breaks off, so that its first half has left.
 const FLUSH: Duration = Duration::from_millis(50);
 
+/// What an answer is padded with, piece by piece.
+static ZEROS: [u8; 256 * 1024] = [0; 256 * 1024];
+
 /// A request, whole.
 pub(super) struct Call {
     pub(super) method: Method,
@@ -71,6 +74,8 @@ pub(super) struct Reply {
     status: u16,
     headers: Vec<(&'static str, String)>,
     body: Bytes,
+    /// Zeros behind the body of an answer that arrives.
+    padding: usize,
     delay: Duration,
     fate: Fate,
 }
@@ -78,7 +83,7 @@ pub(super) struct Reply {
 impl Reply {
     pub(super) fn bytes(status: u16, media_type: &str, body: impl Into<Bytes>) -> Self {
         let headers = vec![("content-type", media_type.to_owned())];
-        Self { status, headers, body: body.into(), delay: Duration::ZERO, fate: Fate::Whole }
+        Self { status, headers, body: body.into(), padding: 0, delay: Duration::ZERO, fate: Fate::Whole }
     }
 
     pub(super) fn json(status: u16, body: &Value) -> Self {
@@ -98,6 +103,10 @@ impl Reply {
         Self { fate, ..self }
     }
 
+    pub(super) fn padded(self, padding: usize) -> Self {
+        Self { padding, ..self }
+    }
+
     async fn give(self) -> Result<Response<Body>, io::Error> {
         tokio::time::sleep(self.delay).await;
         let mut response = Response::builder().status(self.status);
@@ -105,6 +114,14 @@ impl Reply {
             response = response.header(*name, value);
         }
         let body = match self.fate {
+            Fate::Whole if self.padding > 0 => {
+                response = response.header("content-length", self.body.len() + self.padding);
+                let starts = (0..self.padding).step_by(ZEROS.len());
+                let zeros =
+                    starts.map(move |start| Bytes::from_static(&ZEROS[..ZEROS.len().min(self.padding - start)]));
+                let pieces = std::iter::once(self.body).chain(zeros);
+                StreamBody::new(stream::iter(pieces.map(|piece| Ok::<_, io::Error>(Frame::data(piece))))).boxed_unsync()
+            }
             Fate::Whole => Full::new(self.body).map_err(|never: Infallible| match never {}).boxed_unsync(),
             Fate::Cut => {
                 response = response.header("content-length", self.body.len());
@@ -204,7 +221,11 @@ fn file(state: &State, call: &Call) -> Reply {
             Reply::bytes(403, "application/xml", "<Error><Code>AccessDenied</Code><Message>expired</Message></Error>")
         }
         Some(file) => {
-            let whole = Reply::bytes(200, file.media_type, file.bytes.clone());
+            let padding = match file.media_type {
+                "video/mp4" => *state.film_padding.lock().expect("no holder panics"),
+                _ => 0,
+            };
+            let whole = Reply::bytes(200, file.media_type, file.bytes.clone()).padded(padding);
             let mut cuts = state.cuts.lock().expect("no holder panics");
             match cuts.checked_sub(1) {
                 Some(left) => {

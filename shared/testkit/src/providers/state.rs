@@ -94,6 +94,8 @@ pub(super) struct State {
     pub(super) cuts: Mutex<usize>,
     /// The least that a video has, in bytes.
     pub(super) film_bytes: Mutex<usize>,
+    /// Zeros that a video is followed by when it is downloaded.
+    pub(super) film_padding: Mutex<usize>,
     /// Whether a cancel is taken and heeded, or only taken.
     pub(super) heeds_cancels: Mutex<bool>,
     /// How often a cancel of a known run was asked for.
@@ -115,6 +117,7 @@ impl State {
             polls: Mutex::default(),
             cuts: Mutex::default(),
             film_bytes: Mutex::default(),
+            film_padding: Mutex::default(),
             heeds_cancels: Mutex::new(true),
             cancel_requests: Mutex::default(),
         }
