@@ -1,0 +1,65 @@
+//! The source as the taps read it.
+
+use crate::geometry::Size;
+use crate::picture::{Channels, Picture};
+
+/// Pixels that a point is computed from, across and down.
+pub(super) const TAPS: usize = 6;
+
+/// Pixels that the source is extended by on each side, for the taps of the outermost points.
+pub(super) const PAD: usize = TAPS / 2;
+
+/// Pixels that are read at once; behind the last tap they count for nothing.
+pub(super) const LOADED: usize = 8;
+
+/// The source with premultiplied alpha and repeated edges.
+pub(crate) struct Padded {
+    pub(super) pixels: Vec<[u8; 4]>,
+    pub(super) stride: usize,
+    pub(super) size: Size,
+    pub(super) is_opaque: bool,
+}
+
+impl Padded {
+    /// One that its rows are still to be put into, from top to bottom.
+    pub(crate) fn new(size: Size) -> Self {
+        let stride = size.width as usize + 2 * PAD;
+        let capacity = stride * (size.height as usize + 2 * PAD) + LOADED;
+        Self { pixels: Vec::with_capacity(capacity), stride, size, is_opaque: true }
+    }
+
+    pub(super) fn of(source: &Picture) -> Self {
+        let mut padded = Self::new(source.size());
+        padded.push(source);
+        padded
+    }
+
+    /// Takes the next rows, those of a picture as wide.
+    pub(crate) fn push(&mut self, rows: &Picture) {
+        self.is_opaque &= rows.is_opaque();
+        for row in rows.pixels().chunks_exact(rows.stride()) {
+            let start = self.pixels.len();
+            self.pixels.resize(start + PAD, [0; 4]);
+            match rows.channels() {
+                Channels::Rgb => self.pixels.extend(row.as_chunks().0.iter().map(|[r, g, b]| [*r, *g, *b, 255])),
+                Channels::Rgba => self.pixels.extend(row.as_chunks().0.iter().map(premultiplied)),
+            }
+            let (first, last) = (self.pixels[start + PAD], self.pixels[self.pixels.len() - 1]);
+            self.pixels[start..start + PAD].fill(first);
+            self.pixels.extend([last; PAD]);
+            if start == 0 {
+                (0..PAD).for_each(|_| self.pixels.extend_from_within(..self.stride));
+            }
+        }
+        if self.pixels.len() == self.stride * (self.size.height as usize + PAD) {
+            let last = self.pixels.len() - self.stride;
+            (0..PAD).for_each(|_| self.pixels.extend_from_within(last..last + self.stride));
+            self.pixels.extend([[0; 4]; LOADED]);
+        }
+    }
+}
+
+pub(super) fn premultiplied(&[r, g, b, a]: &[u8; 4]) -> [u8; 4] {
+    let times = |sample: u8| ((u32::from(sample) * u32::from(a) + 127) / 255) as u8;
+    [times(r), times(g), times(b), a]
+}
