@@ -7,6 +7,17 @@ use testkit::TestDatabase;
 use super::*;
 use crate::outbox;
 
+macro_rules! database {
+    ($conn:ident) => {
+        let database = TestDatabase::new().await;
+        let mut $conn = database.pool().acquire().await.expect("connects");
+        let $conn = &mut *$conn;
+    };
+}
+
+mod announcements;
+mod turns;
+
 const LEASE: Duration = Duration::from_secs(30);
 const EXPIRED: Duration = Duration::ZERO;
 const HOUR: Duration = Duration::from_secs(3600);
@@ -32,12 +43,6 @@ async fn claim_up_to(conn: &mut PgConnection, limit: usize, lease: Duration) -> 
     claim(conn, &wanted).await.expect("claims")
 }
 
-async fn claim_capped(conn: &mut PgConnection, limit: usize, cap: usize, held: &[(String, usize)]) -> Vec<Claim> {
-    let lanes = Some(LaneCap { cap, held, tenant_cap: usize::MAX, tenants: &[] });
-    let wanted = Wanted { queue: Queue::Image, limit, suspects: false, lanes, lease: LEASE, owner: "test" };
-    claim(conn, &wanted).await.expect("claims")
-}
-
 async fn only(conn: &mut PgConnection) -> Claim {
     let mut claims = claim_up_to(conn, 2, LEASE).await;
     assert_eq!(claims.len(), 1);
@@ -46,14 +51,6 @@ async fn only(conn: &mut PgConnection) -> Claim {
 
 async fn is_empty(conn: &mut PgConnection) -> bool {
     stats(conn, Queue::Image).await.expect("counts") == QueueStats::default()
-}
-
-macro_rules! database {
-    ($conn:ident) => {
-        let database = TestDatabase::new().await;
-        let mut $conn = database.pool().acquire().await.expect("connects");
-        let $conn = &mut *$conn;
-    };
 }
 
 #[tokio::test]
@@ -119,105 +116,6 @@ async fn a_locked_row_does_not_hold_up_the_heartbeat_of_the_others() {
 }
 
 #[tokio::test]
-async fn a_lane_that_comes_late_stands_in_the_next_turn() {
-    database!(conn);
-    for _ in 0..50 {
-        enqueue_in(conn, "busy", None).await;
-    }
-    assert_eq!(claim_up_to(conn, 10, LEASE).await.len(), 10);
-    let late = enqueue_in(conn, "late", None).await;
-    let next: Vec<Uuid> = claim_up_to(conn, 2, LEASE).await.iter().map(|claim| claim.id).collect();
-    assert!(next.contains(&late), "one task of the busy lane at most comes first");
-}
-
-#[tokio::test]
-async fn lanes_take_turns() {
-    database!(conn);
-    for lane in ["a", "a", "a", "a", "b", "b", "c"] {
-        enqueue_in(conn, lane, None).await;
-    }
-    let mut order = Vec::new();
-    while let Some(claim) = claim_up_to(conn, 1, LEASE).await.pop() {
-        order.push(claim.lane);
-    }
-    assert_eq!(order, ["a", "b", "c", "a", "b", "a", "a"]);
-}
-
-#[tokio::test]
-async fn an_idle_lane_saves_up_no_credit() {
-    database!(conn);
-    // "a" works alone for long; when "b" and "a" both come again, neither owes the other anything.
-    for _ in 0..20 {
-        let id = enqueue_in(conn, "a", None).await;
-        let claim = only(conn).await;
-        assert!(settle(conn, id, claim.lease_token).await.expect("settles"));
-    }
-    for lane in ["a", "b", "b", "a"] {
-        enqueue_in(conn, lane, None).await;
-    }
-    let first_turn: HashSet<String> = claim_up_to(conn, 2, LEASE).await.into_iter().map(|claim| claim.lane).collect();
-    assert_eq!(first_turn.len(), 2);
-}
-
-#[tokio::test]
-async fn promoted_tasks_of_one_lane_stand_in_turns_of_their_own() {
-    database!(conn);
-    for _ in 0..5 {
-        enqueue_in(conn, "busy", Some(Duration::ZERO)).await;
-    }
-    assert_eq!(promote(conn, Queue::Image, 10).await.expect("promotes").due, 5);
-    let late = enqueue_in(conn, "late", None).await;
-    let next: Vec<Uuid> = claim_up_to(conn, 2, LEASE).await.iter().map(|claim| claim.id).collect();
-    assert!(next.contains(&late));
-    // And one that is enqueued after them in their lane comes last.
-    let last = enqueue_in(conn, "busy", None).await;
-    let rest: Vec<Uuid> = claim_up_to(conn, 3, LEASE).await.iter().map(|claim| claim.id).collect();
-    assert!(!rest.contains(&last));
-}
-
-#[tokio::test]
-async fn a_lane_that_stays_at_its_cap_gives_those_that_come_later_no_credit() {
-    database!(conn);
-    for _ in 0..5 {
-        enqueue_in(conn, "dead", None).await;
-    }
-    let dead = [("dead".to_owned(), claim_capped(conn, 10, 2, &[]).await.len())];
-    for _ in 0..30 {
-        enqueue_in(conn, "early", None).await;
-    }
-    // The early lane has been served for long when another one comes with as many tasks.
-    for _ in 0..20 {
-        let claim = claim_capped(conn, 1, 2, &dead).await.remove(0);
-        assert!(settle(conn, claim.id, claim.lease_token).await.expect("settles"));
-    }
-    let in_service = claim_capped(conn, 1, 2, &dead).await;
-    assert_eq!(in_service[0].lane, "early");
-    for _ in 0..9 {
-        enqueue_in(conn, "late", None).await;
-        enqueue_in(conn, "later", Some(Duration::ZERO)).await;
-    }
-    promote(conn, Queue::Image, 100).await.expect("promotes");
-    let lanes: Vec<String> =
-        claim_capped(conn, 20, 9, &[("dead".to_owned(), 9)]).await.into_iter().map(|claim| claim.lane).collect();
-    for lane in ["early", "late", "later"] {
-        let served = lanes.iter().filter(|served| *served == lane).count();
-        assert!(served >= 5, "{lane} is served {served} times of {}: {lanes:?}", lanes.len());
-    }
-}
-
-#[tokio::test]
-async fn a_task_whose_worker_died_keeps_its_turn() {
-    database!(conn);
-    let first = enqueue_in(conn, "a", None).await;
-    for _ in 0..5 {
-        enqueue_in(conn, "a", None).await;
-    }
-    assert_eq!(claim_up_to(conn, 1, EXPIRED).await[0].id, first);
-    promote(conn, Queue::Image, 10).await.expect("promotes");
-    assert_eq!(claim_up_to(conn, 1, LEASE).await[0].id, first);
-}
-
-#[tokio::test]
 async fn a_task_that_lost_two_workers_is_a_suspect_until_it_goes_as_planned() {
     database!(conn);
     let id = enqueue_in(conn, "a", None).await;
@@ -234,41 +132,6 @@ async fn a_task_that_lost_two_workers_is_a_suspect_until_it_goes_as_planned() {
     assert!(reschedule(conn, id, suspects[0].lease_token, Duration::ZERO).await.expect("parks"));
     promote(conn, Queue::Image, 10).await.expect("promotes");
     assert_eq!(only(conn).await.id, id);
-}
-
-#[tokio::test]
-async fn a_full_lane_is_passed_over() {
-    database!(conn);
-    for _ in 0..6 {
-        enqueue_in(conn, "full", None).await;
-    }
-    let other = enqueue_in(conn, "other", None).await;
-    let claims = claim_capped(conn, 10, 2, &[("full".to_owned(), 2)]).await;
-    assert_eq!(claims.iter().map(|claim| claim.id).collect::<Vec<_>>(), [other]);
-    // At, below and above the cap.
-    assert_eq!(claim_capped(conn, 10, 2, &[("full".to_owned(), 1)]).await.len(), 1);
-    assert_eq!(claim_capped(conn, 10, 2, &[("full".to_owned(), 3)]).await.len(), 0);
-    assert_eq!(claim_capped(conn, 10, 2, &[]).await.len(), 2);
-    assert_eq!(stats(conn, Queue::Image).await.expect("counts").ready, 3);
-}
-
-#[tokio::test]
-async fn who_stands_behind_the_long_backlog_of_a_full_lane_is_found() {
-    database!(conn);
-    for _ in 0..200 {
-        enqueue_in(conn, "full", None).await;
-    }
-    // Awakened with the turn in service, as who comes later is; here it stands behind all the others.
-    let other = enqueue_in(conn, "other", None).await;
-    sqlx::query("UPDATE tasks SET turn = turn + 1000 WHERE id = $1")
-        .bind(other)
-        .execute(&mut *conn)
-        .await
-        .expect("moves");
-    let claims = claim_capped(conn, 10, 4, &[("full".to_owned(), 3)]).await;
-    assert_eq!(claims.iter().map(|claim| claim.id).collect::<Vec<_>>(), [other]);
-    // Down to half of its cap it is filled up.
-    assert_eq!(claim_capped(conn, 10, 4, &[("full".to_owned(), 2)]).await.len(), 2);
 }
 
 #[tokio::test]
@@ -359,86 +222,6 @@ async fn a_cancel_takes_what_nobody_has_and_tells_who_has_it() {
     assert!(only(conn).await.cancel_requested);
 }
 
-/// The tasks that the outbox announces; they are not announced again.
-async fn announced(conn: &mut PgConnection) -> Vec<Uuid> {
-    let rows = outbox::claim_batch(conn, 100, LEASE).await.expect("looks").rows;
-    rows.iter().map(|row| row.task).collect()
-}
-
-#[tokio::test]
-async fn a_parked_task_that_is_woken_is_ready_in_the_next_turn_and_announced() {
-    database!(conn);
-    let id = enqueue_in(conn, "late", Some(HOUR)).await;
-    for _ in 0..3 {
-        enqueue_in(conn, "busy", None).await;
-    }
-    announced(conn).await;
-    wake(conn, id).await.expect("wakes");
-    assert_eq!(announced(conn).await, [id]);
-    let order = claim_up_to(conn, 4, LEASE).await;
-    assert!(order.iter().take(2).any(|claim| claim.id == id), "beside the other lane's first");
-    wake(conn, Uuid::now_v7()).await.expect("there is nobody to wake");
-    assert!(announced(conn).await.is_empty());
-}
-
-#[tokio::test]
-async fn a_task_that_is_woken_in_a_workers_hands_is_not_parked_once() {
-    database!(conn);
-    let id = enqueue_in(conn, "a", None).await;
-    for plan in [true, false] {
-        let claim = only(conn).await;
-        wake(conn, id).await.expect("wakes");
-        wake(conn, id).await.expect("wakes");
-        announced(conn).await;
-        if plan {
-            assert!(reschedule(conn, id, claim.lease_token, HOUR).await.expect("parks"));
-        } else {
-            assert_eq!(reschedule_all(conn, &[(id, claim.lease_token, HOUR)]).await.expect("parks"), [id]);
-        }
-        assert_eq!(announced(conn).await, [id]);
-    }
-    // The claim looked, whatever woke it before.
-    let claim = only(conn).await;
-    assert!(reschedule(conn, id, claim.lease_token, HOUR).await.expect("parks"));
-    assert!(announced(conn).await.is_empty() && claim_up_to(conn, 1, LEASE).await.is_empty());
-}
-
-#[tokio::test]
-async fn of_a_wake_up_and_a_park_at_one_moment_none_is_lost() {
-    let database = TestDatabase::new().await;
-    let mut conn = database.pool().acquire().await.expect("connects");
-    let id = enqueue_in(&mut conn, "a", None).await;
-    for wakes_first in [true, false] {
-        let token = only(&mut conn).await.lease_token;
-        announced(&mut conn).await;
-        let mut first = database.pool().begin().await.expect("begins");
-        if wakes_first {
-            wake(&mut first, id).await.expect("wakes");
-        } else {
-            assert!(reschedule(&mut first, id, token, HOUR).await.expect("parks"));
-        }
-        let pool = database.pool().clone();
-        let second = tokio::spawn(async move {
-            let conn = &mut *pool.acquire().await.expect("connects");
-            if wakes_first {
-                assert!(reschedule(conn, id, token, HOUR).await.expect("parks"));
-            } else {
-                wake(conn, id).await.expect("wakes");
-            }
-        });
-        let waits = async || {
-            let waiting =
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-            let waiting: i64 = sqlx::query_scalar(waiting).fetch_one(database.pool()).await.expect("looks");
-            (waiting > 0).then_some(())
-        };
-        testkit::wait_for("the other to wait", LEASE, waits).await;
-        first.commit().await.expect("commits");
-        second.await.expect("ends");
-        assert_eq!(announced(&mut conn).await, [id], "whoever was first");
-    }
-}
-
 #[tokio::test]
 async fn many_are_parked_at_once_each_for_its_own_time() {
     database!(conn);
@@ -453,64 +236,4 @@ async fn many_are_parked_at_once_each_for_its_own_time() {
     assert_eq!(promote(conn, Queue::Image, 10).await.expect("promotes").due, 1);
     let claim = only(conn).await;
     assert_eq!((claim.id, claim.claims), (ids[0], 1), "counted anew");
-}
-
-#[tokio::test]
-async fn the_outbox_announces_ready_tasks_until_it_is_confirmed() {
-    database!(conn);
-    let id = enqueue_in(conn, "a", None).await;
-    let batch = outbox::claim_batch(conn, 1, Duration::ZERO).await.expect("looks");
-    assert_eq!((batch.rows.len(), batch.rows[0].task, batch.full), (1, id, true));
-    // The lease of the row is over: another relay takes it; while it lasts none does.
-    let again = outbox::claim_batch(conn, 2, LEASE).await.expect("looks");
-    assert_eq!((&again.rows, again.full), (&batch.rows, false));
-    assert!(outbox::claim_batch(conn, 2, LEASE).await.expect("looks").rows.is_empty());
-    assert_eq!(outbox::stats(conn).await.expect("counts").rows, 1);
-    outbox::confirm(conn, &[batch.rows[0].id]).await.expect("confirms");
-    assert_eq!(outbox::stats(conn).await.expect("counts"), outbox::OutboxStats::default());
-}
-
-#[tokio::test]
-async fn a_wake_up_that_nobody_needs_any_more_is_dropped_unpublished() {
-    database!(conn);
-    enqueue_in(conn, "a", None).await;
-    only(conn).await;
-    let needed = enqueue_in(conn, "a", None).await;
-    let batch = outbox::claim_batch(conn, 10, LEASE).await.expect("looks");
-    assert_eq!(batch.rows.iter().map(|row| row.task).collect::<Vec<_>>(), [needed]);
-    assert_eq!(outbox::stats(conn).await.expect("counts").rows, 1);
-}
-
-#[tokio::test]
-async fn a_released_task_is_announced_again() {
-    database!(conn);
-    let id = enqueue_in(conn, "a", None).await;
-    let first = outbox::claim_batch(conn, 10, LEASE).await.expect("looks").rows;
-    outbox::confirm(conn, &[first[0].id]).await.expect("confirms");
-    let claim = only(conn).await;
-    assert!(release(conn, id, claim.lease_token).await.expect("releases"));
-    assert_eq!(outbox::claim_batch(conn, 10, LEASE).await.expect("looks").rows[0].task, id);
-}
-
-#[tokio::test]
-async fn a_tenant_at_its_cap_is_passed_over_in_all_its_lanes() {
-    database!(conn);
-    for lane in 0..6 {
-        let (id, lane) = (Uuid::now_v7(), format!("tarpit {lane}"));
-        let new =
-            NewTask { id, queue: Queue::Image, kind: TaskKind::Action, lane: &lane, due_in: None, traceparent: None };
-        enqueue_for(conn, &new, "attacker").await.expect("enqueues");
-    }
-    let healthy = enqueue_in(conn, "healthy", None).await;
-    let claim_with = async |conn: &mut PgConnection, tenants: &[(String, usize)]| {
-        let lanes = Some(LaneCap { cap: 4, held: &[], tenant_cap: 2, tenants });
-        let wanted = Wanted { queue: Queue::Image, limit: 10, suspects: false, lanes, lease: LEASE, owner: "test" };
-        claim(conn, &wanted).await.expect("claims")
-    };
-    let first = claim_with(conn, &[]).await;
-    let tenants: Vec<_> = first.iter().filter_map(|claim| claim.tenant.as_deref()).collect();
-    assert_eq!((tenants, first.len()), (vec!["attacker"; 2], 3));
-    assert!(first.iter().any(|claim| claim.id == healthy), "who has no tenant has no share");
-    assert!(claim_with(conn, &[("attacker".to_owned(), 2)]).await.is_empty());
-    assert_eq!(claim_with(conn, &[("attacker".to_owned(), 1)]).await.len(), 1);
 }
