@@ -8,6 +8,7 @@ use http::request::Parts;
 use serde_json::Value;
 
 use super::caller::{Caller, Grant, admit};
+use super::owner::with_owner;
 use super::path::PathText;
 use super::query::QueryReader;
 use crate::problem::{Problem, Result, both};
@@ -53,17 +54,6 @@ impl<G> OnCanvas<G> {
         let handle = self.named()?;
         let (record, role) = self.found.as_ref().ok_or(Problem::NotFound("canvas"))?;
         Ok((handle, record, *role))
-    }
-}
-
-/// Joins a reference with `ownerUid`; an owner in the handle that differs is 400 (decisions 18.2).
-pub fn with_owner(canvas: CanvasRef, owner: Option<AccountUid>) -> Result<CanvasRef> {
-    match (&canvas.owner, owner) {
-        (Some(named), Some(owner)) if *named != owner => {
-            Err(Problem::invalid("ownerUid", "differs from the owner that the handle names"))
-        }
-        (None, Some(owner)) => Ok(CanvasRef { owner: Some(owner), id: canvas.id }),
-        _ => Ok(canvas),
     }
 }
 

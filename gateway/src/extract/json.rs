@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
-use super::schema::{self, validator};
+use super::schema::{self, join, validator};
 use crate::problem::{Problem, Result};
 
 /// From a body's first byte to its last.
@@ -259,14 +259,6 @@ fn find_nul(value: &Value, path: &mut String, found: &mut Vec<Violation>) {
 /// A path that can be told.
 fn without_nul(path: &str) -> String {
     path.replace('\0', "\u{fffd}")
-}
-
-/// Goes down into a field.
-pub(super) fn join(path: &mut String, key: &str) {
-    if !path.is_empty() {
-        path.push('.');
-    }
-    path.push_str(key);
 }
 
 /// The items of an array; none of what is no array.

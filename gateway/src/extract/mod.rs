@@ -4,6 +4,7 @@ pub mod caller;
 pub mod canvas;
 pub mod idempotency;
 pub mod json;
+pub mod owner;
 pub mod page;
 pub mod path;
 pub mod prefer;

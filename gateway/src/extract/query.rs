@@ -8,7 +8,7 @@ use domain::Violation;
 use domain::id::{AccountUid, CanvasRef};
 use percent_encoding::percent_decode_str;
 
-use super::canvas::with_owner;
+use super::owner::with_owner;
 use crate::problem::{Problem, Result};
 
 /// Reads known parameters out of a query string and collects what is wrong with them.

@@ -9,12 +9,12 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{ValidationError, Validator};
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
-use super::json::{Input, join};
 use crate::openapi::close_variants;
 
 /// The compiled schema of `T`, made at its first use.
-pub(super) fn validator<T: Input>() -> Arc<Validator> {
+pub(super) fn validator<T: ToSchema + 'static>() -> Arc<Validator> {
     static VALIDATORS: LazyLock<RwLock<HashMap<TypeId, Arc<Validator>>>> = LazyLock::new(RwLock::default);
     let poisoned = "a schema's compilation does not panic while the map is held";
     if let Some(validator) = VALIDATORS.read().expect(poisoned).get(&TypeId::of::<T>()) {
@@ -38,6 +38,14 @@ pub(super) fn validator<T: Input>() -> Arc<Validator> {
     let compiled = Arc::new(compiled);
     VALIDATORS.write().expect(poisoned).insert(TypeId::of::<T>(), compiled.clone());
     compiled
+}
+
+/// Goes down into a field.
+pub(super) fn join(path: &mut String, key: &str) {
+    if !path.is_empty() {
+        path.push('.');
+    }
+    path.push_str(key);
 }
 
 fn field(location: &Location) -> String {

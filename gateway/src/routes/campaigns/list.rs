@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, ManageCampaigns};
-use crate::extract::canvas::with_owner;
+use crate::extract::owner::with_owner;
 use crate::extract::query::QueryReader;
 use crate::problem::{Problem, Result};
 use crate::reply;
