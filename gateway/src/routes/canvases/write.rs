@@ -3,8 +3,28 @@
 use canvas::{Applied, Graph, Refused};
 use db::canvases::{Change, GraphWrites, NewActivity};
 use domain::canvas::{AccessRole, CanvasAfter, CanvasRecord};
+use domain::id::{AccountUid, CanvasHandle};
 
+use crate::extract::canvas::require_writer;
 use crate::problem::{Problem, Result};
+
+/// The canvas that is written to and the role of who writes, its row held until the transaction ends: 404 for who cannot see it,
+/// 403 for a viewer.
+pub async fn lock(
+    conn: &mut db::PgConnection,
+    account: &AccountUid,
+    canvas: &CanvasHandle,
+) -> Result<(CanvasRecord, AccessRole)> {
+    let (record, role) = db::canvases::lock(conn, account, canvas).await?.ok_or(Problem::NotFound("canvas"))?;
+    require_writer(role)?;
+    Ok((record, role))
+}
+
+/// The graph of a canvas whose row the transaction holds.
+pub async fn graph(conn: &mut db::PgConnection, record: &CanvasRecord) -> Result<Graph> {
+    let (nodes, connections) = db::canvases::graph(conn, record.key).await?;
+    Ok(Graph::new(record.title.clone(), record.graph_bytes, nodes, connections))
+}
 
 /// What the engine refuses, as it is answered.
 pub fn refusal(refused: Refused) -> Problem {

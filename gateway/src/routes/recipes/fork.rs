@@ -1,8 +1,8 @@
 //! `POST /recipes/{recipeId}/fork`: an instance of a Recipe on a canvas, which never runs (decisions 13.4).
 
 use axum::extract::State;
+use canvas::Options;
 use canvas::instance::{self, Filling, Ids, Instance};
-use canvas::{Graph, Options};
 use db::canvases::NewActivity;
 use domain::Violation;
 use domain::canvas::{ActivityType, MutationResult};
@@ -150,14 +150,11 @@ impl Fork<'_> {
         let key = &self.request.idempotency_key;
         let taken = db::idempotency::take(&mut transaction, account, key, &self.fingerprint).await?;
         let replayed = replay(taken)?;
-        let (record, role) =
-            db::canvases::lock(&mut transaction, account, &self.canvas).await?.ok_or(Problem::NotFound("canvas"))?;
-        require_writer(role)?;
+        let (record, role) = write::lock(&mut transaction, account, &self.canvas).await?;
         if replayed.is_none() && record.revision != self.request.base_revision {
             return Err(Problem::stale(&record, &self.request.base_revision));
         }
-        let (nodes, connections) = db::canvases::graph(&mut transaction, record.key).await?;
-        let mut graph = Graph::new(record.title.clone(), record.graph_bytes, nodes, connections);
+        let mut graph = write::graph(&mut transaction, &record).await?;
         if let Some(outcome) = replayed {
             let Outcome::Operations { resolved_ids, changes } = outcome else {
                 return Err(Problem::internal("the outcome of a fork is of another kind"));

@@ -218,8 +218,7 @@ impl<'a> Start<'a> {
             return Err(Problem::stale(&record, &self.base_revision));
         }
         require_room(app, conn, self.account(), 1).await?;
-        let (nodes, connections) = db::canvases::graph(conn, record.key).await?;
-        let mut graph = Graph::new(record.title.clone(), record.graph_bytes, nodes, connections);
+        let mut graph = write::graph(conn, &record).await?;
         let (recipe, ports) = match &self.instance {
             Some(instance) => {
                 let ports = Ports::of_instance(&graph, instance, &self.id)?;

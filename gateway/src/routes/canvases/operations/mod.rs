@@ -5,7 +5,7 @@ mod dry_run;
 use std::collections::HashSet;
 
 use axum::extract::State;
-use canvas::{Batch, Graph, Options};
+use canvas::{Batch, Options};
 use db::canvases::NewActivity;
 use domain::Violation;
 use domain::account::Scope;
@@ -237,15 +237,11 @@ impl Write<'_> {
         let mut transaction = app.transaction().await?;
         let taken = db::idempotency::take(&mut transaction, &caller.account, self.key, &self.fingerprint).await?;
         let replayed = replay(taken)?;
-        let (record, role) = db::canvases::lock(&mut transaction, &caller.account, self.handle)
-            .await?
-            .ok_or(Problem::NotFound("canvas"))?;
-        require_writer(role)?;
+        let (record, role) = write::lock(&mut transaction, &caller.account, self.handle).await?;
         if replayed.is_none() && record.revision != self.base_revision {
             return Err(Problem::stale(&record, self.base_revision));
         }
-        let (nodes, connections) = db::canvases::graph(&mut transaction, record.key).await?;
-        let mut graph = Graph::new(record.title.clone(), record.graph_bytes, nodes, connections);
+        let mut graph = write::graph(&mut transaction, &record).await?;
         if let Some(outcome) = replayed {
             let Outcome::Operations { resolved_ids, changes } = outcome else {
                 return Err(Problem::internal("the outcome of a batch is of another kind"));

@@ -194,11 +194,8 @@ impl Creation<'_> {
         let key = &self.request.idempotency_key;
         let taken = db::idempotency::take(&mut transaction, account, key, &self.fingerprint).await?;
         let replayed = replay(taken)?;
-        let (record, role) =
-            db::canvases::lock(&mut transaction, account, self.canvas).await?.ok_or(Problem::NotFound("canvas"))?;
-        require_writer(role)?;
-        let (nodes, connections) = db::canvases::graph(&mut transaction, record.key).await?;
-        let mut graph = Graph::new(record.title.clone(), record.graph_bytes, nodes, connections);
+        let (record, role) = write::lock(&mut transaction, account, self.canvas).await?;
+        let mut graph = write::graph(&mut transaction, &record).await?;
         if let Some(outcome) = replayed {
             return self.replayed(outcome, &record, role, graph);
         }
