@@ -64,7 +64,7 @@ fn refuse(error: &(dyn std::error::Error + 'static)) -> ExitCode {
 
 async fn run(config: Config) -> Result<ExitCode, Error> {
     let guard = egress::Guard::new(egress::AllowList::parse(&config.egress_allow)?);
-    let models = crate::models::setup(&config)?;
+    let models = providers::Setup::load(&config)?;
     let blobs = blob::Store::open(config.blob_url.as_str()).map_err(Error::Blobs)?;
     // Before the process starts and logs: a refusal is one line.
     let listener = TcpListener::bind(config.listen).await.map_err(Error::Listen)?;

@@ -7,25 +7,14 @@ use domain::account::{Scope, Scopes};
 use domain::id::AccountUid;
 use domain::job::ChosenModel;
 use domain::model::{Capability, Model, ModelType, ProviderConnection, ProviderKind};
-use providers::{Entry, Settings, Setup, SetupError};
+use providers::{Entry, Setup};
 use serde::{Deserialize, Serialize};
-use service::config::Config;
 use service::keys::DerivedKeys;
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
 use crate::problem::Result;
 use crate::state::App;
-
-/// Loads what the configuration says of models.
-pub fn setup(config: &Config) -> Result<Setup, SetupError> {
-    Setup::load(Settings {
-        catalogue: config.model_catalogue.as_deref(),
-        url: config.managed_url.as_ref(),
-        protocol: &config.managed_protocol,
-        key: config.managed_key.as_ref().map(|key| key.expose()),
-    })
-}
 
 /// The saved connection that a model is run with.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -320,7 +320,7 @@ async fn waits_end_at_once_with_the_credential_under_which_they_were_opened(stac
     let admin = async |arguments: &[&str]| {
         stack.admin(&[&["admin"][..], arguments].concat()).await.expect_success();
     };
-    let on_account = async |what: &[&str]| admin(&[what, &["--account", &account.uid]].concat()).await;
+    let on_account = async |what: &[&str]| admin(&[what, &["--account", account.uid.as_str()]].concat()).await;
     let token = async |follower: &User| admin(&["token", "revoke", &follower.token_id]).await;
     ended_by(stack, &account, &job, token).await;
     ended_by(stack, &account, &job, async |_: &User| on_account(&["account", "disable"]).await).await;

@@ -21,7 +21,7 @@ const LAW: &[(&str, &[&str])] = &[
     ("broker", &["domain", "service"]),
     ("blob", &["domain"]),
     ("cache", &["domain"]),
-    ("providers", &["domain", "egress"]),
+    ("providers", &["domain", "egress", "service"]),
     // How work moves.
     ("spine", &["domain", "db", "broker", "service"]),
     // What the workers that make things have in common.

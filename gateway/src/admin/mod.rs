@@ -119,7 +119,7 @@ pub async fn run(command: Admin, config: &Config) -> ExitCode {
 async fn carry_out(command: Admin, config: &Config) -> Result {
     let pool = db::pool::connect_for_maintenance(config.database_url.expose(), "canvas-admin")?;
     let mut context = Context {
-        models: crate::models::setup(config)?,
+        models: providers::Setup::load(config)?,
         connection: db::pool::acquire(&pool).await?,
         ring: config.master_keys.clone(),
         config: config.clone(),

@@ -1,4 +1,5 @@
 use domain::Timestamp;
+use providers::Settings;
 use service::keys::InstallationKey;
 
 use super::*;

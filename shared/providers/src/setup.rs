@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use domain::model::ProviderKind;
+use service::config::Config;
 use url::Url;
 
 use crate::catalogue::{Catalogue, CatalogueError, Entry, EntryType, Runtime};
@@ -26,6 +27,17 @@ pub struct Settings<'a> {
     pub protocol: &'a str,
     /// `CANVAS_MANAGED_KEY`.
     pub key: Option<&'a str>,
+}
+
+impl<'a> From<&'a Config> for Settings<'a> {
+    fn from(config: &'a Config) -> Self {
+        Self {
+            catalogue: config.model_catalogue.as_deref(),
+            url: config.managed_url.as_ref(),
+            protocol: &config.managed_protocol,
+            key: config.managed_key.as_ref().map(|key| key.expose()),
+        }
+    }
 }
 
 /// Why a process does not start with these settings.
@@ -89,7 +101,8 @@ impl Setup {
     /// # Errors
     ///
     /// [`SetupError`] names the first variable that is wrong, and never a key.
-    pub fn load(settings: Settings<'_>) -> Result<Self, SetupError> {
+    pub fn load<'a>(settings: impl Into<Settings<'a>>) -> Result<Self, SetupError> {
+        let settings = settings.into();
         let mut catalogue = Catalogue::built_in()?;
         if let Some(path) = settings.catalogue {
             let unreadable = |source| SetupError::Unreadable { path: path.to_owned(), source };

@@ -65,13 +65,7 @@ pub async fn start(name: &'static str, config: Config) -> Result<(Process, Worke
 /// # Errors
 /// [`BootError`] when a setting is refused.
 pub fn setup(config: &Config) -> Result<Setup, BootError> {
-    Setup::load(providers::Settings {
-        catalogue: config.model_catalogue.as_deref(),
-        url: config.managed_url.as_ref(),
-        protocol: &config.managed_protocol,
-        key: config.managed_key.as_ref().map(|key| key.expose()),
-    })
-    .map_err(|error| BootError::Setting(error.into()))
+    Setup::load(config).map_err(|error| BootError::Setting(error.into()))
 }
 
 /// Reports whether the object store answers, without which nothing can be worked on, and whether it has room: work is tried
