@@ -23,6 +23,8 @@ pub(super) enum Kind {
     Base64,
     /// So many to so many of the above.
     List(usize, usize, &'static Kind),
+    /// The one or the other.
+    Either(&'static Kind, &'static Kind),
     /// Whatever the rule's own function says.
     Fits(fn(&Value) -> bool),
 }
@@ -79,6 +81,7 @@ fn fits(value: &Value, kind: Kind) -> bool {
         Kind::List(least, most, kind) => value
             .as_array()
             .is_some_and(|list| (least..=most).contains(&list.len()) && list.iter().all(|value| fits(value, *kind))),
+        Kind::Either(one, other) => fits(value, *one) || fits(value, *other),
         Kind::Fits(judge) => judge(value),
     }
 }

@@ -2,6 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::check::{self, Kind, Rule, Wrong, optional, required};
 use super::google::{error, refuse};
@@ -49,7 +50,8 @@ pub(super) fn answer(state: &State, call: &Call) -> Reply {
     match (&call.method, call.pieces().as_slice()) {
         // Files want the key, and are downloaded with alt=media.
         (&Method::GET, ["v1beta", "files", id]) => {
-            let path = format!("/files/{}.mp4", id.split(':').next().unwrap_or_default());
+            let id = Uuid::try_parse(id.split(':').next().unwrap_or_default()).unwrap_or_default();
+            let path = format!("/files/{id}.mp4");
             let files = state.files.lock().expect("no holder panics");
             match files.get(&path) {
                 Some(file) if !file.expired && call.query.contains("alt=media") => {
@@ -108,10 +110,11 @@ fn interaction(state: &State, run: &Run, phase: Phase) -> Value {
         (Phase::Canceled, _) => interaction["status"] = json!("cancelled"),
         (Phase::Finished, Some(message)) => {
             interaction["status"] = json!("failed");
-            interaction["errors"] = json!([{"code": 13, "message": message}]);
+            interaction["errors"] = json!([{"code": "internal", "message": message}]);
         }
         (Phase::Finished, None) => {
-            let uri = format!("{}/v1beta/files/{}", state.api, run.id);
+            // Names of files have letters and digits alone, which the vendor's client takes for granted.
+            let uri = format!("{}/v1beta/files/{}", state.api, run.id.replace('-', ""));
             interaction["status"] = json!("completed");
             interaction["steps"] = json!([
                 {"type": "user_input", "content": []},

@@ -23,6 +23,7 @@ mod stability;
 mod state;
 mod trouble;
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,7 +67,7 @@ pub enum Vendor {
 }
 
 impl Vendor {
-    /// Every vendor, by the name that the `simulate` example takes.
+    /// Every vendor, by the name that `canvas-simulators` has for it.
     pub const ALL: [(&str, Vendor); 9] = [
         ("openai", Vendor::OpenAi),
         ("google", Vendor::Google),
@@ -104,18 +105,19 @@ pub struct Simulator {
 impl Simulator {
     /// Starts one over plain HTTP on two free ports of 127.0.0.1: the API, and the host of its results.
     pub async fn start(vendor: Vendor) -> Self {
-        Self::start_as(vendor, false).await
+        Self::start_at(vendor, false, [0, 0]).await.expect("binds free ports of loopback")
     }
 
-    /// The same over HTTPS, for clients that know no other; see [`ca_pem`](Self::ca_pem).
-    pub async fn start_https(vendor: Vendor) -> Self {
-        Self::start_as(vendor, true).await
-    }
-
-    async fn start_as(vendor: Vendor, https: bool) -> Self {
+    /// The same on these ports, the API's and that of the results, where 0 is a free one; over HTTPS if so asked, for clients
+    /// that know no other (see [`ca_pem`](Self::ca_pem)).
+    ///
+    /// # Errors
+    ///
+    /// When a port is taken.
+    pub async fn start_at(vendor: Vendor, https: bool, ports: [u16; 2]) -> io::Result<Self> {
         let stop = CancellationToken::new();
-        let server::Listening { state, ca_pem } = server::listen(vendor, https, &stop).await;
-        Self { state, ca_pem, _stop: stop.drop_guard() }
+        let server::Listening { state, ca_pem } = server::listen(vendor, https, ports, &stop).await?;
+        Ok(Self { state, ca_pem, _stop: stop.drop_guard() })
     }
 
     /// The base URL, without a path: `http://127.0.0.1:<port>`.

@@ -88,13 +88,18 @@ const FRAME: Kind = Kind::Fits(|value| {
     check::check(object, &rules).is_ok()
 });
 
+/// The first frame alone, as it is or in a list.
+const FIRST: Kind = Kind::Either(&Kind::Fits(is_uri), &Kind::List(1, 1, &FRAME));
+/// The same, or the last with it.
+const BOTH: Kind = Kind::Either(&Kind::Fits(is_uri), &Kind::List(1, 2, &FRAME));
+
 /// What the models of videos take, with frames and without.
 fn films(model: &str, frames: bool) -> Option<Vec<Rule>> {
     const WIDE: [&str; 2] = ["1280:720", "720:1280"];
     const SIX: [&str; 6] = ["1280:720", "720:1280", "1104:832", "960:960", "832:1104", "1584:672"];
     const VEO: [&str; 4] = ["1280:720", "720:1280", "1080:1920", "1920:1080"];
     let text = |needed: bool, most| Rule { name: "promptText", kind: Kind::Text(most), required: needed };
-    let images = |most| required("promptImage", Kind::List(1, most, &FRAME));
+    let images = |kind| required("promptImage", kind);
     let model_name = required("model", Kind::Text(80));
     let seed = optional("seed", Kind::Integer(0, u32::MAX as i64));
     let audio = optional("audio", Kind::Boolean);
@@ -109,21 +114,21 @@ fn films(model: &str, frames: bool) -> Option<Vec<Rule>> {
                 optional("duration", even),
                 audio,
             ]);
-            rules.extend(frames.then(|| images(2)));
+            rules.extend(frames.then(|| images(BOTH)));
         }
         "gen4.5" => {
             let ratios = if frames { Kind::OneOf(&SIX) } else { Kind::OneOf(&WIDE) };
             rules.extend([text(true, 1000), required("ratio", ratios), required("duration", seconds(2, 10)), seed]);
-            rules.extend(frames.then(|| images(1)));
+            rules.extend(frames.then(|| images(FIRST)));
         }
         "gen4_turbo" if frames => {
             let ratio = required("ratio", Kind::OneOf(&SIX));
-            rules.extend([text(false, 1000), ratio, optional("duration", seconds(2, 10)), seed, images(1)]);
+            rules.extend([text(false, 1000), ratio, optional("duration", seconds(2, 10)), seed, images(FIRST)]);
         }
         "seedance2" => {
             let ratio = optional("ratio", Kind::Fits(is_ratio));
             rules.extend([text(!frames, 3500), ratio, optional("duration", seconds(4, 15)), audio]);
-            rules.push(if frames { images(2) } else { optional("references", Kind::List(0, 9, &REFERENCE)) });
+            rules.push(if frames { images(BOTH) } else { optional("references", Kind::List(0, 9, &REFERENCE)) });
         }
         _ => return None,
     }
@@ -165,8 +170,9 @@ fn submit(state: &State, call: &Call, rules: impl Fn(&str) -> Option<Vec<Rule>>,
     if let Err((field, wrong)) = check::check(&body, &rules) {
         return invalid(&field, wrong);
     }
-    let lists = ["referenceImages", "references", "promptImage"];
-    let pictures = lists.iter().filter_map(|name| body.get(*name)?.as_array()).map(Vec::len).sum();
+    let fields = ["referenceImages", "references", "promptImage"];
+    let given = fields.iter().filter_map(|name| body.get(*name));
+    let pictures = given.map(|value| value.as_array().map_or(1, Vec::len)).sum();
     let size = body.get("ratio").and_then(Value::as_str).and_then(size_of).unwrap_or((1024, 1024));
     let prompt = body.get("promptText").and_then(Value::as_str).unwrap_or_default().to_owned();
     let asked = Asked { prompt, pictures, size, body: Value::Object(body), video };

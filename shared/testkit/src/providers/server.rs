@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -148,7 +149,15 @@ pub(super) struct Listening {
     pub(super) ca_pem: Option<String>,
 }
 
-pub(super) async fn listen(vendor: Vendor, https: bool, stop: &CancellationToken) -> Listening {
+/// On these ports of 127.0.0.1, the API's and that of the results; 0 is a free one.
+pub(super) async fn listen(
+    vendor: Vendor,
+    https: bool,
+    [api, files]: [u16; 2],
+    stop: &CancellationToken,
+) -> io::Result<Listening> {
+    let api = TcpListener::bind((Ipv4Addr::LOCALHOST, api)).await?;
+    let files = TcpListener::bind((Ipv4Addr::LOCALHOST, files)).await?;
     let (tls, ca_pem) = match https {
         true => {
             let (config, ca_pem) = certificate::server(&[]);
@@ -156,8 +165,6 @@ pub(super) async fn listen(vendor: Vendor, https: bool, stop: &CancellationToken
         }
         false => (None, None),
     };
-    let api = TcpListener::bind("127.0.0.1:0").await.expect("binds a free port of loopback");
-    let files = TcpListener::bind("127.0.0.1:0").await.expect("binds a free port of loopback");
     let scheme = if https { "https" } else { "http" };
     let url = |listener: &TcpListener| format!("{scheme}://{}", listener.local_addr().expect("has an address"));
     let state = Arc::new(State::new(url(&api), url(&files)));
@@ -166,7 +173,7 @@ pub(super) async fn listen(vendor: Vendor, https: bool, stop: &CancellationToken
     tokio::spawn(stop.clone().run_until_cancelled_owned(serve(api, tls.clone(), Arc::new(answer), stop.clone())));
     let answer = move |call: &Call| file(&at_files, call);
     tokio::spawn(stop.clone().run_until_cancelled_owned(serve(files, tls, Arc::new(answer), stop.clone())));
-    Listening { state, ca_pem }
+    Ok(Listening { state, ca_pem })
 }
 
 type Answer = Arc<dyn Fn(&Call) -> Reply + Send + Sync>;

@@ -1,0 +1,1 @@
+"""The checks of the simulators by the vendors' SDKs, a module each; see tests/sdk."""

@@ -1,0 +1,89 @@
+//! The simulators of all providers, to be pointed at by hand, and by programs in other processes (`tests/sdk`).
+//!
+//! **Guarantee.** What it prints is a shell's: `export` lines that say where each simulator is and which key it takes, comments
+//! that say how a service is pointed at them, and `# ready` as the last line, when all of them listen. They keep what they are
+//! told in memory and run until the process is stopped (Ctrl-C, SIGTERM) or, with `--until-eof`, until whoever started it closes
+//! its standard input, also by dying.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+use clap::builder::PossibleValuesParser;
+use testkit::providers::{SIMULATOR_KEY, Simulator, Trouble, Vendor};
+
+/// How a service is pointed at the simulators.
+const HOW: &str = r#"
+# Point a saved connection of an account at one (after `source .local/env` of deploy/local/up):
+#   printf %s "$SIMULATOR_KEY" | "$CANVAS_GATEWAY_BIN" admin connection create --account demo@example.com \
+#     --provider openai --name simulated --api-key-stdin --base-url "$SIMULATOR_OPENAI_URL"
+# Put one in the place of the embedded runtime, when the service starts:
+#   CANVAS_MANAGED_URL=$SIMULATOR_COMPATIBLE_URL CANVAS_MANAGED_PROTOCOL=openai deploy/local/up
+#   CANVAS_MANAGED_URL=$SIMULATOR_COMFY_URL CANVAS_MANAGED_PROTOCOL=comfy deploy/local/up"#;
+
+#[derive(Parser)]
+#[command(about = "Simulates every provider on loopback", after_help = troubles())]
+struct CommandLine {
+    /// First of the ports, two for each simulator in the order of the output; without it, whichever are free.
+    #[arg(long)]
+    port: Option<u16>,
+    /// Seconds that all work takes.
+    #[arg(long, default_value_t = 0.0, value_parser = seconds)]
+    latency: f64,
+    /// These speak HTTPS, comma separated.
+    #[arg(long, value_delimiter = ',', value_parser = names(), requires = "authorities")]
+    https: Vec<String>,
+    /// Directory for the certificates of the authorities of those that speak HTTPS, each as <name>.pem.
+    #[arg(long)]
+    authorities: Option<PathBuf>,
+    /// Stop when standard input ends, too.
+    #[arg(long)]
+    until_eof: bool,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| Duration::try_from_secs_f64(*seconds).is_ok());
+    seconds.ok_or_else(|| "expected a number of seconds".to_owned())
+}
+
+fn names() -> PossibleValuesParser {
+    PossibleValuesParser::new(Vendor::ALL.map(|(name, _)| name))
+}
+
+fn troubles() -> String {
+    let names = Trouble::ALL.map(|(name, _)| name).join(", ");
+    format!("A prompt with [[sim:NAME]] in it goes wrong in that way. NAME: {names}")
+}
+
+#[tokio::main(worker_threads = 2)]
+async fn main() {
+    let line = CommandLine::parse();
+    let mut running = Vec::new();
+    println!("export SIMULATOR_KEY='{SIMULATOR_KEY}'");
+    for (index, (name, vendor)) in Vendor::ALL.into_iter().enumerate() {
+        running.push(start(&line, index, name, vendor).await);
+    }
+    println!("{HOW}\n# ready");
+    if line.until_eof {
+        // On this thread: nothing else is to be done by it.
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    } else {
+        std::future::pending::<()>().await;
+    }
+}
+
+async fn start(line: &CommandLine, index: usize, name: &str, vendor: Vendor) -> Simulator {
+    let offset = u16::try_from(2 * index).expect("a few simulators");
+    let ports = line.port.map_or([0, 0], |first| [first.saturating_add(offset), first.saturating_add(offset + 1)]);
+    let https = line.https.iter().any(|wanted| wanted == name);
+    let simulator = Simulator::start_at(vendor, https, ports).await;
+    let simulator = simulator.unwrap_or_else(|error| panic!("{name} cannot listen on {ports:?}: {error}"));
+    simulator.take(Duration::from_secs_f64(line.latency));
+    let variable = name.to_ascii_uppercase().replace('-', "_");
+    println!("export SIMULATOR_{variable}_URL='{}'", simulator.url());
+    if let (Some(directory), Some(pem)) = (&line.authorities, simulator.ca_pem()) {
+        std::fs::write(directory.join(format!("{name}.pem")), pem).expect("writes the certificate of an authority");
+    }
+    simulator
+}
