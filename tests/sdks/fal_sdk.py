@@ -2,7 +2,6 @@
 
 import os
 
-import fal_client
 import httpx
 
 from .checks import DATA_URL, FORBIDDEN, KEY, TIMEOUT, VARY, also, fails, fetch, is_mp4, is_png, makes, refused
@@ -12,12 +11,14 @@ EDITING = "fal-ai/flux-2-pro/edit"
 VARYING = "fal-ai/nano-banana-2/edit"
 VEO = "fal-ai/veo3.1"
 KLING = "fal-ai/kling-video/v3/pro/image-to-video"
-ERRORS = (fal_client.FalClientHTTPError, httpx.HTTPStatusError)
 
 
 def checks(url):
-    # The client has no argument for it.
+    # The client has no argument for it, and reads it when it is imported.
     os.environ["FAL_QUEUE_RUN_HOST"] = url.removeprefix("https://")
+    import fal_client
+
+    errors = (fal_client.FalClientHTTPError, httpx.HTTPStatusError)
 
     def run(prompt, endpoint=IMAGE, key=KEY, **more):
         client = fal_client.SyncClient(key=key, default_timeout=TIMEOUT)
@@ -30,7 +31,7 @@ def checks(url):
         is_mp4(fetch(run(*arguments, **more)["video"]["url"]))
 
     def flagged(*arguments, **more):
-        refused(ERRORS, lambda: run(FORBIDDEN, *arguments, **more), "content_policy_violation")
+        refused(errors, lambda: run(FORBIDDEN, *arguments, **more), "content_policy_violation")
 
     pictures = dict(image_urls=[DATA_URL])
     yield makes("image.generate", lambda: picture("a kite", image_size="landscape_16_9"))
@@ -39,7 +40,7 @@ def checks(url):
     yield fails("image.edit", "content", lambda: flagged(EDITING, **pictures))
     yield makes("image.variations", lambda: picture(VARY, VARYING, **pictures))
     yield fails("image.variations", "content", lambda: flagged(VARYING, **pictures))
-    yield fails("image.variations", "no picture", lambda: refused(ERRORS, lambda: run(VARY, VARYING), "image_urls"))
+    yield fails("image.variations", "no picture", lambda: refused(errors, lambda: run(VARY, VARYING), "image_urls"))
     one, two = dict(image_url=DATA_URL), dict(first_frame_url=DATA_URL, last_frame_url=DATA_URL)
     for capability, endpoint, more in (
         ("video.generate", VEO, {"duration": "8s"}),
@@ -53,8 +54,8 @@ def checks(url):
     yield makes("video.generate.fromFrames", lambda: film("a kite", KLING, **ends), "of another model's names")
 
     out = "Exhausted balance"
-    yield also("out of credit", lambda: refused(ERRORS, lambda: run("[[sim:out-of-credit]]"), out))
-    yield also("unknown field", lambda: refused(ERRORS, lambda: run("x", nonsense=1), "nonsense"))
+    yield also("out of credit", lambda: refused(errors, lambda: run("[[sim:out-of-credit]]"), out))
+    yield also("unknown field", lambda: refused(errors, lambda: run("x", nonsense=1), "nonsense"))
 
     def cancel():
         client = fal_client.SyncClient(key=KEY)
@@ -63,4 +64,4 @@ def checks(url):
         assert type(handle.status()).__name__ == "Completed"
 
     yield also("cancel", cancel)
-    yield also("wrong key", lambda: refused(ERRORS, lambda: run("x", key="wrong"), "401"))
+    yield also("wrong key", lambda: refused(errors, lambda: run("x", key="wrong"), "401"))

@@ -80,7 +80,7 @@ pub(super) fn answer(state: &State, call: &Call) -> Reply {
     // The stable version has this method, too.
     let models = call.path.strip_prefix("/v1beta/models/").or_else(|| call.path.strip_prefix("/v1/models/"));
     let model = models.and_then(|rest| rest.strip_suffix(":generateContent"));
-    if call.path.starts_with("/v1beta/interactions") || call.path.starts_with("/v1beta/files/") {
+    if let [_, "interactions" | "files", ..] = call.pieces()[..] {
         return interactions::answer(state, call);
     }
     match (&call.method, model) {

@@ -1,4 +1,4 @@
-//! Google's Interactions API, which makes videos in the background.
+//! Google's Interactions API, which makes videos in the background: in the stable version, and in `v1beta`, where a revision is named.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use super::trouble::Trouble;
 
 const REQUEST: [Rule; 8] = [
     required("model", Kind::Text(240)),
-    required("input", Kind::List(1, 20, &Kind::Fits(is_block))),
+    required("input", Kind::Either(&Kind::List(1, 20, &Kind::Fits(is_block)), &Kind::List(1, 1, &Kind::Fits(is_turn)))),
     optional("background", Kind::Boolean),
     optional("store", Kind::Boolean),
     optional("generation_config", Kind::Fits(|value| fits(value, &CONFIG))),
@@ -38,6 +38,10 @@ const IMAGE: [Rule; 3] = [
     required("mime_type", Kind::OneOf(&["image/png", "image/jpeg", "image/webp"])),
 ];
 
+/// What a user says; the vendor's client puts every input into one.
+const TURN: [Rule; 2] =
+    [required("type", Kind::OneOf(&["user_input"])), required("content", Kind::List(1, 20, &Kind::Fits(is_block)))];
+
 fn fits(value: &Value, rules: &[Rule]) -> bool {
     value.as_object().is_some_and(|object| check::check(object, rules).is_ok())
 }
@@ -46,10 +50,14 @@ fn is_block(value: &Value) -> bool {
     fits(value, &TEXT) || fits(value, &IMAGE)
 }
 
+fn is_turn(value: &Value) -> bool {
+    fits(value, &TURN)
+}
+
 pub(super) fn answer(state: &State, call: &Call) -> Reply {
     match (&call.method, call.pieces().as_slice()) {
         // Files want the key, and are downloaded with alt=media.
-        (&Method::GET, ["v1beta", "files", id]) => {
+        (&Method::GET, ["v1" | "v1beta", "files", id]) => {
             let id = Uuid::try_parse(id.split(':').next().unwrap_or_default()).unwrap_or_default();
             let path = format!("/files/{id}.mp4");
             let files = state.files.lock().expect("no holder panics");
@@ -60,15 +68,15 @@ pub(super) fn answer(state: &State, call: &Call) -> Reply {
                 _ => error(404, "NOT_FOUND", "The file has expired or never was.", json!([])),
             }
         }
-        _ if call.header("api-revision") != Some("2026-05-20") => {
+        (_, ["v1beta", ..]) if call.header("api-revision") != Some("2026-05-20") => {
             error(400, "INVALID_ARGUMENT", "Api-Revision is missing or not known.", json!([]))
         }
-        (&Method::POST, ["v1beta", "interactions"]) => create(state, call),
-        (&Method::GET, ["v1beta", "interactions", id]) => {
+        (&Method::POST, ["v1" | "v1beta", "interactions"]) => create(state, call),
+        (&Method::GET, ["v1" | "v1beta", "interactions", id]) => {
             let reply = |run: &Run, phase| Reply::json(200, &interaction(state, run, phase));
             state.poll(id, reply).unwrap_or_else(not_found)
         }
-        (&Method::POST, ["v1beta", "interactions", id, "cancel"]) => match state.cancel(id) {
+        (&Method::POST, ["v1" | "v1beta", "interactions", id, "cancel"]) => match state.cancel(id) {
             Some(_) => state.peek(id, |run, phase| Reply::json(200, &interaction(state, run, phase))),
             None => None,
         }
@@ -85,7 +93,8 @@ fn create(state: &State, call: &Call) -> Reply {
         let what = if wrong == Wrong::Unknown { "Unknown name" } else { "Invalid value at" };
         return error(400, "INVALID_ARGUMENT", &format!("{what} \"{field}\""), json!([]));
     }
-    let blocks = body["input"].as_array().cloned().unwrap_or_default();
+    let input = body["input"].pointer("/0/content").unwrap_or(&body["input"]);
+    let blocks = input.as_array().cloned().unwrap_or_default();
     let prompt: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
     let pictures = blocks.iter().filter(|block| block["type"] == "image").count();
     let prompt = prompt.join("\n");
