@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use domain::job::{Failure, FailureCode};
 
+use crate::key::ApiKey;
+
 /// Characters of a provider's own words that are passed on.
 const DETAIL_MAX: usize = 300;
 
@@ -61,7 +63,8 @@ impl Class {
 pub struct Fault {
     /// What kind.
     pub class: Class,
-    /// The provider's own words, cut and cleaned; empty when it had none.
+    /// The provider's own words, cleaned; empty when it had none. Without the key, and cut, once the fault has left the
+    /// [`Provider`](crate::Provider).
     pub detail: String,
     /// The provider's HTTP status, when it answered one of 400 to 599.
     pub status: Option<u16>,
@@ -80,6 +83,13 @@ impl Fault {
     /// A fault that leaves open whether work was begun.
     pub(crate) fn maybe_accepted(self) -> Self {
         Self { maybe_accepted: true, ..self }
+    }
+
+    /// As it may be shown and logged: without `key`, which providers quote in their refusals, and then cut, because half a key is a
+    /// secret, too.
+    pub(crate) fn shown(self, key: Option<&ApiKey>) -> Self {
+        let detail = key.map_or_else(|| self.detail.clone(), |key| key.scrub(&self.detail));
+        Self { detail: cut(&detail, DETAIL_MAX), ..self }
     }
 
     /// Whether the same request may succeed later.
@@ -101,14 +111,23 @@ impl Fault {
     }
 }
 
-/// One line of at most [`DETAIL_MAX`] characters, without control characters.
+/// One line without control characters. Its words are not collected first: an answer may be nothing but short ones.
 fn clean(text: &str) -> String {
-    let words: Vec<&str> =
-        text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|it| !it.is_empty()).collect();
-    let line = words.join(" ");
-    match line.char_indices().nth(DETAIL_MAX) {
+    let mut line = String::new();
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|it| !it.is_empty()) {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    line
+}
+
+/// At most so many characters, and a sign where some are missing.
+fn cut(line: &str, most: usize) -> String {
+    match line.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
+        None => line.to_owned(),
     }
 }
 
@@ -137,7 +156,22 @@ mod tests {
 
     #[test]
     fn a_providers_words_are_cut_at_300_characters() {
-        assert_eq!(Fault::new(Class::Invalid, "é".repeat(300)).detail, "é".repeat(300));
-        assert_eq!(Fault::new(Class::Invalid, "é".repeat(301)).detail, format!("{}…", "é".repeat(300)));
+        let shown = |letters: usize| Fault::new(Class::Invalid, "é".repeat(letters)).shown(None).detail;
+        assert_eq!(shown(300), "é".repeat(300));
+        assert_eq!(shown(301), format!("{}…", "é".repeat(300)));
+    }
+
+    #[test]
+    fn a_key_is_taken_out_whole_wherever_the_words_are_cut() {
+        // The longest that a connection has.
+        for text in ["sk-0123456789".to_owned(), "k".repeat(4096)] {
+            let key = ApiKey::new(text.clone()).unwrap();
+            for before in [0, 250, 290, 299, 300, 10_000] {
+                let quoted = format!("{text}{} {text} is wrong", "é".repeat(before));
+                let detail = Fault::new(Class::Authentication, quoted).shown(Some(&key)).detail;
+                assert!(!detail.contains(&text[..4]), "{before}: {detail}");
+                assert!(detail.chars().count() <= DETAIL_MAX + 1);
+            }
+        }
     }
 }

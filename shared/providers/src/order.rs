@@ -160,7 +160,7 @@ impl Order {
             return refuse(format!("a reference has more than {picture_bytes_max} bytes"));
         }
         if self.instruction().encode_utf16().count() > model.prompt_max {
-            return refuse(format!("{} takes prompts of at most {} characters", model.id, model.prompt_max));
+            return refuse(format!("{} takes prompts of at most {} UTF-16 code units", model.id, model.prompt_max));
         }
         Ok(())
     }

@@ -150,7 +150,7 @@ impl Provider {
         };
         let deadline = if self.promises(order.media()).inline { self.deadlines.result } else { self.deadlines.call };
         let outcome = match self.call(request, deadline).await {
-            Ok(answer) => self.protocol.submitted(&self.site, order, &answer).map_err(|fault| self.scrubbed(fault)),
+            Ok(answer) => self.protocol.submitted(&self.site, order, &answer).map_err(|fault| self.shown(fault)),
             Err(fault) => Err(fault),
         };
         match outcome {
@@ -170,7 +170,7 @@ impl Provider {
         let mut uploads = Vec::new();
         for upload in self.protocol.uploads(&self.site, order)? {
             let answer = self.call(upload, self.deadlines.download).await?;
-            uploads.push(self.protocol.uploaded(&answer)?);
+            uploads.push(self.protocol.uploaded(&answer).map_err(|fault| self.shown(fault))?);
         }
         self.protocol.submit(&self.site, order, &uploads)
     }
@@ -187,7 +187,7 @@ impl Provider {
         order.check(self.promises(Media::Picture).picture_bytes_max)?;
         let request = keyed(self.protocol.write(&self.site, order)?, &order.idempotency_key)?;
         let answer = self.call_for(request, self.deadlines.text, TEXT_ANSWER_MAX).await?;
-        let text = self.protocol.written(&answer).map_err(|fault| self.scrubbed(fault))?;
+        let text = self.protocol.written(&answer).map_err(|fault| self.shown(fault))?;
         match text.trim() {
             "" => Err(answer.fault(Some(Class::Unavailable), "it made no text")),
             text => Ok(text.to_owned()),
@@ -215,7 +215,7 @@ impl Provider {
             Err(fault) => Err(fault),
         };
         // Whether the work was accepted is no question any more.
-        let settled = |fault| Fault { maybe_accepted: false, ..self.scrubbed(fault) };
+        let settled = |fault| Fault { maybe_accepted: false, ..self.shown(fault) };
         match outcome.map_err(settled) {
             Ok(Polled::Failed(fault)) => Polled::Failed(settled(fault)),
             Ok(polled) => polled,
@@ -236,7 +236,7 @@ impl Provider {
         };
         match self.send(request, self.deadlines.call, ANSWER_MAX, true).await {
             Ok(answer) => match self.protocol.canceled(&answer) {
-                Cancellation::Failed(fault) => Cancellation::Failed(self.scrubbed(fault)),
+                Cancellation::Failed(fault) => Cancellation::Failed(self.shown(fault)),
                 other => other,
             },
             Err(fault) => Cancellation::Failed(fault),
@@ -320,7 +320,7 @@ impl Provider {
         let answer = self.send(request, deadline, answer_max, true).await?;
         match answer.status.is_success() {
             true => Ok(answer),
-            false => Err(self.scrubbed(self.protocol.fault(&answer))),
+            false => Err(self.shown(self.protocol.fault(&answer))),
         }
     }
 
@@ -350,11 +350,8 @@ impl Provider {
         Outbound { method, url, headers, body, deadline, response_limit }
     }
 
-    fn scrubbed(&self, fault: Fault) -> Fault {
-        match &self.key {
-            Some(key) => Fault { detail: key.scrub(&fault.detail), ..fault },
-            None => fault,
-        }
+    fn shown(&self, fault: Fault) -> Fault {
+        fault.shown(self.key.as_ref())
     }
 }
 

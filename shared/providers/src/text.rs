@@ -28,7 +28,7 @@ impl TextOrder {
             return Err(Fault::new(Class::Invalid, format!("{} writes no texts", model.id)));
         }
         if self.prompt.encode_utf16().count() > model.prompt_max {
-            let limit = format!("{} takes prompts of at most {} characters", model.id, model.prompt_max);
+            let limit = format!("{} takes prompts of at most {} UTF-16 code units", model.id, model.prompt_max);
             return Err(Fault::new(Class::Invalid, limit));
         }
         if self.pictures.len() > model.references_max() {

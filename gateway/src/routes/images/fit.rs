@@ -44,7 +44,7 @@ pub fn violations(model: &Entry, asked: &Asked<'_>) -> Vec<Violation> {
     let length = sent.encode_utf16().count();
     if length > model.prompt_max {
         let message = format!(
-            "{} takes at most {} characters, and would get {length} with what Elements and roles add",
+            "{} takes at most {} UTF-16 code units, and would get {length} with what Elements and roles add",
             model.name, model.prompt_max
         );
         refuse(asked.prompt_field, message);

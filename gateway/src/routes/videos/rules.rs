@@ -44,9 +44,8 @@ pub fn not_offered(model: &Entry, request: &VideoStart) -> Vec<Violation> {
         let range = format!("{} to {}", model.references_min(), model.references_max());
         note("references", format!("{} takes {range}", model.name));
     }
-    // In UTF-16 code units, as the vendors count.
     if request.prompt.encode_utf16().count() > model.prompt_max {
-        note("prompt", format!("{} takes at most {} characters", model.name, model.prompt_max));
+        note("prompt", format!("{} takes at most {} UTF-16 code units", model.name, model.prompt_max));
     }
     violations
 }

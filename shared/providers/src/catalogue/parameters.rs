@@ -1,12 +1,10 @@
 //! What a model takes, in the contract's form (specification, Model: `parameters`).
 
+use domain::limits::PROMPT_MAX;
 use domain::model::{Capability, ModelParameter, ModelParameterOption, ModelParameterType};
 use serde_json::Value;
 
 use super::entry::{Entry, EntryType};
-
-/// The contract's own limit of a prompt.
-const PROMPT_MAX: usize = 8000;
 
 /// The capabilities that take a first frame, and those that take a last.
 const WITH_FIRST_FRAME: &[Capability] = &[Capability::VideoFromImage, Capability::VideoFromFrames];
@@ -16,11 +14,16 @@ impl Entry {
     /// What it takes, under the names of the contract's requests.
     pub fn parameters(&self) -> Vec<ModelParameter> {
         let all = &self.capabilities;
+        // What a request may hold is bounded in characters, what a model takes in what it counts, and others add to it.
+        let description = format!(
+            "What to make; a variation needs none. With what Elements and roles add, at most {} UTF-16 code units.",
+            self.prompt_max
+        );
         let mut parameters = vec![ModelParameter {
             required: !all.contains(&Capability::ImageVariations),
             min: Some(1.0),
             max: Some(self.prompt_max.min(PROMPT_MAX) as f64),
-            ..self.parameter("prompt", "Prompt", "What to make; a variation needs none.", ModelParameterType::String)
+            ..self.parameter("prompt", "Prompt", &description, ModelParameterType::String)
         }];
         if let Some(range) = self.references {
             let takes = |it: &Capability| match self.kind {

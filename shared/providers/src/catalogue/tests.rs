@@ -1,4 +1,6 @@
-use domain::model::ProviderKind;
+use domain::graph::Role;
+use domain::limits::PROMPT_MAX;
+use domain::model::{Capability, ProviderKind};
 use serde_json::{Value, json};
 
 use super::*;
@@ -47,6 +49,29 @@ fn parameters_tell_what_a_model_takes() {
     let names: Vec<_> = entry.parameters().into_iter().map(|it| (it.name, it.required)).collect();
     assert_eq!(names, [("prompt".into(), true), ("references".into(), false), ("size".into(), false)]);
     assert!(entry.parameters()[2].offers(&json!("1024x1024")) && !entry.parameters()[2].offers(&json!("1x1")));
+}
+
+#[test]
+fn every_managed_model_takes_whatever_a_request_may_hold() {
+    // Characters of two UTF-16 code units each: the prompt, eight Elements with a name and guidelines, sixteen roles in words.
+    let elements = 8 * (160 + 2000 + ":\n\n\n".len());
+    let words = "🪁".repeat(PROMPT_MAX + elements);
+    let told = |role: &Role| crate::instruction(Capability::ImageEdit, &words, [Some(*role); 16].into_iter());
+    let longest = Role::ALL.iter().map(|role| told(role).encode_utf16().count()).max().unwrap();
+    let catalogue = Catalogue::built_in().unwrap();
+    for entry in catalogue.of(ProviderKind::Managed).filter(|entry| entry.kind != EntryType::Text) {
+        assert!(entry.prompt_max >= longest, "{} takes {} of {longest}", entry.id, entry.prompt_max);
+    }
+}
+
+#[test]
+fn the_limit_of_a_prompt_is_told_as_the_model_counts() {
+    for (most, told) in [(1000, 1000.0), (8000, 8000.0), (8001, 8000.0), (65_536, 8000.0)] {
+        let catalogue = extend(|entry| entry["promptMax"] = json!(most)).unwrap();
+        let prompt = catalogue.find(ProviderKind::OpenAi, "m-1").unwrap().parameters().remove(0);
+        assert_eq!((prompt.name.as_str(), prompt.max), ("prompt", Some(told)));
+        assert!(prompt.description.contains(&format!("at most {most} UTF-16 code units")), "{}", prompt.description);
+    }
 }
 
 #[test]
