@@ -58,19 +58,24 @@ impl Starter {
         }
     }
 
-    /// Waits on the last job, as a client does that wants to know at once.
+    /// Waits for the end of the last job.
     async fn finish(&mut self) {
-        let mut request = get(&self.poll_url, Some(&self.token));
-        request.truncate(request.len() - 2);
-        request.extend(b"prefer: wait=20\r\n\r\n");
-        loop {
-            let answer = self.connection.exchange(&request).await;
-            let record: Value = serde_json::from_slice(answer.body).expect("a record");
-            match text(&record, "/status") {
-                "succeeded" => return,
-                "failed" | "canceled" | "expired" => panic!("{record}"),
-                _ => {}
-            }
+        finish(&mut self.connection, &self.poll_url, &self.token).await;
+    }
+}
+
+/// Waits for a job's success, as a client does that wants to know at once.
+pub async fn finish(connection: &mut Connection, poll_url: &str, token: &str) {
+    let mut request = get(poll_url, Some(token));
+    request.truncate(request.len() - 2);
+    request.extend(b"prefer: wait=20\r\n\r\n");
+    loop {
+        let answer = connection.exchange(&request).await;
+        let record: Value = serde_json::from_slice(answer.body).expect("a record");
+        match text(&record, "/status") {
+            "succeeded" => return,
+            "failed" | "canceled" | "expired" => panic!("{record}"),
+            _ => {}
         }
     }
 }

@@ -17,6 +17,7 @@ mod floor;
 mod jobs;
 mod load;
 mod memory;
+mod overhead;
 mod providers;
 mod rates;
 mod reads;
@@ -77,6 +78,8 @@ enum Measurement {
     Sizes,
     /// What lies between the steps of a Recipe run.
     Recipes,
+    /// A picture by a provider from its acceptance to its end, on an idle service.
+    Overhead,
     /// Many jobs of a provider at once.
     Carried,
     /// A large video on its way into the store.
@@ -152,6 +155,7 @@ async fn one(measurement: Measurement, stack: &Stack) -> Vec<Row> {
         Measurement::Webhooks => webhooks::measure(stack).await,
         Measurement::Sizes => sizes::measure(stack).await,
         Measurement::Recipes => recipes::measure(stack).await,
+        Measurement::Overhead => overhead::measure(stack).await,
         Measurement::Carried => providers::carried(stack).await,
         Measurement::Streamed => providers::streamed(stack).await,
         Measurement::Waiting => providers::waiting(stack).await,

@@ -1,0 +1,138 @@
+//! How long a prompt may be (specification, Limits; decisions 10.5, 11.2): as long as the request's own bound and what the chosen
+//! model tells of itself, and what a model refuses is refused before anything is accepted. No worker runs: what is accepted stays
+//! `queued`.
+
+use e2e::api::{key, text};
+use e2e::{Reply, Stack, User, pictures, suite};
+use futures_util::stream::{self, StreamExt};
+use serde_json::{Value, json};
+
+suite! {
+    prompts on Stack::builder().env("CANVAS_RATE_PER_MINUTE", 0);
+    every_model_takes_prompts_as_long_as_it_says,
+    managed_models_take_every_prompt,
+}
+
+suite! {
+    prompts_of_a_server on Stack::builder().env("CANVAS_MANAGED_URL", "http://127.0.0.1:9");
+    managed_models_take_every_prompt,
+}
+
+suite! {
+    prompts_of_a_comfy_server on Stack::builder()
+        .env("CANVAS_MANAGED_URL", "http://127.0.0.1:9")
+        .env("CANVAS_MANAGED_PROTOCOL", "comfy");
+    managed_models_take_every_prompt,
+}
+
+/// Characters that the contract takes.
+const PROMPT_MAX: usize = 8000;
+/// Kinds of saved connections.
+const PROVIDERS: [&str; 7] = ["openai", "google", "replicate", "fal", "stability", "black-forest-labs", "runway"];
+/// Models that are asked at once.
+const AT_ONCE: usize = 4;
+
+/// An account that can pay for whatever is started here, and a picture of its own.
+async fn payer(stack: &Stack) -> (User, String) {
+    let user = stack.user().await;
+    stack.grant(&user.uid, 10_000).await;
+    let picture = text(&user.upload("image/png", pictures::png(8, 8)).await, "/handle").to_owned();
+    (user, picture)
+}
+
+/// Every model that the account has, of these providers.
+async fn models(user: &User, query: &str) -> Vec<Value> {
+    let list = user.get(&format!("/models?limit=100{query}")).await.ok();
+    assert_eq!(list["page"]["hasMore"], false, "one page has all of them");
+    list["models"].as_array().expect("a list").clone()
+}
+
+/// Asks a model for the first thing that it can do, with this prompt.
+async fn ask(user: &User, picture: &str, model: &Value, prompt: &str) -> Reply {
+    let more = match text(model, "/capabilities/0") {
+        "video.generate" => json!({}),
+        "video.generate.fromImage" => json!({"firstFrame": picture}),
+        "video.generate.fromFrames" => json!({"firstFrame": picture, "lastFrame": picture}),
+        "video.generate.fromReferences" => json!({"references": [picture]}),
+        capability => return paint(user, picture, model, capability, prompt).await,
+    };
+    let request = json!({"model": model["handle"], "prompt": prompt, "idempotencyKey": key()});
+    user.send("/videos/generate", &merged(request, more)).await
+}
+
+async fn paint(user: &User, picture: &str, model: &Value, capability: &str, prompt: &str) -> Reply {
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let target = user.slot(&canvas).await;
+    let request = json!({
+        "canvasId": canvas, "baseRevision": user.canvas(&canvas).await["revision"], "idempotencyKey": key(),
+        "targetNodeId": target, "model": model["handle"], "prompt": prompt,
+    });
+    match capability {
+        "image.generate" => user.send("/images/generate", &request).await,
+        _ => user.send("/images/edit", &merged(request, json!({"source": picture}))).await,
+    }
+}
+
+fn merged(mut request: Value, more: Value) -> Value {
+    request.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+    request
+}
+
+/// What `GET /models` says of a model's prompt: its bound in characters, and how the model itself counts.
+fn told(model: &Value) -> (usize, String) {
+    let parameters = model["parameters"].as_array().expect("a list");
+    let prompt = parameters.iter().find(|parameter| parameter["name"] == "prompt").expect("every model takes a prompt");
+    let most = prompt["max"].as_f64().expect("a bound") as usize;
+    (most, text(prompt, "/description").to_owned())
+}
+
+async fn every_model_takes_prompts_as_long_as_it_says(stack: &Stack) {
+    let (user, picture) = payer(stack).await;
+    for provider in PROVIDERS {
+        stack.connect(&user.uid, provider, provider).await;
+    }
+    let models = models(&user, "").await;
+    let short = models.iter().filter(|model| told(model).0 < PROMPT_MAX).count();
+    assert!(
+        short >= 10 && models.len() >= 40,
+        "models with bounds of their own, and others: {short} of {}",
+        models.len()
+    );
+    let (user, picture) = (&user, picture.as_str());
+    let asked = models.iter().map(|model| async move {
+        let ((most, description), name) = (told(model), text(model, "/modelId"));
+        let job = ask(user, picture, model, &"p".repeat(most)).await;
+        assert_eq!(job.status, 202, "{name} at {most}: {job}");
+        let over = ask(user, picture, model, &"p".repeat(most + 1)).await;
+        if most == PROMPT_MAX {
+            over.expect_error(400, "input_validation_error", &["prompt"]);
+            return;
+        }
+        let refusal = over.json()["error"]["fields"][0].clone();
+        over.expect_error(422, "unprocessable_entity", &["prompt"]);
+        let limit = format!("at most {most} UTF-16 code units");
+        assert!(text(&refusal, "/message").contains(&limit), "{name}: {refusal}");
+        assert!(description.contains(&limit), "{name}: {description}");
+        // A character beyond the basic plane counts two.
+        let half = "🪁".repeat(most / 2);
+        assert_eq!(ask(user, picture, model, &half).await.status, 202, "{name}");
+        let over = ask(user, picture, model, &format!("{half}pp")).await;
+        over.expect_error(422, "unprocessable_entity", &["prompt"]);
+    });
+    stream::iter(asked).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await;
+}
+
+async fn managed_models_take_every_prompt(stack: &Stack) {
+    let (user, picture) = payer(stack).await;
+    let models = models(&user, "&provider=managed").await;
+    assert!(!models.is_empty());
+    for model in &models {
+        let name = text(model, "/modelId");
+        for letter in ["p", "🪁"] {
+            let job = ask(&user, &picture, model, &letter.repeat(PROMPT_MAX)).await;
+            assert_eq!(job.status, 202, "{name}: {job}");
+            let over = ask(&user, &picture, model, &letter.repeat(PROMPT_MAX + 1)).await;
+            over.expect_error(400, "input_validation_error", &["prompt"]);
+        }
+    }
+}

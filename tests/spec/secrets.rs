@@ -1,0 +1,338 @@
+//! What is secret stays secret (decisions 2.5): no process's log and no answer has a provider's key, a key of the ring, a webhook's
+//! secret, a bearer token or a service's password, and no log has a prompt. Providers are the ones who try it: they quote the
+//! credential that they were sent in whatever they answer.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use e2e::api::{key, text};
+use e2e::{Reply, Stack, User};
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use testkit::providers::{SIMULATOR_KEY, Simulator, Trouble, Vendor};
+use testkit::{Receiver, wait_for};
+use tokio::net::TcpListener;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use uuid::Uuid;
+
+/// Kinds of saved connections; those that make videos; those that write.
+const PROVIDERS: [&str; 7] = ["openai", "google", "replicate", "fal", "stability", "black-forest-labs", "runway"];
+const FILMING: [&str; 5] = ["google", "replicate", "fal", "black-forest-labs", "runway"];
+const WRITING: [(&str, &str); 2] = [("openai", "gpt-6-luna"), ("google", "gemini-3.8-flash")];
+/// Characters of a provider's own words that are passed on.
+const WORDS_MAX: usize = 300;
+/// How much of a key is looked for: what was cut off a longer one is a leak, too.
+const TELLING: usize = 12;
+/// In every prompt.
+const PROMPT: &str = "a kite that nobody may hear of";
+/// A call to a queue ends after 60 s without an answer (providers.md 0.4); the rest is for a busy machine.
+const HANG_PATIENCE: Duration = Duration::from_secs(120);
+
+/// How a [`Parrot`] answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    /// 401, and what it was sent.
+    Refuses,
+    /// 401, and what it was sent where its words are cut.
+    Late,
+    /// 500, and what it was sent: whether it began is not known.
+    Breaks,
+    /// 200, and what it was sent in place of a result.
+    Babbles,
+}
+
+const MANNERS: [Manner; 4] = [Manner::Refuses, Manner::Late, Manner::Breaks, Manner::Babbles];
+
+/// A provider of every kind that quotes the credential it was sent, in each manner.
+struct Parrot {
+    origin: String,
+    _serving: DropGuard,
+}
+
+impl Parrot {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds a free port");
+        let origin = format!("http://{}", listener.local_addr().expect("has an address"));
+        let stop = CancellationToken::new();
+        let stopped = stop.clone().cancelled_owned();
+        let router = Router::new().fallback(quote);
+        tokio::spawn(async move { axum::serve(listener, router).with_graceful_shutdown(stopped).await });
+        Self { origin, _serving: stop.drop_guard() }
+    }
+
+    /// The base URL of a provider that answers so.
+    fn url(&self, manner: Manner, provider: &str) -> String {
+        format!("{}/{manner:?}/{provider}/v1", self.origin)
+    }
+}
+
+async fn quote(uri: Uri, headers: HeaderMap) -> Response {
+    let credentials: Vec<&str> = ["authorization", "x-key", "x-goog-api-key"]
+        .iter()
+        .filter_map(|name| headers.get(*name)?.to_str().ok())
+        .collect();
+    let (path, credential) = (uri.path(), credentials.join(" "));
+    let manner = MANNERS.into_iter().find(|manner| path.starts_with(&format!("/{manner:?}/"))).expect("a manner");
+    let (status, words) = match manner {
+        Manner::Refuses => (StatusCode::UNAUTHORIZED, format!("Incorrect API key provided: {credential}")),
+        Manner::Late => {
+            (StatusCode::UNAUTHORIZED, format!("{}{credential}", "x".repeat(WORDS_MAX - credential.len() / 2)))
+        }
+        Manner::Breaks => (StatusCode::INTERNAL_SERVER_ERROR, credential),
+        Manner::Babbles => (StatusCode::OK, credential),
+    };
+    // Two forms have all that the vendors have between them.
+    let error = match path.split('/').nth(2) {
+        Some("openai" | "google" | "managed") => json!({"message": words}),
+        _ => json!(words),
+    };
+    let body = json!({"error": error, "detail": words, "message": words, "title": words, "errors": [words]});
+    (status, [("x-error", words)], axum::Json(body)).into_response()
+}
+
+/// Everything that a client was told, and everything that must not be in it.
+#[derive(Default)]
+struct Told {
+    answers: Mutex<Vec<String>>,
+    secrets: Mutex<Vec<String>>,
+}
+
+impl Told {
+    /// A secret that is this one's alone.
+    fn secret(&self, prefix: &str) -> String {
+        let secret = format!("{prefix}{}", Uuid::new_v4().simple());
+        self.hide(&secret);
+        secret
+    }
+
+    fn hide(&self, secret: &str) {
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).push(secret.to_owned());
+    }
+
+    fn hear(&self, answer: impl Into<String>) {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).push(answer.into());
+    }
+
+    fn reply(&self, reply: Reply) -> Reply {
+        self.hear(format!("{:?} {}", reply.headers, String::from_utf8_lossy(&reply.body)));
+        reply
+    }
+
+    /// What of the secrets is in `heard`.
+    fn leaks(&self, heard: &str) -> Vec<String> {
+        let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        secrets.iter().filter(|secret| heard.contains(&secret[..TELLING.min(secret.len())])).cloned().collect()
+    }
+}
+
+/// An account, and what it hears.
+struct Client<'a> {
+    told: &'a Told,
+    user: User,
+    canvas: String,
+}
+
+impl<'a> Client<'a> {
+    async fn of(stack: &Stack, told: &'a Told) -> Self {
+        let user = stack.user().await;
+        stack.grant(&user.uid, 1000).await;
+        // The id before the dot is no secret.
+        told.hide(user.token.split_once('.').expect("a dot").1);
+        let canvas = text(&user.make_canvas().await, "/id").to_owned();
+        Self { told, user, canvas }
+    }
+
+    /// The handle of a provider's first model that can do this.
+    async fn model(&self, provider: &str, capability: &str) -> Value {
+        let models = self.user.get(&format!("/models?provider={provider}&capability={capability}")).await;
+        self.told.reply(models).ok()["models"][0]["handle"].clone()
+    }
+
+    async fn picture(&self, provider: &str, more: Value) -> Value {
+        let (target, model) = (self.user.slot(&self.canvas).await, self.model(provider, "image.generate").await);
+        let mut request = json!({
+            "canvasId": self.canvas, "baseRevision": self.user.canvas(&self.canvas).await["revision"],
+            "idempotencyKey": key(), "targetNodeId": target, "prompt": PROMPT, "model": model,
+        });
+        request.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        self.started("/images/generate", &request).await
+    }
+
+    async fn video(&self, provider: &str) -> Value {
+        let model = self.model(provider, "video.generate").await;
+        let request = json!({"model": model, "prompt": PROMPT, "idempotencyKey": key()});
+        self.started("/videos/generate", &request).await
+    }
+
+    /// A run of a workflow that has `model` write a text.
+    async fn writing(&self, model: &str) -> Value {
+        let workflow = json!({
+            "name": "Words", "idempotencyKey": key(),
+            "inputs": [{"key": "thing", "label": "Thing", "type": "text", "useAsDefault": false}],
+            "outputs": [{"key": "copy", "label": "Copy", "type": "text", "prompt": format!("{PROMPT} {{{{thing}}}}"),
+                         "inputKeys": ["thing"], "model": model}],
+        });
+        let made = self.user.send(&format!("/canvases/{}/workflows", self.canvas), &workflow).await.expect(201).json();
+        let request = json!({
+            "canvasId": self.canvas, "baseRevision": self.user.canvas(&self.canvas).await["revision"],
+            "idempotencyKey": key(), "inputs": {"thing": "a kite"},
+        });
+        self.started(&format!("/recipes/{}/runs", text(&made, "/workflow/id")), &request).await
+    }
+
+    async fn started(&self, path: &str, request: &Value) -> Value {
+        self.told.reply(self.user.send(path, request).await.expect(202)).json()
+    }
+
+    /// The end of a job or run, and all that can be read of it.
+    async fn ended(&self, job: &Value, patience: Duration) -> Value {
+        let path = text(job, "/pollUrl");
+        wait_for(&format!("the end of {path}"), patience, async || {
+            let record = self.told.reply(self.user.get(path).await).json();
+            let over = ["succeeded", "failed", "canceled"].contains(&text(&record, "/status"));
+            over.then_some(record)
+        })
+        .await
+    }
+
+    /// Reads what an account can read that jobs and connections write to.
+    async fn look_around(&self) {
+        for path in [format!("/canvases/{}", self.canvas), "/providers".to_owned(), "/auth/status".to_owned()] {
+            self.told.reply(self.user.get(&path).await.expect(200));
+        }
+    }
+}
+
+/// Pictures, videos and texts by providers that quote what they were sent.
+async fn quoted(stack: &Stack, told: &Told, parrot: &Parrot, manner: Manner) {
+    let client = Client::of(stack, told).await;
+    for provider in PROVIDERS {
+        stack.connect_to(&client.user.uid, provider, &parrot.url(manner, provider), &told.secret("sk-")).await;
+    }
+    // Whose runs can be looked up is asked for minutes whether there is one.
+    let is_asked = |provider: &&str| **provider != "replicate" || matches!(manner, Manner::Refuses | Manner::Late);
+    let mut jobs = Vec::new();
+    let managed = (manner == Manner::Refuses).then_some("managed");
+    for provider in PROVIDERS.into_iter().filter(is_asked).chain(managed) {
+        jobs.push((provider, client.picture(provider, json!({})).await));
+    }
+    for provider in FILMING.into_iter().filter(is_asked) {
+        jobs.push((provider, client.video(provider).await));
+    }
+    for (provider, model) in WRITING {
+        jobs.push((provider, client.writing(model).await));
+    }
+    for (provider, job) in jobs {
+        let ended = client.ended(&job, HANG_PATIENCE).await;
+        assert_eq!(ended["status"], "failed", "{manner:?} {provider}: {ended}");
+        let message = text(&ended, "/failure/message");
+        // A provider's words are passed on, where its protocol has a place for them: there is something that could leak.
+        assert_eq!(message.contains("[hidden]"), manner != Manner::Babbles, "{manner:?} {provider}: {ended}");
+    }
+    client.look_around().await;
+}
+
+/// What goes well: pictures with a webhook, a video, a text.
+async fn succeeding(stack: &Stack, told: &Told, receiver: &Receiver) {
+    let (client, secret) = (Client::of(stack, told).await, told.secret("whsec-"));
+    let simulators = [(Vendor::OpenAi, "openai"), (Vendor::Replicate, "replicate")];
+    let mut running = Vec::new();
+    for (vendor, provider) in simulators {
+        let simulator = Simulator::start(vendor).await;
+        stack.connect_to(&client.user.uid, provider, simulator.url(), SIMULATOR_KEY).await;
+        running.push(simulator);
+    }
+    let webhook = json!({"webhook": {"url": receiver.url("/hook?capability=whisper"), "secret": secret}});
+    let jobs =
+        [client.picture("openai", webhook).await, client.video("replicate").await, client.writing("gpt-6-luna").await];
+    for job in &jobs {
+        let ended = client.ended(job, HANG_PATIENCE).await;
+        assert_eq!(ended["status"], "succeeded", "{ended}");
+    }
+    for request in receiver.wait_for(1, e2e::PATIENCE).await {
+        told.hear(format!("{:?} {}", request.headers, String::from_utf8_lossy(&request.body)));
+    }
+    client.look_around().await;
+    assert!(running.iter().all(|simulator| simulator.leaks() == 0));
+}
+
+/// A provider that never answers.
+async fn hanging(stack: &Stack, told: &Told) {
+    let (client, simulator) = (Client::of(stack, told).await, Simulator::start(Vendor::Fal).await);
+    simulator.misbehave(Trouble::Hang);
+    stack.connect_to(&client.user.uid, "fal", simulator.url(), SIMULATOR_KEY).await;
+    let job = client.picture("fal", json!({})).await;
+    let ended = client.ended(&job, HANG_PATIENCE).await;
+    assert_eq!(ended["failure"]["code"], "provider_timeout", "{ended}");
+}
+
+/// Requests that are refused, with credentials where none belong.
+async fn refused(stack: &Stack, told: &Told) {
+    let client = Client::of(stack, told).await;
+    let (wrong, token) = (told.secret("not-"), &client.user.token);
+    let forged = stack.anonymous().with_token(&format!("{}.{wrong}", token.split_once('.').expect("a dot").0));
+    told.reply(forged.get("/auth/status").await.expect(401));
+    told.reply(stack.anonymous().with_token(&wrong).get("/auth/status").await.expect(401));
+    told.reply(client.user.get(&format!("/canvases?token={token}&key={wrong}")).await.expect(200));
+    told.reply(stack.anonymous().get(&format!("/assets/preview?token={wrong}")).await);
+    let body = json!({"webhook": {"url": format!("https://127.0.0.1/?key={wrong}"), "secret": wrong}, "secret": wrong});
+    told.reply(client.user.send("/images/generate", &body).await.expect(400));
+    let create = ["admin", "connection", "create", "--account", &client.user.uid, "--api-key-stdin"];
+    let create = [&create[..], &["--provider", "fal", "--name", "n"]].concat();
+    let two = stack.admin_told(&create, &format!("{wrong} {wrong}")).await;
+    told.hear(two.expect_refusal());
+    told.hear(stack.admin_told(&create, &wrong).await.expect_success().to_string());
+    let list = ["admin", "connection", "list", "--account", &client.user.uid];
+    told.hear(stack.admin(&list).await.expect_success().to_string());
+    client.look_around().await;
+}
+
+/// The passwords in the addresses of the stack's services.
+fn passwords(stack: &Stack) -> Vec<String> {
+    let urls = stack.env().iter().filter(|(name, _)| name.ends_with("_URL"));
+    let found: Vec<String> =
+        urls.filter_map(|(_, value)| url::Url::parse(value).ok()?.password().map(str::to_owned)).collect();
+    assert_eq!(found.len(), 3, "PostgreSQL, Redis and RabbitMQ have one each");
+    found
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_secret_is_in_any_log_or_answer() {
+    let (told, parrot) = (Told::default(), Parrot::start().await);
+    let ring = STANDARD.encode([Uuid::new_v4().as_bytes(), Uuid::new_v4().as_bytes()].concat());
+    let managed = told.secret("managed-");
+    told.hide(&ring);
+    let stack = Stack::builder()
+        .image_workers(1)
+        .video_workers(1)
+        .dispatchers(1)
+        .receivers(1)
+        // Of the libraries, too.
+        .env("CANVAS_LOG", "trace")
+        .env("CANVAS_RATE_PER_MINUTE", 0)
+        .env("CANVAS_MASTER_KEYS", format!("secrets:{ring}"))
+        .env("CANVAS_MANAGED_URL", parrot.url(Manner::Refuses, "managed"))
+        .env("CANVAS_MANAGED_KEY", &managed)
+        .start()
+        .await;
+    told.hide(SIMULATOR_KEY);
+    passwords(&stack).iter().for_each(|password| told.hide(password));
+    let receiver = stack.take_receiver();
+    let parroted = join_all(MANNERS.map(|manner| quoted(&stack, &told, &parrot, manner)));
+    tokio::join!(parroted, succeeding(&stack, &told, &receiver), hanging(&stack, &told), refused(&stack, &told));
+    let answers = told.answers.lock().unwrap_or_else(PoisonError::into_inner).join("\n");
+    assert_eq!(told.leaks(&answers), [""; 0], "in an answer");
+    for part in stack.parts() {
+        let log = stack.log(part);
+        assert!(log.lines().count() > 10, "{part} logs");
+        assert_eq!(told.leaks(&log), [""; 0], "in the log of {part}");
+        for hidden in [PROMPT, "whisper"] {
+            assert!(!log.contains(hidden), "{hidden:?} in the log of {part}");
+        }
+    }
+}
