@@ -215,7 +215,7 @@ async fn quoted(stack: &Stack, told: &Told, parrot: &Parrot, manner: Manner) {
         stack.connect_to(&client.user.uid, provider, &parrot.url(manner, provider), &told.secret("sk-")).await;
     }
     // Whose runs can be looked up is asked for minutes whether there is one.
-    let is_asked = |provider: &&str| **provider != "replicate" || matches!(manner, Manner::Refuses | Manner::Late);
+    let is_asked = |provider: &&str| *provider != "replicate" || matches!(manner, Manner::Refuses | Manner::Late);
     let mut jobs = Vec::new();
     let managed = (manner == Manner::Refuses).then_some("managed");
     for provider in PROVIDERS.into_iter().filter(is_asked).chain(managed) {
