@@ -304,7 +304,7 @@ fn passwords(stack: &Stack) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_secret_is_in_any_log_or_answer() {
     let (told, parrot) = (Told::default(), Parrot::start().await);
-    let ring = STANDARD.encode([Uuid::new_v4().as_bytes(), Uuid::new_v4().as_bytes()].concat());
+    let ring = STANDARD.encode([Uuid::new_v4(), Uuid::new_v4()].map(Uuid::into_bytes).concat());
     let managed = told.secret("managed-");
     told.hide(&ring);
     let stack = Stack::builder()
