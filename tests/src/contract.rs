@@ -3,8 +3,10 @@
 //! [`SPECIFICATION`] and [`EXTENSIONS`] are written from the documents by hand, so that neither a forgotten route nor one that
 //! nobody asked for goes unseen. What is not built yet stands in [`UNBUILT`], which can only shrink: a listed route that
 //! has been built fails the walk as surely as a missing one that is not listed. Fields, enumerations, limits and statuses are
-//! walked in `contract/shapes.rs`.
+//! walked in `contract/shapes.rs`; `contract/names.rs` holds that each type there has a name of its own.
 
+#[cfg(test)]
+mod names;
 #[cfg(test)]
 mod shapes;
 

@@ -95,7 +95,7 @@ pub struct Pack {
     /// Its title.
     pub title: String,
     /// The page that they are from.
-    pub page: Page,
+    pub page: ProductPage,
     /// The variant that they show.
     pub variant: Variant,
     /// How they were found.
@@ -108,7 +108,7 @@ pub struct Review {
     /// Why.
     pub reason: ReviewReason,
     /// The page.
-    pub page: Page,
+    pub page: ProductPage,
     /// What is known of variants.
     pub variant: Variant,
     /// What was found.
@@ -143,10 +143,10 @@ named! {
     }
 }
 
-/// A page.
+/// A product's page.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Page {
+pub struct ProductPage {
     /// As it was asked for.
     #[schema(format = Uri)]
     pub url: String,

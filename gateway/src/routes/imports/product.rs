@@ -3,7 +3,7 @@
 use axum::Extension;
 use axum::extract::State;
 use domain::id::{AccountUid, CanvasHandle, NodeId};
-use domain::import::{Discovery, Outcome, Page, Request, ReviewReason, Variant};
+use domain::import::{Discovery, Outcome, ProductPage, Request, ReviewReason, Variant};
 use domain::job::canvas_url;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -74,7 +74,7 @@ pub struct ImportedPack {
     #[schema(format = Uri)]
     canvas_url: String,
     /// The page.
-    page: Page,
+    page: ProductPage,
     /// The variant that the pictures show.
     variant: Variant,
     /// The Section.
@@ -111,7 +111,7 @@ pub struct ImportReview {
     /// `canvas:<ownerUid>:<id>`.
     canvas_id: CanvasHandle,
     /// The page.
-    page: Page,
+    page: ProductPage,
     /// What is known of variants.
     variant: Variant,
     /// What was found.

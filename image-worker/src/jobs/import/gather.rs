@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::import::{Discovery, Evidence, Failure, FailureKind, Page, Request, Review, ReviewReason, Variant};
+use domain::import::{Discovery, Evidence, Failure, FailureKind, ProductPage, Request, Review, ReviewReason, Variant};
 use domain::limits::{PACK_CANDIDATES_MAX, PACK_IMAGES_MAX, PACK_SIDE_MIN, PAGE_BYTES_MAX, UPLOAD_MAX};
 use egress::{DownloadError, Downloaded, Wanted};
 use futures_util::StreamExt;
@@ -48,7 +48,7 @@ pub(super) enum Gathered {
 
 /// What a page tells of its pictures.
 pub(super) struct OfPage {
-    pub page: Page,
+    pub page: ProductPage,
     pub variant: Variant,
     pub discovery: Discovery,
 }
@@ -134,7 +134,7 @@ async fn product(
     if !is_page {
         return Ok(failed(request, FailureKind::Unprocessable, "is no page of HTML"));
     }
-    let page = Page { url: url.to_owned(), resolved_url: file.url.to_string() };
+    let page = ProductPage { url: url.to_owned(), resolved_url: file.url.to_string() };
     let (discovered, chosen) = match read(worker, &file, selector).await? {
         Some(read) => read,
         None => return Ok(failed(request, FailureKind::Unprocessable, "cannot be read")),
