@@ -1,35 +1,39 @@
 //! A running service for the contract test: `tests/contract` starts it, reads where it is, and ends it.
 //!
-//! **Guarantee.** What it prints, one line of JSON, names a service of its own that is ready: `baseUrl`, `document`, `token`
-//! (every scope, and credit), and ids of what was made in it, so that generated requests meet something: of every resource
-//! that the contract knows, in a state that stays. It lives until its standard input ends, and everything goes with it, also
-//! when whoever started it is killed.
+//! **Guarantee.** What it prints, one line of JSON, names a service of its own that is ready: `baseUrl`, `documentUrl`,
+//! `token` (every scope, credit, and a saved connection to a simulator), `shopUrl` (a server that imports may fetch from), and
+//! ids of what was made in it, so that generated requests meet something: of every resource that the contract knows, in a
+//! state that stays. It lives until its standard input ends, and everything goes with it, also when whoever started it is
+//! killed.
 
 use std::io::Read;
 
 use e2e::api::{key, text};
 use e2e::{API_ROOT, Stack, User, pictures};
 use serde_json::{Value, json};
+use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
+use testkit::{Answer, Receiver};
 
 /// More than any run can spend.
 const CREDIT: i64 = 1_000_000_000;
 
 #[tokio::main(worker_threads = 2)]
 async fn main() {
-    let stack = start().await;
+    let setting = start().await;
     // On this thread: nothing else is to be done by it.
     let ended = std::io::stdin().read_to_end(&mut Vec::new());
-    drop(stack);
+    drop(setting);
     ended.expect("waits for the end of its standard input");
 }
 
-/// The service, seeded and announced.
-async fn start() -> Stack {
+/// The service, seeded and announced, a shop for its imports, and the provider of its saved connection.
+async fn start() -> (Stack, Receiver, Simulator) {
     // Generated requests come as fast as they are answered, many of them with a broken credential; what they start is not
     // waited for; the routes of legacy campaigns are to do something, and a preview token to outlive the run.
     let stack = Stack::builder()
         .image_workers(1)
         .video_workers(1)
+        .receivers(1)
         .env("CANVAS_RATE_PER_MINUTE", 0)
         .env("CANVAS_ACTIVE_JOBS", 1_000_000)
         .env("CANVAS_LEGACY_CAMPAIGNS", 1)
@@ -38,13 +42,34 @@ async fn start() -> Stack {
         .await;
     let user = stack.user().await;
     stack.grant(&user.uid, CREDIT).await;
-    stack.connect(&user.uid, "openai", "contract").await;
+    let provider = Simulator::start(Vendor::OpenAi).await;
+    stack.connect_to(&user.uid, "openai", provider.url(), SIMULATOR_KEY).await;
+    let shop = stack.take_receiver();
+    furnish(&shop);
     let mut ids = seed(&user).await;
+    ids["shopUrl"] = json!(shop.url(""));
     ids["baseUrl"] = json!(stack.origin(0));
-    ids["document"] = json!(format!("{}{API_ROOT}/openapi.json", stack.origin(0)));
+    ids["documentUrl"] = json!(format!("{}{API_ROOT}/openapi.json", stack.origin(0)));
     ids["token"] = json!(user.token);
     println!("{ids}");
-    stack
+    (stack, shop, provider)
+}
+
+/// Puts into the shop the page `/boots`, which says in JSON-LD what it sells, and its pictures.
+fn furnish(shop: &Receiver) {
+    let images = ["/boots.png", "/sole.png"];
+    let product = json!({"@context": "https://schema.org", "@type": "Product", "name": "Boots", "image": images});
+    let page = format!("<script type='application/ld+json'>{product}</script>");
+    let file = |media_type, body: Vec<u8>| Answer::status(200).header("content-type", media_type).body(body);
+    let files = [
+        ("/boots", file("text/html; charset=utf-8", page.into_bytes())),
+        ("/boots.png", file("image/png", pictures::scene(320, 240, 1))),
+        ("/sole.png", file("image/png", pictures::scene(240, 320, 2))),
+    ];
+    shop.answer_with(move |request| {
+        let found = files.iter().find(|(path, _)| *path == request.path);
+        found.map_or_else(|| Answer::status(404), |(_, answer)| answer.clone())
+    });
 }
 
 /// One of everything, by the names that `tests/contract` has for them.
