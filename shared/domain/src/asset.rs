@@ -18,7 +18,7 @@ named! {
     AssetKind {
         /// A picture.
         Image = "image",
-        /// A prompt.
+        /// A prompt. Not made by this service: prompts are texts of nodes.
         Prompt = "prompt",
     }
 }

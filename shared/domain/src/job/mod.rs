@@ -24,7 +24,8 @@ pub use video::{
 named! {
     /// The state of an image or Action job (specification, States and transitions).
     JobStatus {
-        /// A Recipe's child whose inputs are not there yet.
+        /// A Recipe's child whose inputs are not there yet. Not told by this service, whose runs start a child when its inputs are
+        /// there.
         Preparing = "preparing",
         /// Accepted; no worker has it.
         Queued = "queued",
@@ -97,11 +98,11 @@ named! {
 named! {
     /// Why a job was stopped.
     CancelReason {
-        /// It waited too long for its inputs.
+        /// It waited too long for its inputs, which none does here: see [`JobStatus::Preparing`].
         StalePreparing = "stale_preparing",
         /// Somebody asked.
         UserRequested = "user_requested",
-        /// It could not be set up.
+        /// It could not be set up. Not told by this service, where what sets a job up is one transaction.
         SetupFailed = "setup_failed",
     }
 }
