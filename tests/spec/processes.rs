@@ -22,6 +22,7 @@ suite! {
 async fn the_contract_document_is_served_without_a_credential(stack: &Stack) {
     let document = stack.anonymous().get("/openapi.json").await.ok();
     assert_eq!((&document["openapi"], &document["info"]["version"]), (&json!("3.1.0"), &json!("1.0.0")));
+    assert_eq!(document["info"]["x-stability"], "stable");
     let schemes = document["components"]["securitySchemes"].as_object().expect("a scheme");
     assert!(schemes.values().any(|scheme| scheme["type"] == "http" && scheme["scheme"] == "bearer"));
     assert!(document["security"].as_array().is_some_and(|global| !global.is_empty()), "applied globally");
