@@ -29,7 +29,7 @@ pub use runner::{Runner, RunnerOptions};
 pub use task::{Decision, Handler, Outcome, Task};
 
 /// An error with everything that caused it, in one line.
-pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use providers::Setup;
 use service::config::Config;
 use service::probes::watch_component;
-use spine::{BootError, Process};
+use spine::{BootError, Process, chain};
 
 use crate::{Pixels, Worker};
 
@@ -27,13 +27,14 @@ pub async fn start(name: &'static str, config: Config) -> Result<(Process, Worke
     // The variables by name and never by value: a URL can carry a password.
     let blobs = blob::Store::open(config.blob_url.as_str())
         .map_err(|error| BootError::Setting(format!("CANVAS_BLOB_URL: {error}").into()))?;
-    let cache = cache::Cache::connect(config.redis_url.expose(), cache::PREFIX)
-        .map_err(|error| BootError::Setting(format!("CANVAS_REDIS_URL: {error}").into()))?;
     let settings = egress::Settings { allow: &config.egress_allow, ca_file: config.egress_ca_file.as_deref() };
     let egress = egress::Client::load(settings).map_err(|error| BootError::Setting(error.into()))?;
     let windows = spine::windows(&config);
     let process = Process::start(name, config).await?;
     let config = process.config();
+    // Not before there is a log: that Redis is away is told once.
+    let cache = cache::Cache::connect(config.redis_url.expose(), cache::PREFIX)
+        .map_err(|error| BootError::Setting(format!("CANVAS_REDIS_URL: {error}").into()))?;
     let threads = available_parallelism().map_or(1, usize::from);
     let pixels = Pixels::new(threads, config.image_memory_bytes);
     watch_store(&process, &blobs);
@@ -75,13 +76,13 @@ fn watch_store(process: &Process, store: &blob::Store) {
     let (answering, handle) = (store.clone(), readiness.component("object store", true));
     let check = move || {
         let store = answering.clone();
-        async move { store.check().await.map_err(|error| error.to_string()) }
+        async move { store.check().await.map_err(|error| chain(&error)) }
     };
     lifecycle.spawn_support("object store watch", watch_component(handle, check, lifecycle.aborted()));
     let (writing, handle) = (store.clone(), readiness.component("object store writes", false));
     let check = move || {
         let store = writing.clone();
-        async move { store.check_writable().await.map_err(|error| error.to_string()) }
+        async move { store.check_writable().await.map_err(|error| chain(&error)) }
     };
     lifecycle.spawn_support("object store writes watch", watch_component(handle, check, lifecycle.aborted()));
 }

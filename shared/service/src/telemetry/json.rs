@@ -4,6 +4,7 @@
 //! every field of the event and of the spans around it is a field of the line. The inner one wins where names meet.
 
 use std::cell::RefCell;
+use std::error::Error;
 use std::fmt;
 use std::io::Write as _;
 
@@ -156,6 +157,20 @@ impl Visit for Fields {
         self.set(field, value);
     }
 
+    /// With its causes: what fails above is rarely what is to be mended. Some foreign errors tell their own cause.
+    fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
+        let (mut text, mut source) = (value.to_string(), value.source());
+        while let Some(error) = source {
+            let cause = error.to_string();
+            if !text.contains(&cause) {
+                text.push_str(": ");
+                text.push_str(&cause);
+            }
+            source = error.source();
+        }
+        self.set(field, text);
+    }
+
     fn record_bool(&mut self, field: &Field, value: bool) {
         self.set(field, value);
     }
@@ -211,6 +226,21 @@ mod tests {
         fn make_writer(&'writer self) -> Self {
             self.clone()
         }
+    }
+
+    #[test]
+    fn an_error_is_told_with_its_causes_each_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("{text}")]
+        struct Failure {
+            text: &'static str,
+            source: Option<Box<Failure>>,
+        }
+        let cause = Failure { text: "no route to host", source: None };
+        let teller = Failure { text: "cannot connect: no route to host", source: Some(Box::new(cause)) };
+        let failure = Failure { text: "the store failed", source: Some(Box::new(teller)) };
+        let lines = logged(|| tracing::warn!(error = &failure as &dyn Error, "x"));
+        assert_eq!(lines[0]["error"], "the store failed: cannot connect: no route to host");
     }
 
     #[test]
