@@ -29,6 +29,8 @@ const UPLOADS_MAX: usize = 32;
 const UPLOADS_OF_ACCOUNT_MAX: usize = 8;
 /// Renders of one account that are drawn at once: each may hold a graph, its pictures and its document.
 const RENDERS_OF_ACCOUNT_MAX: usize = 2;
+/// What operators are told, in `/readyz` and in the log, while Redis is away.
+const CACHE_AWAY: &str = "redis does not answer: start Redis, or correct CANVAS_REDIS_URL";
 /// Between two tries to open the installation key while the database is not there.
 const KEY_RETRY: Duration = Duration::from_secs(1);
 
@@ -94,7 +96,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
         let (cache, handle) = (cache.clone(), process.readiness().component("cache", false));
         let check = move || {
             let up = cache.is_up();
-            async move { if up { Ok(()) } else { Err("not connected".to_owned()) } }
+            async move { if up { Ok(()) } else { Err(CACHE_AWAY.to_owned()) } }
         };
         watch_component(handle, check, aborted.clone())
     });

@@ -148,7 +148,9 @@ impl Shared {
         });
         if opened {
             metrics::gauge!("cache_up").set(0);
-            tracing::warn!("redis does not answer: rate limits are open and waiting readers poll");
+            tracing::warn!(
+                "redis does not answer: start Redis, or correct CANVAS_REDIS_URL; until then rate limits are open and waiting readers poll"
+            );
         }
     }
 }

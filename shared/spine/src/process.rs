@@ -18,6 +18,7 @@ use service::telemetry::{Collector, Traces};
 use service::{probes, telemetry};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::failpoint::InvalidFailpoint;
@@ -25,6 +26,15 @@ use crate::{Handler, Nudge, Relay, Runner, RunnerOptions, chain, failpoint};
 
 /// Time to finish or hand back what is in hand (decisions 17.2).
 const GRACE: Duration = Duration::from_secs(25);
+
+/// What operators are told of a service that is away, in `/readyz` and in the log: which it is, and what to do about it.
+const DATABASE_AWAY: &str = "database does not answer: start PostgreSQL, or correct CANVAS_DATABASE_URL";
+/// See [`DATABASE_AWAY`].
+const BROKER_AWAY: &str = "broker is not connected: start RabbitMQ, or correct CANVAS_AMQP_URL";
+/// How long the database may take to answer a check: less than the check itself has, which knows no advice.
+const DATABASE_LIMIT: Duration = Duration::from_millis(1800);
+/// How long a first connection to the broker may take before it counts as missing.
+const BROKER_LIMIT: Duration = Duration::from_secs(2);
 
 /// Why a process does not start.
 #[derive(Debug, thiserror::Error)]
@@ -220,22 +230,35 @@ impl Process {
 
 /// Whether the database answers and has this build's schema, which it keeps once it has it.
 async fn check_database(pool: PgPool, migrated: Arc<AtomicBool>) -> Result<(), String> {
-    if migrated.load(Ordering::Relaxed) {
-        return db::pool::ping(&pool).await.map_err(|error| chain(&error));
+    let asking = async {
+        if migrated.load(Ordering::Relaxed) {
+            return db::pool::ping(&pool).await.map(|()| true);
+        }
+        let current = db::pool::is_migrated(&pool).await?;
+        migrated.store(current, Ordering::Relaxed);
+        Ok(current)
+    };
+    match timeout(DATABASE_LIMIT, asking).await {
+        Ok(Ok(true)) => Ok(()),
+        Ok(Ok(false)) => Err("its schema is not this build's yet: run canvas-gateway migrate".to_owned()),
+        Ok(Err(error)) if error.is_outage() => Err(format!("{DATABASE_AWAY} ({})", chain(&error))),
+        Ok(Err(error)) => Err(chain(&error)),
+        // The pool goes on trying to connect.
+        Err(_) => Err(DATABASE_AWAY.to_owned()),
     }
-    let current = db::pool::is_migrated(&pool).await.map_err(|error| chain(&error))?;
-    migrated.store(current, Ordering::Relaxed);
-    if current { Ok(()) } else { Err("its schema is not this build's yet: run canvas-gateway migrate".to_owned()) }
 }
 
-/// Reports a component that tells of itself.
+/// Reports a connection to the broker, which tells of itself.
 async fn follow(handle: ComponentHandle, mut up: watch::Receiver<bool>, stop: CancellationToken) {
     let follow = async {
-        // Not being connected yet is no failure.
+        // Not being connected for a moment after the start is no failure.
+        if timeout(BROKER_LIMIT, up.wait_for(|up| *up)).await.is_err() {
+            handle.set_failing(BROKER_AWAY);
+        }
         if up.wait_for(|up| *up).await.is_ok() {
             handle.set_ok();
             while up.changed().await.is_ok() {
-                if *up.borrow_and_update() { handle.set_ok() } else { handle.set_failing("not connected") }
+                if *up.borrow_and_update() { handle.set_ok() } else { handle.set_failing(BROKER_AWAY) }
             }
         }
         // It ended, which it does only while the process stops.

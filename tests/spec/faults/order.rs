@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use e2e::{Chance, Kind, Load, Part, Plan, SETTLING, Service, Services, checker};
+use e2e::api::text;
+use e2e::{Chance, Kind, Load, Part, Plan, SETTLING, Service, Services, Stack, checker};
 
 use super::mortal;
 
@@ -38,6 +39,94 @@ async fn processes_that_start_first_wait_for_services_and_for_the_schema() {
     load.run().await;
     checker::check(&stack, &load, SETTLING).await;
     load.assert_untroubled();
+}
+
+/// What processes make of a service that is away.
+struct Missing {
+    service: Service,
+    /// What an operator is to do, in the log.
+    advice: &'static str,
+    /// Who needs it, with the component that `/readyz` names, and what it says altogether.
+    needed_by: &'static [(Part, &'static str, &'static str)],
+    /// Who says so in the log alone, and is ready: without Redis nothing that a worker does is wrong, or later by more than seconds.
+    told_by: &'static [Part],
+    /// Who has no business with it.
+    indifferent: &'static [Part],
+}
+
+const MISSING: [Missing; 3] = [
+    Missing {
+        service: Service::RabbitMq,
+        advice: "broker is not connected: start RabbitMQ, or correct CANVAS_AMQP_URL",
+        needed_by: &[
+            // Nothing is refused for want of a broker, and what is accepted is found without it (decisions 9.2).
+            (Part::GATEWAY, "broker publisher", "degraded"),
+            (Part::IMAGE_WORKER, "broker consumer", "unready"),
+            (VIDEO_WORKER, "broker consumer", "unready"),
+            (Part::DISPATCHER, "broker consumer", "unready"),
+        ],
+        told_by: &[],
+        indifferent: &[],
+    },
+    Missing {
+        service: Service::Redis,
+        advice: "redis does not answer: start Redis, or correct CANVAS_REDIS_URL",
+        needed_by: &[(Part::GATEWAY, "cache", "degraded")],
+        told_by: &[Part::IMAGE_WORKER, VIDEO_WORKER],
+        indifferent: &[Part::DISPATCHER],
+    },
+    Missing {
+        service: Service::Postgres,
+        advice: "database does not answer: start PostgreSQL, or correct CANVAS_DATABASE_URL",
+        needed_by: &[
+            (Part::GATEWAY, "database", "unready"),
+            (Part::IMAGE_WORKER, "database", "unready"),
+            (VIDEO_WORKER, "database", "unready"),
+            (Part::DISPATCHER, "database", "unready"),
+        ],
+        told_by: &[],
+        indifferent: &[],
+    },
+];
+
+/// Waits until a part has logged this.
+async fn logs(stack: &Stack, part: Part, advice: &str) {
+    testkit::wait_for(&format!("{part} to log {advice:?}"), e2e::PATIENCE, async || {
+        stack.log(part).contains(advice).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_starts_without_a_service_says_which_and_what_to_do_and_needs_no_restart() {
+    let services = Services::start().await;
+    let builder = mortal().video_workers(1).on(&services);
+    // Only for the schema.
+    drop(Stack::builder().on(&services).start().await);
+    for Missing { service, advice, needed_by, told_by, indifferent } in MISSING {
+        services.kill(service).await;
+        let stack = builder.clone().cold().start().await;
+        for (part, component, status) in needed_by {
+            let report = stack.readiness(*part, status).await;
+            assert_eq!(report["components"][component]["ok"], false, "{part}: {report}");
+            logs(&stack, *part, advice).await;
+            let report = stack.readiness(*part, status).await;
+            assert!(text(&report, &format!("/components/{component}/message")).contains(advice), "{part}: {report}");
+        }
+        for part in told_by {
+            stack.ready(*part).await;
+            logs(&stack, *part, advice).await;
+        }
+        for part in indifferent {
+            stack.ready(*part).await;
+            assert!(!stack.log(*part).contains(advice), "{part} does not use {service:?}");
+        }
+        services.start_again().await;
+        for part in PARTS {
+            // The process that was started, which panics here when it has ended.
+            stack.ready(part).await;
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
