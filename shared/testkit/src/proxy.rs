@@ -17,9 +17,13 @@ enum Traffic {
     Flowing,
     Delayed(Duration),
     Dripping(Duration),
+    Refusing(&'static str),
     Paused,
     Cut,
 }
+
+/// A client said what is refused.
+struct Refused;
 
 #[derive(Clone, Copy)]
 struct State {
@@ -98,6 +102,12 @@ impl Proxy {
         self.set(Traffic::Dripping(interval));
     }
 
+    /// Every connection on which a client says this from now on is reset before it is heard; all else passes. Of HTTP it is a part of
+    /// a request's head, which comes in one piece.
+    pub fn refuse(&self, words: &'static str) {
+        self.set(Traffic::Refusing(words));
+    }
+
     fn set(&self, traffic: Traffic) {
         self.state.send_modify(|state| state.traffic = traffic);
     }
@@ -123,10 +133,10 @@ async fn pass(mut client: TcpStream, target: String, mut state: watch::Receiver<
     let broken = {
         let (from_client, to_client) = client.split();
         let (from_service, to_service) = service.split();
-        let up = carry(from_client, to_service, state.clone());
-        let down = carry(from_service, to_client, state.clone());
+        let up = carry(from_client, to_service, state.clone(), true);
+        let down = carry(from_service, to_client, state.clone(), false);
         tokio::select! {
-            _ = async { tokio::join!(up, down) } => false,
+            ended = async { tokio::try_join!(up, down) } => ended.is_err(),
             _ = state.wait_for(|now| now.generation != generation) => true,
         }
     };
@@ -136,26 +146,40 @@ async fn pass(mut client: TcpStream, target: String, mut state: watch::Receiver<
     }
 }
 
-/// One direction, until its end; the end of input is passed on.
-async fn carry(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, mut state: watch::Receiver<State>) {
+/// One direction, until its end; the end of input is passed on. `is_up`: it is the client's.
+async fn carry(
+    mut from: ReadHalf<'_>,
+    mut to: WriteHalf<'_>,
+    mut state: watch::Receiver<State>,
+    is_up: bool,
+) -> Result<(), Refused> {
     let mut buffer = vec![0; 16 * 1024];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
         let mut rest = &buffer[..read];
         while !rest.is_empty() {
-            let Ok(now) = state.wait_for(|now| now.traffic != Traffic::Paused).await.map(|now| *now) else { return };
+            let now = state.wait_for(|now| now.traffic != Traffic::Paused).await.map(|now| *now);
+            let Ok(now) = now else { return Ok(()) };
             let (piece, pause) = match now.traffic {
                 Traffic::Dripping(interval) => (1, interval),
                 Traffic::Delayed(delay) => (rest.len(), delay),
-                Traffic::Flowing | Traffic::Paused | Traffic::Cut => (rest.len(), Duration::ZERO),
+                Traffic::Refusing(words) if is_up && says(rest, words) => return Err(Refused),
+                Traffic::Flowing | Traffic::Refusing(_) | Traffic::Paused | Traffic::Cut => {
+                    (rest.len(), Duration::ZERO)
+                }
             };
             tokio::time::sleep(pause).await;
             if to.write_all(&rest[..piece]).await.is_err() {
-                return;
+                return Ok(());
             }
             rest = &rest[piece..];
         }
     }
     let _ = to.shutdown().await;
+    Ok(())
+}
+
+fn says(bytes: &[u8], words: &str) -> bool {
+    bytes.windows(words.len()).any(|window| window == words.as_bytes())
 }
 
 #[cfg(test)]
@@ -221,6 +245,22 @@ mod tests {
         assert!(exchange(&mut stream, b"after").await.is_err());
         let mut fresh = TcpStream::connect(proxy.address()).await.expect("connects");
         exchange(&mut fresh, b"fresh").await.expect("passes");
+    }
+
+    #[tokio::test]
+    async fn what_is_refused_resets_its_connection_and_no_other_until_the_network_resumes() {
+        let (proxy, _service) = echo().await;
+        let (mut one, mut other) = (
+            TcpStream::connect(proxy.address()).await.expect("connects"),
+            TcpStream::connect(proxy.address()).await.expect("connects"),
+        );
+        exchange(&mut one, b"part=2").await.expect("passes");
+        proxy.refuse("part=2");
+        exchange(&mut one, b"part=1").await.expect("passes");
+        assert!(exchange(&mut one, b"GET part=2").await.is_err());
+        exchange(&mut other, b"part=3").await.expect("passes");
+        proxy.resume();
+        exchange(&mut other, b"part=2").await.expect("passes again");
     }
 
     #[tokio::test]

@@ -1,6 +1,7 @@
 //! A real S3 server for tests, with buckets of their own: moto's, installed from PyPI by `tests/s3`.
 
 use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -19,21 +20,36 @@ const STARTING: Duration = Duration::from_secs(240);
 pub struct S3 {
     child: Child,
     port: u16,
+    /// Where it writes every request down, to be asked them again after its death.
+    recording: Option<PathBuf>,
 }
 
 impl S3 {
     /// Starts it and waits until it answers.
     pub async fn start() -> Self {
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-        let port = free.expect("binds a free port of loopback").port();
-        let child = Command::new(SCRIPT)
+        Self::start_on(free_port(), None).await
+    }
+
+    /// Starts one that may be [killed](Self::kill) and comes back with the objects that it had, as long as none was made in parts:
+    /// an upload has another id the second time.
+    pub async fn start_durable() -> Self {
+        let recording = std::env::temp_dir().join(format!("canvas-s3-{}", unique()));
+        Self::start_on(free_port(), Some(recording)).await
+    }
+
+    async fn start_on(port: u16, recording: Option<PathBuf>) -> Self {
+        let mut command = Command::new(SCRIPT);
+        if let Some(file) = &recording {
+            command.env("MOTO_ENABLE_RECORDING", "true").env("MOTO_RECORDER_FILEPATH", file);
+        }
+        let child = command
             .args(["serve", &port.to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| panic!("{SCRIPT} does not start: {error}"));
-        let mut server = Self { child, port };
+        let mut server = Self { child, port, recording };
         wait_for("the S3 server (tests/s3 serve)", STARTING, async || {
             if let Ok(Some(status)) = server.child.try_wait() {
                 panic!("tests/s3 ended with {status}: {}", server.complaint());
@@ -44,6 +60,19 @@ impl S3 {
         // Nobody reads what it tells of each request: a full pipe would stop it.
         drop(server.child.stderr.take());
         server
+    }
+
+    /// Ends it without warning, in the midst of whatever it does.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Starts a durable one again where it was, after [`kill`](Self::kill). Nobody may reach it meanwhile: it fills little by little.
+    pub async fn start_again(&mut self) {
+        let recording = self.recording.take().expect("a server that was started as a durable one");
+        *self = Self::start_on(self.port, Some(recording)).await;
+        self.ask("POST", "/moto-api/recorder/replay-recording", "").await;
     }
 
     /// `http://127.0.0.1:<port>`.
@@ -99,8 +128,9 @@ impl S3 {
     /// One request, unsigned; head and body of the answer. `None`: there is nobody.
     async fn request(&self, method: &str, path: &str, body: &str) -> Option<String> {
         let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).await.ok()?;
-        let length = body.len();
-        let request = format!("{method} {path} HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Length: {length}\r\n\r\n{body}");
+        let (port, length) = (self.port, body.len());
+        let head = format!("{method} {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nContent-Length: {length}\r\n");
+        let request = format!("{head}\r\n{body}");
         connection.write_all(request.as_bytes()).await.ok()?;
         let mut answer = String::new();
         connection.read_to_string(&mut answer).await.ok()?;
@@ -114,9 +144,16 @@ impl S3 {
 
 impl Drop for S3 {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
+        if let Some(file) = &self.recording {
+            let _ = std::fs::remove_file(file);
+        }
     }
+}
+
+fn free_port() -> u16 {
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+    free.expect("binds a free port of loopback").port()
 }
 
 /// The texts of all `Key` elements of a listing: keys of ours need no escapes.

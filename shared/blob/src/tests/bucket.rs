@@ -1,5 +1,7 @@
 //! What only a bucket can meet: a server that refuses, is away, or goes away half-way.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use testkit::Proxy;
 
@@ -7,6 +9,10 @@ use super::*;
 
 /// A whole part and some more, so that a multipart upload has begun.
 const MORE_THAN_A_PART: usize = 9 * 1024 * 1024;
+/// How long to wait for what is done behind the caller's back.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// An outage that is shorter than the store's own retries.
+const MOMENT: Duration = Duration::from_millis(300);
 
 /// Every call is an error of the store, never an answer about the object.
 async fn assert_unusable(store: &Store) {
@@ -72,4 +78,34 @@ async fn an_upload_that_breaks_off_half_way_leaves_nothing_visible() {
     // The key is as free as ever.
     store.put(in_a_part, Bytes::from_static(b"again")).await.expect("writes");
     assert_eq!(store.get(in_a_part, 5).await.expect("reads"), "again");
+}
+
+#[tokio::test]
+async fn a_part_that_fails_is_tried_again_and_ends_the_object_when_it_fails_for_good() {
+    let server = Arc::new(S3::start().await);
+    let (network, place) = (Proxy::in_front_of(&server.endpoint()).await, Place::bucket(&server).await);
+    let Kind::Bucket { name, .. } = &place.kind else { unreachable!("it is one") };
+    let store = bucket_at(name, network.url().trim_end_matches('/'));
+    let (bytes, key) = (vec![1; 2 * MORE_THAN_A_PART], key());
+    network.refuse("partNumber=2");
+    let mut writer = store.writer(key);
+    assert!(matches!(writer.write(&bytes).await, Err(Error::Write { .. })));
+    drop(writer);
+    testkit::wait_for("the parts that were put to go", PATIENCE, async || {
+        server.unfinished_uploads(name).await.is_empty().then_some(())
+    })
+    .await;
+    assert!(!store.exists(key).await.expect("answers"));
+    // For a moment only: whoever writes does not notice.
+    let mut writer = store.writer(key);
+    let mend = async {
+        tokio::time::sleep(MOMENT).await;
+        network.resume();
+    };
+    let (written, ()) = tokio::join!(writer.write(&bytes), mend);
+    written.expect("is tried again");
+    let written = writer.finish().await.expect("finishes");
+    assert_eq!(written.bytes, bytes.len() as u64);
+    assert!(store.get(key, written.bytes).await.expect("reads") == bytes);
+    assert_eq!(server.objects(name).await.len(), 1);
 }
