@@ -9,6 +9,7 @@ mod administration;
 mod assets;
 mod authentication;
 mod belongings;
+mod buckets;
 mod campaigns;
 mod canvases;
 mod configuration;

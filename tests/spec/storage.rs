@@ -1,9 +1,13 @@
-//! Where bytes are kept, and how many (decisions 6.1, 6.6): a bucket, a full disk, an account's quota.
+//! How many bytes are kept (decisions 6.1, 6.6): an account's quota, and a full disk.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use e2e::api::{key, text};
-use e2e::{Part, Stack, User, pictures, suite};
-use serde_json::{Value, json};
-use testkit::{Proxy, S3};
+use e2e::{PATIENCE, Part, Stack, User, pictures, suite};
+use serde_json::json;
+use testkit::wait_for;
 
 suite! {
     quotas on Stack::builder().image_workers(1);
@@ -132,54 +136,6 @@ async fn the_default_holds_where_an_account_has_no_quota_of_its_own(stack: &Stac
     upload(&user, 500).await.expect_error(422, "unprocessable_entity", &["body"]);
 }
 
-/// The run's one picture.
-fn image(record: &Value) -> &Value {
-    assert_eq!(record["status"], "succeeded", "{record}");
-    &record["images"][0]
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pictures_live_in_a_bucket_from_upload_to_preview() {
-    let server = S3::start().await;
-    let (bucket, network) = (server.make_bucket().await, Proxy::in_front_of(&server.endpoint()).await);
-    let mut builder = Stack::builder().image_workers(1).env("CANVAS_BLOB_URL", format!("s3://{bucket}/canvas"));
-    for (name, value) in S3::environment(network.url().trim_end_matches('/')) {
-        builder = builder.env(name, value);
-    }
-    let stack = builder.start().await;
-    let user = stack.user().await;
-    let canvas = text(&user.make_canvas().await, "/id").to_owned();
-    // Above a part of a multipart upload.
-    let bytes = sized(9 << 20);
-    let asset = user.upload("image/png", bytes.clone()).await;
-    let preview = text(&asset, "/previewUrl");
-    assert!(stack.anonymous().get(preview).await.expect(200).body == bytes, "the stored bytes are the uploaded ones");
-    let part = stack.anonymous().get(preview).header("range", "bytes=1-3").await.expect(206);
-    assert_eq!(part.body.as_ref(), b"PNG");
-    let record = user.finished(&user.start_resize(&canvas, json!({})).await).await;
-    let preview = text(image(&record), "/previewUrl");
-    let shown = stack.anonymous().get(preview).await.expect(200);
-    assert_eq!(pictures::size(&shown.body), (32, 24));
-    let rendition = stack.anonymous().get(&format!("{preview}&w=64")).await.expect(200);
-    assert_eq!(pictures::size(&rendition.body), (32, 24), "never enlarged");
-    let objects = server.objects(&bucket).await;
-    assert!(objects.len() >= 3 && objects.iter().all(|key| key.starts_with("canvas/blobs/")), "{objects:?}");
-
-    // A server that is away is an outage and nothing worse.
-    network.cut();
-    let refused = user.post("/assets").body("image/png", sized(1000)).await;
-    refused.expect_error(503, "service_unavailable", &[]);
-    stack.readiness(Part::GATEWAY, "unready").await;
-    network.resume();
-    stack.ready(Part::GATEWAY).await;
-    upload(&user, 1000).await.expect(201);
-    assert_eq!(
-        stack.count("SELECT count(*) FROM assets WHERE bytes = 1000").await,
-        1,
-        "only what was answered with 201"
-    );
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_refuses_uploads_and_nothing_is_half_written() {
     let stack = Stack::builder().disk("1m").start().await;
@@ -199,4 +155,119 @@ async fn a_full_disk_refuses_uploads_and_nothing_is_half_written() {
     let asset = user.get(&format!("/assets/{}", text(&stored[0], "/id"))).await.ok();
     stack.anonymous().get(text(&asset, "/asset/previewUrl")).await.expect(200);
     assert_eq!(stack.count("SELECT count(*) FROM assets").await as usize, stored.len());
+}
+
+/// The files of a store, by their names, and how large each is; without those that try whether there is room.
+fn files(directory: &Path) -> BTreeMap<String, u64> {
+    let mut files = BTreeMap::new();
+    for entry in std::fs::read_dir(directory).expect("lists a directory of the store") {
+        let entry = entry.expect("reads an entry");
+        if entry.path().is_dir() {
+            files.extend(self::files(&entry.path()));
+        } else if !entry.file_name().as_encoded_bytes().starts_with(b".probe") {
+            let size = entry.metadata().expect("reads a size").len();
+            files.insert(entry.file_name().to_string_lossy().into_owned(), size);
+        }
+    }
+    files
+}
+
+/// Takes the rest of a disk; what takes it goes with the file.
+fn fill(disk: &Path) -> PathBuf {
+    let path = disk.join("filler");
+    let mut filler = std::fs::File::create(&path).expect("makes a file on the disk");
+    let full = loop {
+        if let Err(error) = std::io::Write::write_all(&mut filler, &[1; 4096]) {
+            break error;
+        }
+    };
+    assert_eq!(full.kind(), std::io::ErrorKind::StorageFull, "{full}");
+    path
+}
+
+/// The stored blobs that this disk has, as files, and the size of each.
+async fn stored_on(stack: &Stack, disk: &Path) -> BTreeMap<String, u64> {
+    let rows: Vec<(String, i64)> =
+        sqlx::query_as("SELECT replace(key::text, '-', ''), bytes FROM blobs WHERE state = 'stored'")
+            .fetch_all(stack.pool())
+            .await
+            .expect("reads the blobs");
+    let stored: BTreeMap<String, u64> =
+        rows.into_iter().map(|(key, bytes)| (key, bytes.try_into().expect("a size"))).collect();
+    let here = files(disk);
+    stored.into_iter().filter(|(key, _)| here.contains_key(key)).collect()
+}
+
+/// The longest pause before work that an outage kept from its end is taken up again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(120);
+
+/// A worker's result that finds no room (decisions 9.3, 9.6): what can be made again waits for room, and what was paid for and is in
+/// hand waits for half a minute and is given up as the specification says (`output_finalization_failed`).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_delays_results_or_fails_them_and_stores_no_half() {
+    let stack = Stack::builder().image_workers(1).disk("24m").start().await;
+    let user = stack.user().await;
+    stack.grant(&user.uid, 100).await;
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let (of_gateway, of_worker) = (stack.disk_of(Part::GATEWAY), stack.disk_of(Part::IMAGE_WORKER));
+    let sketch = async || {
+        let target = user.slot(&canvas).await;
+        let request = json!({
+            "canvasId": canvas, "baseRevision": user.canvas(&canvas).await["revision"], "targetNodeId": target,
+            // Another picture each time: what is stored already is not stored again.
+            "model": "sketch", "prompt": key(), "idempotencyKey": key(),
+        });
+        user.send("/images/generate", &request).await.expect(202).json()
+    };
+    let balance = async || user.get("/auth/status").await.ok()["creditBalance"].clone();
+    assert_eq!(user.finished(&sketch().await).await["status"], "succeeded", "there is room");
+    let paid = balance().await;
+
+    let target = user.slot(&canvas).await;
+    let asset = user.upload("image/png", pictures::png(640, 480)).await;
+    // Every process has a disk of its own: the worker finds the input on its own, too.
+    for blob in files(&of_gateway).keys() {
+        let beside = format!("blobs/{}", &blob[30..]);
+        std::fs::create_dir_all(of_worker.join(&beside)).expect("makes a directory of the store");
+        let file = format!("{beside}/{blob}");
+        std::fs::copy(of_gateway.join(&file), of_worker.join(&file)).expect("copies a blob");
+    }
+    let before = stored_on(&stack, &of_worker).await;
+    let filler = fill(&of_worker);
+    let request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
+    let resized = user.send("/actions/resize/runs", &request).await.expect(202).json();
+    let drawn = sketch().await;
+    let report = stack.readiness(Part::IMAGE_WORKER, "degraded").await;
+    let told = text(&report, "/components/object store writes/message");
+    assert!(told.contains("No space left on device"), "{report}");
+    // In hand for 26 s, and then for nothing.
+    let failed = wait_for("the picture to be given up", 3 * PATIENCE, async || {
+        let record = user.get(text(&drawn, "/pollUrl")).await.json();
+        (record["status"] == "failed").then_some(record)
+    })
+    .await;
+    assert_eq!(failed["failure"]["code"], "output_finalization_failed", "{failed}");
+    assert_eq!((&failed["creditCost"], balance().await), (&json!(0), paid.clone()), "what is not shown is not paid");
+    let waiting = user.get(text(&resized, "/pollUrl")).await.expect(202).json();
+    assert!(matches!(text(&waiting, "/status"), "running" | "finalizing"), "it waits for room: {waiting}");
+    let mut here = files(&of_worker);
+    here.remove("filler").expect("is there");
+    assert_eq!((&here, stored_on(&stack, &of_worker).await), (&before, before.clone()), "nothing is half-stored");
+
+    std::fs::remove_file(filler).expect("gives the room back");
+    stack.ready(Part::IMAGE_WORKER).await;
+    let next = sketch().await;
+    wait_for("the Action to find room", LONGEST_PAUSE + PATIENCE, async || {
+        let record = user.get(text(&resized, "/pollUrl")).await.json();
+        assert!(matches!(text(&record, "/status"), "running" | "finalizing" | "succeeded"), "{record}");
+        (record["status"] == "succeeded").then_some(())
+    })
+    .await;
+    assert_eq!(user.finished(&next).await["status"], "succeeded");
+    assert_eq!(
+        files(&of_worker),
+        stored_on(&stack, &of_worker).await,
+        "every file is a whole blob that is referred to"
+    );
+    assert_eq!(stack.count("SELECT count(*) FROM assets WHERE canvas_key IS NOT NULL").await, 3, "and all are shown");
 }

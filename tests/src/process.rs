@@ -70,6 +70,12 @@ impl Process {
         format!("http://127.0.0.1:{}", self.admin)
     }
 
+    /// A directory as it sees it, which may lie on a disk of its own.
+    pub(crate) fn sees(&self, directory: &Path) -> PathBuf {
+        let inside = directory.strip_prefix("/").expect("an absolute path");
+        Path::new("/proc").join(self.child.id().to_string()).join("root").join(inside)
+    }
+
     /// Whether it has ended, and how.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("asks for the state of a child")

@@ -216,6 +216,11 @@ impl Stack {
         self.directory.join("blobs")
     }
 
+    /// Where a part keeps blobs when it has a disk of its own ([`Builder::disk`]); while it runs.
+    pub fn disk_of(&self, part: Part) -> PathBuf {
+        self.with(part, |process| process.sees(&self.blobs()))
+    }
+
     /// The URL of its broker with its virtual host.
     pub fn amqp_url(&self) -> String {
         self.ground.broker().to_owned()

@@ -1,0 +1,292 @@
+//! The object store as a bucket (decisions 6.6): whatever a process keeps lies there, is served from there and goes from there; and
+//! what becomes of work when the bucket's server fails.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use e2e::api::{key, text};
+use e2e::{Builder, Chance, Load, PATIENCE, Part, Plan, SETTLING, Stack, User, checker, pictures};
+use serde_json::{Value, json};
+use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
+use testkit::{Answer, Proxy, S3, wait_for};
+use uuid::Uuid;
+
+/// Above two parts of a multipart upload.
+const IN_PARTS: usize = 20 << 20;
+
+/// The keys that somebody refers to.
+const REFERRED: &str = "SELECT blob_key FROM assets UNION SELECT blob_key FROM renditions WHERE blob_key IS NOT NULL
+                        UNION SELECT video_blob FROM jobs WHERE video_blob IS NOT NULL";
+
+/// A stack whose blobs lie in a bucket, behind a network that can fail.
+struct Bucket {
+    stack: Stack,
+    network: Proxy,
+    server: S3,
+    name: String,
+}
+
+impl Bucket {
+    async fn of(builder: Builder) -> Self {
+        Self::on(S3::start().await, builder).await
+    }
+
+    async fn on(server: S3, builder: Builder) -> Self {
+        let (name, network) = (server.make_bucket().await, Proxy::in_front_of(&server.endpoint()).await);
+        let mut builder = builder.env("CANVAS_BLOB_URL", format!("s3://{name}/canvas"));
+        for (variable, value) in S3::environment(network.url().trim_end_matches('/')) {
+            builder = builder.env(variable, value);
+        }
+        let stack = builder.start().await;
+        Self { stack, network, server, name }
+    }
+
+    async fn objects(&self) -> BTreeSet<String> {
+        self.server.objects(&self.name).await.into_iter().collect()
+    }
+
+    /// The objects that there should be: one for each stored blob.
+    async fn stored(&self) -> BTreeSet<String> {
+        self.objects_of("SELECT key FROM blobs WHERE state = 'stored'").await
+    }
+
+    async fn objects_of(&self, keys: &'static str) -> BTreeSet<String> {
+        let keys: Vec<Uuid> = sqlx::query_scalar(keys).fetch_all(self.stack.pool()).await.expect("reads the blobs");
+        keys.into_iter().map(object).collect()
+    }
+
+    /// Waits until the sweeper has left what somebody refers to and nothing else, once all of it has been left alone for a day.
+    async fn swept(&self) -> BTreeSet<String> {
+        wait_for("the bucket to be swept", PATIENCE, async || {
+            self.stack.execute("UPDATE blobs SET touched_at = now() - interval '25 hours'").await;
+            let (left, referred) = (self.objects().await, self.objects_of(REFERRED).await);
+            (left == referred).then_some(left)
+        })
+        .await
+    }
+}
+
+/// Where a blob lies.
+fn object(key: Uuid) -> String {
+    let key = key.simple().to_string();
+    format!("canvas/blobs/{}/{key}", &key[30..])
+}
+
+/// A file of so many bytes that begins as a picture.
+fn sized(bytes: usize) -> Vec<u8> {
+    let mut picture = pictures::png(8, 8);
+    picture.resize(bytes, 0);
+    picture
+}
+
+async fn upload(user: &User, bytes: Vec<u8>) -> e2e::Reply {
+    user.post("/assets").body("image/png", bytes).await
+}
+
+/// The end of a job that succeeded.
+async fn made(user: &User, job: &Value) -> Value {
+    let end = user.finished(job).await;
+    assert_eq!(end["status"], "succeeded", "{end}");
+    end
+}
+
+async fn film(user: &User) -> Value {
+    let request = json!({
+        "model": "animatic", "prompt": "a kite over the sea", "durationSeconds": 1, "resolution": "480p",
+        "idempotencyKey": key(),
+    });
+    made(user, &user.send("/videos/generate", &request).await.expect(202).json()).await
+}
+
+async fn sketch(user: &User, canvas: &str) -> Value {
+    let target = user.slot(canvas).await;
+    let request = json!({
+        "canvasId": canvas, "baseRevision": user.canvas(canvas).await["revision"], "targetNodeId": target,
+        "model": "sketch", "prompt": "a kite", "idempotencyKey": key(),
+    });
+    made(user, &user.send("/images/generate", &request).await.expect(202).json()).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pictures_live_in_a_bucket_from_upload_to_preview() {
+    let bucket = Bucket::of(Stack::builder().image_workers(1)).await;
+    let stack = &bucket.stack;
+    let user = stack.user().await;
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let bytes = sized(IN_PARTS);
+    let asset = user.upload("image/png", bytes.clone()).await;
+    let preview = text(&asset, "/previewUrl");
+    assert!(stack.anonymous().get(preview).await.expect(200).body == bytes, "the stored bytes are the uploaded ones");
+    let part = stack.anonymous().get(preview).header("range", "bytes=1-3").await.expect(206);
+    assert_eq!(part.body.as_ref(), b"PNG");
+    let record = made(&user, &user.start_resize(&canvas, json!({})).await).await;
+    let preview = text(&record, "/images/0/previewUrl");
+    let shown = stack.anonymous().get(preview).await.expect(200);
+    assert_eq!(pictures::size(&shown.body), (32, 24));
+    let rendition = stack.anonymous().get(&format!("{preview}&w=64")).await.expect(200);
+    assert_eq!(pictures::size(&rendition.body), (32, 24), "never enlarged");
+    assert!(bucket.objects().await.len() >= 3);
+    assert_eq!(bucket.objects().await, bucket.stored().await);
+
+    // A server that is away is an outage and nothing worse.
+    bucket.network.cut();
+    upload(&user, sized(1000)).await.expect_error(503, "service_unavailable", &[]);
+    stack.readiness(Part::GATEWAY, "unready").await;
+    bucket.network.resume();
+    stack.ready(Part::GATEWAY).await;
+    upload(&user, sized(1000)).await.expect(201);
+    let asked = "SELECT count(*) FROM assets WHERE bytes = 1000";
+    assert_eq!(stack.count(asked).await, 1, "only what was answered with 201");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everything_that_is_made_lies_in_a_bucket_until_nobody_refers_to_it() {
+    let builder = Stack::builder().image_workers(1).video_workers(1).receivers(1);
+    let builder = builder.env("CANVAS_SWEEP_SECONDS", 0.2).env("CANVAS_LEASE_SECONDS", 5);
+    let bucket = Bucket::of(builder).await;
+    let (stack, shop) = (&bucket.stack, bucket.stack.take_receiver());
+    let user = stack.user().await;
+    stack.grant(&user.uid, 100).await;
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+
+    // What is uploaded, brought, drawn and filmed.
+    let uploaded = user.upload_into(&canvas, "image/png", pictures::png(600, 400)).await;
+    let brought = pictures::png(500, 300);
+    shop.answer(Answer::status(200).header("content-type", "image/png").body(brought.clone()));
+    let import = json!({"canvasId": canvas, "imageUrl": shop.url("/shoe.png"), "idempotencyKey": key()});
+    let import = user.send("/images/import", &import).await.ok();
+    assert!(stack.anonymous().get(text(&import, "/image/previewUrl")).await.expect(200).body == brought);
+    let drawn = sketch(&user, &canvas).await;
+    stack.anonymous().get(text(&drawn, "/images/0/previewUrl")).await.expect(200);
+    let filmed = film(&user).await;
+    let output = text(&filmed, "/video/downloadUrl");
+    let whole = user.get(output).await.expect(200).body;
+    assert_eq!(&whole[4..8], b"ftyp");
+    let size = whole.len();
+    for (range, bytes) in [("bytes=4-7", 4..8), ("bytes=-9", size - 9..size), ("bytes=100-", 100..size)] {
+        let part = user.get(output).header("range", range).await.expect(206);
+        let told = format!("bytes {}-{}/{size}", bytes.start, bytes.end - 1);
+        assert_eq!(part.header("content-range"), Some(&*told));
+        assert!(part.body == whole.slice(bytes), "{range}");
+    }
+    user.get(output).header("range", &format!("bytes={size}-")).await.expect(416);
+    // What is made of it to be looked at.
+    let narrow = stack.anonymous().get(&format!("{}&w=128", text(&uploaded, "/previewUrl"))).await.expect(200);
+    assert_eq!(pictures::size(&narrow.body).0, 128);
+    let render = wait_for("a render with every picture", PATIENCE, async || {
+        let render = user.get(&format!("/canvases/{canvas}/render")).header("accept", "image/png").await.expect(200);
+        render.header("etag").is_some().then_some(render)
+    })
+    .await;
+    assert!(pictures::size(&render.body).0 > 0);
+    checker::settled(stack, SETTLING).await;
+    assert_eq!(bucket.objects().await, bucket.stored().await, "each blob is an object, and there is no other");
+
+    // A video goes after 30 days (decisions 18.9), and with it what nobody else refers to.
+    let month =
+        "SELECT count(*) FROM jobs WHERE video_blob IS NOT NULL AND retain_until - completed_at = interval '30 days'";
+    assert_eq!(stack.count(month).await, 1);
+    let gone: Uuid = sqlx::query_scalar("SELECT video_blob FROM jobs WHERE video_blob IS NOT NULL")
+        .fetch_one(stack.pool())
+        .await
+        .expect("reads the video's blob");
+    assert!(bucket.objects().await.contains(&object(gone)));
+    stack.execute("UPDATE jobs SET retain_until = now() WHERE video_blob IS NOT NULL").await;
+    wait_for("the video to be forgotten", PATIENCE, async || (user.get(output).await.status == 404).then_some(()))
+        .await;
+    let left = bucket.swept().await;
+    assert!(!left.contains(&object(gone)) && !left.is_empty());
+
+    // What was stored for nothing: its worker died before anybody saw it, and the job was canceled.
+    let (hold, held) = stack.make_hold("action.stored");
+    stack.restart_with(Part::IMAGE_WORKER, &[("CANVAS_FAILPOINTS", &held)]).await;
+    let job = user.start_resize(&canvas, json!({})).await;
+    hold.reached().await;
+    // Renditions of the input are on their way, too.
+    let orphans = wait_for("a result alone to be no stored blob", PATIENCE, async || {
+        let orphans = &bucket.objects().await - &bucket.stored().await;
+        (orphans.len() == 1).then_some(orphans)
+    })
+    .await;
+    user.delete(text(&job, "/pollUrl")).await.expect(202);
+    stack.kill(Part::IMAGE_WORKER);
+    stack.restart(Part::IMAGE_WORKER).await;
+    assert_eq!(user.finished(&job).await["status"], "canceled");
+    assert!(bucket.swept().await.is_disjoint(&orphans));
+    stack.anonymous().get(text(&drawn, "/images/0/previewUrl")).await.expect(200);
+
+    // And everything, with its account.
+    stack.admin(&["admin", "account", "purge", "--account", &user.uid, "--yes"]).await.expect_success();
+    assert_eq!(bucket.swept().await, BTreeSet::new());
+    wait_for("the last row of a blob to go", PATIENCE, async || {
+        (stack.count("SELECT count(*) FROM blobs").await == 0).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_part_that_the_bucket_does_not_take_costs_the_upload_and_delays_the_video() {
+    let bucket = Bucket::of(Stack::builder().video_workers(1)).await;
+    let stack = &bucket.stack;
+    let user = stack.user().await;
+    let simulator = Simulator::start(Vendor::Fal).await;
+    simulator.weigh(IN_PARTS);
+    let connection = stack.connect_to(&user.uid, "fal", simulator.url(), SIMULATOR_KEY).await;
+    bucket.network.refuse("partNumber=2");
+    upload(&user, sized(IN_PARTS)).await.expect_error(503, "service_unavailable", &[]);
+    let request = json!({
+        "model": "fal-ai/veo3.1", "prompt": "a kite", "connectionId": connection, "idempotencyKey": key(),
+    });
+    let job = user.send("/videos/generate", &request).await.expect(202).json();
+    // The log tells whoever looks what the video waits for.
+    wait_for("the video to wait for the bucket", PATIENCE, async || {
+        let log = stack.log(Part::VIDEO_WORKER);
+        log.lines().any(|line| line.contains("waits for 1s") && line.contains("cannot be written")).then_some(())
+    })
+    .await;
+    assert_eq!(user.get(text(&job, "/pollUrl")).await.expect(202).json()["status"], "running");
+    wait_for("parts that belong to nothing to go", PATIENCE, async || {
+        bucket.server.unfinished_uploads(&bucket.name).await.is_empty().then_some(())
+    })
+    .await;
+    assert_eq!(bucket.objects().await, BTreeSet::new(), "no half of anything is seen");
+    assert_eq!(stack.count("SELECT count(*) FROM assets").await, 0);
+    bucket.network.resume();
+    let end = made(&user, &job).await;
+    let film = user.get(text(&end, "/video/downloadUrl")).await.expect(200);
+    assert_eq!((film.body.len() >= IN_PARTS, &film.body[4..8]), (true, &b"ftyp"[..]));
+    upload(&user, sized(IN_PARTS)).await.expect(201);
+    assert_eq!(bucket.objects().await, bucket.stored().await);
+    assert_eq!(simulator.submits().len(), 1, "what was made once was fetched again, not ordered again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_survives_the_death_of_the_buckets_server() {
+    let chance = Chance::new();
+    let builder = Stack::builder().image_workers(2).dispatchers(1).receivers(1).env("CANVAS_RATE_PER_MINUTE", 0);
+    let mut bucket = Bucket::on(S3::start_durable().await, builder.hold("action.computed")).await;
+    let hold = bucket.stack.hold("action.computed");
+    bucket.stack.purge_queues().await;
+    let plan = Plan { jobs: 40, clients: 4, pause: Duration::from_millis(200) };
+    let load = Load::prepare(&bucket.stack, &chance, plan).await;
+    let death = async {
+        // With results in hand that nobody has stored.
+        hold.reached().await;
+        bucket.server.kill();
+        // Whoever comes before everything is there again finds nobody, as whoever comes now.
+        bucket.network.cut();
+        hold.release();
+        let report = bucket.stack.readiness(Part::IMAGE_WORKER, "unready").await;
+        assert_eq!(report["components"]["object store"]["ok"], false, "{report}");
+        bucket.server.start_again().await;
+        bucket.network.resume();
+    };
+    tokio::join!(load.run(), death);
+    // The longest pause of work that an outage keeps waiting is two minutes.
+    checker::check(&bucket.stack, &load, 2 * SETTLING).await;
+    // No start was refused: nothing of it is in the bucket (decisions 9.2).
+    load.assert_untroubled();
+    assert!(bucket.objects().await.is_superset(&bucket.stored().await), "what is stored is there");
+    let shown = "SELECT count(*) FROM assets WHERE canvas_key IS NOT NULL";
+    assert_eq!(bucket.stack.count(shown).await, 40, "each job shows its picture");
+}
