@@ -1,5 +1,5 @@
 //! How much of each figure of reliability.md 3 a run shows: a little in `tests/run`, all of it in `tests/campaign`, which sets
-//! `FAULT_SCALE=full`. Those of R4 and R9 stand at their tests, which only `tests/campaign` builds.
+//! `FAULT_SCALE=full`. Those of R9 and of R4's other faults stand at their tests, which only `tests/campaign` builds.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -51,6 +51,8 @@ pub(super) const R2_LOST: Scale<usize> = scale(1, 20);
 /// R3: workers that are stopped past their leases, and workers that are killed in a job.
 pub(super) const R3_STOPPED: Scale<usize> = scale(1, 25);
 pub(super) const R3_KILLED: Scale<usize> = scale(1, 10);
+/// R4 over the submit path: deaths of the workers at each of its places.
+pub(super) const R4_SUBMITS: Scale<usize> = scale(1, 25);
 /// R5: rounds of equal starts.
 pub(super) const R5_ROUNDS: Scale<usize> = scale(3, 500);
 /// R6: cancels against completions, of Actions and of a provider's runs: 10000 together.

@@ -1,6 +1,7 @@
 //! Work that costs money at a provider, and workers that die over it (reliability.md 2, "Provider submits"; 3, R4 and R6).
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::time::Duration;
 
 use e2e::api::{key, text};
@@ -11,12 +12,15 @@ use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 use uuid::Uuid;
 
 use super::races::{Racing, judge, race};
-use super::scale::{R6_PROVIDER, measured};
+use super::scale::{R4_SUBMITS, R6_PROVIDER, measured};
 use super::{mortal, start};
 
 /// Where a worker comes by with an output that a provider makes, in this order.
 const FAILPOINTS: [&str; 5] =
     ["generation.submitting", "generation.accepted", "generation.submitted", "generation.fetched", "generation.stored"];
+
+/// Where it matters most: the provider has begun, and nobody has put that on record.
+const DECISIVE: &str = "generation.accepted";
 
 /// Both drive providers.
 const WORKERS: [Part; 2] = [Part::IMAGE_WORKER, Part::VIDEO_WORKER];
@@ -26,32 +30,92 @@ const RACES_AT_ONCE: usize = 6;
 /// The first time that a completion is ahead of its cancel: a run is first looked at after a second, as its provider advises.
 const LEAD: Duration = Duration::from_millis(1200);
 
-/// How a job ends whose worker died at a failpoint, and how often its provider began; nothing where no job comes by. None of
-/// the three honours an idempotency key. What may have been begun is found again at one of them alone, and given up at the
-/// others; one answers with the result itself, so that there is no run to follow.
-fn ending(vendor: Vendor, failpoint: &str) -> Option<(&'static str, usize)> {
-    match (vendor, failpoint) {
-        (_, "generation.submitting") => Some(("failed", 0)),
-        (Vendor::Replicate, "generation.accepted") => Some(("succeeded", 1)),
-        (_, "generation.accepted") => Some(("failed", 1)),
-        (Vendor::Compatible, "generation.submitted") => None,
-        (Vendor::Compatible, "generation.fetched") => Some(("failed", 1)),
-        _ => Some(("succeeded", 1)),
+/// What a provider's protocol lets a worker do about a submit of which nobody knows what came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Nothing: the answer is the result itself, and there is no run to follow.
+    AtOnce,
+    /// Nothing, until the answer has told the run's id, by which it is followed.
+    Queued,
+    /// Its run is found again without the answer.
+    Found,
+    /// It is submitted again under its key: the provider refuses the second, and does not tell the first one's id.
+    Refused,
+}
+
+/// A kind of provider, with models of its own and the way that each goes.
+#[derive(Clone, Copy)]
+struct Kind {
+    vendor: Vendor,
+    /// As connections name it; the operator's own server has none.
+    provider: Option<&'static str>,
+    picture: (&'static str, Way),
+    video: Option<(&'static str, Way)>,
+}
+
+impl Kind {
+    const fn saved(vendor: Vendor, provider: &'static str, picture: (&'static str, Way)) -> Self {
+        Self { vendor, provider: Some(provider), picture, video: None }
+    }
+
+    const fn own(vendor: Vendor, picture: (&'static str, Way)) -> Self {
+        Self { vendor, provider: None, picture, video: None }
+    }
+
+    const fn filming(self, model: &'static str, way: Way) -> Self {
+        Self { video: Some((model, way)), ..self }
+    }
+
+    /// Whether its workers die at this failpoint: in `tests/run` one kind of each way dies everywhere and the others where it
+    /// matters most, in `tests/campaign` every kind everywhere.
+    fn dies_at(&self, failpoint: &str) -> bool {
+        let is_example = matches!(self.vendor, Vendor::Compatible | Vendor::Comfy | Vendor::Fal | Vendor::Replicate);
+        cfg!(feature = "campaign") || failpoint == DECISIVE || is_example
     }
 }
 
-/// Models of theirs, for pictures and for videos.
-fn models(vendor: Vendor) -> (&'static str, Option<&'static str>) {
-    match vendor {
-        Vendor::Fal => ("fal-ai/flux/schnell", Some("fal-ai/veo3.1")),
-        Vendor::Replicate => ("black-forest-labs/flux-schnell", Some("google/veo-3")),
-        _ => ("sd-cpp-local", None),
+const FAL: Kind =
+    Kind::saved(Vendor::Fal, "fal", ("fal-ai/flux/schnell", Way::Queued)).filming("fal-ai/veo3.1", Way::Queued);
+
+/// Kinds that an account connects to.
+const SAVED: [Kind; 7] = [
+    Kind::saved(Vendor::OpenAi, "openai", ("gpt-image-2", Way::AtOnce)),
+    Kind::saved(Vendor::Google, "google", ("gemini-3.1-flash-lite-image", Way::AtOnce))
+        .filming("gemini-omni-1.1-flash", Way::Queued),
+    Kind::saved(Vendor::Replicate, "replicate", ("black-forest-labs/flux-schnell", Way::Found))
+        .filming("google/veo-3", Way::Found),
+    FAL,
+    Kind::saved(Vendor::Stability, "stability", ("stable-image-core", Way::AtOnce)),
+    Kind::saved(Vendor::BlackForestLabs, "black-forest-labs", ("flux-2-pro", Way::Queued))
+        .filming("flux-3-video", Way::Queued),
+    Kind::saved(Vendor::Runway, "runway", ("gen4_image", Way::Queued)).filming("veo3.1", Way::Queued),
+];
+
+/// Servers that an operator has, one at a time.
+const COMPATIBLE: Kind = Kind::own(Vendor::Compatible, ("sd-cpp-local", Way::AtOnce));
+const COMFY: Kind = Kind::own(Vendor::Comfy, ("sdxl", Way::Refused)).filming("wan2.2-5b", Way::Refused);
+
+/// Long enough that a busy machine does not take work from a worker that is held with more than a dozen jobs.
+const LEASE_SECONDS: u64 = 5;
+/// Providers are hurried on as often as this: more often than they are looked at.
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// How a job ends whose worker died at a failpoint, and how often its provider began; nothing where no job comes by.
+fn ending(way: Way, failpoint: &str) -> Option<(&'static str, usize)> {
+    match (way, failpoint) {
+        (Way::Refused, "generation.submitting") => Some(("succeeded", 1)),
+        (_, "generation.submitting") => Some(("failed", 0)),
+        (Way::Found, DECISIVE) => Some(("succeeded", 1)),
+        (_, DECISIVE) => Some(("failed", 1)),
+        (Way::AtOnce, "generation.submitted") => None,
+        (Way::AtOnce, "generation.fetched") => Some(("failed", 1)),
+        _ => Some(("succeeded", 1)),
     }
 }
 
 /// An account with credit and a provider of its own.
 struct Payer {
-    vendor: Vendor,
+    kind: Kind,
     simulator: Simulator,
     user: User,
     /// What a request says of the saved connection; nothing of the operator's own server.
@@ -61,20 +125,20 @@ struct Payer {
 
 impl Payer {
     /// With a saved connection, which costs no credit.
-    async fn connected(stack: &Stack, vendor: Vendor, provider: &str) -> Self {
-        let mut payer = Self::of(stack, Simulator::start(vendor).await, vendor).await;
-        let url = payer.simulator.url();
+    async fn connected(stack: &Stack, kind: Kind) -> Self {
+        let mut payer = Self::of(stack, Simulator::start(kind.vendor).await, kind).await;
+        let (provider, url) = (kind.provider.expect("a kind that is connected to"), payer.simulator.url());
         let connection = stack.connect_to(&payer.user.uid, provider, url, SIMULATOR_KEY).await;
         payer.connection = json!({"connectionId": connection});
         payer
     }
 
     /// With the server that the stack's operator has, which costs credit.
-    async fn of(stack: &Stack, simulator: Simulator, vendor: Vendor) -> Self {
+    async fn of(stack: &Stack, simulator: Simulator, kind: Kind) -> Self {
         let user = stack.user().await;
-        stack.grant(&user.uid, 100).await;
+        stack.grant(&user.uid, 10_000).await;
         let canvas = text(&user.make_canvas().await, "/id").to_owned();
-        Self { vendor, simulator, user, connection: json!({}), canvas }
+        Self { kind, simulator, user, connection: json!({}), canvas }
     }
 
     /// Starts a picture in a new node, for the canvas as it is then; `more` is merged into the request.
@@ -82,7 +146,7 @@ impl Payer {
         let target = self.user.slot(canvas).await;
         let now = self.user.canvas(canvas).await;
         let target = json!({"canvasId": canvas, "baseRevision": now["revision"], "targetNodeId": target});
-        self.start("/images/generate", models(self.vendor).0, [target, more]).await
+        self.start("/images/generate", self.kind.picture.0, [target, more]).await
     }
 
     async fn video(&self, model: &str) -> Value {
@@ -100,7 +164,7 @@ impl Payer {
 
     /// Judges the end of a job of which the provider saw at most one submit.
     async fn check(&self, stack: &Stack, job: &Value, failpoint: &str, (status, submits): (&str, usize)) {
-        let what = format!("{:?}, {} at {failpoint}", self.vendor, text(job, "/kind"));
+        let what = format!("{:?}, {} at {failpoint}", self.kind.vendor, text(job, "/kind"));
         let end = self.user.finished(job).await;
         assert_eq!(end["status"], status, "{what}: {end}");
         let order = format!("{}-0", text(job, "/rawId"));
@@ -132,42 +196,85 @@ impl Payer {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_provider_begins_twice_wherever_a_worker_dies() {
-    let own = Simulator::start(Vendor::Compatible).await;
-    let stack = start(mortal().video_workers(1).env("CANVAS_MANAGED_URL", own.url())).await;
-    let payers = [
-        Payer::of(&stack, own, Vendor::Compatible).await,
-        Payer::connected(&stack, Vendor::Fal, "fal").await,
-        Payer::connected(&stack, Vendor::Replicate, "replicate").await,
-    ];
-    for failpoint in FAILPOINTS {
-        let (hold, held) = stack.make_hold(failpoint);
-        let env = [("CANVAS_FAILPOINTS", held.as_str())];
-        join_all(WORKERS.map(|part| stack.restart_with(part, &env))).await;
-        let mut jobs = Vec::new();
-        for payer in &payers {
-            let Some(ending) = ending(payer.vendor, failpoint) else { continue };
+/// Starts what each payer's provider makes, and kills the workers when all of it is at a failpoint. Every job ends as its way lets
+/// it, whoever takes it over.
+async fn die_at(stack: &Stack, payers: &[Payer], failpoint: &str) {
+    let (hold, held) = stack.make_hold(failpoint);
+    let env = [("CANVAS_FAILPOINTS", held.as_str())];
+    join_all(WORKERS.map(|part| stack.restart_with(part, &env))).await;
+    let mut jobs = Vec::new();
+    for payer in payers.iter().filter(|payer| payer.kind.dies_at(failpoint)) {
+        if let Some(ending) = ending(payer.kind.picture.1, failpoint) {
             jobs.push((payer, payer.picture(&payer.canvas, json!({})).await, ending));
-            if let Some(model) = models(payer.vendor).1 {
-                jobs.push((payer, payer.video(model).await, ending));
+        }
+        if let Some((model, way)) = payer.kind.video
+            && let Some(ending) = ending(way, failpoint)
+        {
+            jobs.push((payer, payer.video(model).await, ending));
+        }
+    }
+    hold.reached_by(jobs.len()).await;
+    WORKERS.iter().for_each(|part| stack.kill(*part));
+    hold.release();
+    join_all(WORKERS.map(|part| stack.restart(part))).await;
+    let ends = jobs.iter().map(|(payer, job, ending)| payer.check(stack, job, failpoint, *ending));
+    join_all(ends).await;
+}
+
+/// What providers begin is finished by the first look at it: what they take otherwise is time alone.
+async fn hasten(payers: &[Payer]) -> Infallible {
+    loop {
+        payers.iter().for_each(|payer| payer.simulator.finish());
+        tokio::time::sleep(MOMENT).await;
+    }
+}
+
+/// Lets workers die over the operator's own server and over those that accounts connect to.
+async fn survive(own: Kind, protocol: &str, saved: &[Kind]) {
+    let server = Simulator::start(own.vendor).await;
+    let builder = mortal().video_workers(1).env("CANVAS_LEASE_SECONDS", LEASE_SECONDS);
+    let builder = builder.env("CANVAS_MANAGED_URL", server.url()).env("CANVAS_MANAGED_PROTOCOL", protocol);
+    let stack = start(builder).await;
+    let mut payers = vec![Payer::of(&stack, server, own).await];
+    for kind in saved {
+        payers.push(Payer::connected(&stack, *kind).await);
+    }
+    let strikes = R4_SUBMITS.now();
+    let deaths = async {
+        for _ in 0..strikes {
+            for failpoint in FAILPOINTS {
+                die_at(&stack, &payers, failpoint).await;
             }
         }
-        hold.reached_by(jobs.len()).await;
-        WORKERS.iter().for_each(|part| stack.kill(*part));
-        hold.release();
-        join_all(WORKERS.map(|part| stack.restart(part))).await;
-        let ends = jobs.iter().map(|(payer, job, ending)| payer.check(&stack, job, failpoint, *ending));
-        join_all(ends).await;
+    };
+    tokio::select! {
+        () = deaths => {}
+        never = hasten(&payers) => match never {},
     }
     checker::settled(&stack, SETTLING).await;
     assert_eq!(checker::invariants(&stack).await, [""; 0]);
+    let submits: usize = payers.iter().map(|payer| payer.simulator.submits().len()).sum();
+    let (kinds, places) = (payers.len(), FAILPOINTS.len());
+    measured(
+        "R4",
+        format_args!("{kinds} kinds of provider, {places} places x {strikes}: {submits} submits, none twice"),
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_provider_begins_twice_wherever_a_worker_dies() {
+    survive(COMPATIBLE, "openai", &SAVED).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_refuses_a_second_submit_is_submitted_to_again_and_begins_once() {
+    survive(COMFY, "comfy", &[]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_against_a_provider_leaves_one_end_one_settlement_and_one_event() {
     let (chance, stack) = (Chance::new(), start(mortal().image_workers(2)).await);
-    let (payer, receiver) = (Payer::connected(&stack, Vendor::Fal, "fal").await, stack.take_receiver());
+    let (payer, receiver) = (Payer::connected(&stack, FAL).await, stack.take_receiver());
     let racers = (0..RACES_AT_ONCE).map(|racer| {
         let (stack, payer, receiver, chance) = (&stack, &payer, &receiver, chance.fork(racer as u64));
         async move {
