@@ -290,7 +290,8 @@ async fn params_are_judged_by_the_schema_of_the_action(stack: &Stack) {
     }
     let mut request = setting.request(&user).await;
     request.as_object_mut().expect("an object").remove("params");
-    user.send("/actions/resize/runs", &request).await.expect(400);
+    let refused = user.send("/actions/color-grade/runs", &request).await;
+    refused.expect_error(400, "input_validation_error", &["params"]);
     for good in ["#abc", "#A0b1C2", "#a0b1c2d3"] {
         let setting = Setting::new(&user, pictures::png(8, 8)).await;
         let mut request = setting.request(&user).await;

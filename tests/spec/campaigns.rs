@@ -92,6 +92,7 @@ async fn a_start_makes_a_target_and_a_job_for_each_shot(stack: &Stack) {
     let review = user.get(&format!("/canvases/{canvas}/review")).await.ok();
     assert_eq!(review["validation"]["findings"], json!([]));
     let again = user.send("/campaigns/start", &request).await.expect(202).json();
+    assert_eq!((started.json().get("replayed"), &again["replayed"]), (None, &json!(true)));
     assert_eq!((&again["run"]["id"], &user.get(&location).await.ok()["run"]["id"]), (&run["id"], &run["id"]));
     assert_eq!(user.canvas(&canvas).await["nodes"].as_array().map(Vec::len), Some(3), "a replay starts nothing");
     let mut stale = start_request(&user, &canvas, 1).await;

@@ -178,7 +178,8 @@ async fn keep(worker: &Worker, task: &Task, lease: &Lease, made: &Made) -> Resul
         return Err(Stop::Stale);
     }
     let mut connection = worker.connection().await?;
-    let (is_finalizing, staged) = db::jobs::stage(&mut connection, id, lease.token(), &made.content.sha256).await?;
+    let (is_finalizing, staged) =
+        db::jobs::finalize_and_stage(&mut connection, id, lease.token(), &made.content.sha256).await?;
     if !is_finalizing && db::jobs::is_canceling(&mut connection, id).await? {
         // Asked for since the lease last heard: who was told `canceling` sees the work stop at its next step.
         return Err(Stop::Canceled);

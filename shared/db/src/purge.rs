@@ -45,7 +45,7 @@ pub async fn active_of_account(conn: &mut PgConnection, account: &AccountUid) ->
 pub async fn active_on_canvas(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<Active>> {
     let rows = sqlx::query!(
         r#"SELECT id AS "id!", false AS "is_recipe!", account_uid AS "account_uid!" FROM jobs
-           WHERE canvas_key = $1 AND status IN ('preparing', 'queued', 'running', 'finalizing', 'canceling')
+           WHERE canvas_key = $1 AND completed_at IS NULL
            UNION ALL
            SELECT id, true, account_uid FROM recipe_runs WHERE canvas_key = $1 AND status IN ('queued', 'running')
            ORDER BY 2 DESC, 1"#,

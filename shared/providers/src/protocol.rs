@@ -44,6 +44,12 @@ pub(crate) trait Protocol: Send + Sync {
         }
     }
 
+    /// Whether results may lie on the provider's own API, which wants the key. Where they never do their URLs are signed, and the
+    /// key stays here whatever host they name.
+    fn serves_results(&self) -> bool {
+        true
+    }
+
     /// Calls that bring the pictures to the provider before the submit. They cost nothing, so that one whose answer is
     /// lost may be repeated.
     fn uploads(&self, _site: &Site, _order: &Order) -> Result<Vec<Request>, Fault> {

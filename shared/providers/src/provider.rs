@@ -291,7 +291,8 @@ impl Provider {
         for _ in 0..=REDIRECTS_MAX {
             let request = Request::get(url.clone()).with(ACCEPT, HeaderValue::from_static("*/*"));
             // Never to storage hosts, be they under the provider's own domain.
-            let call = self.outbound(request, deadline, 0, self.site.is_at_home(&url));
+            let with_key = self.protocol.serves_results() && self.site.is_at_home(&url);
+            let call = self.outbound(request, deadline, 0, with_key);
             let opened = self.client.open_for(self.operator.as_ref(), call).await.map_err(|error| lost(&error))?;
             // What is wrong is told by the status.
             let answer = Answer { status: opened.status, headers: opened.headers, body: Bytes::new() };

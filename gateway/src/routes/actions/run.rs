@@ -52,7 +52,6 @@ pub struct RunRequest {
     #[schema(min_items = 1, max_items = 2)]
     inputs: Vec<String>,
     /// The Action's parameters; those left out take their defaults.
-    #[serde(default)]
     #[schema(value_type = Object)]
     params: Map<String, Value>,
     /// Where to announce the end.

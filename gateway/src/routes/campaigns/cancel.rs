@@ -33,5 +33,5 @@ pub async fn cancel(
     for shot in campaign.shots.iter().filter(|shot| unfinished(shot.status)) {
         cancel_job(&app, &caller.account, shot.job, trace).await?;
     }
-    Ok(reply::ok(&CampaignRead { run: load(&app, &caller.account, id).await?.document() }))
+    Ok(reply::ok(&CampaignRead { run: load(&app, &caller.account, id).await?.document(), replayed: None }))
 }

@@ -35,6 +35,10 @@ const DEPRECATED_SINCE: &str = "@1767225600";
 pub struct CampaignRead {
     /// As it stands.
     run: CampaignRun,
+    /// Whether an equal request was answered before; only with a start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    replayed: Option<bool>,
 }
 
 /// The routes, every response of which says that they are deprecated.

@@ -18,5 +18,5 @@ use crate::state::App;
 )]
 pub async fn read(State(app): State<App>, caller: Caller<ManageCampaigns>, params: PathText) -> Result {
     let id = id_of(&params)?;
-    Ok(reply::ok(&CampaignRead { run: load(&app, &caller.account, id).await?.document() }))
+    Ok(reply::ok(&CampaignRead { run: load(&app, &caller.account, id).await?.document(), replayed: None }))
 }

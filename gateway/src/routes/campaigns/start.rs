@@ -91,11 +91,12 @@ pub async fn start(
     let body = json!({ "baseRevision": request.base_revision, "title": request.title, "plan": request.plan });
     let start = Start { fingerprint: fingerprint(PATH, &canvas.to_string(), &body), canvas, request, trace };
     let turn = app.writers.pass(&start.canvas.to_string()).await?;
-    let campaign = retrying(|| start.attempt(&app, &caller)).await?;
+    let (campaign, replayed) = retrying(|| start.attempt(&app, &caller)).await?;
     drop(turn);
     app.nudge.nudge();
     let location = format!("{}/campaigns/{}", reply::API_ROOT, campaign.id);
-    Ok(reply::accepted(&location, &CampaignRead { run: campaign.document() }))
+    let replayed = replayed.then_some(true);
+    Ok(reply::accepted(&location, &CampaignRead { run: campaign.document(), replayed }))
 }
 
 /// A start that is right by itself.
@@ -108,8 +109,8 @@ struct Start {
 
 impl Start {
     /// One transaction: key, account, canvas, credit, nodes, jobs, revision, campaign. The campaign, or that of an equal
-    /// request.
-    async fn attempt(&self, app: &App, caller: &Caller<ManageCampaigns>) -> Result<Campaign> {
+    /// request and `true`.
+    async fn attempt(&self, app: &App, caller: &Caller<ManageCampaigns>) -> Result<(Campaign, bool)> {
         let mut transaction = app.transaction().await?;
         let conn = &mut *transaction;
         let (id, account) = (Uuid::now_v7(), &caller.account);
@@ -119,7 +120,8 @@ impl Start {
             let Outcome::Campaign { id } = outcome else {
                 return Err(Problem::internal("the outcome of a campaign is of another kind"));
             };
-            return db::campaigns::get(conn, id, &caller.account).await?.ok_or(Problem::NotFound("campaign"));
+            let campaign = db::campaigns::get(conn, id, account).await?.ok_or(Problem::NotFound("campaign"))?;
+            return Ok((campaign, true));
         }
         let canvas = hold(conn, account, &self.canvas).await?;
         if canvas.revision != self.request.base_revision {
@@ -137,7 +139,7 @@ impl Start {
         let campaign = db::campaigns::get(conn, id, account).await?;
         let campaign = campaign.ok_or_else(|| Problem::internal("a campaign that was just started is not there"))?;
         db::pool::commit(transaction).await?;
-        Ok(campaign)
+        Ok((campaign, false))
     }
 
     fn title(&self) -> String {

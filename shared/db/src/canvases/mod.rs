@@ -1,7 +1,7 @@
 //! Canvases: rows, roles, lists, and the one way in which a canvas changes.
 //!
-//! Every visible change goes through [`commit_change`] or [`commit_work`]: under the canvas row's lock it takes a new revision and notes
-//! what changed, so that revisions, `/changes` and the activity can never disagree (decisions 3.7, 4.7).
+//! Every visible change goes through [`commit_change`] or [`commit_work`]: under the canvas row's lock it takes a new revision and
+//! notes what changed, so that revisions, `/changes` and the activity can never disagree (decisions 3.7, 4.7).
 
 mod changes;
 mod graph;
@@ -128,6 +128,26 @@ pub async fn agent(conn: &mut PgConnection, owner: &AccountUid) -> Result<Option
     Ok(row.map(Row::record).transpose()?.map(|(record, _)| record))
 }
 
+/// The row of the canvas that the table expression `held` locks, with the role of the account `$1`. The share is locked behind the
+/// canvas, in the order in which a purge of the canvas takes them.
+macro_rules! select_held {
+    ($held:literal, $($argument:expr),* $(,)?) => {
+        sqlx::query_as!(
+            Row,
+            $held + r#"
+            SELECT key AS "key!", owner_uid AS "owner_uid!", id AS "id!", canvas_type, title AS "title!",
+                   revision AS "revision!", sequence AS "sequence!", node_count AS "node_count!",
+                   connection_count AS "connection_count!", graph_bytes AS "graph_bytes!", created_at AS "created_at!",
+                   updated_at AS "updated_at!",
+                   CASE WHEN owner_uid = $1 THEN 'owner' ELSE
+                       (SELECT role FROM canvas_shares s WHERE s.canvas_key = held.key AND s.account_uid = $1 FOR SHARE)
+                   END AS "role?"
+            FROM held"#,
+            $($argument),*
+        )
+    };
+}
+
 /// A canvas as `caller` may see it: theirs, or shared with them; else nothing.
 #[instrument(skip_all, name = "db.canvas.find")]
 pub async fn find(
@@ -151,27 +171,23 @@ pub async fn find(
     row.map(Row::visible).transpose().map(Option::flatten)
 }
 
-/// [`find`], and holds the canvas row until the transaction ends: every writer comes through here.
+/// [`find`], and holds the canvas row until the transaction ends: every writer comes through here. The role is read behind that
+/// lock, and held with it: one that was withdrawn while this waited is gone.
 #[instrument(skip_all, name = "db.canvas.lock")]
 pub async fn lock(
     conn: &mut PgConnection,
     caller: &AccountUid,
     canvas: &CanvasHandle,
 ) -> Result<Option<(CanvasRecord, AccessRole)>> {
-    let row = sqlx::query_as!(
-        Row,
-        r#"SELECT c.key, c.owner_uid, c.id, c.canvas_type, c.title, c.revision, c.sequence, c.node_count,
-                  c.connection_count, c.graph_bytes, c.created_at, c.updated_at,
-                  CASE WHEN c.owner_uid = $1 THEN 'owner' ELSE s.role END AS "role?"
-           FROM canvases c LEFT JOIN canvas_shares s ON s.canvas_key = c.key AND s.account_uid = $1
-           WHERE c.owner_uid = $2 AND c.id = $3 FOR UPDATE OF c"#,
+    let row = select_held!(
+        "WITH held AS MATERIALIZED (
+             SELECT * FROM canvases WHERE owner_uid = $2 AND id = $3 FOR UPDATE
+         )",
         caller.as_str(),
         canvas.owner.as_str(),
         canvas.id.as_str(),
-    )
-    .fetch_optional(conn)
-    .await?;
-    row.map(Row::visible).transpose().map(Option::flatten)
+    );
+    row.fetch_optional(conn).await?.map(Row::visible).transpose().map(Option::flatten)
 }
 
 /// [`lock`], and the row of the caller's account before it, so that active jobs and credit of the account are judged one start
@@ -182,23 +198,17 @@ pub async fn lock_with_account(
     caller: &AccountUid,
     canvas: &CanvasHandle,
 ) -> Result<Option<(CanvasRecord, AccessRole)>> {
-    let row = sqlx::query_as!(
-        Row,
-        r#"WITH account AS MATERIALIZED (
-               SELECT uid FROM accounts WHERE uid = $1 FOR NO KEY UPDATE
-           )
-           SELECT c.key, c.owner_uid, c.id, c.canvas_type, c.title, c.revision, c.sequence, c.node_count,
-                  c.connection_count, c.graph_bytes, c.created_at, c.updated_at,
-                  CASE WHEN c.owner_uid = $1 THEN 'owner' ELSE s.role END AS "role?"
-           FROM account CROSS JOIN canvases c LEFT JOIN canvas_shares s ON s.canvas_key = c.key AND s.account_uid = $1
-           WHERE c.owner_uid = $2 AND c.id = $3 FOR UPDATE OF c"#,
+    let row = select_held!(
+        "WITH account AS MATERIALIZED (
+             SELECT uid FROM accounts WHERE uid = $1 FOR NO KEY UPDATE
+         ), held AS MATERIALIZED (
+             SELECT c.* FROM account CROSS JOIN canvases c WHERE c.owner_uid = $2 AND c.id = $3 FOR UPDATE OF c
+         )",
         caller.as_str(),
         canvas.owner.as_str(),
         canvas.id.as_str(),
-    )
-    .fetch_optional(conn)
-    .await?;
-    row.map(Row::visible).transpose().map(Option::flatten)
+    );
+    row.fetch_optional(conn).await?.map(Row::visible).transpose().map(Option::flatten)
 }
 
 /// Where a page goes on whose items are in the order of their updates: behind this update time and handle.

@@ -43,15 +43,35 @@ async fn a_start_waits_for_the_account_and_sees_the_canvas_as_it_is_then() {
             canvases::lock_with_account(&mut tx, &me, &canvas).await.expect("locks").expect("is mine").0.revision
         }
     });
-    testkit::wait_for("the second to wait", std::time::Duration::from_secs(5), async || {
-        let waiting =
-            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
-        (fixture.count(waiting).await == 1).then_some(())
-    })
-    .await;
+    fixture.waits_for_a_lock("the second").await;
     sqlx::query("UPDATE canvases SET revision = 'r1'").execute(&mut *first).await.expect("changes the canvas");
     first.commit().await.expect("commits");
     assert_eq!(second.await.expect("ends well"), "r1");
+}
+
+#[tokio::test]
+async fn a_role_that_is_withdrawn_while_a_writer_waits_is_gone() {
+    let fixture = Fixture::shared().await;
+    for with_account in [false, true] {
+        fixture.share(Some(AccessRole::Editor)).await;
+        let mut first = fixture.database.pool().begin().await.expect("begins");
+        canvases::lock(&mut first, &account("you"), &fixture.canvas.handle).await.expect("locks").expect("is theirs");
+        let second = tokio::spawn({
+            let (pool, canvas) = (fixture.database.pool().clone(), fixture.canvas.handle.clone());
+            async move {
+                let mut tx = pool.begin().await.expect("begins");
+                match with_account {
+                    true => canvases::lock_with_account(&mut tx, &account("me"), &canvas).await,
+                    false => canvases::lock(&mut tx, &account("me"), &canvas).await,
+                }
+                .expect("looks")
+            }
+        });
+        fixture.waits_for_a_lock("the second").await;
+        fixture.share(None).await;
+        first.commit().await.expect("commits");
+        assert_eq!(second.await.expect("ends well"), None);
+    }
 }
 
 #[tokio::test]

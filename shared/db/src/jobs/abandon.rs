@@ -29,6 +29,11 @@ pub async fn abandon(conn: &mut PgConnection, id: JobId, lease_token: Uuid, term
     )
     .fetch_optional(&mut *conn)
     .await?;
+    // The fence comes before any effect, and the job before its task, in the one order of locks.
+    sqlx::query!("SELECT FROM jobs WHERE id = $1 FOR NO KEY UPDATE", id.0).fetch_optional(&mut *conn).await?;
+    if !tasks::settle(conn, id.0, lease_token).await? {
+        return Ok(false);
+    }
     let failure = Failure::new(FailureCode::RuntimeFailed, "the work failed again and again and was given up");
     let outcome = Outcome { failure: Some(failure), ..Outcome::default() };
     sqlx::query!(
@@ -48,10 +53,6 @@ pub async fn abandon(conn: &mut PgConnection, id: JobId, lease_token: Uuid, term
     )
     .execute(&mut *conn)
     .await?;
-    // Behind the job, in the one order of locks.
-    if !tasks::settle(conn, id.0, lease_token).await? {
-        return Ok(false);
-    }
     let closed = outputs::close(conn, id).await?;
     settlement::settle(conn, id, reserved, 0, closed.orphans).await?;
     sqlx::query!(

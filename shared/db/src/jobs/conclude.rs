@@ -83,7 +83,9 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// Holds the account that paid for a job, then its canvas, then the job: each is looked for behind the lock before it.
+    /// Holds the account that paid for a job, then its canvas, then the job: each is looked for behind the lock before it, and so is
+    /// the role, which is held, too. The condition on `account` is always true; it makes the account's lock the first also where
+    /// there is no canvas. What may be stored is read as the statement began: a limit that is set meanwhile holds for the next job.
     pub(super) async fn lock(conn: &mut PgConnection, id: JobId) -> Result<Option<Self>> {
         let Some(job) = sqlx::query!(
             r#"WITH account AS MATERIALIZED (
@@ -98,7 +100,8 @@ impl Scene {
                       j.credit_cost, now()::timestamptz(3) AS "now!", t.surface, t.label, c.key AS "key?",
                       c.owner_uid AS "owner_uid?",
                       CASE WHEN c.owner_uid = j.account_uid THEN 'owner' ELSE
-                          (SELECT role FROM canvas_shares s WHERE s.canvas_key = c.key AND s.account_uid = j.account_uid)
+                          (SELECT role FROM canvas_shares s WHERE s.canvas_key = c.key AND s.account_uid = j.account_uid
+                           FOR SHARE)
                       END AS role,
                       (SELECT storage_max FROM accounts WHERE uid = coalesce(c.owner_uid, j.account_uid)) AS storage_max
                FROM jobs j JOIN tokens t ON t.id = j.token_id LEFT JOIN canvas c ON true

@@ -5,8 +5,8 @@
 //! `job_history`; what a worker writes takes place only while its lease on the job's task holds.
 //!
 //! **Mechanism.** The task (`tasks`) says who works, the job says what is seen. [`begin`] and [`mark_finalizing`], or
-//! [`stage`], are a worker's way forward, [`conclude`] is the way to an end, for workers and for cancels of work that nobody
-//! took ([`abandon`] where the record cannot be read); [`outputs`] are what an image job is made of; [`cancel`] is the intent; [`expire`] and [`remove`] are what becomes of the record afterwards (decisions 9.3).
+//! [`finalize_and_stage`], are a worker's way forward, [`conclude`] is the way to an end, for workers and for cancels of work
+//! that nobody took ([`abandon`] where the record cannot be read); [`outputs`] are what an image job is made of; [`cancel`] is the intent; [`expire`] and [`remove`] are what becomes of the record afterwards (decisions 9.3).
 //!
 //! A job whose worker died or handed it back stays `running` until another worker takes it and goes on: there is no
 //! way back to `queued`, because nobody could tell the two apart from outside and the first start stays the start.
@@ -39,7 +39,7 @@ pub use ending::{Concluded, Ending, Film, Placement, Review, Terms};
 pub use retention::{Removed, Windows, expire, mark_finalized, remove};
 pub use target::mark_targets;
 pub(crate) use target::serialized_bytes;
-pub use work::{begin, is_canceling, mark_finalizing, note_progress, stage};
+pub use work::{begin, finalize_and_stage, is_canceling, mark_finalizing, note_progress};
 
 use crate::Result;
 use crate::tasks::with_task;

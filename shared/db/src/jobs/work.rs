@@ -50,10 +50,15 @@ pub async fn mark_finalizing(conn: &mut PgConnection, id: JobId, lease_token: Uu
     transition(conn, id, JobStatus::Finalizing, Some(lease_token)).await
 }
 
-/// [`mark_finalizing`] and [`stage`](crate::blobs::stage) for the one result of a job, in one statement and so with one commit: whether the job
-/// is finalizing now, and where its result is to go. The result is staged in any case.
-#[tracing::instrument(skip_all, name = "db.job.stage")]
-pub async fn stage(conn: &mut PgConnection, id: JobId, lease_token: Uuid, sha256: &[u8; 32]) -> Result<(bool, Staged)> {
+/// [`mark_finalizing`] and [`stage`](crate::blobs::stage) for the one result of a job, in one statement and so with one commit:
+/// whether the job is finalizing now, and where its result is to go. The result is staged in any case.
+#[tracing::instrument(skip_all, name = "db.job.finalize_and_stage")]
+pub async fn finalize_and_stage(
+    conn: &mut PgConnection,
+    id: JobId,
+    lease_token: Uuid,
+    sha256: &[u8; 32],
+) -> Result<(bool, Staged)> {
     macro_rules! select_both {
         ([$($with:literal),*] $($argument:expr),*) => {
             sqlx::query!(

@@ -35,6 +35,10 @@ impl Protocol for BlackForestLabs {
         true
     }
 
+    fn serves_results(&self) -> bool {
+        false
+    }
+
     fn promises(&self, _media: Media) -> Promises {
         Promises {
             idempotency: Idempotency::Ignored,

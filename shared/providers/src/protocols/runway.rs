@@ -34,6 +34,10 @@ impl Protocol for Runway {
         true
     }
 
+    fn serves_results(&self) -> bool {
+        false
+    }
+
     fn promises(&self, _media: Media) -> Promises {
         Promises {
             idempotency: Idempotency::Ignored,

@@ -6,8 +6,10 @@ use domain::graph::Role;
 use domain::model::{Capability, ProviderKind};
 use providers::{Artifact, Catalogue, Entry, Fault, Media, Order, Output, Polled, Shape, Submission};
 use testkit::providers::Vendor;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
-use crate::world::{order, picture, pictures, vendors, world};
+use crate::world::{PATIENCE, order, picture, pictures, provider, vendors, world};
 
 /// Width and height out of a PNG's header.
 fn size(artifact: &Artifact) -> (u32, u32) {
@@ -40,6 +42,33 @@ async fn every_model_makes_what_it_declares_with_every_capability() {
         }
         assert_eq!(world.simulator.leaks(), 0, "{vendor:?}: no key goes to the host of the results");
     }
+}
+
+/// The head of the request for a result that lies on the provider's own API.
+async fn download_at_home(vendor: Vendor, key: &str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let asked = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = vec![0; 8192];
+        let length = stream.read(&mut head).await.unwrap();
+        stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").await.unwrap();
+        String::from_utf8(head[..length].to_vec()).unwrap()
+    });
+    let result = Output::Remote(format!("{base}/result.png").parse().unwrap());
+    let provider = provider(vendor, &base, key, PATIENCE);
+    provider.fetch(Media::Picture, &result).await.expect_err("is not there");
+    asked.await.unwrap()
+}
+
+#[tokio::test]
+async fn signed_urls_of_results_are_fetched_without_the_key() {
+    const KEY: &str = "a-key-that-is-kept";
+    for vendor in [Vendor::BlackForestLabs, Vendor::Fal, Vendor::Runway] {
+        let head = download_at_home(vendor, KEY).await;
+        assert!(head.starts_with("GET /result.png") && !head.contains(KEY), "{vendor:?}: {head}");
+    }
+    assert!(download_at_home(Vendor::Google, KEY).await.contains(KEY), "its files are behind the key");
 }
 
 #[tokio::test]

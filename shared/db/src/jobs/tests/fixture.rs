@@ -173,6 +173,14 @@ impl Fixture {
         sqlx::query_scalar(query).fetch_one(&mut *self.conn().await).await.expect("counts")
     }
 
+    /// Waits until somebody waits for a lock.
+    pub async fn waits_for_a_lock(&self, who: &str) {
+        let waiting =
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+        let is_waiting = async || (self.count(waiting).await == 1).then_some(());
+        testkit::wait_for(&format!("{who} to wait"), std::time::Duration::from_secs(5), is_waiting).await;
+    }
+
     /// The states that a job was in.
     pub async fn history(&self, id: JobId) -> Vec<String> {
         sqlx::query_scalar("SELECT status FROM job_history WHERE job_id = $1 ORDER BY version")

@@ -42,7 +42,8 @@ async fn a_result_is_staged_as_its_job_begins_to_finalize() {
     let lease = fixture.claim().await;
     let mut conn = fixture.conn().await;
     jobs::begin(&mut conn, id, lease).await.expect("begins").expect("is ours");
-    let stage = async |lease| jobs::stage(&mut *fixture.conn().await, id, lease, &[7; 32]).await.expect("stages");
+    let stage =
+        async |lease| jobs::finalize_and_stage(&mut *fixture.conn().await, id, lease, &[7; 32]).await.expect("stages");
     let (moved, staged) = stage(lease).await;
     let Staged::New(key) = staged else { panic!("nothing is stored yet: {staged:?}") };
     assert!(moved);
