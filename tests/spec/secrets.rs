@@ -134,7 +134,6 @@ impl Told {
 struct Client<'a> {
     told: &'a Told,
     user: User,
-    canvas: String,
 }
 
 impl<'a> Client<'a> {
@@ -143,8 +142,7 @@ impl<'a> Client<'a> {
         stack.grant(&user.uid, 1000).await;
         // The id before the dot is no secret.
         told.hide(user.token.split_once('.').expect("a dot").1);
-        let canvas = text(&user.make_canvas().await, "/id").to_owned();
-        Self { told, user, canvas }
+        Self { told, user }
     }
 
     /// The handle of a provider's first model that can do this.
@@ -153,10 +151,12 @@ impl<'a> Client<'a> {
         self.told.reply(models).ok()["models"][0]["handle"].clone()
     }
 
+    /// On a canvas of its own, which nothing else changes.
     async fn picture(&self, provider: &str, more: Value) -> Value {
-        let (target, model) = (self.user.slot(&self.canvas).await, self.model(provider, "image.generate").await);
+        let canvas = text(&self.user.make_canvas().await, "/id").to_owned();
+        let (target, model) = (self.user.slot(&canvas).await, self.model(provider, "image.generate").await);
         let mut request = json!({
-            "canvasId": self.canvas, "baseRevision": self.user.canvas(&self.canvas).await["revision"],
+            "canvasId": canvas, "baseRevision": self.user.canvas(&canvas).await["revision"],
             "idempotencyKey": key(), "targetNodeId": target, "prompt": PROMPT, "model": model,
         });
         request.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
@@ -177,9 +177,10 @@ impl<'a> Client<'a> {
             "outputs": [{"key": "copy", "label": "Copy", "type": "text", "prompt": format!("{PROMPT} {{{{thing}}}}"),
                          "inputKeys": ["thing"], "model": model}],
         });
-        let made = self.user.send(&format!("/canvases/{}/workflows", self.canvas), &workflow).await.expect(201).json();
+        let canvas = text(&self.user.make_canvas().await, "/id").to_owned();
+        let made = self.user.send(&format!("/canvases/{canvas}/workflows"), &workflow).await.expect(201).json();
         let request = json!({
-            "canvasId": self.canvas, "baseRevision": self.user.canvas(&self.canvas).await["revision"],
+            "canvasId": canvas, "baseRevision": self.user.canvas(&canvas).await["revision"],
             "idempotencyKey": key(), "inputs": {"thing": "a kite"},
         });
         self.started(&format!("/recipes/{}/runs", text(&made, "/workflow/id")), &request).await
@@ -202,8 +203,12 @@ impl<'a> Client<'a> {
 
     /// Reads what an account can read that jobs and connections write to.
     async fn look_around(&self) {
-        for path in [format!("/canvases/{}", self.canvas), "/providers".to_owned(), "/auth/status".to_owned()] {
-            self.told.reply(self.user.get(&path).await.expect(200));
+        for path in ["/providers", "/auth/status"] {
+            self.told.reply(self.user.get(path).await.expect(200));
+        }
+        let canvases = self.told.reply(self.user.get("/canvases").await).ok();
+        for canvas in canvases["canvases"].as_array().expect("a list") {
+            self.told.reply(self.user.get(&format!("/canvases/{}", text(canvas, "/id"))).await.expect(200));
         }
     }
 }
