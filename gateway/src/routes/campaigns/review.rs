@@ -69,5 +69,5 @@ pub async fn review(State(app): State<App>, caller: Caller<ManageCampaigns>, par
     let decisions: Vec<(String, ShotDecision)> =
         request.decisions.into_iter().map(|decision| (decision.shot_id, decision.decision)).collect();
     db::campaigns::decide(&mut *app.connection().await?, id, &decisions).await?;
-    Ok(reply::ok(&CampaignRead { run: load(&app, &caller.account, id).await?.document() }))
+    Ok(reply::ok(&CampaignRead { run: load(&app, &caller.account, id).await?.document(), replayed: None }))
 }
