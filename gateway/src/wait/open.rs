@@ -1,6 +1,6 @@
 //! How many waits a token has open (decisions 1.10).
 //!
-//! **Guarantee.** A token has at most 64 over all gateways. Those of a gateway that died count for [`LEASE`] at the longest.
+//! **Guarantee.** A token has at most 64 over all gateways. Those of a gateway that died count for the lease of [`TERMS`] at the longest.
 //!
 //! **Mechanism.** Each wait is held in Redis under a short lease, and one task of the process renews all of them in one round
 //! trip. Beside it this gateway counts its own, which is what counts while Redis cannot be asked (decisions 1.11); when it can be
