@@ -59,7 +59,7 @@ async fn what_is_wrong_with_a_body_is_told_whoever_finds_it(stack: &Stack) {
         (
             "/actions/rotate/runs",
             json!({}),
-            &["canvasId", "baseRevision", "idempotencyKey", "targetNodeId", "inputs", "params.degrees"],
+            &["canvasId", "baseRevision", "idempotencyKey", "targetNodeId", "inputs", "params", "params.degrees"],
         ),
         (
             "/videos/generate",
@@ -161,7 +161,7 @@ async fn a_path_and_a_body_are_judged_together(stack: &Stack) {
         (
             "/actions/a%20b/runs",
             json!({"inputs": ["x"], "targetNodeId": "a b"}),
-            &["actionKey", "canvasId", "baseRevision", "idempotencyKey", "targetNodeId", "inputs[0]"],
+            &["actionKey", "canvasId", "baseRevision", "idempotencyKey", "targetNodeId", "inputs[0]", "params"],
         ),
         (
             "/recipes/a%20b/runs",

@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::connection::{Backoff, Link};
+use crate::connection::{Backoff, Link, SETUP_LIMIT};
 use crate::{Config, Error};
 
 /// Limit for writing an acknowledgement; a connection that takes longer is given up.
@@ -157,17 +157,26 @@ impl Supervisor {
         }
     }
 
+    /// Connects and subscribes. A broker that is just starting may take a subscription and never answer it, on a connection that is
+    /// alive otherwise: that is given up, too.
     async fn open(&self) -> Result<(Link, lapin::Consumer), Error> {
         let link = Link::open(&self.config, "consumer", false).await?;
+        let subscribed = timeout(SETUP_LIMIT, self.subscribe(&link)).await;
+        match subscribed.unwrap_or(Err(Error::Timeout { limit: SETUP_LIMIT })) {
+            Ok(consumer) => Ok((link, consumer)),
+            Err(error) => {
+                link.close().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn subscribe(&self, link: &Link) -> Result<lapin::Consumer, Error> {
         let name = self.config.queue(self.queue);
         let failed = |source| Error::Consume { queue: name.clone(), source };
         link.channel.basic_qos(self.prefetch, BasicQosOptions::default()).await.map_err(failed)?;
-        let consumer = link
-            .channel
-            .basic_consume(name.as_str().into(), "".into(), BasicConsumeOptions::default(), FieldTable::default())
-            .await
-            .map_err(failed)?;
-        Ok((link, consumer))
+        let (options, arguments) = (BasicConsumeOptions::default(), FieldTable::default());
+        link.channel.basic_consume(name.as_str().into(), "".into(), options, arguments).await.map_err(failed)
     }
 
     /// Passes deliveries on until something ends.

@@ -18,6 +18,7 @@ enum Traffic {
     Delayed(Duration),
     Dripping(Duration),
     Refusing(&'static str),
+    Swallowing(&'static str),
     Paused,
     Cut,
 }
@@ -108,6 +109,12 @@ impl Proxy {
         self.set(Traffic::Refusing(words));
     }
 
+    /// On every connection on which a client says this from now on it is not heard, nor is what it says afterwards: the connection
+    /// stays, whatever becomes of the proxy, and all else passes.
+    pub fn swallow(&self, words: &'static str) {
+        self.set(Traffic::Swallowing(words));
+    }
+
     fn set(&self, traffic: Traffic) {
         self.state.send_modify(|state| state.traffic = traffic);
     }
@@ -163,7 +170,8 @@ async fn carry(
                 Traffic::Dripping(interval) => (1, interval),
                 Traffic::Delayed(delay) => (rest.len(), delay),
                 Traffic::Refusing(words) if is_up && says(rest, words) => return Err(Refused),
-                Traffic::Flowing | Traffic::Refusing(_) | Traffic::Paused | Traffic::Cut => {
+                Traffic::Swallowing(words) if is_up && says(rest, words) => std::future::pending().await,
+                Traffic::Flowing | Traffic::Refusing(_) | Traffic::Swallowing(_) | Traffic::Paused | Traffic::Cut => {
                     (rest.len(), Duration::ZERO)
                 }
             };

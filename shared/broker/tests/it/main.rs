@@ -190,3 +190,19 @@ async fn a_broker_that_is_not_there_is_sought_until_it_is() {
     timeout(PATIENCE, connected.wait_for(|connected| *connected)).await.expect("in time").expect("is watched");
     until_live(&consumer, true).await;
 }
+
+#[tokio::test]
+async fn a_subscription_that_is_never_answered_is_given_up() {
+    /// `basic.consume` (AMQP 0-9-1, class 60, method 20).
+    const SUBSCRIBE: &str = "\0\x3c\0\x14";
+    let network = Proxy::in_front_of(&amqp_url()).await;
+    network.swallow(SUBSCRIBE);
+    let prefix = amqp_prefix();
+    let config = Config::new(&network.url(), &prefix, "test").expect("a URL");
+    let _admin = Admin::connect(&prefix).await;
+    let consumer = Consumer::start(config, Queue::Image, 2);
+    let mut live = consumer.live();
+    assert!(timeout(Duration::from_secs(3), live.wait_for(|live| *live)).await.is_err(), "nobody heard it");
+    network.resume();
+    until_live(&consumer, true).await;
+}
