@@ -179,7 +179,8 @@ async fn a_path_and_a_body_are_judged_together(stack: &Stack) {
     }
     // What is no Recipe's or Action's name is judged with the body; what is nobody's name after it.
     user.send("/actions/absent/runs", &json!({})).await.expect(400);
-    let run = json!({"canvasId": "c", "baseRevision": "r", "idempotencyKey": key(), "targetNodeId": "n", "inputs": ["node:a"]});
+    let run = json!({"canvasId": "c", "baseRevision": "r", "idempotencyKey": key(), "targetNodeId": "n",
+        "inputs": ["node:a"], "params": {}});
     user.send("/actions/absent/runs", &run).await.expect_error(404, "not_found", &[]);
 }
 

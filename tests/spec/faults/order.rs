@@ -101,8 +101,8 @@ async fn logs(stack: &Stack, part: Part, advice: &str) {
 async fn a_process_that_starts_without_a_service_says_which_and_what_to_do_and_needs_no_restart() {
     let services = Services::start().await;
     let builder = mortal().video_workers(1).on(&services);
-    // Only for the schema.
-    drop(Stack::builder().on(&services).start().await);
+    // Only for the schema. No process makes a queue: one that RabbitMQ made a moment before it is killed may never answer again.
+    drop(Stack::builder().gateways(0).on(&services).start().await);
     for Missing { service, advice, needed_by, told_by, indifferent } in MISSING {
         services.kill(service).await;
         let stack = builder.clone().cold().start().await;
