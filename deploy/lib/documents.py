@@ -35,9 +35,10 @@ def variables():
     """The rows of the configuration table, each with the processes that read it."""
     text = (ROOT / "shared/service/src/config.rs").read_text()
     rows = re.findall(r'"((?:CANVAS|OTEL)_\w+)" => (\w+): .*? = (None|Some\("(.*?)"\)), parse::\w+,\s*"((?:\\.|[^"])*)";', text, re.S)
-    # What both workers that make pictures and videos are told, they are told in the workshop.
-    workshop = {short: ["shared/workshop/src"] for short in ("image", "video")}
-    sources = {short: code(f"{room}/src", *workshop.get(short, [])) for room, short in ROOMS.items()}
+    # What both workers that make pictures and videos are told, they are told in the workshop; models, where they are set up.
+    models = "shared/providers/src"
+    shared = {"gateway": [models], "image": [models, "shared/workshop/src"], "video": [models, "shared/workshop/src"]}
+    sources = {short: code(f"{room}/src", *shared.get(short, [])) for room, short in ROOMS.items()}
     spine = code("shared/spine/src")
     # The windows are for those who end jobs: not for the dispatcher.
     windows = re.search(r"pub fn windows.*?\n}", spine, re.S)[0]
