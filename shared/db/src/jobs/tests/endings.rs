@@ -124,6 +124,26 @@ async fn a_withdrawn_role_turns_success_into_a_failure_that_frees_the_node() {
 }
 
 #[tokio::test]
+async fn a_role_that_is_withdrawn_while_an_end_waits_is_gone() {
+    let fixture = Fixture::shared().await;
+    let id = fixture.start().await;
+    let lease = fixture.claim().await;
+    jobs::begin(&mut *fixture.conn().await, id, lease).await.expect("begins").expect("is ours");
+    let ending = fixture.success().await;
+    let mut writer = fixture.database.pool().begin().await.expect("begins");
+    canvases::lock(&mut writer, &super::fixture::account("you"), &fixture.canvas.handle).await.expect("locks");
+    let withdrawn = async {
+        fixture.waits_for_a_lock("the end").await;
+        fixture.share(None).await;
+        writer.commit().await.expect("commits");
+    };
+    let (concluded, ()) = tokio::join!(fixture.conclude(id, lease, ending, "r2"), withdrawn);
+    let Concluded::Done(record) = concluded else { panic!("not done") };
+    assert_eq!(record.outcome.failure.expect("failed").code, FailureCode::OutputFinalizationFailed);
+    assert_eq!(fixture.count("SELECT count(*) FROM assets").await, 0);
+}
+
+#[tokio::test]
 async fn an_editor_stores_for_the_owner() {
     let fixture = Fixture::shared().await;
     let ending = fixture.success().await;
