@@ -8,8 +8,8 @@ use tokio::time::timeout;
 
 use crate::{Config, Error, topology};
 
-/// Limit for connecting and setting up, in all; and for subscribing behind it. An attempt that is given up lingers in a thread of lapin's until TCP gives
-/// up too; with this limit and the backoff there are few of them.
+/// Limit for connecting and setting up, in all, and again for subscribing behind it. An attempt that is given up lingers in a
+/// thread of lapin's until TCP gives up too; with this limit and the backoff there are few of them.
 pub(crate) const SETUP_LIMIT: Duration = Duration::from_secs(10);
 
 /// Limit for a polite goodbye; the operating system says it otherwise.
