@@ -1,12 +1,14 @@
 //! How many bytes are kept (decisions 6.1, 6.6): an account's quota, and a full disk.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use e2e::api::{key, text};
 use e2e::{PATIENCE, Part, Stack, User, pictures, suite};
 use serde_json::json;
+use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 use testkit::wait_for;
 
 suite! {
@@ -175,7 +177,7 @@ fn files(directory: &Path) -> BTreeMap<String, u64> {
 /// Takes the rest of a disk; what takes it goes with the file.
 fn fill(disk: &Path) -> PathBuf {
     let path = disk.join("filler");
-    let mut filler = std::fs::File::create(&path).expect("makes a file on the disk");
+    let mut filler = File::create(&path).expect("makes a file on the disk");
     let full = loop {
         if let Err(error) = std::io::Write::write_all(&mut filler, &[1; 4096]) {
             break error;
@@ -271,4 +273,46 @@ async fn a_full_disk_delays_results_or_fails_them_and_stores_no_half() {
         "every file is a whole blob that is referred to"
     );
     assert_eq!(stack.count("SELECT count(*) FROM assets WHERE canvas_key IS NOT NULL").await, 3, "and all are shown");
+}
+
+/// A provider's video that the disk has room for the first part of (decisions 11.3): it is paid for, so that it is fetched again until
+/// there is room, and it is never ordered again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_delays_a_video_and_stores_no_half() {
+    let stack = Stack::builder().video_workers(1).disk("40m").start().await;
+    let user = stack.user().await;
+    let simulator = Simulator::start(Vendor::Runway).await;
+    simulator.pad(20 << 20);
+    stack.connect_to(&user.uid, "runway", simulator.url(), SIMULATOR_KEY).await;
+    let model = user.get("/models?provider=runway&capability=video.generate").await.ok()["models"][0].clone();
+    let disk = stack.disk_of(Part::VIDEO_WORKER);
+    let filler = fill(&disk);
+    {
+        // Closed after this: a file that is open keeps its room when it is removed.
+        let room = File::options().write(true).open(&filler).expect("opens the filler");
+        let taken = room.metadata().expect("reads a size").len();
+        room.set_len(taken - (12 << 20)).expect("gives a part of the room back");
+    }
+
+    let request = json!({"model": model["handle"], "prompt": "a kite over the sea", "idempotencyKey": key()});
+    let job = user.send("/videos/generate", &request).await.expect(202).json();
+    wait_for("the video to find no room", PATIENCE, async || {
+        let told = format!("video {} waits for", text(&job, "/rawId"));
+        stack.log(Part::VIDEO_WORKER).contains(&told).then_some(())
+    })
+    .await;
+    assert_eq!(user.get(text(&job, "/pollUrl")).await.expect(202).json()["status"], "running");
+    assert_eq!(stack.count("SELECT count(*) FROM blobs WHERE state = 'stored'").await, 0, "no half of it is stored");
+
+    std::fs::remove_file(filler).expect("gives the room back");
+    wait_for("the video to find room", LONGEST_PAUSE + PATIENCE, async || {
+        let record = user.get(text(&job, "/pollUrl")).await.json();
+        assert!(matches!(text(&record, "/status"), "running" | "finalizing" | "succeeded"), "{record}");
+        (record["status"] == "succeeded").then_some(())
+    })
+    .await;
+    let whole = "SELECT count(*) FROM blobs b JOIN jobs j ON j.video_blob = b.key WHERE b.bytes > 20 << 20";
+    assert_eq!(stack.count(whole).await, 1);
+    assert_eq!(files(&disk), stored_on(&stack, &disk).await, "what broke off is gone");
+    assert_eq!((simulator.submits().len(), simulator.leaks()), (1, 0), "it was ordered once");
 }
