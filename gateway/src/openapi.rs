@@ -2,6 +2,7 @@
 
 mod headers;
 mod rules;
+mod webhook;
 
 use axum::Extension;
 use axum::response::{Html, IntoResponse, Response};
@@ -75,8 +76,9 @@ impl ToSchema for Binary {}
 /// Routes that take no credential.
 const OPEN: [&str; 3] = ["/assets/preview", "/openapi.json", "/docs"];
 
-/// Adds what every operation has in common: the failures that its checks can give.
+/// Adds the webhook, and what every operation has in common: the failures that its checks can give.
 pub fn complete(document: &mut OpenApi) {
+    webhook::add(document);
     if let Some(components) = &mut document.components {
         components.schemas.values_mut().for_each(close_variants);
         headers::add_components(components);

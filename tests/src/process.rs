@@ -170,10 +170,18 @@ fn binaries() -> &'static Path {
     &DIRECTORY
 }
 
+/// Where ports of processes are looked for: below those that the kernel gives to clients (from 32768), so that no connection of another
+/// test takes one before its process listens, and below those of the services that the tests share (from 20000).
+const PORTS: std::ops::Range<u16> = 10_000..20_000;
+
 /// Ports of loopback that nobody uses at the moment.
 pub(crate) fn free_ports(count: usize) -> Vec<u16> {
+    // From a place of chance on: several suites look at once.
+    let start = (uuid::Uuid::new_v4().as_u128() % PORTS.len() as u128) as usize;
+    let candidates = PORTS.cycle().skip(start).take(PORTS.len());
     // All are held until all are known, so that they differ.
-    let held: Vec<TcpListener> =
-        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("binds a free port")).collect();
-    held.iter().map(|listener| listener.local_addr().expect("has an address").port()).collect()
+    let held: Vec<(u16, TcpListener)> =
+        candidates.filter_map(|port| Some((port, TcpListener::bind(("127.0.0.1", port)).ok()?))).take(count).collect();
+    assert_eq!(held.len(), count, "so many ports of {PORTS:?} are free");
+    held.iter().map(|(port, _)| *port).collect()
 }

@@ -10,12 +10,9 @@ use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use sha2::Sha256;
 
-/// The delivery id, `webhook:<id>`: the same in all attempts.
-const ID: HeaderName = HeaderName::from_static("service-webhook-id");
-/// Epoch seconds of the attempt.
-const TIMESTAMP: HeaderName = HeaderName::from_static("service-webhook-timestamp");
-/// `v1=<hex>`.
-const SIGNATURE: HeaderName = HeaderName::from_static("service-webhook-signature");
+const ID: HeaderName = HeaderName::from_static(domain::webhook::ID_HEADER);
+const TIMESTAMP: HeaderName = HeaderName::from_static(domain::webhook::TIMESTAMP_HEADER);
+const SIGNATURE: HeaderName = HeaderName::from_static(domain::webhook::SIGNATURE_HEADER);
 /// W3C Trace Context, section 3.2.
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 

@@ -10,6 +10,13 @@ use crate::id::{AssetHandle, CanvasHandle, CanvasId, NodeId, RecipeId};
 use crate::job::{FailureCode, ImageJob, JobStatus};
 use crate::recipe::run::{OutputStatus, RunFailure, RunRecord, RunStatus};
 
+/// The header of an attempt that names the delivery, `webhook:<id>`: the same in all attempts (decisions 15.1).
+pub const ID_HEADER: &str = "service-webhook-id";
+/// The header of an attempt that says when it was made, in seconds of the epoch.
+pub const TIMESTAMP_HEADER: &str = "service-webhook-timestamp";
+/// The header of an attempt that signs it: `v1=<hex>`.
+pub const SIGNATURE_HEADER: &str = "service-webhook-signature";
+
 named! {
     /// Where a delivery stands.
     DeliveryStatus {
