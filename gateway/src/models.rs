@@ -6,15 +6,22 @@ use domain::Violation;
 use domain::account::{Scope, Scopes};
 use domain::id::AccountUid;
 use domain::job::ChosenModel;
-use domain::model::{Capability, Model, ModelType, ProviderConnection, ProviderKind};
+use domain::model::{Capability, Model, ModelType, ProviderConnection, ProviderKind, is_model_key};
 use providers::{Entry, Setup};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use service::keys::DerivedKeys;
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
 use crate::problem::Result;
 use crate::state::App;
+
+/// What is wrong with a model's name by itself (decisions 1.3): a handle is one as a whole; everything else may be a provider's id.
+pub fn malformed_name(field: &str, name: &Value) -> Option<Violation> {
+    let key = name.as_str()?.strip_prefix("model:")?;
+    (!is_model_key(key)).then(|| Violation::new(field, "must be a model id or a `model:` handle"))
+}
 
 /// The saved connection that a model is run with.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -44,11 +44,11 @@ impl Admin {
         self.stderr
     }
 
-    /// Panics unless the command line's grammar refused it: exit status 2, an explanation on stderr, nothing on stdout.
+    /// Panics unless the command line's grammar refused it: exit status 2, one line on stderr, nothing on stdout.
     #[track_caller]
     pub fn expect_misuse(self) {
         assert_eq!((self.code, self.stdout.as_str()), (2, ""), "{}: {}", self.arguments, self.stderr);
-        assert!(!self.stderr.is_empty(), "{}", self.arguments);
+        assert_eq!(self.stderr.trim_end().lines().count(), 1, "{}: {}", self.arguments, self.stderr);
     }
 }
 

@@ -152,6 +152,8 @@ fn workflows(components: &mut Components) {
     let tag = json!({"type": "string", "minLength": 1, "maxLength": 80});
     property(components, "CreateWorkflow", "tags", json!({"items": tag}));
     unique(components, "NewOutput", "inputKeys");
+    property(components, "NewOutput", "model", json!({"pattern": MODEL}));
+    property(components, "RunRecipe", "model", json!({"pattern": MODEL}));
     let image = json!({"required": ["type"], "properties": {"type": {"const": "image"}}});
     let of_pictures = json!({"properties": {
         "value": {"pattern": format!("^$|{PICTURE}")}, "writtenReference": {"const": false},

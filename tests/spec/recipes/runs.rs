@@ -171,6 +171,8 @@ async fn what_is_wrong_with_an_input_is_told_by_its_name(stack: &Stack) {
 async fn what_no_model_can_do_is_422(stack: &Stack) {
     let setting = Setting::of(stack, 5).await;
     setting.refused(json!({"model": "no-such-model"}), &["model"]).await;
+    let malformed = setting.start(json!({"model": "model:short"})).await;
+    malformed.expect_error(400, "input_validation_error", &["model"]);
     setting.refused(json!({"size": "7x7"}), &["size"]).await;
     setting.refused(json!({"quality": "high"}), &["quality"]).await;
     setting.refused(json!({"version": "1.0.9"}), &["version"]).await;

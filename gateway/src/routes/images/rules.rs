@@ -10,11 +10,11 @@ use domain::element::ElementRef;
 use domain::graph::Named;
 use domain::id::{AccountUid, NodeId};
 use domain::job::JobOperation;
-use domain::model::is_model_key;
 use serde_json::Value;
 
 use super::body::ReferenceItem;
 use crate::extract::json::items;
+use crate::models::malformed_name;
 use crate::start::webhook_violation;
 use crate::state::App;
 
@@ -34,7 +34,7 @@ fn of_body(account: &AccountUid, operation: JobOperation, body: &Value) -> Vec<V
     rules.prompt(operation);
     rules.references(account);
     rules.elements();
-    rules.model();
+    rules.violations.extend(malformed_name("model", &body["model"]));
     rules.violations
 }
 
@@ -119,14 +119,6 @@ impl Rules<'_> {
         }
         for index in repeated(elements.into_iter()) {
             self.note(format!("elements[{index}]"), "was given before");
-        }
-    }
-
-    /// A handle is one as a whole; everything else may be a provider's id.
-    fn model(&mut self) {
-        let key = self.body["model"].as_str().and_then(|model| model.strip_prefix("model:"));
-        if key.is_some_and(|key| !is_model_key(key)) {
-            self.note("model", "must be a model id or a `model:` handle");
         }
     }
 }

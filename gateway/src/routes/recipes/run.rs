@@ -36,6 +36,7 @@ use crate::extract::canvas::{canvas_of, require_writer};
 use crate::extract::idempotency::{fingerprint, replay};
 use crate::extract::json::{Input, Unread};
 use crate::extract::path::PathText;
+use crate::models::malformed_name;
 use crate::observe::Trace;
 use crate::problem::{ErrorEnvelope, Problem, Result, both};
 use crate::reply;
@@ -112,7 +113,7 @@ pub async fn run(
     Extension(trace): Extension<Trace>,
     body: Unread,
 ) -> Result {
-    let rules = |body: &Value| webhook_violation(&app, body);
+    let rules = |body: &Value| malformed_name("model", &body["model"]).into_iter().chain(webhook_violation(&app, body));
     let (request, id) = both(body.json_by::<RunRecipe, _>(rules).await, params.parameter::<RecipeId>("recipeId"))?;
     let canvas = canvas_of(&request.canvas_id, None, &caller.account)?;
     let start = Start::judge(&app, &caller, id, canvas, request, trace)?;

@@ -9,7 +9,6 @@ use domain::Violation;
 use domain::id::{AccountUid, CanvasHandle, JobId};
 use domain::idempotency::Outcome;
 use domain::job::{JobOperation, Request, VideoJob, VideoRequest};
-use domain::model::is_model_key;
 use serde_json::{Value, json};
 
 use super::body::VideoStart;
@@ -19,7 +18,7 @@ use crate::extract::caller::{Caller, GenerateVideo};
 use crate::extract::canvas::{canvas_of, canvas_violations};
 use crate::extract::idempotency::{fingerprint, replay};
 use crate::extract::json::Unread;
-use crate::models::choose;
+use crate::models::{choose, malformed_name};
 use crate::observe::Trace;
 use crate::problem::{ErrorEnvelope, Problem, Result};
 use crate::start::{Accepted, answer, replayed, require_room};
@@ -51,10 +50,7 @@ pub async fn generate(
 /// Everything that the request alone can tell and its schema cannot, of a body as it came.
 fn violations(app: &App, account: &AccountUid, body: &Value) -> Vec<Violation> {
     let mut violations = canvas_violations(body, account);
-    let key = body["model"].as_str().and_then(|model| model.strip_prefix("model:"));
-    if key.is_some_and(|key| !is_model_key(key)) {
-        violations.push(Violation::new("model", "must be a model id or a model: handle"));
-    }
+    violations.extend(malformed_name("model", &body["model"]));
     violations.extend(pictures::violations(body, account, &app.guard));
     violations
 }

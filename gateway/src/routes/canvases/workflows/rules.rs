@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::extract::json::items;
+use crate::models::malformed_name;
 
 /// Longest tag, in characters.
 const TAG_MAX: usize = 80;
@@ -36,6 +37,8 @@ pub fn violations(body: &Value) -> Vec<Violation> {
     let has_keys = !inputs.is_empty() && keys.all(|key| is_key(key));
     let mut violations = rules::violations(&inputs, &outputs);
     violations.retain(|violation| has_keys || !violation.field.contains("].inputKeys["));
+    let outputs = items(&body["outputs"]).iter().enumerate();
+    violations.extend(outputs.filter_map(|(at, item)| malformed_name(&format!("outputs[{at}].model"), &item["model"])));
     // Of a tag that is no text the schema speaks.
     let tags = items(&body["tags"]).iter().map(|tag| tag.as_str().unwrap_or("tag").to_owned());
     violations.extend(blank_or_long_tags(&tags.collect::<Vec<_>>()));
@@ -110,6 +113,22 @@ mod tests {
         }
         let input = json!([{"key": "a", "type": "image", "value": "a text", "useAsDefault": "yes"}, 7]);
         assert_eq!(fields(json!({ "inputs": input })), ["inputs[0].value"]);
+    }
+
+    #[test]
+    fn a_model_is_an_id_or_a_whole_handle() {
+        let right = json!({"prompt": "{{a}}", "inputKeys": ["a"]});
+        let with = |model: &str| {
+            let mut body = output(right.clone());
+            body["outputs"][0]["model"] = json!(model);
+            fields(body)
+        };
+        for named in ["outline", "", "model:a_handle-of-9"] {
+            assert_eq!(with(named), NONE, "{named}");
+        }
+        for malformed in ["model:", "model:short", "model:not/a/key"] {
+            assert_eq!(with(malformed), ["outputs[0].model"], "{malformed}");
+        }
     }
 
     #[test]
