@@ -283,11 +283,6 @@ impl Stack {
         self.with(part, |process| process.signal("CONT"));
     }
 
-    /// SIGTERM without waiting.
-    pub fn ask_to_stop(&self, part: Part) {
-        self.with(part, |process| process.signal("TERM"));
-    }
-
     /// Ends it, if it still runs, starts it again in its place, and waits until it is ready.
     pub async fn restart(&self, part: Part) {
         self.restart_with(part, &[]).await;

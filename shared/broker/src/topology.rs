@@ -1,7 +1,7 @@
 //! Exchanges and queues. Declared at every connect by publishers and consumers alike: declaring what exists changes
 //! nothing, and a broker that lost its disk is whole again with the first process that connects.
 //!
-//! - `<prefix>image`, `…video`, `…webhook`: quorum queues, written to disk before a publish is confirmed.
+//! - `<prefix><queue>` for each [`Queue`]: quorum queues, written to disk before a publish is confirmed.
 //! - `<prefix>dead`: a fanout exchange and the quorum queue behind it, for what no worker could read, and for wake-ups
 //!   that came back [`DELIVERY_LIMIT`] times. No work is lost there: a task is found in Postgres without its message.
 //!

@@ -6,14 +6,13 @@
 use domain::Violation;
 use domain::graph::{Node, NodeType};
 use domain::id::NodeId;
-use domain::limits::METADATA_BYTES_MAX;
+use domain::limits::{METADATA_BYTES_MAX, PROMPT_MAX};
 use serde_json::{Map, Value};
 
 use crate::batch::Ref;
 use crate::size::json_len;
 
 const CONTENT_MAX: usize = 24_000;
-const PROMPT_MAX: usize = 8_000;
 const MODEL_MAX: usize = 650;
 const WORD_MAX: usize = 80;
 const TAGS_MAX: usize = 24;

@@ -68,8 +68,8 @@ pub async fn authenticate(
     questions: &[Question],
 ) -> Result<Vec<Result<Option<Authenticated>>>> {
     let canvases = || questions.iter().map(|question| question.canvas.as_ref());
-    let owners: Vec<_> = canvases().map(|canvas| Some(canvas?.owner.as_ref()?.as_str().to_owned())).collect();
-    let ids: Vec<_> = canvases().map(|canvas| Some(canvas?.id.as_str().to_owned())).collect();
+    let owners: Vec<Option<&str>> = canvases().map(|canvas| Some(canvas?.owner.as_ref()?.as_str())).collect();
+    let ids: Vec<Option<&str>> = canvases().map(|canvas| Some(canvas?.id.as_str())).collect();
     let tokens: Vec<Uuid> = questions.iter().map(|question| question.token).collect();
     // A sub-select with a limit is run for each question by its indexes, whatever the planner thinks of the tables' sizes. The
     // arrays are sub-selects, too: Postgres cannot see how long they are, finds no plan better than the one that it has, and
@@ -99,8 +99,8 @@ pub async fn authenticate(
                WHERE t.id = asked.token LIMIT 1
            ) AS found"#,
         &tokens,
-        &owners as &[Option<String>],
-        &ids as &[Option<String>],
+        &owners as &[Option<&str>],
+        &ids as &[Option<&str>],
     )
     .fetch_all(conn)
     .await?;
@@ -270,9 +270,9 @@ pub async fn set_enabled(conn: &mut PgConnection, account: &AccountUid, enabled:
 }
 
 /// Revokes an account's sessions and thereby every token under them; how many sessions.
-#[instrument(skip_all, name = "db.session.revoke")]
 ///
 /// Like the making of a token it holds the account's row, so that none is made under a session that is just ending.
+#[instrument(skip_all, name = "db.session.revoke")]
 pub async fn revoke_sessions(conn: &mut PgConnection, account: &AccountUid) -> Result<u64> {
     let revoked = sqlx::query!(
         "WITH held AS MATERIALIZED (SELECT uid FROM accounts WHERE uid = $1 FOR NO KEY UPDATE)

@@ -129,7 +129,7 @@ pub struct PurgedAccount {
 #[instrument(skip_all, name = "db.purge.account")]
 pub async fn account(conn: &mut PgConnection, account: &AccountUid) -> Result<PurgedAccount> {
     let uid = account.as_str();
-    // Receipts first: they name tokens.
+    // What names tokens, jobs or nodes goes before them.
     sqlx::query!("DELETE FROM campaigns WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     sqlx::query!("DELETE FROM imports WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     sqlx::query!(

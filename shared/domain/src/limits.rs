@@ -1,4 +1,4 @@
-//! Every number that the specification or the decisions fix, once.
+//! Numbers of the specification and the decisions that the code looks at. Schemas of requests say theirs where the fields are.
 
 /// A plain id: `^[A-Za-z0-9_-]{1,180}$` (specification, Identifiers).
 pub const PLAIN_ID_MAX: usize = 180;
@@ -40,8 +40,6 @@ pub const JSON_DEPTH_MAX: usize = 64;
 pub const UPLOAD_MAX: u64 = 52_428_800;
 /// A file name, decoded, in characters (decisions 6.3).
 pub const FILE_NAME_MAX: usize = 255;
-/// Megapixels of a stored picture (decisions 6.1).
-pub const PIXELS_MAX: u64 = 100_000_000;
 /// Length of a cursor.
 pub const CURSOR_MAX: usize = 8192;
 /// A page of canvases, most and default.
@@ -58,12 +56,6 @@ pub const ACTIVE_TOKENS_MAX: i64 = 20;
 pub const TOKEN_LABEL_MAX: usize = 80;
 /// Days until a token expires, at most.
 pub const TOKEN_EXPIRY_DAYS_MAX: u32 = 90;
-/// A webhook URL.
-pub const WEBHOOK_URL_MAX: usize = 2048;
-/// A webhook secret, shortest.
-pub const WEBHOOK_SECRET_MIN: usize = 32;
-/// A webhook secret, longest.
-pub const WEBHOOK_SECRET_MAX: usize = 512;
 /// Attempts of a webhook delivery (specification, Events).
 pub const WEBHOOK_ATTEMPTS_MAX: i32 = 4;
 /// Claims of one task before it fails with `runtime_failed` (reliability.md 2).
@@ -78,6 +70,8 @@ pub const RENDITION_EAGER: u32 = 512;
 pub const ELEMENT_QUERY_MAX: usize = 160;
 /// The longest side of a render as PNG, in pixels (decisions 3.10).
 pub const RENDER_SIDE_MAX: u32 = 2048;
+/// References of an image request, the source and the pictures of its Elements among them (specification, Images rule 2).
+pub const IMAGE_REFERENCES_MAX: usize = 16;
 /// References of a video request.
 pub const VIDEO_REFERENCES_MAX: usize = 9;
 /// A frame or a reference of a video request.
@@ -86,8 +80,6 @@ pub const VIDEO_PICTURE_MAX: usize = 2048;
 pub const MODEL_QUERY_MAX: usize = 240;
 /// Action search text.
 pub const ACTION_QUERY_MAX: usize = 240;
-/// A URL to import from.
-pub const IMPORT_URL_MAX: usize = 4096;
 /// Pictures of a product page that one import brings (specification, Limits).
 pub const PACK_IMAGES_MAX: usize = 12;
 /// Pictures of a page that are looked at (decisions 14.3).

@@ -61,8 +61,8 @@ pub enum SendError {
 impl SendError {
     /// Whether it is proven that not one byte of the request was sent, so that trying again cannot do a thing twice. A
     /// timeout proves nothing.
-    #[must_use]
-    pub fn is_before_send(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_before_send(&self) -> bool {
         match self {
             Self::Refused(_) | Self::AddressRefused | Self::Dns(_) | Self::Connect(_) | Self::Tls(_) => true,
             Self::Timeout | Self::Protocol(_) | Self::Body(_) => false,

@@ -1,13 +1,14 @@
 //! Statements that take what has gathered.
 //!
 //! **Guarantee.** An item waits for no other: when the database is idle it goes alone and at once. Under load one statement
-//! takes all that came while the last one ran, so that commits per second stay few however many deliveries there are.
+//! takes all that came while the last one ran, so that statements per second stay few however many ask.
 //!
 //! **Mechanism.** One worker per kind of statement receives items, applies a batch, answers each item's own channel, and
 //! ends with the last handle. One statement is under way at a time. Where nobody is in a hurry a batch gathers for a while first.
 //!
 //! **Reason.** A commit is what a database can do least of, and some work has many: an attempt at a delivery must be durable
-//! before it is sent and its result before the task ends; thousands of videos are polled for minutes, and nothing is new.
+//! before it is sent and its result before the task ends; thousands of videos are polled for minutes, and nothing is new. Round
+//! trips come next: every request asks for its token.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,7 +94,7 @@ where
             }
         }
         let (items, answers): (Vec<I>, Vec<Answer<O>>) = waiting.drain(..).unzip();
-        // An answer that nobody takes belongs to a task whose lease was lost or handed back meanwhile.
+        // An answer that nobody takes belongs to somebody who has gone: a request that was dropped, a task whose lease was lost.
         match tokio::time::timeout(LIMIT, apply(items)).await {
             Ok(Ok(results)) => {
                 answers.into_iter().zip(results).for_each(|(answer, result)| drop(answer.send(Ok(result))))

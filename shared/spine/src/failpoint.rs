@@ -156,11 +156,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_read() {
+    fn every_action_of_a_list_is_armed_under_its_name() {
         let failpoints = Failpoints::parse(" a=hold; b=hold:/tmp/x ;c=kill*2;d=error;e=sleep:50*1;").expect("parses");
         assert_eq!(failpoints.next("a"), Some(Action::Hold(None)));
         assert_eq!(failpoints.next("b"), Some(Action::Hold(Some(PathBuf::from("/tmp/x")))));
+        assert_eq!(failpoints.next("c"), Some(Action::Kill));
         assert_eq!(failpoints.next("d"), Some(Action::Error));
+        assert_eq!(failpoints.next("e"), Some(Action::Sleep(Duration::from_millis(50))));
         assert_eq!(failpoints.next("unknown"), None);
     }
 

@@ -2,10 +2,9 @@
 
 use domain::Violation;
 use domain::graph::Role;
+use domain::limits::IMAGE_REFERENCES_MAX;
 use domain::model::Capability;
 use providers::Entry;
-
-use super::rules::REFERENCES_MAX;
 
 /// What is asked of a model.
 pub struct Asked<'a> {
@@ -36,7 +35,7 @@ pub fn violations(model: &Entry, asked: &Asked<'_>) -> Vec<Violation> {
     let least = usize::from(asked.capability != Capability::ImageGenerate).max(model.references_min());
     let (given, most) = (asked.roles.len(), model.references_max());
     // None at all where some are needed, and more than any request may send, is told by itself.
-    let is_told = given == 0 && asked.capability != Capability::ImageGenerate || given > REFERENCES_MAX;
+    let is_told = given == 0 && asked.capability != Capability::ImageGenerate || given > IMAGE_REFERENCES_MAX;
     if !is_told && !(least..=most).contains(&given) {
         refuse("references", format!("{} takes {least} to {most} pictures, and would get {given}", model.name));
     }
@@ -99,7 +98,7 @@ mod tests {
 
     #[test]
     fn pictures_are_as_many_as_the_model_takes() {
-        let (most, over) = ([None; REFERENCES_MAX], [None; REFERENCES_MAX + 1]);
+        let (most, over) = ([None; IMAGE_REFERENCES_MAX], [None; IMAGE_REFERENCES_MAX + 1]);
         for (roles, refused) in
             [(&[][..], false), (&[None; 2], false), (&[None; 3], true), (&most, true), (&over, false)]
         {

@@ -7,6 +7,7 @@ use domain::canvas::CanvasRecord;
 use domain::graph::{Node, NodeType, Role};
 use domain::id::{AccountUid, CanvasRef, NodeId};
 use domain::job::{ImageRequest, JobOperation, Request};
+use domain::limits::PROMPT_MAX;
 use domain::model::Capability;
 use serde_json::json;
 
@@ -22,7 +23,6 @@ use crate::start::{Plan, Start, Work, checked_webhook, target_is_taken};
 use crate::state::App;
 
 /// The longest prompt, a node's content as one included (specification, Limits).
-const PROMPT_MAX: usize = 8000;
 
 /// Images to make.
 pub struct Generation {

@@ -7,9 +7,9 @@ use domain::canvas::CanvasRecord;
 use domain::graph::{Named, NodeType, Purpose, Role};
 use domain::id::NodeId;
 use domain::job::Reference;
+use domain::limits::IMAGE_REFERENCES_MAX;
 
 use super::elements::Elements;
-use super::rules::REFERENCES_MAX;
 use crate::problem::Result;
 
 /// The pictures that a request names, or leaves to its target.
@@ -63,10 +63,12 @@ impl Pictures {
             let reference = Reference { handle: picture.to_string(), asset: picture.clone(), role: Some(role) };
             add(&mut resolved, reference);
         }
-        if resolved.len() > REFERENCES_MAX {
+        if resolved.len() > IMAGE_REFERENCES_MAX {
             let field = if elements.handles.is_empty() { "references" } else { "elements" };
-            let message =
-                format!("with them {} pictures would guide the result, at most {REFERENCES_MAX} may", resolved.len());
+            let message = format!(
+                "with them {} pictures would guide the result, at most {IMAGE_REFERENCES_MAX} may",
+                resolved.len()
+            );
             refused.push(Violation::new(field, message));
         }
         Ok(resolved)

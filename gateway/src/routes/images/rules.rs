@@ -10,6 +10,7 @@ use domain::element::ElementRef;
 use domain::graph::Named;
 use domain::id::{AccountUid, NodeId};
 use domain::job::JobOperation;
+use domain::limits::IMAGE_REFERENCES_MAX;
 use serde_json::Value;
 
 use super::body::ReferenceItem;
@@ -17,9 +18,6 @@ use crate::extract::json::items;
 use crate::models::malformed_name;
 use crate::start::webhook_violation;
 use crate::state::App;
-
-/// Most references, the source and the pictures of the Elements among them (specification, Images rule 2).
-pub(super) const REFERENCES_MAX: usize = 16;
 
 /// Every violation of a request for `operation`.
 pub fn violations(app: &App, account: &AccountUid, operation: JobOperation, body: &Value) -> Vec<Violation> {
@@ -103,8 +101,8 @@ impl Rules<'_> {
             let field = if index < references { format!("references[{index}]") } else { "source".to_owned() };
             self.note(field, "was given before");
         }
-        if references == REFERENCES_MAX && self.has("source") {
-            let message = format!("references and source must be at most {REFERENCES_MAX} together");
+        if references == IMAGE_REFERENCES_MAX && self.has("source") {
+            let message = format!("references and source must be at most {IMAGE_REFERENCES_MAX} together");
             self.note("references", &message);
             self.note("source", &message);
         }

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_short() {
+    fn numbers_have_two_decimals_at_most() {
         let text = |value| Num(value).to_string();
         assert_eq!([text(0.0), text(-0.001), text(1.006), text(-10_000_000.5)], ["0", "0", "1.01", "-10000000.5"]);
     }

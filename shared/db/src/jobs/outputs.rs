@@ -1,4 +1,5 @@
-//! The outputs of an image job, one by one: what was asked of a provider, and what came of it (decisions 9.8, 12.5).
+//! The outputs of a job that a model makes, one by one; a video job has one: what was asked of a provider, and what came of it
+//! (decisions 9.8, 12.5).
 //!
 //! **Guarantee.** A submit is on record, under the lease of whoever makes it, before it is made; so whoever finds an output
 //! `submitting` that it did not begin itself knows that its outcome is unknown, and nobody ever submits such an output as if it
@@ -33,7 +34,7 @@ pub enum OutputState {
     Submitting,
     /// A provider has it.
     Submitted,
-    /// Its picture is stored.
+    /// It is stored.
     Stored,
     /// It will not be made.
     Failed,

@@ -58,9 +58,9 @@ impl JobStatus {
         match self {
             Preparing => matches!(next, Queued | Canceled | Failed),
             Queued => matches!(next, Running | Canceled | Failed),
-            // Back to queued: the worker died or handed the work back.
-            Running => matches!(next, Queued | Finalizing | Canceling | Succeeded | Failed | Canceled),
-            Finalizing => matches!(next, Queued | Running | Canceling | Succeeded | Failed | Canceled),
+            Running => matches!(next, Finalizing | Canceling | Succeeded | Failed | Canceled),
+            // Back to running: its worker died before the result was shown, and another one makes it again.
+            Finalizing => matches!(next, Running | Canceling | Succeeded | Failed | Canceled),
             // A cancel that loses the race against success leaves `succeeded` (decisions 9.5).
             Canceling => matches!(next, Succeeded | Failed | Canceled),
             Succeeded => matches!(next, Expired),
@@ -455,6 +455,13 @@ mod tests {
                     "{from} → {to}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn nothing_goes_back_to_queued() {
+        for from in JobStatus::ALL {
+            assert_eq!(from.may_become(JobStatus::Queued), *from == JobStatus::Preparing, "{from}");
         }
     }
 

@@ -1,11 +1,10 @@
 //! What the form alone does not say of an entry.
 
+use domain::limits::IMAGE_REFERENCES_MAX;
 use domain::model::{Capability, ProviderKind};
 
 use super::entry::{Entry, EntryType, Runtime, SizeForm};
 
-/// References of a request (specification, Images rule 2).
-const REFERENCES_MAX: usize = 16;
 /// `Model.modelId`, and `model` less its longest prefix.
 const ID_MAX: usize = 240;
 /// `size` and `quality` of a request.
@@ -43,7 +42,7 @@ pub(super) fn check(entry: &Entry) -> Result<(), String> {
     if entry.capabilities.iter().any(takes_pictures) {
         require(entry.references_max() >= 1, "capabilities that take pictures need references")?;
     }
-    require(entry.references_max() <= REFERENCES_MAX, "references.max must be at most 16")?;
+    require(entry.references_max() <= IMAGE_REFERENCES_MAX, "references.max must be at most 16")?;
     require(entry.references_min() <= entry.references_max(), "references.min must not exceed references.max")?;
 
     require(entry.durations.iter().all(|it| (1..=120).contains(it)), "durations must be from 1 to 120")?;

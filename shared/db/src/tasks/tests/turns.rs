@@ -21,7 +21,7 @@ async fn a_lane_that_comes_late_stands_in_the_next_turn() {
 }
 
 #[tokio::test]
-async fn lanes_take_turns() {
+async fn lanes_of_equal_load_are_served_alternately() {
     database!(conn);
     for lane in ["a", "a", "a", "a", "b", "b", "c"] {
         enqueue_in(conn, lane, None).await;
