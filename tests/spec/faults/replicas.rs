@@ -61,8 +61,13 @@ async fn a_rate_is_one_for_all_gateways() {
     });
     let statuses = join_all(asked).await;
     let admitted = statuses.iter().filter(|status| **status == 200).count();
-    // The burst, and one a second.
+    // The burst, and one a second; and whom Redis, on a machine that has no time for it, gave no answer (decisions 1.11).
     let allowed = 10 + 1 + usize::try_from(began.elapsed().as_secs()).expect("seconds");
+    let mut unanswered = 0.0;
+    for gateway in [Part::GATEWAY, OTHER_GATEWAY] {
+        unanswered += stack.metric(gateway, "cache_fail_open_total").await;
+    }
+    let allowed = allowed + unanswered as usize;
     assert!((10..=allowed).contains(&admitted), "{admitted} of {allowed}: {statuses:?}");
 }
 
