@@ -1,5 +1,4 @@
-//! Budgets of bytes: files in hand, which are references on their way to a provider and results on their way from it
-//! (`CANVAS_GENERATION_MEMORY_MIB`), and pixels ([`Pixels`](crate::Pixels)).
+//! Budgets of bytes: files in hand ([`InHand`](crate::generation::InHand)), and pixels ([`Pixels`](crate::Pixels)).
 //!
 //! **Guarantee.** What is held at once was admitted by its size, first come first served, so that what is large is not passed
 //! over for ever by what is small; what is larger than the whole budget is admitted alone. **Reason.** Dozens of jobs are in
@@ -45,6 +44,11 @@ impl Memory {
     /// At most all there are: what never fits goes alone.
     fn units_of(&self, bytes: u64) -> u32 {
         u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).min(self.units)
+    }
+
+    /// How much may be held.
+    pub(crate) fn budget_bytes(&self) -> u64 {
+        u64::from(self.units) * UNIT_BYTES
     }
 
     /// What is held, or about to be by who is next.

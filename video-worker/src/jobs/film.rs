@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use db::jobs::Film;
 use domain::job::{Failure, FailureCode};
-use providers::Entry;
+use providers::{Calls, Entry};
 use tokio::time::sleep;
 use workshop::Stop;
 use workshop::files::Content;
@@ -42,7 +42,7 @@ impl Run<'_> {
     /// Films the video.
     pub(super) async fn film(&self, model: &Arc<Entry>) -> Result<Step<Film>, Stop> {
         self.turn.check()?;
-        let mut pictures = self.pictures(Reader::Embedded).await?;
+        let Some(mut pictures) = self.pictures(Reader::Embedded).await? else { return Ok(Step::Wait(Calls::RETURN)) };
         let admitted = pictures.admitted.take();
         let brief = Brief::of(&self.order(model, pictures)).map_err(failure)?;
         let frames = f64::from(brief.seconds * FRAMES_PER_SECOND);

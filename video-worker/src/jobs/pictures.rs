@@ -1,29 +1,24 @@
 //! Frames and references: found, fetched, and brought into a form that a provider takes.
 
-use std::time::Duration;
-
 use bytes::Bytes;
+use domain::asset::AssetRecord;
 use domain::job::{Failure, FailureCode, VideoPicture};
 use egress::Wanted;
 use providers::{Picture, Promises};
 use raster::DecodeOptions;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use url::Url;
-use workshop::generation::order_bytes;
+use workshop::generation::{Admitted, order_bytes};
 use workshop::{Stop, picture};
 
 use super::run::Run;
 
-/// What of a foreign picture is asked for: as many bytes as an upload may have (decisions 1.5).
+/// What of a foreign picture is asked for: as many bytes as an upload may have (decisions 1.5), less what others of its job took.
 const WANTED: Wanted = Wanted {
     user_agent: "Canvas-Videos/1.0",
     accept: "image/png, image/jpeg, image/webp, image/gif;q=0.9",
     bytes_max: domain::limits::UPLOAD_MAX as usize,
 };
-
-/// How long a foreign picture may take, redirects included.
-const FETCH_LIMIT: Duration = Duration::from_secs(30);
 
 /// For whom pictures are loaded.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +39,7 @@ pub(super) struct Pictures {
     /// What guides it.
     pub references: Vec<Picture>,
     /// Their place in memory.
-    pub admitted: Option<OwnedSemaphorePermit>,
+    pub admitted: Option<Admitted>,
 }
 
 /// A picture that cannot be used.
@@ -53,43 +48,40 @@ fn unusable(named: &str, why: impl std::fmt::Display) -> Failure {
 }
 
 impl Run<'_> {
-    /// Loads the request's pictures as soon as there is memory for them.
-    pub(super) async fn pictures(&self, reader: Reader) -> Result<Pictures, Stop> {
-        let mut bytes = 0;
-        let mut sources = Vec::new();
-        for picture in self.request.pictures() {
-            let source = match &picture.asset {
-                Some(handle) => {
-                    let asset = db::assets::get(&mut *self.turn.generator.worker.connection().await?, handle).await?;
-                    let asset = asset.ok_or_else(|| unusable(&picture.named, "it is gone"))?;
-                    bytes += asset.bytes.unsigned_abs();
-                    Some(asset.blob_key)
-                }
-                None => {
-                    bytes += domain::limits::UPLOAD_MAX;
-                    None
-                }
-            };
-            sources.push(source);
-        }
+    /// Loads the request's pictures as soon as there is memory for them; nothing when it is not the account's turn to have foreign
+    /// ones fetched.
+    ///
+    /// Foreign ones first, in room of their own: they are counted with the others by what they have, which shows when they are there.
+    pub(super) async fn pictures(&self, reader: Reader) -> Result<Option<Pictures>, Stop> {
+        let generator = self.turn.generator;
+        let (in_hand, worker) = (&generator.in_hand, &generator.worker);
+        let stored = self.stored().await?;
+        let (room, fetched) = if stored.len() < self.request.pictures().count() {
+            let room = self.turn.unless_canceled(in_hand.foreign(&self.turn.job.account)).await?;
+            let Some(room) = room else { return Ok(None) };
+            (Some(room), self.fetched(reader).await?)
+        } else {
+            (None, Vec::new())
+        };
+        let bytes = stored.iter().map(|asset| asset.bytes.unsigned_abs()).sum::<u64>()
+            + fetched.iter().map(|picture| picture.bytes.len() as u64).sum::<u64>();
         let bytes = match reader {
             Reader::Embedded => bytes,
             Reader::Provider(promises) => order_bytes(&promises, bytes, 1),
         };
-        let admitted = self.turn.unless_canceled(self.turn.generator.memory.admit(bytes)).await?;
-        let mut sources = sources.into_iter();
+        let admitted = self.turn.unless_canceled(in_hand.order(bytes)).await?;
+        drop(room);
+        let (mut stored, mut fetched) = (stored.into_iter(), fetched.into_iter());
         let mut next = async |picture: &VideoPicture| {
-            let file = match sources.next().flatten() {
-                Some(key) => {
-                    let file = self.turn.generator.worker.get(key).await?;
-                    file.ok_or_else(|| unusable(&picture.named, "it is gone"))?
-                }
-                None => {
-                    let fetched = self.turn.unless_canceled(self.fetch(&picture.named)).await?;
-                    fetched.map_err(|why| unusable(&picture.named, why))?
-                }
+            let gone = || unusable(&picture.named, "it is gone");
+            if picture.asset.is_none() {
+                return Ok::<_, Stop>(fetched.next().ok_or_else(gone)?);
+            }
+            let file = match stored.next() {
+                Some(asset) => worker.get(asset.blob_key).await?,
+                None => None,
             };
-            self.read(picture, file, reader).await
+            self.read(picture, file.ok_or_else(gone)?, reader).await
         };
         let mut pictures = Pictures { admitted: Some(admitted), ..Pictures::default() };
         if let Some(first) = &self.request.first_frame {
@@ -101,7 +93,7 @@ impl Run<'_> {
         for reference in &self.request.references {
             pictures.references.push(next(reference).await?);
         }
-        Ok(pictures)
+        Ok(Some(pictures))
     }
 
     /// The same without their bytes, as a look-up names them.
@@ -115,10 +107,37 @@ impl Run<'_> {
         }
     }
 
+    /// What is stored of the pictures that are the account's, in their order.
+    async fn stored(&self) -> Result<Vec<AssetRecord>, Stop> {
+        let mut assets = Vec::new();
+        for picture in self.request.pictures() {
+            let Some(handle) = &picture.asset else { continue };
+            let asset = db::assets::get(&mut *self.turn.generator.worker.connection().await?, handle).await?;
+            assets.push(asset.ok_or_else(|| unusable(&picture.named, "it is gone"))?);
+        }
+        Ok(assets)
+    }
+
+    /// The foreign pictures in their order, within one deadline and one file's room: each is in the form that its reader takes
+    /// before the next is fetched.
+    async fn fetched(&self, reader: Reader) -> Result<Vec<Picture>, Stop> {
+        let until = Instant::now() + self.turn.generator.settings.foreign_max;
+        let (mut room, mut fetched) = (WANTED.bytes_max, Vec::new());
+        for picture in self.request.pictures().filter(|picture| picture.asset.is_none()) {
+            let file = self.turn.unless_canceled(self.fetch(&picture.named, room, until)).await?;
+            let file = file.map_err(|why| unusable(&picture.named, why))?;
+            let read = self.read(picture, file, reader).await?;
+            room = room.saturating_sub(read.bytes.len());
+            fetched.push(read);
+        }
+        Ok(fetched)
+    }
+
     /// A foreign picture, or why there is none.
-    async fn fetch(&self, url: &str) -> Result<Bytes, String> {
+    async fn fetch(&self, url: &str, bytes_max: usize, until: Instant) -> Result<Bytes, String> {
         let url = Url::parse(url).map_err(|_| "it is no URL".to_owned())?;
-        let fetching = self.turn.generator.worker.egress.download(&url, WANTED, Instant::now() + FETCH_LIMIT);
+        let wanted = Wanted { bytes_max, ..WANTED };
+        let fetching = self.turn.generator.worker.egress.download(&url, wanted, until);
         let fetched = fetching.await.map_err(|error| format!("it {error}"))?;
         if fetched.truncated { Err("it is too large".to_owned()) } else { Ok(fetched.bytes) }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use db::jobs::Film;
 use db::jobs::outputs::{self, JobOutput, OutputState};
 use domain::job::{Failure, FailureCode, Request, VideoRequest};
-use providers::{Entry, Incoming, Media, Order, Shape};
+use providers::{Calls, Entry, Incoming, Media, Order, Shape};
 use spine::{Decision, Lease, Task};
 use tokio::time::sleep;
 use workshop::generation::{Craft, Drive, Heard, Maker, Remote, SOON, Step, Turn, model_gone};
@@ -114,12 +114,15 @@ impl Run<'_> {
     async fn submit(&self, remote: &Remote, drive: &Drive<'_, Self>, output: &JobOutput) -> Result<Step<Film>, Stop> {
         let prepared = async {
             let model = remote.model.as_ref().ok_or_else(model_gone)?;
-            let mut pictures = self.pictures(Reader::Provider(*drive.promises())).await?;
-            let admitted = pictures.admitted.take();
-            Ok((self.order(model, pictures), admitted))
+            let pictures = self.pictures(Reader::Provider(*drive.promises())).await?;
+            Ok(pictures.map(|mut pictures| {
+                let admitted = pictures.admitted.take();
+                (self.order(model, pictures), admitted)
+            }))
         };
         let prepared: Result<_, Stop> = prepared.await;
-        let (order, _admitted) = prepared.map_err(|stop| stop.with_orphan(output.state != OutputState::Ready))?;
+        let prepared = prepared.map_err(|stop| stop.with_orphan(output.state != OutputState::Ready))?;
+        let Some((order, _admitted)) = prepared else { return Ok(Step::Wait(Calls::RETURN)) };
         drive.submit(output, &order).await
     }
 

@@ -87,7 +87,7 @@ impl Run<'_> {
             let assets = self.assets().await?;
             let files = assets.iter().map(|asset| asset.bytes.unsigned_abs()).sum();
             let bytes = order_bytes(drive.promises(), files, outputs.len());
-            let admitted = self.turn.unless_canceled(self.turn.generator.memory.admit(bytes)).await?;
+            let admitted = self.turn.unless_canceled(self.turn.generator.in_hand.order(bytes)).await?;
             let pictures = self.pictures(&assets, drive.promises().picture_bytes_max).await?;
             Ok((model, pictures, admitted))
         };

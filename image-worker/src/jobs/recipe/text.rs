@@ -16,9 +16,8 @@ use domain::recipe::Held;
 use domain::recipe::run::{RunFailure, text_value};
 use providers::{Media, Picture, TextOrder};
 use serde_json::{Map, Value, json};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::sleep;
-use workshop::generation::{HELD_PAUSES, Maker, Remote, model_gone, order_bytes};
+use workshop::generation::{Admitted, HELD_PAUSES, Maker, Remote, model_gone, order_bytes};
 use workshop::{Error, Stop, picture};
 
 use super::{Step, caused};
@@ -98,7 +97,7 @@ impl Step<'_> {
     }
 
     /// What a provider is asked for, its pictures loaded as soon as there is memory for them.
-    async fn text_order(&self, at: usize, remote: &Remote) -> Result<(TextOrder, Option<OwnedSemaphorePermit>), Stop> {
+    async fn text_order(&self, at: usize, remote: &Remote) -> Result<(TextOrder, Option<Admitted>), Stop> {
         let model = remote.model.clone().ok_or_else(model_gone)?;
         let references = self.run.plan.references(at, &self.run.outputs);
         let promises = remote.provider.promises(Media::Picture);
@@ -111,7 +110,7 @@ impl Step<'_> {
         }
         let admitted = match assets.is_empty() {
             true => None,
-            false => Some(self.unless_canceled(self.generator.memory.admit(order_bytes(&promises, bytes, 1))).await?),
+            false => Some(self.unless_canceled(self.generator.in_hand.order(order_bytes(&promises, bytes, 1))).await?),
         };
         let mut pictures = Vec::with_capacity(assets.len());
         for (handle, asset) in assets {

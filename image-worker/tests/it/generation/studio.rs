@@ -18,8 +18,7 @@ use spine::RunnerOptions;
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 use testkit::wait_for;
 use uuid::Uuid;
-use workshop::Memory;
-use workshop::generation::{Generator, Settings};
+use workshop::generation::{Generator, InHand, Settings};
 
 use crate::world::{DEADLINE, Running, World, image_node, png};
 
@@ -34,6 +33,7 @@ pub const HURRIED: Settings = Settings {
     wait_max: Duration::from_millis(20),
     patience: None,
     poll_every: Some(Duration::from_millis(20)),
+    foreign_max: MINUTE,
 };
 
 pub struct Studio {
@@ -159,7 +159,7 @@ impl Studio {
             keys: self.keys.clone(),
             setup: self.setup.clone(),
             calls: Calls::new(64),
-            memory: Memory::new(256 << 20),
+            in_hand: InHand::new(256 << 20),
             settings: self.settings,
         }
     }

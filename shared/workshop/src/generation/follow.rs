@@ -129,7 +129,7 @@ impl<C: Craft> Drive<'_, C> {
     /// is asked anew, a few times.
     async fn take(&self, output: &JobOutput, result: &Output) -> Result<Step<C::Made>, Stop> {
         let generator = self.turn.generator;
-        let admitted = self.turn.unless_canceled(generator.memory.admit(C::IN_HAND)).await?;
+        let admitted = self.turn.unless_canceled(generator.in_hand.result(C::IN_HAND)).await?;
         match self.turn.unless_canceled(self.fetch(result)).await?? {
             Ok(made) => Ok(Step::Made(made, Some(admitted))),
             Err(failure) => match self.pause_before(output.tries) {

@@ -8,12 +8,13 @@
 //! is due. Who makes them is decided anew in every run ([`Maker`]): a connection that was removed meanwhile takes effect at
 //! once. A provider is submitted to, followed and asked what became of a lost answer by [`Drive`]; what is particular to a
 //! kind of output is its [`Craft`]. Calls in flight are bounded for each connection ([`Calls`]), bytes in hand for all
-//! ([`Memory`]).
+//! ([`InHand`]).
 //!
 //! **Reason.** Outputs take seconds to minutes, cost money when they are submitted, and hardly a provider lets a submit be
 //! repeated.
 
 mod follow;
+mod in_hand;
 mod maker;
 mod submit;
 mod turn;
@@ -26,10 +27,10 @@ use domain::job::Failure;
 use providers::{Calls, Deadlines, Entry, Idempotency, Incoming, Media, Order, Promises, Setup};
 use service::config::Config;
 use service::keys::KeyRing;
-use tokio::sync::OwnedSemaphorePermit;
 
-use crate::{Memory, Stop, Worker};
+use crate::{Stop, Worker};
 pub use follow::Heard;
+pub use in_hand::{Admitted, InHand};
 pub use maker::{Maker, Remote, model_gone, order_bytes};
 pub use turn::{HELD_PAUSES, Turn};
 
@@ -39,6 +40,10 @@ pub const SOON: Duration = Duration::from_millis(50);
 /// A run of a job altogether: the longest film on a slow machine; or the slowest call, a submit whose answer is the result,
 /// and the time around it. A run that is dropped leaves the outcome of its submit unknown.
 pub const RUN_LIMIT: Duration = Duration::from_secs(900);
+
+/// See [`Settings::foreign_max`]: enough for as many as a request may have from hosts that do their part, and what one that does
+/// not may cost.
+const FOREIGN_MAX: Duration = Duration::from_secs(60);
 
 /// Submits of an output whose first had an unknown outcome, to a provider that refuses to begin it twice.
 const REPEATS_MAX: i32 = 1;
@@ -57,6 +62,8 @@ pub struct Settings {
     pub patience: Option<Duration>,
     /// How long from submit, and from poll to poll; `None`: as the provider advises.
     pub poll_every: Option<Duration>,
+    /// How long the foreign pictures of a job may take altogether, redirects included.
+    pub foreign_max: Duration,
 }
 
 impl Default for Settings {
@@ -67,6 +74,7 @@ impl Default for Settings {
             wait_max: Duration::from_secs(30),
             patience: None,
             poll_every: None,
+            foreign_max: FOREIGN_MAX,
         }
     }
 }
@@ -82,8 +90,8 @@ pub struct Generator {
     pub setup: Setup,
     /// Calls in flight.
     pub calls: Calls,
-    /// References and results in hand.
-    pub memory: Memory,
+    /// Orders, results and foreign pictures in hand.
+    pub in_hand: InHand,
     /// How it waits and repeats.
     pub settings: Settings,
 }
@@ -96,7 +104,7 @@ impl Generator {
             keys: config.master_keys.clone(),
             setup,
             calls: Calls::new(usize::try_from(config.provider_concurrency).unwrap_or(usize::MAX)),
-            memory: Memory::new(config.generation_memory_bytes),
+            in_hand: InHand::new(config.generation_memory_bytes),
             settings: Settings::default(),
         }
     }
@@ -128,7 +136,7 @@ pub enum Step<M> {
     /// Its next step is due then.
     Wait(Duration),
     /// It is made, and in hand as long as its place in memory is held.
-    Made(M, Option<OwnedSemaphorePermit>),
+    Made(M, Option<Admitted>),
 }
 
 /// The dealings of one run with the provider of its job.

@@ -1,3 +1,4 @@
 mod ends;
+mod foreign;
 mod studio;
 mod troubles;

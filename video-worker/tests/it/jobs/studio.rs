@@ -23,12 +23,12 @@ use service::keys::KeyRing;
 use sha2::{Digest, Sha256};
 use spine::{Nudge, Runner, RunnerOptions};
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
-use testkit::{TestDatabase, wait_for};
+use testkit::{Receiver, TestDatabase, wait_for};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 use video_worker::jobs::Videos;
-use workshop::generation::{Generator, Settings};
-use workshop::{Memory, Pixels, Worker};
+use workshop::generation::{Generator, InHand, Settings};
+use workshop::{Pixels, Worker};
 
 /// Long enough for a machine that is busy with other things; no test waits for it to pass.
 pub const DEADLINE: Duration = Duration::from_secs(90);
@@ -45,11 +45,14 @@ const HURRIED: Settings = Settings {
     wait_max: Duration::from_millis(20),
     patience: None,
     poll_every: Some(Duration::from_millis(20)),
+    foreign_max: HOUR,
 };
 
 pub struct Studio {
     pub database: TestDatabase,
     pub simulator: Simulator,
+    /// A host of foreign pictures, which is admitted.
+    pub host: Receiver,
     store: blob::Store,
     me: AccountUid,
     token: Uuid,
@@ -137,6 +140,7 @@ impl Studio {
         Self {
             database,
             simulator,
+            host: Receiver::start().await,
             store,
             me,
             token,
@@ -152,6 +156,15 @@ impl Studio {
         db::pool::acquire(self.database.pool()).await.expect("connects")
     }
 
+    /// Another account with credit.
+    pub async fn other(&self) -> AccountUid {
+        let you = AccountUid::parse("you").expect("a plain id");
+        let mut conn = self.conn().await;
+        db::accounts::create(&mut conn, &you, "you@example.com").await.expect("creates").expect("is new");
+        db::ledger::grant(&mut conn, &you, GRANT).await.expect("grants");
+        you
+    }
+
     /// Puts a worker to work, that looks for work often; it is stopped with the value.
     pub fn work(&self) -> DropGuard {
         let worker = Worker {
@@ -160,7 +173,7 @@ impl Studio {
             cache: cache::Cache::connect(&testkit::redis_url(), &testkit::redis_prefix()).expect("a URL"),
             nudge: Nudge::default(),
             pixels: Pixels::new(1, 1 << 30),
-            egress: egress::Client::new(egress::ClientConfig::default()).expect("has roots"),
+            egress: egress::Client::new(self.egress()).expect("has roots"),
             public_url: PUBLIC_URL.into(),
             windows: WINDOWS,
             storage_max: 0,
@@ -170,7 +183,7 @@ impl Studio {
             keys: self.keys.clone(),
             setup: self.setup.clone(),
             calls: Calls::new(64),
-            memory: Memory::new(256 << 20),
+            in_hand: InHand::new(256 << 20),
             settings: HURRIED,
         };
         // Nobody listens there: the runner is woken by its own looks alone.
@@ -191,6 +204,17 @@ impl Studio {
             }
         });
         abort.drop_guard()
+    }
+
+    /// The way out, which leads to the host of foreign pictures, too.
+    fn egress(&self) -> egress::ClientConfig {
+        let allow = egress::AllowList::parse(&self.host.authority()).expect("a target");
+        egress::ClientConfig { guard: egress::Guard::new(allow), extra_ca_pem: Some(self.host.ca_pem().into()) }
+    }
+
+    /// A picture of the foreign host's.
+    pub fn foreign(&self, path: &str) -> VideoPicture {
+        VideoPicture { named: self.host.url(path), asset: None, role: None }
     }
 
     /// Stores a file as a picture of the account's.
@@ -251,15 +275,20 @@ impl Studio {
 
     /// Accepts a job, as the gateway does: paid for, its task enqueued.
     pub async fn start(&self, wish: VideoRequest) -> JobId {
+        self.start_as(&self.me, wish).await
+    }
+
+    /// The same of another account's.
+    pub async fn start_as(&self, account: &AccountUid, wish: VideoRequest) -> JobId {
         let id = JobId::generate();
         let credit_cost = wish.model.credit_cost;
         let request = Request::Video(wish);
         let mut transaction = db::pool::begin(self.database.pool()).await.expect("begins");
         let conn = &mut *transaction;
-        assert!(db::ledger::reserve(conn, &self.me, id, credit_cost).await.expect("reserves"));
+        assert!(db::ledger::reserve(conn, account, id, credit_cost).await.expect("reserves"));
         let job = NewJob {
             id,
-            account: &self.me,
+            account,
             token_id: self.token,
             operation: JobOperation::Generate,
             canvas: None,
