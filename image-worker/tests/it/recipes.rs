@@ -193,6 +193,21 @@ async fn a_picture_goes_along_to_a_model_that_takes_it_and_is_named_to_one_that_
 }
 
 #[tokio::test]
+async fn a_picture_is_brought_into_form_once_there_is_a_place_for_the_call_and_not_before() {
+    let mut studio = Studio::new(Vendor::OpenAi).await;
+    studio.refer_to_a_gif().await;
+    let busy = studio.keep_busy().await;
+    // What is loaded waits for pixels.
+    let pixels = studio.world.pixels.reserve(u64::MAX).await;
+    let _running = work(&studio);
+    let id = start_from(&studio, Held::Asset(studio.reference.clone())).await;
+    studio.until_parked(Queue::Recipe).await;
+    drop((busy, pixels));
+    let run = ended(&studio, id).await;
+    assert_eq!((run.status, studio.simulator.submits()[0].pictures), (RunStatus::Succeeded, 1));
+}
+
+#[tokio::test]
 async fn a_picture_that_is_gone_fails_its_steps_before_anybody_is_asked() {
     let studio = Studio::new(Vendor::OpenAi).await;
     let _running = work(&studio);

@@ -4,6 +4,7 @@
 //! order gives the same bytes.
 
 use std::convert::Infallible;
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -42,7 +43,8 @@ impl Run<'_> {
     /// Films the video.
     pub(super) async fn film(&self, model: &Arc<Entry>) -> Result<Step<Film>, Stop> {
         self.turn.check()?;
-        let Some(mut pictures) = self.pictures(Reader::Embedded).await? else { return Ok(Step::Wait(Calls::RETURN)) };
+        let pictures = self.pictures(Reader::Embedded, ready(Some(()))).await?;
+        let Some((mut pictures, ())) = pictures else { return Ok(Step::Wait(Calls::RETURN)) };
         let admitted = pictures.admitted.take();
         let brief = Brief::of(&self.order(model, pictures)).map_err(failure)?;
         let frames = f64::from(brief.seconds * FRAMES_PER_SECOND);

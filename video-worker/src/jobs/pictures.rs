@@ -48,29 +48,30 @@ fn unusable(named: &str, why: impl std::fmt::Display) -> Failure {
 }
 
 impl Run<'_> {
-    /// Loads the request's pictures as soon as there is memory for them; nothing when it is not the account's turn to have foreign
-    /// ones fetched.
+    /// Loads the request's pictures as soon as there is memory for them, once `enter` has the place that they are for; nothing when
+    /// it has none, and when it is not the account's turn to have foreign ones fetched.
     ///
-    /// Foreign ones first, in room of their own: they are counted with the others by what they have, which shows when they are there.
-    pub(super) async fn pictures(&self, reader: Reader) -> Result<Option<Pictures>, Stop> {
+    /// Foreign ones are fetched first, in room of their own: they are counted with the others by what they have, which shows when
+    /// they are there. That they were fetched for nothing would be seen outside, so that the place is held meanwhile.
+    pub(super) async fn pictures<P>(
+        &self,
+        reader: Reader,
+        enter: impl Future<Output = Option<P>>,
+    ) -> Result<Option<(Pictures, P)>, Stop> {
         let generator = self.turn.generator;
-        let (in_hand, worker) = (&generator.in_hand, &generator.worker);
         let stored = self.stored().await?;
-        let (room, fetched) = if stored.len() < self.request.pictures().count() {
-            let room = self.turn.unless_canceled(in_hand.foreign(&self.turn.job.account)).await?;
-            let Some(room) = room else { return Ok(None) };
-            (Some(room), self.fetched(reader).await?)
+        let (place, fetched, admitted) = if stored.len() == self.request.pictures().count() {
+            let admitted = self.admitted(reader, &stored, &[]).await?;
+            let Some(place) = enter.await else { return Ok(None) };
+            (place, Vec::new(), admitted)
         } else {
-            (None, Vec::new())
+            let room = self.turn.unless_canceled(generator.in_hand.foreign(&self.turn.job.account)).await?;
+            let Some(_room) = room else { return Ok(None) };
+            let Some(place) = enter.await else { return Ok(None) };
+            let fetched = self.fetched(reader).await?;
+            let admitted = self.admitted(reader, &stored, &fetched).await?;
+            (place, fetched, admitted)
         };
-        let bytes = stored.iter().map(|asset| asset.bytes.unsigned_abs()).sum::<u64>()
-            + fetched.iter().map(|picture| picture.bytes.len() as u64).sum::<u64>();
-        let bytes = match reader {
-            Reader::Embedded => bytes,
-            Reader::Provider(promises) => order_bytes(&promises, bytes, 1),
-        };
-        let admitted = self.turn.unless_canceled(in_hand.order(bytes)).await?;
-        drop(room);
         let (mut stored, mut fetched) = (stored.into_iter(), fetched.into_iter());
         let mut next = async |picture: &VideoPicture| {
             let gone = || unusable(&picture.named, "it is gone");
@@ -78,7 +79,7 @@ impl Run<'_> {
                 return Ok::<_, Stop>(fetched.next().ok_or_else(gone)?);
             }
             let file = match stored.next() {
-                Some(asset) => worker.get(asset.blob_key).await?,
+                Some(asset) => generator.worker.get(asset.blob_key).await?,
                 None => None,
             };
             self.read(picture, file.ok_or_else(gone)?, reader).await
@@ -93,7 +94,18 @@ impl Run<'_> {
         for reference in &self.request.references {
             pictures.references.push(next(reference).await?);
         }
-        Ok(Some(pictures))
+        Ok(Some((pictures, place)))
+    }
+
+    /// A place in memory for these pictures, on their way to their reader.
+    async fn admitted(&self, reader: Reader, stored: &[AssetRecord], fetched: &[Picture]) -> Result<Admitted, Stop> {
+        let files = stored.iter().map(|asset| asset.bytes.unsigned_abs());
+        let bytes = files.chain(fetched.iter().map(|picture| picture.bytes.len() as u64)).sum();
+        let bytes = match reader {
+            Reader::Embedded => bytes,
+            Reader::Provider(promises) => order_bytes(&promises, bytes, 1),
+        };
+        self.turn.unless_canceled(self.turn.generator.in_hand.order(bytes)).await
     }
 
     /// The same without their bytes, as a look-up names them.

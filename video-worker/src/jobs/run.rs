@@ -110,20 +110,20 @@ impl Run<'_> {
         }
     }
 
-    /// Submits the video, its pictures loaded as soon as there is memory for them.
+    /// Submits the video, its pictures loaded as soon as there are memory for them and a place for the call.
     async fn submit(&self, remote: &Remote, drive: &Drive<'_, Self>, output: &JobOutput) -> Result<Step<Film>, Stop> {
         let prepared = async {
             let model = remote.model.as_ref().ok_or_else(model_gone)?;
-            let pictures = self.pictures(Reader::Provider(*drive.promises())).await?;
-            Ok(pictures.map(|mut pictures| {
+            let pictures = self.pictures(Reader::Provider(*drive.promises()), drive.enter()).await?;
+            Ok(pictures.map(|(mut pictures, place)| {
                 let admitted = pictures.admitted.take();
-                (self.order(model, pictures), admitted)
+                (self.order(model, pictures), place, admitted)
             }))
         };
         let prepared: Result<_, Stop> = prepared.await;
         let prepared = prepared.map_err(|stop| stop.with_orphan(output.state != OutputState::Ready))?;
-        let Some((order, _admitted)) = prepared else { return Ok(Step::Wait(Calls::RETURN)) };
-        drive.submit(output, &order).await
+        let Some((order, place, _admitted)) = prepared else { return Ok(Step::Wait(Calls::RETURN)) };
+        drive.submit(output, &order, place).await
     }
 
     /// Ends a job that somebody asked to stop.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use db::jobs::outputs::{JobOutput, OutputState};
 use domain::job::Failure;
 use futures_util::future::{join, join_all};
-use providers::{Entry, Incoming, Media, Order};
+use providers::{Calls, Entry, Incoming, Media, Order};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::sleep;
 use workshop::Stop;
 use workshop::generation::{Craft, Drive, Maker, Remote, SOON, Step, model_gone, order_bytes};
@@ -77,7 +78,8 @@ impl Run<'_> {
         steps
     }
 
-    /// Submits outputs, each once; their references are loaded once, as soon as there is memory for them.
+    /// Submits outputs, each once, those whose calls have a place; their references are loaded once, as soon as there is memory
+    /// for them and any has.
     async fn submit(&self, remote: &Remote, drive: &Drive<'_, Self>, outputs: &[&JobOutput]) -> Vec<Next> {
         if outputs.is_empty() {
             return Vec::new();
@@ -88,19 +90,24 @@ impl Run<'_> {
             let files = assets.iter().map(|asset| asset.bytes.unsigned_abs()).sum();
             let bytes = order_bytes(drive.promises(), files, outputs.len());
             let admitted = self.turn.unless_canceled(self.turn.generator.in_hand.order(bytes)).await?;
-            let pictures = self.pictures(&assets, drive.promises().picture_bytes_max).await?;
-            Ok((model, pictures, admitted))
+            let places = join_all(outputs.iter().map(|_| drive.enter())).await;
+            let pictures = match places.iter().any(Option::is_some) {
+                true => self.pictures(&assets, drive.promises().picture_bytes_max).await?,
+                false => Vec::new(),
+            };
+            Ok((model, places, pictures, admitted))
         };
-        let (model, pictures, _admitted) = match prepared.await {
+        let (model, places, pictures, _admitted) = match prepared.await {
             Ok(prepared) => prepared,
             Err(Stop::Failed { failure, .. }) => return self.fail_all(outputs, &failure).await,
             Err(stop) => return vec![Err(stop)],
         };
-        let submit = async |output: &JobOutput| {
+        let submit = async |output: &JobOutput, place: Option<OwnedSemaphorePermit>| {
+            let Some(place) = place else { return Ok(Some(Calls::RETURN)) };
             let order = self.order(model, output.position, pictures.clone());
-            self.land(output, drive.submit(output, &order).await, &self.instruction()).await
+            self.land(output, drive.submit(output, &order, place).await, &self.instruction()).await
         };
-        join_all(outputs.iter().map(|output| submit(output))).await
+        join_all(outputs.iter().zip(places).map(|(output, place)| submit(output, place))).await
     }
 
     /// Puts on record what became of an output; `sent` is the prompt that it was made from.

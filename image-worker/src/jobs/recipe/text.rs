@@ -16,12 +16,22 @@ use domain::recipe::Held;
 use domain::recipe::run::{RunFailure, text_value};
 use providers::{Media, Picture, TextOrder};
 use serde_json::{Map, Value, json};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::sleep;
 use workshop::generation::{Admitted, HELD_PAUSES, Maker, Remote, model_gone, order_bytes};
 use workshop::{Error, Stop, picture};
 
 use super::{Step, caused};
 use crate::outline::outline;
+
+/// What a provider is about to be asked for.
+struct Prepared {
+    order: TextOrder,
+    /// For the call.
+    _place: OwnedSemaphorePermit,
+    /// For the pictures.
+    _admitted: Option<Admitted>,
+}
 
 /// A picture that a text cannot be made from.
 fn unusable(handle: &str, why: impl std::fmt::Display) -> Failure {
@@ -37,18 +47,15 @@ impl Step<'_> {
             Err(Stop::Error(error)) => return Err(error),
             maker => maker,
         };
-        let (mut place, mut ordered) = (None, None);
-        if let Ok(Maker::Remote(remote)) = &maker {
-            ordered = match self.text_order(at, remote).await {
+        let prepared = match &maker {
+            Ok(Maker::Remote(remote)) => match self.prepared(at, remote).await {
+                Ok(None) => return Ok(None),
                 Err(Stop::Error(error)) => return Err(error),
                 Err(Stop::Canceled | Stop::Stale) => return Ok(Some(Stepped::Stale)),
-                ordered => Some(ordered),
-            };
-            place = self.generator.calls.enter(&remote.line).await;
-            if place.is_none() {
-                return Ok(None);
-            }
-        }
+                prepared => prepared.transpose(),
+            },
+            _ => None,
+        };
         if !self.lease.check() {
             return Ok(Some(Stepped::Stale));
         }
@@ -58,12 +65,11 @@ impl Step<'_> {
             return Ok(Some(begun));
         }
         spine::failpoint!("recipe.writing");
-        let made = match (maker, ordered) {
-            (Ok(Maker::Remote(remote)), Some(Ok((order, _in_hand)))) => self.ask(&remote, &order).await,
+        let made = match (maker, prepared) {
+            (Ok(Maker::Remote(remote)), Some(Ok(prepared))) => self.ask(&remote, &prepared.order).await,
             (Ok(_), Some(Err(stop))) | (Err(stop), _) => Err(stop),
             (Ok(_), _) => Ok(self.outline(at)),
         };
-        drop(place);
         match made {
             Ok(text) => self.end(at, Ok(text)).await.map(Some),
             Err(Stop::Failed { failure, orphan }) => {
@@ -96,8 +102,9 @@ impl Step<'_> {
         outline(&self.prompt(at), &self.texts(at))
     }
 
-    /// What a provider is asked for, its pictures loaded as soon as there is memory for them.
-    async fn text_order(&self, at: usize, remote: &Remote) -> Result<(TextOrder, Option<Admitted>), Stop> {
+    /// What a provider is asked for, its pictures loaded as soon as there are memory for them and a place for the call; nothing when
+    /// there is no place now.
+    async fn prepared(&self, at: usize, remote: &Remote) -> Result<Option<Prepared>, Stop> {
         let model = remote.model.clone().ok_or_else(model_gone)?;
         let references = self.run.plan.references(at, &self.run.outputs);
         let promises = remote.provider.promises(Media::Picture);
@@ -112,6 +119,7 @@ impl Step<'_> {
             true => None,
             false => Some(self.unless_canceled(self.generator.in_hand.order(order_bytes(&promises, bytes, 1))).await?),
         };
+        let Some(place) = self.generator.calls.enter(&remote.line).await else { return Ok(None) };
         let mut pictures = Vec::with_capacity(assets.len());
         for (handle, asset) in assets {
             let refuse = |why: String| unusable(&handle, why);
@@ -122,7 +130,8 @@ impl Step<'_> {
             pictures.push(Picture { bytes, media_type: format.media_type(), role: None });
         }
         let idempotency_key = format!("{}-{at}", self.run.id.0);
-        Ok((TextOrder { model, prompt: self.prompt(at), pictures, idempotency_key }, admitted))
+        let order = TextOrder { model, prompt: self.prompt(at), pictures, idempotency_key };
+        Ok(Some(Prepared { order, _place: place, _admitted: admitted }))
     }
 
     /// The text of a provider.

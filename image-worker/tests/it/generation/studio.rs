@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use db::canvases::GraphWrites;
 use db::connections::NewConnection;
 use db::jobs::NewJob;
@@ -17,6 +18,7 @@ use service::keys::KeyRing;
 use spine::RunnerOptions;
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 use testkit::wait_for;
+use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 use workshop::generation::{Generator, InHand, Settings};
 
@@ -36,12 +38,17 @@ pub const HURRIED: Settings = Settings {
     foreign_max: MINUTE,
 };
 
+/// One white pixel.
+const GIF: &[u8] = b"GIF89a\x01\0\x01\0\x80\0\0\xff\xff\xff\0\0\0,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
+
 pub struct Studio {
     pub world: World,
     pub simulator: Simulator,
     pub setup: Setup,
     pub settings: Settings,
     pub connection: Option<Uuid>,
+    /// The calls of its workers to providers.
+    pub calls: Calls,
     kind: ProviderKind,
     keys: KeyRing,
     pub reference: AssetHandle,
@@ -130,6 +137,7 @@ impl Studio {
             setup: Setup { catalogue: Catalogue::built_in().expect("is right"), server },
             settings: HURRIED,
             connection: None,
+            calls: Calls::new(64),
             kind,
             keys: KeyRing::parse("k1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=").expect("a key ring"),
             reference,
@@ -158,7 +166,7 @@ impl Studio {
             worker: self.world.worker(),
             keys: self.keys.clone(),
             setup: self.setup.clone(),
-            calls: Calls::new(64),
+            calls: self.calls.clone(),
             in_hand: InHand::new(256 << 20),
             settings: self.settings,
         }
@@ -319,6 +327,27 @@ impl Studio {
     /// Waits until the simulator has seen so many submits.
     pub async fn until_submits(&self, count: usize) {
         wait_for("submits", DEADLINE, async || (self.simulator.submits().len() >= count).then_some(())).await;
+    }
+
+    /// Lets every place for a call to the provider be taken until the value is dropped.
+    pub async fn keep_busy(&mut self) -> OwnedSemaphorePermit {
+        self.calls = Calls::new(1);
+        let line = self.connection.map_or_else(|| self.kind.to_string(), |id| id.to_string());
+        self.calls.enter(&line).await.expect("is free")
+    }
+
+    /// Refers to a picture that no provider takes as it is: it has to be made a PNG first, where there is memory for its pixels.
+    pub async fn refer_to_a_gif(&mut self) {
+        self.reference = self.world.upload("gif", "reference.gif", Bytes::from_static(GIF)).await;
+    }
+
+    /// Waits until a task of the queue is put off.
+    pub async fn until_parked(&self, queue: Queue) {
+        let parked = async || {
+            let stats = db::tasks::stats(&mut *self.world.conn().await, queue).await.expect("counts");
+            (stats.parked > 0).then_some(())
+        };
+        wait_for("a parked task", DEADLINE, parked).await;
     }
 
     pub async fn provenance(&self, node: &NodeId) -> serde_json::Value {

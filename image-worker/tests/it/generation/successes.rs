@@ -1,6 +1,7 @@
 use std::time::{Duration, Instant};
 
 use domain::job::{JobOperation, JobStatus};
+use domain::message::Queue;
 use futures_util::future::join_all;
 use serde_json::json;
 use testkit::providers::Vendor;
@@ -99,4 +100,19 @@ async fn jobs_that_wait_for_their_provider_hold_no_slot() {
         (studio.simulator.submits().len() == 12).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn references_are_brought_into_form_once_there_is_a_place_for_the_call_and_not_before() {
+    let mut studio = Studio::new(Vendor::OpenAi).await;
+    studio.refer_to_a_gif().await;
+    let busy = studio.keep_busy().await;
+    // What is loaded waits for pixels.
+    let pixels = studio.world.pixels.reserve(u64::MAX).await;
+    let _running = studio.work();
+    let id = studio.start(Wish { operation: JobOperation::Edit, prompt: "a kite", targets: 2 }).await;
+    studio.until_parked(Queue::Generation).await;
+    drop((busy, pixels));
+    assert_eq!(studio.ended(id).await.status, JobStatus::Succeeded);
+    assert_eq!([0, 1].map(|at| studio.accepted(id, at)), [1, 1]);
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use db::jobs::outputs::{self, JobOutput, OutputState};
-use providers::{Calls, Fault, Idempotency, Order, Output, Submission};
+use providers::{Fault, Idempotency, Order, Output, Submission};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::sleep;
 
 use super::follow::overdue;
@@ -20,17 +21,27 @@ const PATIENCE_FACTOR: u32 = 10;
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
 impl<C: Craft> Drive<'_, C> {
-    /// Submits an output, once.
+    /// A place for the call of a submit, to be had before its pictures are loaded: a job whose provider is busy would load them
+    /// again and again. Nothing when none became free in time.
+    pub async fn enter(&self) -> Option<OwnedSemaphorePermit> {
+        self.turn.generator.calls.enter(&self.remote.line).await
+    }
+
+    /// Submits an output, once, from the place that its call has.
     ///
     /// # Errors
     /// [`Stop`] when there will be no result, and when the run ends.
-    pub async fn submit(&self, output: &JobOutput, order: &Order) -> Result<Step<C::Made>, Stop> {
+    pub async fn submit(
+        &self,
+        output: &JobOutput,
+        order: &Order,
+        _place: OwnedSemaphorePermit,
+    ) -> Result<Step<C::Made>, Stop> {
         if output.is_overdue() {
             let failure = output.failure.clone().unwrap_or_else(overdue);
             return Err(Stop::from(failure).with_orphan(output.state != OutputState::Ready));
         }
         let generator = self.turn.generator;
-        let Some(_place) = generator.calls.enter(&self.remote.line).await else { return Ok(Step::Wait(Calls::RETURN)) };
         self.turn.check()?;
         let estimated = Duration::from_secs(order.model.estimated_seconds.into());
         let patience = generator.settings.patience.unwrap_or(PATIENCE + estimated * PATIENCE_FACTOR);

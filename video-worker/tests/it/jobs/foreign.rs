@@ -5,7 +5,8 @@ use std::time::Duration;
 use db::jobs::outputs::OutputState;
 use domain::job::FailureCode;
 use domain::limits::UPLOAD_MAX;
-use domain::model::Capability;
+use domain::model::{Capability, ProviderKind};
+use providers::Calls;
 use testkit::Answer;
 use testkit::providers::Vendor;
 
@@ -52,6 +53,30 @@ async fn foreign_pictures_together_may_be_as_large_as_an_upload() {
             assert!(code == FailureCode::ActionInputInvalid && told, "{code:?}: {message}");
         }
     }
+}
+
+#[tokio::test]
+async fn frames_are_fetched_once_and_not_before_their_provider_has_a_place() {
+    let mut studio = Studio::new(Vendor::Comfy).await;
+    studio.calls = Calls::new(1);
+    studio.host.answer(Answer::status(200).body(png(64, 36)));
+    let busy = studio.calls.enter(ProviderKind::Managed.as_str()).await;
+    assert!(busy.is_some());
+    let _running = studio.work();
+    let mut jobs = Vec::new();
+    for _ in 0..2 {
+        let mut wish = studio.wish(Capability::VideoFromImage);
+        wish.first_frame = Some(studio.foreign("/first.png"));
+        jobs.push(studio.start(wish).await);
+    }
+    studio.until_parked().await;
+    assert!(studio.host.requests().is_empty(), "the provider is busy");
+    drop(busy);
+    for id in jobs {
+        let record = studio.job_when(id, "the end of the job", |job| job.status.is_terminal()).await;
+        studio.video(&record).await;
+    }
+    assert_eq!(studio.host.requests().len(), 2, "one for each job");
 }
 
 #[tokio::test]

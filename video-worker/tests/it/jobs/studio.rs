@@ -53,6 +53,8 @@ pub struct Studio {
     pub simulator: Simulator,
     /// A host of foreign pictures, which is admitted.
     pub host: Receiver,
+    /// The calls of its workers to providers.
+    pub calls: Calls,
     store: blob::Store,
     me: AccountUid,
     token: Uuid,
@@ -141,6 +143,7 @@ impl Studio {
             database,
             simulator,
             host: Receiver::start().await,
+            calls: Calls::new(64),
             store,
             me,
             token,
@@ -182,7 +185,7 @@ impl Studio {
             worker,
             keys: self.keys.clone(),
             setup: self.setup.clone(),
-            calls: Calls::new(64),
+            calls: self.calls.clone(),
             in_hand: InHand::new(256 << 20),
             settings: HURRIED,
         };
@@ -365,6 +368,15 @@ impl Studio {
     pub async fn until_output_is(&self, id: JobId, state: OutputState) {
         let look = async || self.output(id).await.filter(|output| output.state == state).map(|_| ());
         wait_for("the output's state", DEADLINE, look).await;
+    }
+
+    /// Waits until a task is put off.
+    pub async fn until_parked(&self) {
+        let parked = async || {
+            let count = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM tasks WHERE state = 'parked'");
+            (count.fetch_one(self.database.pool()).await.expect("counts") > 0).then_some(())
+        };
+        wait_for("a parked task", DEADLINE, parked).await;
     }
 
     /// Runs a statement on what no function of `db` is to change.
