@@ -114,6 +114,20 @@ impl Worker {
         Ok(concluded)
     }
 
+    /// The same with outputs that are stored and made by nobody again: when the blob of one is gone the job fails, and shows none.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn conclude_stored(&self, task: &Task, lease: &Lease, ending: &Ending) -> Result<Decision, Error> {
+        let mut concluded = self.conclude(task, lease, ending).await?;
+        if concluded == Concluded::BlobGone {
+            // It was put long ago, and there is no other copy.
+            let lost = Failure::new(FailureCode::OutputFinalizationFailed, "the result was lost before it was shown");
+            concluded = self.conclude(task, lease, &Ending::Failed(lost, Vec::new())).await?;
+        }
+        Ok(decision(&concluded))
+    }
+
     /// Ends the job of a task that killed its workers, or failed them, too often: with what was made by then, and without
     /// asking anybody for anything.
     ///
@@ -148,7 +162,7 @@ impl Worker {
             JobStatus::Canceling => Ending::Canceled(CancelReason::UserRequested),
             _ => Ending::Failed(failure_of(&outputs).or_else(met).unwrap_or_else(given_up), made),
         };
-        Ok(decision(&self.conclude(task, lease, &ending).await?))
+        self.conclude_stored(task, lease, &ending).await
     }
 
     /// What the end of a job takes from the process, with `revision` for the canvas.

@@ -1,10 +1,10 @@
 //! The end of an image job: everything durable becomes visible at once (decisions 9.3, 10.6).
 
+use db::jobs::Ending;
 use db::jobs::outputs::{self, JobOutput, OutputState};
-use db::jobs::{Concluded, Ending};
-use domain::job::{Failure, FailureCode};
+use domain::job::Failure;
 use spine::{Decision, Task};
-use workshop::{Error, Stop, decision, failure_of, placements};
+use workshop::{Error, Stop, failure_of, placements};
 
 use super::Run;
 use super::steps::outcome;
@@ -23,16 +23,7 @@ impl Run<'_> {
             worker.announce(job).await;
         }
         drop(connection);
-        match worker.conclude(task, lease, &ending).await? {
-            Concluded::BlobGone => {
-                // It was put hours ago, and there is no other copy.
-                let failure =
-                    Failure::new(FailureCode::OutputFinalizationFailed, "the result was lost before it was shown");
-                let ending = Ending::Failed(failure, Vec::new());
-                Ok(decision(&worker.conclude(task, lease, &ending).await?))
-            }
-            concluded => Ok(decision(&concluded)),
-        }
+        worker.conclude_stored(task, lease, &ending).await
     }
 
     /// Ends a job of which nothing more can be made.

@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use testkit::providers::{Trouble, Vendor};
 use testkit::wait_for;
 
-use super::studio::{Studio, failure, picture};
+use super::studio::{Studio, Wish, failure, picture};
 use crate::world::DEADLINE;
 
 /// Lets a worker die in the midst of a submit that the provider has taken.
@@ -136,4 +136,29 @@ async fn a_result_is_kept_when_the_store_comes_back_in_time() {
     assert_eq!(studio.simulator.submits().len(), 1);
     let stats = db::tasks::stats(&mut *studio.world.conn().await, Queue::Generation).await.expect("counts");
     assert_eq!(stats, db::tasks::QueueStats::default());
+}
+
+#[tokio::test]
+async fn a_job_that_is_given_up_after_its_result_was_swept_ends_all_the_same() {
+    let studio = Studio::new(Vendor::OpenAi).await;
+    studio.simulator.misbehave_once(Trouble::Hang);
+    let doomed = studio.work();
+    let id = studio.start(Wish { targets: 2, ..picture("a kite") }).await;
+    wait_for("a stored output", DEADLINE, async || {
+        studio.outputs(id).await.into_iter().find(|output| output.state == OutputState::Stored)
+    })
+    .await;
+    drop(doomed);
+    studio.world.execute("DELETE FROM blobs WHERE state = 'staged'").await;
+    let mut conn = studio.world.conn().await;
+    sqlx::query("UPDATE tasks SET claims = $1").bind(TASK_CLAIMS_MAX).execute(&mut *conn).await.expect("ages");
+    drop(conn);
+    lose(&studio).await;
+    let _running = studio.work();
+    let record = studio.ended(id).await;
+    assert_eq!(failure(&record).0, FailureCode::OutputFinalizationFailed);
+    assert_eq!((record.credit_cost, studio.spent().await), (0, 0));
+    for target in record.request.targets() {
+        assert_eq!(studio.world.node(target).await.expect("is there").active_job, None);
+    }
 }
