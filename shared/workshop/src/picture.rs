@@ -1,6 +1,7 @@
 //! Pictures that guide an output, in the form that every provider takes.
 
 use bytes::Bytes;
+use domain::job::{Failure, FailureCode};
 use raster::{Bounds, Fault, Format, FormatChoice, Header, Resize};
 
 use crate::{Error, Pixels};
@@ -13,6 +14,11 @@ const SIDE_MAX: u32 = 4096;
 const SHRINKS_MAX: usize = 6;
 /// Bytes of a decoded pixel, and of one of the result beside it.
 const PIXEL_BYTES: u64 = 4;
+
+/// What a picture that cannot be used fails with; `named`: as who asked calls it.
+pub fn unusable(named: &str, why: impl std::fmt::Display) -> Failure {
+    Failure::new(FailureCode::ActionInputInvalid, format!("the picture {named} cannot be used: {why}"))
+}
 
 /// `file` as PNG, JPEG or WebP of at most `bytes_max`: as it is when it is that, else written anew as soon as there is memory
 /// for its pixels. The inner error says why it cannot be.

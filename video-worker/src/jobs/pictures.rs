@@ -2,14 +2,15 @@
 
 use bytes::Bytes;
 use domain::asset::AssetRecord;
-use domain::job::{Failure, FailureCode, VideoPicture};
+use domain::job::VideoPicture;
 use egress::Wanted;
 use providers::{Picture, Promises};
 use raster::DecodeOptions;
 use tokio::time::Instant;
 use url::Url;
+use workshop::Stop;
 use workshop::generation::{Admitted, order_bytes};
-use workshop::{Stop, picture};
+use workshop::picture::{fitted, unusable};
 
 use super::run::Run;
 
@@ -40,11 +41,6 @@ pub(super) struct Pictures {
     pub references: Vec<Picture>,
     /// Their place in memory.
     pub admitted: Option<Admitted>,
-}
-
-/// A picture that cannot be used.
-fn unusable(named: &str, why: impl std::fmt::Display) -> Failure {
-    Failure::new(FailureCode::ActionInputInvalid, format!("the picture {named} cannot be used: {why}"))
 }
 
 impl Run<'_> {
@@ -169,7 +165,7 @@ impl Run<'_> {
                     let decoded = self.turn.unless_canceled(pixels.run(header.decoded_bytes(), decode)).await??;
                     decoded.map_err(|error| refuse(error.to_string()))?;
                 }
-                let fitting = picture::fitted(pixels, file, &header, promises.picture_bytes_max);
+                let fitting = fitted(pixels, file, &header, promises.picture_bytes_max);
                 self.turn.unless_canceled(fitting).await??.map_err(refuse)?
             }
         };

@@ -2,16 +2,11 @@
 
 use bytes::Bytes;
 use domain::asset::AssetRecord;
-use domain::job::{Failure, FailureCode};
 use providers::Picture;
-use workshop::{Stop, picture};
+use workshop::Stop;
+use workshop::picture::{fitted, unusable};
 
 use super::Run;
-
-/// A reference that cannot be used.
-fn unusable(handle: &str, why: impl std::fmt::Display) -> Failure {
-    Failure::new(FailureCode::ActionInputInvalid, format!("the reference {handle} cannot be used: {why}"))
-}
 
 impl Run<'_> {
     /// What is stored of the references, in their order.
@@ -38,7 +33,7 @@ impl Run<'_> {
             let refuse = |why: String| unusable(&reference.handle, why);
             let file = self.file(index, asset).await?;
             let header = raster::probe(&file).map_err(|error| refuse(error.to_string()))?;
-            let fitting = picture::fitted(&self.turn.generator.worker.pixels, file, &header, bytes_max);
+            let fitting = fitted(&self.turn.generator.worker.pixels, file, &header, bytes_max);
             let (bytes, format) = self.turn.unless_canceled(fitting).await??.map_err(refuse)?;
             pictures.push(Picture { bytes, media_type: format.media_type(), role: reference.role });
         }

@@ -18,8 +18,9 @@ use providers::{Media, Picture, TextOrder};
 use serde_json::{Map, Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::sleep;
-use workshop::generation::{Admitted, HELD_PAUSES, Maker, Remote, model_gone, order_bytes};
-use workshop::{Error, Stop, picture};
+use workshop::generation::{Admitted, Maker, Remote, model_gone, note_orphan, order_bytes, patiently, unless_canceled};
+use workshop::picture::{fitted, unusable};
+use workshop::{Error, Stop};
 
 use super::{Step, caused};
 use crate::outline::outline;
@@ -31,11 +32,6 @@ struct Prepared {
     _place: OwnedSemaphorePermit,
     /// For the pictures.
     _admitted: Option<Admitted>,
-}
-
-/// A picture that a text cannot be made from.
-fn unusable(handle: &str, why: impl std::fmt::Display) -> Failure {
-    Failure::new(FailureCode::ActionInputInvalid, format!("the picture {handle} cannot be used: {why}"))
 }
 
 impl Step<'_> {
@@ -117,7 +113,9 @@ impl Step<'_> {
         }
         let admitted = match assets.is_empty() {
             true => None,
-            false => Some(self.unless_canceled(self.generator.in_hand.order(order_bytes(&promises, bytes, 1))).await?),
+            false => {
+                Some(unless_canceled(self.lease, self.generator.in_hand.order(order_bytes(&promises, bytes, 1))).await?)
+            }
         };
         let Some(place) = self.generator.calls.enter(&remote.line).await else { return Ok(None) };
         let mut pictures = Vec::with_capacity(assets.len());
@@ -125,8 +123,8 @@ impl Step<'_> {
             let refuse = |why: String| unusable(&handle, why);
             let file = self.worker.get(asset.blob_key).await?.ok_or_else(|| unusable(&handle, "it is gone"))?;
             let header = raster::probe(&file).map_err(|error| refuse(error.to_string()))?;
-            let fitting = picture::fitted(&self.worker.pixels, file, &header, promises.picture_bytes_max);
-            let (bytes, format) = self.unless_canceled(fitting).await??.map_err(refuse)?;
+            let fitting = fitted(&self.worker.pixels, file, &header, promises.picture_bytes_max);
+            let (bytes, format) = unless_canceled(self.lease, fitting).await??.map_err(refuse)?;
             pictures.push(Picture { bytes, media_type: format.media_type(), role: None });
         }
         let idempotency_key = format!("{}-{at}", self.run.id.0);
@@ -139,7 +137,7 @@ impl Step<'_> {
         let settings = &self.generator.settings;
         let mut pauses = settings.pauses.iter();
         loop {
-            let fault = match self.unless_canceled(remote.provider.write(order)).await? {
+            let fault = match unless_canceled(self.lease, remote.provider.write(order)).await? {
                 Ok(text) => {
                     spine::failpoint!("recipe.written");
                     return Ok(text);
@@ -151,27 +149,16 @@ impl Step<'_> {
             let Some(pause) = pause.filter(|pause| is_worth_it && *pause <= settings.wait_max) else {
                 return Err(Stop::from(fault.failure()).with_orphan(fault.maybe_accepted));
             };
-            self.unless_canceled(sleep(pause)).await?;
+            unless_canceled(self.lease, sleep(pause)).await?;
             if !self.lease.check() {
                 return Err(Stop::Stale);
             }
         }
     }
 
-    /// Waits for `work`, but no longer than until somebody stops the run.
-    async fn unless_canceled<T>(&self, work: impl Future<Output = T>) -> Result<T, Stop> {
-        tokio::select! {
-            biased;
-            () = self.lease.cancelled() => Err(Stop::Canceled),
-            done = work => Ok(done),
-        }
-    }
-
     /// Tells the operator of a text that may have been made, and charged, for nothing.
     fn note_orphan(&self, at: usize) {
-        let (id, provider) = (self.run.id, self.run.plan.steps[at].model.provider.as_str());
-        metrics::counter!("canvas_possible_orphans_total", "provider" => provider).increment(1);
-        tracing::warn!(run.id = %id, step = at, provider, "text {at} of {id} may have been made unknown to us");
+        note_orphan(self.run.plan.steps[at].model.provider, self.run.id, at, None);
     }
 
     /// Ends a text step, also when the database is away for a while.
@@ -181,17 +168,7 @@ impl Step<'_> {
             Ok(text) => Ok((text_value(&text), self.provenance(at))),
             Err(cause) => Err(caused(&cause, &step.key)),
         };
-        for pause in HELD_PAUSES {
-            match self.try_to_end(at, &made).await {
-                Err(Error::Database(error)) if error.is_outage() || error.is_transient() => {
-                    let id = self.run.id;
-                    tracing::warn!(error = &error as &dyn std::error::Error, run.id = %id, "text {at} of {id} waits for {pause:?}");
-                    sleep(pause).await;
-                }
-                outcome => return outcome,
-            }
-        }
-        self.try_to_end(at, &made).await
+        patiently(self.run.id, || self.try_to_end(at, &made)).await
     }
 
     async fn try_to_end(

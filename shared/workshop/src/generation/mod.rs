@@ -32,7 +32,7 @@ use crate::{Stop, Worker};
 pub use follow::Heard;
 pub use in_hand::{Admitted, InHand};
 pub use maker::{Maker, Remote, model_gone, order_bytes};
-pub use turn::{HELD_PAUSES, Turn};
+pub use turn::{Passing, Turn, note_orphan, patiently, unless_canceled};
 
 /// A step that is due as soon as this is waited for, instead of parking the task once more.
 pub const SOON: Duration = Duration::from_millis(50);

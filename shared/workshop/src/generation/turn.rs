@@ -1,11 +1,14 @@
 //! One run of a job's task.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use db::jobs::Ending;
 use db::jobs::outputs::{self, Held, JobOutput, OutputState};
 use domain::job::{CancelReason, ChosenModel, Failure, JobStatus, Record};
+use domain::model::ProviderKind;
 use futures_util::future::join_all;
+use serde_json::Value;
 use spine::{Decision, Lease, Task};
 use tokio::time::{sleep, timeout};
 
@@ -17,7 +20,7 @@ pub(super) const CANCEL_LIMIT: Duration = Duration::from_secs(10);
 
 /// Pauses while a result in hand cannot be stored or recorded: it is paid for, and nowhere else. Together shorter than the
 /// restart of a server that takes long, and longer than that of one that does not.
-pub const HELD_PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(20)];
+const HELD_PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(20)];
 
 /// One run of a job's task, under its lease.
 pub struct Turn<'a> {
@@ -64,19 +67,9 @@ impl Turn<'_> {
     /// As the last attempt.
     pub async fn patiently<T, F: Future<Output = Result<T, Stop>>>(
         &self,
-        mut attempt: impl FnMut() -> F,
+        attempt: impl FnMut() -> F,
     ) -> Result<T, Stop> {
-        for pause in HELD_PAUSES {
-            match attempt().await {
-                Err(Stop::Error(error)) if error.is_outage() => {
-                    let id = self.job.id;
-                    tracing::warn!(error = &error as &dyn std::error::Error, job.id = %id, "what {id} has waits for {pause:?}");
-                    sleep(pause).await;
-                }
-                outcome => return outcome,
-            }
-        }
-        attempt().await
+        patiently(self.job.id, attempt).await
     }
 
     /// Gives an output up; `orphan`: a provider may have made it all the same.
@@ -85,9 +78,7 @@ impl Turn<'_> {
     /// [`Stop::Stale`], and when the database fails.
     pub async fn fail(&self, output: &JobOutput, failure: &Failure, orphan: bool) -> Result<(), Stop> {
         if orphan {
-            let (id, position, provider) = (self.job.id, output.position, self.model.provider.as_str());
-            metrics::counter!("canvas_possible_orphans_total", "provider" => provider).increment(1);
-            tracing::warn!(job.id = %id, position, run = ?output.run, "output {position} of {id} may have been made unknown to us");
+            note_orphan(self.model.provider, self.job.id, output.position, output.run.as_ref());
         }
         let mut connection = self.generator.worker.connection().await?;
         recorded(outputs::failed(&mut connection, self.held(output.position), failure, orphan).await?)
@@ -130,13 +121,61 @@ pub(super) fn check(lease: &Lease) -> Result<(), Stop> {
     if lease.check() { Ok(()) } else { Err(Stop::Stale) }
 }
 
-/// See [`Turn::unless_canceled`].
-pub(super) async fn unless_canceled<T>(lease: &Lease, work: impl Future<Output = T>) -> Result<T, Stop> {
+/// Waits for `work`, but no longer than until somebody asks to stop what the lease is for.
+///
+/// # Errors
+/// [`Stop::Canceled`].
+pub async fn unless_canceled<T>(lease: &Lease, work: impl Future<Output = T>) -> Result<T, Stop> {
     tokio::select! {
         biased;
         () = lease.cancelled() => Err(Stop::Canceled),
         done = work => Ok(done),
     }
+}
+
+/// Tries again for a while what an outage, or another transaction, keeps from being stored or recorded; `of`: what has it.
+///
+/// # Errors
+/// As the last attempt.
+pub async fn patiently<T, E: Passing, F: Future<Output = Result<T, E>>>(
+    of: impl Display,
+    mut attempt: impl FnMut() -> F,
+) -> Result<T, E> {
+    for pause in HELD_PAUSES {
+        let outcome = attempt().await;
+        let Some(error) = outcome.as_ref().err().and_then(Passing::passing) else { return outcome };
+        tracing::warn!(error = error as &dyn std::error::Error, job.id = %of, "what {of} has waits for {pause:?}");
+        drop(outcome);
+        sleep(pause).await;
+    }
+    attempt().await
+}
+
+/// What may be an error that passes by itself.
+pub trait Passing {
+    /// That error.
+    fn passing(&self) -> Option<&Error>;
+}
+
+impl Passing for Error {
+    fn passing(&self) -> Option<&Error> {
+        let is_lost_race = matches!(self, Error::Database(error) if error.is_transient());
+        (self.is_outage() || is_lost_race).then_some(self)
+    }
+}
+
+impl Passing for Stop {
+    fn passing(&self) -> Option<&Error> {
+        if let Stop::Error(error) = self { error.passing() } else { None }
+    }
+}
+
+/// Tells the operator of an output, the one at `position` of `of`, that `provider` may have made, and charged, for nothing; `run`: what
+/// it was recorded as.
+pub fn note_orphan(provider: ProviderKind, of: impl Display, position: impl Display, run: Option<&Value>) {
+    let provider = provider.as_str();
+    metrics::counter!("canvas_possible_orphans_total", "provider" => provider).increment(1);
+    tracing::warn!(job.id = %of, %position, provider, ?run, "output {position} of {of} may have been made unknown to us");
 }
 
 /// Whether a change of an output took place, as the way on.
