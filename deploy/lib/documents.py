@@ -2,6 +2,7 @@
 
 - The table of variables in deploy/README.md is the one of shared/service/src/config.rs, with who reads each.
 - Every metric that rules, scaling and dashboard name is made by the code, and every metric of the code is shown or watched.
+- What scaling asks is tried in deploy/observe/rules.test.yaml.
 - Every alert has its row in deploy/RUNBOOK.md, and no row is without one.
 - deploy/observe/prometheus-rule.yaml carries the rules of deploy/observe/rules.yaml.
 - deploy/docker/env.example names what deploy/docker/compose.yaml asks for, and the image's build is given the whole workspace.
@@ -21,8 +22,12 @@ ROOT, UPDATE = pathlib.Path(sys.argv[1]), "--update" in sys.argv
 DEPLOY = ROOT / "deploy"
 ROOMS = {"gateway": "gateway", "image-worker": "image", "video-worker": "video", "webhook-dispatcher": "webhook"}
 BEGIN, END = "<!-- variables: written by deploy/check --update -->", "<!-- end of variables -->"
-# Prometheus's own, and its operators'.
-FOREIGN = {"up"}
+# Prometheus's own, and those of the engines and of kube-state-metrics.
+FOREIGN = {
+    "up", "cnpg_pg_stat_archiver_last_failed_time", "cnpg_pg_stat_archiver_last_archived_time",
+    "barman_cloud_cloudnative_pg_io_last_available_backup_timestamp", "rabbitmq_alarms_memory_used_watermark",
+    "rabbitmq_alarms_free_disk_space_watermark", "kube_job_failed",
+}
 
 
 def code(*rooms):
@@ -121,6 +126,14 @@ def metric_faults():
             yield f"the metric {name} is neither shown nor watched"
 
 
+def scaling_faults():
+    tests = yaml.safe_load((DEPLOY / "observe/rules.test.yaml").read_text())["tests"]
+    tried = {case["expr"] for test in tests for case in test.get("promql_expr_test", [])}
+    for place, expression in questions():
+        if place.startswith("ScaledObject") and expression not in tried:
+            yield f"{place}: what it asks is tried by no test of deploy/observe/rules.test.yaml"
+
+
 def runbook_faults():
     alerts = [rule for rule in rules() if "alert" in rule]
     rows = re.findall(r'<a id="(\w+)"></a>(\w+)', (DEPLOY / "RUNBOOK.md").read_text())
@@ -174,7 +187,7 @@ if "--expressions" in sys.argv:
     asked = [{"record": f"asked:{number}", "expr": expression} for number, (_, expression) in enumerate(questions())]
     print(yaml.safe_dump({"groups": [{"name": "asked", "rules": asked}]}))
     sys.exit()
-faults = [fault for faults in (table_faults, metric_faults, runbook_faults, rule_faults, image_faults, compose_faults) for fault in faults()]
+faults = [fault for faults in (table_faults, metric_faults, scaling_faults, runbook_faults, rule_faults, image_faults, compose_faults) for fault in faults()]
 for fault in faults:
     print(fault)
 sys.exit(bool(faults))
