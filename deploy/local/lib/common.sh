@@ -30,6 +30,18 @@ ok() {
     STEP=""
 }
 
+# without_password URL: sets DATABASE to the URL without its password, for command lines, which every user of the machine may read, and
+# PGPASSWORD to the password, which libpq takes from there.
+without_password() {
+    DATABASE=$1
+    if [[ $1 =~ ^([a-z]+://[^:/@?]*):([^@/?]*)@(.*)$ ]]; then
+        DATABASE=${BASH_REMATCH[1]}@${BASH_REMATCH[3]}
+        local encoded=${BASH_REMATCH[2]//\\/\\\\}
+        printf -v PGPASSWORD '%b' "${encoded//%/\\x}"
+        export PGPASSWORD
+    fi
+}
+
 die() {
     printf '%s\n' "$*" >&2
     exit 1
