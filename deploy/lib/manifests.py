@@ -16,7 +16,16 @@ import yaml
 KUBERNETES = "1.34"
 # The drain of each process in seconds (decisions 17.2).
 DRAIN = {"gateway": 60, "image-worker": 25, "video-worker": 25, "webhook-dispatcher": 25}
-WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "Job")
+WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "Job", "Pod")
+
+
+class Loader(yaml.SafeLoader):
+    """Reads as Kubernetes does: what looks like a time is a text."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
 
 def schema_faults(document, schemas):
@@ -87,7 +96,7 @@ def process_faults(name, spec, kind):
 
 def set_faults(documents):
     """What one document cannot say alone."""
-    names = {(document["kind"], document["metadata"]["name"]) for document in documents}
+    names = {(document["kind"], name_of(document)) for document in documents}
     for process in DRAIN:
         for kind in ("Deployment", "PodDisruptionBudget", "ServiceAccount"):
             if (kind, process) not in names:
@@ -97,15 +106,23 @@ def set_faults(documents):
         yield "default-deny does not deny everything to everybody"
     for document in documents:
         for block in blocks(document.get("spec", {})) if document["kind"] == "NetworkPolicy" else ():
-            if block["cidr"] == "0.0.0.0/0" and "169.254.0.0/16" not in block.get("except", []):
-                yield f"NetworkPolicy {document['metadata']['name']} lets through to the metadata service"
+            policy, everywhere = document["metadata"]["name"], block["cidr"].endswith("/0")
+            if everywhere and policy != "internet-clients":
+                yield f"NetworkPolicy {policy} lets out to anywhere"
+            if everywhere and "169.254.0.0/16" not in block.get("except", []):
+                yield f"NetworkPolicy {policy} lets through to the metadata service"
     online = {d["metadata"]["name"] for d in documents if d["kind"] == "Deployment"
               and d["spec"]["template"]["metadata"]["labels"].get("canvas/internet")}
     if online != {"image-worker", "video-worker", "webhook-dispatcher"}:
         yield f"the internet is for the three workers, not for {sorted(online)}"
-    keys = [(d["apiVersion"], d["kind"], d["metadata"].get("namespace"), d["metadata"]["name"]) for d in documents]
+    keys = [(d["apiVersion"], d["kind"], d["metadata"].get("namespace"), name_of(d)) for d in documents]
     for key in {key for key in keys if keys.count(key) > 1}:
         yield f"{key} is there twice"
+
+
+def name_of(document):
+    """Its name, or how the name begins that the server gives it."""
+    return document["metadata"].get("name") or document["metadata"]["generateName"]
 
 
 def blocks(policy):
@@ -120,11 +137,11 @@ def faults(documents, schemas):
     """Everything that is wrong with an installation."""
     yield from set_faults(documents)
     for document in documents:
-        name, kind = document["metadata"]["name"], document["kind"]
+        name, kind = name_of(document), document["kind"]
         found = list(schema_faults(document, schemas))
         # What does not even have the form is not looked at further.
         if kind in WORKLOADS and not found:
-            found += pod_faults(document["spec"]["template"]["spec"])
+            found += pod_faults(document["spec"] if kind == "Pod" else document["spec"]["template"]["spec"])
             if name in DRAIN or name == "migrate":
                 found += process_faults(name, document["spec"], kind)
         yield from (f"{kind} {name}: {fault}" for fault in found)
@@ -132,7 +149,7 @@ def faults(documents, schemas):
 
 def main():
     installation, schemas = sys.argv[1], pathlib.Path(sys.argv[2])
-    documents = [document for document in yaml.safe_load_all(sys.stdin) if document]
+    documents = [document for document in yaml.load_all(sys.stdin, Loader) if document]
     found = list(faults(documents, schemas))
     for fault in found:
         print(f"{installation}: {fault}")

@@ -11,12 +11,12 @@ import yaml
 
 import manifests
 
-DOCUMENTS = [document for document in yaml.safe_load_all(pathlib.Path(sys.argv[1]).read_text()) if document]
+DOCUMENTS = [document for document in yaml.load_all(pathlib.Path(sys.argv[1]).read_text(), manifests.Loader) if document]
 SCHEMAS = pathlib.Path(sys.argv[2])
 
 
 def found(documents, kind, name):
-    return next(d for d in documents if (d["kind"], d["metadata"]["name"]) == (kind, name))
+    return next(d for d in documents if (d["kind"], manifests.name_of(d)) == (kind, name))
 
 
 def at(path):
@@ -76,11 +76,16 @@ BREAKS = [
     (put(f"{WORKER}.terminationGracePeriodSeconds", 25), "killed before its drain"),
     (put(f"{GATEWAY}.terminationGracePeriodSeconds", 70), "killed before its drain"),
     (put("Deployment/video-worker spec.replicas", 2), "undoes its autoscaler's"),
+    (put("Pod/blobs spec.securityContext.runAsNonRoot", False), "not root"),
     (without("PodDisruptionBudget", "webhook-dispatcher"), "no PodDisruptionBudget webhook-dispatcher"),
     (without("ServiceAccount", "gateway"), "no ServiceAccount gateway"),
     (without("NetworkPolicy", "default-deny"), "default-deny"),
     (put("NetworkPolicy/default-deny spec.egress", [{}]), "default-deny"),
     (put("NetworkPolicy/internet-clients spec.egress.0.to.0.ipBlock.except", ["10.0.0.0/8"]), "metadata service"),
+    (put("NetworkPolicy/postgres spec.egress.1.to.0.ipBlock", {"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]}), "postgres lets out to anywhere"),
+    (put("NetworkPolicy/rabbitmq spec.egress.1.to.0.ipBlock.cidr", "::/0"), "rabbitmq lets out to anywhere"),
+    (put("HTTPRoute/gateway spec.rules.0.timeout", {}), "'timeout' was unexpected"),
+    (put("Cluster/postgres-look spec.bootstrap.recovery.sources", "x"), "'sources' was unexpected"),
     (put("Deployment/gateway spec.template.metadata.labels.canvas/internet", "client"), "internet is for the three workers"),
     (lambda documents: documents.append(documents[0]), "is there twice"),
 ]
