@@ -192,7 +192,7 @@ async fn sweep(app: App, stopping: CancellationToken) {
 pub async fn migrate(config: &Config) -> ExitCode {
     let migrated = async {
         let pool = db::pool::connect_for_maintenance(config.database_url.expose(), "canvas-migrate")?;
-        db::pool::migrate(&pool).await?;
+        db::pool::migrate(&pool, |error| eprintln!("{NAME}: waits: {}", Chain(error))).await?;
         let mut connection = db::pool::acquire(&pool).await?;
         installation::ensure(&mut connection, &config.master_keys).await?;
         Ok::<_, installation::Error>(crate::catalogue::publish_shipped(&mut connection).await?)

@@ -49,23 +49,38 @@ impl Error {
     /// Whether Postgres could not be reached or asked, as against having refused.
     pub fn is_outage(&self) -> bool {
         match self {
-            Error::Sql(
-                sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Tls(_),
-            )
-            | Error::Timeout => true,
-            // Class 57: shutting down, starting up or out of time for a statement; class 53: out of connections or disk;
-            // 55P03 and 25P03: out of time for a lock and for a transaction.
-            Error::Sql(sqlx::Error::Database(error)) => error.code().is_some_and(|code| {
-                code.starts_with("57") || code.starts_with("53") || matches!(&*code, "55P03" | "25P03")
-            }),
-            _ => false,
+            Error::Timeout => true,
+            other => match other.statement() {
+                Some(
+                    sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Tls(_),
+                ) => true,
+                // Class 57: shutting down, starting up or out of time for a statement; class 53: out of connections or disk;
+                // 55P03 and 25P03: out of time for a lock and for a transaction.
+                Some(sqlx::Error::Database(error)) => error.code().is_some_and(|code| {
+                    code.starts_with("57") || code.starts_with("53") || matches!(&*code, "55P03" | "25P03")
+                }),
+                _ => false,
+            },
+        }
+    }
+
+    /// The SQLSTATE that Postgres refused with.
+    fn code(&self) -> Option<std::borrow::Cow<'_, str>> {
+        self.statement()?.as_database_error()?.code()
+    }
+
+    /// What a statement failed with, be it one of a migration.
+    fn statement(&self) -> Option<&sqlx::Error> {
+        match self {
+            Error::Sql(error)
+            | Error::Migrate(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) => Some(error),
+            _ => None,
         }
     }
 
     /// Whether a table is not there: the database was not migrated yet.
     pub fn is_undefined_table(&self) -> bool {
-        let (Error::Sql(error) | Error::Migrate(MigrateError::Execute(error))) = self else { return false };
-        error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("42P01"))
+        self.code().as_deref() == Some("42P01")
     }
 
     /// Whether the connection was found to be lost, as all are after a restart of the server: on another one the same
@@ -86,7 +101,7 @@ impl Error {
 
     /// Whether the transaction may simply be run again: a deadlock or a serialization failure.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Error::Sql(sqlx::Error::Database(error)) if matches!(error.code().as_deref(), Some("40P01" | "40001")))
+        matches!(self.code().as_deref(), Some("40P01" | "40001"))
     }
 }
 

@@ -47,6 +47,12 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 const TRUSTED_FOR: Duration = Duration::from_secs(1);
 /// For so long after trouble every connection is asked.
 const DISTRUST: Duration = Duration::from_secs(30);
+/// How long a migration may queue for a lock: whoever reads the table queues behind it meanwhile.
+const MIGRATION_LOCK_LIMIT: &str = "2s";
+/// Between two tries of a migration: what had queued behind it is served by then.
+const MIGRATION_PAUSE: Duration = Duration::from_secs(5);
+/// For so long a migration waits: a database is made in less, and most dumps are.
+const MIGRATION_PATIENCE: Duration = Duration::from_secs(600);
 /// How long a short statement may take, connecting included; see [`limited`].
 const SHORT_LIMIT: Duration = Duration::from_secs(5);
 
@@ -137,9 +143,44 @@ pub async fn limited<T>(statement: impl Future<Output = Result<T>>) -> Result<T>
     })
 }
 
-/// Brings the schema to this build's version; one that is ahead of it stays as it is. Safe to run from several places at once.
-pub async fn migrate(pool: &PgPool) -> Result<()> {
-    Ok(MIGRATIONS.run(pool).await?)
+/// Brings the schema to this build's version; one that is ahead of it stays as it is. Safe to run from several places at once, and
+/// while everything runs.
+///
+/// **Waits.** A table that it alters may be in the hands of a transaction that takes its time (a dump). It queues for the table for two
+/// seconds at most, gives way to whoever queues behind it, and tries again five seconds later; so it does while Postgres is away. Each
+/// time `on_wait` is told why. What was applied before stays applied.
+///
+/// # Errors
+/// What it waited for, after ten minutes; anything else at once.
+pub async fn migrate(pool: &PgPool, on_wait: impl FnMut(&Error)) -> Result<()> {
+    migrate_within(pool, MIGRATION_LOCK_LIMIT, MIGRATION_PAUSE, on_wait).await
+}
+
+async fn migrate_within(
+    pool: &PgPool,
+    lock_limit: &str,
+    pause: Duration,
+    mut on_wait: impl FnMut(&Error),
+) -> Result<()> {
+    let options = pool.connect_options().as_ref().clone().options([("lock_timeout", lock_limit)]);
+    let began = Instant::now();
+    loop {
+        match migrate_once(options.clone()).await {
+            Err(error) if (error.is_outage() || error.is_transient()) && began.elapsed() < MIGRATION_PATIENCE => {
+                on_wait(&error);
+                tokio::time::sleep(pause).await;
+            }
+            done => return done,
+        }
+    }
+}
+
+/// On a connection of its own: a run that fails leaves its advisory lock to it, and the server frees that when it goes.
+async fn migrate_once(options: PgConnectOptions) -> Result<()> {
+    let pool = pool_options(1).connect_lazy_with(options);
+    let run = MIGRATIONS.run(&pool).await;
+    pool.close().await;
+    Ok(run?)
 }
 
 /// Whether every migration of this build has been applied. Until then no statement of it can work, and a process waits.
@@ -229,6 +270,7 @@ pub async fn begin_on(connection: &mut sqlx::PgConnection) -> Result<sqlx::Trans
 #[cfg(test)]
 mod tests {
     use testkit::{Proxy, TestDatabase};
+    use tokio::sync::mpsc;
 
     use super::*;
 
@@ -243,8 +285,72 @@ mod tests {
         let ahead = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
                      VALUES (9999, 'of a later version', true, '', 0)";
         sqlx::raw_sql(ahead).execute(database.pool()).await.expect("inserts");
-        migrate(database.pool()).await.expect("has nothing to do");
+        migrate(database.pool(), |error| panic!("{error}")).await.expect("has nothing to do");
         assert!(is_migrated(database.pool()).await.expect("looks"));
+    }
+
+    /// Migrates soon again after it had to wait; whenever it had to, that is sent.
+    async fn migrate_often(pool: &PgPool, waits: mpsc::UnboundedSender<()>) -> Result<()> {
+        let on_wait = move |_: &Error| waits.send(()).expect("is heard");
+        migrate_within(pool, "100ms", Duration::from_millis(10), on_wait).await
+    }
+
+    #[tokio::test]
+    async fn a_migration_gives_way_to_readers_while_a_dump_holds_what_it_alters() {
+        let database = TestDatabase::new().await;
+        // It alters `renditions`, and may be applied again.
+        sqlx::query("DELETE FROM _sqlx_migrations WHERE version = 21").execute(database.pool()).await.expect("forgets");
+        let mut dump = begin(database.pool()).await.expect("begins");
+        sqlx::query("LOCK TABLE renditions IN ACCESS SHARE MODE").execute(&mut *dump).await.expect("locks");
+        let (waits, mut waited) = mpsc::unbounded_channel();
+        let maintenance = connect_for_maintenance(&database.url(), "test").expect("a URL");
+        let migrating = tokio::spawn(async move { migrate_often(&maintenance, waits).await });
+        let readers = connect(&database.url(), "test", 1).expect("a URL");
+        for _ in 0..3 {
+            waited.recv().await.expect("waits for the dump");
+            sqlx::query("SELECT FROM renditions").execute(&readers).await.expect("reads");
+        }
+        assert!(!is_migrated(database.pool()).await.expect("looks"));
+        dump.rollback().await.expect("ends");
+        // It may have waited more than once meanwhile.
+        migrating.await.expect("no panic").expect("migrates");
+        assert!(is_migrated(database.pool()).await.expect("looks"));
+    }
+
+    #[tokio::test]
+    async fn a_migration_waits_for_another_one() {
+        let database = TestDatabase::new().await;
+        sqlx::query("DELETE FROM _sqlx_migrations WHERE version = 21").execute(database.pool()).await.expect("forgets");
+        let mut other = sqlx::PgConnection::connect(&database.url()).await.expect("connects");
+        other.lock().await.expect("locks");
+        let (waits, mut waited) = mpsc::unbounded_channel();
+        let pool = database.pool().clone();
+        let migrating = tokio::spawn(async move { migrate_often(&pool, waits).await });
+        waited.recv().await.expect("waits for the other");
+        other.unlock().await.expect("unlocks");
+        migrating.await.expect("no panic").expect("migrates");
+        assert!(is_migrated(database.pool()).await.expect("looks"));
+    }
+
+    #[tokio::test]
+    async fn a_migration_waits_for_a_database_that_is_not_there_yet_and_for_no_other_failure() {
+        let database = TestDatabase::new().await;
+        sqlx::query("DELETE FROM _sqlx_migrations WHERE version = 21").execute(database.pool()).await.expect("forgets");
+        let proxy = Proxy::in_front_of(&database.url()).await;
+        proxy.cut();
+        let (waits, mut waited) = mpsc::unbounded_channel();
+        let pool = connect_for_maintenance(&proxy.url(), "test").expect("a URL");
+        let migrating = tokio::spawn(async move { migrate_often(&pool, waits).await });
+        waited.recv().await.expect("waits for it");
+        proxy.resume();
+        migrating.await.expect("no panic").expect("migrates");
+        assert!(is_migrated(database.pool()).await.expect("looks"));
+
+        sqlx::query("UPDATE _sqlx_migrations SET checksum = '' WHERE version = 21")
+            .execute(database.pool())
+            .await
+            .expect("spoils it");
+        migrate(database.pool(), |error| panic!("{error}")).await.expect_err("is another migration");
     }
 
     #[tokio::test]
