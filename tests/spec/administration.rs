@@ -20,6 +20,7 @@ suite! {
     a_session_is_revoked_with_all_tokens_under_it,
     a_canvas_is_shared_and_unshared,
     keys_are_counted_and_rewrapped,
+    a_recipe_is_published_from_standard_input,
     misuse_of_the_command_line_exits_2_and_a_refused_value_1,
 }
 
@@ -255,6 +256,22 @@ async fn keys_are_counted_and_rewrapped(stack: &Stack) {
     assert!(status["sealed"]["e2e"].as_i64() >= Some(1), "{status}");
     let rewrapped = stack.admin(&["admin", "keys", "rewrap"]).await.expect_success();
     assert_eq!(rewrapped, status, "everything hung on the first key already");
+}
+
+async fn a_recipe_is_published_from_standard_input(stack: &Stack) {
+    // A container has neither a shell nor a place for a file.
+    let id = format!("r-{}", Uuid::new_v4());
+    let recipe = json!({
+        "id": id, "name": "Published", "category": "Marketing & Ads",
+        "inputs": [{"key": "a", "label": "A", "description": "d", "type": "text", "useAsDefault": false}],
+        "outputs": [{"key": "b", "label": "B", "description": "d", "type": "text", "prompt": "{{a}}", "inputKeys": ["a"]}],
+    });
+    let publish = async |input: &str| stack.admin_told(&["admin", "recipe", "publish", "-"], input).await;
+    let published = publish(&recipe.to_string()).await.expect_success();
+    assert_eq!(published, json!({"id": id, "handle": format!("recipe:{id}"), "version": "1.0.0"}));
+    for no_recipe in ["", "no JSON", "{}"] {
+        publish(no_recipe).await.expect_refusal();
+    }
 }
 
 async fn misuse_of_the_command_line_exits_2_and_a_refused_value_1(stack: &Stack) {

@@ -11,16 +11,19 @@ use crate::catalogue::{self, NotPublished};
 pub enum Command {
     /// Publish a Recipe: as new, as its next version, or, unchanged, not at all.
     Publish {
-        /// A JSON file: id?, name, summary?, description?, category, tags?, inputs, outputs.
+        /// A JSON file, or - for standard input: id?, name, summary?, description?, category, tags?, inputs, outputs.
         file: String,
     },
 }
 
 pub(super) async fn run(command: Command, context: &mut Context) -> Result {
     let Command::Publish { file } = command;
-    let text = tokio::fs::read_to_string(&file)
-        .await
-        .map_err(|error| Refusal::rule(format!("{file:?} cannot be read: {error}")))?;
+    let read = match file.as_str() {
+        // One command of one person: nothing else of this process waits.
+        "-" => std::io::read_to_string(std::io::stdin()),
+        path => tokio::fs::read_to_string(path).await,
+    };
+    let text = read.map_err(|error| Refusal::rule(format!("{file:?} cannot be read: {error}")))?;
     let value: Value =
         serde_json::from_str(&text).map_err(|error| Refusal::rule(format!("{file:?} is no JSON: {error}")))?;
     let recipe = catalogue::checked(value).map_err(Refusal::Rule)?;
