@@ -210,7 +210,7 @@ impl Process {
     pub fn work(&self, options: RunnerOptions, handler: impl Handler) {
         let prefetch = u16::try_from(options.slots).unwrap_or(u16::MAX);
         let consumer = Consumer::start(self.broker.clone(), options.queue, prefetch);
-        let handle = self.readiness.component("broker consumer", true);
+        let handle = self.readiness.component(consumer_of(options.queue), true);
         let (stop, abort) = (self.lifecycle.stopping(), self.lifecycle.aborted());
         self.lifecycle.spawn_support("consumer watch", follow(handle, consumer.live(), abort.clone()));
         self.lifecycle.spawn("runner", Runner::new(&self.pool, consumer, handler, options).run(stop, abort));
@@ -225,6 +225,18 @@ impl Process {
     pub async fn finish_within(self, grace: Duration) -> ExitCode {
         // The relay's last turn is part of the traces, so that they go last.
         self.lifecycle.run_then(grace, self.traces.flush()).await
+    }
+}
+
+/// The component of a queue's consumer. One for each: a process takes from several, and the one that fails is to be seen beside
+/// those that work.
+const fn consumer_of(queue: Queue) -> &'static str {
+    match queue {
+        Queue::Image => "broker consumer image",
+        Queue::Generation => "broker consumer generation",
+        Queue::Recipe => "broker consumer recipe",
+        Queue::Video => "broker consumer video",
+        Queue::Webhook => "broker consumer webhook",
     }
 }
 
@@ -265,4 +277,52 @@ async fn follow(handle: ComponentHandle, mut up: watch::Receiver<bool>, stop: Ca
         std::future::pending::<()>().await;
     };
     stop.run_until_cancelled(follow).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use service::probes::Status;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_queue_that_is_not_consumed_is_named_beside_those_that_are() {
+        let stop = CancellationToken::new();
+        let readiness = Readiness::new(stop.clone());
+        let queues = Queue::ALL.iter().map(|queue| {
+            let (up, live) = watch::channel(false);
+            tokio::spawn(follow(readiness.component(consumer_of(*queue), true), live, stop.clone()));
+            (*queue, up)
+        });
+        let queues: Vec<_> = queues.collect();
+        let shows = async |failing: &[&str]| {
+            for _ in 0..100 {
+                // Time is virtual: the pause ends when everybody else waits.
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                let report = readiness.report();
+                let missing = report.components.iter().filter(|(_, component)| !component.ok);
+                if missing.map(|(name, _)| *name).eq(failing.iter().copied()) {
+                    return report.status;
+                }
+            }
+            panic!("never showed {failing:?}: {:?}", readiness.report());
+        };
+        for (queue, up) in &queues {
+            if *queue != Queue::Recipe {
+                up.send_replace(true);
+            }
+        }
+        assert_eq!(shows(&["broker consumer recipe"]).await, Status::Unready);
+        for (_, up) in &queues {
+            up.send_replace(true);
+        }
+        assert_eq!(shows(&[]).await, Status::Ready);
+        for (queue, up) in &queues {
+            up.send_replace(false);
+            assert_eq!(shows(&[consumer_of(*queue)]).await, Status::Unready, "{queue}");
+            up.send_replace(true);
+            shows(&[]).await;
+        }
+        stop.cancel();
+    }
 }
