@@ -153,10 +153,11 @@ async fn read(conn: &mut PgConnection, id: RunId) -> Result<Option<RunRecord>> {
         Row,
         r#"SELECT r.id, r.account_uid, r.status, r.version, r.recipe_id, r.recipe_version, r.canvas_owner, r.canvas_id,
                   r.instance_node, r.plan AS "plan: _", r.failure AS "failure: _", r.review AS "review: _",
-                  -- What is reserved and what was charged, of the run and of its jobs, which the ledger outlives.
+                  -- What is reserved and what was charged, of the run and of its jobs, which the ledger outlives. One array
+                  -- of their ids, because the index serves no OR over a sub-select: that scans the ledger of everybody.
                   (SELECT coalesce(-sum(l.amount), 0)::bigint FROM ledger l
-                   WHERE l.job_id = r.id
-                      OR l.job_id IN (SELECT o.job_id FROM recipe_run_outputs o WHERE o.run_id = r.id)) AS "credit_cost!",
+                   WHERE l.job_id = ANY (r.id || ARRAY(SELECT o.job_id FROM recipe_run_outputs o
+                                                       WHERE o.run_id = r.id))) AS "credit_cost!",
                   r.created_at, r.started_at, r.completed_at, r.updated_at
            FROM recipe_runs r WHERE r.id = $1"#,
         id.0

@@ -269,6 +269,33 @@ async fn an_accepted_run_waits_with_all_its_outputs_pending_and_its_credit_reser
 }
 
 #[tokio::test]
+async fn what_a_run_costs_is_read_without_looking_at_the_credit_of_others() {
+    let world = world().await;
+    world.begun().await;
+    world.text(0, Ok("copy")).await;
+    world.image().await;
+    let mut tx = world.fixture.database.pool().begin().await.expect("begins");
+    for statement in [
+        "INSERT INTO ledger (account_uid, amount, reason, job_id)
+         SELECT 'you', -1, 'reserve', gen_random_uuid() FROM generate_series(1, 20000)",
+        "ANALYZE ledger",
+    ] {
+        sqlx::query(statement).execute(&mut *tx).await.expect("fills the ledger");
+    }
+    let before = ledger_rows_read(&mut tx).await;
+    let run = get(&mut tx, world.run, &world.fixture.account).await.expect("reads").expect("is there");
+    let read = ledger_rows_read(&mut tx).await - before;
+    assert_eq!(run.credit_cost, 3 * PRICE, "of the run and of the job that took its share along");
+    assert!((1..100).contains(&read), "{read} rows were read");
+}
+
+/// How many rows of the ledger the transaction has read by now.
+async fn ledger_rows_read(conn: &mut PgConnection) -> i64 {
+    let read = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'ledger'";
+    sqlx::query_scalar(read).fetch_one(conn).await.expect("counts")
+}
+
+#[tokio::test]
 async fn a_text_is_written_to_its_node_and_charged() {
     let world = world().await;
     assert_eq!(world.begun().await.status, RunStatus::Running);
