@@ -108,7 +108,7 @@ impl<W: Work> Start<W> {
         let outcome = Outcome::Job { id: id.0, snapshot: None };
         let taken = take_key(conn, &caller.account, key, &self.canvas, (&outcome, Some(id))).await?;
         if let Some(outcome) = taken {
-            return replayed(conn, &caller.account, key, outcome).await;
+            return replayed(app, conn, &caller.account, key, outcome).await;
         }
         let canvas = hold(conn, &caller.account, &self.canvas).await?;
         if canvas.revision != self.base_revision {
@@ -250,6 +250,7 @@ pub async fn insert_delivery(
 
 /// The original job as it is now, or what is left of it.
 pub async fn replayed(
+    app: &App,
     conn: &mut PgConnection,
     account: &AccountUid,
     (key, fingerprint): (&str, &[u8; 32]),
@@ -258,14 +259,21 @@ pub async fn replayed(
     let Outcome::Job { id, snapshot } = outcome else {
         return Err(Problem::internal("the outcome of a start is of another kind"));
     };
-    match (db::jobs::get(conn, JobId(id), account).await?, snapshot) {
-        (Some(record), _) => Ok(Accepted::Replayed(Box::new(record))),
-        (None, Some(snapshot)) => Ok(Accepted::Snapshot(snapshot)),
-        // Removed since the key was looked at: what is left of it is stored with the key now.
-        (None, None) => match db::idempotency::look_up(conn, account, key, fingerprint).await? {
-            Some(Taken::Replay(Outcome::Job { snapshot: Some(snapshot), .. })) => Ok(Accepted::Snapshot(snapshot)),
-            _ => Err(Problem::internal("a replayed job is gone and left no snapshot")),
-        },
+    let id = JobId(id);
+    if let Some(record) = db::jobs::get(conn, id, account, app.config.retention_tombstone).await? {
+        return Ok(Accepted::Replayed(Box::new(record)));
+    }
+    // Over, and not removed yet; or removed since the key was looked at, and then stored with the key by now.
+    let left = match snapshot {
+        Some(snapshot) => Some(snapshot),
+        None => db::jobs::last_form(conn, id, &app.config.public_url).await?,
+    };
+    if let Some(snapshot) = left {
+        return Ok(Accepted::Snapshot(snapshot));
+    }
+    match db::idempotency::look_up(conn, account, key, fingerprint).await? {
+        Some(Taken::Replay(Outcome::Job { snapshot: Some(snapshot), .. })) => Ok(Accepted::Snapshot(snapshot)),
+        _ => Err(Problem::internal("a replayed job is gone and left no snapshot")),
     }
 }
 

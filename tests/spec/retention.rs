@@ -30,6 +30,122 @@ suite! {
     a_webhook_attempt_counts_as_the_first_read,
 }
 
+suite! {
+    // Nothing sweeps while a test runs.
+    retention_unswept on Stack::builder()
+        .image_workers(1)
+        .video_workers(1)
+        .env("CANVAS_SWEEP_SECONDS", 3600)
+        .env("CANVAS_RETENTION_UNREAD_SECONDS", UNREAD)
+        .env("CANVAS_RETENTION_TOMBSTONE_SECONDS", TOMBSTONE)
+        .env("CANVAS_RETENTION_FAILED_SECONDS", FAILED)
+        .env("CANVAS_RETENTION_VIDEO_SECONDS", VIDEO);
+    a_success_whose_time_is_over_reads_expired_and_then_404_before_any_sweep,
+    a_failure_whose_time_is_over_is_404_before_any_sweep,
+    a_video_whose_time_is_over_is_404_with_its_file_before_any_sweep,
+}
+
+/// Windows in seconds, each longer than any test.
+const UNREAD: u32 = 7200;
+const TOMBSTONE: u32 = 10_800;
+const FAILED: u32 = 14_400;
+const VIDEO: u32 = 18_000;
+
+/// Lets time pass for the record of a job that is over, without reading it.
+async fn pass(stack: &Stack, job: &Value, seconds: u32) {
+    wait_for("the end of the job", e2e::PATIENCE, async || {
+        let aged = sqlx::query("UPDATE jobs SET retain_until = retain_until - make_interval(secs => $2) WHERE id = $1::uuid AND retain_until IS NOT NULL")
+            .bind(text(job, "/rawId"))
+            .bind(f64::from(seconds))
+            .execute(stack.pool())
+            .await
+            .expect("passes");
+        (aged.rows_affected() == 1).then_some(())
+    })
+    .await;
+}
+
+/// What is stored of a job, which a sweep would have changed.
+async fn stored(stack: &Stack, job: &Value) -> String {
+    sqlx::query_scalar("SELECT status FROM jobs WHERE id = $1::uuid")
+        .bind(text(job, "/rawId"))
+        .fetch_one(stack.pool())
+        .await
+        .expect("is stored")
+}
+
+async fn a_success_whose_time_is_over_reads_expired_and_then_404_before_any_sweep(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let target = user.slot(&canvas).await;
+    let asset = user.upload("image/png", pictures::png(64, 48)).await;
+    let request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
+    let job = user.send("/actions/resize/runs", &request).await.expect(202).json();
+    let path = text(&job, "/pollUrl");
+    pass(stack, &job, UNREAD).await;
+    let expired = user.get(path).await.ok();
+    assert_eq!((&expired["status"], &expired["failure"]["code"]), (&json!("expired"), &json!("result_expired")));
+    assert!(expired.get("images").is_none(), "{expired}");
+    // By every way, and again: being read brings nothing back.
+    assert_eq!(user.get(path).header("prefer", "wait=30").await.ok(), expired);
+    assert_eq!(user.delete(path).await.ok(), expired);
+    let told = crate::jobs::events(&user, &job).await;
+    assert_eq!(told, [("run".to_owned(), expired.clone())]);
+    let mut replay = user.send("/actions/resize/runs", &request).await.expect(202).json();
+    assert_eq!(replay["replayed"].take(), true);
+    replay.as_object_mut().expect("an object").remove("replayed");
+    assert_eq!(replay, expired);
+    pass(stack, &job, TOMBSTONE).await;
+    user.get(path).await.expect_error(404, "not_found", &[]);
+    user.get(path).header("prefer", "wait=30").await.expect_error(404, "not_found", &[]);
+    user.delete(path).await.expect_error(404, "not_found", &[]);
+    user.get(&format!("{path}/events")).await.expect_error(404, "not_found", &[]);
+    let replay = user.send("/actions/resize/runs", &request).await.expect(202).json();
+    assert_eq!((&replay["id"], &replay["status"]), (&job["id"], &json!("expired")));
+    assert!(replay.get("images").is_none() && replay["replayed"] == true, "{replay}");
+    assert_eq!(stored(stack, &job).await, "succeeded", "time did this alone");
+}
+
+async fn a_failure_whose_time_is_over_is_404_before_any_sweep(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let target = user.slot(&canvas).await;
+    let asset = user.upload("image/png", pictures::broken_png(64, 48)).await;
+    let request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
+    let job = user.send("/actions/resize/runs", &request).await.expect(202).json();
+    let path = text(&job, "/pollUrl");
+    assert_eq!(user.finished(&job).await["status"], "failed");
+    pass(stack, &job, FAILED).await;
+    user.get(path).await.expect_error(404, "not_found", &[]);
+    user.delete(path).await.expect_error(404, "not_found", &[]);
+    let replay = user.send("/actions/resize/runs", &request).await.expect(202).json();
+    assert_eq!((&replay["id"], &replay["status"]), (&job["id"], &json!("failed")));
+    assert_eq!(stored(stack, &job).await, "failed", "time did this alone");
+}
+
+async fn a_video_whose_time_is_over_is_404_with_its_file_before_any_sweep(stack: &Stack) {
+    let user = stack.user().await;
+    stack.grant(&user.uid, 1).await;
+    let body = json!({
+        "model": "animatic", "prompt": "a kite over the sea", "durationSeconds": 1, "resolution": "480p",
+        "idempotencyKey": e2e::api::key(),
+    });
+    let job = user.send("/videos/generate", &body).await.expect(202).json();
+    let done = user.finished(&job).await;
+    let (path, file) = (text(&job, "/pollUrl"), text(&done, "/video/downloadUrl"));
+    user.get(file).await.expect(200);
+    // Not a moment earlier than its own window, whatever has been read; a minute is more than the test takes.
+    pass(stack, &job, VIDEO - 60).await;
+    assert_eq!(user.get(path).await.ok(), done);
+    user.get(file).await.expect(200);
+    pass(stack, &job, 60).await;
+    for gone in [path, file] {
+        user.get(gone).await.expect_error(404, "not_found", &[]);
+    }
+    user.delete(path).await.expect_error(404, "not_found", &[]);
+    assert_eq!(stored(stack, &job).await, "succeeded", "time did this alone");
+}
+
 /// Polls until the record is gone.
 async fn gone(user: &e2e::User, path: &str) {
     wait_for(&format!("{path} to be forgotten"), e2e::PATIENCE, async || {

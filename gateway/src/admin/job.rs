@@ -140,7 +140,7 @@ async fn document(context: &mut Context, listed: &Listed) -> Result {
         let run = db::recipe_runs::get(connection, RunId(id), &account).await?;
         json!(run.map(|run| run.document(&config.public_url)))
     } else {
-        let job = db::jobs::get(connection, JobId(id), &account).await?;
+        let job = db::jobs::get(connection, JobId(id), &account, config.retention_tombstone).await?;
         json!(job.map(|job| job.document(&config.public_url, |_| None)))
     };
     Ok(document)

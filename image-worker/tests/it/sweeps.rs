@@ -48,7 +48,8 @@ async fn a_tombstone_goes_after_its_window() {
     let removed = Removed { removed: 1, unreadable: 0 };
     let sweep = async || (sweeper.jobs().await.expect("sweeps") == removed).then_some(());
     wait_for("the tombstone to go", DEADLINE, sweep).await;
-    assert_eq!(db::jobs::get(&mut *world.conn().await, id, &world.me).await.expect("reads"), None);
+    let mut conn = world.conn().await;
+    assert_eq!(db::jobs::get(&mut conn, id, &world.me, Duration::ZERO).await.expect("reads"), None);
 }
 
 #[tokio::test]

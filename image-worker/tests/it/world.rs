@@ -305,7 +305,8 @@ impl World {
     }
 
     pub async fn job(&self, id: JobId) -> Record {
-        db::jobs::get(&mut *self.conn().await, id, &self.me).await.expect("reads").expect("is there")
+        let mut conn = self.conn().await;
+        db::jobs::get(&mut conn, id, &self.me, WINDOWS.tombstone).await.expect("reads").expect("is there")
     }
 
     /// The job once it is in a state that `wanted` takes.

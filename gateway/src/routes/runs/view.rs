@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use db::jobs::{Cancellation, Terms, Windows};
 use domain::account::Scope;
 use domain::id::{AccountUid, JobId};
-use domain::job::{ImageJob, JobDocument, JobKind, Record, etag};
+use domain::job::{ImageJob, JobDocument, JobKind, JobStatus, Record, etag};
 use domain::recipe::run::{RecipeRun, RunId, RunRecord};
 use http::header::{CACHE_CONTROL, ETAG, HeaderName, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -203,13 +203,14 @@ async fn changed(
 /// The record of a run or job, if it is the account's.
 pub async fn load(app: &App, account: &AccountUid, view: View, id: JobId) -> Result<Record> {
     let mut connection = app.connection().await?;
-    let record = db::jobs::get(&mut connection, id, account).await?;
+    let record = db::jobs::get(&mut connection, id, account, app.config.retention_tombstone).await?;
     record.filter(|record| view.shows(record)).ok_or_else(|| view.absent())
 }
 
 /// Notes that a record is shown: the first showing of a terminal one starts its last window (decisions 9.3).
 async fn note_shown(app: &App, record: &Record) -> Result<()> {
-    if record.status.is_terminal() && record.finalized_at.is_none() {
+    let begins = record.status.is_terminal() && record.status != JobStatus::Expired;
+    if begins && record.finalized_at.is_none() {
         let mut connection = app.connection().await?;
         db::jobs::mark_finalized(&mut connection, record.id, app.config.retention_finalized).await?;
     }

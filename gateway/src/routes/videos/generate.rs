@@ -105,7 +105,7 @@ impl Start {
         let (account, outcome) = (&caller.account, Outcome::Job { id: id.0, snapshot: None });
         let taken = db::idempotency::take_for(conn, account, key, &self.fingerprint, &outcome, Some(id.0)).await?;
         if let Some(outcome) = replay(taken)? {
-            return replayed(conn, &caller.account, (key, &self.fingerprint), outcome).await;
+            return replayed(app, conn, &caller.account, (key, &self.fingerprint), outcome).await;
         }
         db::accounts::lock(conn, &caller.account).await?;
         require_room(app, conn, &caller.account, 1).await?;

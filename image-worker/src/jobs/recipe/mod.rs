@@ -194,7 +194,7 @@ impl Step<'_> {
         }
         let mut connection = self.worker.connection().await?;
         let job = match self.run.outputs[at].job {
-            Some(job) => db::jobs::get(&mut connection, job, &self.run.account).await?,
+            Some(job) => db::jobs::get(&mut connection, job, &self.run.account, self.worker.windows.tombstone).await?,
             None => None,
         };
         drop(connection);

@@ -86,7 +86,7 @@ pub struct Outcome {
 
 /// Counts one attempt of each delivery, and marks it as being delivered. An event's first attempt also starts the window in
 /// which its run's result stays readable (decisions 9.3), `finalized` long, as [`mark_finalized`](crate::jobs::mark_finalized)
-/// does; here, because it must cost no round trip of its own. The answers stand in the order of `held`.
+/// does, unless that is overdue; here, because it must cost no round trip of its own. The answers stand in the order of `held`.
 ///
 /// One lease counts one attempt: asked again under it, because it is unknown whether the first time took place, this gives the
 /// attempt that was counted then. Two such statements at one moment are kept apart by a unique index; the second fails.
@@ -127,6 +127,7 @@ pub async fn begin(conn: &mut PgConnection, held: &[Held], finalized: Duration) 
                                        ELSE j.retain_until END
                FROM begun
                WHERE j.id = begun.job_id AND j.status IN ('succeeded', 'failed', 'canceled') AND j.finalized_at IS NULL
+                 AND j.retain_until > now()
            )
            SELECT begun.id AS "id!", begun.job_id AS "job_id!", begun.url AS "url!",
                   begun.sealed_secret AS "sealed_secret!", begun.event_id AS "event_id!", begun.body AS "body!",

@@ -314,19 +314,34 @@ async fn in_a_batch_each_delivery_stands_for_itself() {
     assert_eq!(record(&mut *conn(case.pool()).await, &outcomes).await.expect("records"), [true, false]);
 }
 
-#[tokio::test]
-async fn the_first_attempt_starts_the_window_of_the_result() {
-    let case = Case::ended().await;
+/// A succeeded job for each delivery.
+async fn succeeded(case: &Case) {
     run(
         case.pool(),
         "INSERT INTO account_sessions (id, account_uid) VALUES ('00000000-0000-0000-0000-000000000001', 'owner');
          INSERT INTO tokens (id, account_uid, session_id, label, scopes, surface, secret_hash)
          VALUES ('00000000-0000-0000-0000-000000000002', 'owner', '00000000-0000-0000-0000-000000000001', 'l', '{}', 'api', '');
-         INSERT INTO jobs (id, account_uid, token_id, kind, operation, status, request, estimated_seconds)
-         SELECT job_id, 'owner', '00000000-0000-0000-0000-000000000002', 'image', 'generate', 'succeeded', '{}', 1
+         INSERT INTO jobs (id, account_uid, token_id, kind, operation, status, request, estimated_seconds, retain_until)
+         SELECT job_id, 'owner', '00000000-0000-0000-0000-000000000002', 'image', 'generate', 'succeeded', '{}', 1,
+                now() + interval '1 day'
          FROM webhook_deliveries",
     )
     .await;
+}
+
+#[tokio::test]
+async fn an_attempt_brings_back_no_result_that_is_overdue() {
+    let case = Case::ended().await;
+    succeeded(&case).await;
+    run(case.pool(), "UPDATE jobs SET retain_until = now() - interval '1 s'").await;
+    case.try_once(200, Next::Delivered).await;
+    assert_eq!(case.count("SELECT count(*) FROM jobs WHERE finalized_at IS NULL AND retain_until <= now()").await, 1);
+}
+
+#[tokio::test]
+async fn the_first_attempt_starts_the_window_of_the_result() {
+    let case = Case::ended().await;
+    succeeded(&case).await;
     case.try_once(503, Next::RetryAfter(Duration::ZERO)).await;
     let kept = "SELECT count(*) FROM jobs JOIN webhook_deliveries d ON d.job_id = jobs.id
                 WHERE finalized_at = last_attempt_at AND retain_until = finalized_at + interval '900 s'";

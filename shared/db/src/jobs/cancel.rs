@@ -33,7 +33,8 @@ pub async fn cancel(
     account: &AccountUid,
     terms: &Terms<'_>,
 ) -> Result<Option<Cancellation>> {
-    let Some(record) = get(conn, id, account).await? else { return Ok(None) };
+    let tombstone = terms.windows.tombstone;
+    let Some(record) = get(conn, id, account, tombstone).await? else { return Ok(None) };
     if record.status.is_terminal() {
         return Ok(Some(Cancellation::Unchanged(Box::new(record))));
     }
@@ -43,7 +44,7 @@ pub async fn cancel(
     if waits && outputs::are_under_way(conn, id).await? {
         tasks::wake_to_cancel(conn, id.0).await?;
         work::transition(conn, id, JobStatus::Canceling, None).await?;
-        return Ok(get(conn, id, account).await?.map(|record| Cancellation::Requested(Box::new(record))));
+        return Ok(get(conn, id, account, tombstone).await?.map(|record| Cancellation::Requested(Box::new(record))));
     }
     match tasks::request_cancel(conn, id.0).await? {
         Some(TaskState::Ready | TaskState::Parked) => {
@@ -61,7 +62,7 @@ pub async fn cancel(
         }
         None => {}
     }
-    let Some(record) = get(conn, id, account).await?.map(Box::new) else { return Ok(None) };
+    let Some(record) = get(conn, id, account, tombstone).await?.map(Box::new) else { return Ok(None) };
     Ok(Some(if record.status.is_terminal() {
         Cancellation::Unchanged(record)
     } else {

@@ -25,6 +25,8 @@ mod target;
 pub mod waiting;
 mod work;
 
+use std::time::Duration;
+
 use domain::id::{AccountUid, CanvasHandle, JobId};
 use domain::job::{JobOperation, Record, Request};
 use domain::recipe::run::RunId;
@@ -36,7 +38,7 @@ pub use abandon::abandon;
 pub use cancel::{Cancellation, cancel};
 pub use conclude::conclude;
 pub use ending::{Concluded, Ending, Film, Placement, Review, Terms};
-pub use retention::{Removed, Windows, expire, mark_finalized, remove};
+pub use retention::{Removed, Windows, expire, last_form, mark_finalized, remove};
 pub use target::mark_targets;
 pub(crate) use target::serialized_bytes;
 pub use work::{begin, finalize_and_stage, is_canceling, mark_finalizing, note_progress};
@@ -113,14 +115,18 @@ pub async fn insert(conn: &mut PgConnection, job: &NewJob<'_>) -> Result<Record>
     .record()
 }
 
-/// The job of `id` if it is `account`'s, with the state of its webhook.
+/// The job of `id` if it is `account`'s, with the state of its webhook: as it is at this moment, whenever its record was swept
+/// last (decisions 9.3). `tombstone` is how long an expired one is kept.
 #[tracing::instrument(skip_all, name = "db.job.get")]
-pub async fn get(conn: &mut PgConnection, id: JobId, account: &AccountUid) -> Result<Option<Record>> {
-    select_jobs!("WHERE j.id = $1 AND j.account_uid = $2", id.0, account.as_str())
-        .fetch_optional(conn)
-        .await?
-        .map(Row::record)
-        .transpose()
+pub async fn get(
+    conn: &mut PgConnection,
+    id: JobId,
+    account: &AccountUid,
+    tombstone: Duration,
+) -> Result<Option<Record>> {
+    let row =
+        select_jobs!("WHERE j.id = $1 AND j.account_uid = $2", id.0, account.as_str()).fetch_optional(conn).await?;
+    row.filter(|row| !row.is_over(tombstone)).map(|row| row.aged().record()).transpose()
 }
 
 /// Whether a job is a step of a Recipe run, which it is told by: it has no activity of its own (decisions 13.6).

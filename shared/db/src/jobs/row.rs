@@ -36,7 +36,9 @@ macro_rules! select_jobs_from {
                       j.credit_cost, j.progress, j.cancel_reason, j.created_at, j.updated_at, j.queued_at, j.started_at, j.completed_at,
                       CASE WHEN j.kind = 'video' THEN (SELECT o.run ->> 'id' FROM job_outputs o
                                                        WHERE o.job_id = j.id AND o.position = 0) END AS provider_run,
-                      j.finalized_at, d.id AS "delivery_id?", d.status AS "delivery_status?",
+                      j.finalized_at, j.retain_until,
+                      extract(epoch FROM now() - j.retain_until)::float8 AS overdue_seconds,
+                      d.id AS "delivery_id?", d.status AS "delivery_status?",
                       d.attempts AS "attempts?", d.next_attempt_at, d.last_attempt_at, d.delivered_at, d.last_status,
                       d.error_code
                FROM "# + $from + " LEFT JOIN webhook_deliveries d ON d.job_id = j.id " + $tail
@@ -69,6 +71,9 @@ pub(super) struct Row {
     pub started_at: Option<DateTime<Utc>>,
     pub completed_at: Option<DateTime<Utc>>,
     pub finalized_at: Option<DateTime<Utc>>,
+    pub retain_until: Option<DateTime<Utc>>,
+    /// How long `retain_until` is over; negative before.
+    pub overdue_seconds: Option<f64>,
     pub delivery_id: Option<Uuid>,
     pub delivery_status: Option<String>,
     pub attempts: Option<i32>,

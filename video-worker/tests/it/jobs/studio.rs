@@ -324,7 +324,8 @@ impl Studio {
     }
 
     pub async fn job(&self, id: JobId) -> Record {
-        db::jobs::get(&mut *self.conn().await, id, &self.me).await.expect("reads").expect("is there")
+        let mut conn = self.conn().await;
+        db::jobs::get(&mut conn, id, &self.me, WINDOWS.tombstone).await.expect("reads").expect("is there")
     }
 
     /// The job once `wanted` takes it.

@@ -3,7 +3,7 @@ use domain::webhook::DeliveryStatus;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::fixture::{Fixture, asset, terms};
+use super::fixture::{Fixture, WINDOWS, asset, terms};
 use crate::deliveries::{self, NewDelivery};
 use crate::jobs::{self, Cancellation, Concluded, Ending};
 use crate::{assets, canvases};
@@ -217,7 +217,7 @@ async fn another_accounts_job_is_not_there() {
     let fixture = Fixture::new().await;
     let id = fixture.start().await;
     let (mut conn, stranger) = (fixture.conn().await, super::fixture::account("you"));
-    assert_eq!(jobs::get(&mut conn, id, &stranger).await.expect("reads"), None);
+    assert_eq!(jobs::get(&mut conn, id, &stranger, WINDOWS.tombstone).await.expect("reads"), None);
     assert_eq!(jobs::cancel(&mut conn, id, &stranger, &terms("r2")).await.expect("reads"), None);
 }
 

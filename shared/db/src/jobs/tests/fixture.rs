@@ -164,8 +164,14 @@ impl Fixture {
         canvases::write_graph(&mut *self.conn().await, self.canvas.key, &writes).await.expect("deletes a node");
     }
 
+    /// The job, if a read shows it at this moment.
+    pub async fn found(&self, id: JobId) -> Option<Record> {
+        let mut conn = self.conn().await;
+        jobs::get(&mut conn, id, &self.account, WINDOWS.tombstone).await.expect("reads a job")
+    }
+
     pub async fn get(&self, id: JobId) -> Record {
-        jobs::get(&mut *self.conn().await, id, &self.account).await.expect("reads a job").expect("there is one")
+        self.found(id).await.expect("there is one")
     }
 
     /// How many rows a query counts.
@@ -215,7 +221,7 @@ impl Fixture {
             traceparent: None,
         };
         let accepted = jobs::insert(&mut conn, &job).await.expect("inserts a job");
-        assert_eq!(Some(accepted), jobs::get(&mut conn, id, &self.account).await.expect("reads a job"));
+        assert_eq!(Some(accepted), self.found(id).await);
         let node = canvases::node(&mut conn, self.canvas.key, &self.node).await.expect("reads a node");
         let mut node = node.expect("is there");
         let marked = jobs::mark_targets(std::slice::from_mut(&mut node), id, JobOperation::Action);

@@ -2,8 +2,8 @@ use domain::idempotency::Outcome;
 use domain::job::{Failure, FailureCode, JobStatus};
 use serde_json::Value;
 
-use super::fixture::{Fixture, PUBLIC_URL, WINDOWS};
-use crate::jobs::{self, Ending, Removed};
+use super::fixture::{Fixture, PUBLIC_URL, WINDOWS, terms};
+use crate::jobs::{self, Cancellation, Ending, Removed};
 
 impl Fixture {
     /// Lets time pass for every job.
@@ -59,6 +59,64 @@ async fn an_unread_success_expires_after_its_window_and_its_tombstone_goes_after
 }
 
 #[tokio::test]
+async fn time_alone_makes_a_success_expire_and_its_tombstone_go() {
+    let fixture = Fixture::new().await;
+    let ending = fixture.success().await;
+    let record = fixture.ended(ending).await;
+    fixture.pass(WINDOWS.unread.as_secs_f64() - MARGIN).await;
+    assert_eq!(fixture.get(record.id).await, record);
+    fixture.pass(MARGIN).await;
+    let unswept = fixture.get(record.id).await;
+    assert_eq!((unswept.status, unswept.version), (JobStatus::Expired, record.version + 1));
+    let mut conn = fixture.conn().await;
+    let stopped = jobs::cancel(&mut conn, record.id, &fixture.account, &terms("r3")).await.expect("answers");
+    assert_eq!(stopped, Some(Cancellation::Unchanged(Box::new(unswept.clone()))));
+    assert_eq!(fixture.sweep().await, EXPIRED);
+    assert_eq!(fixture.get(record.id).await, unswept, "a sweep is not seen");
+    fixture.pass(WINDOWS.tombstone.as_secs_f64() - MARGIN).await;
+    assert_eq!(fixture.get(record.id).await, unswept);
+    fixture.pass(MARGIN).await;
+    assert_eq!(fixture.found(record.id).await, None);
+    let stopped = jobs::cancel(&mut conn, record.id, &fixture.account, &terms("r3")).await.expect("answers");
+    assert_eq!((stopped, fixture.count("SELECT count(*) FROM jobs").await), (None, 1), "nobody swept");
+}
+
+#[tokio::test]
+async fn both_windows_of_a_success_pass_without_a_sweep() {
+    let fixture = Fixture::new().await;
+    let ending = fixture.success().await;
+    let id = fixture.ended(ending).await.id;
+    fixture.pass((WINDOWS.unread + WINDOWS.tombstone).as_secs_f64() - MARGIN).await;
+    assert_eq!(fixture.get(id).await.status, JobStatus::Expired);
+    fixture.pass(MARGIN).await;
+    assert_eq!(fixture.found(id).await, None);
+    assert_eq!(fixture.sweep().await, (1, 1), "one round does both");
+}
+
+#[tokio::test]
+async fn a_late_sweep_lengthens_no_tombstone() {
+    let fixture = Fixture::new().await;
+    let ending = fixture.success().await;
+    fixture.ended(ending).await;
+    fixture.pass(WINDOWS.unread.as_secs_f64() + MARGIN).await;
+    assert_eq!(fixture.sweep().await, EXPIRED);
+    fixture.pass(WINDOWS.tombstone.as_secs_f64() - MARGIN).await;
+    assert_eq!(fixture.sweep().await, REMOVED);
+}
+
+#[tokio::test]
+async fn what_is_overdue_is_not_brought_back_by_being_shown() {
+    let fixture = Fixture::new().await;
+    let ending = fixture.success().await;
+    let id = fixture.ended(ending).await.id;
+    fixture.pass(WINDOWS.unread.as_secs_f64()).await;
+    let unswept = fixture.get(id).await;
+    assert!(!jobs::mark_finalized(&mut *fixture.conn().await, id, WINDOWS.finalized).await.expect("refuses"));
+    assert_eq!(fixture.get(id).await, unswept);
+    assert_eq!(fixture.sweep().await, EXPIRED);
+}
+
+#[tokio::test]
 async fn the_first_showing_of_a_success_starts_the_short_window_once() {
     let fixture = Fixture::new().await;
     let ending = fixture.success().await;
@@ -97,8 +155,12 @@ async fn a_failure_is_kept_its_window_read_or_not_and_leaves_its_last_form_to_it
     assert!(jobs::mark_finalized(&mut conn, id, WINDOWS.finalized).await.expect("marks"));
     fixture.pass(WINDOWS.failed.as_secs_f64() - MARGIN).await;
     assert_eq!(fixture.sweep().await, NOTHING);
+    assert_eq!(fixture.get(id).await.status, JobStatus::Failed);
     fixture.pass(MARGIN).await;
+    assert_eq!(fixture.found(id).await, None, "nobody swept yet");
+    let last = jobs::last_form(&mut conn, id, PUBLIC_URL).await.expect("reads").expect("is there");
     assert_eq!(fixture.sweep().await, REMOVED);
+    assert_eq!(jobs::last_form(&mut conn, id, PUBLIC_URL).await.expect("reads"), None);
     let outcome: Value =
         sqlx::query_scalar("SELECT outcome FROM idempotency_keys").fetch_one(&mut *conn).await.expect("is kept");
     let Outcome::Job { id: kept, snapshot: Some(snapshot) } = serde_json::from_value(outcome).expect("reads back")
@@ -106,6 +168,7 @@ async fn a_failure_is_kept_its_window_read_or_not_and_leaves_its_last_form_to_it
         panic!("no snapshot")
     };
     assert_eq!((kept, &snapshot["failure"]["code"]), (id.0, &Value::from("runtime_failed")));
+    assert_eq!(snapshot, last, "what is told of it does not change when it is removed");
 }
 
 #[tokio::test]
@@ -119,6 +182,7 @@ async fn a_snapshot_of_an_expired_success_has_no_images() {
         .await
         .expect("inserts");
     fixture.pass(WINDOWS.unread.as_secs_f64()).await;
+    let last = jobs::last_form(&mut *fixture.conn().await, id, PUBLIC_URL).await.expect("reads").expect("is there");
     assert_eq!(fixture.sweep().await, EXPIRED);
     fixture.pass(WINDOWS.tombstone.as_secs_f64()).await;
     assert_eq!(fixture.sweep().await, REMOVED);
@@ -127,6 +191,7 @@ async fn a_snapshot_of_an_expired_success_has_no_images() {
         .await
         .expect("is kept");
     assert_eq!((&snapshot["status"], snapshot.get("images")), (&Value::from("expired"), None));
+    assert_eq!(snapshot, last, "swept or not");
 }
 
 #[tokio::test]
