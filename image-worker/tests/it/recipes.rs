@@ -8,6 +8,7 @@ use db::recipe_runs::{self, NewRun};
 use db::tasks::{NewTask, QueueStats};
 use domain::graph::{Node, NodeType};
 use domain::id::{NodeId, RecipeId};
+use domain::job::{ChosenModel, JobOperation, JobStatus};
 use domain::message::{Queue, TaskKind};
 use domain::recipe::run::{OutputStatus, Plan, RunFailureCode, RunId, RunInput, RunRecord, RunStatus, Step};
 use domain::recipe::{Held, InputKind, OutputKind, Version};
@@ -17,7 +18,7 @@ use testkit::providers::{Trouble, Vendor, written};
 use testkit::wait_for;
 
 use crate::generation::studio::Studio;
-use crate::world::{DEADLINE, Running, image_node};
+use crate::world::{DEADLINE, Running, WINDOWS, image_node};
 
 use OutputStatus::{Canceled, Failed, Succeeded};
 
@@ -44,15 +45,26 @@ async fn start(studio: &Studio, brief: &str) -> RunId {
 
 /// The same of a brief that may be a picture.
 async fn start_from(studio: &Studio, brief: Held) -> RunId {
-    let nodes = [text_node(), text_node(), text_node()];
+    start_with(studio, brief, OutputKind::Text).await
+}
+
+/// The same with a first output that may be a picture, which costs nothing.
+async fn start_with(studio: &Studio, brief: Held, first: OutputKind) -> RunId {
+    let of_kind = |kind| if kind == OutputKind::Image { image_node() } else { text_node() };
+    let nodes = [of_kind(first), text_node(), text_node()];
     let step = |key: &str, node: &Node, from: &str| Step {
         key: key.into(),
         label: format!("The {key}"),
-        kind: OutputKind::Text,
+        kind: if node.kind == NodeType::Image { OutputKind::Image } else { OutputKind::Text },
         node: node.id.clone(),
         prompt: format!("Write of {{{{{from}}}}}"),
         input_keys: vec![from.into()],
-        model: studio.text_model(),
+        model: match node.kind {
+            NodeType::Image => {
+                ChosenModel { credit_cost: 0, ..studio.model(JobOperation::Generate).expect("one that draws") }
+            }
+            _ => studio.text_model(),
+        },
         size: None,
         quality: None,
         estimated_seconds: 2,
@@ -343,4 +355,30 @@ async fn a_stopped_run_waits_for_no_answer() {
     let run = ended(&studio, id).await;
     assert_eq!((run.status, statuses(&run)), (RunStatus::Canceled, [Canceled; 3]));
     assert_eq!(studio.simulator.submits().len(), 1);
+}
+
+/// The record of a picture's job may expire 15 minutes after it was read, and the run may be taken up later than that.
+#[tokio::test]
+async fn a_picture_whose_job_has_expired_counts_as_made() {
+    let studio = Studio::embedded().await;
+    let ordering = work(&studio);
+    let id = start_with(&studio, Held::Text(BRIEF.into()), OutputKind::Image).await;
+    let world = &studio.world;
+    let parked = async || {
+        let stats = db::tasks::stats(&mut *world.conn().await, Queue::Recipe).await.expect("counts");
+        let run = run(&studio, id).await;
+        run.outputs[0].job.filter(|_| stats.parked == 1)
+    };
+    let job = wait_for("the run to wait for its picture", DEADLINE, parked).await;
+    drop(ordering);
+    let drawing = studio.work();
+    let made = world.ended(job).await;
+    drop(drawing);
+    assert_eq!(made.status, JobStatus::Succeeded, "{:?}", made.outcome.failure);
+    world.execute("UPDATE jobs SET retain_until = now() - interval '1 s'").await;
+    assert_eq!(world.sweeper(WINDOWS).expire().await.expect("sweeps"), 1);
+    let _running = work(&studio);
+    let run = ended(&studio, id).await;
+    assert_eq!((run.status, run.failure.as_ref()), (RunStatus::Succeeded, None));
+    assert_eq!(run.outputs[0].asset.as_ref(), Some(&made.outcome.images[0].asset));
 }

@@ -273,7 +273,7 @@ impl Step<'_> {
 fn failure_of(job: &Record, key: &str) -> Option<RunFailure> {
     let found = match (job.status, &job.outcome.failure) {
         (JobStatus::Canceled, _) => return None,
-        (JobStatus::Succeeded, _) if !job.outcome.images.is_empty() => return None,
+        _ if recipe_runs::picture_of(job).is_some() => return None,
         (_, Some(cause)) => return Some(caused(cause, key)),
         (_, None) => failure(RunFailureCode::OutputMissing, "the step left no picture", false),
     };

@@ -182,7 +182,8 @@ impl Studio {
         self.model(operation).is_some()
     }
 
-    fn model(&self, operation: JobOperation) -> Option<ChosenModel> {
+    /// The provider's first model that does this.
+    pub fn model(&self, operation: JobOperation) -> Option<ChosenModel> {
         let capability = capability(operation);
         let entry = self.setup.models(self.kind).find(|entry| entry.capabilities.contains(&capability))?;
         Some(self.chosen(entry))

@@ -14,7 +14,7 @@ use tracing::instrument;
 use uuid::Uuid;
 
 use super::read;
-use super::steps::{NodeChange, Scene, account_of, free};
+use super::steps::{NodeChange, Scene, account_of, free, picture_of};
 use crate::canvases::{self, NewActivity};
 use crate::deliveries::{self, NewEvent};
 use crate::jobs::{self, Cancellation, Terms};
@@ -128,10 +128,10 @@ async fn end(
         let stopped = jobs::cancel(conn, job, &scene.account, &terms).await?;
         // Made before this, though the run has not heard of it: it is on the canvas and paid for.
         if let Some(Cancellation::Unchanged(job)) = stopped
-            && let (JobStatus::Succeeded, Some(image)) = (job.status, job.outcome.images.first())
+            && let Some(picture) = picture_of(&job)
             && scene.turn(conn, at, OutputStatus::Running, OutputStatus::Succeeded).await?
         {
-            scene.note_picture(conn, at, &image.asset).await?;
+            scene.note_picture(conn, at, picture).await?;
         }
     }
     sqlx::query!(

@@ -32,7 +32,9 @@ use uuid::Uuid;
 
 pub use delegation::is_delegated;
 pub use end::{RunEnding, cancel, conclude};
-pub use steps::{ImageStep, Stepped, begin, begin_image, begin_text, cancel_output, end_image, end_text, mark_outputs};
+pub use steps::{
+    ImageStep, Stepped, begin, begin_image, begin_text, cancel_output, end_image, end_text, mark_outputs, picture_of,
+};
 
 use crate::error::known;
 use crate::{Result, deliveries};

@@ -351,11 +351,11 @@ pub async fn end_image(
     if !scene.holds {
         return Ok(Stepped::Revoked);
     }
-    let picture: Option<&AssetHandle> = job.outcome.images.first().map(|image| &image.asset);
+    let picture = picture_of(job);
     let status = match (job.status, picture) {
         (JobStatus::Canceled, _) => OutputStatus::Canceled,
-        (JobStatus::Succeeded, Some(_)) => OutputStatus::Succeeded,
-        _ => OutputStatus::Failed,
+        (_, Some(_)) => OutputStatus::Succeeded,
+        (_, None) => OutputStatus::Failed,
     };
     if !scene.turn(conn, at, OutputStatus::Running, status).await? {
         return Ok(Stepped::Stale);
@@ -363,10 +363,17 @@ pub async fn end_image(
     if let Some(failure) = failure {
         scene.fail(conn, at, failure).await?;
     }
-    if let Some(picture) = picture.filter(|_| status == OutputStatus::Succeeded) {
+    if let Some(picture) = picture {
         scene.note_picture(conn, at, picture).await?;
     }
     Ok(Stepped::Done)
+}
+
+/// The picture that the job of a step left. A success whose record has expired counts: its picture is placed and paid for,
+/// and who reads the job before the run takes it up must not change what becomes of the run (decisions 9.3).
+pub fn picture_of(job: &Record) -> Option<&AssetHandle> {
+    let made = matches!(job.status, JobStatus::Succeeded | JobStatus::Expired);
+    job.outcome.images.first().filter(|_| made).map(|image| &image.asset)
 }
 
 /// Cancels an output that cannot be made, because one that it is made from is not there. Its node is freed.

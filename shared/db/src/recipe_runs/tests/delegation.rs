@@ -44,6 +44,14 @@ impl World {
         }
     }
 
+    /// The job as it is when its window is over.
+    async fn expired(&self, job: JobId) -> domain::job::Record {
+        self.execute("UPDATE jobs SET retain_until = now() - interval '1 s'").await;
+        let expired = self.fixture.get(job).await;
+        assert_eq!(expired.status, JobStatus::Expired);
+        expired
+    }
+
     async fn assets(&self) -> i64 {
         self.fixture.count("SELECT count(*) FROM assets").await
     }
@@ -142,6 +150,29 @@ async fn a_picture_that_was_made_before_a_revocation_is_the_runs_although_it_had
         assert_eq!(run.outputs[1].asset.as_ref(), Some(&made.outcome.images[0].asset), "{revoke}");
         assert_eq!((world.assets().await, world.balance().await), (1, BALANCE - 2 * PRICE), "{revoke}");
     }
+}
+
+#[tokio::test]
+async fn a_picture_whose_job_has_expired_is_there_all_the_same() {
+    let (world, job, lease) = World::drawing().await;
+    let made = world.drawn(job, lease).await;
+    let expired = world.expired(job).await;
+    let ended = world
+        .in_transaction(async |conn| end_image(conn, world.run, world.lease, 1, &expired, None).await.expect("answers"))
+        .await;
+    assert_eq!((ended, world.statuses().await), (Stepped::Done, vec![Succeeded, Succeeded, Pending]));
+    assert_eq!(world.record().await.outputs[1].asset.as_ref(), Some(&made.outcome.images[0].asset));
+}
+
+#[tokio::test]
+async fn a_picture_whose_job_has_expired_is_the_runs_although_it_had_not_heard_of_it() {
+    let (world, job, lease) = World::drawing().await;
+    let made = world.drawn(job, lease).await;
+    world.expired(job).await;
+    let (run, _) = world.canceled().await;
+    assert_eq!(world.statuses().await, [Succeeded, Succeeded, Canceled]);
+    assert_eq!(run.outputs[1].asset.as_ref(), Some(&made.outcome.images[0].asset));
+    assert_eq!(world.balance().await, BALANCE - 2 * PRICE);
 }
 
 #[tokio::test]
