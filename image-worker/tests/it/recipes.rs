@@ -7,11 +7,12 @@ use db::canvases::GraphWrites;
 use db::recipe_runs::{self, NewRun};
 use db::tasks::{NewTask, QueueStats};
 use domain::graph::{Node, NodeType};
-use domain::id::{NodeId, RecipeId};
+use domain::id::{JobId, NodeId, RecipeId};
 use domain::job::{ChosenModel, JobOperation, JobStatus};
 use domain::message::{Queue, TaskKind};
 use domain::recipe::run::{OutputStatus, Plan, RunFailureCode, RunId, RunInput, RunRecord, RunStatus, Step};
 use domain::recipe::{Held, InputKind, OutputKind, Version};
+use futures_util::StreamExt;
 use image_worker::jobs::recipe::Recipes;
 use spine::RunnerOptions;
 use testkit::providers::{Trouble, Vendor, written};
@@ -20,7 +21,7 @@ use testkit::wait_for;
 use crate::generation::studio::Studio;
 use crate::world::{DEADLINE, Running, WINDOWS, image_node};
 
-use OutputStatus::{Canceled, Failed, Succeeded};
+use OutputStatus::{Canceled, Failed, Running as UnderWay, Succeeded};
 
 /// The vendors whose protocols have texts.
 const WRITERS: [Vendor; 3] = [Vendor::OpenAi, Vendor::Google, Vendor::Compatible];
@@ -355,6 +356,27 @@ async fn a_stopped_run_waits_for_no_answer() {
     let run = ended(&studio, id).await;
     assert_eq!((run.status, statuses(&run)), (RunStatus::Canceled, [Canceled; 3]));
     assert_eq!(studio.simulator.submits().len(), 1);
+}
+
+/// Decisions 1.10: who waits for the run is told of every change of its status or of an output.
+#[tokio::test]
+async fn that_a_run_is_taken_up_and_that_a_text_is_being_written_is_told() {
+    let mut studio = Studio::new(Vendor::OpenAi).await;
+    studio.simulator.take(AGES);
+    studio.settings.deadlines.text = AGES;
+    let id = start(&studio, BRIEF).await;
+    let (mut generator, prefix) = (studio.generator(), testkit::redis_prefix());
+    generator.worker.cache = cache::Cache::connect(&testkit::redis_url(), &prefix).expect("a URL");
+    // Not with a `cache::Watch`, which wakes its waiter by time, too.
+    let redis = redis::Client::open(testkit::redis_url()).expect("a URL");
+    let mut news = redis.get_async_pubsub().await.expect("connects");
+    news.subscribe(format!("{prefix}job:{}", JobId(id.0))).await.expect("subscribes");
+    let _running = studio.world.run(Recipes(generator), RunnerOptions::new(Queue::Recipe, 4));
+    // The text takes longer than the test, so that nothing else is told.
+    let told = tokio::time::timeout(DEADLINE, news.on_message().take(2).count()).await;
+    assert_eq!(told.expect("is told of both"), 2);
+    let run = run(&studio, id).await;
+    assert_eq!((run.status, run.outputs[0].status), (RunStatus::Running, UnderWay));
 }
 
 /// The record of a picture's job may expire 15 minutes after it was read, and the run may be taken up later than that.

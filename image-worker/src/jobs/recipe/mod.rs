@@ -110,9 +110,12 @@ async fn turn(generator: &Generator, task: &Task, lease: &Lease) -> Result<Turn,
     let worker = &generator.worker;
     let id = RunId(task.id);
     let begun = recipe_runs::begin(&mut *worker.connection().await?, id, lease.token()).await?;
-    let Some(run) = begun.filter(|run| !run.status.is_terminal()) else {
+    let Some((run, is_news)) = begun.filter(|(run, _)| !run.status.is_terminal()) else {
         return Ok(Turn::Over(worker.settle(task, lease).await?));
     };
+    if is_news {
+        worker.announce(JobId(id.0)).await;
+    }
     let step = Step { generator, worker, task, lease, run: &run };
     let stepped = match run.plan.next(&run.outputs) {
         Next::Begin(at) => step.begin(at).await?.ok_or(Calls::RETURN),

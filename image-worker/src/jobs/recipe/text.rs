@@ -11,6 +11,7 @@
 //! database: it is paid for, and nowhere else.
 
 use db::recipe_runs::{self, Stepped};
+use domain::id::JobId;
 use domain::job::{Failure, FailureCode};
 use domain::recipe::Held;
 use domain::recipe::run::{RunFailure, text_value};
@@ -60,6 +61,8 @@ impl Step<'_> {
         if self.settle(transaction, begun).await? != Stepped::Done {
             return Ok(Some(begun));
         }
+        // A text may take minutes: that it is being written is news by itself.
+        self.worker.announce(JobId(self.run.id.0)).await;
         spine::failpoint!("recipe.writing");
         let made = match (maker, prepared) {
             (Ok(Maker::Remote(remote)), Some(Ok(prepared))) => self.ask(&remote, &prepared.order).await,

@@ -28,11 +28,11 @@ pub enum Stepped {
     Revoked,
 }
 
-/// Takes up a run under a lease on its task and sets it `running` if it was queued; the record as it is now. `None`: the
-/// lease is no longer current.
+/// Takes up a run under a lease on its task and sets it `running` if it was queued; the record as it is now, and whether this
+/// set it so. `None`: the lease is no longer current.
 #[instrument(skip_all, name = "db.recipe_run.begin")]
-pub async fn begin(conn: &mut PgConnection, id: RunId, lease_token: Uuid) -> Result<Option<RunRecord>> {
-    sqlx::query!(
+pub async fn begin(conn: &mut PgConnection, id: RunId, lease_token: Uuid) -> Result<Option<(RunRecord, bool)>> {
+    let set = sqlx::query!(
         "UPDATE recipe_runs SET status = 'running', version = version + 1, started_at = now(), updated_at = now()
          WHERE id = $1 AND status = 'queued'
            AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
@@ -48,7 +48,10 @@ pub async fn begin(conn: &mut PgConnection, id: RunId, lease_token: Uuid) -> Res
     )
     .fetch_one(&mut *conn)
     .await?;
-    if held { read(conn, id).await } else { Ok(None) }
+    if !held {
+        return Ok(None);
+    }
+    Ok(read(conn, id).await?.map(|run| (run, set.rows_affected() == 1)))
 }
 
 /// A run and its canvas, locked, its version counted up.

@@ -148,7 +148,7 @@ impl World {
         get(&mut *self.fixture.conn().await, self.run, &self.fixture.account).await.expect("reads").expect("is there")
     }
 
-    async fn begun(&self) -> RunRecord {
+    async fn begun(&self) -> (RunRecord, bool) {
         begin(&mut *self.fixture.conn().await, self.run, self.lease).await.expect("begins").expect("is ours")
     }
 
@@ -298,8 +298,10 @@ async fn ledger_rows_read(conn: &mut PgConnection) -> i64 {
 #[tokio::test]
 async fn a_text_is_written_to_its_node_and_charged() {
     let world = world().await;
-    assert_eq!(world.begun().await.status, RunStatus::Running);
+    let (run, is_news) = world.begun().await;
+    assert!(run.status == RunStatus::Running && is_news);
     assert_eq!(world.text(0, Ok("The copy")).await, Stepped::Done);
+    assert!(!world.begun().await.1, "it runs already");
     let run = world.record().await;
     assert_eq!((run.outputs[0].status, run.outputs[0].value.as_deref()), (Succeeded, Some("The copy")));
     let node = world.output_node(0).await;
