@@ -378,6 +378,35 @@ async fn a_job_that_was_taken_is_canceling_until_the_worker_stops() {
     assert_eq!(listed["assets"], json!([]), "no output");
 }
 
+/// Decisions 3.11, 12.5, 15.2: who lost the canvas before the end is told that the work was done for nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_result_whose_account_lost_the_canvas_is_not_placed_and_announced_as_such() {
+    let secret = "a secret of the caller's own, long enough";
+    let stack = Stack::builder().image_workers(1).dispatchers(1).receivers(1).hold("action.loaded").start().await;
+    let (owner, editor, receiver) = (stack.user().await, stack.user().await, stack.take_receiver());
+    let canvas = owner.make_canvas().await;
+    let (id, handle) = (text(&canvas, "/id"), text(&canvas, "/handle"));
+    stack.share(&owner, id, &editor.uid, "editor").await;
+    let webhook = json!({"webhook": {"url": receiver.url("/hook"), "secret": secret}});
+    let job = editor.start_resize(handle, webhook).await;
+    stack.hold("action.loaded").reached().await;
+    stack.share(&owner, id, &editor.uid, "viewer").await;
+    stack.hold("action.loaded").release();
+    let requests = receiver.wait_for(1, e2e::PATIENCE).await;
+    requests[0].verify_signature(secret).expect("is signed");
+    let event: Value = serde_json::from_slice(&requests[0].body).expect("JSON");
+    let told = &event["data"]["run"];
+    assert_eq!((&event["type"], &told["id"]), (&json!("image_job.finalization_failed"), &job["id"]));
+    let failure = &told["failure"];
+    assert_eq!((&failure["code"], &failure["retryable"]), (&json!("output_finalization_failed"), &json!(true)));
+    assert!(told["status"] == "failed" && told.get("images").is_none(), "{told}");
+    let failed = editor.finished(&job).await;
+    assert_eq!((&failed["status"], &failed["failure"]), (&json!("failed"), failure));
+    let nodes = owner.canvas(id).await["nodes"].as_array().expect("nodes").clone();
+    assert!(nodes.iter().all(|node| node.get("asset").is_none()), "{nodes:?}");
+    assert_eq!(owner.get(&format!("/assets?canvasId={id}")).await.ok()["assets"], json!([]));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_that_loses_the_race_leaves_the_success() {
     let stack = Stack::builder().image_workers(1).hold("job.committed").start().await;
