@@ -1,7 +1,8 @@
 //! What time takes away: records of jobs past their windows, blobs that nobody refers to.
 //!
 //! **Guarantee.** Any number of replicas may sweep at once: each batch takes rows that nobody else holds, in one short
-//! transaction. A failure costs one round; the next one finds what it left.
+//! transaction. A failure costs one round; the next one finds what it left, or the next walk over all blobs does. What a round
+//! looks at is bounded by what there is to do, and not by what is kept.
 
 use std::time::Duration;
 
@@ -13,6 +14,13 @@ use uuid::Uuid;
 
 /// The most that one transaction takes: short locks, whatever has piled up.
 const BATCH: i64 = 200;
+
+/// Blobs that one step of the walk over all of them looks at. A step that finds nothing in memory reads a few pages for each, some
+/// seconds in all, and so stays far below the limit of a statement.
+const WINDOW: i64 = 2000;
+
+/// Steps of that walk in a round: 40000 blobs, so that forty million take 17 hours of rounds a minute apart.
+const STEPS: u32 = 20;
 
 /// How long an unreferenced blob is left alone: far more than any work takes from its put to its reference (decisions
 /// 6.6).
@@ -30,6 +38,13 @@ pub enum Error {
     /// The object store failed.
     #[error("the object store failed")]
     Store(#[from] blob::Error),
+}
+
+/// What a round of sweeping blobs came to so far.
+#[derive(Default)]
+struct Round {
+    removed: u64,
+    failures: u32,
 }
 
 /// Sweeps.
@@ -127,33 +142,52 @@ impl Sweeper {
     /// object goes, then the row, so that a crash in between leaves something that the next round ends (decisions 6.6). A
     /// blob that cannot be removed is left to the next round and holds up no other.
     ///
+    /// Those that were never stored, or are under removal, are found in every round; those that nobody refers to any more by a
+    /// walk over all blobs, which takes [`STEPS`] steps a round and begins anew at its end.
+    ///
     /// # Errors
     /// [`Error`], when the database is away or [`FAILURES_MAX`] blobs could not be removed; what was removed before stays so.
     pub async fn blobs(&self, grace: Duration) -> Result<u64, Error> {
-        let (mut removed, mut failures, mut after) = (0, 0, Uuid::nil());
+        let mut round = Round::default();
+        let mut after = Uuid::nil();
         loop {
             let mut connection = db::pool::acquire(&self.pool).await?;
-            let keys = db::blobs::removable(&mut connection, grace, after, BATCH).await?;
+            let keys = db::blobs::unsettled(&mut connection, grace, after, BATCH).await?;
             drop(connection);
-            for &key in &keys {
-                match self.remove(key, grace).await {
-                    Ok(gone) => removed += u64::from(gone),
-                    Err(Error::Database(error)) if error.is_outage() => return Err(error.into()),
-                    Err(error) => {
-                        metrics::counter!("canvas_sweep_failures_total", "what" => "blobs").increment(1);
-                        failures += 1;
-                        if failures == FAILURES_MAX {
-                            return Err(error);
-                        }
-                        report("a blob", &error);
-                    }
-                }
-            }
+            self.remove_each(&keys, grace, &mut round).await?;
             match keys.last() {
                 Some(&last) => after = last,
-                None => return Ok(removed),
+                None => break,
             }
         }
+        for _ in 0..STEPS {
+            let mut connection = db::pool::acquire(&self.pool).await?;
+            let walked = db::blobs::walk(&mut connection, grace, WINDOW).await?;
+            drop(connection);
+            self.remove_each(&walked.unreferenced, grace, &mut round).await?;
+            if !walked.has_more {
+                break;
+            }
+        }
+        Ok(round.removed)
+    }
+
+    async fn remove_each(&self, keys: &[Uuid], grace: Duration, round: &mut Round) -> Result<(), Error> {
+        for &key in keys {
+            match self.remove(key, grace).await {
+                Ok(gone) => round.removed += u64::from(gone),
+                Err(Error::Database(error)) if error.is_outage() => return Err(error.into()),
+                Err(error) => {
+                    metrics::counter!("canvas_sweep_failures_total", "what" => "blobs").increment(1);
+                    round.failures += 1;
+                    if round.failures == FAILURES_MAX {
+                        return Err(error);
+                    }
+                    report("a blob", &error);
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn remove(&self, key: Uuid, grace: Duration) -> Result<bool, Error> {

@@ -68,6 +68,20 @@ async fn a_blob_goes_when_nothing_refers_to_it_and_its_grace_is_over() {
 }
 
 #[tokio::test]
+async fn a_stored_blob_goes_once_its_last_reference_is_gone() {
+    let world = World::new().await;
+    let asset = world.upload("in", "green.png", png(40, 20)).await;
+    let key = world.asset(&asset).await.expect("is there").blob_key;
+    let sweeper = world.sweeper(WINDOWS);
+    assert_eq!(sweeper.blobs(Duration::ZERO).await.expect("sweeps"), 0, "it is referred to");
+    world.execute("DELETE FROM assets").await;
+    assert_eq!(sweeper.blobs(Duration::from_secs(3600)).await.expect("sweeps"), 0, "somebody may still mean to use it");
+    let sweep = async || (sweeper.blobs(Duration::ZERO).await.expect("sweeps") == 1).then_some(());
+    wait_for("the blob to go", DEADLINE, sweep).await;
+    assert!(matches!(world.store.get(BlobKey(key), 1 << 20).await, Err(blob::Error::Missing(_))));
+}
+
+#[tokio::test]
 async fn a_blob_that_cannot_be_deleted_holds_up_no_other() {
     let world = World::new().await;
     let mut conn = world.conn().await;

@@ -129,16 +129,13 @@ pub async fn is_stored(conn: &mut PgConnection, key: Uuid) -> Result<bool> {
     Ok(stored.fetch_one(conn).await?)
 }
 
-/// At most `limit` blobs that may be due for removal, beyond `after` in the order of keys (nil to begin with): those under
-/// removal, and those untouched for `grace` that nothing seems to refer to.
-#[instrument(skip_all, name = "db.blob.removable")]
-pub async fn removable(conn: &mut PgConnection, grace: Duration, after: Uuid, limit: i64) -> Result<Vec<Uuid>> {
+/// At most `limit` blobs beyond `after` in the order of keys (nil to begin with) that are not stored and may be due for removal:
+/// those under removal, and those staged that are untouched for `grace`. The others are found by [`walk`].
+#[instrument(skip_all, name = "db.blob.unsettled")]
+pub async fn unsettled(conn: &mut PgConnection, grace: Duration, after: Uuid, limit: i64) -> Result<Vec<Uuid>> {
     Ok(sqlx::query_scalar!(
-        "SELECT key FROM blobs b
-         WHERE key > $2 AND (state = 'removing' OR (touched_at < now() - make_interval(secs => $1)
-               AND NOT EXISTS (SELECT FROM assets WHERE blob_key = b.key)
-               AND NOT EXISTS (SELECT FROM renditions WHERE blob_key = b.key)
-               AND NOT EXISTS (SELECT FROM jobs WHERE video_blob = b.key)))
+        "SELECT key FROM blobs
+         WHERE state <> 'stored' AND key > $2 AND (state = 'removing' OR touched_at < now() - make_interval(secs => $1))
          ORDER BY key LIMIT $3",
         grace.as_secs_f64(),
         after,
@@ -146,6 +143,45 @@ pub async fn removable(conn: &mut PgConnection, grace: Duration, after: Uuid, li
     )
     .fetch_all(conn)
     .await?)
+}
+
+/// What one step of the walk over all blobs found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Walked {
+    /// Stored blobs that nothing seems to refer to, and nobody has touched for the grace: they may be due for removal.
+    pub unreferenced: Vec<Uuid>,
+    /// Whether more is to be looked at: not when the step came to the last blob, after which the walk begins anew, nor while
+    /// somebody else takes one.
+    pub has_more: bool,
+}
+
+/// Goes on with the walk over all blobs, which everybody shares: looks at the next `window` of them, in the order of keys, and
+/// at no more, whatever it finds.
+///
+/// What it found is told once: who does not put it under removal leaves it to the next walk.
+#[instrument(skip_all, name = "db.blob.walk")]
+pub async fn walk(conn: &mut PgConnection, grace: Duration, window: i64) -> Result<Walked> {
+    let mut transaction = pool::begin_on(conn).await?;
+    let after = sqlx::query_scalar!("SELECT after FROM blob_walk FOR UPDATE SKIP LOCKED");
+    let Some(after) = after.fetch_optional(&mut *transaction).await? else { return Ok(Walked::default()) };
+    // Each probe with a limit of its own: a join could be planned as one that reads the other table from its beginning.
+    let looked_at = sqlx::query!(
+        r#"SELECT key, state = 'stored' AND touched_at < now() - make_interval(secs => $1)
+                  AND (SELECT true FROM assets WHERE blob_key = b.key LIMIT 1) IS NULL
+                  AND (SELECT true FROM renditions WHERE blob_key = b.key LIMIT 1) IS NULL
+                  AND (SELECT true FROM jobs WHERE video_blob = b.key LIMIT 1) IS NULL AS "is_unreferenced!"
+           FROM blobs b WHERE key > $2 ORDER BY key LIMIT $3"#,
+        grace.as_secs_f64(),
+        after,
+        window
+    )
+    .fetch_all(&mut *transaction)
+    .await?;
+    let last = looked_at.last().filter(|_| looked_at.len() as i64 == window).map(|row| row.key);
+    sqlx::query!("UPDATE blob_walk SET after = $1", last.unwrap_or(Uuid::nil())).execute(&mut *transaction).await?;
+    pool::commit(transaction).await?;
+    let unreferenced = looked_at.into_iter().filter(|row| row.is_unreferenced).map(|row| row.key).collect();
+    Ok(Walked { unreferenced, has_more: last.is_some() })
 }
 
 /// Puts a blob under removal, unless somebody refers to it or means to. From the commit on nobody ever will again: its

@@ -63,6 +63,19 @@ pub async fn insert(conn: &mut PgConnection, import: &NewImport<'_>) -> Result<(
     Ok(())
 }
 
+/// How many imports of the account are still to end, counted no further than `cap`.
+#[instrument(skip_all, name = "db.import.count_pending")]
+pub async fn count_pending(conn: &mut PgConnection, account: &AccountUid, cap: i64) -> Result<i64> {
+    let count = sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM (
+               SELECT FROM imports WHERE account_uid = $1 AND state = 'pending' LIMIT $2
+           ) AS pending"#,
+        account.as_str(),
+        cap
+    );
+    Ok(count.fetch_one(conn).await?)
+}
+
 /// The import of a task, if it is still to be worked on.
 #[instrument(skip_all, name = "db.import.of_task")]
 pub async fn of_task(conn: &mut PgConnection, task: Uuid) -> Result<Option<Import>> {
@@ -147,20 +160,27 @@ pub(crate) async fn release_key(conn: &mut PgConnection, account: &AccountUid, k
     Ok(released.rows_affected() == 1)
 }
 
-/// Forgets at most `limit` imports of those that came to nothing ten minutes ago, with their keys, and of those whose key is
-/// gone; how many.
+/// Forgets imports that came to nothing ten minutes ago, with their keys, and of the oldest successes those whose key is gone; how
+/// many. Each time at most `limit` of either are looked at: keys go in the order in which they were taken, so that while the oldest
+/// successes have theirs, the younger ones have, too, but for the minutes that an import may take.
 #[instrument(skip_all, name = "db.import.sweep")]
 pub async fn sweep(conn: &mut PgConnection, limit: i64) -> Result<u64> {
     let swept = sqlx::query!(
-        "WITH due AS (
-             SELECT id FROM imports i
-             WHERE state <> 'pending' AND ended_at < now() - make_interval(mins => $1)
-               AND (state = 'ended' OR NOT EXISTS (SELECT FROM idempotency_keys k WHERE k.job_id = i.id))
+        "WITH failed AS MATERIALIZED (
+             SELECT id FROM imports WHERE state = 'ended' AND ended_at < now() - make_interval(mins => $1)
              ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED
+         ), oldest AS MATERIALIZED (
+             SELECT id FROM imports
+             WHERE state <> 'pending' AND state = 'succeeded' AND ended_at < now() - make_interval(mins => $1)
+             ORDER BY ended_at LIMIT $2
+         ), keyless AS MATERIALIZED (
+             SELECT i.id FROM oldest JOIN imports i ON i.id = oldest.id
+             WHERE (SELECT true FROM idempotency_keys k WHERE k.job_id = i.id LIMIT 1) IS NULL
+             FOR UPDATE OF i SKIP LOCKED
          ), freed AS (
-             DELETE FROM idempotency_keys k USING due WHERE k.job_id = due.id
+             DELETE FROM idempotency_keys k USING failed WHERE k.job_id = failed.id
          )
-         DELETE FROM imports USING due WHERE imports.id = due.id",
+         DELETE FROM imports USING (SELECT id FROM failed UNION ALL SELECT id FROM keyless) AS due WHERE imports.id = due.id",
         KEPT_MINUTES,
         limit
     )

@@ -45,6 +45,15 @@ async fn account(pool: &PgPool) {
         .expect("inserts");
 }
 
+/// What a sweeper finds in a round that comes to the end of the walk.
+async fn removable(conn: &mut PgConnection, grace: Duration) -> Vec<Uuid> {
+    let mut found = unsettled(conn, grace, Uuid::nil(), 10).await.expect("lists");
+    let walked = walk(conn, grace, 10).await.expect("walks");
+    assert!(!walked.has_more);
+    found.extend(walked.unreferenced);
+    found
+}
+
 /// Refers to a blob, as an asset does.
 async fn refer(conn: &mut PgConnection, id: &str, key: Uuid) {
     sqlx::query(
@@ -75,7 +84,7 @@ async fn content_that_was_stored_meanwhile_wins_and_the_other_copy_goes() {
     let first = stored(database.pool(), 1).await;
     assert_eq!(adopt(&mut conn, late, &hash(1), 1).await.expect("adopts"), Some(first));
     assert_eq!(state(database.pool(), late).await.as_deref(), Some("removing"));
-    assert_eq!(removable(&mut conn, DAY, Uuid::nil(), 10).await.expect("lists"), [late], "without a day of grace");
+    assert_eq!(removable(&mut conn, DAY).await, [late], "without a day of grace");
     assert_eq!(adopt(&mut conn, late, &hash(1), 1).await.expect("asks"), None, "what is going is never referred to");
 }
 
@@ -110,10 +119,10 @@ async fn a_blob_is_removed_after_its_grace_and_not_before() {
     let key = stored(pool, 1).await;
     let mut conn = pool.acquire().await.expect("connects");
     age(pool, 24 * 3600 - 60).await;
-    assert!(removable(&mut conn, DAY, Uuid::nil(), 10).await.expect("lists").is_empty());
+    assert!(removable(&mut conn, DAY).await.is_empty());
     assert!(!begin_removal(&mut conn, key, DAY).await.expect("asks"));
     age(pool, 24 * 3600 + 1).await;
-    assert_eq!(removable(&mut conn, DAY, Uuid::nil(), 10).await.expect("lists"), [key]);
+    assert_eq!(removable(&mut conn, DAY).await, [key]);
     assert!(begin_removal(&mut conn, key, DAY).await.expect("begins"));
     assert!(begin_removal(&mut conn, key, DAY).await.expect("resumes"), "a removal that broke off goes on");
     assert!(matches!(stage(&mut conn, &hash(1)).await.expect("stages"), Staged::New(fresh) if fresh != key));
@@ -130,7 +139,7 @@ async fn a_blob_that_somebody_means_to_use_or_refers_to_stays() {
     let mut conn = pool.acquire().await.expect("connects");
     refer(&mut conn, "x", used).await;
     age(pool, 2 * 24 * 3600).await;
-    assert_eq!(removable(&mut conn, DAY, Uuid::nil(), 10).await.expect("lists"), [meant]);
+    assert_eq!(removable(&mut conn, DAY).await, [meant]);
     stage(&mut conn, &hash(1)).await.expect("touches");
     assert!(!begin_removal(&mut conn, meant, DAY).await.expect("asks"), "touched since it was listed");
     assert!(!begin_removal(&mut conn, used, DAY).await.expect("asks"));
@@ -139,15 +148,90 @@ async fn a_blob_that_somebody_means_to_use_or_refers_to_stays() {
 }
 
 #[tokio::test]
-async fn candidates_come_in_pages() {
+async fn what_was_never_stored_comes_in_pages() {
+    let database = TestDatabase::new().await;
+    let mut conn = database.pool().acquire().await.expect("connects");
+    let mut keys = Vec::new();
+    for _ in 0..3 {
+        keys.push(stage_unknown(&mut conn).await.expect("stages"));
+    }
+    keys.sort();
+    age(database.pool(), 24 * 3600 - 60).await;
+    assert!(unsettled(&mut conn, DAY, Uuid::nil(), 2).await.expect("lists").is_empty(), "within the grace");
+    age(database.pool(), 24 * 3600 + 1).await;
+    assert_eq!(unsettled(&mut conn, DAY, Uuid::nil(), 2).await.expect("lists"), keys[..2]);
+    assert_eq!(unsettled(&mut conn, DAY, keys[1], 2).await.expect("lists"), keys[2..]);
+    assert_eq!(walk(&mut conn, DAY, 10).await.expect("walks"), Walked::default(), "they are found without a walk");
+}
+
+#[tokio::test]
+async fn the_walk_goes_on_where_it_stood_and_begins_anew_at_its_end() {
     let database = TestDatabase::new().await;
     let mut keys =
         [stored(database.pool(), 1).await, stored(database.pool(), 2).await, stored(database.pool(), 3).await];
     keys.sort();
     age(database.pool(), 2 * 24 * 3600).await;
-    let mut conn = database.pool().acquire().await.expect("connects");
-    assert_eq!(removable(&mut conn, DAY, Uuid::nil(), 2).await.expect("lists"), keys[..2]);
-    assert_eq!(removable(&mut conn, DAY, keys[1], 2).await.expect("lists"), keys[2..]);
+    // Another connection each time, as another process has.
+    let step = async || walk(&mut *database.pool().acquire().await.expect("connects"), DAY, 2).await.expect("walks");
+    for _ in 0..2 {
+        assert_eq!(step().await, Walked { unreferenced: keys[..2].to_vec(), has_more: true });
+        assert_eq!(step().await, Walked { unreferenced: keys[2..].to_vec(), has_more: false });
+    }
+    let mut other = database.pool().begin().await.expect("begins");
+    assert!(walk(&mut other, DAY, 2).await.expect("walks").has_more);
+    assert_eq!(step().await, Walked::default(), "somebody else takes a step");
+    other.commit().await.expect("commits");
+    assert_eq!(step().await.unreferenced, keys[2..]);
+}
+
+/// What a connection has read so far of a table, by an index or without, and has not reported yet: not before its transaction ends.
+async fn rows_read(conn: &mut PgConnection, table: &str) -> i64 {
+    sqlx::query_scalar(
+        "SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables WHERE relname = $1",
+    )
+    .bind(table)
+    .fetch_one(conn)
+    .await
+    .expect("reads")
+}
+
+#[tokio::test]
+async fn a_step_of_the_walk_reads_its_window_and_the_last_blob_is_reached_all_the_same() {
+    const WINDOW: i64 = 1000;
+    let database = TestDatabase::new().await;
+    let pool = database.pool();
+    account(pool).await;
+    // Keys in the order of their numbers; the last one is nobody's.
+    sqlx::raw_sql(
+        "INSERT INTO blobs (key, state, sha256, bytes, touched_at)
+         SELECT lpad(to_hex(n), 32, '0')::uuid, 'stored', sha256(n::text::bytea), 1, now() - interval '2 days'
+         FROM generate_series(1, 20001) AS n;
+         INSERT INTO assets (owner_uid, id, name, mime_type, width, height, bytes, blob_key)
+         SELECT 'a', n::text, 'x.png', 'image/png', 1, 1, 1, lpad(to_hex(n), 32, '0')::uuid
+         FROM generate_series(1, 20000) AS n",
+    )
+    .execute(pool)
+    .await
+    .expect("fills");
+    let mut steps = 0;
+    let orphan = loop {
+        let mut transaction = pool.begin().await.expect("begins");
+        // As every process plans (`pool::PLANS`).
+        sqlx::raw_sql("SET LOCAL enable_seqscan = off").execute(&mut *transaction).await.expect("sets");
+        let before = (rows_read(&mut transaction, "blobs").await, rows_read(&mut transaction, "assets").await);
+        let walked = walk(&mut transaction, DAY, WINDOW).await.expect("walks");
+        let blobs = rows_read(&mut transaction, "blobs").await - before.0;
+        let assets = rows_read(&mut transaction, "assets").await - before.1;
+        assert!(blobs <= WINDOW && assets <= WINDOW, "step {steps} read {blobs} blobs and {assets} assets");
+        transaction.commit().await.expect("commits");
+        steps += 1;
+        if let [orphan] = walked.unreferenced[..] {
+            break orphan;
+        }
+        assert!(walked.has_more && steps <= 20, "the walk ended without the orphan");
+    };
+    assert_eq!((orphan, steps), (Uuid::from_u128(20001), 21));
+    assert!(begin_removal(&mut *pool.acquire().await.expect("connects"), orphan, DAY).await.expect("begins"));
 }
 
 /// One blob, a referrer that staged it long ago, and a sweeper, each on a connection of its own, many times over: either the

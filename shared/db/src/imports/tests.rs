@@ -121,6 +121,35 @@ async fn an_import_is_worked_on_as_whoever_asked_until_it_has_ended() {
 }
 
 #[tokio::test]
+async fn imports_that_are_still_to_end_are_counted_up_to_the_cap() {
+    let fixture = fixture().await;
+    let count = async |uid: &str| {
+        let account = AccountUid::parse(uid).expect("valid");
+        count_pending(&mut *fixture.conn().await, &account, 2).await.expect("counts")
+    };
+    let insert = async || {
+        let id = Uuid::now_v7();
+        let (account, token_id, canvas_key) = (&fixture.me, fixture.token, fixture.canvas.key);
+        let new = NewImport { id, account, token_id, canvas_key, request: &request() };
+        insert(&mut *fixture.conn().await, &new).await.expect("inserts");
+        id
+    };
+    assert_eq!(count("me").await, 0);
+    let first = insert().await;
+    insert().await;
+    assert_eq!((count("me").await, count("you").await), (2, 0));
+    insert().await;
+    assert_eq!(count("me").await, 2, "no further than the cap");
+    fixture.end(first, &failed()).await;
+    fixture.end(insert().await, &imported()).await;
+    assert_eq!(
+        count_pending(&mut *fixture.conn().await, &fixture.me, 9).await.expect("counts"),
+        2,
+        "an end frees a place"
+    );
+}
+
+#[tokio::test]
 async fn a_failure_holds_its_key_for_those_who_ask_for_it_and_against_nobody_else() {
     let fixture = fixture().await;
     let id = fixture.start().await;
@@ -164,4 +193,46 @@ async fn an_outcome_that_nobody_received_is_kept_ten_minutes() {
     fixture.age(2).await;
     assert_eq!(fixture.sweep().await, 1);
     assert_eq!((fixture.outcome(id).await, fixture.take(FINGERPRINT).await), (None, Taken::Fresh));
+}
+
+/// What a connection has read of imports so far and has not reported yet: not before its transaction ends.
+async fn rows_read(conn: &mut PgConnection) -> i64 {
+    sqlx::query_scalar("SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'imports'")
+        .fetch_one(conn)
+        .await
+        .expect("reads")
+}
+
+#[tokio::test]
+async fn a_sweep_looks_at_the_oldest_successes_alone() {
+    let fixture = fixture().await;
+    // Successes of the last hours with their keys, and one whose key is gone: the oldest.
+    sqlx::query(
+        "INSERT INTO imports (id, account_uid, token_id, canvas_key, request, state, outcome, ended_at)
+         SELECT lpad(to_hex(n), 32, '0')::uuid, 'me', $1, $2, '{}', 'succeeded', '{}', now() - n * interval '1 minute'
+         FROM generate_series(100, 5000) AS n",
+    )
+    .bind(fixture.token)
+    .bind(fixture.canvas.key)
+    .execute(fixture.database.pool())
+    .await
+    .expect("fills");
+    sqlx::raw_sql(
+        "INSERT INTO idempotency_keys (account_uid, key, fingerprint, job_id)
+         SELECT 'me', id::text, '', id FROM imports WHERE id < lpad(to_hex(5000), 32, '0')::uuid",
+    )
+    .execute(fixture.database.pool())
+    .await
+    .expect("fills");
+    for swept in [1, 0] {
+        let mut transaction = fixture.database.pool().begin().await.expect("begins");
+        // As every process plans (`pool::PLANS`).
+        sqlx::raw_sql("SET LOCAL enable_seqscan = off").execute(&mut *transaction).await.expect("sets");
+        let before = rows_read(&mut transaction).await;
+        assert_eq!(sweep(&mut transaction, 10).await.expect("sweeps"), swept);
+        let read = rows_read(&mut transaction).await - before;
+        // Found, looked at once more under its lock, and deleted.
+        assert!(read <= 3 * 10, "{read} rows were read");
+        transaction.commit().await.expect("commits");
+    }
 }

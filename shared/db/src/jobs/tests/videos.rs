@@ -154,7 +154,7 @@ async fn a_stored_video_is_kept_as_long_as_its_record_and_that_for_30_days() {
     let record = started.end(lease, Ending::Filmed(film)).await;
     let removing = async || {
         let mut conn = started.fixture.conn().await;
-        blobs::removable(&mut conn, Duration::ZERO, Uuid::nil(), 10).await.expect("looks").contains(&film.blob_key)
+        blobs::walk(&mut conn, Duration::ZERO, 10).await.expect("looks").unreferenced.contains(&film.blob_key)
     };
     assert!(!removing().await);
     // Its first showing begins no shorter window.
