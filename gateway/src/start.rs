@@ -32,8 +32,8 @@ use crate::reply;
 use crate::routes::runs::document;
 use crate::state::{App, retrying};
 
-/// When to come back after the cap on active jobs, in seconds.
-const CAP_RETRY: u64 = 5;
+/// When to come back after the cap on active jobs, or on imports, in seconds.
+pub const CAP_RETRY: u64 = 5;
 
 /// Work, as far as its kinds differ.
 pub trait Work: Sync {

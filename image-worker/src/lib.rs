@@ -1,8 +1,8 @@
 //! The image-worker: everything that touches pixels, and the sweeping of what it leaves behind.
 //!
-//! It takes tasks of three queues (spine). Of `image`: an Image Action is a job of an account ([`jobs`] drives it, [`actions`]
-//! computes it), a rendition is a smaller copy of a picture that somebody wants to look at, an import brings pictures out of the
-//! network ([`gallery`] says which of a page). Of `generation`: an image job whose pictures a model makes
+//! It takes tasks of four queues (spine). Of `image`: an Image Action is a job of an account ([`jobs`] drives it, [`actions`]
+//! computes it), a rendition is a smaller copy of a picture that somebody wants to look at. Of `import`: an import brings pictures
+//! out of the network ([`gallery`] says which of a page). Of `generation`: an image job whose pictures a model makes
 //! ([`jobs::generation`]), which mostly waits; so this queue has a runner and many slots of its own, and neither holds up the
 //! other. Of `recipe`: the steps of a Recipe run ([`jobs::recipe`]), whose texts may be a provider's and whose pictures are image
 //! jobs. What it shares with the video-worker is in `shared/workshop`.
@@ -21,18 +21,22 @@ use std::process::ExitCode;
 use domain::message::Queue;
 use service::config::Config;
 use spine::{BootError, RunnerOptions};
+use workshop::Memory;
 use workshop::generation::{Generator, RUN_LIMIT};
 
 use jobs::generation::Images;
 use jobs::recipe::Recipes;
-use jobs::{IMPORTS_MAX, Tasks};
+use jobs::{IMPORTS_MAX, Imports, Tasks};
 use sweep::Sweeper;
 
 /// The name of the process.
 pub const NAME: &str = "canvas-image-worker";
 
-/// Tasks in hand for each thread of pixel work, besides imports, so that some load and store while others compute.
+/// Tasks in hand for each thread of pixel work, so that some load and store while others compute.
 const SLOTS_PER_THREAD: usize = 2;
+
+/// Tasks in hand beyond that: the smallest ones wait for the database and the store more than they compute.
+const SLOTS_BEYOND: usize = 8;
 
 /// Files that imports have in hand get this part of `CANVAS_IMAGE_MEMORY_MIB`, beside it: five of the largest at its default.
 const IMPORT_FILES_SHARE: u64 = 4;
@@ -61,13 +65,15 @@ async fn run(config: Config) -> Result<ExitCode, BootError> {
     process.spawn("sweeper", |stop| sweeper.run(interval, stop));
     let generator = Generator::new(config, worker.clone(), setup);
     let slots = config.generation_slots;
-    // `CANVAS_SLOTS` is for the other queue: what waits for a provider is counted by itself.
+    // `CANVAS_SLOTS` is for pixels: what waits for a provider or for the network is counted by itself.
     let patient = |queue| RunnerOptions { slots, run_limit: RUN_LIMIT, ..process.runner_options(queue, slots) };
     let (images, recipes) = (patient(Queue::Generation), patient(Queue::Recipe));
     process.work(images, Images(generator.clone()));
     process.work(recipes, Recipes(generator));
-    let threads = worker.pixels.threads();
-    let tasks = Tasks::new(worker, config.image_memory_bytes / IMPORT_FILES_SHARE);
-    process.work(process.runner_options(Queue::Image, threads * SLOTS_PER_THREAD + IMPORTS_MAX), tasks);
+    let files = Memory::new(config.image_memory_bytes / IMPORT_FILES_SHARE);
+    let imports = RunnerOptions { slots: IMPORTS_MAX, ..process.runner_options(Queue::Import, IMPORTS_MAX) };
+    process.work(imports, Imports::new(worker.clone(), files));
+    let slots = worker.pixels.threads() * SLOTS_PER_THREAD + SLOTS_BEYOND;
+    process.work(process.runner_options(Queue::Image, slots), Tasks(worker));
     Ok(process.finish().await)
 }

@@ -6,31 +6,17 @@ mod import;
 pub mod recipe;
 mod rendition;
 
-use std::sync::Arc;
-
 use domain::message::TaskKind;
 use spine::{Handler, Lease, Outcome, Task};
 use workshop::{Error, Worker, wait_out};
 
-use import::Imports;
-
-pub use import::IMPORTS_MAX;
+pub use import::{IMPORTS_MAX, Imports};
 
 use crate::actions::NotUnderstood;
 
-/// Runs every kind of task but image jobs and Recipe runs, which have handlers of their own. Clones share everything.
+/// Runs Actions and renditions; what else there is has handlers of its own. Clones share everything.
 #[derive(Clone)]
-pub struct Tasks {
-    worker: Worker,
-    imports: Arc<Imports>,
-}
-
-impl Tasks {
-    /// With what all kinds of work share, and so many bytes of memory for the files that imports have in hand.
-    pub fn new(worker: Worker, import_files_bytes: u64) -> Self {
-        Self { worker, imports: Arc::new(Imports::new(import_files_bytes)) }
-    }
-}
+pub struct Tasks(pub Worker);
 
 /// Why a task of this process alone did not work out this time.
 #[derive(Debug, thiserror::Error)]
@@ -54,18 +40,18 @@ impl From<Trouble> for Error {
 
 impl Handler for Tasks {
     async fn run(&self, task: &Task, lease: &Lease) -> Outcome {
-        let worker = &self.worker;
+        let Self(worker) = self;
         let outcome = match task.kind {
             TaskKind::Action => action::run(worker, task, lease).await,
             TaskKind::Rendition => rendition::run(worker, task, lease).await,
-            TaskKind::Import => import::run(worker, &self.imports, task, lease).await,
+            TaskKind::Import => import::hand_over(worker, task, lease).await,
             kind => Err(Error::WrongQueue(kind)),
         };
         wait_out(task, outcome)
     }
 
     async fn exhausted(&self, task: &Task, lease: &Lease) -> Outcome {
-        let worker = &self.worker;
+        let Self(worker) = self;
         let outcome = match task.kind {
             TaskKind::Action => worker.give_up(task, lease).await,
             TaskKind::Rendition => rendition::exhausted(worker, task, lease).await,

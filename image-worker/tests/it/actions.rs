@@ -16,7 +16,7 @@ use spine::RunnerOptions;
 use testkit::wait_for;
 use tokio::time::timeout;
 
-use crate::world::{DEADLINE, PIXEL_MEMORY_BYTES, PUBLIC_URL, WINDOWS, World, png};
+use crate::world::{DEADLINE, PUBLIC_URL, WINDOWS, World, png};
 
 /// Occupies the only thread for pixels until it is dropped.
 struct Busy {
@@ -175,7 +175,7 @@ async fn a_job_that_cannot_be_read_fails_after_its_last_claim() {
     world.execute(r#"UPDATE jobs SET request = '{"kind": "of another build"}'"#).await;
     let worker = world.worker();
     let nudge = worker.nudge.clone();
-    let _running = world.run(Tasks::new(worker, PIXEL_MEMORY_BYTES), RunnerOptions::new(Queue::Image, 4));
+    let _running = world.run(Tasks(worker), RunnerOptions::new(Queue::Image, 4));
     world.until_no_task_is_left().await;
     assert_eq!(world.node(&node).await.expect("is there").active_job, None);
     // A run that waits for it hears of it without the relay's next look of its own.

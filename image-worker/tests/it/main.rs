@@ -3,6 +3,7 @@
 
 mod actions;
 mod generation;
+mod imports;
 mod recipes;
 mod renditions;
 mod sweeps;

@@ -196,7 +196,7 @@ impl World {
 
     /// Puts a worker to work, that looks for work often.
     pub fn work_with(&self, options: RunnerOptions) -> Running {
-        self.run(Tasks::new(self.worker(), PIXEL_MEMORY_BYTES), options)
+        self.run(Tasks(self.worker()), options)
     }
 
     /// Puts a handler to work, that looks for work often.

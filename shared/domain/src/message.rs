@@ -11,8 +11,11 @@ use crate::graph::named;
 named! {
     /// Where a kind of work waits.
     Queue {
-        /// Actions, renditions and imports: the image-worker's, bound by pixels.
+        /// Actions and renditions: the image-worker's, bound by pixels.
         Image = "image",
+        /// Imports: the image-worker's. A queue of its own, because an import waits for foreign servers, in one of few places: among
+        /// Actions it would be taken in the hope of a place and given back, and whose turn it is would tell nothing of imports.
+        Import = "import",
         /// Image generation: the image-worker's, which mostly waits for providers and so has many in hand.
         Generation = "generation",
         /// Steps of Recipe runs: the image-worker's. A queue of its own, because a step waits for a text model or for a job:

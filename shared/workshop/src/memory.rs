@@ -36,11 +36,6 @@ impl Memory {
         admitted.expect("nothing closes the semaphore")
     }
 
-    /// The same where nobody is waited for; nothing when there is no room now.
-    pub fn try_admit(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
-        self.free.clone().try_acquire_many_owned(self.units_of(bytes)).ok()
-    }
-
     /// At most all there are: what never fits goes alone.
     fn units_of(&self, bytes: u64) -> u32 {
         u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).min(self.units)
@@ -71,8 +66,7 @@ mod tests {
         let soon = Duration::from_millis(1);
         let held = memory.admit(3 * UNIT_BYTES).await;
         assert!(timeout(soon, memory.admit(2 * UNIT_BYTES)).await.is_err());
-        assert!(memory.try_admit(2 * UNIT_BYTES).is_none());
-        assert!(memory.try_admit(UNIT_BYTES).is_some());
+        assert!(timeout(soon, memory.admit(UNIT_BYTES)).await.is_ok());
         drop(held);
         let all = timeout(soon, memory.admit(u64::MAX)).await.expect("is admitted");
         assert_eq!(memory.held_bytes(), 4 * UNIT_BYTES);

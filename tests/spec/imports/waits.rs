@@ -1,14 +1,19 @@
 //! An import and those who wait for it (decisions 14.2).
 
 use e2e::api::text;
-use e2e::{Part, Stack, pictures, suite};
-use serde_json::json;
+use e2e::{Part, Stack, User, pictures, suite};
+use serde_json::{Value, json};
 
-use super::{canvas, image_request, nodes, png, serve};
+use super::{canvas, image_request, import_image, nodes, png, serve};
 
 suite! {
     import_waits on Stack::builder().image_workers(1).receivers(1).hold("import.gathered");
     after_55_seconds_it_is_504_and_the_key_resumes,
+}
+
+suite! {
+    import_backlog on Stack::builder().image_workers(1).receivers(1).env("CANVAS_ACTIVE_JOBS", 2).hold("import.gathered");
+    an_account_has_a_cap_on_imports_under_way,
 }
 
 suite! {
@@ -27,6 +32,32 @@ async fn after_55_seconds_it_is_504_and_the_key_resumes(stack: &Stack) {
     stack.hold("import.gathered").release();
     let import = user.send("/images/import", &request).await.ok();
     assert_eq!((shop.requests().len(), nodes(&user, &canvas).await.len()), (1, 1), "the same import: {import}");
+}
+
+async fn an_account_has_a_cap_on_imports_under_way(stack: &Stack) {
+    let (user, other, shop) = (stack.user().await, stack.user().await, stack.take_receiver());
+    serve(&shop, vec![png("/a.png", pictures::png(10, 10))]);
+    let (mine, theirs) = (canvas(&user).await, canvas(&other).await);
+    let requests = [(); 2].map(|()| image_request(&mine, &shop.url("/a.png")));
+    let third = image_request(&mine, &shop.url("/a.png"));
+    let send = async |user: &User, request: &Value| user.send("/images/import", request).await.ok();
+    let refused = async {
+        shop.wait_for(2, e2e::PATIENCE).await;
+        let refused = user.send("/images/import", &third).await;
+        assert!(refused.header("retry-after").is_some(), "{refused}");
+        refused.expect_error(429, "rate_limited", &[]);
+        // A replay starts nothing, and another account has a count of its own.
+        let released = async {
+            shop.wait_for(3, e2e::PATIENCE).await;
+            stack.hold("import.gathered").release();
+        };
+        let others = import_image(&other, &theirs, &shop.url("/a.png"));
+        let (replay, others, ()) = tokio::join!(send(&user, &requests[0]), others, released);
+        others.ok();
+        assert_eq!(replay["replayed"], true);
+    };
+    tokio::join!(send(&user, &requests[0]), send(&user, &requests[1]), refused);
+    send(&user, &third).await;
 }
 
 async fn a_worker_that_dies_after_its_commit_brings_nothing_twice(stack: &Stack) {

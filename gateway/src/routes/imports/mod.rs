@@ -27,6 +27,7 @@ use crate::extract::canvas::require_writer;
 use crate::extract::idempotency::replay;
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
+use crate::start::CAP_RETRY;
 use crate::state::{App, retrying};
 use crate::wait::{Changes, during};
 
@@ -87,6 +88,7 @@ async fn begin<G>(app: &App, caller: &Caller<G>, start: &Start) -> Result<(Uuid,
         };
         return Ok((id, true));
     }
+    require_room(app, conn, caller).await?;
     let new = NewImport {
         id,
         account: &caller.account,
@@ -98,7 +100,7 @@ async fn begin<G>(app: &App, caller: &Caller<G>, start: &Start) -> Result<(Uuid,
     let traceparent = start.trace.0.to_string();
     let task = NewTask {
         id,
-        queue: Queue::Image,
+        queue: Queue::Import,
         kind: TaskKind::Import,
         lane: caller.account.as_str(),
         due_in: None,
@@ -107,6 +109,16 @@ async fn begin<G>(app: &App, caller: &Caller<G>, start: &Start) -> Result<(Uuid,
     db::tasks::enqueue(conn, &task).await?;
     db::pool::commit(transaction).await?;
     Ok((id, false))
+}
+
+/// Refuses an account that has as many imports under way as it may have active jobs: imports are none, and are counted by
+/// themselves (decisions 18.13). What bounds the table needs no lock: starts at one moment may pass the limit together.
+async fn require_room<G>(app: &App, conn: &mut db::PgConnection, caller: &Caller<G>) -> Result<()> {
+    let cap = i64::from(app.config.active_jobs);
+    match db::imports::count_pending(conn, &caller.account, cap).await? < cap {
+        true => Ok(()),
+        false => Err(Problem::RateLimited(format!("an account has at most {cap} imports under way"), CAP_RETRY)),
+    }
 }
 
 async fn wait<G>(app: &App, caller: &Caller<G>, id: Uuid, deadline: Instant) -> Result<Outcome> {

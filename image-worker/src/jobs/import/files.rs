@@ -2,7 +2,7 @@
 //!
 //! **Guarantee.** The pictures' files that are in hand have no more bytes than the budget, or are one, whatever foreign servers
 //! send: there is room for the largest before the first byte of it is asked for. An import that has begun goes on: it has room
-//! for one file, and no two imports wait for each other. One that finds no room has not begun, and comes again later.
+//! for one file, and no two imports wait for each other. One that finds no room waits for it before it has begun.
 //!
 //! **Mechanism.** Room is given first come first served, and within an import in the order in which files are taken: the file
 //! that everything waits for has its room before those behind it. Who holds room waits for the network, for pixels
@@ -29,9 +29,9 @@ pub(super) struct Rooms {
 }
 
 impl Rooms {
-    /// Room for one file; nothing when there is none now. Whoever waited for it would hold a worker's slot and a lease meanwhile.
-    pub(super) fn enter(files: &Memory) -> Option<Self> {
-        Some(Self { first: files.try_admit(UPLOAD_MAX)?, files: files.clone() })
+    /// Room for one file, once there is some. Who waits for it holds one of the places of imports, which nobody else wants.
+    pub(super) async fn enter(files: &Memory) -> Self {
+        Self { first: files.admit(UPLOAD_MAX).await, files: files.clone() }
     }
 
     /// What `fetch` makes of each of `wanted`, in their order; a few are fetched at once, each of which has its room.
@@ -61,19 +61,10 @@ mod tests {
     use std::cell::Cell;
     use std::time::Duration;
 
+    use futures_util::FutureExt;
     use tokio::time::{Instant, sleep, timeout};
 
     use super::*;
-
-    /// An import that comes again until there is room for it.
-    async fn enter(files: &Memory) -> Rooms {
-        loop {
-            match Rooms::enter(files) {
-                Some(rooms) => return rooms,
-                None => sleep(Duration::from_millis(500)).await,
-            }
-        }
-    }
 
     /// Takes every file of an import, the first of which takes longest, and gives its room back.
     async fn import(files: &Memory, most: &Cell<u64>) -> Vec<u64> {
@@ -82,7 +73,7 @@ mod tests {
             sleep(Duration::from_secs(seconds)).await;
             (seconds, room)
         };
-        let mut fetched = std::pin::pin!(enter(files).await.fetched(wanted, fetch));
+        let mut fetched = std::pin::pin!(Rooms::enter(files).await.fetched(wanted, fetch));
         let mut taken = Vec::new();
         while let Some((seconds, room)) = fetched.next().await {
             most.set(most.get().max(files.held_bytes()));
@@ -111,7 +102,7 @@ mod tests {
                 sleep(Duration::from_secs(1)).await;
                 drop(room);
             };
-            let rooms = enter(&files).await;
+            let rooms = Rooms::enter(&files).await;
             assert_eq!(rooms.fetched(std::iter::repeat_n((), 6), fetch).count().await, 6);
             assert_eq!(began.elapsed().as_secs(), seconds, "{places} places");
         }
@@ -120,9 +111,9 @@ mod tests {
     #[test]
     fn a_budget_smaller_than_a_file_lets_one_in_at_a_time() {
         let files = Memory::new(1 << 20);
-        let first = Rooms::enter(&files);
-        assert!(first.is_some() && Rooms::enter(&files).is_none());
+        let first = Rooms::enter(&files).now_or_never();
+        assert!(first.is_some() && Rooms::enter(&files).now_or_never().is_none());
         drop(first);
-        assert!(Rooms::enter(&files).is_some());
+        assert!(Rooms::enter(&files).now_or_never().is_some());
     }
 }

@@ -5,22 +5,21 @@
 //! only what is ours to mend is tried again.
 //!
 //! **Mechanism.** [`gather`] fetches, judges and stores; [`place`] ends. An import waits for others more than it works, so
-//! it takes one of few places of its own: slow pages never hold the slots of Actions and renditions. What the files of imports
-//! take in memory is bounded by itself ([`files`]), for the same reason: a slow server must not keep pixels from their own.
+//! imports have a queue and few places of their own: slow pages never hold the slots of Actions and renditions, and a place that
+//! is free goes to whose turn it is between accounts. What the files of imports take in memory is bounded by itself ([`files`]),
+//! for the same reason: a slow server must not keep pixels from their own.
 
 mod files;
 mod gather;
 mod picture;
 mod place;
 
-use std::time::Duration;
-
 use db::imports::Import;
+use db::tasks::NewTask;
 use domain::import::{Failure, FailureKind, Outcome};
-use domain::message::TaskKind;
-use spine::{Decision, Lease, Task};
-use tokio::sync::Semaphore;
-use workshop::{Error, Memory, TRANSACTION_TRIES, Worker};
+use domain::message::{Queue, TaskKind};
+use spine::{Decision, Handler, Lease, Task};
+use workshop::{Error, Memory, TRANSACTION_TRIES, Worker, wait_out};
 
 use self::files::Rooms;
 use self::gather::{Gathered, gather};
@@ -29,33 +28,66 @@ use self::place::{Ended, conclude};
 /// Imports that a worker has in hand at once.
 pub const IMPORTS_MAX: usize = 8;
 
-/// How long an import waits that finds no place.
-const NO_PLACE_PAUSE: Duration = Duration::from_millis(500);
-
-/// What the imports of a process share.
-#[derive(Debug)]
-pub(super) struct Imports {
-    /// [`IMPORTS_MAX`] of them.
-    places: Semaphore,
-    /// For the files that they have in hand.
+/// Carries out imports. Clones share everything.
+#[derive(Clone)]
+pub struct Imports {
+    worker: Worker,
     files: Memory,
 }
 
 impl Imports {
-    /// With so many bytes for files.
-    pub(super) fn new(files_bytes: u64) -> Self {
-        Self { places: Semaphore::new(IMPORTS_MAX), files: Memory::new(files_bytes) }
+    /// With what all kinds of work share, and the memory for the files that imports have in hand.
+    pub fn new(worker: Worker, files: Memory) -> Self {
+        Self { worker, files }
     }
 }
 
-/// Carries out the import of a task, when there is a place for it.
-pub(super) async fn run(worker: &Worker, imports: &Imports, task: &Task, lease: &Lease) -> Result<Decision, Error> {
-    let Ok(_place) = imports.places.try_acquire() else { return Ok(Decision::Later { after: NO_PLACE_PAUSE }) };
-    let Some(rooms) = Rooms::enter(&imports.files) else { return Ok(Decision::Later { after: NO_PLACE_PAUSE }) };
+impl Handler for Imports {
+    async fn run(&self, task: &Task, lease: &Lease) -> spine::Outcome {
+        let outcome = match task.kind {
+            TaskKind::Import => run(&self.worker, &self.files, task, lease).await,
+            kind => Err(Error::WrongQueue(kind)),
+        };
+        wait_out(task, outcome)
+    }
+
+    async fn exhausted(&self, task: &Task, lease: &Lease) -> spine::Outcome {
+        let outcome = match task.kind {
+            TaskKind::Import => exhausted(&self.worker, task, lease).await,
+            // Nobody waits for it here; its record's owner would have to mend it.
+            _ => self.worker.settle(task, lease).await,
+        };
+        wait_out(task, outcome)
+    }
+}
+
+async fn run(worker: &Worker, files: &Memory, task: &Task, lease: &Lease) -> Result<Decision, Error> {
     let Some(import) = load(worker, task).await? else { return worker.settle(task, lease).await };
+    let rooms = Rooms::enter(files).await;
     let gathered = gather(worker, rooms, &import.request, lease).await?;
     spine::failpoint!("import.gathered");
     end(worker, task, lease, &import, &gathered).await
+}
+
+/// Moves an import that a process of the release before queued among Actions to the queue of imports. Goes with the release after
+/// this one.
+pub(super) async fn hand_over(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
+    let mut transaction = db::pool::begin(&worker.pool).await?;
+    if !db::tasks::settle(&mut transaction, task.id, lease.token()).await? {
+        return Ok(Decision::Stale);
+    }
+    let moved = NewTask {
+        id: task.id,
+        queue: Queue::Import,
+        kind: TaskKind::Import,
+        lane: &task.lane,
+        due_in: None,
+        traceparent: task.traceparent.as_deref(),
+    };
+    db::tasks::enqueue(&mut transaction, &moved).await?;
+    db::pool::commit(transaction).await?;
+    worker.nudge.nudge();
+    Ok(Decision::Done)
 }
 
 /// Ends the import of a task that killed its workers, or failed them, too often.
