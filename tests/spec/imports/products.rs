@@ -171,7 +171,7 @@ async fn a_selector_that_nothing_ties_to_pictures_needs_a_review(stack: &Stack) 
     let (user, shop) = (stack.user().await, stack.take_receiver());
     variants(&shop);
     let canvas = canvas(&user).await;
-    for selector in ["color=Green", "color=blue", "width=Wide"] {
+    for selector in ["color=Green", "color=blue", "Color=Blue", "color = Blue", "width=Wide"] {
         let import =
             import_product(&user, &canvas, &shop.url("/boots"), json!({"variantSelector": selector})).await.ok();
         assert_eq!(import["variant"]["selector"], selector);
