@@ -191,7 +191,13 @@ impl Problem {
 
     fn parts(self) -> (StatusCode, ErrorCode, String, Vec<Violation>, Option<Value>) {
         use ErrorCode as Code;
-        let plain = |status, code, message: &str| (status, code, message.to_owned(), Vec::new(), None);
+        fn plain(
+            status: StatusCode,
+            code: ErrorCode,
+            message: impl Into<String>,
+        ) -> (StatusCode, ErrorCode, String, Vec<Violation>, Option<Value>) {
+            (status, code, message.into(), Vec::new(), None)
+        }
         match self {
             Problem::Invalid(fields) => {
                 (StatusCode::BAD_REQUEST, Code::InputValidationError, summary("invalid input", &fields), fields, None)
@@ -202,7 +208,7 @@ impl Problem {
                 "the request is no HTTP, or its address and headers are more than 32 KiB or 100 headers",
             ),
             Problem::InvalidJson(message) => {
-                plain(StatusCode::BAD_REQUEST, Code::InvalidJson, &format!("the body is not valid JSON: {message}"))
+                plain(StatusCode::BAD_REQUEST, Code::InvalidJson, format!("the body is not valid JSON: {message}"))
             }
             Problem::Unauthorized => {
                 plain(StatusCode::UNAUTHORIZED, Code::Unauthorized, "a valid bearer token is required")
@@ -212,30 +218,30 @@ impl Problem {
                 Code::PaymentRequired,
                 "the account's credit does not cover this work",
             ),
-            Problem::Forbidden(message) => plain(StatusCode::FORBIDDEN, Code::Forbidden, &message),
-            Problem::NotFound(what) => plain(StatusCode::NOT_FOUND, Code::NotFound, &format!("{what} not found")),
+            Problem::Forbidden(message) => plain(StatusCode::FORBIDDEN, Code::Forbidden, message),
+            Problem::NotFound(what) => plain(StatusCode::NOT_FOUND, Code::NotFound, format!("{what} not found")),
             Problem::MethodNotAllowed => plain(
                 StatusCode::METHOD_NOT_ALLOWED,
                 Code::RequestFailed,
                 "the method is not allowed here; see the Allow header",
             ),
             Problem::NotAcceptable(offered) => {
-                plain(StatusCode::NOT_ACCEPTABLE, Code::RequestFailed, &format!("this resource is served as {offered}"))
+                plain(StatusCode::NOT_ACCEPTABLE, Code::RequestFailed, format!("this resource is served as {offered}"))
             }
             Problem::Conflict(message, details) => (StatusCode::CONFLICT, Code::Conflict, message, Vec::new(), details),
             Problem::Gone(message) => plain(StatusCode::GONE, Code::Gone, message),
             Problem::PayloadTooLarge(limit) => plain(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 Code::PayloadTooLarge,
-                &format!("the body has more than {limit} bytes"),
+                format!("the body has more than {limit} bytes"),
             ),
             Problem::UnsupportedMediaType(message) => {
-                plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::UnsupportedMediaType, &message)
+                plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::UnsupportedMediaType, message)
             }
             Problem::RangeNotSatisfiable(size) => plain(
                 StatusCode::RANGE_NOT_SATISFIABLE,
                 Code::RequestFailed,
-                &format!("the range lies outside of {size} bytes"),
+                format!("the range lies outside of {size} bytes"),
             ),
             Problem::Unprocessable(fields) => (
                 StatusCode::UNPROCESSABLE_ENTITY,
@@ -251,7 +257,7 @@ impl Problem {
                 Vec::new(),
                 Some(details),
             ),
-            Problem::RateLimited(message, _) => plain(StatusCode::TOO_MANY_REQUESTS, Code::RateLimited, &message),
+            Problem::RateLimited(message, _) => plain(StatusCode::TOO_MANY_REQUESTS, Code::RateLimited, message),
             Problem::Internal(_) => {
                 plain(StatusCode::INTERNAL_SERVER_ERROR, Code::InternalError, "the service failed; try again")
             }

@@ -41,11 +41,34 @@ fn located(status: StatusCode, location: &str, body: &impl Serialize) -> Respons
 
 /// Whether one of the tags of `If-None-Match` is `etag`, by weak comparison (RFC 9110, 8.8.3.2).
 pub fn none_match(headers: &http::HeaderMap, etag: &str) -> bool {
-    let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
+    let etag = opaque(etag);
     headers
         .get_all(http::header::IF_NONE_MATCH)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
-        .any(|tag| tag.trim() == "*" || opaque(tag) == opaque(etag))
+        .any(|tag| tag.trim() == "*" || opaque(tag) == etag)
+}
+
+fn opaque(tag: &str) -> &str {
+    tag.trim().trim_start_matches("W/")
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+    use http::header::IF_NONE_MATCH;
+
+    use super::*;
+
+    #[test]
+    fn tags_are_compared_weakly() {
+        let sent = |value: &'static str| HeaderMap::from_iter([(IF_NONE_MATCH, HeaderValue::from_static(value))]);
+        for same in [r#""a""#, r#"W/"a""#, r#""b", W/"a""#, "*"] {
+            assert!(none_match(&sent(same), r#"W/"a""#), "{same}");
+        }
+        for other in [r#""b""#, "a", ""] {
+            assert!(!none_match(&sent(other), r#"W/"a""#), "{other}");
+        }
+    }
 }
