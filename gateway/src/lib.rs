@@ -5,6 +5,8 @@ mod admin;
 mod boot;
 mod catalogue;
 mod command_line;
+#[cfg(test)]
+mod counting;
 mod credentials;
 mod documents;
 mod extract;

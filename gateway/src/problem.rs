@@ -45,6 +45,8 @@ pub enum Problem {
     Conflict(String, Option<Value>),
     /// A body over the operation's limit, in bytes.
     PayloadTooLarge(u64),
+    /// A body within that limit that becomes too large for the memory of the service when it is parsed.
+    PayloadTooHeavy,
     /// A body of the wrong kind.
     UnsupportedMediaType(String),
     /// A range of bytes that is not there; the size of what is.
@@ -234,6 +236,11 @@ impl Problem {
                 StatusCode::PAYLOAD_TOO_LARGE,
                 Code::PayloadTooLarge,
                 format!("the body has more than {limit} bytes"),
+            ),
+            Problem::PayloadTooHeavy => plain(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                Code::PayloadTooLarge,
+                "the body has too many small values for its size; send it in several parts",
             ),
             Problem::UnsupportedMediaType(message) => {
                 plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::UnsupportedMediaType, message)

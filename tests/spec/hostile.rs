@@ -19,6 +19,11 @@ suite! {
     whatever_is_sent_is_answered_or_refused_in_the_one_form,
 }
 
+suite! {
+    greedy on Stack::builder().env("CANVAS_RATE_PER_MINUTE", 0);
+    bodies_that_become_large_are_refused_and_large_ones_are_taken,
+}
+
 /// Senders at once.
 const SENDERS: usize = 8;
 /// Longest wait for an answer: past the allowance of a body that does not come.
@@ -426,4 +431,35 @@ async fn whatever_is_sent_is_answered_or_refused_in_the_one_form(stack: &Stack) 
     assert!(!stack.log(Part::GATEWAY).contains("panicked"), "the gateway panicked");
     stack.ready(Part::GATEWAY).await;
     user.get("/auth/status").await.ok();
+}
+
+/// Sixteen MiB of the smallest objects there are would be 1.6 GB each, once parsed (decisions 1.5: what alone is too much is 413).
+async fn bodies_that_become_large_are_refused_and_large_ones_are_taken(stack: &Stack) {
+    const MIB: u64 = 1024 * 1024;
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
+    let resident = stack.peak_resident(Part::GATEWAY);
+    let tiny = format!("[{}]", vec![r#"{"":0}"#; 2_300_000].join(","));
+    for path in [path.as_str(), "/canvases/absent/operations"] {
+        let sent = (0..4).map(|_| async { user.post(path).body("application/json", tiny.clone()).await });
+        for refused in join_all(sent).await {
+            refused.expect_error(413, "payload_too_large", &[]);
+        }
+    }
+    // As many of the smallest objects as a body of another kind may have.
+    let small = format!("[{}]", vec![r#"{"":0}"#; 149_000].join(","));
+    let sent = (0..4).map(|_| async { user.post("/canvases").body("application/json", small.clone()).await });
+    for refused in join_all(sent).await {
+        refused.expect_error(400, "input_validation_error", &[""]);
+    }
+    let growth = stack.peak_resident(Part::GATEWAY) - resident;
+    assert!(growth <= 450 * MIB, "{} MiB more", growth / MIB);
+    // The largest batch there is: two hundred nodes with nearly all the metadata that a node may have.
+    let custom = json!({"text": "x".repeat(64 * 1024 - 200), "more": [1, 2.5, null, {"a": "b"}]});
+    let create = json!({"type": "node.create", "node": {"type": "text", "metadata": {"custom": custom}}});
+    let applied = user.batch(text(&canvas, "/id"), text(&canvas, "/revision"), json!(vec![create; 200])).await.ok();
+    assert_eq!(applied["changedNodeIds"].as_array().map(Vec::len), Some(200));
+    let growth = stack.peak_resident(Part::GATEWAY) - resident;
+    assert!(growth <= 600 * MIB, "{} MiB more", growth / MIB);
 }

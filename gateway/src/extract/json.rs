@@ -3,6 +3,8 @@
 //! A request type derives its OpenAPI schema; the same schema, compiled once, checks every body, so that document and
 //! behaviour cannot disagree and a refusal lists every violation and not only the first.
 
+mod memory;
+
 use std::time::Duration;
 
 use axum::body::Body;
@@ -12,25 +14,22 @@ use domain::Violation;
 use domain::limits::{JSON_BODY_MAX, JSON_DEPTH_MAX};
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
+use jsonschema::Validator;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::sync::{Semaphore, SemaphorePermit};
 use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
+pub use self::memory::Share;
 use super::schema::{self, join, validator};
 use crate::problem::{Problem, Result};
 
 /// From a body's first byte to its last.
 const READ_MAX: Duration = Duration::from_secs(60);
-/// Longest wait for a share of the memory for bodies.
-const RESERVE_MAX: Duration = Duration::from_secs(10);
-/// Bytes of one share.
-const UNIT: u64 = 64 * 1024;
-/// Shares for all bodies of the process: 256 MiB.
-static BODIES: Semaphore = Semaphore::const_new(4096);
+/// How often the schema's refusal of a body holds copies of what is in it.
+pub const REFUSAL_COPIES: u64 = 40;
 /// Violations that are told of one body.
 const VIOLATIONS_MAX: usize = 200;
 /// Fields of an object and items of an array, outside of `custom`, that are looked at: far more than any schema has.
@@ -96,35 +95,43 @@ impl Unread {
         self,
         rules: impl FnOnce(&Value) -> V,
     ) -> Result<T> {
-        validate_by(self.value(T::LIMIT, T::MAY_BE_EMPTY).await?, rules)
+        let (value, _share) = self.value(T::LIMIT, T::MAY_BE_EMPTY).await?;
+        validate_by(value, rules)
     }
 
     /// The same of a body that has two forms, the first of which it is meant to have when `is_first` says so: what is wrong
-    /// is then told of that form alone. Size and emptiness are the first's.
-    pub async fn json_of<A: Input, B: Input>(self, is_first: impl FnOnce(&Value) -> bool) -> Result<Either<A, B>> {
-        let value = self.value(A::LIMIT, A::MAY_BE_EMPTY).await?;
-        Ok(if is_first(&value) { Either::First(validate(value)?) } else { Either::Second(validate(value)?) })
+    /// is then told of that form alone. Size and emptiness are the first's. The share of memory is to be held as long as the
+    /// body is, since a body of this kind may be large.
+    pub async fn json_of<A: Input, B: Input>(
+        self,
+        is_first: impl FnOnce(&Value) -> bool,
+    ) -> Result<(Either<A, B>, Share)> {
+        let (value, share) = self.value(A::LIMIT, A::MAY_BE_EMPTY).await?;
+        let body = if is_first(&value) { Either::First(validate(value)?) } else { Either::Second(validate(value)?) };
+        Ok((body, share))
     }
 
-    async fn value(self, limit: usize, may_be_empty: bool) -> Result<Value> {
+    /// What was sent, and the share of memory that it takes.
+    async fn value(self, limit: usize, may_be_empty: bool) -> Result<(Value, Share)> {
         let Self { headers, body } = self;
         if declared_length(&headers).is_some_and(|length| length > limit as u64) {
             return Err(Problem::PayloadTooLarge(limit as u64));
         }
-        let _share = reserve(&headers, limit).await?;
+        let _received = memory::for_text(declared_length(&headers).unwrap_or(limit as u64)).await?;
         let bytes = read(body, limit).await?;
+        let share = memory::for_value(&bytes).await?;
         let typed = headers.contains_key(CONTENT_TYPE);
         if typed && !is_json(&headers) {
             return Err(Problem::UnsupportedMediaType("the body must be application/json".into()));
         }
         match (bytes.is_empty(), typed, may_be_empty) {
-            (true, false, true) => return Ok(json!({})),
+            (true, false, true) => return Ok((json!({}), share)),
             (false, false, _) => {
                 return Err(Problem::UnsupportedMediaType("the body must be declared as application/json".into()));
             }
             _ => {}
         }
-        parse(&bytes)
+        Ok((parse(&bytes)?, share))
     }
 
     /// The headers and the body, for a route that streams.
@@ -145,23 +152,22 @@ fn is_json(headers: &HeaderMap) -> bool {
         .is_ok_and(|text| text.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json"))
 }
 
-async fn read(body: Body, limit: usize) -> Result<Bytes> {
-    match tokio::time::timeout(READ_MAX, Limited::new(body, limit).collect()).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Problem::PayloadTooLarge(limit as u64)),
-        Ok(Err(_)) => Err(Problem::InvalidJson("it ended before its time".into())),
-        Err(_) => Err(Problem::InvalidJson("it took too long to arrive".into())),
-    }
-}
-
-/// A share of the memory for bodies, held from the first byte to the parsed request.
-async fn reserve(headers: &HeaderMap, limit: usize) -> Result<SemaphorePermit<'static>> {
-    let bytes = declared_length(headers).unwrap_or(limit as u64);
-    let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).max(1);
-    match tokio::time::timeout(RESERVE_MAX, BODIES.acquire_many(units)).await {
-        Ok(permit) => permit.map_err(Problem::internal),
-        Err(_) => Err(Problem::Unavailable("too many large bodies at once".into(), Some(1))),
-    }
+/// The body in one piece: pieces that are kept as they came would cost their handles, however few bytes each has.
+async fn read(mut body: Body, limit: usize) -> Result<Vec<u8>> {
+    let collect = async {
+        let mut bytes = Vec::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| Problem::InvalidJson("it ended before its time".into()))?;
+            let piece = frame.data_ref().map_or(&[][..], Bytes::as_ref);
+            if bytes.len() + piece.len() > limit {
+                return Err(Problem::PayloadTooLarge(limit as u64));
+            }
+            bytes.extend_from_slice(piece);
+        }
+        Ok(bytes)
+    };
+    let took_too_long = |_| Err(Problem::InvalidJson("it took too long to arrive".into()));
+    tokio::time::timeout(READ_MAX, collect).await.unwrap_or_else(took_too_long)
 }
 
 fn parse(bytes: &[u8]) -> Result<Value> {
@@ -284,16 +290,14 @@ fn validate_by<T: Input, V: IntoIterator<Item = Violation>>(
         return Err(Problem::Invalid(violations));
     }
     find_nul(&value, &mut String::new(), &mut violations);
-    let validator = validator::<T>();
-    let errors: Vec<_> = validator.iter_errors(&value).take(VIOLATIONS_MAX).collect();
-    let errors = schema::violations(&errors).into_iter().take(VIOLATIONS_MAX);
-    add(&mut violations, errors.map(|it| Violation::new(without_nul(&it.field), it.message)).collect());
     let mut told: Vec<Violation> = Vec::new();
     if value.is_object() {
         told.extend(rules(&value).into_iter().take(VIOLATIONS_MAX));
     }
-    if !violations.is_empty() {
+    let validator = validator::<T>();
+    if !violations.is_empty() || !validator.is_valid(&value) {
         told.extend(T::check_value(&value));
+        add(&mut violations, against_schema(&validator, value));
         add(&mut violations, told);
         return Err(Problem::Invalid(violations));
     }
@@ -302,6 +306,30 @@ fn validate_by<T: Input, V: IntoIterator<Item = Violation>>(
     })?;
     told.extend(input.check().into_iter().take(VIOLATIONS_MAX));
     if told.is_empty() { Ok(input) } else { Err(Problem::Invalid(told)) }
+}
+
+/// What the schema has against a body. What has several forms is copied for each of them and for each thing that is wrong with
+/// it; where there is no memory for that, a large body is told no more than that it does not fit.
+fn against_schema(validator: &Validator, mut value: Value) -> Vec<Violation> {
+    empty_custom(&mut value);
+    let Some(_share) = memory::for_copies(&value, REFUSAL_COPIES) else {
+        return vec![Violation::new("", "does not fit its schema, and is too large to say where")];
+    };
+    let errors: Vec<_> = validator.iter_errors(&value).take(VIOLATIONS_MAX).collect();
+    let violations = schema::violations(&errors).into_iter().take(VIOLATIONS_MAX);
+    violations.map(|it| Violation::new(without_nul(&it.field), it.message)).collect()
+}
+
+/// Leaves out what is in `custom`, of which no schema says anything.
+fn empty_custom(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(empty_custom),
+        Value::Object(object) => object.iter_mut().for_each(|(key, item)| match item {
+            Value::Object(custom) if key == "custom" => custom.clear(),
+            item => empty_custom(item),
+        }),
+        _ => {}
+    }
 }
 
 /// Adds what is said of fields of which nothing has been said.

@@ -146,7 +146,8 @@ pub enum OperationsAnswer {
 )]
 pub async fn operations(State(app): State<App>, on: OnCanvas<ReadCanvas>, headers: HeaderMap, body: Unread) -> Result {
     let sent = body.json_of(|body| body["validateOnly"] == true).await;
-    match sent.map_err(|problem| problem.and(on.violations()))? {
+    let (sent, _share) = sent.map_err(|problem| problem.and(on.violations()))?;
+    match sent {
         Either::First(request) => try_batch(&app, &on, request).await,
         Either::Second(request) => apply_batch(&app, &on, prefer::minimal(&headers), request).await,
     }
@@ -161,9 +162,10 @@ async fn try_batch(app: &App, on: &OnCanvas<ReadCanvas>, request: ValidateOperat
 }
 
 async fn apply_batch(app: &App, on: &OnCanvas<ReadCanvas>, minimal: bool, request: ApplyOperations) -> Result {
-    let canonical = canonical(&request);
+    // The copy that it is taken of is gone before the batch is copied into the graph.
+    let fingerprint = on.named().map(|handle| fingerprint(PATH, &handle.to_string(), &canonical(&request)));
     let batch = checked(on, request.operations)?;
-    on.named()?;
+    let fingerprint = fingerprint?;
     on.caller.require(&[Scope::CanvasWrite])?;
     let (handle, _, role) = on.readable()?;
     require_writer(role)?;
@@ -174,7 +176,7 @@ async fn apply_batch(app: &App, on: &OnCanvas<ReadCanvas>, minimal: bool, reques
         force: request.force,
         base_revision: &request.base_revision,
         key: &request.idempotency_key,
-        fingerprint: fingerprint(PATH, &handle.to_string(), &canonical),
+        fingerprint,
         minimal,
     };
     let _turn = app.writers.pass(&handle.to_string()).await?;
@@ -273,5 +275,64 @@ impl Write<'_> {
         let Outcome::Operations { resolved_ids, changes } = outcome else { unreachable!("made above") };
         let canvas = write::after(self.minimal, &record, role, graph);
         Ok(MutationResult { canvas, replayed: false, resolved_ids, changes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counting::peak_of;
+    use crate::extract::json::{REFUSAL_COPIES, validate};
+
+    fn batch(operation: &Value) -> Value {
+        json!({"baseRevision": "r", "idempotencyKey": "12345678", "operations": vec![operation; 50]})
+    }
+
+    /// The most that the refusal of a body holds, against the body's size.
+    fn copies_to_refuse(operation: &Value) -> f64 {
+        // The schema is compiled at its first use.
+        assert!(validate::<ApplyOperations>(json!({})).is_err());
+        let body = batch(operation);
+        let bytes = body.to_string().len();
+        peak_of(|| assert!(validate::<ApplyOperations>(body).is_err())) as f64 / bytes as f64
+    }
+
+    /// A refused body is copied for each form that it has not, and there is memory for so many copies of it.
+    #[test]
+    fn a_refusal_takes_no_more_than_is_reserved_for_it() {
+        let text = "x".repeat(20_000);
+        let node = |more: Value| json!({"type": "text", "position": {"x": 0, "y": 0}, "metadata": more});
+        for operation in [
+            json!({"type": "node.create", "node": node(json!({"content": text})), "surplus": 1}),
+            json!({"type": "absent", "node": node(json!({"content": text}))}),
+            json!({"a": text}),
+            json!({"type": text}),
+            json!([text]),
+            json!({"type": "node.update", "nodeId": "n", "patch": {"surplus": text}}),
+        ] {
+            let copies = copies_to_refuse(&operation);
+            println!("{copies:.1} copies: {:.60}", operation.to_string());
+            assert!(copies <= REFUSAL_COPIES as f64, "{copies} copies: {:.60}", operation.to_string());
+        }
+    }
+
+    #[test]
+    fn what_is_in_custom_is_not_copied_for_a_refusal() {
+        let custom = json!({"a": "x".repeat(60_000)});
+        let node = json!({"type": "text", "position": {"x": 0, "y": 0}, "metadata": {"custom": custom}});
+        let copies = copies_to_refuse(&json!({"type": "node.create", "node": node, "surplus": 1}));
+        assert!(copies <= 1.0, "{copies} copies");
+    }
+
+    #[test]
+    fn a_large_body_is_refused_within_the_memory_there_is() {
+        let node = json!({"type": "text", "position": {"x": 0, "y": 0}, "metadata": {"content": "x".repeat(60_000)}});
+        let operation = json!({"type": "node.create", "node": node, "surplus": 1});
+        let body = json!({"baseRevision": "r", "idempotencyKey": "12345678", "operations": vec![operation; 200]});
+        let peak = peak_of(|| {
+            let refused = validate::<ApplyOperations>(body).err();
+            assert!(matches!(refused, Some(Problem::Invalid(told)) if !told.is_empty()));
+        });
+        assert!(peak <= 256 * 1024 * 1024, "{peak}");
     }
 }
