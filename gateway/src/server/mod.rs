@@ -4,7 +4,7 @@
 //! below a kibibyte a second both are used up by slowness as well. There are at most 10000 connections.
 
 mod drain;
-mod pace;
+pub mod pace;
 mod patience;
 mod refusal;
 

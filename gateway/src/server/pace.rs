@@ -1,7 +1,7 @@
 //! How long a peer is waited for while it moves bytes.
 //!
-//! **Guarantee.** A peer that moves less than a kibibyte a second is given up on soon after its allowance is used up, however
-//! regularly its single bytes come; one that keeps that pace may take as long as it likes.
+//! **Guarantee.** A peer that moves less than its pace, a kibibyte a second where no more is asked, is given up on soon after its
+//! allowance is used up, however regularly its single bytes come; one that keeps the pace may take as long as it likes.
 //!
 //! **Mechanism.** Waiting uses the allowance up, every byte gives a part of it back. Time in which nobody waits for the peer is not
 //! counted.
@@ -23,6 +23,7 @@ const BYTES_PER_SECOND: f64 = 1024.0;
 /// What is left of the patience with a peer.
 pub(super) struct Patience {
     most: Duration,
+    bytes_per_second: f64,
     left: Duration,
     /// Since when it is waited for, and the end of that.
     wait: Option<(Instant, Pin<Box<Sleep>>)>,
@@ -31,7 +32,11 @@ pub(super) struct Patience {
 impl Patience {
     /// Patience for `most` without a byte.
     pub(super) fn new(most: Duration) -> Self {
-        Self { most, left: most, wait: None }
+        Self::at(BYTES_PER_SECOND, most)
+    }
+
+    fn at(bytes_per_second: f64, most: Duration) -> Self {
+        Self { most, bytes_per_second, left: most, wait: None }
     }
 
     /// The peer is waited for. Ready when that was for too long.
@@ -44,14 +49,14 @@ impl Patience {
     /// The peer has moved so many bytes.
     pub(super) fn moved(&mut self, bytes: usize) {
         if let Some((since, _)) = self.wait.take() {
-            let earned = Duration::from_secs_f64(bytes as f64 / BYTES_PER_SECOND);
+            let earned = Duration::from_secs_f64(bytes as f64 / self.bytes_per_second);
             self.left = self.most.min(self.left.saturating_sub(since.elapsed()) + earned);
         }
     }
 }
 
 /// A request's body that is given up on when its sender drags.
-pub(super) struct Paced<B> {
+pub struct Paced<B> {
     body: B,
     patience: Patience,
 }
@@ -60,6 +65,11 @@ impl<B> Paced<B> {
     /// Waits for `most` without a byte.
     pub(super) fn new(most: Duration, body: B) -> Self {
         Self { body, patience: Patience::new(most) }
+    }
+
+    /// The same with a pace in bytes a second.
+    pub fn at(bytes_per_second: u32, most: Duration, body: B) -> Self {
+        Self { body, patience: Patience::at(f64::from(bytes_per_second), most) }
     }
 }
 
@@ -104,12 +114,16 @@ mod tests {
 
     /// A body of pieces of so many bytes, one every `interval`; when it was given up, if it was.
     async fn given_up(piece: usize, interval: Duration, pieces: usize) -> Option<Duration> {
+        given_up_at(1024, piece, interval, pieces).await
+    }
+
+    async fn given_up_at(pace: u32, piece: usize, interval: Duration, pieces: usize) -> Option<Duration> {
         let began = Instant::now();
         let frames = stream::iter(0..pieces).then(move |_| async move {
             tokio::time::sleep(interval).await;
             Ok::<_, io::Error>(Frame::data(Bytes::from(vec![b'x'; piece])))
         });
-        let body = Paced::new(Duration::from_secs(10), StreamBody::new(Box::pin(frames)));
+        let body = Paced::at(pace, Duration::from_secs(10), StreamBody::new(Box::pin(frames)));
         body.collect().await.err().map(|_| began.elapsed())
     }
 
@@ -126,5 +140,15 @@ mod tests {
         assert_eq!(given_up(2048, Duration::from_secs(1), 600).await, None);
         assert_eq!(given_up(16 * 1024, Duration::from_secs(9), 20).await, None);
         assert!(given_up(512, Duration::from_secs(1), 600).await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_higher_pace_is_asked_as_the_body_comes_and_not_at_its_end() {
+        let (pace, second) = (64 * 1024, Duration::from_secs(1));
+        let dripping = given_up_at(pace, 2048, second, 3600).await.expect("is given up");
+        assert!(dripping < Duration::from_secs(12), "{dripping:?}");
+        assert_eq!(given_up_at(pace, 64 * 1024, second, 3600).await, None);
+        // A link that falls silent for a while after it has sent a lot is waited for as long as any other.
+        assert_eq!(given_up_at(pace, 1024 * 1024, Duration::from_secs(9), 20).await, None);
     }
 }

@@ -38,14 +38,18 @@ use crate::observe::Trace;
 use crate::openapi::Binary;
 use crate::problem::{Problem, Result};
 use crate::reply;
+use crate::server::pace::Paced;
 use crate::state::{App, retrying};
+use crate::turnstile::admitted;
 
 const PATH: &str = "/assets";
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// The time that any upload may take, however small; who drips holds one of few places.
 const UPLOAD_TIME_LEAST: Duration = Duration::from_secs(20);
-/// And the pace that a large one has to keep beyond that.
+/// And the pace that a large one has to keep beyond that, on the whole.
 const UPLOAD_BYTES_PER_SECOND_MIN: u64 = 256 * 1024;
+/// And at any time, beyond the same allowance: a link may be slow for a while, but who only drips is not waited for until the end.
+const UPLOAD_PACE_MIN: u32 = 64 * 1024;
 
 /// Upload a picture
 #[utoipa::path(
@@ -168,7 +172,8 @@ struct Stored {
     header: Header,
 }
 
-/// Receives a body in one of the few places there are, and in a time that fits its size.
+/// Receives a body in one of the few places there are, at a pace and in a time that fits its size; 503 when no place is free in
+/// time.
 async fn store(
     app: &App,
     caller: &Caller<UploadAsset>,
@@ -177,7 +182,8 @@ async fn store(
     declared: Option<Format>,
 ) -> Result<Stored> {
     let _turn = app.uploaders.pass(caller.account.as_str()).await?;
-    let _place = app.uploads.acquire().await.map_err(Problem::internal)?;
+    let _place = admitted(app.uploads.acquire(), "too many uploads at once").await?;
+    let body = Body::new(Paced::at(UPLOAD_PACE_MIN, UPLOAD_TIME_LEAST, body));
     let seconds = length.unwrap_or(UPLOAD_MAX) / UPLOAD_BYTES_PER_SECOND_MIN;
     match tokio::time::timeout(UPLOAD_TIME_LEAST + Duration::from_secs(seconds), stream(app, body, declared)).await {
         Ok(stored) => stored,
@@ -224,7 +230,7 @@ async fn stream(app: &App, body: Body, declared: Option<Format>) -> Result<Store
 }
 
 async fn next(pieces: &mut BodyDataStream) -> Result<Option<Bytes>> {
-    pieces.next().await.transpose().map_err(|_| Problem::invalid("body", "ended before its time"))
+    pieces.next().await.transpose().map_err(|_| Problem::invalid("body", "ended before its time, or came too slowly"))
 }
 
 fn foreign() -> Problem {
