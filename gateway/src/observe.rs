@@ -102,8 +102,8 @@ pub async fn observe(mut request: Request, next: Next) -> Response {
     .await
 }
 
-/// Whether a head is within its limits. Of HTTP/1 hyper has judged that ([`crate::server`]); HTTP/2 has no limit on the number
-/// of headers, and refuses too many bytes without a word.
+/// Whether a head is within its limits. hyper has judged that ([`crate::server`]) as far as a head did not fit its buffer; what
+/// came in one piece may have been larger.
 fn is_readable(request: &Request) -> bool {
     let headers = request.headers();
     let address = request.uri().path_and_query().map_or(0, |address| address.as_str().len());

@@ -1,10 +1,20 @@
 //! Successful responses and their headers (decisions 1.1, 1.9, 18.1).
 
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use axum::Json;
+use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use http::header::{CACHE_CONTROL, LOCATION};
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION};
 use http::{HeaderValue, StatusCode};
+use http_body::{Frame, SizeHint};
 use serde::Serialize;
+
+/// The most of a document that the connection is given at once: it takes the next slice when this one is nearly written.
+const SLICE_BYTES: usize = 64 * 1024;
 
 /// The path that everything is under.
 pub const API_ROOT: &str = "/api/canvas-agent/v1";
@@ -26,7 +36,11 @@ pub fn accepted(poll_url: &str, body: &impl Serialize) -> Response {
 
 /// `status` and a body that only this caller may see and nobody may keep.
 pub fn with_status(status: StatusCode, body: &impl Serialize) -> Response {
-    let mut response = (status, Json(body)).into_response();
+    private((status, Json(body)).into_response())
+}
+
+/// What only this caller may see and nobody may keep.
+pub fn private(mut response: Response) -> Response {
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
     response
 }
@@ -37,6 +51,47 @@ fn located(status: StatusCode, location: &str, body: &impl Serialize) -> Respons
         response.headers_mut().insert(LOCATION, location);
     }
     response
+}
+
+/// How many bytes an answer holds in memory until all of it is taken; no small one says so.
+#[derive(Clone, Copy)]
+pub struct Held(pub usize);
+
+/// 200 with a JSON document that is there in one piece and may be large.
+///
+/// A large one is handed on in slices, so that its body ends when nearly all of it has been taken, and says what it holds, so that
+/// the connection can tell how long that may last ([`crate::server`]).
+pub fn document(document: Bytes) -> Response {
+    let json = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    if document.len() <= SLICE_BYTES {
+        return (json, document).into_response();
+    }
+    let held = Held(document.len());
+    let mut response = (json, Body::new(Slices(document))).into_response();
+    response.extensions_mut().insert(held);
+    response
+}
+
+/// A body of slices of one document.
+struct Slices(Bytes);
+
+impl http_body::Body for Slices {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let next = SLICE_BYTES.min(self.0.len());
+        let slice = self.0.split_to(next);
+        Poll::Ready((next > 0).then_some(Ok(Frame::data(slice))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.len() as u64)
+    }
 }
 
 /// Whether one of the tags of `If-None-Match` is `etag`, by weak comparison (RFC 9110, 8.8.3.2).
@@ -58,8 +113,23 @@ fn opaque(tag: &str) -> &str {
 mod tests {
     use http::HeaderMap;
     use http::header::IF_NONE_MATCH;
+    use http_body_util::BodyExt;
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_document_arrives_whole_whether_it_is_sliced_or_not() {
+        for length in [0, 1, SLICE_BYTES, SLICE_BYTES + 1, 3 * SLICE_BYTES, 3 * SLICE_BYTES + 5] {
+            let sent: Bytes = (0..length).map(|at| at as u8).collect();
+            let response = document(sent.clone());
+            assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
+            let held = response.extensions().get::<Held>().map(|held| held.0);
+            assert_eq!(held, (length > SLICE_BYTES).then_some(length));
+            let body = response.into_body();
+            assert_eq!(http_body::Body::size_hint(&body).exact(), Some(length as u64));
+            assert!(body.collect().await.expect("no error").to_bytes() == sent, "{length}");
+        }
+    }
 
     #[test]
     fn tags_are_compared_weakly() {

@@ -1,7 +1,12 @@
 //! The accept loop: hyper under our own limits, because `axum::serve` has none (reliability.md 1).
 //!
 //! A connection may idle 60 s and has 10 s for a request's head. A body may be silent for 10 s and an answer not be taken for 20 s;
-//! below a kibibyte a second both are used up by slowness as well. There are at most 10000 connections.
+//! below a kibibyte a second both are used up by slowness as well. An answer that lies in memory whole is to be taken at 128 KiB a
+//! second on the whole, beyond its first 20 s. There are at most 10000 connections.
+//!
+//! HTTP/1.1 alone: without TLS a client would have to know beforehand that HTTP/2 is spoken here, which browsers refuse to and no
+//! proxy takes for granted; whoever ends TLS in front speaks HTTP/2 to clients and HTTP/1.1 to this. In HTTP/2 each of many
+//! answers of a connection can be held by a window that is never opened, under the socket where time is taken here.
 
 mod drain;
 pub mod pace;
@@ -16,9 +21,10 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
+use axum::response::Response;
 use hyper::body::Incoming;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
+use hyper::server::conn::http1::Builder;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -30,6 +36,8 @@ use pace::Paced;
 use patience::{Patient, Phase};
 use refusal::Courteous;
 
+use crate::reply::Held;
+
 /// Open connections of one process.
 const CONNECTIONS_MAX: usize = 10_000;
 /// Without a request, the time after which a connection is closed; longer than usual load balancers keep theirs.
@@ -40,10 +48,9 @@ const BODY_WAIT_MAX: Duration = Duration::from_secs(10);
 pub const HEADERS_MAX: usize = 100;
 /// Bytes of a request's head.
 pub const HEAD_BYTES_MAX: usize = 32 * 1024;
-/// What HTTP/2 may bring of one, so that more than is allowed is told in words ([`crate::observe`]) up to a bound.
-const HEADER_LIST_MAX: u32 = 4 * HEAD_BYTES_MAX as u32;
-/// Streams of one HTTP/2 connection.
-const STREAMS_MAX: u32 = 128;
+/// The time in which any answer may be taken, and the pace that a large one has to keep beyond it, in bytes a second.
+const TAKE_LEAST: Duration = Duration::from_secs(20);
+const TAKE_PACE: u64 = 128 * 1024;
 
 /// For how long connections are still accepted when the process is told to stop.
 const FAREWELL: Duration = Duration::from_millis(500);
@@ -54,20 +61,12 @@ const FIRST_REQUEST_MAX: Duration = Duration::from_secs(2);
 /// Serves `router` on `listener` until shortly after `stopping`; then connections finish what they are at and the function
 /// returns. No connection that was made is left without an answer.
 pub async fn serve(listener: TcpListener, router: Router, stopping: CancellationToken) {
-    let mut builder = Builder::new(TokioExecutor::new());
+    let mut builder = Builder::new();
     builder
-        .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(IDLE_MAX)
         .max_headers(HEADERS_MAX)
         .max_buf_size(HEAD_BYTES_MAX);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS_MAX)
-        .max_header_list_size(HEADER_LIST_MAX)
-        .keep_alive_interval(IDLE_MAX / 2)
-        .keep_alive_timeout(Duration::from_secs(10));
     let builder = Arc::new(builder);
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let connections = Connections::default();
@@ -123,7 +122,7 @@ impl Connections {
     /// Serves one.
     fn spawn(
         &self,
-        builder: Arc<Builder<TokioExecutor>>,
+        builder: Arc<Builder>,
         router: Router,
         stream: TcpStream,
         peer: SocketAddr,
@@ -142,15 +141,15 @@ impl Connections {
                     let mut request: Request =
                         request.map(|body| Body::new(Drained::new(Paced::new(BODY_WAIT_MAX, body))));
                     request.extensions_mut().insert(ConnectInfo(peer));
-                    let response = router.oneshot(request).await;
-                    phase.end_request();
-                    response.map_err(|never: Infallible| match never {})
+                    let Ok(response) = router.oneshot(request).await;
+                    phase.end_request(time_to_take(&response));
+                    Ok::<_, Infallible>(response)
                 }
             }
         });
         let ending = self.ending.clone();
         self.tasks.spawn(async move {
-            let mut connection = std::pin::pin!(builder.serve_connection(io, service).into_owned());
+            let mut connection = std::pin::pin!(builder.serve_connection(io, service));
             let ended = tokio::select! {
                 ended = connection.as_mut() => ended,
                 () = may_end(&ending, &phase) => {
@@ -173,9 +172,65 @@ impl Connections {
     }
 }
 
+/// In which time an answer is to be taken, because it lies in memory until then.
+fn time_to_take(response: &Response) -> Option<Duration> {
+    let Held(bytes) = response.extensions().get()?;
+    Some(TAKE_LEAST + Duration::from_secs(*bytes as u64 / TAKE_PACE))
+}
+
 /// Waits until a connection is to end and has seen its first request: whoever has just connected has sent one, most likely, and
 /// hyper would close on it.
 async fn may_end(ending: &CancellationToken, phase: &Phase) {
     ending.cancelled().await;
     let _ = tokio::time::timeout(FIRST_REQUEST_MAX, phase.begun()).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    /// What a server of `router` answers to bytes, to the end of the connection.
+    async fn answer(router: Router, sent: &[u8]) -> Vec<u8> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let stopping = CancellationToken::new();
+        let serving = tokio::spawn(serve(listener, router, stopping.clone()));
+        let mut socket = TcpStream::connect(address).await.expect("connects");
+        socket.write_all(sent).await.expect("sends");
+        let mut answer = Vec::new();
+        // A reset ends it, too.
+        let _ = socket.read_to_end(&mut answer).await;
+        stopping.cancel();
+        serving.await.expect("no panic");
+        answer
+    }
+
+    /// The preface of HTTP/2 and settings with windows of nothing.
+    #[tokio::test]
+    async fn http_2_is_not_spoken() {
+        let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0";
+        let router = Router::new().route("/", get(|| async { "never" }));
+        assert_eq!(answer(router, preface).await, b"");
+    }
+
+    #[tokio::test]
+    async fn a_document_is_served_whole() {
+        let document = bytes::Bytes::from(vec![b'x'; 1_000_000]);
+        let router = Router::new().route("/", get(move || async move { crate::reply::document(document) }));
+        let answer = answer(router, b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+        let text = String::from_utf8(answer).expect("ascii");
+        let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+        assert!(head.starts_with("HTTP/1.1 200 ") && head.contains("content-length: 1000000"), "{head}");
+        assert_eq!(body.len(), 1_000_000);
+    }
+
+    #[test]
+    fn a_large_answer_has_a_time_to_be_taken_in() {
+        let large = crate::reply::document(vec![b'x'; 64 * 1024 * 1024].into());
+        assert_eq!(time_to_take(&large), Some(TAKE_LEAST + Duration::from_secs(512)));
+        assert_eq!(time_to_take(&crate::reply::document("{}".into())), None);
+    }
 }

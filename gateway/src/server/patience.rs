@@ -1,18 +1,18 @@
 //! How long a connection is waited for.
 //!
 //! hyper's own header timeout also runs while a connection idles between requests, so it cannot be short for slow heads
-//! and long for idle connections. This wrapper times the two things that an attacker can drag out: a head that has
-//! begun, and an answer that is not taken.
+//! and long for idle connections. This wrapper times what an attacker can drag out: a head that has begun, an answer that is not
+//! taken, and one that is large and taken slowly, since it lies in memory until its end.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::pace::Patience;
@@ -21,36 +21,60 @@ use super::pace::Patience;
 const HEAD_MAX: Duration = Duration::from_secs(10);
 /// Without a byte of an answer being taken; slow taking uses it up, too ([`super::pace`]).
 const WRITE_STALL_MAX: Duration = Duration::from_secs(20);
-/// How HTTP/2 begins; its frames have no heads to time, and hyper watches it by pings.
-const HTTP2_PREFACE: &[u8] = b"PRI ";
 
-/// Whether a request is being handled, and whether one ever was; told by the service.
-#[derive(Clone, Default)]
-pub(super) struct Phase {
-    in_request: Arc<AtomicBool>,
+/// What a connection is at, as the service tells it: whether a request is being handled, whether one ever was, and until when the
+/// answer has to be taken.
+#[derive(Clone)]
+pub(super) struct Phase(Arc<State>);
+
+struct State {
+    in_request: AtomicBool,
     begun: CancellationToken,
+    since: Instant,
+    /// In milliseconds from `since`; 0 where there is no such time.
+    due: AtomicU64,
+}
+
+impl Default for Phase {
+    fn default() -> Self {
+        Self(Arc::new(State {
+            in_request: AtomicBool::default(),
+            begun: CancellationToken::new(),
+            since: Instant::now(),
+            due: AtomicU64::default(),
+        }))
+    }
 }
 
 impl Phase {
     /// A head is complete.
     pub(super) fn begin_request(&self) {
-        self.in_request.store(true, Ordering::Release);
-        self.begun.cancel();
+        self.0.due.store(0, Ordering::Release);
+        self.0.in_request.store(true, Ordering::Release);
+        self.0.begun.cancel();
     }
 
-    /// The answer is made.
-    pub(super) fn end_request(&self) {
-        self.in_request.store(false, Ordering::Release);
+    /// The answer is made, and is to be taken within `most` if that is said.
+    pub(super) fn end_request(&self, most: Option<Duration>) {
+        let due = most.map_or(0, |most| (self.0.since.elapsed() + most).as_millis());
+        self.0.due.store(u64::try_from(due).unwrap_or(u64::MAX), Ordering::Release);
+        self.0.in_request.store(false, Ordering::Release);
     }
 
     /// Waits for the first request.
     pub(super) async fn begun(&self) {
-        self.begun.cancelled().await;
+        self.0.begun.cancelled().await;
     }
 
     /// Whether a request is being handled.
     pub(super) fn in_request(&self) -> bool {
-        self.in_request.load(Ordering::Acquire)
+        self.0.in_request.load(Ordering::Acquire)
+    }
+
+    /// Whether the answer should have been taken by now.
+    fn is_overdue(&self) -> bool {
+        let due = self.0.due.load(Ordering::Acquire);
+        due != 0 && self.0.since.elapsed().as_millis() >= u128::from(due)
     }
 }
 
@@ -58,14 +82,13 @@ impl Phase {
 pub(super) struct Patient<S> {
     stream: S,
     phase: Phase,
-    http2: Option<bool>,
     head: Option<Pin<Box<Sleep>>>,
     write: Patience,
 }
 
 impl<S> Patient<S> {
     pub(super) fn new(stream: S, phase: Phase) -> Self {
-        Self { stream, phase, http2: None, head: None, write: Patience::new(WRITE_STALL_MAX) }
+        Self { stream, phase, head: None, write: Patience::new(WRITE_STALL_MAX) }
     }
 }
 
@@ -78,15 +101,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
         let this = &mut *self;
         let before = buffer.filled().len();
         let polled = Pin::new(&mut this.stream).poll_read(cx, buffer);
-        let read = &buffer.filled()[before..];
-        if !read.is_empty() && this.http2.is_none() {
-            this.http2 = Some(read.starts_with(HTTP2_PREFACE));
-        }
-        if this.phase.in_request() || this.http2 == Some(true) {
+        if this.phase.in_request() {
             this.head = None;
             return polled;
         }
-        if !read.is_empty() && this.head.is_none() {
+        if buffer.filled().len() > before && this.head.is_none() {
             this.head = Some(Box::pin(tokio::time::sleep(HEAD_MAX)));
         }
         if polled.is_pending() && timed_out(&mut this.head, cx) {
@@ -108,6 +127,10 @@ impl<S: AsyncWrite + Unpin> Patient<S> {
     fn watch<T>(&mut self, polled: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         if polled.is_ready() {
             return polled;
+        }
+        // Looked at each time that the peer is waited for, which is at least once in an allowance.
+        if self.phase.is_overdue() {
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the answer was taken too slowly")));
         }
         self.write.poll_wait(cx).map(|()| Err(io::Error::new(io::ErrorKind::TimedOut, "the answer was not taken")))
     }
@@ -183,5 +206,27 @@ mod tests {
         let mut patient = Patient::new(ours, Phase::default());
         let error = patient.write_all(&[0; 64]).await.expect_err("given up on");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_large_answer_is_taken_in_its_time_however_steadily_it_is_taken() {
+        for (most, is_taken) in [(Some(30), false), (Some(90), true), (None, true)] {
+            let (mut peer, ours) = duplex(2048);
+            let phase = Phase::default();
+            phase.begin_request();
+            phase.end_request(most.map(Duration::from_secs));
+            let mut patient = Patient::new(ours, phase);
+            let began = Instant::now();
+            let reading = tokio::spawn(async move {
+                // A pace that any answer may be taken at.
+                while matches!(peer.read(&mut [0; 2048]).await, Ok(1..)) {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                }
+            });
+            let written = patient.write_all(&[0; 60 * 2048]).await;
+            assert_eq!(written.is_ok(), is_taken, "{most:?}: {written:?} after {:?}", began.elapsed());
+            assert!(is_taken || began.elapsed().as_secs() <= 31, "{:?}", began.elapsed());
+            reading.abort();
+        }
     }
 }

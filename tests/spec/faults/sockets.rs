@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use e2e::{Chance, Stack};
+use e2e::{Chance, Part, Stack};
 use futures_util::future::join_all;
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -39,15 +40,19 @@ async fn drip(stack: &Stack, head: String, byte: &[u8]) -> Duration {
 
 /// Asks for much and reads nothing; when the gateway had enough.
 async fn stare(stack: &Stack, token: &str) -> Duration {
+    let request =
+        format!("GET {}/openapi.json HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n", e2e::API_ROOT);
+    // Enough of them that the answers fill every buffer on the way.
+    stare_at(stack, &request.repeat(40)).await
+}
+
+/// Sends this and reads nothing; when the gateway had enough.
+async fn stare_at(stack: &Stack, requests: &str) -> Duration {
     let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(4096).expect("a small buffer");
     let address = stack.authority(0).parse().expect("an address");
     let mut socket = socket.connect(address).await.expect("connects");
     let began = Instant::now();
-    let request =
-        format!("GET {}/openapi.json HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n", e2e::API_ROOT);
-    // Enough of them that the answers fill every buffer on the way.
-    let requests = request.repeat(40);
     let _ = socket.write_all(requests.as_bytes()).await;
     let gone = async {
         loop {
@@ -113,4 +118,35 @@ async fn slow_sockets_are_closed_in_time_and_hurt_nobody() {
     // R13 has twice the p99, on a machine that does nothing else; the median tells as much on one that does.
     assert!(under_attack.0 <= calm.0 * 2 + Duration::from_millis(50), "{under_attack:?} against {calm:?}");
     assert!(!is_full() || under_attack.1 <= calm.1 * 2, "p99 {:?} against {:?}", under_attack.1, calm.1);
+}
+
+/// Sixty-four ask for a canvas of 12 MiB and read nothing of it: together more than the process may have.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_of_a_large_canvas_that_stall_hold_bounded_memory() {
+    const MIB: u64 = 1024 * 1024;
+    let stack = start(Stack::builder().env("CANVAS_RATE_PER_MINUTE", 0)).await;
+    let user = stack.user().await;
+    let (large, small) = (user.make_canvas().await, user.make_canvas().await);
+    let id = e2e::api::text(&large, "/id");
+    let custom = json!({"text": "x".repeat(63 * 1024)});
+    let create = json!({"type": "node.create", "node": {"type": "text", "metadata": {"custom": custom}}});
+    let made = user.batch(id, e2e::api::text(&large, "/revision"), json!(vec![create; 200])).await.ok();
+    assert_eq!(user.canvas(id).await["revision"], made["canvas"]["revision"], "it is served to who reads");
+    let resident = stack.peak_resident(Part::GATEWAY);
+    let request = format!(
+        "GET {}/canvases/{id} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\r\n",
+        e2e::API_ROOT,
+        user.token
+    );
+    let readers = join_all((0..64).map(|_| stare_at(&stack, &request)));
+    let bystander = async { user.canvas(e2e::api::text(&small, "/id")).await };
+    let (readers, seen) = tokio::join!(readers, bystander);
+    assert_eq!(seen["id"], small["id"]);
+    let growth = stack.peak_resident(Part::GATEWAY) - resident;
+    let longest = readers.into_iter().max().expect("some");
+    measured("R13", format_args!("64 stalled readers of 12 MiB: {} MiB more, gone after {longest:.1?}", growth / MIB));
+    assert!(growth <= 512 * MIB, "{} MiB more", growth / MIB);
+    // Some waited for room before they stalled.
+    assert!(longest <= READERS_GONE * 2, "{longest:?}");
+    assert_eq!(user.canvas(id).await["id"], large["id"], "there is room again");
 }

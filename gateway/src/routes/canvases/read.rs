@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use domain::canvas::{Activity, Canvas, CanvasRecord};
 use domain::id::{AccountUid, CanvasHandle};
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, VARY};
+use http::header::{CACHE_CONTROL, ETAG, VARY};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::OnCanvas;
 use crate::problem::{Problem, Result};
-use crate::reply::none_match;
+use crate::reply::{self, none_match};
 use crate::state::App;
 
 /// A canvas and what happened to it.
@@ -39,13 +39,13 @@ pub struct CanvasRead {
 pub async fn read(State(app): State<App>, on: OnCanvas<ReadCanvas>, headers: HeaderMap) -> Result {
     let (handle, record, _) = on.readable()?;
     if none_match(&headers, &etag(&record.revision)) {
-        return Ok(cacheable(StatusCode::NOT_MODIFIED, &record.revision, Bytes::new()));
+        return Ok(cacheable(&record.revision, StatusCode::NOT_MODIFIED.into_response()));
     }
     match app.documents.get(record.key, &record.revision) {
-        Some(document) => Ok(cacheable(StatusCode::OK, &record.revision, document)),
+        Some(document) => Ok(cacheable(&record.revision, reply::document(document))),
         None => {
-            let (revision, document) = load(&app, &on.caller.account, handle).await?;
-            Ok(cacheable(StatusCode::OK, &revision, document))
+            let (revision, document) = load(&app, &on.caller.account, handle, record).await?;
+            Ok(cacheable(&revision, reply::document(document)))
         }
     }
 }
@@ -55,11 +55,23 @@ fn etag(revision: &str) -> String {
 }
 
 /// The document and its revision, out of one snapshot: a write since the caller was admitted is in both or in neither.
-async fn load(app: &App, caller: &AccountUid, handle: &CanvasHandle) -> Result<(String, Bytes)> {
+async fn load(
+    app: &App,
+    caller: &AccountUid,
+    handle: &CanvasHandle,
+    admitted: &CanvasRecord,
+) -> Result<(String, Bytes)> {
+    // Before a connection is taken, which others need meanwhile.
+    let room = app.documents.room(admitted.graph_bytes).await?;
+    // Of many that waited for room one has made it by now.
+    if let Some(document) = app.documents.get(admitted.key, &admitted.revision) {
+        return Ok((admitted.revision.clone(), document));
+    }
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
     let (record, _) = db::canvases::find(&mut snapshot, caller, handle).await?.ok_or(Problem::NotFound("canvas"))?;
     let read = document_of(&mut snapshot, &record).await?;
-    let document = Bytes::from(serde_json::to_vec(&read).map_err(Problem::internal)?);
+    drop(snapshot);
+    let document = room.house(serde_json::to_vec(&read).map_err(Problem::internal)?);
     app.documents.put(record.key, &record.revision, document.clone());
     Ok((record.revision, document))
 }
@@ -73,17 +85,12 @@ pub async fn document_of(connection: &mut db::PgConnection, record: &CanvasRecor
     Ok(CanvasRead { canvas: record.document(nodes, connections), activity })
 }
 
-fn cacheable(status: StatusCode, revision: &str, document: Bytes) -> Response {
-    let mut response = (status, document).into_response();
+fn cacheable(revision: &str, mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     headers.insert(VARY, HeaderValue::from_static("Authorization, Accept, Accept-Encoding"));
     if let Ok(etag) = HeaderValue::from_str(&etag(revision)) {
         headers.insert(ETAG, etag);
-    }
-    match status {
-        StatusCode::OK => drop(headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"))),
-        _ => drop(headers.remove(CONTENT_TYPE)),
     }
     response
 }

@@ -35,7 +35,8 @@ pub struct CanvasReview {
     responses((status = 200, body = CanvasReview))
 )]
 pub async fn review(State(app): State<App>, on: OnCanvas<ReadCanvas>) -> Result {
-    let (handle, ..) = on.readable()?;
+    let (handle, record, _) = on.readable()?;
+    let _room = app.documents.room(record.graph_bytes).await?;
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
     let (record, role) =
         db::canvases::find(&mut snapshot, &on.caller.account, handle).await?.ok_or(Problem::NotFound("canvas"))?;

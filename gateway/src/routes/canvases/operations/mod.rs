@@ -155,7 +155,8 @@ pub async fn operations(State(app): State<App>, on: OnCanvas<ReadCanvas>, header
 
 async fn try_batch(app: &App, on: &OnCanvas<ReadCanvas>, request: ValidateOperations) -> Result {
     let batch = checked(on, request.operations)?;
-    let (handle, ..) = on.readable()?;
+    let (handle, record, _) = on.readable()?;
+    let _room = app.documents.room(record.graph_bytes).await?;
     let base_revision = request.base_revision.as_deref();
     let trial = Trial { caller: &on.caller, handle, batch: &batch, force: request.force, base_revision };
     Ok(reply::ok(&trial.run(app).await?))
@@ -167,7 +168,7 @@ async fn apply_batch(app: &App, on: &OnCanvas<ReadCanvas>, minimal: bool, reques
     let batch = checked(on, request.operations)?;
     let fingerprint = fingerprint?;
     on.caller.require(&[Scope::CanvasWrite])?;
-    let (handle, _, role) = on.readable()?;
+    let (handle, record, role) = on.readable()?;
     require_writer(role)?;
     let write = Write {
         caller: &on.caller,
@@ -179,8 +180,12 @@ async fn apply_batch(app: &App, on: &OnCanvas<ReadCanvas>, minimal: bool, reques
         fingerprint,
         minimal,
     };
-    let _turn = app.writers.pass(&handle.to_string()).await?;
-    let reply = reply::ok(&retrying(|| write.attempt(app)).await?);
+    let turn = app.writers.pass(&handle.to_string()).await?;
+    let room = app.documents.room(record.graph_bytes).await?;
+    let result = retrying(|| write.attempt(app)).await?;
+    drop(turn);
+    let document = serde_json::to_vec(&result).map_err(Problem::internal)?;
+    let reply = reply::private(reply::document(room.house(document)));
     Ok(if minimal { prefer::applied_minimal(reply) } else { reply })
 }
 
