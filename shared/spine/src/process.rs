@@ -233,6 +233,7 @@ impl Process {
 const fn consumer_of(queue: Queue) -> &'static str {
     match queue {
         Queue::Image => "broker consumer image",
+        Queue::Import => "broker consumer import",
         Queue::Generation => "broker consumer generation",
         Queue::Recipe => "broker consumer recipe",
         Queue::Video => "broker consumer video",
