@@ -100,7 +100,7 @@ mod tests {
             id: format!("event:{id}"),
             kind: EventType::RecipeRunSucceeded,
             api_version: "v1",
-            created_at: chrono::Utc::now().into(),
+            created_at: serde_json::from_value(json!("2026-01-02T03:04:05.678Z")).expect("a time"),
             data: EventData { run: EventRun::Recipe(Box::new(run)) },
         };
         serde_json::to_value(event).expect("serializes")

@@ -22,8 +22,6 @@ use crate::problem::{Problem, Result};
 use crate::start::{Plan, Start, Work, checked_webhook, target_is_taken};
 use crate::state::App;
 
-/// The longest prompt, a node's content as one included (specification, Limits).
-
 /// Images to make.
 pub struct Generation {
     operation: JobOperation,
