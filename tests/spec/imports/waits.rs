@@ -51,7 +51,8 @@ async fn an_account_has_a_cap_on_imports_under_way(stack: &Stack) {
             shop.wait_for(3, e2e::PATIENCE).await;
             stack.hold("import.gathered").release();
         };
-        let others = import_image(&other, &theirs, &shop.url("/a.png"));
+        let url = shop.url("/a.png");
+        let others = import_image(&other, &theirs, &url);
         let (replay, others, ()) = tokio::join!(send(&user, &requests[0]), others, released);
         others.ok();
         assert_eq!(replay["replayed"], true);

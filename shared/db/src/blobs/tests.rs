@@ -172,7 +172,7 @@ async fn the_walk_goes_on_where_it_stood_and_begins_anew_at_its_end() {
     keys.sort();
     age(database.pool(), 2 * 24 * 3600).await;
     // Another connection each time, as another process has.
-    let step = async || walk(&mut *database.pool().acquire().await.expect("connects"), DAY, 2).await.expect("walks");
+    let step = async || walk(&mut database.pool().acquire().await.expect("connects"), DAY, 2).await.expect("walks");
     for _ in 0..2 {
         assert_eq!(step().await, Walked { unreferenced: keys[..2].to_vec(), has_more: true });
         assert_eq!(step().await, Walked { unreferenced: keys[2..].to_vec(), has_more: false });
@@ -231,7 +231,7 @@ async fn a_step_of_the_walk_reads_its_window_and_the_last_blob_is_reached_all_th
         assert!(walked.has_more && steps <= 20, "the walk ended without the orphan");
     };
     assert_eq!((orphan, steps), (Uuid::from_u128(20001), 21));
-    assert!(begin_removal(&mut *pool.acquire().await.expect("connects"), orphan, DAY).await.expect("begins"));
+    assert!(begin_removal(&mut pool.acquire().await.expect("connects"), orphan, DAY).await.expect("begins"));
 }
 
 /// One blob, a referrer that staged it long ago, and a sweeper, each on a connection of its own, many times over: either the
