@@ -208,7 +208,8 @@ async fn a_step_of_the_walk_reads_its_window_and_the_last_blob_is_reached_all_th
          FROM generate_series(1, 20001) AS n;
          INSERT INTO assets (owner_uid, id, name, mime_type, width, height, bytes, blob_key)
          SELECT 'a', n::text, 'x.png', 'image/png', 1, 1, 1, lpad(to_hex(n), 32, '0')::uuid
-         FROM generate_series(1, 20000) AS n",
+         FROM generate_series(1, 20000) AS n;
+         ANALYZE blobs, assets",
     )
     .execute(pool)
     .await

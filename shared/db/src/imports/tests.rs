@@ -219,7 +219,8 @@ async fn a_sweep_looks_at_the_oldest_successes_alone() {
     .expect("fills");
     sqlx::raw_sql(
         "INSERT INTO idempotency_keys (account_uid, key, fingerprint, job_id)
-         SELECT 'me', id::text, '', id FROM imports WHERE id < lpad(to_hex(5000), 32, '0')::uuid",
+         SELECT 'me', id::text, '', id FROM imports WHERE id < lpad(to_hex(5000), 32, '0')::uuid;
+         ANALYZE imports, idempotency_keys",
     )
     .execute(fixture.database.pool())
     .await
