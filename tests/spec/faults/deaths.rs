@@ -7,25 +7,38 @@ use e2e::api::text;
 use e2e::{Chance, Load, PATIENCE, Part, SETTLING, checker};
 use serde_json::json;
 use testkit::wait_for;
+use tokio::time::timeout;
 
 use super::scale::{R2_LOST, R3_KILLED, R3_STOPPED, is_full, measured};
 use super::{LEASE, OTHER_WORKER, doubled, few, mortal, start};
 
+/// Loads that a process gets in which to come by a failpoint: what others beside it take first, it never sees.
+const LOADS_MAX: usize = 3;
+
 /// Kills `part` when it first comes by each of `failpoints`, under a load, and starts it again.
 async fn dies_at_each_of(part: Part, failpoints: &[&str]) {
-    let (chance, stack) = (Chance::new(), start(doubled().receivers(failpoints.len())).await);
+    let builder = doubled().receivers(failpoints.len() * LOADS_MAX);
+    let (chance, stack) = (Chance::new(), start(builder).await);
     for (round, failpoint) in failpoints.iter().enumerate() {
-        let load = Load::prepare(&stack, &chance.fork(round as u64), few(16)).await;
-        stack.restart_with(part, &[("CANVAS_FAILPOINTS", &format!("{failpoint}=kill"))]).await;
-        let death = async {
-            let status = stack.ended(part).await;
-            assert_eq!(status.code(), None, "{failpoint}: killed");
-            stack.restart(part).await;
-        };
-        tokio::join!(load.run(), death);
-        checker::check(&stack, &load, SETTLING).await;
-        println!("{failpoint}: {} requests at the receiver", load.receiver().requests().len());
-        checker::forget(&stack).await;
+        let mut loads = 0..LOADS_MAX;
+        loop {
+            let number = loads.next().unwrap_or_else(|| panic!("{part} never came by {failpoint}"));
+            let load = Load::prepare(&stack, &chance.fork((round * LOADS_MAX + number) as u64), few(16)).await;
+            stack.restart_with(part, &[("CANVAS_FAILPOINTS", &format!("{failpoint}=kill"))]).await;
+            let death = async {
+                let end = timeout(PATIENCE, stack.ended(part)).await.ok();
+                stack.restart(part).await;
+                end
+            };
+            let ((), end) = tokio::join!(load.run(), death);
+            checker::check(&stack, &load, SETTLING).await;
+            println!("{failpoint}: {} requests at the receiver", load.receiver().requests().len());
+            checker::forget(&stack).await;
+            if let Some(status) = end {
+                assert_eq!(status.code(), None, "{failpoint}: killed");
+                break;
+            }
+        }
     }
 }
 
