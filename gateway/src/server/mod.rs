@@ -66,6 +66,8 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
         .timer(TokioTimer::new())
         .header_read_timeout(IDLE_MAX)
         .max_headers(HEADERS_MAX)
+        // The buffer alone bounds no head that comes in one piece.
+        .max_header_size(HEAD_BYTES_MAX)
         .max_buf_size(HEAD_BYTES_MAX);
     let builder = Arc::new(builder);
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -214,6 +216,25 @@ mod tests {
         let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0";
         let router = Router::new().route("/", get(|| async { "never" }));
         assert_eq!(answer(router, preface).await, b"");
+    }
+
+    #[tokio::test]
+    async fn a_head_over_its_limits_is_refused_and_the_connection_closed() {
+        let router = || Router::new().route("/", get(|| async { "fits" }));
+        let of = |bytes: usize| {
+            let head =
+                |filling: usize| format!("GET / HTTP/1.1\r\nconnection: close\r\nx: {}\r\n\r\n", "y".repeat(filling));
+            head(bytes - head(0).len())
+        };
+        let largest = answer(router(), of(HEAD_BYTES_MAX).as_bytes()).await;
+        assert!(largest.starts_with(b"HTTP/1.1 200 ") && largest.ends_with(b"fits"));
+        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(HEADERS_MAX + 1));
+        for head in [of(HEAD_BYTES_MAX + 1), of(40_000), of(100_000), many] {
+            // It ends although nobody asked for that.
+            let refused = answer(router(), head.replace("connection: close", "connection: stays").as_bytes()).await;
+            let refused = String::from_utf8_lossy(&refused);
+            assert!(refused.starts_with("HTTP/1.1 400 ") && refused.contains("x-request-id: "), "{refused}");
+        }
     }
 
     #[tokio::test]
