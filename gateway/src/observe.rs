@@ -15,7 +15,6 @@ use tracing::{Instrument, Span};
 use uuid::Uuid;
 
 use crate::problem::Problem;
-use crate::server::{HEAD_BYTES_MAX, HEADERS_MAX};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const SURFACE: HeaderName = HeaderName::from_static("x-service-agent-surface");
@@ -73,10 +72,7 @@ pub async fn observe(mut request: Request, next: Next) -> Response {
     request.extensions_mut().insert(rate.clone());
 
     async move {
-        let mut response = match is_readable(&request) {
-            true => next.run(request).await,
-            false => Problem::UnreadableHead.into_response(),
-        };
+        let mut response = next.run(request).await;
         let status = response.status();
         let headers = response.headers_mut();
         headers.insert(REQUEST_ID, request_id);
@@ -100,15 +96,6 @@ pub async fn observe(mut request: Request, next: Next) -> Response {
     }
     .instrument(span)
     .await
-}
-
-/// Whether a head is within its limits. hyper has judged that ([`crate::server`]) as far as a head did not fit its buffer; what
-/// came in one piece may have been larger.
-fn is_readable(request: &Request) -> bool {
-    let headers = request.headers();
-    let address = request.uri().path_and_query().map_or(0, |address| address.as_str().len());
-    let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum::<usize>() + address;
-    headers.len() <= HEADERS_MAX && bytes <= HEAD_BYTES_MAX
 }
 
 /// A client's own id when it is a UUID, else a fresh one (decisions 1.1).

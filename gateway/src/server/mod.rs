@@ -45,9 +45,9 @@ const IDLE_MAX: Duration = Duration::from_secs(65);
 /// Without a byte of a body; a slow one uses it up, too ([`pace`]).
 const BODY_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Headers of a request.
-pub const HEADERS_MAX: usize = 100;
+const HEADERS_MAX: usize = 100;
 /// Bytes of a request's head.
-pub const HEAD_BYTES_MAX: usize = 32 * 1024;
+const HEAD_BYTES_MAX: usize = 32 * 1024;
 /// The time in which any answer may be taken, and the pace that a large one has to keep beyond it, in bytes a second.
 const TAKE_LEAST: Duration = Duration::from_secs(20);
 const TAKE_PACE: u64 = 128 * 1024;
