@@ -181,7 +181,7 @@ variables! {
     "CANVAS_IDEMPOTENCY_DAYS" => idempotency_window: Duration = Some("30"), parse::days,
         "Days an idempotency key is remembered.";
     "CANVAS_ACTIVE_JOBS" => active_jobs: u32 = Some("1000"), parse::positive_count,
-        "Jobs and Recipe runs an account may have unfinished at once.";
+        "Jobs and Recipe runs an account may have unfinished at once, and as many imports.";
     "CANVAS_ACCOUNT_STORAGE_MAX" => storage_max: i64 = Some("0"), parse::bytes,
         "Bytes that the assets and videos of an account without a quota of its own may take; 0: no limit.";
     "CANVAS_PREVIEW_TTL_SECONDS" => preview_ttl: Duration = Some("900"), parse::whole_seconds,
@@ -223,11 +223,11 @@ variables! {
     "CANVAS_PROVIDER_CONCURRENCY" => provider_concurrency: u32 = Some("8"), parse::positive_count,
         "Calls in flight to a provider at once, for each connection and worker; downloads of results not counted.";
     "CANVAS_GENERATION_MEMORY_MIB" => generation_memory_bytes: u64 = Some("512"), parse::mebibytes,
-        "MiB of references and results that an image-worker holds at once for providers; a larger file goes alone.";
+        "MiB that a worker holds at once for providers: a quarter for pictures from foreign hosts, a half for what is sent, the rest, a quarter at least, for results; a larger file goes alone.";
     "CANVAS_DATABASE_CONNECTIONS" => database_connections: u32 = Some("16"), parse::positive_count,
         "PostgreSQL connections this process opens at most.";
     "CANVAS_SWEEP_SECONDS" => sweep: Duration = Some("60"), parse::seconds,
-        "Seconds between runs of the sweepers that expire and delete; fractions allowed.";
+        "Seconds between runs of the sweepers that delete what has had its time; fractions allowed. What reads show follows the time alone.";
     "CANVAS_FAILPOINTS" => failpoints: String = Some(""), parse::raw,
         "Named faults to inject, for tests: name=action[;name=action...].";
     "CANVAS_LEGACY_CAMPAIGNS" => legacy_campaigns: bool = Some("0"), parse::switch,

@@ -62,6 +62,7 @@ const MISSING: [Missing; 3] = [
             // Nothing is refused for want of a broker, and what is accepted is found without it (decisions 9.2).
             (Part::GATEWAY, "broker publisher", "degraded"),
             (Part::IMAGE_WORKER, "broker consumer image", "unready"),
+            (Part::IMAGE_WORKER, "broker consumer import", "unready"),
             (Part::IMAGE_WORKER, "broker consumer generation", "unready"),
             (Part::IMAGE_WORKER, "broker consumer recipe", "unready"),
             (VIDEO_WORKER, "broker consumer video", "unready"),
