@@ -1,13 +1,13 @@
 //! Canvas documents: the memory that they take, and those that were served, kept by revision.
 //!
-//! **Guarantee.** Graphs that are loaded for a document, and documents that are kept or on their way, take at most 256 MiB in one
+//! **Guarantee.** Graphs that are loaded for a document, and documents that are kept or on their way, take at most 352 MiB in one
 //! process, however many read and however slowly; drawings that are kept, at most 64 MiB. Who finds no room waits for it within
-//! bounds and is then told to come back (503).
+//! bounds and is then told to come back (503). Readers of large canvases hold up none of small ones.
 //!
-//! **Mechanism.** Whoever loads a graph takes [`Room`] for it first. What is left of the room when the document is made stays with
-//! its bytes, and is given back when the last of them is dropped. A revision is never used twice (decisions 3.7), so a document
-//! found under the revision that Postgres just named is the document: nothing has to be invalidated, and a read of an unchanged
-//! canvas costs one statement and no room.
+//! **Mechanism.** Whoever loads a graph takes [`Room`] for it first, for a small one from room of its own; of either kind there is
+//! more than is ever kept. What is left of the room when the document is made stays with its bytes, and is given back when the last
+//! of them is dropped. A revision is never used twice (decisions 3.7), so a document found under the revision that Postgres just
+//! named is the document: nothing has to be invalidated, and a read of an unchanged canvas costs one statement and no room.
 
 use std::sync::Arc;
 
@@ -21,10 +21,14 @@ use crate::turnstile::admitted;
 
 /// Bytes of documents that one process keeps.
 const CAPACITY_BYTES: usize = 64 * 1024 * 1024;
-/// Bytes of graphs and documents that one process has, with those.
-const ROOM_BYTES: usize = 4 * CAPACITY_BYTES;
+/// Bytes of large graphs and their documents that one process has, with those.
+const LARGE_ROOM_BYTES: usize = 4 * CAPACITY_BYTES;
+/// The same of small ones.
+const SMALL_ROOM_BYTES: usize = CAPACITY_BYTES + CAPACITY_BYTES / 2;
+/// The most that the load of a small graph takes: one of a thousand nodes of some text.
+const SMALL_LOAD_MAX: usize = 1024 * 1024;
 /// The most that one load takes, so that it fits beside all that is kept, rounded up as that may be.
-const LOAD_MAX: usize = ROOM_BYTES - CAPACITY_BYTES - 16 * 1024 * 1024;
+const LOAD_MAX: usize = LARGE_ROOM_BYTES - CAPACITY_BYTES - 16 * 1024 * 1024;
 /// How much a graph takes while its document is made, against its serialized size: rows or the document, and nodes.
 const LOAD_FACTOR: usize = 3;
 /// Bytes of one share of the room.
@@ -33,7 +37,8 @@ const UNIT: usize = 1024;
 /// The documents of a process.
 pub struct Documents {
     kept: Cache<(i64, Arc<str>), Bytes, ByLength>,
-    room: Arc<Semaphore>,
+    large: Arc<Semaphore>,
+    small: Arc<Semaphore>,
 }
 
 #[derive(Clone)]
@@ -77,14 +82,18 @@ fn units(bytes: usize) -> u32 {
 impl Documents {
     /// Nothing kept, all room free.
     pub fn new() -> Self {
-        let room = Arc::new(Semaphore::new(ROOM_BYTES / UNIT));
-        Self { kept: Cache::with_weighter(4096, CAPACITY_BYTES as u64, ByLength), room }
+        Self {
+            kept: Cache::with_weighter(4096, CAPACITY_BYTES as u64, ByLength),
+            large: Arc::new(Semaphore::new(LARGE_ROOM_BYTES / UNIT)),
+            small: Arc::new(Semaphore::new(SMALL_ROOM_BYTES / UNIT)),
+        }
     }
 
     /// Room to load a graph of so many bytes (decisions 3.7) and to make its document; 503 when there is none in time.
     pub async fn room(&self, graph_bytes: i64) -> Result<Room> {
         let bytes = usize::try_from(graph_bytes).unwrap_or_default().saturating_mul(LOAD_FACTOR).min(LOAD_MAX);
-        let room = self.room.clone().acquire_many_owned(units(bytes));
+        let room = if bytes <= SMALL_LOAD_MAX { &self.small } else { &self.large };
+        let room = room.clone().acquire_many_owned(units(bytes));
         Ok(Room(admitted(room, "too many canvases are loaded or sent at once").await?))
     }
 
@@ -126,7 +135,17 @@ mod tests {
         assert!(documents.room(CANVAS_BYTES_MAX).await.is_err(), "a part of it is still there");
         drop(last);
         assert!(documents.room(CANVAS_BYTES_MAX).await.is_ok());
-        assert_eq!(documents.room.available_permits(), ROOM_BYTES / UNIT);
+        assert_eq!(documents.large.available_permits(), LARGE_ROOM_BYTES / UNIT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_reads_a_small_canvas_waits_for_none_that_is_large() {
+        let documents = Documents::new();
+        let largest = documents.room(CANVAS_BYTES_MAX).await.expect("room for the largest");
+        assert!(documents.room(CANVAS_BYTES_MAX).await.is_err(), "large ones wait for each other");
+        let small = (SMALL_LOAD_MAX / LOAD_FACTOR) as i64;
+        assert!(documents.room(small).await.is_ok());
+        drop(largest);
     }
 
     #[tokio::test]
@@ -137,7 +156,8 @@ mod tests {
             documents.put(canvas, "r", room.house(vec![b'x'; 50_001]));
         }
         assert!(documents.get(1999, "r").is_some() || documents.kept.len() > 1000, "they are kept");
-        assert!(documents.room.try_acquire_many(units(LOAD_MAX)).is_ok());
+        assert!(documents.large.try_acquire_many(units(LOAD_MAX)).is_ok());
+        assert!(documents.small.try_acquire_many(units(SMALL_LOAD_MAX)).is_ok());
     }
 
     #[tokio::test]

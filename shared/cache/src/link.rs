@@ -71,7 +71,7 @@ impl Link {
         match self.shared.call(command).await {
             Ok(value) => Some(value),
             Err(reason) => {
-                metrics::counter!("cache_fail_open_total", "operation" => operation, "reason" => reason.name())
+                metrics::counter!("canvas_cache_fail_open_total", "operation" => operation, "reason" => reason.name())
                     .increment(1);
                 None
             }
@@ -147,7 +147,7 @@ impl Shared {
             open
         });
         if opened {
-            metrics::gauge!("cache_up").set(0);
+            metrics::gauge!("canvas_cache_up").set(0);
             tracing::warn!(
                 "redis does not answer: start Redis, or correct CANVAS_REDIS_URL; until then rate limits are open and waiting readers poll"
             );
@@ -161,7 +161,7 @@ async fn supervise(client: Client, shared: Arc<Shared>) {
             Ok(connection) => {
                 shared.failures.store(0, Ordering::Relaxed);
                 shared.state.send_replace(State::Up(generation, connection));
-                metrics::gauge!("cache_up").set(1);
+                metrics::gauge!("canvas_cache_up").set(1);
                 tracing::info!("redis answers");
                 attend(&shared).await;
             }

@@ -113,8 +113,12 @@ async fn a_process_that_starts_without_a_service_says_which_and_what_to_do_and_n
             let report = stack.readiness(*part, status).await;
             assert_eq!(report["components"][component]["ok"], false, "{part}: {report}");
             logs(&stack, *part, advice).await;
-            let report = stack.readiness(*part, status).await;
-            assert!(text(&report, &format!("/components/{component}/message")).contains(advice), "{part}: {report}");
+            // The first look at it may be still to come.
+            testkit::wait_for(&format!("{part} to say so of {component}"), e2e::PATIENCE, async || {
+                let report = stack.readiness(*part, status).await;
+                text(&report, &format!("/components/{component}/message")).contains(advice).then_some(())
+            })
+            .await;
         }
         for part in told_by {
             stack.ready(*part).await;

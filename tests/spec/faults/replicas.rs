@@ -65,7 +65,7 @@ async fn a_rate_is_one_for_all_gateways() {
     let allowed = 10 + 1 + usize::try_from(began.elapsed().as_secs()).expect("seconds");
     let mut unanswered = 0.0;
     for gateway in [Part::GATEWAY, OTHER_GATEWAY] {
-        unanswered += stack.metric(gateway, "cache_fail_open_total").await;
+        unanswered += stack.metric(gateway, "canvas_cache_fail_open_total").await;
     }
     let allowed = allowed + unanswered as usize;
     assert!((10..=allowed).contains(&admitted), "{admitted} of {allowed}: {statuses:?}");

@@ -25,7 +25,8 @@ use crate::state::App;
     responses((status = 200, content_type = "text/plain", body = String))
 )]
 pub async fn outline(State(app): State<App>, on: OnCanvas<ReadCanvas>) -> Result {
-    let (handle, ..) = on.readable()?;
+    let (handle, record, _) = on.readable()?;
+    let _room = app.documents.room(record.graph_bytes).await?;
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
     let (record, _) =
         db::canvases::find(&mut snapshot, &on.caller.account, handle).await?.ok_or(Problem::NotFound("canvas"))?;

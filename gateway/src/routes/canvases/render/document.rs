@@ -53,6 +53,7 @@ pub async fn current(
         return Ok(Drawn { revision: record.revision.clone(), document, complete: true });
     }
     let _turn = app.renderers.pass(caller.as_str()).await?;
+    let _room = app.documents.room(record.graph_bytes).await?;
     let graph = load(app, caller, handle).await?;
     let drawing = Drawing::new(&graph.record.title, &graph.nodes, &graph.connections);
     let plan = Plan::of(&drawing, &graph);

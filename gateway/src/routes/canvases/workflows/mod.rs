@@ -147,13 +147,14 @@ pub struct WorkflowOutput {
 )]
 pub async fn workflows(State(app): State<App>, on: OnCanvas<WriteCanvas>, headers: HeaderMap, body: Unread) -> Result {
     let (request, _) = both(body.json_by::<CreateWorkflow, _>(rules::violations).await, on.named())?;
-    let (canvas, _, role) = on.readable()?;
+    let (canvas, record, role) = on.readable()?;
     require_writer(role)?;
     let caller = &on.caller;
     let minimal = prefer::minimal(&headers);
     let fingerprint = fingerprint(PATH, &canvas.to_string(), &canonical(&request, caller));
     let creation = Creation { caller, canvas, request, fingerprint, minimal };
     let turn = app.writers.pass(&canvas.to_string()).await?;
+    let _room = app.documents.room(record.graph_bytes).await?;
     let made = retrying(|| creation.attempt(&app)).await?;
     drop(turn);
     let reply = match made.result.replayed {
