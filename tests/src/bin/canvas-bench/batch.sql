@@ -33,11 +33,16 @@ BEGIN;
 INSERT INTO idempotency_keys (account_uid, key, fingerprint, outcome, job_id) VALUES (:uid, :key, :fingerprint, NULL, NULL)
 ON CONFLICT DO NOTHING;
 
-SELECT c.key, c.owner_uid, c.id, c.canvas_type, c.title, c.revision, c.sequence, c.node_count,
-       c.connection_count, c.graph_bytes, c.created_at, c.updated_at,
-       CASE WHEN c.owner_uid = :uid THEN 'owner' ELSE s.role END AS "role?"
-FROM canvases c LEFT JOIN canvas_shares s ON s.canvas_key = c.key AND s.account_uid = :uid
-WHERE c.owner_uid = :uid AND c.id = :canvas FOR UPDATE OF c;
+WITH held AS MATERIALIZED (
+    SELECT * FROM canvases WHERE owner_uid = :uid AND id = :canvas FOR UPDATE
+)
+SELECT key AS "key!", owner_uid AS "owner_uid!", id AS "id!", canvas_type, title AS "title!", revision AS "revision!",
+       sequence AS "sequence!", node_count AS "node_count!", connection_count AS "connection_count!",
+       graph_bytes AS "graph_bytes!", created_at AS "created_at!", updated_at AS "updated_at!",
+       CASE WHEN owner_uid = :uid THEN 'owner' ELSE
+           (SELECT role FROM canvas_shares s WHERE s.canvas_key = held.key AND s.account_uid = :uid FOR SHARE)
+       END AS "role?"
+FROM held;
 
 SELECT id, type AS kind, title, x, y, width, height, agent_owned, metadata::text AS "metadata!",
        server::text AS "server!", asset_owner, asset_id, active_job
