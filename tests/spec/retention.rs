@@ -1,7 +1,7 @@
 //! Retention (specification, States; decisions 9.3, 1.12).
 
 use e2e::api::text;
-use e2e::{Stack, pictures, suite};
+use e2e::{Stack, User, pictures, suite};
 use serde_json::{Value, json};
 use testkit::wait_for;
 
@@ -65,6 +65,16 @@ async fn pass(stack: &Stack, job: &Value, seconds: u32) {
     .await;
 }
 
+/// The request to resize this picture on a canvas of its own, and its job.
+async fn resize(user: &User, picture: Vec<u8>) -> (Value, Value) {
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let target = user.slot(&canvas).await;
+    let asset = user.upload("image/png", picture).await;
+    let request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
+    let job = user.send("/actions/resize/runs", &request).await.expect(202).json();
+    (request, job)
+}
+
 /// What is stored of a job, which a sweep would have changed.
 async fn stored(stack: &Stack, job: &Value) -> String {
     sqlx::query_scalar("SELECT status FROM jobs WHERE id = $1::uuid")
@@ -76,11 +86,7 @@ async fn stored(stack: &Stack, job: &Value) -> String {
 
 async fn a_success_whose_time_is_over_reads_expired_and_then_404_before_any_sweep(stack: &Stack) {
     let user = stack.user().await;
-    let canvas = text(&user.make_canvas().await, "/id").to_owned();
-    let target = user.slot(&canvas).await;
-    let asset = user.upload("image/png", pictures::png(64, 48)).await;
-    let request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
-    let job = user.send("/actions/resize/runs", &request).await.expect(202).json();
+    let (request, job) = resize(&user, pictures::png(64, 48)).await;
     let path = text(&job, "/pollUrl");
     pass(stack, &job, UNREAD).await;
     let expired = user.get(path).await.ok();
@@ -108,11 +114,7 @@ async fn a_success_whose_time_is_over_reads_expired_and_then_404_before_any_swee
 
 async fn a_failure_whose_time_is_over_is_404_before_any_sweep(stack: &Stack) {
     let user = stack.user().await;
-    let canvas = text(&user.make_canvas().await, "/id").to_owned();
-    let target = user.slot(&canvas).await;
-    let asset = user.upload("image/png", pictures::broken_png(64, 48)).await;
-    let request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
-    let job = user.send("/actions/resize/runs", &request).await.expect(202).json();
+    let (request, job) = resize(&user, pictures::broken_png(64, 48)).await;
     let path = text(&job, "/pollUrl");
     assert_eq!(user.finished(&job).await["status"], "failed");
     pass(stack, &job, FAILED).await;
@@ -147,7 +149,7 @@ async fn a_video_whose_time_is_over_is_404_with_its_file_before_any_sweep(stack:
 }
 
 /// Polls until the record is gone.
-async fn gone(user: &e2e::User, path: &str) {
+async fn gone(user: &User, path: &str) {
     wait_for(&format!("{path} to be forgotten"), e2e::PATIENCE, async || {
         let reply = user.get(path).await;
         (reply.status == 404).then_some(())
@@ -157,11 +159,7 @@ async fn gone(user: &e2e::User, path: &str) {
 
 async fn a_read_success_expires_and_leaves_a_tombstone_then_nothing(stack: &Stack) {
     let user = stack.user().await;
-    let canvas = text(&user.make_canvas().await, "/id").to_owned();
-    let target = user.slot(&canvas).await;
-    let asset = user.upload("image/png", pictures::png(64, 48)).await;
-    let request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
-    let job = user.send("/actions/resize/runs", &request).await.expect(202).json();
+    let (request, job) = resize(&user, pictures::png(64, 48)).await;
     let path = text(&job, "/pollUrl");
     let done = user.finished(&job).await;
     assert_eq!(done["status"], "succeeded");
@@ -176,6 +174,7 @@ async fn a_read_success_expires_and_leaves_a_tombstone_then_nothing(stack: &Stac
     // The asset and the node outlive the record.
     let image = &done["images"][0];
     user.get(&format!("/assets/{}", text(image, "/assetId"))).await.ok();
+    let (canvas, target) = (text(&request, "/canvasId"), text(&request, "/targetNodeId"));
     let node = user.get(&format!("/canvases/{canvas}/nodes/{target}")).await.ok();
     assert_eq!(node["node"]["asset"], image["assetId"]);
     gone(&user, path).await;
@@ -190,11 +189,7 @@ async fn a_read_success_expires_and_leaves_a_tombstone_then_nothing(stack: &Stac
 
 async fn a_failed_and_a_canceled_job_are_forgotten(stack: &Stack) {
     let user = stack.user().await;
-    let canvas = text(&user.make_canvas().await, "/id").to_owned();
-    let target = user.slot(&canvas).await;
-    let asset = user.upload("image/png", pictures::broken_png(64, 48)).await;
-    let request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
-    let job = user.send("/actions/resize/runs", &request).await.expect(202).json();
+    let (request, job) = resize(&user, pictures::broken_png(64, 48)).await;
     gone(&user, text(&job, "/pollUrl")).await;
     let replay = user.send("/actions/resize/runs", &request).await.expect(202).json();
     assert_eq!((&replay["id"], &replay["status"]), (&job["id"], &json!("failed")));
