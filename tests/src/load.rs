@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use domain::limits::OPERATIONS_MAX;
 use serde_json::{Value, json};
 use testkit::Receiver;
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
@@ -32,7 +33,7 @@ const CREDIT: i64 = 100_000;
 pub struct Plan {
     /// Jobs altogether.
     pub jobs: usize,
-    /// Clients at once, each an account with a canvas of its own.
+    /// Clients at once, each an account with canvases of its own.
     pub clients: usize,
     /// The longest pause of a client between two starts; how long it is each time is chance.
     pub pause: Duration,
@@ -71,13 +72,19 @@ pub struct Load<'a> {
 struct Starter {
     number: usize,
     user: User,
-    canvas: String,
-    /// That its canvas had before the load.
-    revision: String,
-    targets: Vec<String>,
+    canvases: Vec<Canvas>,
     input: String,
     /// Its connection to the simulator.
     connection: Option<String>,
+}
+
+/// A canvas with targets for as many jobs as a batch makes: all their changes are there when they are checked, because a thousand of
+/// a canvas are kept (decisions 4.7).
+struct Canvas {
+    id: String,
+    /// That it had before the load.
+    revision: String,
+    targets: Vec<String>,
 }
 
 impl<'a> Load<'a> {
@@ -182,8 +189,13 @@ impl<'a> Load<'a> {
 
     async fn drive(&self, client: &Starter) {
         let mut chance = self.chance.fork(client.number as u64);
-        let mut revision = client.revision.clone();
-        for (index, target) in client.targets.iter().enumerate() {
+        let mut revision = String::new();
+        let targets =
+            client.canvases.iter().flat_map(|canvas| canvas.targets.iter().map(move |target| (canvas, target)));
+        for (index, (canvas, target)) in targets.enumerate() {
+            if index % OPERATIONS_MAX == 0 {
+                revision.clone_from(&canvas.revision);
+            }
             tokio::time::sleep(chance.time(self.plan.pause)).await;
             if self.is_over.load(Ordering::Relaxed) {
                 return;
@@ -192,7 +204,7 @@ impl<'a> Load<'a> {
             // Clients begin at different turns, so that a short load has some of everything, too.
             let work = self.works[(client.number * 7 + index) % self.works.len()];
             let mut request = work.request(&Terms {
-                canvas: &client.canvas,
+                canvas: &canvas.id,
                 revision: &revision,
                 target,
                 input: &client.input,
@@ -248,20 +260,20 @@ impl<'a> Load<'a> {
 impl Starter {
     async fn make(stack: &Stack, number: usize, jobs: usize) -> Self {
         let user = stack.user().await;
-        let canvas = text(&user.make_canvas().await, "/id").to_owned();
         let asset = user.upload("image/png", pictures::png(64, 48)).await;
-        let (mut targets, mut revision) = (Vec::with_capacity(jobs), String::new());
-        // 200 operations a batch (specification, Limits).
-        for batch in (0..jobs).collect::<Vec<_>>().chunks(200) {
+        let mut canvases = Vec::with_capacity(jobs.div_ceil(OPERATIONS_MAX));
+        for batch in (0..jobs).collect::<Vec<_>>().chunks(OPERATIONS_MAX) {
+            let id = text(&user.make_canvas().await, "/id").to_owned();
             let create = |index: &usize| {
                 let node = json!({"type": "image", "position": {"x": 400 * index, "y": 0}});
                 json!({"type": "node.create", "clientId": format!("t{index}"), "node": node})
             };
-            let made = user.apply(&canvas, batch.iter().map(create).collect()).await;
-            text(&made, "/canvas/revision").clone_into(&mut revision);
-            targets.extend(batch.iter().map(|index| text(&made, &format!("/resolvedIds/t{index}")).to_owned()));
+            let made = user.apply(&id, batch.iter().map(create).collect()).await;
+            let target = |index: &usize| text(&made, &format!("/resolvedIds/t{index}")).to_owned();
+            let targets = batch.iter().map(target).collect();
+            canvases.push(Canvas { id, revision: text(&made, "/canvas/revision").to_owned(), targets });
         }
-        Self { number, user, canvas, revision, targets, input: text(&asset, "/handle").to_owned(), connection: None }
+        Self { number, user, canvases, input: text(&asset, "/handle").to_owned(), connection: None }
     }
 }
 
