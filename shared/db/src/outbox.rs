@@ -45,19 +45,20 @@ pub struct OutboxStats {
     pub oldest: Option<Duration>,
 }
 
-/// Leases up to `limit` rows for `hold`, in one short statement.
+/// Leases up to `limit` rows from the id `floor` on for `hold`, in one short statement.
 ///
 /// Rows whose task is no longer ready are deleted instead: somebody has it, or it is settled, and a backlog that gathered
 /// while the broker was down is not replayed to workers that have long done the work. Queues that this
 /// build does not know are left to a build that does.
 #[tracing::instrument(skip_all, name = "db.outbox.claim_batch")]
-pub async fn claim_batch(conn: &mut PgConnection, limit: u16, hold: Duration) -> Result<Batch> {
+pub async fn claim_batch(conn: &mut PgConnection, floor: i64, limit: u16, hold: Duration) -> Result<Batch> {
     let queues: Vec<&str> = Queue::ALL.iter().map(|queue| queue.as_str()).collect();
     let rows = sqlx::query!(
         r#"WITH batch AS MATERIALIZED (
                SELECT o.id, o.queue, o.task_id, o.traceparent,
-                      EXISTS (SELECT FROM tasks t WHERE t.id = o.task_id AND t.state = 'ready') AS needed
-               FROM outbox o WHERE (o.claimed_until IS NULL OR o.claimed_until <= now()) AND o.queue = ANY($3::text[])
+                      coalesce((SELECT t.state = 'ready' FROM tasks t WHERE t.id = o.task_id), false) AS needed
+               FROM outbox o
+               WHERE o.id >= $4 AND (o.claimed_until IS NULL OR o.claimed_until <= now()) AND o.queue = ANY($3::text[])
                ORDER BY o.id LIMIT $1 FOR UPDATE OF o SKIP LOCKED
            ), dropped AS (
                DELETE FROM outbox USING batch WHERE outbox.id = batch.id AND NOT batch.needed
@@ -69,6 +70,7 @@ pub async fn claim_batch(conn: &mut PgConnection, limit: u16, hold: Duration) ->
         i64::from(limit),
         hold.as_secs_f64(),
         &queues as &[&str],
+        floor,
     )
     .fetch_all(conn)
     .await?;
@@ -86,6 +88,17 @@ pub async fn claim_batch(conn: &mut PgConnection, limit: u16, hold: Duration) ->
         })
         .collect::<Result<_>>()?;
     Ok(Batch { rows, full })
+}
+
+/// The lowest id that there is, from `floor` on; of none the last that was drawn. Rows that were deleted while a transaction
+/// stayed open are read again by whoever begins before them ([`crate::tasks::survey`]).
+#[tracing::instrument(skip_all, name = "db.outbox.lowest")]
+pub async fn lowest(conn: &mut PgConnection, floor: i64) -> Result<i64> {
+    let lowest = sqlx::query_scalar!(
+        r#"SELECT coalesce((SELECT min(id) FROM outbox WHERE id >= $1), pg_sequence_last_value('outbox_id_seq'), 0) AS "lowest!""#,
+        floor,
+    );
+    Ok(lowest.fetch_one(conn).await?)
 }
 
 /// Deletes rows that the broker has confirmed.

@@ -13,12 +13,16 @@
 //! every awakening draws, so no turn is above the sequence and an idle lane saves up no credit. Two transactions that
 //! enqueue in one lane at once may share a turn; that costs the others one place each and no order is promised.
 //!
+//! **Without a past.** Searches by turn begin at the queue's floor ([`survey`]), behind which nothing lives: what a queue costs does not
+//! grow with what was done while some transaction stays open.
+//!
 //! **Contained.** A task whose lease ran out twice may be what killed its workers: a *suspect*, claimed only by a worker
 //! that asks for suspects and then has nothing else in hand, so that it takes no further neighbours down.
 //!
 //! **Timed by one clock.** Leases and due times are set and judged by the database's `now()` alone.
 
 mod claim;
+mod floors;
 
 use std::time::Duration;
 
@@ -30,6 +34,7 @@ use crate::Result;
 use crate::error::known;
 
 pub use claim::{Claim, LaneCap, Wanted, claim};
+pub use floors::{Floors, survey};
 
 /// A task to be.
 #[derive(Clone, Debug)]
@@ -131,11 +136,14 @@ macro_rules! with_task {
             [$($before,)*
             r#" place AS (
                    SELECT greatest(
-                       (SELECT max(turn) + 1 FROM tasks WHERE queue = $2 AND lane = $4 AND state = 'ready'),
-                       coalesce(greatest((SELECT max(turn) FROM tasks WHERE queue = $2 AND state = 'leased'),
-                                         (SELECT min(turn) FROM tasks WHERE queue = $2 AND state = 'ready')), drawn)
+                       (SELECT max(turn) + 1 FROM tasks
+                        WHERE queue = $2 AND lane = $4 AND state = 'ready' AND turn >= floor),
+                       coalesce(greatest(
+                           (SELECT max(turn) FROM tasks WHERE queue = $2 AND state = 'leased' AND turn >= floor),
+                           (SELECT min(turn) FROM tasks WHERE queue = $2 AND state = 'ready' AND turn >= floor)
+                       ), drawn)
                    ) AS turn
-                   FROM nextval('task_turns') AS drawn
+                   FROM nextval('task_turns') AS drawn, task_floor($2) AS floor
                ), task AS (
                    INSERT INTO tasks (id, queue, kind, lane, state, turn, due_at, traceparent, tenant)
                    SELECT $1, $2, $3, $4, CASE WHEN $5::float8 IS NULL THEN 'ready' ELSE 'parked' END, turn,
@@ -316,28 +324,30 @@ pub async fn release(conn: &mut PgConnection, id: Uuid, lease_token: Uuid) -> Re
 }
 
 /// Makes up to `limit` due and up to `limit` lease-expired tasks of a queue ready: what was due with a fresh turn, what a
-/// worker lost in the turn that it had.
+/// worker lost in the turn that it had. What `floors` say is too old to be there is not looked for.
 ///
 /// Rows that another worker is waking, or that are being settled at this moment, are skipped.
 #[tracing::instrument(skip_all, name = "db.task.promote")]
-pub async fn promote(conn: &mut PgConnection, queue: Queue, limit: usize) -> Result<Promoted> {
+pub async fn promote(conn: &mut PgConnection, queue: Queue, limit: usize, floors: &Floors) -> Result<Promoted> {
     let row = sqlx::query!(
         r#"WITH due AS MATERIALIZED (
-               SELECT id, lane FROM tasks WHERE queue = $1 AND state = 'parked' AND due_at <= now()
+               SELECT id, lane FROM tasks WHERE queue = $1 AND state = 'parked' AND due_at BETWEEN $3 AND now()
                ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED
            ), expired AS MATERIALIZED (
-               SELECT id FROM tasks WHERE queue = $1 AND state = 'leased' AND lease_until <= now()
+               SELECT id FROM tasks WHERE queue = $1 AND lease_until BETWEEN $3 AND now()
                ORDER BY lease_until LIMIT $2 FOR UPDATE SKIP LOCKED
            ), awake AS MATERIALIZED (
                SELECT id, lane, nextval('task_turns') AS drawn FROM due
            ), before AS (
                SELECT lane, greatest(
-                   (SELECT max(turn) FROM tasks t WHERE t.queue = $1 AND t.lane = awake.lane AND t.state = 'ready'),
-                   coalesce(greatest((SELECT max(turn) FROM tasks WHERE queue = $1 AND state = 'leased'),
-                                     (SELECT min(turn) FROM tasks WHERE queue = $1 AND state = 'ready')),
-                            min(drawn)) - 1
+                   (SELECT max(turn) FROM tasks t
+                    WHERE t.queue = $1 AND t.lane = awake.lane AND t.state = 'ready' AND t.turn >= floor),
+                   coalesce(greatest(
+                       (SELECT max(turn) FROM tasks WHERE queue = $1 AND state = 'leased' AND turn >= floor),
+                       (SELECT min(turn) FROM tasks WHERE queue = $1 AND state = 'ready' AND turn >= floor)
+                   ), min(drawn)) - 1
                ) AS turn
-               FROM awake GROUP BY lane
+               FROM awake, task_floor($1) AS floor GROUP BY lane, floor
            ), placed AS (
                SELECT id, before.turn + row_number() OVER (PARTITION BY lane ORDER BY drawn) AS turn
                FROM awake JOIN before USING (lane)
@@ -354,6 +364,7 @@ pub async fn promote(conn: &mut PgConnection, queue: Queue, limit: usize) -> Res
                   EXISTS (SELECT FROM tasks WHERE queue = $1 AND state = 'ready' AND suspect) AS "suspects!""#,
         queue.as_str(),
         count(limit),
+        floors.since,
     )
     .fetch_one(conn)
     .await?;
@@ -379,7 +390,8 @@ pub async fn lock(conn: &mut PgConnection, id: Uuid) -> Result<Option<TaskState>
 pub async fn wake_to_cancel(conn: &mut PgConnection, id: Uuid) -> Result<bool> {
     let announced = sqlx::query!(
         "WITH woken AS (
-             UPDATE tasks SET state = 'ready', cancel_requested = true, due_at = now()
+             UPDATE tasks SET state = 'ready', cancel_requested = true, due_at = now(),
+                    turn = greatest(turn, task_floor(queue))
              WHERE id = $1 AND state IN ('ready', 'parked')
              RETURNING id, queue, traceparent
          )
@@ -403,10 +415,13 @@ pub async fn wake(conn: &mut PgConnection, id: Uuid) -> Result<()> {
                     due_at = CASE state WHEN 'parked' THEN now() ELSE due_at END,
                     turn = CASE state WHEN 'parked' THEN greatest(
                                (SELECT max(t.turn) + 1 FROM tasks t
-                                WHERE t.queue = tasks.queue AND t.lane = tasks.lane AND t.state = 'ready'),
+                                WHERE t.queue = tasks.queue AND t.lane = tasks.lane AND t.state = 'ready'
+                                  AND t.turn >= task_floor(tasks.queue)),
                                coalesce(greatest(
-                                   (SELECT max(t.turn) FROM tasks t WHERE t.queue = tasks.queue AND t.state = 'leased'),
-                                   (SELECT min(t.turn) FROM tasks t WHERE t.queue = tasks.queue AND t.state = 'ready')
+                                   (SELECT max(t.turn) FROM tasks t
+                                    WHERE t.queue = tasks.queue AND t.state = 'leased' AND t.turn >= task_floor(tasks.queue)),
+                                   (SELECT min(t.turn) FROM tasks t
+                                    WHERE t.queue = tasks.queue AND t.state = 'ready' AND t.turn >= task_floor(tasks.queue))
                                ), drawn)
                            ) ELSE turn END
              FROM nextval('task_turns') AS drawn

@@ -19,6 +19,7 @@ mod lease;
 mod process;
 mod relay;
 mod runner;
+mod survey;
 mod task;
 
 pub use batch::{BatchError, Batcher};

@@ -2,6 +2,9 @@
 //!
 //! Rows are leased, published, and deleted when the broker has confirmed them. A relay that dies in between leaves rows
 //! whose lease runs out after ten seconds; what it had published is published again, and costs an empty claim.
+//!
+//! A row that was deleted beside a transaction that stays open, such as a dump, is walked past by whoever looks for the first one. Turns
+//! therefore begin at a [`Floor`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +22,7 @@ use tracing::Span;
 use tracing::field::Empty;
 
 use crate::chain;
+use crate::survey::{Scope, Surveys, rested};
 
 /// One for the batches, one for the measurements.
 const CONNECTIONS: u32 = 2;
@@ -75,7 +79,7 @@ impl Relay {
             () = self.publish_until(&stop) => {}
         }
         if *self.publisher.connected().borrow()
-            && let Err(error) = self.turn().await
+            && let Err(error) = self.turn(0).await
         {
             tracing::warn!(error = chain(&error), "outbox relay could not take its last turn");
         }
@@ -84,13 +88,14 @@ impl Relay {
 
     async fn publish_until(&self, stop: &CancellationToken) {
         let mut connected = self.publisher.connected();
+        let mut floor = Floor::new();
         loop {
             // Rows that cannot be published are left alone.
             if !matches!(stop.run_until_cancelled(connected.wait_for(|connected| *connected)).await, Some(Ok(_))) {
                 return;
             }
             // Never interrupted: rows that it leased would wait for the lease to run out.
-            let pause = match self.turn().await {
+            let pause = match self.turn_from(&mut floor).await {
                 Ok(Turn::More) => Duration::ZERO,
                 Ok(Turn::Drained) => POLL,
                 Ok(Turn::Stuck) => TROUBLE_PAUSE,
@@ -107,9 +112,22 @@ impl Relay {
         }
     }
 
-    /// One batch.
-    async fn turn(&self) -> db::Result<Turn> {
-        let claimed = async { outbox::claim_batch(&mut *self.pool.acquire().await?, BATCH, HOLD).await };
+    /// One batch, behind a survey if one is due.
+    async fn turn_from(&self, floor: &mut Floor) -> db::Result<Turn> {
+        if let Some(scope) = floor.surveys.due() {
+            let began = Instant::now();
+            let from = if scope == Scope::Whole { 0 } else { floor.id };
+            let lowest = limited(async { outbox::lowest(&mut *self.pool.acquire().await?, from).await }).await;
+            // Made, even if it came to nothing: the batches go on.
+            floor.surveys.made(scope, began);
+            floor.raise(lowest?);
+        }
+        self.turn(floor.id).await
+    }
+
+    /// One batch of the rows from `floor` on.
+    async fn turn(&self, floor: i64) -> db::Result<Turn> {
+        let claimed = async { outbox::claim_batch(&mut *self.pool.acquire().await?, floor, BATCH, HOLD).await };
         let batch = limited(claimed).await?;
         let mut turn = if batch.full { Turn::More } else { Turn::Drained };
         if batch.rows.is_empty() {
@@ -159,13 +177,14 @@ impl Relay {
 
     async fn measure(&self) {
         loop {
+            let began = Instant::now();
             let stats = async { outbox::stats(&mut *self.pool.acquire().await?).await };
             // Without an answer the gauges keep what they had; readiness tells of the database.
             if let Ok(stats) = limited(stats).await {
                 metrics::gauge!("canvas_outbox_rows").set(stats.rows as f64);
                 metrics::gauge!("canvas_outbox_lag_seconds").set(stats.oldest.unwrap_or_default().as_secs_f64());
             }
-            sleep(MEASURE).await;
+            sleep(rested(MEASURE, began.elapsed())).await;
         }
     }
 }
@@ -177,6 +196,25 @@ fn traced(row: &WakeUpRow) -> (Span, Option<String>) {
     let queue = row.queue.as_str();
     let span = trace_span!(trace, Producer, "publish", queue = queue, task.id = %row.task, error_type = Empty);
     (span, Some(trace.to_string()))
+}
+
+/// The id from which on rows are looked for: what was deleted while some transaction stays open is not read again with every turn.
+/// What a survey found is the floor from the next one on, so that who drew an id and was about to commit is not passed over; who took
+/// longer is found by the next survey of everything, and its task by an idle look before that.
+struct Floor {
+    id: i64,
+    found: i64,
+    surveys: Surveys,
+}
+
+impl Floor {
+    fn new() -> Self {
+        Self { id: 0, found: 0, surveys: Surveys::new() }
+    }
+
+    fn raise(&mut self, lowest: i64) {
+        self.id = lowest.min(std::mem::replace(&mut self.found, lowest));
+    }
 }
 
 /// What to do after a batch.

@@ -24,12 +24,13 @@ use std::time::Duration;
 use broker::{Consumer, Delivery};
 use db::PgPool;
 use db::pool::limited;
-use db::tasks::{self, LaneCap, Wanted};
+use db::tasks::{self, Floors, LaneCap, Wanted};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::lease::Leases;
+use crate::survey::{Scope, Surveys, rested};
 use crate::{Handler, Task, chain};
 use execute::Execution;
 pub use options::RunnerOptions;
@@ -61,6 +62,9 @@ pub struct Runner<H> {
     /// Runs under way, with the places they take.
     running: JoinSet<Option<Duration>>,
     places: HashMap<Id, Place>,
+    /// Where the queue began when it was last looked.
+    floors: Floors,
+    surveys: Surveys,
     /// Since when there is a suspect to claim, as far as is known.
     suspect: Option<Instant>,
     /// Whether what is in hand is a suspect.
@@ -90,6 +94,8 @@ impl<H: Handler> Runner<H> {
             options,
             running: JoinSet::new(),
             places: HashMap::new(),
+            floors: Floors::default(),
+            surveys: Surveys::new(),
             suspect: None,
             is_alone: false,
             messages: VecDeque::new(),
@@ -174,7 +180,18 @@ impl<H: Handler> Runner<H> {
     /// Makes ready what is due or whose lease has expired, and gives a reason to claim: the idle look.
     async fn promote(&mut self) {
         let queue = self.options.queue;
-        let promoted = async { tasks::promote(&mut *self.pool.acquire().await?, queue, PROMOTE_LIMIT).await };
+        let survey = self.surveys.due();
+        let promoted = async {
+            let mut conn = self.pool.acquire().await?;
+            if let Some(scope) = survey {
+                let began = Instant::now();
+                let floors = limited(tasks::survey(&mut conn, queue, &self.floors, scope == Scope::Whole)).await;
+                // Made, even if it came to nothing: the claims go on.
+                self.surveys.made(scope, began);
+                self.floors = floors?;
+            }
+            tasks::promote(&mut conn, queue, PROMOTE_LIMIT, &self.floors).await
+        };
         match limited(promoted).await {
             Ok(promoted) => {
                 if promoted.expired > 0 {
@@ -393,6 +410,7 @@ fn tally<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(String, usize)> {
 async fn measure(pool: PgPool, queue: domain::message::Queue) {
     let labels = [("queue", queue.as_str())];
     loop {
+        let began = Instant::now();
         let stats = async { tasks::stats(&mut *pool.acquire().await?, queue).await };
         // Without an answer the gauges keep what they had; readiness tells of the database.
         if let Ok(stats) = limited(stats).await {
@@ -402,6 +420,6 @@ async fn measure(pool: PgPool, queue: domain::message::Queue) {
             metrics::gauge!("canvas_queue_age_seconds", &labels)
                 .set(stats.oldest_ready.unwrap_or_default().as_secs_f64());
         }
-        tokio::time::sleep(MEASURE).await;
+        tokio::time::sleep(rested(MEASURE, began.elapsed())).await;
     }
 }

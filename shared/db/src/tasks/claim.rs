@@ -168,6 +168,7 @@ fn kinds() -> Vec<&'static str> {
 async fn next_in_turn(conn: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Vec<Claim>> {
     let rows = lease_found!(
         "SELECT id FROM tasks WHERE queue = $3 AND state = 'ready' AND kind = ANY($4::text[]) AND suspect = $5
+           AND turn >= task_floor($3)
          ORDER BY turn, id LIMIT $6 FOR UPDATE SKIP LOCKED",
         wanted,
         wanted.queue.as_str(),
@@ -202,6 +203,7 @@ async fn choose(conn: &mut PgConnection, wanted: &Wanted<'_>, caps: &LaneCap<'_>
         Candidate,
         "SELECT id, lane, tenant FROM tasks
          WHERE queue = $1 AND state = 'ready' AND kind = ANY($2::text[]) AND suspect = $3
+           AND turn >= task_floor($1)
          ORDER BY turn, id LIMIT $4",
         wanted.queue.as_str(),
         &kinds() as &[&str],
@@ -230,7 +232,7 @@ async fn choose_by_lane(conn: &mut PgConnection, wanted: &Wanted<'_>, caps: &Lan
            FROM lanes CROSS JOIN LATERAL (
                SELECT id, lane, tenant, turn FROM tasks
                WHERE queue = $1 AND state = 'ready' AND lane = lanes.lane AND kind = ANY($2::text[]) AND suspect = $3
-                 AND (tenant IS NULL OR tenant <> ALL($4::text[]))
+                 AND turn >= task_floor($1) AND (tenant IS NULL OR tenant <> ALL($4::text[]))
                ORDER BY turn, id LIMIT $5
            ) head
            WHERE lanes.lane <> ALL($6::text[])

@@ -16,6 +16,7 @@ macro_rules! database {
 }
 
 mod announcements;
+mod floors;
 mod turns;
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -35,7 +36,7 @@ async fn promote(conn: &mut PgConnection, queue: Queue, limit: usize) -> Result<
     sqlx::query("UPDATE tasks SET due_at = due_at - interval '1 ms' WHERE state = 'parked'")
         .execute(&mut *conn)
         .await?;
-    super::promote(conn, queue, limit).await
+    super::promote(conn, queue, limit, &Floors::default()).await
 }
 
 async fn claim_up_to(conn: &mut PgConnection, limit: usize, lease: Duration) -> Vec<Claim> {
@@ -170,7 +171,7 @@ async fn concurrent_claims_never_share_a_task_and_leave_none() {
 async fn a_parked_task_is_ready_when_its_time_has_come_and_not_before() {
     database!(conn);
     let id = enqueue_in(conn, "a", Some(Duration::from_secs(60))).await;
-    assert!(outbox::claim_batch(conn, 10, LEASE).await.expect("looks").rows.is_empty());
+    assert!(outbox::claim_batch(conn, 0, 10, LEASE).await.expect("looks").rows.is_empty());
     let promoted = promote(conn, Queue::Image, 10).await.expect("promotes");
     assert_eq!(promoted.due, 0);
     let next_due = promoted.next_due.expect("is known");

@@ -253,7 +253,10 @@ impl Fixture {
             .execute(&mut *conn)
             .await
             .expect("expires");
-        assert_eq!(tasks::promote(&mut conn, Queue::Image, 10).await.expect("promotes").expired, 1);
+        assert_eq!(
+            tasks::promote(&mut conn, Queue::Image, 10, &tasks::Floors::default()).await.expect("promotes").expired,
+            1
+        );
     }
 
     /// Starts, takes and ends a job.

@@ -4,7 +4,7 @@ use super::*;
 
 /// The tasks that the outbox announces; they are not announced again.
 async fn announced(conn: &mut PgConnection) -> Vec<Uuid> {
-    let rows = outbox::claim_batch(conn, 100, LEASE).await.expect("looks").rows;
+    let rows = outbox::claim_batch(conn, 0, 100, LEASE).await.expect("looks").rows;
     rows.iter().map(|row| row.task).collect()
 }
 
@@ -86,12 +86,12 @@ async fn of_a_wake_up_and_a_park_at_one_moment_none_is_lost() {
 async fn the_outbox_announces_ready_tasks_until_it_is_confirmed() {
     database!(conn);
     let id = enqueue_in(conn, "a", None).await;
-    let batch = outbox::claim_batch(conn, 1, Duration::ZERO).await.expect("looks");
+    let batch = outbox::claim_batch(conn, 0, 1, Duration::ZERO).await.expect("looks");
     assert_eq!((batch.rows.len(), batch.rows[0].task, batch.full), (1, id, true));
     // The lease of the row is over: another relay takes it; while it lasts none does.
-    let again = outbox::claim_batch(conn, 2, LEASE).await.expect("looks");
+    let again = outbox::claim_batch(conn, 0, 2, LEASE).await.expect("looks");
     assert_eq!((&again.rows, again.full), (&batch.rows, false));
-    assert!(outbox::claim_batch(conn, 2, LEASE).await.expect("looks").rows.is_empty());
+    assert!(outbox::claim_batch(conn, 0, 2, LEASE).await.expect("looks").rows.is_empty());
     assert_eq!(outbox::stats(conn).await.expect("counts").rows, 1);
     outbox::confirm(conn, &[batch.rows[0].id]).await.expect("confirms");
     assert_eq!(outbox::stats(conn).await.expect("counts"), outbox::OutboxStats::default());
@@ -103,7 +103,7 @@ async fn a_wake_up_that_nobody_needs_any_more_is_dropped_unpublished() {
     enqueue_in(conn, "a", None).await;
     only(conn).await;
     let needed = enqueue_in(conn, "a", None).await;
-    let batch = outbox::claim_batch(conn, 10, LEASE).await.expect("looks");
+    let batch = outbox::claim_batch(conn, 0, 10, LEASE).await.expect("looks");
     assert_eq!(batch.rows.iter().map(|row| row.task).collect::<Vec<_>>(), [needed]);
     assert_eq!(outbox::stats(conn).await.expect("counts").rows, 1);
 }
@@ -112,9 +112,9 @@ async fn a_wake_up_that_nobody_needs_any_more_is_dropped_unpublished() {
 async fn a_released_task_is_announced_again() {
     database!(conn);
     let id = enqueue_in(conn, "a", None).await;
-    let first = outbox::claim_batch(conn, 10, LEASE).await.expect("looks").rows;
+    let first = outbox::claim_batch(conn, 0, 10, LEASE).await.expect("looks").rows;
     outbox::confirm(conn, &[first[0].id]).await.expect("confirms");
     let claim = only(conn).await;
     assert!(release(conn, id, claim.lease_token).await.expect("releases"));
-    assert_eq!(outbox::claim_batch(conn, 10, LEASE).await.expect("looks").rows[0].task, id);
+    assert_eq!(outbox::claim_batch(conn, 0, 10, LEASE).await.expect("looks").rows[0].task, id);
 }
