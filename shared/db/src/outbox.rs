@@ -49,7 +49,8 @@ pub struct OutboxStats {
 ///
 /// Rows whose task is no longer ready are deleted instead: somebody has it, or it is settled, and a backlog that gathered
 /// while the broker was down is not replayed to workers that have long done the work. Queues that this
-/// build does not know are left to a build that does.
+/// build does not know are left to a build that does. Whether a task is ready is looked up for each row: of an `EXISTS` the planner may
+/// make one list of all that are.
 #[tracing::instrument(skip_all, name = "db.outbox.claim_batch")]
 pub async fn claim_batch(conn: &mut PgConnection, floor: i64, limit: u16, hold: Duration) -> Result<Batch> {
     let queues: Vec<&str> = Queue::ALL.iter().map(|queue| queue.as_str()).collect();
@@ -61,10 +62,10 @@ pub async fn claim_batch(conn: &mut PgConnection, floor: i64, limit: u16, hold: 
                WHERE o.id >= $4 AND (o.claimed_until IS NULL OR o.claimed_until <= now()) AND o.queue = ANY($3::text[])
                ORDER BY o.id LIMIT $1 FOR UPDATE OF o SKIP LOCKED
            ), dropped AS (
-               DELETE FROM outbox USING batch WHERE outbox.id = batch.id AND NOT batch.needed
+               DELETE FROM outbox WHERE id = ANY(ARRAY(SELECT id FROM batch WHERE NOT needed))
            ), claimed AS (
                UPDATE outbox SET claimed_until = now() + make_interval(secs => $2)
-               FROM batch WHERE outbox.id = batch.id AND batch.needed
+               WHERE id = ANY(ARRAY(SELECT id FROM batch WHERE needed))
            )
            SELECT id, queue, task_id, traceparent, needed AS "needed!" FROM batch ORDER BY id"#,
         i64::from(limit),

@@ -13,8 +13,9 @@
 //! every awakening draws, so no turn is above the sequence and an idle lane saves up no credit. Two transactions that
 //! enqueue in one lane at once may share a turn; that costs the others one place each and no order is promised.
 //!
-//! **Without a past.** Searches by turn begin at the queue's floor ([`survey`]), behind which nothing lives: what a queue costs does not
-//! grow with what was done while some transaction stays open.
+//! **Without a past.** Searches by turn begin at the queue's floor ([`survey`]), below which nothing lives, and rows are named by
+//! `id = ANY(…)` also where a join says as much: of a table that was empty when it was last analyzed the planner reads the whole primary
+//! key as soon as look rows up in it. So what a queue costs does not grow with what was done while some transaction stays open.
 //!
 //! **Contained.** A task whose lease ran out twice may be what killed its workers: a *suspect*, claimed only by a worker
 //! that asks for suspects and then has nothing else in hand, so that it takes no further neighbours down.
@@ -192,14 +193,16 @@ pub async fn heartbeat(conn: &mut PgConnection, leases: &[(Uuid, Uuid)], lease: 
                SELECT * FROM unnest($1::uuid[], $2::uuid[]) AS held(id, token)
            ), mine AS (
                SELECT t.id FROM tasks t JOIN held ON t.id = held.id AND t.lease_token = held.token
-               FOR UPDATE OF t SKIP LOCKED
+               WHERE t.id = ANY($1) FOR UPDATE OF t SKIP LOCKED
            ), renewed AS (
-               UPDATE tasks SET lease_until = now() + make_interval(secs => $3) FROM mine WHERE tasks.id = mine.id
-               RETURNING tasks.id
+               UPDATE tasks SET lease_until = now() + make_interval(secs => $3)
+               WHERE id = ANY(ARRAY(SELECT id FROM mine))
+               RETURNING id
            )
            SELECT t.id, renewed.id IS NOT NULL AS "renewed!", t.cancel_requested
            FROM tasks t JOIN held ON t.id = held.id AND t.lease_token = held.token
-           LEFT JOIN renewed ON renewed.id = t.id"#,
+           LEFT JOIN renewed ON renewed.id = t.id
+           WHERE t.id = ANY($1)"#,
         &ids,
         &tokens,
         lease.as_secs_f64(),
@@ -282,13 +285,13 @@ pub async fn reschedule_all(conn: &mut PgConnection, plans: &[(Uuid, Uuid, Durat
                SELECT t.id, plan.after
                FROM tasks t JOIN unnest($1::uuid[], $2::uuid[], $3::float8[]) AS plan(id, token, after)
                     ON plan.id = t.id AND plan.token = t.lease_token
-               FOR UPDATE OF t SKIP LOCKED
+               WHERE t.id = ANY($1) FOR UPDATE OF t SKIP LOCKED
            ), parked AS (
                UPDATE tasks SET state = CASE WHEN cancel_requested OR woken THEN 'ready' ELSE 'parked' END,
                                 due_at = now() + make_interval(secs => CASE WHEN cancel_requested OR woken THEN 0
                                                                             ELSE mine.after END),
                                 claims = 0, expired = 0, lease_token = NULL, lease_until = NULL, lease_owner = NULL
-               FROM mine WHERE tasks.id = mine.id
+               FROM mine WHERE tasks.id = mine.id AND tasks.id = ANY($1)
                RETURNING tasks.id, queue, traceparent, state
            ), announced AS (
                INSERT INTO outbox (queue, task_id, traceparent) SELECT queue, id, traceparent FROM parked WHERE state = 'ready'
@@ -352,11 +355,12 @@ pub async fn promote(conn: &mut PgConnection, queue: Queue, limit: usize, floors
                SELECT id, before.turn + row_number() OVER (PARTITION BY lane ORDER BY drawn) AS turn
                FROM awake JOIN before USING (lane)
            ), woken AS (
-               UPDATE tasks SET state = 'ready', turn = placed.turn FROM placed WHERE tasks.id = placed.id
+               UPDATE tasks SET state = 'ready', turn = placed.turn
+               FROM placed WHERE tasks.id = placed.id AND tasks.id = ANY(ARRAY(SELECT id FROM due))
            ), freed AS (
                UPDATE tasks SET state = 'ready', expired = tasks.expired + 1,
                                 lease_token = NULL, lease_until = NULL, lease_owner = NULL
-               FROM expired WHERE tasks.id = expired.id
+               WHERE id = ANY(ARRAY(SELECT id FROM expired))
            )
            SELECT (SELECT count(*) FROM due) AS "due!", (SELECT count(*) FROM expired) AS "expired!",
                   (SELECT extract(epoch FROM min(due_at) - now())::float8 FROM tasks

@@ -3,8 +3,8 @@
 //! Rows are leased, published, and deleted when the broker has confirmed them. A relay that dies in between leaves rows
 //! whose lease runs out after ten seconds; what it had published is published again, and costs an empty claim.
 //!
-//! A row that was deleted beside a transaction that stays open, such as a dump, is walked past by whoever looks for the first one. Turns
-//! therefore begin at a [`Floor`].
+//! A row that was deleted beside a transaction that stays open, such as a dump, is walked past by whoever looks for the first one:
+//! turns begin at a [`Floor`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,15 +112,16 @@ impl Relay {
         }
     }
 
-    /// One batch, behind a survey if one is due.
+    /// One batch, behind a survey if one is due. What comes to nothing is made later, and holds up no batch.
     async fn turn_from(&self, floor: &mut Floor) -> db::Result<Turn> {
         if let Some(scope) = floor.surveys.due() {
             let began = Instant::now();
             let from = if scope == Scope::Whole { 0 } else { floor.id };
-            let lowest = limited(async { outbox::lowest(&mut *self.pool.acquire().await?, from).await }).await;
-            // Made, even if it came to nothing: the batches go on.
+            match limited(async { outbox::lowest(&mut *self.pool.acquire().await?, from).await }).await {
+                Ok(lowest) => floor.raise(lowest),
+                Err(error) => tracing::warn!(error = chain(&error), "cannot see where the outbox begins"),
+            }
             floor.surveys.made(scope, began);
-            floor.raise(lowest?);
         }
         self.turn(floor.id).await
     }
@@ -198,9 +199,9 @@ fn traced(row: &WakeUpRow) -> (Span, Option<String>) {
     (span, Some(trace.to_string()))
 }
 
-/// The id from which on rows are looked for: what was deleted while some transaction stays open is not read again with every turn.
-/// What a survey found is the floor from the next one on, so that who drew an id and was about to commit is not passed over; who took
-/// longer is found by the next survey of everything, and its task by an idle look before that.
+/// The id from which on rows are looked for, so that what was deleted is not read again with every turn. What a survey found is the
+/// floor from the next one on, so that who drew an id and was about to commit is not passed over; who took longer is found by the
+/// next survey of everything, and its task by an idle look before that.
 struct Floor {
     id: i64,
     found: i64,

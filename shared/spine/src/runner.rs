@@ -180,18 +180,11 @@ impl<H: Handler> Runner<H> {
     /// Makes ready what is due or whose lease has expired, and gives a reason to claim: the idle look.
     async fn promote(&mut self) {
         let queue = self.options.queue;
-        let survey = self.surveys.due();
-        let promoted = async {
-            let mut conn = self.pool.acquire().await?;
-            if let Some(scope) = survey {
-                let began = Instant::now();
-                let floors = limited(tasks::survey(&mut conn, queue, &self.floors, scope == Scope::Whole)).await;
-                // Made, even if it came to nothing: the claims go on.
-                self.surveys.made(scope, began);
-                self.floors = floors?;
-            }
-            tasks::promote(&mut conn, queue, PROMOTE_LIMIT, &self.floors).await
-        };
+        if let Some(scope) = self.surveys.due() {
+            self.survey(scope).await;
+        }
+        let promoted =
+            async { tasks::promote(&mut *self.pool.acquire().await?, queue, PROMOTE_LIMIT, &self.floors).await };
         match limited(promoted).await {
             Ok(promoted) => {
                 if promoted.expired > 0 {
@@ -212,6 +205,18 @@ impl<H: Handler> Runner<H> {
             }
             Err(error) => self.trouble(&error),
         }
+    }
+
+    /// Looks where the queue begins. What comes to nothing is made later, and holds up no claim.
+    async fn survey(&mut self, scope: Scope) {
+        let (queue, began) = (self.options.queue, Instant::now());
+        let surveyed =
+            async { tasks::survey(&mut *self.pool.acquire().await?, queue, &self.floors, scope == Scope::Whole).await };
+        match limited(surveyed).await {
+            Ok(floors) => self.floors = floors,
+            Err(error) => tracing::warn!(%queue, error = chain(&error), "cannot see where the queue begins"),
+        }
+        self.surveys.made(scope, began);
     }
 
     /// Claims tasks for all free slots, acknowledges, and starts them.

@@ -8,8 +8,9 @@ use tokio::time::Instant;
 const PERIOD: Duration = Duration::from_secs(2);
 /// How often at everything, which finds what a floor hides.
 const WHOLE_PERIOD: Duration = Duration::from_secs(10);
-/// What grows with what was deleted beside an open transaction takes at most one of so many parts of the time.
+/// What grows with what was deleted beside an open transaction rests for so many times as long as it took, and at most a minute.
 const REST: u32 = 20;
+const REST_MAX: Duration = Duration::from_secs(60);
 
 /// The times of surveys.
 #[derive(Debug)]
@@ -51,9 +52,9 @@ impl Surveys {
     }
 }
 
-/// How long to wait after what took so long and is done every `period`, so that it costs no more than its share.
+/// How long to wait after what took so long and is done every `period`.
 pub(crate) fn rested(period: Duration, took: Duration) -> Duration {
-    period.max(took * REST)
+    period.max(REST_MAX.min(took * REST))
 }
 
 #[cfg(test)]
@@ -80,12 +81,12 @@ mod tests {
     async fn what_takes_long_is_done_seldom() {
         let mut surveys = Surveys::new();
         let began = Instant::now();
-        tokio::time::advance(Duration::from_secs(10)).await;
-        assert_eq!(rested(PERIOD, began.elapsed()), Duration::from_secs(200));
+        tokio::time::advance(Duration::from_secs(2)).await;
         surveys.made(Scope::Whole, began);
-        tokio::time::advance(Duration::from_secs(199)).await;
+        tokio::time::advance(Duration::from_secs(39)).await;
         assert_eq!(surveys.due(), Some(Scope::FromFloor));
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(surveys.due(), Some(Scope::Whole));
+        assert_eq!(rested(PERIOD, Duration::from_secs(30)), REST_MAX);
     }
 }

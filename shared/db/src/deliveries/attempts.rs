@@ -97,7 +97,7 @@ pub async fn begin(conn: &mut PgConnection, held: &[Held], finalized: Duration) 
         r#"WITH held AS (
                SELECT t.id, t.lease_token, d.next_attempt_at AS due_at, a.number, a.replay
                FROM unnest($1::uuid[], $2::uuid[]) h (id, lease_token)
-               JOIN tasks t ON t.id = h.id AND t.lease_token = h.lease_token
+               JOIN tasks t ON t.id = h.id AND t.lease_token = h.lease_token AND t.id = ANY($1)
                JOIN webhook_deliveries d ON d.id = t.id
                LEFT JOIN webhook_attempts a ON a.delivery_id = d.id AND a.lease_token = t.lease_token
            ), begun AS (
@@ -199,14 +199,16 @@ pub async fn record(conn: &mut PgConnection, outcomes: &[Outcome]) -> Result<Vec
                r (id, lease_token, number, replay, http_status, error, status, error_code, after)
            ), held AS (
                SELECT t.id FROM tasks t JOIN result r ON r.id = t.id AND r.lease_token = t.lease_token
-               ORDER BY t.id FOR UPDATE OF t
+               WHERE t.id = ANY($1) ORDER BY t.id FOR UPDATE OF t
            ), settled AS (
                DELETE FROM tasks t USING held, result r WHERE t.id = held.id AND r.id = t.id AND r.after IS NULL
+                 AND t.id = ANY($1)
            ), parked AS (
                UPDATE tasks t
                SET state = 'parked', due_at = now() + make_interval(secs => r.after),
                    claims = 0, expired = 0, lease_token = NULL, lease_until = NULL, lease_owner = NULL
-               FROM held, result r WHERE t.id = held.id AND r.id = t.id AND r.after IS NOT NULL
+               FROM held, result r
+               WHERE t.id = held.id AND r.id = t.id AND r.after IS NOT NULL AND t.id = ANY($1)
            ), attempt AS (
                UPDATE webhook_attempts a SET finished_at = now(), status = r.http_status, error = r.error
                FROM held JOIN result r ON r.id = held.id

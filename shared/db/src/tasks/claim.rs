@@ -102,10 +102,9 @@ macro_rules! lease_found {
             "WITH found AS MATERIALIZED (" + $found + r#")
              UPDATE tasks SET state = 'leased', lease_token = gen_random_uuid(), lease_owner = $2, claims = claims + 1, woken = false,
                               lease_until = now() + make_interval(secs => $1)
-             FROM found WHERE tasks.id = found.id
-             RETURNING tasks.id, tasks.kind, tasks.lane, tasks.tenant, tasks.lease_token AS "lease_token!", tasks.claims,
-                       tasks.cancel_requested, tasks.traceparent,
-                       extract(epoch FROM now() - tasks.due_at)::float8 AS "waited!""#,
+             WHERE id = ANY(ARRAY(SELECT id FROM found))
+             RETURNING id, turn, kind, lane, tenant, lease_token AS "lease_token!", claims, cancel_requested, traceparent,
+                       extract(epoch FROM now() - due_at)::float8 AS "waited!""#,
             $wanted.lease.as_secs_f64(),
             $wanted.owner
             $(, $argument)*
@@ -115,6 +114,7 @@ macro_rules! lease_found {
 
 struct Row {
     id: Uuid,
+    turn: i64,
     kind: String,
     lane: String,
     tenant: Option<String>,
@@ -139,6 +139,12 @@ impl Row {
             waited: seconds(self.waited).unwrap_or_default(),
         })
     }
+}
+
+/// What was leased, in the order in which it is to be served.
+fn in_turn(mut rows: Vec<Row>) -> Result<Vec<Claim>> {
+    rows.sort_unstable_by_key(|row| (row.turn, row.id));
+    rows.into_iter().map(Row::claim).collect()
 }
 
 /// Leases up to `wanted.limit` ready tasks, in the order of their turns.
@@ -176,17 +182,19 @@ async fn next_in_turn(conn: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Ve
         wanted.suspects,
         count(wanted.limit)
     );
-    rows.fetch_all(conn).await?.into_iter().map(Row::claim).collect()
+    in_turn(rows.fetch_all(conn).await?)
 }
 
 /// Leases those of `chosen` that are still ready.
 async fn take(conn: &mut PgConnection, wanted: &Wanted<'_>, chosen: &[Uuid]) -> Result<Vec<Claim>> {
     let rows = lease_found!(
-        "SELECT id FROM tasks WHERE id = ANY($3::uuid[]) AND state = 'ready' FOR UPDATE SKIP LOCKED",
+        "SELECT id FROM tasks
+         WHERE id = ANY($3::uuid[]) AND queue = $4 AND state = 'ready' AND turn >= task_floor($4) FOR UPDATE SKIP LOCKED",
         wanted,
-        chosen
+        chosen,
+        wanted.queue.as_str()
     );
-    rows.fetch_all(conn).await?.into_iter().map(Row::claim).collect()
+    in_turn(rows.fetch_all(conn).await?)
 }
 
 /// A ready task, as far as caps look at it.
@@ -222,9 +230,11 @@ async fn choose_by_lane(conn: &mut PgConnection, wanted: &Wanted<'_>, caps: &Lan
     let heads = sqlx::query_as!(
         Candidate,
         r#"WITH RECURSIVE lanes AS (
-               (SELECT lane FROM tasks WHERE queue = $1 AND state = 'ready' ORDER BY lane LIMIT 1)
+               (SELECT lane FROM tasks WHERE queue = $1 AND state = 'ready' AND turn >= task_floor($1)
+                ORDER BY lane LIMIT 1)
                UNION ALL
                SELECT (SELECT t.lane FROM tasks t WHERE t.queue = $1 AND t.state = 'ready' AND t.lane > lanes.lane
+                         AND t.turn >= task_floor($1)
                        ORDER BY t.lane LIMIT 1)
                FROM lanes WHERE lanes.lane IS NOT NULL
            )

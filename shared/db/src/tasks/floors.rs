@@ -1,17 +1,19 @@
 //! Where a queue begins, so that nobody reads what stands before.
 //!
-//! **Reason.** While a transaction stays open, a dump above all, nothing that was deleted since it began leaves the indexes. Who asks
-//! for the first of a queue then walks past everything that was done meanwhile, with every enqueue and every claim, and the service
-//! grinds to a halt long before the dump has ended.
+//! **Reason.** While a transaction stays open, a dump above all, nothing that was deleted since it began leaves the indexes. Who
+//! asks for the first of a queue then walks past everything that was done meanwhile, with every enqueue and every claim, and the
+//! service grinds to a halt long before the dump has ended.
 //!
-//! **Mechanism.** A *floor* is a turn below which no ready or leased task stands. Each queue has one, in a sequence: a number that is
-//! written and read outside transactions. Every search by turn begins there (`task_floor`). A [`survey`] raises it: it looks, from
-//! the floor on, for the lowest turn that lives. What it found becomes the floor one survey later, so that who was about to
-//! commit a task meanwhile is not passed over. Who comes back keeps a turn that the floor has waited for (a lease that ran
-//! out, a release), or gets a fresh one (whatever was parked).
+//! **Mechanism.** A *floor* is a turn below which no ready or leased task stands. Each queue has one, in a sequence: a number that
+//! is written and read outside transactions. Every search by turn begins there (`task_floor`). A [`survey`] raises it: it looks,
+//! from the floor on, for the lowest turn that lives. What it found becomes the floor one survey later, so that who was about to
+//! commit a task meanwhile is not passed over. Who comes back keeps a turn that the floor has waited for (a lease that ran out, a
+//! release), or gets one above it (whatever was parked).
 //!
-//! **Guarantee.** A floor that is too high (beside a transaction that enqueued and stayed open between two surveys, in a restored
-//! dump, whose sequences are newer than its rows) hides tasks until the next survey of everything, no longer.
+//! **Guarantee.** A floor that is too high (beside a transaction that enqueued and stayed open between two surveys, where two
+//! surveys crossed, in a restored dump, whose sequences are newer than its rows) hides tasks until the next survey of everything,
+//! no longer. What lives long, the backlog of a lane at its cap or a run of minutes, keeps the floor where it is: what is done above
+//! it meanwhile is walked past until it has ended.
 
 use std::time::Duration;
 
@@ -21,13 +23,13 @@ use sqlx::types::chrono::{DateTime, Utc};
 
 use crate::Result;
 
-/// How long a transaction may hold back a time that it read as it began.
+/// How much later than it says a time may be committed: it is that of its transaction's beginning.
 const UNSEEN: Duration = Duration::from_secs(10);
 
 /// Lower bounds of what lives in a queue. By default everything is looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Floors {
-    /// The lowest turn of a ready or leased task.
+    /// The lowest turn of a ready or leased task; of none the last that was drawn.
     pub(super) turn: i64,
     /// What is parked is due no earlier than this, and no lease ends earlier.
     pub(super) since: DateTime<Utc>,

@@ -136,7 +136,8 @@ async fn leave_behind(stack: &Stack, done: i32) {
     let mut transaction = stack.pool().begin().await.expect("begins");
     sqlx::query(
         "INSERT INTO tasks (id, queue, kind, lane, turn)
-         SELECT gen_random_uuid(), 'image', 'action', 'done ' || n % 8, nextval('task_turns') FROM generate_series(1, $1) n",
+         SELECT gen_random_uuid(), 'image', 'action', 'done ' || n % 8, nextval('task_turns')
+         FROM generate_series(1, $1) n",
     )
     .bind(done)
     .execute(&mut *transaction)
