@@ -144,9 +144,9 @@ async fn leave_behind(stack: &Stack, done: i32) {
     .await
     .expect("makes tasks");
     for statement in [
-        "INSERT INTO outbox (queue, task_id) SELECT queue, id FROM tasks WHERE lane LIKE 'done %'",
+        "INSERT INTO outbox (queue, task_id, traceparent) SELECT queue, id, 'done' FROM tasks WHERE lane LIKE 'done %'",
         "UPDATE tasks SET state = 'leased', lease_token = id, lease_until = now() + interval '30 s' WHERE lane LIKE 'done %'",
-        "DELETE FROM outbox USING tasks WHERE outbox.task_id = tasks.id AND lane LIKE 'done %'",
+        "DELETE FROM outbox WHERE traceparent = 'done'",
         "DELETE FROM tasks WHERE lane LIKE 'done %'",
     ] {
         sqlx::query(statement).execute(&mut *transaction).await.expect("has them done");
