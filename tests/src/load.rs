@@ -189,39 +189,38 @@ impl<'a> Load<'a> {
 
     async fn drive(&self, client: &Starter) {
         let mut chance = self.chance.fork(client.number as u64);
-        let mut revision = String::new();
-        let targets =
-            client.canvases.iter().flat_map(|canvas| canvas.targets.iter().map(move |target| (canvas, target)));
-        for (index, (canvas, target)) in targets.enumerate() {
-            if index % OPERATIONS_MAX == 0 {
-                revision.clone_from(&canvas.revision);
+        let mut index = 0;
+        for canvas in &client.canvases {
+            let mut revision = canvas.revision.clone();
+            for target in &canvas.targets {
+                tokio::time::sleep(chance.time(self.plan.pause)).await;
+                if self.is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+                let path = format!("/{}/{index}", client.number);
+                // Clients begin at different turns, so that a short load has some of everything, too.
+                let work = self.works[(client.number * 7 + index) % self.works.len()];
+                let mut request = work.request(&Terms {
+                    canvas: &canvas.id,
+                    revision: &revision,
+                    target,
+                    input: &client.input,
+                    width: 8 + chance.below(40),
+                    connection: client.connection.as_deref(),
+                    webhook: json!({"url": self.receiver.url(&path), "secret": SECRET}),
+                });
+                let job = self.insist(client, work, &mut request, &mut chance).await;
+                if let Some(current) = job["canvasRevision"].as_str() {
+                    current.clone_into(&mut revision);
+                }
+                let raw = text(&job, "/rawId");
+                let job = raw.strip_prefix("recipe-").unwrap_or(raw).parse().expect("a UUID");
+                let path = work.is_told().then_some(path);
+                let accepted = Accepted { job, uid: client.user.uid.clone(), work, path };
+                self.accepted.lock().unwrap_or_else(PoisonError::into_inner).push(accepted);
+                self.count.fetch_add(1, Ordering::Relaxed);
+                index += 1;
             }
-            tokio::time::sleep(chance.time(self.plan.pause)).await;
-            if self.is_over.load(Ordering::Relaxed) {
-                return;
-            }
-            let path = format!("/{}/{index}", client.number);
-            // Clients begin at different turns, so that a short load has some of everything, too.
-            let work = self.works[(client.number * 7 + index) % self.works.len()];
-            let mut request = work.request(&Terms {
-                canvas: &canvas.id,
-                revision: &revision,
-                target,
-                input: &client.input,
-                width: 8 + chance.below(40),
-                connection: client.connection.as_deref(),
-                webhook: json!({"url": self.receiver.url(&path), "secret": SECRET}),
-            });
-            let job = self.insist(client, work, &mut request, &mut chance).await;
-            if let Some(current) = job["canvasRevision"].as_str() {
-                current.clone_into(&mut revision);
-            }
-            let raw = text(&job, "/rawId");
-            let job = raw.strip_prefix("recipe-").unwrap_or(raw).parse().expect("a UUID");
-            let path = work.is_told().then_some(path);
-            let accepted = Accepted { job, uid: client.user.uid.clone(), work, path };
-            self.accepted.lock().unwrap_or_else(PoisonError::into_inner).push(accepted);
-            self.count.fetch_add(1, Ordering::Relaxed);
         }
     }
 

@@ -49,8 +49,8 @@ pub struct OutboxStats {
 ///
 /// Rows whose task is no longer ready are deleted instead: somebody has it, or it is settled, and a backlog that gathered
 /// while the broker was down is not replayed to workers that have long done the work. Queues that this
-/// build does not know are left to a build that does. Whether a task is ready is looked up for each row: of an `EXISTS` the planner may
-/// make one list of all that are.
+/// build does not know are left to a build that does. Whether a task is ready is looked up for each row: of an `EXISTS` the
+/// planner may make one list of all that are.
 #[tracing::instrument(skip_all, name = "db.outbox.claim_batch")]
 pub async fn claim_batch(conn: &mut PgConnection, floor: i64, limit: u16, hold: Duration) -> Result<Batch> {
     let queues: Vec<&str> = Queue::ALL.iter().map(|queue| queue.as_str()).collect();

@@ -14,8 +14,8 @@
 //! enqueue in one lane at once may share a turn; that costs the others one place each and no order is promised.
 //!
 //! **Without a past.** Searches by turn begin at the queue's floor ([`survey`]), below which nothing lives, and rows are named by
-//! `id = ANY(…)` also where a join says as much: of a table that was empty when it was last analyzed the planner reads the whole primary
-//! key as soon as look rows up in it. So what a queue costs does not grow with what was done while some transaction stays open.
+//! `id = ANY(…)` also where a join says as much: in a table that was empty when it was last analyzed the planner looks nothing up,
+//! it reads the whole primary key. So what a queue costs does not grow with what was done while some transaction stays open.
 //!
 //! **Contained.** A task whose lease ran out twice may be what killed its workers: a *suspect*, claimed only by a worker
 //! that asks for suspects and then has nothing else in hand, so that it takes no further neighbours down.

@@ -43,6 +43,7 @@ pub async fn measure(stack: &Stack) -> Vec<Row> {
     let widths = |client: usize, run: u32| json!({"width": WIDTH + client as u32 * PHOTOGRAPHS_EACH as u32 + run});
     let photographs = rate(stack, "photographs", PHOTOGRAPHS_EACH, &photograph, widths).await;
     let engine = engine_rate(&photograph.1);
+    let old = format!("jobs beside a transaction that stays open, {DONE} jobs old");
     vec![
         Row::told("jobs, accepted to terminal (R10)", format!("{:.0} /s", plain.per_second))
             .ours(format!("{} in {:.1} s", plain.jobs, plain.seconds))
@@ -52,7 +53,7 @@ pub async fn measure(stack: &Stack) -> Vec<Row> {
                  accepted after {:.1} s.",
                 plain.accepted
             )),
-        Row::told(format!("jobs beside a transaction that stays open, {DONE} jobs old"), format!("{:.2}", beside.per_second / plain.per_second))
+        Row::told(old, format!("{:.2}", beside.per_second / plain.per_second))
             .ours(format!("{:.0} /s", beside.per_second))
             .peer(format!("{:.0} /s", plain.per_second))
             .goal(format!(">= {BESIDE_A_SNAPSHOT}"), beside.per_second >= BESIDE_A_SNAPSHOT * plain.per_second),
@@ -114,7 +115,7 @@ async fn rate(
 struct Snapshot(sqlx::PgConnection);
 
 impl Snapshot {
-    /// Takes it, and leaves behind what `done` jobs do that were done since.
+    /// Takes it, and leaves behind what is left of `done` jobs that were done since.
     async fn hold(stack: &Stack, done: i32) -> Self {
         let mut connection = stack.pool().acquire().await.expect("connects").detach();
         sqlx::raw_sql("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM tasks")
