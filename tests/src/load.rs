@@ -141,12 +141,18 @@ impl<'a> Load<'a> {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until so many jobs are accepted.
+    /// Waits until so many jobs are accepted, for as long as there are ever more of them.
     pub async fn until(&self, count: usize) {
-        testkit::wait_for("jobs to be accepted", INSISTENCE, async || {
-            (self.count.load(Ordering::Relaxed) >= count).then_some(())
-        })
-        .await;
+        loop {
+            let before = self.count.load(Ordering::Relaxed);
+            if before >= count {
+                return;
+            }
+            testkit::wait_for("one more job to be accepted", INSISTENCE, async || {
+                (self.count.load(Ordering::Relaxed) > before).then_some(())
+            })
+            .await;
+        }
     }
 
     /// The jobs that were accepted so far.

@@ -397,9 +397,6 @@ impl Hold {
     pub fn release(&self) {
         let _ = fs::remove_file(&self.file);
     }
-
-    /// How long a held process takes at most to see its release.
-    pub const LATENCY: Duration = Duration::from_millis(50);
 }
 
 fn hold_file(directory: &Path, failpoint: &str) -> PathBuf {

@@ -12,7 +12,9 @@
 //! Without the variable a failpoint is the load of one static boolean.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -141,13 +143,21 @@ impl Action {
     }
 }
 
-async fn hold(file: &Path) {
+async fn hold(path: &Path) {
     // Not created: a file that is gone means "pass".
-    if let Ok(mut mark) = std::fs::OpenOptions::new().append(true).open(file) {
-        let _ = writeln!(mark, "{}", std::process::id());
-    }
-    while file.exists() {
+    let Ok(mut mark) = std::fs::OpenOptions::new().append(true).open(path) else { return };
+    let _ = writeln!(mark, "{}", std::process::id());
+    // A file that was removed and made again between two looks is another one. This one's number is not given away while it is open.
+    while is_at(&mark, path) {
         tokio::time::sleep(HOLD_INTERVAL).await;
+    }
+}
+
+/// Whether this is still the file that the path names.
+fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(held), Ok(named)) => (held.dev(), held.ino()) == (named.dev(), named.ino()),
+        _ => false,
     }
 }
 
@@ -185,6 +195,25 @@ mod tests {
 
     #[tokio::test]
     async fn a_hold_ends_with_its_file_and_leaves_the_process_id_in_it() {
+        let (file, held) = held().await;
+        assert_eq!(std::fs::read_to_string(&file).expect("reads").trim(), std::process::id().to_string());
+        assert!(!held.is_finished());
+        std::fs::remove_file(&file).expect("removes");
+        assert!(!held.await.expect("ends"));
+    }
+
+    #[tokio::test]
+    async fn a_hold_ends_with_its_file_even_if_there_is_another_at_once() {
+        let (file, held) = held().await;
+        std::fs::remove_file(&file).expect("removes");
+        std::fs::write(&file, "").expect("writes");
+        assert!(!held.await.expect("ends"));
+        assert_eq!(std::fs::read_to_string(&file).expect("reads"), "");
+        std::fs::remove_file(&file).expect("removes");
+    }
+
+    /// A task that is held, and the file that holds it.
+    async fn held() -> (PathBuf, tokio::task::JoinHandle<bool>) {
         let file = std::env::temp_dir().join(format!("canvas-failpoint-{}", uuid::Uuid::new_v4()));
         std::fs::write(&file, "").expect("writes");
         let action = Action::Hold(Some(file.clone()));
@@ -192,9 +221,6 @@ mod tests {
         while std::fs::read_to_string(&file).expect("reads").is_empty() {
             tokio::task::yield_now().await;
         }
-        assert_eq!(std::fs::read_to_string(&file).expect("reads").trim(), std::process::id().to_string());
-        assert!(!held.is_finished());
-        std::fs::remove_file(&file).expect("removes");
-        assert!(!held.await.expect("ends"));
+        (file, held)
     }
 }
