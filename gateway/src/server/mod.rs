@@ -25,6 +25,7 @@ use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -51,6 +52,9 @@ const HEAD_BYTES_MAX: usize = 32 * 1024;
 /// The time in which any answer may be taken, and the pace that a large one has to keep beyond it, in bytes a second.
 const TAKE_LEAST: Duration = Duration::from_secs(20);
 const TAKE_PACE: u64 = 128 * 1024;
+/// Bytes of answers that the system holds for a peer and has not sent. Without it that is megabytes for whoever reads nothing, and as
+/// many answers as fit are made for nobody, before the time to take them begins. What is under way to a far peer does not count.
+const UNSENT_MAX: u32 = 128 * 1024;
 
 /// For how long connections are still accepted when the process is told to stop.
 const FAREWELL: Duration = Duration::from_millis(500);
@@ -132,6 +136,7 @@ impl Connections {
     ) {
         // Small answers must not wait for more to come.
         let _ = stream.set_nodelay(true);
+        let _ = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_MAX);
         let phase = Phase::default();
         let io = TokioIo::new(Patient::new(Courteous::new(stream, phase.clone()), phase.clone()));
         let service = hyper::service::service_fn({
@@ -189,17 +194,24 @@ async fn may_end(ending: &CancellationToken, phase: &Phase) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use axum::routing::get;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
 
-    /// What a server of `router` answers to bytes, to the end of the connection.
-    async fn answer(router: Router, sent: &[u8]) -> Vec<u8> {
+    /// A server of `router`, and what ends it.
+    async fn served(router: Router) -> (SocketAddr, CancellationToken, tokio::task::JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let stopping = CancellationToken::new();
-        let serving = tokio::spawn(serve(listener, router, stopping.clone()));
+        (address, stopping.clone(), tokio::spawn(serve(listener, router, stopping)))
+    }
+
+    /// What a server of `router` answers to bytes, to the end of the connection.
+    async fn answer(router: Router, sent: &[u8]) -> Vec<u8> {
+        let (address, stopping, serving) = served(router).await;
         let mut socket = TcpStream::connect(address).await.expect("connects");
         socket.write_all(sent).await.expect("sends");
         let mut answer = Vec::new();
@@ -246,6 +258,36 @@ mod tests {
         let (head, body) = text.split_once("\r\n\r\n").expect("a head");
         assert!(head.starts_with("HTTP/1.1 200 ") && head.contains("content-length: 1000000"), "{head}");
         assert_eq!(body.len(), 1_000_000);
+    }
+
+    #[tokio::test]
+    async fn for_a_peer_that_reads_nothing_few_answers_are_made() {
+        const ANSWER: usize = 64 * 1024;
+        let made = Arc::new(AtomicUsize::new(0));
+        let counted = made.clone();
+        let router = Router::new().route(
+            "/",
+            get(async move || {
+                counted.fetch_add(1, Ordering::Relaxed);
+                vec![b'x'; ANSWER]
+            }),
+        );
+        let (address, _, serving) = served(router).await;
+        let mut socket = TcpStream::connect(address).await.expect("connects");
+        socket.write_all("GET / HTTP/1.1\r\nhost: x\r\n\r\n".repeat(200).as_bytes()).await.expect("sends");
+        // It has stopped when it stays the same for a while.
+        let mut last = 0;
+        loop {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let now = made.load(Ordering::Relaxed);
+            if now > 0 && now == last {
+                break;
+            }
+            last = now;
+        }
+        serving.abort();
+        // What is unsent, what hyper holds, and what the peer's own buffer takes.
+        assert!(last * ANSWER <= 1024 * 1024, "{last} answers");
     }
 
     #[test]
