@@ -12,7 +12,7 @@ use http::HeaderMap;
 use crate::extract::prefer;
 use crate::state::App;
 
-pub use access::{access_channel, during, holds, loss};
+pub use access::{access_channel, during, holds, loss, while_held};
 pub use open::{Wait, Waits};
 
 /// The channel on which a job's changes are announced.

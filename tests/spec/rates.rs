@@ -62,6 +62,8 @@ async fn failed_credentials_are_limited_by_address(stack: &Stack) {
         seen.push(reply.status);
     }
     assert_eq!(seen[..4], [401; 4]);
+    // Who shows none tries none.
+    stack.anonymous().from_address(address).get("/auth/status").await.expect(401);
     assert_eq!(seen[5], 429, "{seen:?}");
     // Who shows a good one from there is still served, and so are other addresses.
     stack.anonymous().from_address(address).with_token(&user.token).get("/auth/status").await.ok();

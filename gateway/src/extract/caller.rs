@@ -155,10 +155,10 @@ fn parse_bearer(header: &str) -> Option<(Uuid, &str)> {
     if well_formed { Some((Uuid::try_parse(id).ok()?, secret)) } else { None }
 }
 
-/// Counts a failed credential against its address; 401, or 429 when there were too many (decisions 1.12).
+/// Counts a failed credential against its address; 401, or 429 when there were too many (decisions 1.12). Who shows none tries none.
 async fn refuse_credential(parts: &Parts, app: &App) -> Problem {
     let allowed = app.config.failed_auth_per_minute;
-    if allowed == 0 {
+    if allowed == 0 || !parts.headers.contains_key(AUTHORIZATION) {
         return Problem::Unauthorized;
     }
     let quota = cache::Quota { per_minute: allowed, burst: allowed };

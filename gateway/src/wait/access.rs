@@ -51,16 +51,21 @@ pub fn loss(app: &App, caller: &Credential) -> impl Future<Output = ()> + Send +
 /// `work` may be dropped wherever it waits, as when the caller hangs up.
 pub async fn during<T>(app: &App, caller: &Credential, work: impl Future<Output = Result<T>>) -> Result<T> {
     let wait = app.waits.open(caller.token).await?;
+    let outcome = while_held(app, caller, work).await;
+    wait.close().await;
+    outcome
+}
+
+/// Does something that may take a minute; 401 as soon as the caller's credential no longer holds. `work` may be dropped as above.
+pub async fn while_held<T>(app: &App, caller: &Credential, work: impl Future<Output = Result<T>>) -> Result<T> {
     let outcome = tokio::select! {
         outcome = work => outcome,
         () = loss(app, caller) => Err(Problem::Unauthorized),
     };
-    // It may have taken a minute, and the news of a revocation may be late.
-    let outcome = match outcome {
+    // The news of a revocation may be late.
+    match outcome {
         Ok(told) if holds(app, caller.token).await? => Ok(told),
         Ok(_) => Err(Problem::Unauthorized),
         refused => refused,
-    };
-    wait.close().await;
-    outcome
+    }
 }

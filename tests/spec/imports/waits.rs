@@ -12,6 +12,11 @@ suite! {
 }
 
 suite! {
+    import_crowds on Stack::builder().image_workers(1).receivers(1).hold("import.gathered");
+    imports_take_none_of_the_open_waits_of_a_token,
+}
+
+suite! {
     import_backlog on Stack::builder().image_workers(1).receivers(1).env("CANVAS_ACTIVE_JOBS", 2).hold("import.gathered");
     an_account_has_a_cap_on_imports_under_way,
 }
@@ -32,6 +37,25 @@ async fn after_55_seconds_it_is_504_and_the_key_resumes(stack: &Stack) {
     stack.hold("import.gathered").release();
     let import = user.send("/images/import", &request).await.ok();
     assert_eq!((shop.requests().len(), nodes(&user, &canvas).await.len()), (1, 1), "the same import: {import}");
+}
+
+async fn imports_take_none_of_the_open_waits_of_a_token(stack: &Stack) {
+    /// One more than it may have (decisions 1.10).
+    const MANY: i64 = 65;
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    serve(&shop, vec![png("/a.png", pictures::png(10, 10))]);
+    let canvas = canvas(&user).await;
+    let requests: Vec<Value> = (0..MANY).map(|_| image_request(&canvas, &shop.url("/a.png"))).collect();
+    let imports = requests.iter().map(async |request| user.send("/images/import", request).await.expect(200));
+    let released = async {
+        testkit::wait_for("all to be accepted", e2e::PATIENCE, async || {
+            (stack.count("SELECT count(*) FROM imports").await >= MANY).then_some(())
+        })
+        .await;
+        stack.hold("import.gathered").release();
+    };
+    let (imports, ()) = tokio::join!(futures_util::future::join_all(imports), released);
+    assert_eq!((imports.len(), nodes(&user, &canvas).await.len()), (MANY as usize, MANY as usize));
 }
 
 async fn an_account_has_a_cap_on_imports_under_way(stack: &Stack) {

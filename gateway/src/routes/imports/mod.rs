@@ -29,7 +29,7 @@ use crate::observe::Trace;
 use crate::problem::{Problem, Result};
 use crate::start::CAP_RETRY;
 use crate::state::{App, retrying};
-use crate::wait::{Changes, during};
+use crate::wait::{Changes, while_held};
 
 /// How long an outcome is waited for (decisions 14.2).
 const WAIT: Duration = Duration::from_secs(55);
@@ -52,7 +52,7 @@ struct Answer {
 /// Starts an import, or takes up the one of its key, and waits for its outcome. What came to nothing frees its key as it is
 /// handed out.
 async fn answer<G>(app: &App, caller: &Caller<G>, start: &Start) -> Result<Answer> {
-    during(app, caller, outcome(app, caller, start)).await
+    while_held(app, caller, outcome(app, caller, start)).await
 }
 
 async fn outcome<G>(app: &App, caller: &Caller<G>, start: &Start) -> Result<Answer> {
