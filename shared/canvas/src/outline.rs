@@ -90,8 +90,8 @@ fn described(node: &Node) -> String {
     if let Some(asset) = &node.asset {
         let _ = write!(line, " shows {asset}");
     }
-    if let Some(job) = node.active_job {
-        let _ = write!(line, " awaits job:{job}");
+    if let Some(awaited) = node.awaited() {
+        let _ = write!(line, " awaits {awaited}");
     }
     if let Some(content) = node.content().filter(|content| !content.is_empty()) {
         let _ = write!(line, ": {}", excerpt(content));
@@ -127,10 +127,10 @@ fn quoted(text: &str) -> String {
 mod tests {
     use domain::Timestamp;
     use domain::id::{AccountUid, CanvasHandle, CanvasId};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::fixture::{connection, image, member, section, text};
+    use crate::fixture::{connection, image, member, section, text, working};
 
     fn record() -> CanvasRecord {
         let at: Timestamp = serde_json::from_value(json!("2026-01-02T03:04:05.678Z")).expect("a time");
@@ -178,6 +178,20 @@ mod tests {
         assert_eq!(outline.lines().count(), 2, "{outline}");
         assert!(outline.contains(r#""a\u001b\nb""#) && outline.contains(r#""\"\n  section node:x""#), "{outline}");
         assert!(outline.trim_end().ends_with(&format!("\"{}\"...", "ü".repeat(EXCERPT))), "{outline}");
+    }
+
+    #[test]
+    fn a_node_that_is_worked_on_names_the_job_or_the_run_that_can_be_read() {
+        let noted = |note: Value| {
+            let mut node = working(image("a"));
+            node.server.insert("job".into(), note);
+            of("", vec![node], vec![])
+        };
+        assert!(noted(json!({"id": "job:1", "run": "run:1"})).contains(" awaits job:1"));
+        assert!(noted(json!({"run": "run:recipe-1"})).contains(" awaits run:recipe-1"));
+        let mut over = image("a");
+        over.server.insert("job".into(), json!({"id": "job:1", "status": "failed"}));
+        assert!(!of("", vec![over], vec![]).contains("awaits"));
     }
 
     #[test]

@@ -188,6 +188,13 @@ impl Node {
         self.server.get("content").or_else(|| self.metadata.get("content")).and_then(Value::as_str)
     }
 
+    /// The handle of what will fill it, as `metadata.job` has it: a job's, or a Recipe run's while none of its jobs is at this node.
+    pub fn awaited(&self) -> Option<&str> {
+        self.active_job?;
+        let note = self.server.get("job")?;
+        note.get("id").or_else(|| note.get("run"))?.as_str()
+    }
+
     /// What it was made from, as its provenance says (decisions 3.5).
     pub fn sources(&self) -> impl Iterator<Item = Source> {
         let references = self.server.get("provenance").and_then(|provenance| provenance.get("references"));

@@ -138,8 +138,11 @@ fn heart(instance: &Instance<'_>, frame: Frame) -> Draft {
         "inputs": ports(inputs, &instance.ids.inputs),
         "outputs": ports(outputs, &instance.ids.outputs),
     });
-    let given = Given { id: Some(instance.ids.instance.clone()), server: owned(note), asset: None };
-    draft(NodeType::Sticky, &definition.name, frame, json!({"content": steps_of(definition)}), given)
+    let mut server = owned(note);
+    // The service's own, because the labels of a whole definition may be longer than clients may write.
+    server.insert("content".into(), steps_of(definition).into());
+    let given = Given { id: Some(instance.ids.instance.clone()), server, asset: None };
+    draft(NodeType::Sticky, &definition.name, frame, json!({}), given)
 }
 
 /// What an instance's sticky says: its purpose in a line, and its steps with what each is made from.

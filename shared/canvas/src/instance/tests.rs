@@ -104,6 +104,21 @@ fn an_instance_is_a_sticky_with_its_ports_connected_in_and_its_outputs_connected
 }
 
 #[test]
+fn the_largest_definition_can_be_placed_although_its_labels_are_longer_than_clients_may_write() {
+    // In JSON six bytes a character.
+    let label = "\u{1}".repeat(80);
+    let keys: Vec<String> = (0..RECIPE_INPUTS_MAX).map(|number| format!("in{number}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let inputs = keys.iter().map(|key| Input { label: label.clone(), ..input(key, InputKind::Text) });
+    let made = |number| Output { label: label.clone(), ..output(&format!("out{number}"), OutputKind::Text, &keys) };
+    let largest = definition(inputs.collect(), (0..RECIPE_OUTPUTS_MAX).map(made).collect());
+    let Made { graph, ids, .. } = placed(board(), &largest, Vec::new(), None);
+    let sticky = graph.node(&ids.instance).expect("is there");
+    assert_eq!(sticky.content(), Some(steps_of(&largest).as_str()));
+    assert!(serde_json::to_vec(&sticky.content()).expect("serializes").len() > 64 * 1024);
+}
+
+#[test]
 fn server_owned_metadata_says_which_node_is_what() {
     let Made { graph, ids, .. } = placed(board(), &chain(), filled(), None);
     let note = |id: &NodeId| graph.node(id).expect("is there").server["recipe"].clone();
