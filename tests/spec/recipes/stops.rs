@@ -209,9 +209,17 @@ async fn a_token_that_is_revoked_in_the_middle_ends_its_run() {
     let revoked = Revoked::at(failpoint).await;
     // However long the picture takes: the worker is held all the while.
     let ended = revoked.judge_run().await;
+    let (user, path) = (&revoked.setting.user, text(&revoked.run, "/pollUrl"));
+    let told = testkit::wait_for("the run's webhook to be over", PATIENCE, async || {
+        Some(user.get(path).await.expect(200)).filter(|reply| reply.json()["webhook"]["status"] == "delivered")
+    })
+    .await;
+    assert_eq!(told.json()["creditCost"], 1, "the picture's is still held");
     revoked.stack.hold(failpoint).release();
     let step = revoked.judge_step(&ended).await;
     assert!(matches!(text(&step, "/status"), "canceled" | "failed"), "{step}");
+    // What the picture's end changed is another state of the run (decisions 18.3).
+    user.get(path).header("if-none-match", told.header("etag").expect("a tag")).await.expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
