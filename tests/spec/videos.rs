@@ -27,6 +27,7 @@ suite! {
 suite! {
     videos_made on Stack::builder().video_workers(1).receivers(1);
     a_video_is_made_served_and_charged,
+    a_wait_ends_with_the_status_and_not_with_how_far_it_is,
     a_video_moves_from_one_node_to_another,
     a_video_in_the_making_is_canceled_and_paid_back,
     a_picture_that_cannot_be_fetched_fails_the_video,
@@ -361,6 +362,20 @@ async fn a_video_is_made_served_and_charged(stack: &Stack) {
     assert_eq!((part.header("content-type"), &part.body[..]), (Some("video/mp4"), &whole.body[..8]));
     assert_eq!(balance(&user).await, 2);
     assert_eq!(user.delete(text(&job, "/pollUrl")).await.ok(), job, "too late to stop it");
+}
+
+async fn a_wait_ends_with_the_status_and_not_with_how_far_it_is(stack: &Stack) {
+    /// The longest that may be asked for (decisions 1.10).
+    const WAIT: Duration = Duration::from_secs(30);
+    let user = payer(stack, 1).await;
+    let mut job = start(&user, short(json!({"durationSeconds": 4}))).await;
+    while !matches!(text(&job, "/status"), "succeeded" | "failed") {
+        let began = std::time::Instant::now();
+        let now = user.get(text(&job, "/pollUrl")).header("prefer", "wait=30").await.json();
+        assert!(now["status"] != job["status"] || began.elapsed() >= WAIT, "{now} after {:?}", began.elapsed());
+        job = now;
+    }
+    assert_eq!(job["status"], "succeeded", "{job}");
 }
 
 async fn a_video_moves_from_one_node_to_another(stack: &Stack) {

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use db::jobs::{Cancellation, Terms, Windows};
 use domain::account::Scope;
 use domain::id::{AccountUid, JobId};
-use domain::job::{ImageJob, JobDocument, JobKind, JobStatus, Record, etag};
+use domain::job::{ImageJob, JobDocument, JobKind, JobStatus, Record, VideoStatus, etag};
 use domain::recipe::run::{RecipeRun, RunId, RunRecord};
 use http::header::{CACHE_CONTROL, ETAG, HeaderName, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -119,6 +119,17 @@ impl Shown {
         }
     }
 
+    /// Whether status and outputs are as they were `before`, which is what a wait ends with (decisions 1.10): how far a video is
+    /// changes its record alone, twice a second.
+    fn stands(&self, before: &Self) -> bool {
+        match (self, before) {
+            (Self::Job(now), Self::Job(before)) if now.kind == JobKind::Video => {
+                VideoStatus::from(now.status) == VideoStatus::from(before.status)
+            }
+            _ => self.tag() == before.tag(),
+        }
+    }
+
     /// The served form, for a caller with job:manage.
     pub(super) fn json(&self, app: &App) -> Result<serde_json::Value> {
         let scopes = domain::account::Scopes::of(&[Scope::JobManage]);
@@ -175,7 +186,8 @@ pub async fn read_record(app: &App, caller: &Caller<ManageJobs>, target: Target,
     Ok(response)
 }
 
-/// The record once it has changed, or after `wait`: since it was `known` by the tags of these headers, or else since now.
+/// The record once it has changed, or after `wait`: in anything since it was `known` by the tags of these headers, or else in its
+/// status or an output since now.
 async fn changed(
     app: &App,
     account: &AccountUid,
@@ -185,11 +197,11 @@ async fn changed(
 ) -> Result<Shown> {
     let mut changes = Changes::of(app, &target.channel());
     let deadline = tokio::time::Instant::now() + wait;
-    let mut record = target.load(app, account).await?;
-    let from = record.tag();
+    let before = target.load(app, account).await?;
+    let mut record = before.clone();
     let same = |record: &Shown| match known {
         Some(headers) => reply::none_match(headers, &record.tag()),
-        None => record.tag() == from,
+        None => record.stands(&before),
     };
     while !record.is_terminal() && same(&record) && !app.stopping.is_cancelled() {
         if tokio::time::timeout_at(deadline, changes.next()).await.is_err() {
