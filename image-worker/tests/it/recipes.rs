@@ -231,6 +231,7 @@ async fn a_picture_that_is_gone_fails_its_steps_before_anybody_is_asked() {
     assert_eq!((run.status, statuses(&run)), (RunStatus::Failed, [Failed, Canceled, Failed]));
     let failure = run.outputs[0].failure.as_ref().expect("says why");
     assert_eq!(failure.code, RunFailureCode::InputInvalid, "{}", failure.message);
+    assert_eq!(run.failure.as_ref(), Some(failure), "the run failed for the same reason");
     assert!(studio.simulator.submits().is_empty());
 }
 

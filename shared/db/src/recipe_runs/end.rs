@@ -95,18 +95,18 @@ pub async fn cancel(
     Ok(Some((run, true)))
 }
 
-/// Why a run whose outputs are all terminal has not succeeded: its first output that is missing by itself.
+/// Why a run whose outputs are all terminal has not succeeded: its first output that is missing by itself, with its own reason.
 fn first_missing(run: &RunRecord) -> Option<RunFailure> {
     let missing = |status: OutputStatus| {
         let found = run.plan.steps.iter().zip(&run.outputs).find(|(_, output)| output.status == status);
-        found.map(|(step, output)| RunFailure {
-            code: RunFailureCode::StepFailed,
-            message: match &output.failure {
-                Some(failure) => failure.message.clone(),
-                None => format!("{} was canceled", step.label),
-            },
-            retryable: output.failure.as_ref().is_some_and(|failure| failure.retryable),
-            output_key: Some(step.key.clone()),
+        found.map(|(step, output)| {
+            let cause = output.failure.clone().unwrap_or_else(|| RunFailure {
+                code: RunFailureCode::StepFailed,
+                message: format!("{} was canceled", step.label),
+                retryable: false,
+                output_key: None,
+            });
+            RunFailure { output_key: Some(step.key.clone()), ..cause }
         })
     };
     missing(OutputStatus::Failed).or_else(|| missing(OutputStatus::Canceled))
