@@ -214,7 +214,8 @@ pub async fn invariants(stack: &Stack) -> Vec<String> {
 /// Jobs and Recipe runs that clients started, how they ended and why; the jobs of a Recipe's pictures are the run's own. Only a
 /// success expires, a quarter of an hour after it was shown (decisions 9.3).
 const STARTED: &str = "
-    SELECT id, account_uid, CASE status WHEN 'expired' THEN 'succeeded' ELSE status END, outcome #>> '{failure,code}' FROM jobs WHERE recipe_run IS NULL
+    SELECT id, account_uid, CASE status WHEN 'expired' THEN 'succeeded' ELSE status END, outcome #>> '{failure,code}'
+    FROM jobs WHERE recipe_run IS NULL
     UNION ALL SELECT id, account_uid, status, failure ->> 'code' FROM recipe_runs";
 
 /// Every accepted job is there and did what it should, and there is no other.

@@ -240,7 +240,7 @@ pub fn document(app: &App, scopes: domain::account::Scopes, record: &Record) -> 
 }
 
 fn tag(record: &Record) -> String {
-    etag(record.id, record.version, record.webhook.as_ref())
+    etag(record.id.0, record.version, record.credit_cost, record.webhook.as_ref())
 }
 
 fn unchanged(record: &Shown) -> Response {

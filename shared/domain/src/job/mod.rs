@@ -6,6 +6,7 @@ mod video;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use crate::Timestamp;
 use crate::graph::{Role, named};
@@ -420,14 +421,16 @@ pub struct Record {
     pub webhook: Option<DeliveryState>,
 }
 
-/// The ETag of a record: it changes with every visible change.
-pub fn etag(id: JobId, version: i32, delivery: Option<&DeliveryState>) -> String {
+/// The ETag of a job's or a Recipe run's record: it changes with every visible change. Its version counts those of the record itself;
+/// its webhook's delivery goes on after it, and so may what a run cost, by a job that settles later.
+pub fn etag(id: Uuid, version: i32, credit_cost: i64, delivery: Option<&DeliveryState>) -> String {
+    let of_record = format!("{}-{version}-{credit_cost}", id.simple());
     match delivery {
         Some(delivery) => {
             let last = delivery.last_attempt_at.map_or(0, |at| at.get().timestamp_millis());
-            format!("W/\"{}-{version}-{}-{}-{last}\"", id.0.simple(), delivery.status, delivery.attempts)
+            format!("W/\"{of_record}-{}-{}-{last}\"", delivery.status, delivery.attempts)
         }
-        None => format!("W/\"{}-{version}\"", id.0.simple()),
+        None => format!("W/\"{of_record}\""),
     }
 }
 

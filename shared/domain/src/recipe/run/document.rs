@@ -278,11 +278,9 @@ impl RunRecord {
         }
     }
 
-    /// The ETag: it changes with every visible change, those of the webhook's delivery included, and the charge of a job that settles
-    /// after the run is over.
+    /// The ETag.
     pub fn etag(&self) -> String {
-        let etag = crate::job::etag(crate::id::JobId(self.id.0), self.version, self.webhook.as_ref());
-        format!("{}-{}\"", etag.trim_end_matches('"'), self.credit_cost)
+        crate::job::etag(self.id.0, self.version, self.credit_cost, self.webhook.as_ref())
     }
 
     /// The step under way, or the next one, and the one after.
