@@ -24,6 +24,12 @@ pub(crate) trait Protocol: Send + Sync {
     /// The base URL of the provider itself, version included, without a slash at its end.
     fn base(&self) -> &'static str;
 
+    /// Whether the provider's documents count the path of [`base`](Protocol::base) to the routes, so that another base gets it, too,
+    /// unless it ends with it already.
+    fn has_version_in_routes(&self) -> bool {
+        false
+    }
+
     /// Domains of the provider besides the base's origin to which the key may go, over https; e.g. regional hosts.
     fn domains(&self) -> &'static [&'static str] {
         &[]

@@ -61,7 +61,8 @@ pub struct Endpoint {
     /// Which of the managed protocols; ignored for third parties.
     pub managed: ManagedProtocol,
     /// The operator's own base URL; required for `managed`. One without a path gets the path of the provider's own
-    /// (`/v1`). Its host is admitted for these calls, whatever it resolves to, over plain http too (decisions 15.3).
+    /// (`/v1`), and one of a provider whose documents have that in their routes gets it in any case. Its host is admitted for
+    /// these calls, whatever it resolves to, over plain http too (decisions 15.3).
     pub base: Option<Url>,
     /// Required for third parties.
     pub key: Option<ApiKey>,
@@ -121,8 +122,9 @@ impl Provider {
             None => (own, None),
             Some(mut base) => {
                 let operator = OperatorHost::of(&base).ok_or(ProviderError::Base)?;
-                if matches!(base.path(), "" | "/") {
-                    base.set_path(own.path());
+                let path = base.path().trim_end_matches('/').to_owned();
+                if path.is_empty() || protocol.has_version_in_routes() && !path.ends_with(own.path()) {
+                    base.set_path(&format!("{path}{}", own.path()));
                 }
                 (base, Some(operator))
             }
@@ -378,5 +380,41 @@ pub(crate) fn lost(error: &SendError) -> Fault {
             Fault::new(Class::Timeout, "it closed the connection without an answer").maybe_accepted()
         }
         SendError::Body(_) => Fault::new(Class::Unavailable, "its answer broke off").maybe_accepted(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use egress::ClientConfig;
+
+    use super::*;
+
+    #[test]
+    fn a_base_of_the_operator_is_written_as_the_provider_writes_its_own() {
+        let route = |kind, base: &str| {
+            let base = Some(base.parse().expect("a URL"));
+            let endpoint = Endpoint { kind, managed: ManagedProtocol::OpenAi, base, key: ApiKey::new("key") };
+            let client = Client::new(ClientConfig::default()).expect("a client");
+            let provider = Provider::new(endpoint, client, Deadlines::default()).expect("an endpoint");
+            provider.site.url("/tasks").to_string()
+        };
+        // Documents of most have the version in the base ...
+        for (base, there) in [
+            ("http://proxy", "http://proxy/v1/tasks"),
+            ("http://proxy/", "http://proxy/v1/tasks"),
+            ("http://proxy/v1/", "http://proxy/v1/tasks"),
+            ("http://proxy/openai", "http://proxy/openai/tasks"),
+        ] {
+            assert_eq!(route(ProviderKind::OpenAi, base), there, "{base}");
+        }
+        // ... those of some in the routes (providers.md 6.2, 7.2).
+        for kind in [ProviderKind::BlackForestLabs, ProviderKind::Runway] {
+            for base in ["http://proxy", "http://proxy/", "http://proxy/v1", "http://proxy/v1/"] {
+                assert_eq!(route(kind, base), "http://proxy/v1/tasks", "{base}");
+            }
+            for base in ["http://proxy/vendor", "http://proxy/vendor/", "http://proxy/vendor/v1"] {
+                assert_eq!(route(kind, base), "http://proxy/vendor/v1/tasks", "{base}");
+            }
+        }
     }
 }

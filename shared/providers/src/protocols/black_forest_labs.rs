@@ -26,6 +26,10 @@ impl Protocol for BlackForestLabs {
         "https://api.bfl.ai/v1"
     }
 
+    fn has_version_in_routes(&self) -> bool {
+        true
+    }
+
     // Polling URLs are on regional hosts.
     fn domains(&self) -> &'static [&'static str] {
         &["bfl.ai", "bfl.ml"]

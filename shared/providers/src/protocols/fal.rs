@@ -79,14 +79,14 @@ impl Protocol for Fal {
             return Ok(Polled::Running(None).into());
         }
         let result = run.result.clone().ok_or_else(|| Fault::new(Class::Runtime, "the run has no result URL"))?;
-        // Completed is not succeeded: a failed request is completed with an error.
-        Ok(match status.error {
-            Some(error) => {
-                let kind = status.error_type.unwrap_or_default();
+        // Completed is not succeeded: a failed request is completed with an error, its type, or both.
+        Ok(match (status.error, status.error_type) {
+            (None, None) => Progress::Collect(Request::get(result)),
+            (error, kind) => {
+                let kind = kind.unwrap_or_default();
                 let class = of_type(&kind).unwrap_or(Class::Unavailable);
-                Progress::Explain(Request::get(result), Fault::new(class, error))
+                Progress::Explain(Request::get(result), Fault::new(class, error.unwrap_or(kind)))
             }
-            None => Progress::Collect(Request::get(result)),
         })
     }
 

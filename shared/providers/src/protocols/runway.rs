@@ -30,6 +30,10 @@ impl Protocol for Runway {
         "https://api.dev.runwayml.com/v1"
     }
 
+    fn has_version_in_routes(&self) -> bool {
+        true
+    }
+
     fn makes(&self, _media: Media) -> bool {
         true
     }

@@ -158,8 +158,11 @@ fn status_of(state: &State, run: &Run, phase: Phase) -> Value {
             status["status"] = json!("COMPLETED");
             status["logs"] = json!([]);
             status["metrics"] = json!({"inference_time": 0.1});
-            if matches!(run.trouble, Some(Trouble::Content | Trouble::WorkFails)) || phase == Phase::Canceled {
+            if run.trouble == Some(Trouble::Content) || phase == Phase::Canceled {
                 status["error"] = json!("Request failed");
+            } else if run.trouble == Some(Trouble::WorkFails) {
+                // Either member may stand alone.
+                status["error_type"] = json!("internal_server_error");
             }
         }
     }

@@ -115,11 +115,18 @@ fn interaction(state: &State, run: &Run, phase: Phase) -> Value {
         _ => None,
     };
     match (phase, failure) {
-        (Phase::Queued | Phase::Running, _) => {}
+        (Phase::Queued, _) => {}
+        // Which is no end.
+        (Phase::Running, _) => interaction["status"] = json!("requires_action"),
         (Phase::Canceled, _) => interaction["status"] = json!("cancelled"),
         (Phase::Finished, Some(message)) => {
+            let error = json!({"code": "internal", "message": message});
             interaction["status"] = json!("failed");
-            interaction["errors"] = json!([{"code": "internal", "message": message}]);
+            // It is told for the whole, or for what the model put out.
+            match run.trouble {
+                Some(Trouble::Content) => interaction["steps"] = json!([{"type": "model_output", "error": error}]),
+                _ => interaction["errors"] = json!([error]),
+            }
         }
         (Phase::Finished, None) => {
             // Names of files have letters and digits alone, which the vendor's client takes for granted.

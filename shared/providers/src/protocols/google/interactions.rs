@@ -70,45 +70,45 @@ pub(super) fn polled(site: &Site, answer: &Answer) -> Result<Polled, Fault> {
 }
 
 fn outcome(site: &Site, interaction: Interaction) -> Polled {
-    let fail = |class, detail: &str| Polled::Failed(Fault::new(class, detail));
     match interaction.status.as_str() {
         "completed" => match interaction.video().and_then(|video| video.output(site)) {
             Some(output) => Polled::Done(output),
-            None => fail(Class::Unavailable, "it made no video"),
+            None => failed(&interaction, "it made no video"),
         },
         "cancelled" => Polled::Canceled,
-        "budget_exceeded" => fail(Class::OutOfCredit, "its budget is used up"),
-        "failed" | "incomplete" | "requires_action" => {
-            let message = interaction.errors.first().map_or("", |error| &error.message);
-            let class = if tells_of_content(message) { Class::Content } else { Class::Unavailable };
-            fail(class, message)
-        }
+        "budget_exceeded" => Polled::Failed(Fault::new(Class::OutOfCredit, "its budget is used up")),
+        "failed" | "incomplete" => failed(&interaction, ""),
+        // `requires_action` included, which ends nothing.
         _ => Polled::Running(None),
     }
+}
+
+/// A failure as the interaction tells it, or else in these words.
+fn failed(interaction: &Interaction, unsaid: &str) -> Polled {
+    let message = interaction.failure().unwrap_or(unsaid);
+    let class = if tells_of_content(message) { Class::Content } else { Class::Unavailable };
+    Polled::Failed(Fault::new(class, message))
 }
 
 #[derive(Deserialize)]
 struct Interaction {
     id: String,
     status: String,
-    #[serde(default)]
-    steps: Vec<Step>,
-    #[serde(default)]
-    errors: Vec<Error>,
+    steps: Option<Vec<Step>>,
+    errors: Option<Vec<Error>>,
 }
 
 #[derive(Deserialize)]
 struct Error {
-    #[serde(default)]
-    message: String,
+    message: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Step {
     #[serde(rename = "type")]
     kind: String,
-    #[serde(default)]
-    content: Vec<Block>,
+    content: Option<Vec<Block>>,
+    error: Option<Error>,
 }
 
 #[derive(Deserialize)]
@@ -120,9 +120,19 @@ struct Block {
 }
 
 impl Interaction {
+    /// What the model put out, step by step.
+    fn made(&self) -> impl DoubleEndedIterator<Item = &Step> {
+        self.steps.iter().flatten().filter(|step| step.kind == "model_output")
+    }
+
     fn video(&self) -> Option<&Block> {
-        let mut made = self.steps.iter().filter(|step| step.kind == "model_output").flat_map(|step| &step.content);
-        made.rfind(|block| block.kind == "video")
+        self.made().flat_map(|step| step.content.iter().flatten()).rfind(|block| block.kind == "video")
+    }
+
+    /// Why it failed, as far as it is told: for the whole, or for what the model put out.
+    fn failure(&self) -> Option<&str> {
+        let mut errors = self.errors.iter().flatten().chain(self.made().filter_map(|step| step.error.as_ref()));
+        errors.find_map(|error| error.message.as_deref())
     }
 }
 
@@ -134,5 +144,42 @@ impl Block {
         let mut url = site.join(self.uri.as_deref()?)?;
         url.set_query(Some("alt=media"));
         Some(Output::Remote(url))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(answer: &Value) -> Polled {
+        let site = Site::new("https://api.example/v1beta".parse().expect("a URL"), &[]);
+        outcome(&site, serde_json::from_value(answer.clone()).expect("is an interaction"))
+    }
+
+    #[test]
+    fn a_failure_is_told_for_the_whole_or_for_what_the_model_put_out() {
+        let blocked = json!({"code": "safety", "message": "Blocked for safety reasons.", "details": null});
+        let of_step = json!([{"type": "user_input", "content": null}, {"type": "model_output", "error": blocked}]);
+        for (answer, class) in [
+            (json!({"status": "failed", "errors": [blocked], "steps": null}), Class::Content),
+            (json!({"status": "failed", "errors": null, "steps": of_step}), Class::Content),
+            (json!({"status": "completed", "steps": of_step}), Class::Content),
+            (json!({"status": "failed", "errors": [{"code": "internal", "message": null}]}), Class::Unavailable),
+            (json!({"status": "incomplete"}), Class::Unavailable),
+            (json!({"status": "budget_exceeded"}), Class::OutOfCredit),
+        ] {
+            let mut whole = json!({"id": "v1"});
+            whole.as_object_mut().expect("an object").extend(answer.as_object().expect("an object").clone());
+            let polled = read(&whole);
+            let Polled::Failed(fault) = polled else { panic!("{answer}: {polled:?}") };
+            assert_eq!(fault.class, class, "{answer}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_end_goes_on() {
+        for status in ["queued", "in_progress", "requires_action", "a word of tomorrow"] {
+            assert!(matches!(read(&json!({"id": "v1", "status": status})), Polled::Running(_)), "{status}");
+        }
     }
 }
