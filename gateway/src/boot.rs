@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use service::chain;
 use service::config::Config;
 use service::keys::DerivedKeys;
 use service::probes::{ComponentHandle, watch_component};
@@ -14,7 +15,6 @@ use tokio_util::sync::CancellationToken;
 use crate::credentials::Credentials;
 use crate::installation;
 use crate::preview::Previews;
-use crate::problem::Chain;
 use crate::router::router;
 use crate::state::{App, Shared};
 use crate::turnstile::Turnstile;
@@ -60,7 +60,7 @@ pub async fn serve(config: Config) -> ExitCode {
 }
 
 fn refuse(error: &(dyn std::error::Error + 'static)) -> ExitCode {
-    eprintln!("{NAME}: {}", Chain(error));
+    eprintln!("{NAME}: {}", chain(error));
     ExitCode::FAILURE
 }
 
@@ -79,7 +79,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
         let (blobs, handle) = (blobs.clone(), process.readiness().component("object store", true));
         let check = move || {
             let blobs = blobs.clone();
-            async move { blobs.check().await.map_err(|error| Chain(&error).to_string()) }
+            async move { blobs.check().await.map_err(|error| chain(&error)) }
         };
         watch_component(handle, check, aborted.clone())
     });
@@ -88,7 +88,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
         let (blobs, handle) = (blobs.clone(), process.readiness().component("object store writes", false));
         let check = move || {
             let blobs = blobs.clone();
-            async move { blobs.check_writable().await.map_err(|error| Chain(&error).to_string()) }
+            async move { blobs.check_writable().await.map_err(|error| chain(&error)) }
         };
         watch_component(handle, check, aborted.clone())
     });
@@ -165,7 +165,7 @@ async fn wait_for_keys(
             Err(error) if error.is_temporary() => error,
             Err(error) => return Err(error),
         };
-        watch.set_failing(&Chain(&not_yet).to_string());
+        watch.set_failing(&chain(&not_yet));
         if stopping.run_until_cancelled(tokio::time::sleep(KEY_RETRY)).await.is_none() {
             return Ok(None);
         }
@@ -183,7 +183,7 @@ async fn sweep(app: App, stopping: CancellationToken) {
             Ok::<_, db::Error>(())
         };
         if let Err(error) = swept.await {
-            tracing::warn!(error = %Chain(&error), "idempotency keys were not swept; tried again later");
+            tracing::warn!(error = chain(&error), "idempotency keys were not swept; tried again later");
         }
     }
 }
@@ -192,7 +192,7 @@ async fn sweep(app: App, stopping: CancellationToken) {
 pub async fn migrate(config: &Config) -> ExitCode {
     let migrated = async {
         let pool = db::pool::connect_for_maintenance(config.database_url.expose(), "canvas-migrate")?;
-        db::pool::migrate(&pool, |error| eprintln!("{NAME}: waits: {}", Chain(error))).await?;
+        db::pool::migrate(&pool, |error| eprintln!("{NAME}: waits: {}", chain(error))).await?;
         let mut connection = db::pool::acquire(&pool).await?;
         installation::ensure(&mut connection, &config.master_keys).await?;
         Ok::<_, installation::Error>(crate::catalogue::publish_shipped(&mut connection).await?)

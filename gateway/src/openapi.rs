@@ -7,6 +7,7 @@ mod webhook;
 use axum::Extension;
 use axum::response::{Html, IntoResponse, Response};
 use bytes::Bytes;
+use domain::API_ROOT;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::extensions::ExtensionsBuilder;
@@ -22,7 +23,6 @@ use utoipa::openapi::{
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::problem::{ErrorBody, ErrorCode, ErrorEnvelope};
-use crate::reply::API_ROOT;
 use crate::routes::assets::preview::RenditionWidth;
 
 /// The document without routes.

@@ -6,11 +6,10 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use domain::API_ROOT;
 use domain::asset::Preview;
 use domain::id::AssetHandle;
 use service::keys::DerivedKeys;
-
-use crate::reply::API_ROOT;
 
 const CONTEXT: &str = "asset-preview";
 /// The longest distance between two marks, in seconds.

@@ -4,19 +4,17 @@
 //! logged here, once, and never reach a client.
 
 use std::error::Error;
-use std::fmt;
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
-use domain::Violation;
 use domain::canvas::CanvasRecord;
+use domain::{API_ROOT, Violation};
 use http::header::{CACHE_CONTROL, CONTENT_RANGE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::Value;
+use service::chain;
 use utoipa::ToSchema;
-
-use crate::reply::API_ROOT;
 
 /// Why a request was not done.
 #[derive(Debug)]
@@ -294,28 +292,13 @@ fn summary(text: &str, fields: &[Violation]) -> String {
     }
 }
 
-/// An error with all that it was caused by.
-pub struct Chain<'a>(pub &'a (dyn Error + 'static));
-
-impl fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut source = self.0.source();
-        while let Some(cause) = source {
-            write!(f, ": {cause}")?;
-            source = cause.source();
-        }
-        Ok(())
-    }
-}
-
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         match &self {
-            Problem::Internal(error) => tracing::error!(error = %Chain(error.as_ref()), "request failed inside"),
+            Problem::Internal(error) => tracing::error!(error = chain(error.as_ref()), "request failed inside"),
             Problem::Upstream(why) => tracing::info!(why, "a server that the request names failed"),
             Problem::Unavailable(error, _) => {
-                tracing::warn!(error = %Chain(error.as_ref()), "request refused: a dependency is out of order");
+                tracing::warn!(error = chain(error.as_ref()), "request refused: a dependency is out of order");
             }
             _ => {}
         }

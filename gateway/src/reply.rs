@@ -8,6 +8,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use domain::API_ROOT;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION};
 use http::{HeaderValue, StatusCode};
 use http_body::{Frame, SizeHint};
@@ -15,9 +16,6 @@ use serde::Serialize;
 
 /// The most of a document that the connection is given at once: it takes the next slice when this one is nearly written.
 const SLICE_BYTES: usize = 64 * 1024;
-
-/// The path that everything is under.
-pub const API_ROOT: &str = "/api/canvas-agent/v1";
 
 /// 200.
 pub fn ok(body: &impl Serialize) -> Response {

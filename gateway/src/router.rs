@@ -2,6 +2,7 @@
 
 use axum::extract::DefaultBodyLimit;
 use axum::{Router, middleware};
+use domain::API_ROOT;
 use http::{HeaderName, HeaderValue, Method};
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -14,7 +15,6 @@ use utoipa_axum::routes;
 
 use crate::openapi;
 use crate::problem;
-use crate::reply::API_ROOT;
 use crate::routes::{
     actions, assets, auth, campaigns, canvases, element_collections, elements, images, imports, jobs, models,
     providers, recipes, runs, videos,

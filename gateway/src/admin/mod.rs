@@ -20,11 +20,11 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use db::accounts::Account;
+use service::chain;
 use service::config::Config;
 use service::keys::KeyRing;
 
 use crate::installation;
-use crate::problem::Chain;
 
 /// What an administrator can ask for.
 #[derive(Debug, Subcommand)]
@@ -110,7 +110,7 @@ pub async fn run(command: Admin, config: &Config) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(refusal) => {
-            eprintln!("{}", Chain(&refusal).to_string().replace('\n', " "));
+            eprintln!("{}", chain(&refusal).replace('\n', " "));
             ExitCode::FAILURE
         }
     }

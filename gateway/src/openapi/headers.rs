@@ -125,6 +125,7 @@ fn carried(id: &str, path: &str, status: &str) -> Vec<(&'static str, bool)> {
 
 #[cfg(test)]
 mod tests {
+    use domain::API_ROOT;
     use serde_json::json;
 
     use crate::router::documented;
@@ -133,7 +134,7 @@ mod tests {
     fn a_response_names_the_headers_that_it_carries() {
         let document = serde_json::to_value(documented().1).expect("serializes");
         let headers = |path: &str, method: &str, status: &str| {
-            let path = format!("/api/canvas-agent/v1{path}");
+            let path = format!("{API_ROOT}{path}");
             let response = document["paths"][&path][method]["responses"][status].clone();
             response["headers"].as_object().expect("headers").clone()
         };

@@ -28,3 +28,6 @@ pub mod webhook;
 
 pub use timestamp::Timestamp;
 pub use violation::Violation;
+
+/// The path that every endpoint is under (specification, Conventions).
+pub const API_ROOT: &str = "/api/canvas-agent/v1";

@@ -10,11 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use db::PgPool;
+use service::chain;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{RunnerOptions, chain};
+use crate::RunnerOptions;
 
 /// How long a wish to stop may go unseen.
 const CANCEL_LOOK: Duration = Duration::from_secs(1);

@@ -28,9 +28,3 @@ pub use process::{BootError, Process, main, windows};
 pub use relay::{Nudge, Relay};
 pub use runner::{Runner, RunnerOptions};
 pub use task::{Decision, Handler, Outcome, Task};
-
-/// An error with everything that caused it, in one line.
-pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
-}

@@ -15,14 +15,14 @@ use service::lifecycle::{Lifecycle, Outcome, block_on};
 use service::metrics::Metrics;
 use service::probes::{ComponentHandle, Readiness, watch_component};
 use service::telemetry::{Collector, Traces};
-use service::{probes, telemetry};
+use service::{chain, probes, telemetry};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::failpoint::InvalidFailpoint;
-use crate::{Handler, Nudge, Relay, Runner, RunnerOptions, chain, failpoint};
+use crate::{Handler, Nudge, Relay, Runner, RunnerOptions, failpoint};
 
 /// Time to finish or hand back what is in hand (decisions 17.2).
 const GRACE: Duration = Duration::from_secs(25);

@@ -14,14 +14,13 @@ use db::PgPool;
 use db::outbox::{self, WakeUpRow};
 use db::pool::limited;
 use service::telemetry::TraceContext;
-use service::trace_span;
+use service::{chain, trace_span};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 use tracing::field::Empty;
 
-use crate::chain;
 use crate::survey::{Scope, Surveys, rested};
 
 /// One for the batches, one for the measurements.

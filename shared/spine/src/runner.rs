@@ -25,13 +25,14 @@ use broker::{Consumer, Delivery};
 use db::PgPool;
 use db::pool::limited;
 use db::tasks::{self, Floors, LaneCap, Wanted};
+use service::chain;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::lease::Leases;
 use crate::survey::{Scope, Surveys, rested};
-use crate::{Handler, Task, chain};
+use crate::{Handler, Task};
 use execute::Execution;
 pub use options::RunnerOptions;
 

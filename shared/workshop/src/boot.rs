@@ -4,9 +4,10 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use providers::Setup;
+use service::chain;
 use service::config::Config;
 use service::probes::watch_component;
-use spine::{BootError, Process, chain};
+use spine::{BootError, Process};
 
 use crate::{Pixels, Worker};
 

@@ -94,7 +94,7 @@ pub async fn start(
     let (campaign, replayed) = retrying(|| start.attempt(&app, &caller)).await?;
     drop(turn);
     app.nudge.nudge();
-    let location = format!("{}/campaigns/{}", reply::API_ROOT, campaign.id);
+    let location = format!("{}/campaigns/{}", domain::API_ROOT, campaign.id);
     let replayed = replayed.then_some(true);
     Ok(reply::accepted(&location, &CampaignRead { run: campaign.document(), replayed }))
 }

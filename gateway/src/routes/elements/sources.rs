@@ -58,7 +58,7 @@ impl Sources {
 }
 
 fn unanswered(error: &blob::Error) {
-    tracing::warn!(error = %crate::problem::Chain(error), "the object store does not say whether a picture is there");
+    tracing::warn!(error = service::chain(error), "the object store does not say whether a picture is there");
 }
 
 #[cfg(test)]

@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::Timestamp;
 use crate::graph::{Role, named};
 use crate::id::{AccountUid, AssetHandle, CanvasHandle, JobId, NodeId};
 use crate::message::{Queue, TaskKind};
 use crate::model::{Capability, ProviderKind};
 use crate::review::CompletionReview;
 use crate::webhook::DeliveryState;
+use crate::{API_ROOT, Timestamp};
 
 pub use document::{ImageJob, JobDocument, JobImage, ReferenceInput, Timing};
 pub use video::{
@@ -436,7 +436,7 @@ pub fn etag(id: Uuid, version: i32, credit_cost: i64, delivery: Option<&Delivery
 
 /// The path under which a run is read.
 pub fn poll_url(id: JobId) -> String {
-    format!("/api/canvas-agent/v1/runs/{}", id.0)
+    format!("{API_ROOT}/runs/{}", id.0)
 }
 
 /// Where people see a canvas (decisions 3.6).

@@ -8,9 +8,9 @@ use uuid::Uuid;
 
 use super::document::one_of;
 use super::{ChosenModel, Failure, JobKind, JobOperation, JobStatus, Record, VideoRequest};
-use crate::Timestamp;
 use crate::graph::{Role, named};
 use crate::id::{AssetHandle, JobId};
+use crate::{API_ROOT, Timestamp};
 
 /// A picture that guides a video: a frame or a reference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -181,7 +181,7 @@ fn video_operation() -> RefOr<Schema> {
 
 /// The path under which a video job is read.
 pub fn video_url(id: JobId) -> String {
-    format!("/api/canvas-agent/v1/jobs/{}", id.0)
+    format!("{API_ROOT}/jobs/{}", id.0)
 }
 
 impl Record {

@@ -11,13 +11,13 @@ use uuid::Uuid;
 
 use super::template::Template;
 use super::{Held, InputKind, OutputKind, Version};
-use crate::Timestamp;
 use crate::graph::named;
 use crate::id::{AccountUid, AssetHandle, CanvasHandle, JobId, NodeId, RecipeId};
 use crate::job::ChosenModel;
 use crate::limits::RECIPE_TEXT_MAX;
 use crate::review::CompletionReview;
 use crate::webhook::DeliveryState;
+use crate::{API_ROOT, Timestamp};
 
 pub use document::{RecipeRun, RunInputDocument, RunOutputDocument};
 
@@ -116,7 +116,7 @@ impl RunId {
 
     /// The path under which it is read.
     pub fn poll_url(self) -> String {
-        format!("/api/canvas-agent/v1/runs/{self}")
+        format!("{API_ROOT}/runs/{self}")
     }
 
     /// Takes `recipe-<uuid>`, with or without `run:` before it.

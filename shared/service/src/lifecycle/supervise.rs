@@ -1,7 +1,6 @@
 //! Supervision of single tasks.
 
 use std::error::Error;
-use std::iter::successors;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -25,10 +24,7 @@ impl Outcome for () {
 
 impl<E: Into<Box<dyn Error + Send + Sync>> + Send + 'static> Outcome for Result<(), E> {
     fn failure(self) -> Option<String> {
-        let error = self.err()?.into();
-        let first: &(dyn Error + 'static) = &*error;
-        let chain: Vec<String> = successors(Some(first), |&error| error.source()).map(ToString::to_string).collect();
-        Some(chain.join(": "))
+        Some(crate::chain(&*self.err()?.into()))
     }
 }
 

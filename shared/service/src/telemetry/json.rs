@@ -157,18 +157,8 @@ impl Visit for Fields {
         self.set(field, value);
     }
 
-    /// With its causes: what fails above is rarely what is to be mended. Some foreign errors tell their own cause.
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
-        let (mut text, mut source) = (value.to_string(), value.source());
-        while let Some(error) = source {
-            let cause = error.to_string();
-            if !text.contains(&cause) {
-                text.push_str(": ");
-                text.push_str(&cause);
-            }
-            source = error.source();
-        }
-        self.set(field, text);
+        self.set(field, crate::chain(value));
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {

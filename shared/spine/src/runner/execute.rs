@@ -10,14 +10,14 @@ use db::{PgPool, tasks};
 use domain::limits::TASK_CLAIMS_MAX;
 use domain::message::Queue;
 use futures_util::FutureExt;
-use service::trace_span;
+use service::{chain, trace_span};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
 use crate::lease::{Kept, Lease};
-use crate::{Decision, Handler, Outcome, Task, chain};
+use crate::{Decision, Handler, Outcome, Task};
 
 /// How long a run whose lease is lost may go on before it is dropped. A run that has just settled its task finds the lease
 /// gone as well, and gets the time to say so.
