@@ -11,11 +11,11 @@
 //! messages are acknowledged all the same: the next look finds the work, and a requeue would be a hot loop.
 //!
 //! Where a task has lost two workers, it may be what killed them (a *suspect*). It is claimed when nothing else is in hand
-//! here, and nothing else is claimed until it has ended; when it has waited for [`SUSPECT_PATIENCE`] no further task is
-//! claimed, so that its time comes.
+//! here, and nothing else is claimed until it has ended; [`Suspects`] sees to it that its time comes, and that of the others.
 
 mod execute;
 mod options;
+mod suspects;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -35,11 +35,10 @@ use crate::survey::{Scope, Surveys, rested};
 use crate::{Handler, Task};
 use execute::Execution;
 pub use options::RunnerOptions;
+use suspects::Suspects;
 
 /// Connections of the spine's own, beside the handlers' pool, for claims and for the fates of tasks. Heartbeats have one more.
 const CONNECTIONS: u32 = 2;
-/// How long a suspect may wait for this process to have nothing else in hand.
-const SUSPECT_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a message may stay unacknowledged while all slots are busy.
 const HOLD_LIMIT: Duration = Duration::from_secs(10);
 /// Tasks that one look makes ready at most; a look that finds more is followed by another.
@@ -66,10 +65,7 @@ pub struct Runner<H> {
     /// Where the queue began when it was last looked.
     floors: Floors,
     surveys: Surveys,
-    /// Since when there is a suspect to claim, as far as is known.
-    suspect: Option<Instant>,
-    /// Whether what is in hand is a suspect.
-    is_alone: bool,
+    suspects: Suspects,
     /// Messages in hand, with the time they came.
     messages: VecDeque<(Delivery, Instant)>,
     /// Whether there is a reason to claim.
@@ -97,8 +93,7 @@ impl<H: Handler> Runner<H> {
             places: HashMap::new(),
             floors: Floors::default(),
             surveys: Surveys::new(),
-            suspect: None,
-            is_alone: false,
+            suspects: Suspects::default(),
             messages: VecDeque::new(),
             look: true,
             next_idle_look: now,
@@ -128,11 +123,11 @@ impl<H: Handler> Runner<H> {
                 self.promote().await;
                 continue;
             }
-            if is_free && may_ask && !self.is_suspect_next() && (self.look || !self.messages.is_empty()) {
+            if is_free && may_ask && !self.suspects.are_next() && (self.look || !self.messages.is_empty()) {
                 self.claim(abort).await;
                 continue;
             }
-            if is_free && may_ask && self.running.is_empty() && self.suspect.is_some() {
+            if is_free && may_ask && self.running.is_empty() && self.suspects.wait() {
                 self.claim_suspect(abort).await;
                 continue;
             }
@@ -168,14 +163,9 @@ impl<H: Handler> Runner<H> {
         self.options.slots - self.running.len()
     }
 
-    /// Whether there is anything to claim for: not beside a suspect, nor while its time is to come.
+    /// Whether there is anything to claim for: not beside a suspect, nor while the next is to have the process for itself.
     fn is_free(&self) -> bool {
-        self.free() > 0 && !self.is_alone && (self.running.is_empty() || !self.is_suspect_next())
-    }
-
-    /// Whether a suspect has waited for too long.
-    fn is_suspect_next(&self) -> bool {
-        self.suspect.is_some_and(|since| since.elapsed() >= SUSPECT_PATIENCE)
+        self.free() > 0 && !self.suspects.is_in_hand() && (self.running.is_empty() || !self.suspects.are_next())
     }
 
     /// Makes ready what is due or whose lease has expired, and gives a reason to claim: the idle look.
@@ -202,7 +192,7 @@ impl<H: Handler> Runner<H> {
                 let now = Instant::now();
                 (self.next_idle_look, self.next_gathered_look) = (now + pause, now + self.options.gather);
                 self.look = true;
-                self.suspect = promoted.suspects.then(|| self.suspect.unwrap_or_else(Instant::now));
+                self.suspects.seen(promoted.suspects);
             }
             Err(error) => self.trouble(&error),
         }
@@ -239,9 +229,11 @@ impl<H: Handler> Runner<H> {
     /// Claims a suspect, if there still is one, with nothing else in hand.
     async fn claim_suspect(&mut self, abort: &CancellationToken) {
         let Some(claimed) = self.take(1, true, None, abort).await else { return };
-        self.is_alone = claimed > 0;
-        // There may be more of them; the others' turn comes first.
-        self.suspect = self.is_alone.then(Instant::now);
+        if claimed > 0 {
+            self.suspects.began();
+        } else {
+            self.suspects.seen(false);
+        }
         self.acknowledge(claimed).await;
     }
 
@@ -323,7 +315,7 @@ impl<H: Handler> Runner<H> {
             }
         };
         // Nothing was claimed beside a suspect.
-        self.look |= std::mem::take(&mut self.is_alone);
+        self.look |= self.suspects.ended();
         // What was at its cap was passed over until now.
         let before = self.in_flight();
         self.places.remove(&id);

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use db::tasks::TaskState;
+use db::tasks::{Floors, TaskState, Wanted, claim, promote};
+use domain::message::Queue;
 use spine::{Decision, RunnerOptions};
 use testkit::wait_for;
 use tokio::sync::Semaphore;
@@ -126,6 +127,56 @@ async fn a_lane_at_its_cap_takes_no_further_slot_and_holds_up_nobody() {
     }
     gate.add_permits(2);
     world.until_no_task_is_left().await;
+    runner.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_may_have_killed_its_workers_runs_alone_one_after_the_other_beside_a_full_queue() {
+    let (world, log) = (World::new().await, Log::default());
+    let (in_hand, disturbed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let script = {
+        let (pool, log) = (world.pool().clone(), log.clone());
+        let (in_hand, disturbed) = (in_hand.clone(), disturbed.clone());
+        Script::new(move |task, lease| {
+            let (pool, log) = (pool.clone(), log.clone());
+            let (in_hand, disturbed) = (in_hand.clone(), disturbed.clone());
+            async move {
+                log.note(&task);
+                let beside = in_hand.fetch_add(1, Ordering::SeqCst);
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                let left = in_hand.fetch_sub(1, Ordering::SeqCst) - 1;
+                if task.lane == "suspects" {
+                    disturbed.fetch_add(beside + left, Ordering::SeqCst);
+                }
+                settle(&pool, &task, &lease).await
+            }
+        })
+    };
+    world.enqueue_many("suspects", 3).await;
+    let mut conn = world.pool().acquire().await.expect("connects");
+    for _ in 0..2 {
+        let lease = Duration::from_millis(1);
+        let wanted = Wanted { queue: Queue::Image, limit: 3, suspects: false, lanes: None, lease, owner: "the dead" };
+        assert_eq!(claim(&mut conn, &wanted).await.expect("claims").len(), 3);
+        wait_for("the leases to expire", PATIENCE, async || {
+            promote(&mut conn, Queue::Image, 3, &Floors::default()).await.expect("promotes");
+            (world.stats().await.ready == 3).then_some(())
+        })
+        .await;
+    }
+    // More than two slots do before the suspects have waited for long enough.
+    world.enqueue_many("others", 300).await;
+    let runner = world.runner(script, looking(2));
+    let lanes = wait_for("what follows the suspects", PATIENCE, async || {
+        let lanes = log.lanes();
+        let end = lanes.iter().rposition(|lane| lane == "suspects")?;
+        (end + 1 < lanes.len() && lanes.iter().filter(|lane| *lane == "suspects").count() == 3).then_some(lanes)
+    })
+    .await;
+    let first = lanes.iter().position(|lane| lane == "suspects").expect("has begun");
+    assert!(first > 0, "the others' turn comes first");
+    assert_eq!(lanes[first..first + 4], ["suspects", "suspects", "suspects", "others"]);
+    assert_eq!(disturbed.load(Ordering::SeqCst), 0);
     runner.stop().await;
 }
 
