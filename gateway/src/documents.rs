@@ -14,9 +14,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::problem::Result;
+use crate::problem::{Problem, Result};
 use crate::turnstile::admitted;
 
 /// Bytes of documents that one process keeps.
@@ -73,6 +74,11 @@ impl Room {
         drop(room.split(surplus));
         Bytes::from_owner(Housed { document: document.into_boxed_slice(), _room: Room(room) })
     }
+
+    /// The JSON document of `body`.
+    pub fn house_json(self, body: &impl Serialize) -> Result<Bytes> {
+        Ok(self.house(serde_json::to_vec(body).map_err(Problem::internal)?))
+    }
 }
 
 fn units(bytes: usize) -> u32 {
@@ -119,7 +125,6 @@ mod tests {
     use domain::limits::CANVAS_BYTES_MAX;
 
     use super::*;
-    use crate::problem::Problem;
 
     #[tokio::test(start_paused = true)]
     async fn documents_on_their_way_take_their_room_until_the_last_byte_is_dropped() {

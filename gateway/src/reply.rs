@@ -24,12 +24,17 @@ pub fn ok(body: &impl Serialize) -> Response {
 
 /// 201 with the path of what was made, below the API root.
 pub fn created(location: &str, body: &impl Serialize) -> Response {
-    located(StatusCode::CREATED, &format!("{API_ROOT}{location}"), body)
+    into_created(ok(body), location)
+}
+
+/// A 200 as 201 with the path of what was made, below the API root.
+pub fn into_created(response: Response, location: &str) -> Response {
+    located(StatusCode::CREATED, &format!("{API_ROOT}{location}"), response)
 }
 
 /// 202 with the path under which the work is followed.
 pub fn accepted(poll_url: &str, body: &impl Serialize) -> Response {
-    located(StatusCode::ACCEPTED, poll_url, body)
+    located(StatusCode::ACCEPTED, poll_url, ok(body))
 }
 
 /// `status` and a body that only this caller may see and nobody may keep.
@@ -43,8 +48,8 @@ pub fn private(mut response: Response) -> Response {
     response
 }
 
-fn located(status: StatusCode, location: &str, body: &impl Serialize) -> Response {
-    let mut response = with_status(status, body);
+fn located(status: StatusCode, location: &str, mut response: Response) -> Response {
+    *response.status_mut() = status;
     if let Ok(location) = HeaderValue::from_str(location) {
         response.headers_mut().insert(LOCATION, location);
     }

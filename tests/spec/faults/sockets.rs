@@ -120,7 +120,8 @@ async fn slow_sockets_are_closed_in_time_and_hurt_nobody() {
     assert!(!is_full() || under_attack.1 <= calm.1 * 2, "p99 {:?} against {:?}", under_attack.1, calm.1);
 }
 
-/// Sixty-four ask for a canvas of 12 MiB and read nothing of it: together more than the process may have.
+/// Sixty-four ask for a canvas of 12 MiB, by reading it or by sending again what it was once answered to, and read nothing of it:
+/// together more than the process may have.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_of_a_large_canvas_that_stall_hold_bounded_memory() {
     const MIB: u64 = 1024 * 1024;
@@ -132,13 +133,34 @@ async fn readers_of_a_large_canvas_that_stall_hold_bounded_memory() {
     let create = json!({"type": "node.create", "node": {"type": "text", "metadata": {"custom": custom}}});
     let made = user.batch(id, e2e::api::text(&large, "/revision"), json!(vec![create; 200])).await.ok();
     assert_eq!(user.canvas(id).await["revision"], made["canvas"]["revision"], "it is served to who reads");
+    let workflow = json!({
+        "name": "Names", "idempotencyKey": e2e::api::key(),
+        "inputs": [{"key": "thing", "label": "Thing", "type": "text", "useAsDefault": false}],
+        "outputs": [{"key": "names", "label": "Names", "type": "text", "prompt": "{{thing}}", "inputKeys": ["thing"]}]
+    });
+    let workflows = format!("/canvases/{id}/workflows");
+    let made = user.send(&workflows, &workflow).await.expect(201).json();
+    let fork = json!({
+        "canvasId": id, "baseRevision": made["canvas"]["revision"], "idempotencyKey": e2e::api::key()
+    });
+    let forks = format!("/recipes/{}/fork", e2e::api::text(&made, "/workflow/id"));
+    user.send(&forks, &fork).await.expect(201);
     let resident = stack.peak_resident(Part::GATEWAY);
-    let request = format!(
-        "GET {}/canvases/{id} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\r\n",
-        e2e::API_ROOT,
-        user.token
-    );
-    let readers = join_all((0..64).map(|_| stare_at(&stack, &request)));
+    let head = |line: &str| {
+        let (method, path) = line.split_once(' ').expect("a method and a path");
+        let token = &user.token;
+        format!(
+            "{method} {}{path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n",
+            e2e::API_ROOT
+        )
+    };
+    let post = |path: &str, body: &serde_json::Value| {
+        let (head, body) = (head(&format!("POST {path}")), body.to_string());
+        format!("{head}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+    };
+    let read = format!("{}\r\n", head(&format!("GET /canvases/{id}")));
+    let requests = [read.clone(), post(&workflows, &workflow), read, post(&forks, &fork)];
+    let readers = join_all(requests.iter().cycle().take(64).map(|request| stare_at(&stack, request)));
     let bystander = async { user.canvas(e2e::api::text(&small, "/id")).await };
     let (readers, seen) = tokio::join!(readers, bystander);
     assert_eq!(seen["id"], small["id"]);

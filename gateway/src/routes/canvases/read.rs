@@ -71,7 +71,7 @@ async fn load(
     let (record, _) = db::canvases::find(&mut snapshot, caller, handle).await?.ok_or(Problem::NotFound("canvas"))?;
     let read = document_of(&mut snapshot, &record).await?;
     drop(snapshot);
-    let document = room.house(serde_json::to_vec(&read).map_err(Problem::internal)?);
+    let document = room.house_json(&read)?;
     app.documents.put(record.key, &record.revision, document.clone());
     Ok((record.revision, document))
 }

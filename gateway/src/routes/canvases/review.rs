@@ -36,7 +36,7 @@ pub struct CanvasReview {
 )]
 pub async fn review(State(app): State<App>, on: OnCanvas<ReadCanvas>) -> Result {
     let (handle, record, _) = on.readable()?;
-    let _room = app.documents.room(record.graph_bytes).await?;
+    let room = app.documents.room(record.graph_bytes).await?;
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
     let (record, role) =
         db::canvases::find(&mut snapshot, &on.caller.account, handle).await?.ok_or(Problem::NotFound("canvas"))?;
@@ -44,7 +44,8 @@ pub async fn review(State(app): State<App>, on: OnCanvas<ReadCanvas>) -> Result 
     let graph = Graph::new(record.title.clone(), record.graph_bytes, nodes, connections);
     let assets = stored_assets(&mut snapshot, &graph).await?;
     let validation = canvas::validate(&graph, &Touched::default(), &assets);
-    Ok(reply::ok(&CanvasReview { canvas: record.summary(Some(role)), validation }))
+    let review = CanvasReview { canvas: record.summary(Some(role)), validation };
+    Ok(reply::private(reply::document(room.house_json(&review)?)))
 }
 
 /// The stored ones among the assets that a graph names: what a validation asks about.

@@ -5,7 +5,7 @@ use canvas::Options;
 use canvas::instance::{self, Filling, Ids, Instance};
 use db::canvases::NewActivity;
 use domain::Violation;
-use domain::canvas::{ActivityType, MutationResult};
+use domain::canvas::{ActivityType, CanvasRecord, MutationResult};
 use domain::id::{AccountUid, CanvasHandle, RecipeId};
 use domain::idempotency::Outcome;
 use domain::recipe::{Held, RecipeRecord, Version};
@@ -90,14 +90,27 @@ pub async fn fork(
         request,
         minimal: prefer::minimal(&headers),
     };
+    let record = writable(&app, &caller.account, &fork.canvas).await?;
     let turn = app.writers.pass(&fork.canvas.to_string()).await?;
+    let room = app.documents.room(record.graph_bytes).await?;
     let result = retrying(|| fork.attempt(&app)).await?;
     drop(turn);
+    let reply = reply::private(reply::document(room.house_json(&result)?));
     let reply = match result.replayed {
-        true => reply::ok(&result),
-        false => reply::created(&format!("/canvases/{}", fork.canvas), &result),
+        true => reply,
+        false => reply::into_created(reply, &format!("/canvases/{}", fork.canvas)),
     };
     Ok(if fork.minimal { prefer::applied_minimal(reply) } else { reply })
+}
+
+/// The canvas that a Recipe is to be put on, before its turn is waited for: who has no access is told so before the Recipe and the
+/// key are looked at (decisions 1.2).
+pub(super) async fn writable(app: &App, account: &AccountUid, canvas: &CanvasHandle) -> Result<CanvasRecord> {
+    let mut connection = app.connection().await?;
+    let (record, role) =
+        db::canvases::find(&mut connection, account, canvas).await?.ok_or(Problem::NotFound("canvas"))?;
+    require_writer(role)?;
+    Ok(record)
 }
 
 /// The Recipe of a path in the version that the body asks for: an absent Recipe is 404, an absent version 422 (decisions
@@ -138,14 +151,10 @@ struct Fork<'a> {
 }
 
 impl Fork<'_> {
-    /// One transaction: access, Recipe, key, canvas row, revision, graph, rows, revision, outcome.
+    /// One transaction: Recipe, key, canvas row, revision, graph, rows, revision, outcome.
     async fn attempt(&self, app: &App) -> Result<MutationResult> {
         let account = &self.caller.account;
         let mut transaction = app.transaction().await?;
-        // Who has no access is told so before the key is looked at (decisions 1.2).
-        let (_, role) =
-            db::canvases::find(&mut transaction, account, &self.canvas).await?.ok_or(Problem::NotFound("canvas"))?;
-        require_writer(role)?;
         let asked = Asked::find(&mut transaction, account, &self.id).await?;
         let key = &self.request.idempotency_key;
         let taken = db::idempotency::take(&mut transaction, account, key, &self.fingerprint).await?;

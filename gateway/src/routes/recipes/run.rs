@@ -27,12 +27,12 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
-use super::fork::{Asked, full};
+use super::fork::{Asked, full, writable};
 use super::ports::{Ports, resolve};
 use super::sources::Given;
 use super::steps::{self, Choice};
 use crate::extract::caller::{Caller, GenerateImages};
-use crate::extract::canvas::{canvas_of, require_writer};
+use crate::extract::canvas::canvas_of;
 use crate::extract::idempotency::{fingerprint, replay};
 use crate::extract::json::{Input, Unread};
 use crate::extract::path::PathText;
@@ -117,7 +117,9 @@ pub async fn run(
     let (request, id) = both(body.json_by::<RunRecipe, _>(rules).await, params.parameter::<RecipeId>("recipeId"))?;
     let canvas = canvas_of(&request.canvas_id, None, &caller.account)?;
     let start = Start::judge(&app, &caller, id, canvas, request, trace)?;
+    let record = writable(&app, &caller.account, &start.canvas).await?;
     let turn = app.writers.pass(&start.canvas.to_string()).await?;
+    let _room = app.documents.room(record.graph_bytes).await?;
     let (run, replayed) = retrying(|| start.attempt(&app)).await?;
     drop(turn);
     let mut document = recipe_document(&app, caller.scopes, &run);
@@ -197,10 +199,6 @@ impl<'a> Start<'a> {
     async fn attempt(&self, app: &App) -> Result<(RunRecord, bool)> {
         let mut transaction = app.transaction().await?;
         let conn = &mut *transaction;
-        // Who has no access is told so before the key is looked at (decisions 1.2).
-        let (_, role) =
-            db::canvases::find(conn, self.account(), &self.canvas).await?.ok_or(Problem::NotFound("canvas"))?;
-        require_writer(role)?;
         let asked = Asked::find(conn, self.account(), &self.id).await?;
         let id = RunId::generate();
         let outcome = Outcome::Job { id: id.0, snapshot: None };

@@ -184,8 +184,7 @@ async fn apply_batch(app: &App, on: &OnCanvas<ReadCanvas>, minimal: bool, reques
     let room = app.documents.room(record.graph_bytes).await?;
     let result = retrying(|| write.attempt(app)).await?;
     drop(turn);
-    let document = serde_json::to_vec(&result).map_err(Problem::internal)?;
-    let reply = reply::private(reply::document(room.house(document)));
+    let reply = reply::private(reply::document(room.house_json(&result)?));
     Ok(if minimal { prefer::applied_minimal(reply) } else { reply })
 }
 

@@ -154,12 +154,13 @@ pub async fn workflows(State(app): State<App>, on: OnCanvas<WriteCanvas>, header
     let fingerprint = fingerprint(PATH, &canvas.to_string(), &canonical(&request, caller));
     let creation = Creation { caller, canvas, request, fingerprint, minimal };
     let turn = app.writers.pass(&canvas.to_string()).await?;
-    let _room = app.documents.room(record.graph_bytes).await?;
+    let room = app.documents.room(record.graph_bytes).await?;
     let made = retrying(|| creation.attempt(&app)).await?;
     drop(turn);
+    let reply = reply::private(reply::document(room.house_json(&made)?));
     let reply = match made.result.replayed {
-        true => reply::ok(&made),
-        false => reply::created(&format!("/recipes/{}", made.workflow.id), &made),
+        true => reply,
+        false => reply::into_created(reply, &format!("/recipes/{}", made.workflow.id)),
     };
     Ok(if minimal { prefer::applied_minimal(reply) } else { reply })
 }
