@@ -184,7 +184,7 @@ fn overflows(graph: &Graph, touched: &Touched, drafts: &mut Vec<Draft>) {
         }
         let is_touched = touched.placed.contains(&node.id)
             || touched.rehomed.contains(&node.id)
-            || touched.placed.contains(&section.id);
+            || touched.sections.contains(&section.id);
         drafts.push(Draft {
             code: FindingCode::SectionOverflow,
             severity: match (node.agent_owned, is_touched) {

@@ -42,6 +42,8 @@ pub struct Touched {
     pub placed: HashSet<NodeId>,
     /// Nodes that belong to another Section than before, or to one for the first time, or to none any more.
     pub rehomed: HashSet<NodeId>,
+    /// Sections created or changed, in whatever way.
+    pub sections: HashSet<NodeId>,
     /// Connections created or changed.
     pub connections: HashSet<ConnectionId>,
 }
@@ -81,6 +83,9 @@ impl Applied {
                     if node.section_id().is_some() {
                         self.touched.rehomed.insert(node.id.clone());
                     }
+                    if node.is_section() {
+                        self.touched.sections.insert(node.id.clone());
+                    }
                 }
                 Fate::Changed { before, after } => {
                     self.bytes_delta += serialized_size(after) - serialized_size(before);
@@ -90,6 +95,9 @@ impl Applied {
                     }
                     if before.section_id() != after.section_id() {
                         self.touched.rehomed.insert(after.id.clone());
+                    }
+                    if after.is_section() {
+                        self.touched.sections.insert(after.id.clone());
                     }
                 }
                 Fate::Deleted(node) => {

@@ -123,6 +123,7 @@ fn an_overflow_weighs_by_what_the_batch_did_to_member_and_section() {
         vec![Node { width: 400.0, height: 400.0, ..section("s") }, out, at(section("t"), 1000.0, 0.0)]
     };
     let resize = |node: &str| json!([{"type": "node.update", "nodeId": node, "patch": {"height": 350}}]);
+    let rename = |node: &str| json!([{"type": "node.update", "nodeId": node, "patch": {"title": "Another"}}]);
     let rehome = json!([{"type": "node.update", "nodeId": "m", "patch": {"metadata": {"sectionId": "t"}}}]);
     for (operations, section, severity) in [
         (json!([put("m", 200.0, 0.0)]), "s", "error"),
@@ -130,6 +131,9 @@ fn an_overflow_weighs_by_what_the_batch_did_to_member_and_section() {
         (rehome, "t", "error"),
         (json!([put("s", 1.0, 0.0)]), "s", "error"),
         (resize("s"), "s", "error"),
+        (rename("s"), "s", "error"),
+        (rename("m"), "s", "warning"),
+        (rename("t"), "s", "warning"),
         (json!([put("t", 2000.0, 0.0)]), "s", "warning"),
     ] {
         assert_eq!(
