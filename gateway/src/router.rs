@@ -78,17 +78,15 @@ pub fn documented() -> (Router<App>, OpenApi) {
 /// The service: routes, and what surrounds each of them.
 pub fn router(app: App) -> Router {
     let (router, document) = documented();
-    let pictures = NotForContentType::new("image/png")
-        .and(NotForContentType::new("image/jpeg"))
-        .and(NotForContentType::new("image/webp"))
-        .and(NotForContentType::new("image/gif"))
+    // Drawings are images, too (decisions 1.9).
+    let texts = NotForContentType::new("image/")
         .and(NotForContentType::new("video/"))
         .and(NotForContentType::new("text/event-stream"));
     let cors = cors(&app.config.cors_origins);
     // One stack, outermost first: each layer that a router is given by itself costs every request an allocation.
     let around = ServiceBuilder::new()
         .layer(middleware::map_request(crate::observe::always_servable))
-        .layer(CompressionLayer::new().compress_when(SizeAbove::new(COMPRESSED_FROM).and(pictures)))
+        .layer(CompressionLayer::new().compress_when(SizeAbove::new(COMPRESSED_FROM).and(texts)))
         .layer(middleware::from_fn(crate::observe::observe))
         .option_layer(cors)
         .layer(CatchPanicLayer::custom(crate::observe::panicked))
