@@ -188,7 +188,7 @@ async fn sweep(app: App, stopping: CancellationToken) {
     }
 }
 
-/// Brings the schema to this build's version, makes the installation key and publishes the Recipes that ship.
+/// Brings the schema to this build's version, makes the installation key and publishes the Recipes that ship; tells the version.
 pub async fn migrate(config: &Config) -> ExitCode {
     let migrated = async {
         let pool = db::pool::connect_for_maintenance(config.database_url.expose(), "canvas-migrate")?;
@@ -198,7 +198,10 @@ pub async fn migrate(config: &Config) -> ExitCode {
         Ok::<_, installation::Error>(crate::catalogue::publish_shipped(&mut connection).await?)
     };
     match migrated.await {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => {
+            println!("{}", serde_json::json!({"schemaVersion": db::pool::schema_version()}));
+            ExitCode::SUCCESS
+        }
         Err(error) => refuse(&error),
     }
 }

@@ -143,6 +143,7 @@ async fn a_label_has_at_most_80_characters(stack: &Stack) {
         stack.admin(&token).await
     };
     create(&"ü".repeat(80)).await.expect_success();
+    create("-x --label").await.expect_success();
     create(&"x".repeat(81)).await.expect_refusal();
     create("").await.expect_refusal();
 }
@@ -163,6 +164,7 @@ async fn a_token_lives_at_most_90_days(stack: &Stack) {
     }
     let surface = ["admin", "token", "create", "--account", &account.uid, "--scopes", "all", "--label", "l"];
     stack.admin(&[&surface[..], &["--surface", "spaceship"]].concat()).await.expect_refusal();
+    stack.admin(&[&surface[..], &["--surface", "-s"]].concat()).await.expect_refusal();
 }
 
 async fn an_account_has_at_most_20_active_tokens(stack: &Stack) {

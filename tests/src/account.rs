@@ -23,14 +23,11 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// What it printed, one JSON object and nothing else (nothing at all is `null`); panics unless it did what was asked.
+    /// What it printed, one JSON object and nothing else; panics unless it did what was asked.
     #[track_caller]
     pub fn expect_success(self) -> Value {
         assert_eq!(self.code, 0, "{}: {}", self.arguments, self.stderr);
         assert_eq!(self.stderr, "", "{}", self.arguments);
-        if self.stdout.is_empty() {
-            return Value::Null;
-        }
         assert_eq!(self.stdout.lines().count(), 1, "{}: {}", self.arguments, self.stdout);
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{}: {error}: {}", self.arguments, self.stdout))

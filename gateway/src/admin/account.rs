@@ -23,7 +23,7 @@ pub enum Command {
         #[arg(long)]
         uid: Option<String>,
         /// Credits to begin with.
-        #[arg(long, default_value = "0", allow_hyphen_values = true)]
+        #[arg(long, default_value = "0")]
         credits: String,
     },
     /// Let an account's tokens work again.
@@ -44,7 +44,7 @@ pub enum Command {
         #[arg(long)]
         account: String,
         /// Bytes that its assets and videos may take; `none` for no limit, `default` for CANVAS_ACCOUNT_STORAGE_MAX.
-        #[arg(long, allow_hyphen_values = true)]
+        #[arg(long)]
         bytes: Option<String>,
     },
     /// Delete an account for good, with everything that is its own; refused while work of it is under way. Its ledger stays.

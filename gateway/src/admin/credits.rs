@@ -14,7 +14,7 @@ pub enum Command {
         #[arg(long)]
         account: String,
         /// At least 1.
-        #[arg(long, allow_hyphen_values = true)]
+        #[arg(long)]
         amount: String,
     },
 }

@@ -26,7 +26,7 @@ pub enum Command {
         #[arg(long)]
         scopes: String,
         /// 1 to 90; never when left out.
-        #[arg(long, allow_hyphen_values = true)]
+        #[arg(long)]
         expires_days: Option<String>,
         /// `api`, `cli`, `tool` or `browser`.
         #[arg(long, default_value = "api")]

@@ -183,6 +183,11 @@ async fn migrate_once(options: PgConnectOptions) -> Result<()> {
     Ok(run?)
 }
 
+/// The version of this build's schema: that of its newest migration.
+pub fn schema_version() -> i64 {
+    MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default()
+}
+
 /// Whether every migration of this build has been applied. Until then no statement of it can work, and a process waits.
 pub async fn is_migrated(pool: &PgPool) -> Result<bool> {
     let applied = pool.acquire().await?.list_applied_migrations(&MIGRATIONS.table_name).await;
