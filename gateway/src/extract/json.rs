@@ -30,8 +30,8 @@ use crate::problem::{Problem, Result};
 const READ_MAX: Duration = Duration::from_secs(60);
 /// How often the schema's refusal of a body holds copies of what is in it.
 pub const REFUSAL_COPIES: u64 = 40;
-/// Violations that are told of one body.
-const VIOLATIONS_MAX: usize = 200;
+/// Violations that are told of one body: some for each operation of the largest batch.
+const VIOLATIONS_MAX: usize = 1000;
 /// Fields of an object and items of an array, outside of `custom`, that are looked at: far more than any schema has.
 const WIDTH_MAX: usize = 1000;
 
