@@ -51,8 +51,13 @@ impl Error {
         match self {
             Error::Timeout => true,
             other => match other.statement() {
+                // A server that goes away in the midst of a greeting, or a proxy before one that is away, breaks the protocol.
                 Some(
-                    sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Tls(_),
+                    sqlx::Error::Io(_)
+                    | sqlx::Error::PoolTimedOut
+                    | sqlx::Error::PoolClosed
+                    | sqlx::Error::Protocol(_)
+                    | sqlx::Error::Tls(_),
                 ) => true,
                 // Class 57: shutting down, starting up or out of time for a statement; class 53: out of connections or disk;
                 // 55P03 and 25P03: out of time for a lock and for a transaction.

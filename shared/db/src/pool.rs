@@ -438,6 +438,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_server_that_hangs_up_on_every_greeting_is_away() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("binds");
+        let port = listener.local_addr().expect("an address").port();
+        tokio::spawn(async move { while listener.accept().await.is_ok() {} });
+        // Whichever its driver begins with.
+        for ssl in ["prefer", "disable"] {
+            let url = format!("postgres://canvas@127.0.0.1:{port}/canvas?sslmode={ssl}");
+            let error = ping(&connect(&url, "test", 1).expect("a URL")).await.expect_err("is away");
+            assert!(error.is_outage(), "{error:?}");
+        }
+    }
+
+    #[tokio::test]
     async fn after_trouble_the_connections_that_were_lost_are_found_before_they_are_used() {
         let database = TestDatabase::new().await;
         let pool = connect(&database.url(), "lost", 3).expect("a URL");
