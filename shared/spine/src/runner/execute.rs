@@ -22,6 +22,8 @@ use crate::{Decision, Handler, Outcome, Task};
 /// How long a run whose lease is lost may go on before it is dropped. A run that has just settled its task finds the lease
 /// gone as well, and gets the time to say so.
 const LOST_GRACE: Duration = Duration::from_secs(1);
+/// Between two tries to park a task while the database is away.
+const PARK_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause after an unforeseen failure.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
@@ -141,17 +143,32 @@ impl Execution {
         }
     }
 
+    /// Parks the task. While the database is away this is tried again for as long as the lease holds: a task that is left to its
+    /// lease is claimed again without the pause, and its claims are numbered.
     async fn park(&self, after: Duration, went_as_planned: bool) -> Fate {
-        let (id, token) = (self.task.id, self.kept.lease.token());
-        let parked = async {
-            let mut conn = self.pool.acquire().await?;
-            if went_as_planned {
-                tasks::reschedule(&mut conn, id, token, after).await
-            } else {
-                tasks::retry(&mut conn, id, token, after).await
+        let lease = &self.kept.lease;
+        let (id, token) = (self.task.id, lease.token());
+        let fate = (if went_as_planned { "later" } else { "retry" }, Some(after));
+        loop {
+            let parked = async {
+                let mut conn = self.pool.acquire().await?;
+                if went_as_planned {
+                    tasks::reschedule(&mut conn, id, token, after).await
+                } else {
+                    tasks::retry(&mut conn, id, token, after).await
+                }
+            };
+            let parked = limited(parked).await;
+            if !parked.as_ref().is_err_and(db::Error::is_outage) {
+                return self.moved(parked, fate);
             }
-        };
-        self.moved(limited(parked).await, (if went_as_planned { "later" } else { "retry" }, Some(after)))
+            tokio::select! {
+                biased;
+                () = self.abort.cancelled() => return self.moved(parked, fate),
+                () = lease.lost() => return self.moved(parked, fate),
+                () = sleep(PARK_PAUSE) => {}
+            }
+        }
     }
 
     fn moved(&self, moved: db::Result<bool>, fate: Fate) -> Fate {

@@ -94,6 +94,36 @@ async fn a_worker_cut_off_from_the_database_starts_no_side_effect_until_it_is_ba
 }
 
 #[tokio::test]
+async fn a_pause_is_kept_although_the_database_was_away_when_it_began() {
+    let (world, log) = (World::new().await, Log::default());
+    let proxy = Proxy::in_front_of(&world.database.url()).await;
+    let pool = db::pool::connect(&proxy.url(), "cut off", 4).expect("a URL");
+    let gate = Arc::new(Semaphore::new(0));
+    let script = {
+        let (log, gate) = (log.clone(), gate.clone());
+        Script::new(move |task, _| {
+            log.note(&task);
+            let gate = gate.clone();
+            async move {
+                gate.acquire().await?.forget();
+                Ok(Decision::Retry { after: Duration::from_secs(3600) })
+            }
+        })
+    };
+    let runner = world.runner_on(&pool, &amqp_url(), script, looking(1));
+    world.enqueue("a").await;
+    log.until(1).await;
+    proxy.cut();
+    gate.add_permits(1);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(world.stats().await.leased, 1);
+    proxy.resume();
+    wait_for("the pause", PATIENCE, async || (world.stats().await.parked == 1).then_some(())).await;
+    runner.stop().await;
+    assert_eq!(log.len(), 1, "begun once");
+}
+
+#[tokio::test]
 async fn a_run_whose_lease_is_taken_is_told_and_dropped() {
     let (world, log) = (World::new().await, Log::default());
     let told = Arc::new(AtomicBool::new(false));
