@@ -79,7 +79,7 @@ def films(client):
     def film(task, prompt, pictures):
         made = start(task, prompt, pictures)
         for _ in range(10):
-            if made.status != "in_progress":
+            if made.status not in ("in_progress", "requires_action"):
                 return made
             made = client.interactions.get(made.id)
         raise AssertionError("the interaction does not end")
@@ -91,7 +91,9 @@ def films(client):
 
     def failed(task, pictures, prompt=FORBIDDEN, words="safety"):
         done = film(task, prompt, pictures)
-        assert done.status == "failed" and words in done.errors[0].message, done
+        # It is told for the whole, or for what the model put out.
+        told = done.errors or [step.error for step in done.steps if step.type == "model_output"]
+        assert done.status == "failed" and words in told[0].message, done
 
     for capability, task, pictures in (
         ("video.generate", "text_to_video", 0),
