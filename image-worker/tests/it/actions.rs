@@ -76,8 +76,9 @@ async fn claim_in_vain(world: &World, id: JobId, times: i32) {
         assert!(db::tasks::retry(&mut conn, id.0, claim.lease_token, Duration::ZERO).await.expect("parks"));
         // Stored times are rounded to milliseconds, upwards too.
         wait_for("the task to be due", DEADLINE, async || {
-            let promoted =
-                db::tasks::promote(&mut conn, Queue::Image, 1, &db::tasks::Floors::default()).await.expect("promotes");
+            let promoted = db::tasks::promote(&mut conn, Queue::Image, 1, &db::tasks::Floors::default(), &[])
+                .await
+                .expect("promotes");
             (promoted.due == 1).then_some(())
         })
         .await;
@@ -267,7 +268,7 @@ async fn a_worker_whose_lease_ran_out_writes_nothing() {
         owner: "the thief",
     };
     let stolen = wait_for("the lease to run out", DEADLINE, async || {
-        db::tasks::promote(&mut conn, Queue::Image, 1, &db::tasks::Floors::default()).await.expect("promotes");
+        db::tasks::promote(&mut conn, Queue::Image, 1, &db::tasks::Floors::default(), &[]).await.expect("promotes");
         db::tasks::claim(&mut conn, &wanted).await.expect("claims").pop()
     })
     .await;

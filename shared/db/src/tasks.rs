@@ -20,6 +20,9 @@
 //! **Contained.** A task whose lease ran out twice may be what killed its workers: a *suspect*, claimed only by a worker
 //! that asks for suspects and then has nothing else in hand, so that it takes no further neighbours down.
 //!
+//! **Patient.** A task may be claimed a number of times in all (reliability.md 2). So that a database that goes and comes for a
+//! minute does not use them up, each claim after a lease that ran out waits longer than the one before ([`promote`]).
+//!
 //! **Timed by one clock.** Leases and due times are set and judged by the database's `now()` alone.
 
 mod claim;
@@ -329,15 +332,26 @@ pub async fn release(conn: &mut PgConnection, id: Uuid, lease_token: Uuid) -> Re
 /// Makes up to `limit` due and up to `limit` lease-expired tasks of a queue ready: what was due with a fresh turn, what a
 /// worker lost in the turn that it had. What `floors` say is too old to be there is not looked for.
 ///
+/// What a worker lost is parked first where `pauses` say so: for the first of them after its first claim, and so on, for the last
+/// of them after any later one.
+///
 /// Rows that another worker is waking, or that are being settled at this moment, are skipped.
 #[tracing::instrument(skip_all, name = "db.task.promote")]
-pub async fn promote(conn: &mut PgConnection, queue: Queue, limit: usize, floors: &Floors) -> Result<Promoted> {
+pub async fn promote(
+    conn: &mut PgConnection,
+    queue: Queue,
+    limit: usize,
+    floors: &Floors,
+    pauses: &[Duration],
+) -> Result<Promoted> {
+    let pauses: Vec<f64> = pauses.iter().map(Duration::as_secs_f64).collect();
     let row = sqlx::query!(
         r#"WITH due AS MATERIALIZED (
                SELECT id, lane FROM tasks WHERE queue = $1 AND state = 'parked' AND due_at BETWEEN $3 AND now()
                ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED
            ), expired AS MATERIALIZED (
-               SELECT id FROM tasks WHERE queue = $1 AND lease_until BETWEEN $3 AND now()
+               SELECT id, coalesce(($4::float8[])[least(claims, cardinality($4))], 0) AS pause
+               FROM tasks WHERE queue = $1 AND lease_until BETWEEN $3 AND now()
                ORDER BY lease_until LIMIT $2 FOR UPDATE SKIP LOCKED
            ), awake AS MATERIALIZED (
                SELECT id, lane, nextval('task_turns') AS drawn FROM due
@@ -358,9 +372,11 @@ pub async fn promote(conn: &mut PgConnection, queue: Queue, limit: usize, floors
                UPDATE tasks SET state = 'ready', turn = placed.turn
                FROM placed WHERE tasks.id = placed.id AND tasks.id = ANY(ARRAY(SELECT id FROM due))
            ), freed AS (
-               UPDATE tasks SET state = 'ready', expired = tasks.expired + 1,
+               UPDATE tasks SET state = CASE WHEN pause > 0 THEN 'parked' ELSE 'ready' END,
+                                due_at = CASE WHEN pause > 0 THEN now() + make_interval(secs => pause) ELSE due_at END,
+                                expired = tasks.expired + 1,
                                 lease_token = NULL, lease_until = NULL, lease_owner = NULL
-               WHERE id = ANY(ARRAY(SELECT id FROM expired))
+               FROM expired WHERE tasks.id = expired.id AND tasks.id = ANY(ARRAY(SELECT id FROM expired))
            )
            SELECT (SELECT count(*) FROM due) AS "due!", (SELECT count(*) FROM expired) AS "expired!",
                   (SELECT extract(epoch FROM min(due_at) - now())::float8 FROM tasks
@@ -369,6 +385,7 @@ pub async fn promote(conn: &mut PgConnection, queue: Queue, limit: usize, floors
         queue.as_str(),
         count(limit),
         floors.since,
+        &pauses,
     )
     .fetch_one(conn)
     .await?;

@@ -174,8 +174,11 @@ impl<H: Handler> Runner<H> {
         if let Some(scope) = self.surveys.due() {
             self.survey(scope).await;
         }
-        let promoted =
-            async { tasks::promote(&mut *self.pool.acquire().await?, queue, PROMOTE_LIMIT, &self.floors).await };
+        let pauses = self.options.pauses_after_loss();
+        let promoted = async {
+            let mut conn = self.pool.acquire().await?;
+            tasks::promote(&mut conn, queue, PROMOTE_LIMIT, &self.floors, &pauses).await
+        };
         match limited(promoted).await {
             Ok(promoted) => {
                 if promoted.expired > 0 {
@@ -285,12 +288,13 @@ impl<H: Handler> Runner<H> {
 
     fn start(&mut self, task: Task, tenant: Option<String>, kept: crate::lease::Kept, abort: &CancellationToken) {
         let place = Place { lane: task.lane.clone(), tenant };
+        let retry_pause = self.options.pause_after(task.claims);
         let execution = Execution {
             task,
             kept,
             pool: self.pool.clone(),
             queue: self.options.queue,
-            retry_pause: self.options.retry_pause,
+            retry_pause,
             run_limit: self.options.run_limit,
             abort: abort.clone(),
         };

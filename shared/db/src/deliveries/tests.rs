@@ -61,7 +61,7 @@ impl Case {
     /// Claims the one task, as if its time had come: a moment ago, for stored times are rounded to milliseconds, upwards too.
     async fn claim_when_due(&self) -> Held {
         run(self.pool(), "UPDATE tasks SET due_at = now() - interval '1 ms' WHERE state = 'parked'").await;
-        tasks::promote(&mut *conn(self.pool()).await, Queue::Webhook, 10, &tasks::Floors::default())
+        tasks::promote(&mut *conn(self.pool()).await, Queue::Webhook, 10, &tasks::Floors::default(), &[])
             .await
             .expect("promotes");
         self.claim().await

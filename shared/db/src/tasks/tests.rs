@@ -36,12 +36,15 @@ async fn promote(conn: &mut PgConnection, queue: Queue, limit: usize) -> Result<
     sqlx::query("UPDATE tasks SET due_at = due_at - interval '1 ms' WHERE state = 'parked'")
         .execute(&mut *conn)
         .await?;
-    super::promote(conn, queue, limit, &Floors::default()).await
+    super::promote(conn, queue, limit, &Floors::default(), &[]).await
 }
 
 async fn claim_up_to(conn: &mut PgConnection, limit: usize, lease: Duration) -> Vec<Claim> {
-    let wanted = Wanted { queue: Queue::Image, limit, suspects: false, lanes: None, lease, owner: "test" };
-    claim(conn, &wanted).await.expect("claims")
+    claim(conn, &wanted(limit, lease)).await.expect("claims")
+}
+
+fn wanted(limit: usize, lease: Duration) -> Wanted<'static> {
+    Wanted { queue: Queue::Image, limit, suspects: false, lanes: None, lease, owner: "test" }
 }
 
 async fn only(conn: &mut PgConnection) -> Claim {
@@ -127,12 +130,34 @@ async fn a_task_that_lost_two_workers_is_a_suspect_until_it_goes_as_planned() {
     let other = enqueue_in(conn, "a", None).await;
     assert!(promote(conn, Queue::Image, 10).await.expect("promotes").suspects);
     assert_eq!(claim_up_to(conn, 10, LEASE).await.iter().map(|claim| claim.id).collect::<Vec<_>>(), [other]);
-    let wanted = Wanted { queue: Queue::Image, limit: 10, suspects: true, lanes: None, lease: LEASE, owner: "test" };
-    let suspects = claim(conn, &wanted).await.expect("claims");
+    let suspects = claim(conn, &Wanted { suspects: true, ..wanted(10, LEASE) }).await.expect("claims");
     assert_eq!(suspects.iter().map(|claim| (claim.id, claim.claims)).collect::<Vec<_>>(), [(id, 3)]);
     assert!(reschedule(conn, id, suspects[0].lease_token, Duration::ZERO).await.expect("parks"));
     promote(conn, Queue::Image, 10).await.expect("promotes");
     assert_eq!(only(conn).await.id, id);
+}
+
+#[tokio::test]
+async fn a_task_waits_longer_after_each_claim_whose_lease_ran_out() {
+    database!(conn);
+    let id = enqueue_in(conn, "a", None).await;
+    let pauses = [0, 4, 16].map(Duration::from_secs);
+    for pause in [0, 4, 16, 16] {
+        let wanted = |suspects| Wanted { suspects, ..wanted(1, EXPIRED) };
+        let claims =
+            [claim(conn, &wanted(false)).await.expect("claims"), claim(conn, &wanted(true)).await.expect("claims")];
+        assert_eq!(claims.concat().len(), 1);
+        let promoted = super::promote(conn, Queue::Image, 10, &Floors::default(), &pauses).await.expect("promotes");
+        assert_eq!(promoted.expired, 1);
+        let until_due = "SELECT round(extract(epoch FROM due_at - now()))::bigint FROM tasks WHERE state = 'parked'";
+        let waits: Option<i64> = sqlx::query_scalar(until_due).fetch_optional(&mut *conn).await.expect("reads");
+        assert_eq!(waits.unwrap_or(0), pause);
+        // As if its time had come.
+        sqlx::query("UPDATE tasks SET due_at = now() - interval '1 s'").execute(&mut *conn).await.expect("ages");
+        promote(conn, Queue::Image, 10).await.expect("promotes");
+    }
+    assert_eq!(stats(conn, Queue::Image).await.expect("reads").ready, 1);
+    assert_eq!(request_cancel(conn, id).await.expect("cancels"), Some(TaskState::Ready));
 }
 
 #[tokio::test]

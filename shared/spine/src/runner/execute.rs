@@ -24,14 +24,13 @@ use crate::{Decision, Handler, Outcome, Task};
 const LOST_GRACE: Duration = Duration::from_secs(1);
 /// Between two tries to park a task while the database is away.
 const PARK_PAUSE: Duration = Duration::from_millis(500);
-/// The longest pause after an unforeseen failure.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 pub(super) struct Execution {
     pub(super) task: Task,
     pub(super) kept: Kept,
     pub(super) pool: PgPool,
     pub(super) queue: Queue,
+    /// Until it is tried again, should it fail unexpectedly.
     pub(super) retry_pause: Duration,
     pub(super) run_limit: Duration,
     pub(super) abort: CancellationToken,
@@ -124,17 +123,17 @@ impl Execution {
             Ending::Returned(Ok(Decision::Later { after })) => self.park(after, true).await,
             Ending::Returned(Err(error)) => {
                 tracing::error!(error = chain(&*error), "{} {id} failed unexpectedly", self.task.kind);
-                self.park(pause_after(self.task.claims, self.retry_pause), false).await
+                self.park(self.retry_pause, false).await
             }
             Ending::Panicked(panic) => {
                 tracing::error!(error = panic_text(&*panic), "{} {id} panicked", self.task.kind);
                 metrics::counter!("canvas_task_panics_total", "queue" => self.queue.as_str()).increment(1);
-                self.park(pause_after(self.task.claims, self.retry_pause), false).await
+                self.park(self.retry_pause, false).await
             }
             Ending::Overdue => {
                 tracing::error!("{} {id} was not done within {:?} and is dropped", self.task.kind, self.run_limit);
                 metrics::counter!("canvas_task_overdue_total", "queue" => self.queue.as_str()).increment(1);
-                self.park(pause_after(self.task.claims, self.retry_pause), false).await
+                self.park(self.retry_pause, false).await
             }
             Ending::Aborted => {
                 let released = async { tasks::release(&mut *self.pool.acquire().await?, id, token).await };
@@ -195,24 +194,7 @@ async fn abandoned(lease: &Lease) {
     sleep(LOST_GRACE).await;
 }
 
-/// `first` after the first claim, doubling, at most a minute.
-fn pause_after(claims: i32, first: Duration) -> Duration {
-    let doublings = u32::try_from(claims - 1).unwrap_or(0).min(16);
-    LONGEST_PAUSE.min(first.saturating_mul(2_u32.pow(doublings)))
-}
-
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("no message")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn unforeseen_failures_are_retried_after_growing_pauses() {
-        let seconds: Vec<u64> = (0..=9).map(|claims| pause_after(claims, Duration::from_secs(1)).as_secs()).collect();
-        assert_eq!(seconds, [1, 1, 2, 4, 8, 16, 32, 60, 60, 60]);
-    }
 }

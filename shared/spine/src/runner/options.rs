@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
+use domain::limits::TASK_CLAIMS_MAX;
 use domain::message::Queue;
+
+/// The longest pause after a claim that came to nothing.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// How a runner works.
 #[derive(Clone, Debug)]
@@ -27,8 +31,8 @@ pub struct RunnerOptions {
     /// How far apart looks for what is due are at least: what becomes due in between is claimed together. Messages are not waited
     /// with.
     pub gather: Duration,
-    /// Pause before a task whose run panicked or failed unexpectedly is tried again; doubles with every claim, up to a
-    /// minute.
+    /// Pause before a task whose run panicked or failed unexpectedly is tried again; four times as long after each further claim,
+    /// up to a minute. A lease that ran out was the pause after the first claim.
     pub retry_pause: Duration,
     /// Who holds the leases; for people who look into the table.
     pub owner: String,
@@ -51,5 +55,32 @@ impl RunnerOptions {
             retry_pause: Duration::from_secs(1),
             owner: format!("pid {}", std::process::id()),
         }
+    }
+
+    /// How long a task waits after a claim that came to nothing, by how often it was claimed, from 1. The number of claims is
+    /// limited: were they made at once, a database that goes and comes for half a minute would use them up.
+    pub(super) fn pause_after(&self, claims: i32) -> Duration {
+        let exponent = u32::try_from(claims - 1).unwrap_or(0).min(16);
+        LONGEST_PAUSE.min(self.retry_pause.saturating_mul(4_u32.pow(exponent)))
+    }
+
+    /// The same where the lease ran out, by claims: the first task that a worker lost goes on at once.
+    pub(super) fn pauses_after_loss(&self) -> Vec<Duration> {
+        let later = (2..=TASK_CLAIMS_MAX).map(|claims| self.pause_after(claims));
+        std::iter::once(Duration::ZERO).chain(later).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_to_nothing_is_tried_again_after_growing_pauses() {
+        let options = RunnerOptions::new(Queue::Image, 1);
+        let seconds: Vec<u64> = (0..=7).map(|claims| options.pause_after(claims).as_secs()).collect();
+        assert_eq!(seconds, [1, 1, 4, 16, 60, 60, 60, 60]);
+        let seconds: Vec<u64> = options.pauses_after_loss().iter().map(Duration::as_secs).collect();
+        assert_eq!(seconds, [0, 4, 16, 60, 60]);
     }
 }

@@ -159,7 +159,7 @@ async fn what_may_have_killed_its_workers_runs_alone_one_after_the_other_beside_
         let wanted = Wanted { queue: Queue::Image, limit: 3, suspects: false, lanes: None, lease, owner: "the dead" };
         assert_eq!(claim(&mut conn, &wanted).await.expect("claims").len(), 3);
         wait_for("the leases to expire", PATIENCE, async || {
-            promote(&mut conn, Queue::Image, 3, &Floors::default()).await.expect("promotes");
+            promote(&mut conn, Queue::Image, 3, &Floors::default(), &[]).await.expect("promotes");
             (world.stats().await.ready == 3).then_some(())
         })
         .await;

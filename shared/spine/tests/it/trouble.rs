@@ -306,6 +306,7 @@ async fn a_task_that_kills_its_workers_takes_its_neighbours_down_twice_at_most()
         lease: Duration::from_millis(300),
         heartbeat: Duration::from_millis(100),
         idle_claim: Duration::from_millis(50),
+        retry_pause: Duration::from_millis(1),
         ..looking(8)
     };
     for _ in 1..=5 {

@@ -254,7 +254,10 @@ impl Fixture {
             .await
             .expect("expires");
         assert_eq!(
-            tasks::promote(&mut conn, Queue::Image, 10, &tasks::Floors::default()).await.expect("promotes").expired,
+            tasks::promote(&mut conn, Queue::Image, 10, &tasks::Floors::default(), &[])
+                .await
+                .expect("promotes")
+                .expired,
             1
         );
     }

@@ -72,7 +72,7 @@ async fn what_was_done_beside_an_open_transaction_is_not_read_again() {
     // Stored times are rounded to milliseconds, upwards too.
     let due = sqlx::query("UPDATE tasks SET due_at = due_at - interval '1 ms' WHERE id = $1").bind(late);
     due.execute(&mut *work).await.expect("is due");
-    assert_eq!(super::super::promote(work, Queue::Image, 10, &floors).await.expect("promotes").due, 1);
+    assert_eq!(super::super::promote(work, Queue::Image, 10, &floors, &[]).await.expect("promotes").due, 1);
     let lanes = [("b".to_owned(), 2)];
     let caps = Some(LaneCap { cap: 2, held: &lanes, tenant_cap: 2, tenants: &[] });
     let wanted = Wanted { queue: Queue::Image, limit: 3, suspects: false, lanes: caps, lease: LEASE, owner: "test" };
