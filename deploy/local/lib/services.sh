@@ -85,7 +85,7 @@ postgres_start() {
     # After a SIGKILL of the server its children need a moment to let go of its memory: it is tried more than once.
     for try in 1 2 3; do
         spawn postgres "${AS_POSTGRES[@]}" "$bin/postgres" -D "$data" -p "$(port postgres)" -c listen_addresses=127.0.0.1 \
-            -c unix_socket_directories= -c jit=off "${settings[@]}"
+            -c unix_socket_directories= "${settings[@]}"
         if await_part postgres 60 postgres_answers; then break; fi
         ((try < 3))
         sleep 2

@@ -261,7 +261,11 @@ async fn an_instance_is_run_with_what_its_ports_hold(stack: &Stack) {
     assert_eq!(run["inputs"][1]["summary"], "From the port");
     assert_eq!(run["targets"], json!([format!("node:{}", id("output-copy")), format!("node:{}", id("output-banner"))]));
     assert_eq!(nodes(&setting.now().await).len(), 6, "no second instance");
-    setting.start(instance).await.expect_error(409, "conflict", &[]);
+    // What its state forbids comes before what is wrong with it (decisions 1.2).
+    let wrong = json!({"instanceNodeId": id("recipe"), "version": "9.9.9", "inputs": {"nothing": "of the kind"}});
+    for run in [instance, wrong] {
+        setting.start(run).await.expect_error(409, "conflict", &[]);
+    }
 }
 
 async fn what_is_no_instance_of_the_recipe_is_422(stack: &Stack) {

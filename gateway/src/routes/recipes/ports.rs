@@ -38,7 +38,7 @@ impl Ports {
         Self { version: version.to_string(), ids, noted: None }
     }
 
-    /// Those that the sticky `id` names, if it is an instance of `recipe`.
+    /// Those that the sticky `id` names, if it is an instance of `recipe`; 409 when one of its outputs waits for other work.
     pub(super) fn of_instance(graph: &Graph, id: &NodeId, recipe: &RecipeId) -> Result<Self> {
         let Some(node) = graph.node(id) else { return refuse("is no node of the canvas") };
         let note = node.server.get("recipe").filter(|note| note["role"] == "instance");
@@ -52,14 +52,18 @@ impl Ports {
                 |port: &Value| Some((port["key"].as_str()?.to_owned(), NodeId::parse(port["nodeId"].as_str()?).ok()?));
             pairs.filter_map(pair).collect()
         };
+        let (inputs, outputs) = (ports("inputs"), ports("outputs"));
+        if outputs.values().filter_map(|id| graph.node(id)).any(|node| node.active_job.is_some()) {
+            return Err(target_is_taken());
+        }
         Ok(Self {
             version: note["version"].as_str().unwrap_or_default().to_owned(),
             ids: Ids { instance: id.clone(), inputs: Vec::new(), outputs: Vec::new() },
-            noted: Some((ports("inputs"), ports("outputs"))),
+            noted: Some((inputs, outputs)),
         })
     }
 
-    /// The same in the order of the definition; 422 when one is gone, 409 when an output waits for other work.
+    /// The same in the order of the definition; 422 when one is gone.
     pub(super) fn matched(mut self, graph: &Graph, definition: &Definition) -> Result<Self> {
         let (inputs, outputs) = self.noted.take().unwrap_or_default();
         let find = |key: &str, noted: &BTreeMap<String, NodeId>, kind: NodeType| match noted.get(key) {
@@ -72,10 +76,7 @@ impl Ports {
         for output in &definition.outputs {
             self.ids.outputs.push(find(&output.key, &outputs, output.kind.node_type())?);
         }
-        match self.ids.outputs.iter().filter_map(|id| graph.node(id)).any(|node| node.active_job.is_some()) {
-            true => Err(target_is_taken()),
-            false => Ok(self),
-        }
+        Ok(self)
     }
 
     /// The steps: as the definition says, or, of an instance, as its output nodes say now.
