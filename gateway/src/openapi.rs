@@ -61,13 +61,13 @@ pub fn base() -> OpenApi {
         .build()
 }
 
-/// Bytes of a file, for the document.
+/// Bytes of a file, at least one, for the document.
 pub struct Binary;
 
 impl PartialSchema for Binary {
     fn schema() -> RefOr<Schema> {
         let format = SchemaFormat::KnownFormat(KnownFormat::Binary);
-        ObjectBuilder::new().schema_type(Type::String).format(Some(format)).into()
+        ObjectBuilder::new().schema_type(Type::String).format(Some(format)).min_length(Some(1)).into()
     }
 }
 

@@ -239,7 +239,9 @@ fn tags(value: Value) -> Result<Entry, String> {
     let is_tag = |tag: &Value| tag.as_str().is_some_and(|tag| is_text(tag, WORD_MAX));
     match value.as_array() {
         Some(tags) if tags.len() <= TAGS_MAX && tags.iter().all(is_tag) => Ok(Entry::Set(value)),
-        _ => Err(format!("must be at most {TAGS_MAX} texts of at most {WORD_MAX} characters each")),
+        _ => {
+            Err(format!("must be at most {TAGS_MAX} texts of at most {WORD_MAX} characters each, none of them U+0000"))
+        }
     }
 }
 
@@ -296,6 +298,14 @@ mod tests {
             for wrong in [json!("a".repeat(max + 1)), json!(1), json!(["a"]), json!("a\0b")] {
                 assert_eq!(stored(key, wrong), None, "{key}");
             }
+        }
+    }
+
+    #[test]
+    fn a_text_that_cannot_be_stored_is_told_so() {
+        for (key, value) in [("content", json!("\0")), ("tags", json!(["\0"])), ("custom", json!({"a": "\0"}))] {
+            let (_, violations) = parse(json!({ key: value }));
+            assert!(violations[0].message.contains("U+0000"), "{violations:?}");
         }
     }
 
