@@ -159,6 +159,7 @@ impl Site {
             lease: LEASE,
             heartbeat: LEASE / 3,
             idle_claim: Duration::from_millis(20),
+            retry_pause: Duration::from_millis(1),
             ..RunnerOptions::new(Queue::Webhook, setup.slots)
         };
         let stop = CancellationToken::new();

@@ -32,7 +32,7 @@ pub struct RunnerOptions {
     /// with.
     pub gather: Duration,
     /// Pause before a task whose run panicked or failed unexpectedly is tried again; four times as long after each further claim,
-    /// up to a minute. A lease that ran out was the pause after the first claim.
+    /// up to a minute. A lease that ran out is part of the pause.
     pub retry_pause: Duration,
     /// Who holds the leases; for people who look into the table.
     pub owner: String,
@@ -64,10 +64,9 @@ impl RunnerOptions {
         LONGEST_PAUSE.min(self.retry_pause.saturating_mul(4_u32.pow(exponent)))
     }
 
-    /// The same where the lease ran out, by claims: the first task that a worker lost goes on at once.
+    /// What is left of these pauses once the lease has run out, by claims.
     pub(super) fn pauses_after_loss(&self) -> Vec<Duration> {
-        let later = (2..=TASK_CLAIMS_MAX).map(|claims| self.pause_after(claims));
-        std::iter::once(Duration::ZERO).chain(later).collect()
+        (1..=TASK_CLAIMS_MAX).map(|claims| self.pause_after(claims).saturating_sub(self.lease)).collect()
     }
 }
 
@@ -80,7 +79,15 @@ mod tests {
         let options = RunnerOptions::new(Queue::Image, 1);
         let seconds: Vec<u64> = (0..=7).map(|claims| options.pause_after(claims).as_secs()).collect();
         assert_eq!(seconds, [1, 1, 4, 16, 60, 60, 60, 60]);
-        let seconds: Vec<u64> = options.pauses_after_loss().iter().map(Duration::as_secs).collect();
-        assert_eq!(seconds, [0, 4, 16, 60, 60]);
+    }
+
+    #[test]
+    fn a_lease_that_ran_out_is_part_of_the_pause() {
+        let after_loss = |lease| {
+            let options = RunnerOptions { lease: Duration::from_secs(lease), ..RunnerOptions::new(Queue::Image, 1) };
+            options.pauses_after_loss().iter().map(Duration::as_secs).collect::<Vec<_>>()
+        };
+        assert_eq!(after_loss(1), [0, 3, 15, 59, 59]);
+        assert_eq!(after_loss(30), [0, 0, 0, 30, 30]);
     }
 }
