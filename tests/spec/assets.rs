@@ -123,6 +123,8 @@ async fn an_empty_upload_is_400(stack: &Stack) {
         assert_eq!(refused.json()["error"]["code"], "input_validation_error");
         user.post("/assets").chunked(media_type, Vec::new()).await.expect(400);
     }
+    let refused = user.post("/assets?canvasId=a%20b").body("image/png", "").await;
+    refused.expect_error(400, "input_validation_error", &["body", "canvasId"]);
 }
 
 async fn an_upload_has_at_most_50_mebibytes(stack: &Stack) {

@@ -228,6 +228,8 @@ async fn bodies_are_judged(stack: &Stack) {
     for wrong in [json!({}), json!({"decisions": []}), json!({"decisions": [{"shotId": "a", "decision": "maybe"}]})] {
         user.send(&path, &wrong).await.expect(400);
     }
+    let refused = user.send("/campaigns/a%20b/review", &json!({"decisions": []})).await;
+    refused.expect_error(400, "input_validation_error", &["decisions", "runId"]);
 }
 
 async fn mutations_are_gone_and_reads_work(stack: &Stack) {

@@ -96,7 +96,11 @@ impl Address {
         let mut width = None;
         let mut key =
             format!("{}{}", url.host_str().unwrap_or_default(), url.port().map_or(String::new(), |p| format!(":{p}")));
-        for segment in url.path_segments().into_iter().flatten() {
+        let segments: Vec<&str> = url.path_segments().into_iter().flatten().collect();
+        for (at, segment) in segments.iter().enumerate() {
+            if is_cache(&segments, at) {
+                continue;
+            }
             let (kept, hint) = plain_segment(segment);
             width = width.or(hint);
             if let Some(kept) = kept {
@@ -155,8 +159,13 @@ fn plain_segment(segment: &str) -> (Option<String>, Option<u32>) {
     (Some(kept), hint)
 }
 
-/// The width in a segment that is nothing but a transformation: `640x480`, `w_400,h_400,c_fill`, `width=400,quality=80`,
-/// `cache` directories of Magento.
+/// Whether a segment names a directory of Magento's `cache`, one for each set of sizes. Elsewhere a digest names a picture.
+fn is_cache(segments: &[&str], at: usize) -> bool {
+    let is_digest = segments[at].len() == 32 && segments[at].bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_digest && at > 0 && segments[at - 1] == "cache" && at + 1 < segments.len()
+}
+
+/// The width in a segment that is nothing but a transformation: `640x480`, `w_400,h_400,c_fill`, `width=400,quality=80`.
 fn transformation(segment: &str) -> Option<Option<u32>> {
     if let Some(width) = box_width(segment) {
         return Some(Some(width));
@@ -170,8 +179,7 @@ fn transformation(segment: &str) -> Option<Option<u32>> {
         let width = parts.iter().find(|(name, _)| matches!(*name, "w" | "width")).and_then(|(_, value)| side(value));
         return Some(width);
     }
-    let is_digest = segment.len() == 32 && segment.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_digest.then_some(None)
+    None
 }
 
 /// The stem of a file's name without suffixes that name a size, and the width that they name.
@@ -280,10 +288,10 @@ mod tests {
                     "/shoe.jpg?width=400&q=80",
                     "/640x640/shoe.jpg",
                     "/w_400,h_400,c_fill/shoe.jpg",
-                    "/0123456789abcdef0123456789abcdef/shoe.jpg",
                     "/shoe._AC_SX300_.jpg",
                 ][..],
             ),
+            ("shop.example/cache/shoe.jpg", &["/cache/shoe.jpg", "/cache/0123456789abcdef0123456789abcdef/shoe.jpg"]),
             ("shop.example/a/shoe.jpg?v=7", &["/a/shoe.jpg?v=7", "/a/shoe_small.jpg?v=7&width=90"]),
         ] {
             for text in texts {
@@ -306,6 +314,11 @@ mod tests {
             "/shoe.jpg?id=2",
             "//other.example/shoe.jpg",
             "//shop.example:8443/shoe.jpg",
+            "/0123456789abcdef0123456789abcdef",
+            "/0123456789abcdef0123456789abcdea",
+            "/0123456789abcdef0123456789abcdef/shoe.jpg",
+            "/cache/0123456789abcdef0123456789abcdef",
+            "/cache/0123456789abcdef0123456789abcdea",
         ];
         let keys: std::collections::HashSet<String> = texts.iter().map(|text| at(text).key).collect();
         assert_eq!(keys.len(), texts.len(), "{keys:?}");

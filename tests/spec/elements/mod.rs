@@ -182,6 +182,7 @@ async fn ids_in_a_body_are_plain_known_and_given_once(stack: &Stack) {
         (json!([own, "absent"]), json!([]), &["sourceAssetIds[1]"][..]),
         (json!([foreign, own, "absent"]), json!([]), &["sourceAssetIds[0]", "sourceAssetIds[2]"]),
         (json!([]), json!([group, theirs, "absent"]), &["collectionIds[1]", "collectionIds[2]"]),
+        (json!(["absent", own]), json!([theirs]), &["sourceAssetIds[0]", "collectionIds[0]"]),
     ] {
         let reply = user.send("/elements", &body(sources, groups)).await;
         reply.expect_error(422, "unprocessable_entity", fields);

@@ -375,6 +375,8 @@ async fn fields_have_their_lengths_and_ranges(stack: &Stack) {
     }
     for (field, value, right) in [
         ("variantSelector", json!("a=b"), true),
+        ("variantSelector", json!("a=="), true),
+        ("variantSelector", json!("=ab"), false),
         ("variantSelector", json!("ab"), false),
         ("variantSelector", json!("abc"), false),
         ("variantSelector", json!(format!("a={}", "b".repeat(298))), true),

@@ -76,10 +76,10 @@ pub(super) async fn a_fork_is_placed_where_it_is_wanted(stack: &Stack) {
     let nodes = nodes(&result["canvas"]);
     let least = |axis: &str| nodes.values().filter_map(|node| node["position"][axis].as_f64()).fold(f64::MAX, f64::min);
     assert_eq!((least("x"), least("y")), (-1234.5, 777.0));
-    for edge in [json!({"x": -100_000}), json!({"y": 100_000})] {
+    for edge in [json!({"x": -10_000_000}), json!({"y": 10_000_000}), json!({"x": 10_000_000, "y": -10_000_000})] {
         fork_onto(&user, RECIPE, &canvas, edge).await.expect(201);
     }
-    let beyond = json!({"x": 100_000.5, "y": -100_001});
+    let beyond = json!({"x": 10_000_000.5, "y": -10_000_001});
     fork_onto(&user, RECIPE, &canvas, beyond).await.expect_error(400, "input_validation_error", &["x", "y"]);
 }
 

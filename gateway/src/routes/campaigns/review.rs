@@ -12,7 +12,7 @@ use super::{CampaignRead, id_of, load, require_switched_on};
 use crate::extract::caller::{Caller, ManageCampaigns};
 use crate::extract::json::{Input, Unread};
 use crate::extract::path::PathText;
-use crate::problem::{Problem, Result};
+use crate::problem::{Problem, Result, both};
 use crate::reply;
 use crate::state::App;
 
@@ -55,8 +55,7 @@ impl Input for CampaignReviewRequest {
 )]
 pub async fn review(State(app): State<App>, caller: Caller<ManageCampaigns>, params: PathText, body: Unread) -> Result {
     require_switched_on(&app)?;
-    let request: CampaignReviewRequest = body.json().await?;
-    let id = id_of(&params)?;
+    let (request, id) = both(body.json::<CampaignReviewRequest>().await, id_of(&params))?;
     let campaign = load(&app, &caller.account, id).await?;
     let known: HashSet<&str> = campaign.shots.iter().map(|shot| shot.id.as_str()).collect();
     let unknown = request.decisions.iter().enumerate().filter(|(_, decision)| !known.contains(&*decision.shot_id));

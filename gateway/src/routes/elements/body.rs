@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::str::FromStr;
 
 use domain::Violation;
-use domain::element::{Content, ElementRecord, ElementType};
+use domain::element::{Content, ElementType};
 use domain::id::{AccountUid, AssetId, ElementCollectionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -68,30 +68,33 @@ pub fn repeated<T: FromStr + Eq + Hash>(field: &str, ids: &Value) -> Vec<Violati
     again.map(|index| Violation::new(format!("{field}[{index}]"), "was given before")).collect()
 }
 
-/// Refuses pictures that the account does not have.
-pub async fn require_images(
+/// The pictures that the account does not have.
+pub async fn unknown_images(
     conn: &mut db::PgConnection,
     account: &AccountUid,
     field: &str,
     sources: &[AssetId],
-) -> Result<()> {
+) -> Result<Vec<Violation>> {
     let images = db::assets::images(conn, account, sources).await?;
-    require_known(field, "image asset of the account", sources, |id| images.contains_key(id))
+    Ok(unknown(field, "image asset of the account", sources, |id| images.contains_key(id)))
 }
 
-/// Puts an Element into collections of the account, and nothing else.
-pub async fn organize(conn: &mut db::PgConnection, element: &ElementRecord, ids: &[ElementCollectionId]) -> Result<()> {
-    let held: HashSet<_> = db::element_collections::hold(conn, &element.owner, ids).await?.into_iter().collect();
-    require_known("collectionIds", "collection of the account", ids, |id| held.contains(id))?;
-    Ok(db::elements::organize(conn, &element.owner, &element.id, ids).await?)
+/// The collections that the account does not have. Those that it has stay until the transaction ends.
+pub async fn unknown_collections(
+    conn: &mut db::PgConnection,
+    account: &AccountUid,
+    ids: &[ElementCollectionId],
+) -> Result<Vec<Violation>> {
+    let held: HashSet<_> = db::element_collections::hold(conn, account, ids).await?.into_iter().collect();
+    Ok(unknown("collectionIds", "collection of the account", ids, |id| held.contains(id)))
 }
 
-fn require_known<T: Display>(field: &str, what: &str, ids: &[T], known: impl Fn(&T) -> bool) -> Result<()> {
-    let unknown: Vec<Violation> = ids
-        .iter()
-        .enumerate()
-        .filter(|(_, id)| !known(id))
-        .map(|(index, id)| Violation::new(format!("{field}[{index}]"), format!("`{id}` is no {what}")))
-        .collect();
+fn unknown<T: Display>(field: &str, what: &str, ids: &[T], known: impl Fn(&T) -> bool) -> Vec<Violation> {
+    let unknown = ids.iter().enumerate().filter(|(_, id)| !known(id));
+    unknown.map(|(index, id)| Violation::new(format!("{field}[{index}]"), format!("`{id}` is no {what}"))).collect()
+}
+
+/// Refuses ids that do not resolve, all of them at once (decisions 1.3).
+pub fn require_known(unknown: Vec<Violation>) -> Result<()> {
     if unknown.is_empty() { Ok(()) } else { Err(Problem::Unprocessable(unknown)) }
 }

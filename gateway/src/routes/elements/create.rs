@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::body::{ElementRead, content_violations, organize, repeated, require_images};
+use super::body::{ElementRead, content_violations, repeated, require_known, unknown_collections, unknown_images};
 use super::sources::Sources;
 use crate::extract::caller::{Caller, WriteElements};
 use crate::extract::json::{Input, Unread};
@@ -69,11 +69,13 @@ async fn attempt(
     let mut transaction = app.transaction().await?;
     let account = &caller.account;
     let made = || Problem::internal("an element that was just made is not there");
-    require_images(&mut transaction, account, "sourceAssetIds", &content.sources).await?;
+    let mut unknown = unknown_images(&mut transaction, account, "sourceAssetIds", &content.sources).await?;
+    unknown.extend(unknown_collections(&mut transaction, account, collections).await?);
+    require_known(unknown)?;
     let id = db::elements::create(&mut transaction, account, content).await?;
     let mut record = db::elements::find(&mut transaction, account, &id).await?.ok_or_else(made)?;
     if !collections.is_empty() {
-        organize(&mut transaction, &record, collections).await?;
+        db::elements::organize(&mut transaction, account, &id, collections).await?;
         record = db::elements::find(&mut transaction, account, &id).await?.ok_or_else(made)?;
     }
     db::pool::commit(transaction).await?;

@@ -8,7 +8,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::body::{ElementContent, ElementRead, content_violations, organize, repeated, require_images};
+use super::body::{
+    ElementContent, ElementRead, content_violations, repeated, require_known, unknown_collections, unknown_images,
+};
 use super::sources::Sources;
 use crate::extract::caller::{Caller, WriteElements};
 use crate::extract::json::{Input, Unread, only};
@@ -91,10 +93,13 @@ async fn attempt(
         (ElementPatch::Restore {}, Lifecycle::Active) => return Err(conflict("the element is not archived")),
         (ElementPatch::Update { element }, Lifecycle::Active) => {
             let content = element.content();
-            require_images(conn, account, "element.sourceAssetIds", &content.sources).await?;
+            require_known(unknown_images(conn, account, "element.sourceAssetIds", &content.sources).await?)?;
             db::elements::append(conn, account, id, &content).await?;
         }
-        (ElementPatch::Collections { collection_ids }, _) => organize(conn, &element, &collection_ids).await?,
+        (ElementPatch::Collections { collection_ids }, _) => {
+            require_known(unknown_collections(conn, account, &collection_ids).await?)?;
+            db::elements::organize(conn, account, id, &collection_ids).await?;
+        }
         (ElementPatch::Archive { .. }, Lifecycle::Active) => db::elements::archive(conn, account, id).await?,
         (ElementPatch::Restore {}, Lifecycle::Archived) => {
             db::elements::append(conn, account, id, &element.content).await?;

@@ -37,7 +37,7 @@ pub struct ProductImportRequest {
     #[schema(min_length = 9, max_length = 4096, pattern = "^https://", format = Uri)]
     product_page_url: String,
     /// The variant wanted, exactly as the page's own data names it: `key=value`.
-    #[schema(min_length = 3, max_length = 300, pattern = "^[^=]+=[^=]", nullable = false)]
+    #[schema(min_length = 3, max_length = 300, pattern = "^[^=]+=.", nullable = false)]
     variant_selector: Option<String>,
     /// The Section's title.
     #[serde(default = "default_title")]

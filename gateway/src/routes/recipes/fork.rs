@@ -47,10 +47,10 @@ pub struct ForkRecipe {
     #[schema(min_length = 8, max_length = 200)]
     idempotency_key: String,
     /// Its left edge; right of the content when left out.
-    #[schema(minimum = -100_000, maximum = 100_000, nullable = false)]
+    #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
     x: Option<f64>,
     /// Its top edge; level with the content when left out.
-    #[schema(minimum = -100_000, maximum = 100_000, nullable = false)]
+    #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
     y: Option<f64>,
 }
 

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 
 use domain::graph::{NodeType, Position, Purpose};
 use domain::id::{NodeId, RecipeId};
-use domain::limits::TITLE_MAX;
+use domain::limits::{COORDINATE_MAX, TITLE_MAX};
 use domain::recipe::{Definition, Held, Input, Output, Version};
 use serde_json::{Map, Value, json};
 
@@ -64,9 +64,9 @@ pub struct Instance<'a> {
     pub ids: &'a Ids,
     /// What its ports begin with, in the order of the inputs.
     pub fillings: &'a [Filling],
-    /// The left edge of it all; that of the first free spot when left out.
+    /// The left edge of it all, or as far to the right as it can stand; that of the first free spot when left out.
     pub x: Option<f64>,
-    /// The top edge of it all; that of the first free spot when left out.
+    /// The top edge of it all, or as far down as it can stand; that of the first free spot when left out.
     pub y: Option<f64>,
 }
 
@@ -75,7 +75,11 @@ pub struct Instance<'a> {
 pub fn place(graph: &mut Graph, instance: &Instance<'_>, options: Options) -> Result<Applied, Refused> {
     let layout = Layout::of(instance.definition);
     let free = free_area(graph.nodes().map(Frame::of), layout.width, layout.height);
-    let at = Position { x: instance.x.unwrap_or(free.x), y: instance.y.unwrap_or(free.y) };
+    // Each of its nodes has to stand on the canvas.
+    let at = Position {
+        x: instance.x.map_or(free.x, |x| x.min(COORDINATE_MAX - layout.width)),
+        y: instance.y.map_or(free.y, |y| y.min(COORDINATE_MAX - layout.height)),
+    };
     let mut steps = Vec::new();
     for (index, input) in instance.definition.inputs.iter().enumerate() {
         let draft = port(instance, index, input, layout.inputs[index]);

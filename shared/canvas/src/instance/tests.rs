@@ -165,6 +165,16 @@ fn an_instance_stands_right_of_the_content_or_where_it_is_wanted() {
 }
 
 #[test]
+fn an_instance_that_is_wanted_at_the_edge_stands_within_it() {
+    let at = Position { x: COORDINATE_MAX, y: COORDINATE_MAX };
+    let Made { graph, ids, .. } = placed(board(), &chain(), filled(), Some(at));
+    let frames = ids.inputs.iter().chain(&ids.outputs).chain([&ids.instance]);
+    let frames = frames.map(|id| Frame::of(graph.node(id).expect("is there")));
+    let all = frames.reduce(Frame::union).expect("some");
+    assert_eq!((all.right, all.bottom), (at.x, at.y));
+}
+
+#[test]
 fn what_is_placed_gives_no_findings() {
     let Made { graph, applied, .. } = placed(board(), &chain(), vec![Filling::default(); 2], None);
     assert!(!is_blocked(&graph, &applied.touched));

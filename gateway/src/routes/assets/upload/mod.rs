@@ -8,7 +8,7 @@ mod file_name;
 use std::time::Duration;
 
 use axum::Extension;
-use axum::body::{Body, BodyDataStream};
+use axum::body::{Body, BodyDataStream, HttpBody};
 use axum::extract::{OriginalUri, State};
 use blob::{BlobKey, Written};
 use bytes::Bytes;
@@ -44,6 +44,8 @@ use crate::turnstile::admitted;
 
 const PATH: &str = "/assets";
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// What is wrong with a body of no bytes.
+const EMPTY: &str = "must not be empty";
 /// The time that any upload may take, however small; who drips holds one of few places.
 const UPLOAD_TIME_LEAST: Duration = Duration::from_secs(20);
 /// And the pace that a large one has to keep beyond that, on the whole.
@@ -81,10 +83,10 @@ pub async fn upload(
         return Err(Problem::PayloadTooLarge(UPLOAD_MAX));
     }
     let declared = declared_format(&headers)?;
-    if declared_length(&headers) == Some(0) {
-        return Err(empty());
-    }
     let mut query = QueryReader::new(&uri);
+    if body.size_hint().exact() == Some(0) {
+        query.refuse("body", EMPTY);
+    }
     let canvas = query.canvas();
     let name = file_name::of(&headers).map_err(|message| query.refuse("X-Service-File-Name", message)).ok().flatten();
     let key = headers.get(IDEMPOTENCY_KEY).map(|value| value.to_str().unwrap_or_default().to_owned());
@@ -133,10 +135,6 @@ pub async fn upload(
         true => reply::ok(&AssetRead { asset, replayed: Some(true) }),
         false => reply::created(&location, &AssetRead { asset, replayed: None }),
     })
-}
-
-fn empty() -> Problem {
-    Problem::invalid("body", "must not be empty")
 }
 
 /// An upload that would take the account that is to own it over its quota. Like a canvas that is full it is input that is wrong
@@ -206,7 +204,7 @@ async fn stream(app: &App, body: Body, declared: Option<Format>) -> Result<Store
         }
     }
     if held.iter().all(Bytes::is_empty) {
-        return Err(empty());
+        return Err(Problem::invalid("body", EMPTY));
     }
     if !head.is_recognized() {
         // It ended within its magic bytes: cut off (422) or foreign (415).
