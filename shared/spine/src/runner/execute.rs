@@ -142,8 +142,8 @@ impl Execution {
         }
     }
 
-    /// Parks the task. While the database is away this is tried again for as long as the lease holds: a task that is left to its
-    /// lease is claimed again without the pause, and its claims are numbered.
+    /// Parks the task. While the database is away this is tried again for as long as the lease holds: what is left to its lease
+    /// counts as lost with its worker, and after two of those has a process for itself.
     async fn park(&self, after: Duration, went_as_planned: bool) -> Fate {
         let lease = &self.kept.lease;
         let (id, token) = (self.task.id, lease.token());
