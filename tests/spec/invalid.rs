@@ -111,7 +111,7 @@ async fn what_is_wrong_with_a_body_is_told_whoever_finds_it(stack: &Stack) {
         ),
         (
             "/recipes/storyboard/fork",
-            json!({"canvasId": "canvas:me:c", "ownerUid": "you", "x": 100_001}),
+            json!({"canvasId": "canvas:me:c", "ownerUid": "you", "x": 10_000_001}),
             &["baseRevision", "idempotencyKey", "ownerUid", "x"],
         ),
         (
