@@ -68,6 +68,8 @@ class Workshop:
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
+# What an upload is besides its bytes.
+UPLOAD_HEADERS = ("Idempotency-Key", "X-Service-File-Name", "X-Canvas-File-Name")
 PICTURE = "asset:" + os.environ["CONTRACT_ASSET_ID"]
 SHOP = os.environ["CONTRACT_SHOP_URL"]
 
@@ -200,8 +202,14 @@ def before_call(context, case, kwargs):
     if turn % 2:
         return
     if operation == "uploadAsset":
-        # Bytes at random are no picture.
+        # Bytes at random are no picture, and a canvas at random is nobody's.
         kwargs["data"], case.media_type = PNG, "application/octet-stream"
+        without(case.query or {}, "canvasId", "ownerUid")
+        if turn % 4:
+            # Sent before, so that what is judged is a replay.
+            case.headers["Idempotency-Key"] = str(uuid.uuid4())
+            sent = {name: case.headers[name] for name in UPLOAD_HEADERS if name in case.headers}
+            SESSION.post(ROOT + "/assets", data=PNG, headers={"Content-Type": case.media_type, **sent}, timeout=60)
     elif operation in UNDER_WAY:
         case.path_parameters.update(UNDER_WAY[operation]())
     elif operation in ARRANGE and isinstance(case.body, dict):
