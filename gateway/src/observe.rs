@@ -105,19 +105,16 @@ fn request_id(request: &Request) -> HeaderValue {
     request.headers().get(REQUEST_ID).filter(is_uuid).cloned().unwrap_or_else(fresh)
 }
 
-/// Forgets an `Accept-Encoding` that refuses the plain form: the answer to a write that was done cannot be a 406.
+/// Lets the plain form come last among those that a client accepts, also where it refuses it: the answer to a write that was done
+/// cannot be a 406. It stands first, since of one coding that is there twice the first weight may be the one that counts.
 pub async fn always_servable(mut request: Request) -> Request {
-    let refuses = |value: &HeaderValue| {
-        value.to_str().is_ok_and(|text| {
-            text.split(',').any(|coding| {
-                let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
-                let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.trim().parse::<f32>().ok());
-                matches!(name.trim(), "identity" | "*") && weight == Some(0.0)
-            })
-        })
-    };
-    if request.headers().get_all(ACCEPT_ENCODING).iter().any(refuses) {
-        request.headers_mut().remove(ACCEPT_ENCODING);
+    let headers = request.headers_mut();
+    let accepted: Vec<HeaderValue> = headers.get_all(ACCEPT_ENCODING).iter().cloned().collect();
+    if !accepted.is_empty() {
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity;q=0.001"));
+    }
+    for value in accepted {
+        headers.append(ACCEPT_ENCODING, value);
     }
     request
 }

@@ -420,11 +420,27 @@ async fn long_answers_are_compressed_and_pictures_never(stack: &Stack) {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let path = format!("/canvases/{}", text(&canvas, "/id"));
-    for (accepted, coding) in [("gzip", "gzip"), ("br", "br"), ("zstd", "zstd"), ("gzip;q=0.1, zstd", "zstd")] {
+    for (accepted, coding) in [
+        ("gzip", "gzip"),
+        ("br", "br"),
+        ("zstd", "zstd"),
+        ("gzip;q=0.1, zstd", "zstd"),
+        ("gzip, identity;q=0", "gzip"),
+        ("gzip;q=1.0, identity;q=0.5, *;q=0", "gzip"),
+        ("identity;q=0, *;q=0.5, zstd;q=0, br;q=0", "gzip"),
+    ] {
         let long = user.get("/actions").header("accept-encoding", accepted).await.expect(200);
         assert_eq!(long.header("content-encoding"), Some(coding), "{accepted}");
         let mut varies = long.headers.get_all("vary").iter().filter_map(|value| value.to_str().ok());
         assert!(varies.any(|vary| vary.to_ascii_lowercase().contains("accept-encoding")));
+    }
+    for refused in ["identity;q=0", "*;q=0", "identity;Q=0", "*;Q=0.0", "identity;q=0, *;q=0", "lzma, identity;q=0"] {
+        let plain = user.get("/actions").header("accept-encoding", refused).await.expect(200);
+        assert_eq!(
+            plain.header("content-encoding"),
+            None,
+            "{refused}: the plain form is served when there is no other"
+        );
     }
     let short = user.get("/auth/status").header("accept-encoding", "gzip").await.expect(200);
     assert_eq!(short.header("content-encoding"), None, "at most 1 KiB");

@@ -70,14 +70,15 @@ async fn attempt(
     let account = &caller.account;
     let made = || Problem::internal("an element that was just made is not there");
     let mut unknown = unknown_images(&mut transaction, account, "sourceAssetIds", &content.sources).await?;
-    unknown.extend(unknown_collections(&mut transaction, account, collections).await?);
+    if !collections.is_empty() {
+        unknown.extend(unknown_collections(&mut transaction, account, collections).await?);
+    }
     require_known(unknown)?;
     let id = db::elements::create(&mut transaction, account, content).await?;
-    let mut record = db::elements::find(&mut transaction, account, &id).await?.ok_or_else(made)?;
     if !collections.is_empty() {
         db::elements::organize(&mut transaction, account, &id, collections).await?;
-        record = db::elements::find(&mut transaction, account, &id).await?.ok_or_else(made)?;
     }
+    let record = db::elements::find(&mut transaction, account, &id).await?.ok_or_else(made)?;
     db::pool::commit(transaction).await?;
     Ok(record)
 }

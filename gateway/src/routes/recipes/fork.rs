@@ -46,10 +46,10 @@ pub struct ForkRecipe {
     /// Names this copy, so that sending it again makes no second one.
     #[schema(min_length = 8, max_length = 200)]
     idempotency_key: String,
-    /// Its left edge; right of the content when left out.
+    /// Its left edge, or as far to the right as it can stand; right of the content when left out.
     #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
     x: Option<f64>,
-    /// Its top edge; level with the content when left out.
+    /// Its top edge, or as far down as it can stand; level with the content when left out.
     #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
     y: Option<f64>,
 }
