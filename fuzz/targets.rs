@@ -1,24 +1,24 @@
-//! What is fuzzed: foreign bytes into every decoder and through every Action, and parameters into their parser.
+//! Fuzz targets: foreign bytes into every decoder and through every Action, and parameters into their parser.
 //!
-//! A target panics when a guarantee is broken. Driven by seeded mutation on stable Rust (`tests/fuzz`, part of `tests/run`) and by
-//! cargo-fuzz (`fuzz/fuzz_targets`).
+//! A target panics when a guarantee is violated. Run with seeded mutation on stable Rust (`tests/fuzz`, part of `tests/run --all`)
+//! and with cargo-fuzz (`fuzz/fuzz_targets`).
 
-use raster::beside::{Beside, Direction};
-use raster::crop::{Crop, Place};
+use raster::crop::{Crop, CropPosition};
 use raster::grade::{Grade, Preset};
 use raster::overlay::{Blend, Overlay};
 use raster::ratio::{ChangeRatio, Mode};
 use raster::rotate::{Flip, Rotate};
+use raster::side_by_side::{Direction, SideBySideOptions};
 use raster::text::{Caption, Family, Weight};
 use raster::{
-    Anchor, Bounds, Channels, Color, DecodeOptions, Fault, Finish, FormatChoice, HeaderReader, Output, PlanError,
+    Anchor, Bounds, Channels, Color, DecodeOptions, ErrorKind, Finish, FormatChoice, HeaderReader, Output, PlanError,
     Resize, Size,
 };
 
 /// Larger pictures are left to the tests of limits: decoding them would leave no time for anything else.
 const PIXELS_MAX: u64 = 1 << 20;
 
-/// Header and decoder: the same header at once and byte by byte, and pixels of the size that it says, or an error.
+/// Header and decoder: the same header at once and byte by byte, and pixels of the size that it states, or an error.
 pub fn decode(data: &[u8]) {
     let mut reader = HeaderReader::new();
     for byte in data {
@@ -40,7 +40,7 @@ pub fn decode(data: &[u8]) {
     }
 }
 
-/// Every Action: the planned size, or an error, and the same answer as the decoder about whether the file is good.
+/// Every Action: the planned size, or an error, and agreement with the decoder about whether the file is valid.
 pub fn transform(data: &[u8]) {
     let Ok(header) = raster::probe(data) else { return };
     let size = header.size();
@@ -53,7 +53,7 @@ pub fn transform(data: &[u8]) {
     let judge = |action, planned, made| judge(action, is_good, planned, made);
 
     let half = Size::new(size.width.div_ceil(2), size.height.div_ceil(2));
-    let place = Place::At { x: i64::from(size.width) / 2, y: 0 };
+    let place = CropPosition::At { x: i64::from(size.width) / 2, y: 0 };
     let crop = Crop { width: half.width.into(), height: half.height.into(), place };
     judge("crop", Ok(half), raster::crop::transform(data, &crop, finish));
 
@@ -83,29 +83,29 @@ pub fn transform(data: &[u8]) {
     };
     judge("overlay-image", own, raster::overlay::transform(data, data, &overlay, finish));
 
-    let beside = Beside {
+    let options = SideBySideOptions {
         direction: Direction::Horizontal,
         gap: 1,
         matches: true,
-        align: raster::beside::Align::Center,
+        align: raster::side_by_side::Align::Center,
         background: Color::WHITE,
     };
-    let planned = raster::beside::plan([size; 2], &beside).map(|plan| plan.output);
-    judge("side-by-side-composite", planned, raster::beside::transform(data, data, &beside, finish));
+    let planned = raster::side_by_side::plan([size; 2], &options).map(|plan| plan.output);
+    judge("side-by-side-composite", planned, raster::side_by_side::transform(data, data, &options, finish));
 }
 
-/// A result is of a good file and has the planned size; of a good file there is one, unless it is over a limit.
+/// A result requires a valid file and has the planned size. A valid file has a result, unless it exceeds a limit.
 fn judge(action: &str, is_good: bool, planned: Result<Size, PlanError>, made: Result<Output, raster::Error>) {
     match made {
         Ok(output) => {
             assert!(is_good, "{action} gave a picture of a broken file");
             assert_eq!(planned, Ok(Size::new(output.width, output.height)), "{action}");
         }
-        Err(error) => assert!(!is_good || error.fault() == Fault::Limit, "{action} of a good file: {error}"),
+        Err(error) => assert!(!is_good || error.kind() == ErrorKind::Limit, "{action} of a good file: {error}"),
     }
 }
 
-/// A line that fits anywhere.
+/// A caption that fits any picture.
 fn caption() -> Caption {
     Caption {
         text: "Aé 字".to_owned(),
@@ -125,7 +125,7 @@ fn caption() -> Caption {
     }
 }
 
-/// The parameters of every Action: what is normalized is normal, whatever came in.
+/// The parameters of every Action: normalization is idempotent, whatever the input.
 pub fn params(data: &[u8]) {
     let Ok(serde_json::Value::Object(params)) = serde_json::from_slice(data) else { return };
     for action in domain::action::all() {

@@ -1,10 +1,10 @@
-"""What tests/contract adds to schemathesis: see tests/contract.toml.
+"""Hooks and checks that tests/contract adds to schemathesis; see tests/contract.toml.
 
-- A half of the right requests gets references that exist (canvas, revision, nodes, pictures, models, pages, jobs), so that they
-  are done and not only refused; a half of these has been sent before. They stay right by the document.
-- Every event of a stream is held against the schema of what it carries, for which OpenAPI 3.1 has no place.
-- A right request that is refused with 400 has to break a rule that no schema can say; those rules are listed here.
-- The statuses that each operation gave are written to $CONTRACT_STATUSES, so that tests/contract sees whether all was done.
+- Half of the valid requests get references that exist (canvas, revision, nodes, images, models, pages, jobs), so that they succeed
+  instead of only being rejected. Half of those are replays. They stay valid by the document.
+- Every event of a stream is validated against the schema of its data, which OpenAPI 3.1 cannot express.
+- A valid request that is rejected with 400 must violate a rule that JSON Schema cannot express; this module lists those rules.
+- The statuses that each operation returned are written to $CONTRACT_STATUSES, so that tests/contract can check that every success occurred.
 """
 
 import atexit
@@ -36,7 +36,7 @@ def is_right(case):
     return case.meta is not None and case.meta.generation.mode.is_positive
 
 
-# -- Requests that are done --
+# -- Requests that succeed --
 
 NUMBERS = itertools.count()
 
@@ -47,15 +47,15 @@ def ask(method, path, body=None):
     return response.json()
 
 
-class Workshop:
-    """A canvas for one request, which nobody else changes."""
+class ScratchCanvas:
+    """A canvas for one request, which no other request changes."""
 
     def __init__(self):
         made = ask("POST", "/canvases", {})["canvas"]
         self.canvas, self.revision = made["id"], made["revision"]
 
     def node(self, kind, metadata):
-        """A new node's id."""
+        """Creates a node and returns its id."""
         node = {"type": kind, "position": {"x": 1000 * next(NUMBERS), "y": 0}, "metadata": metadata}
         body = {"baseRevision": self.revision, "idempotencyKey": str(uuid.uuid4()),
                 "operations": [{"type": "node.create", "node": node}]}
@@ -68,7 +68,7 @@ class Workshop:
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
-# What an upload is besides its bytes.
+# The headers that identify an upload, apart from its bytes.
 UPLOAD_HEADERS = ("Idempotency-Key", "X-Service-File-Name", "X-Canvas-File-Name")
 PICTURE = "asset:" + os.environ["CONTRACT_ASSET_ID"]
 SHOP = os.environ["CONTRACT_SHOP_URL"]
@@ -79,84 +79,84 @@ def without(body, *fields):
         body.pop(field, None)
 
 
-def slots(body, workshop):
+def slots(body, scratch):
     if "targetNodeId" in body:
-        body["targetNodeId"] = workshop.node("image", {})
+        body["targetNodeId"] = scratch.node("image", {})
     if "targetNodeIds" in body:
-        body["targetNodeIds"] = [workshop.node("image", {}) for _ in body["targetNodeIds"][:4]]
+        body["targetNodeIds"] = [scratch.node("image", {}) for _ in body["targetNodeIds"][:4]]
         without(body, "count")
 
 
-def image(body, workshop):
+def image(body, scratch):
     without(body, "connectionId", "size", "quality", "elements", "source")
     body["model"], body["references"] = "sketch", [PICTURE]
     if "promptNodeId" in body:
-        body["promptNodeId"] = workshop.node("text", {"content": "a kite"})
-    slots(body, workshop)
+        body["promptNodeId"] = scratch.node("text", {"content": "a kite"})
+    slots(body, scratch)
 
 
-def action(body, workshop):
+def action(body, scratch):
     body["inputs"] = [PICTURE]
     body["params"] = {"width": 32}
-    slots(body, workshop)
+    slots(body, scratch)
 
 
-def video(body, workshop):
+def video(body, scratch):
     without(body, "connectionId", "canvasId", "ownerUid", "aspectRatio", "durationSeconds", "resolution", "generateAudio",
             "firstFrame", "lastFrame", "references")
     body["model"] = "animatic"
 
 
-def fork(body, workshop):
+def fork(body, scratch):
     without(body, "version", "ownerUid")
 
 
-def recipe(body, workshop):
+def recipe(body, scratch):
     without(body, "version", "instanceNodeId", "size", "quality")
     body["model"], body["inputs"] = "sketch", {"brief": "a kite over the sea"}
 
 
-def element(body, workshop):
+def element(body, scratch):
     body["sourceAssetIds"] = [os.environ["CONTRACT_ASSET_ID"]]
     without(body, "collectionIds")
 
 
-def element_patch(body, workshop):
+def element_patch(body, scratch):
     if "element" in body:
         body["element"]["sourceAssetIds"] = [os.environ["CONTRACT_ASSET_ID"]]
     if "collectionIds" in body:
         body["collectionIds"] = []
 
 
-def review(body, workshop):
+def review(body, scratch):
     shot = ask("GET", f"/campaigns/{os.environ['CONTRACT_CAMPAIGN_ID']}")["run"]["shots"][0]["id"]
     body["decisions"] = [{**body["decisions"][0], "shotId": shot}]
 
 
-def operations(body, workshop):
+def operations(body, scratch):
     body["operations"] = [{"type": "node.create", "node": {"type": "text", "position": {"x": 0, "y": 0}}}]
 
 
-def import_image(body, workshop):
+def import_image(body, scratch):
     body["imageUrl"] = SHOP + "/boots.png"
 
 
-# Asked of a page without variants: its gallery, also again, and a variant, which takes a review.
+# Requests for a page without variants: its gallery, the same again, and a variant, which requires a review.
 VARIANTS = itertools.cycle([{}, {}, {"variantSelector": "color=Green"}])
 
 
-def import_gallery(body, workshop):
+def import_gallery(body, scratch):
     without(body, "variantSelector")
     body.update(next(VARIANTS), productPageUrl=SHOP + "/boots")
 
 
-def workflow(body, workshop):
+def workflow(body, scratch):
     body["inputs"] = [{"key": "a", "label": "A", "type": "text", "useAsDefault": False}]
     body["outputs"] = [{"key": "b", "label": "B", "type": "text", "prompt": "{{a}}", "inputKeys": ["a"]}]
 
 
-def nothing(body, workshop):
-    """The canvas is enough."""
+def nothing(body, scratch):
+    """Changes nothing: the request only needs a canvas."""
 
 
 ARRANGE = {
@@ -169,10 +169,11 @@ ARRANGE = {
 
 
 def unfinished():
-    """The id of a job that runs: of the saved connection, whose models come first (decisions 10.5), and which does not answer this."""
-    workshop = Workshop()
-    target = workshop.node("image", {})
-    job = ask("POST", "/images/generate", {"canvasId": workshop.canvas, "baseRevision": workshop.revision, "targetNodeId": target,
+    """Starts a job that does not end, and returns its id. It uses the saved connection, whose models take precedence and which never
+    responds to this prompt."""
+    scratch = ScratchCanvas()
+    target = scratch.node("image", {})
+    job = ask("POST", "/images/generate", {"canvasId": scratch.canvas, "baseRevision": scratch.revision, "targetNodeId": target,
                                            "idempotencyKey": str(uuid.uuid4()), "prompt": "[[sim:hang]]"})
     deadline = time.monotonic() + 30
     while ask("GET", "/jobs/" + job["id"])["status"] == "queued" and time.monotonic() < deadline:
@@ -182,7 +183,7 @@ def unfinished():
 
 read_again = functools.cache(unfinished)
 
-# In place of what is over. To be canceled is a job of its own each time.
+# Active jobs instead of terminal ones. Each cancellation gets a job of its own.
 UNDER_WAY = {
     "getJob": lambda: {"jobId": read_again()}, "cancelJob": lambda: {"jobId": unfinished()},
     "getRun": lambda: {"runId": read_again()}, "cancelRun": lambda: {"runId": unfinished()},
@@ -195,18 +196,21 @@ TURNS = collections.defaultdict(itertools.count)
 @schemathesis.hook
 def before_call(context, case, kwargs):
     if not is_right(case) or case.meta.phase.name.value == "coverage":
-        # Boundaries are sent as they are.
+        # Boundary values are sent unchanged.
         return
     operation = operation_of(case)
+    if str((case.headers or {}).get("Prefer", "")).startswith("wait="):
+        # A long poll of work that does not end would take longer than a request may.
+        case.headers["Prefer"] = "wait=1"
     turn = next(TURNS[operation])
     if turn % 2:
         return
     if operation == "uploadAsset":
-        # Bytes at random are no picture, and a canvas at random is nobody's.
+        # Random bytes are not an image, and a random canvas id does not exist.
         kwargs["data"], case.media_type = PNG, "application/octet-stream"
         without(case.query or {}, "canvasId", "ownerUid")
         if turn % 4:
-            # Sent before, so that what is judged is a replay.
+            # Sent before, so that the tested request is a replay.
             case.headers["Idempotency-Key"] = str(uuid.uuid4())
             sent = {name: case.headers[name] for name in UPLOAD_HEADERS if name in case.headers}
             SESSION.post(ROOT + "/assets", data=PNG, headers={"Content-Type": case.media_type, **sent}, timeout=60)
@@ -215,22 +219,22 @@ def before_call(context, case, kwargs):
     elif operation in ARRANGE and isinstance(case.body, dict):
         arrange(ARRANGE[operation], case)
         if "idempotencyKey" in case.body and turn % 4:
-            # Sent before, so that what is judged is a replay.
+            # Sent before, so that the tested request is a replay.
             SESSION.post(os.environ["CONTRACT_BASE_URL"] + case.formatted_path, json=case.body, params=case.query, timeout=60)
 
 
 def arrange(how, case):
-    workshop = Workshop()
+    scratch = ScratchCanvas()
     body = json.loads(json.dumps(case.body))
-    how(body, workshop)
+    how(body, scratch)
     if "idempotencyKey" in body:
         body["idempotencyKey"] = str(uuid.uuid4())
     if "baseRevision" in body:
-        body["baseRevision"] = workshop.revision
+        body["baseRevision"] = scratch.revision
     if "canvasId" in body:
-        body["canvasId"] = workshop.canvas
+        body["canvasId"] = scratch.canvas
     if "canvasId" in (case.path_parameters or {}):
-        case.path_parameters["canvasId"] = workshop.canvas
+        case.path_parameters["canvasId"] = scratch.canvas
         (case.query or {}).pop("ownerUid", None)
     case.body = body
 
@@ -238,8 +242,8 @@ def arrange(how, case):
 # -- Imports --
 
 @schemathesis.check
-def shop_answers(ctx, response, case):
-    """tests/contract.toml lets the server of an import fail; the shop does not."""
+def shop_imports_succeed(ctx, response, case):
+    """Imports from the test shop succeed, although tests/contract.toml permits imports to fail."""
     if response.status_code in (502, 504) and isinstance(case.body, dict):
         url = str(case.body.get("imageUrl", case.body.get("productPageUrl")))
         assert not url.startswith(SHOP), f"{url} was not fetched"
@@ -249,42 +253,40 @@ def shop_answers(ctx, response, case):
 
 @schemathesis.hook
 def before_load_schema(context, raw_schema):
-    run = {"type": "string", "contentMediaType": "application/json", "contentSchema": {"$ref": "#/components/schemas/RunDocument"}}
-    event = {"type": "object", "properties": {"event": {"const": "run"}, "data": run}, "required": ["event", "data"]}
     stream = raw_schema["paths"][API + "/runs/{runId}/events"]["get"]["responses"]["200"]["content"]
-    # In place of a schema that says no more than that the stream is a text.
-    stream["text/event-stream"] = {"itemSchema": event}
+    # Replaces a schema that only says that the stream is a string.
+    stream["text/event-stream"] = {"itemSchema": {"$ref": "#/components/schemas/RunEvent"}}
 
 
-# -- Right requests that are refused --
+# -- Valid requests that are rejected --
 
-# Operation, field and message of the rules that a right request can break: nothing in JSON Schema says them.
+# Operation, field and message of the rules that a valid request can violate, because JSON Schema cannot express them.
 BEYOND = [
-    # No JSON Schema keeps a character out of every text; the document says it in words.
+    # JSON Schema cannot exclude a character from all strings; the document states this in words.
     (".*", ".*", "must not contain the character U\\+0000"),
     # Cursors are authenticated.
     ("list.*", "cursor", "is invalid or belongs to a different list"),
-    # An owner may stand in a handle as well.
+    # A handle may also contain an owner.
     (".*", "ownerUid", "differs from the owner"),
-    # The same by another spelling, or in another field.
-    (".*", ".*", "was given before|is there twice|is decided twice|names another input already|names an input or another"),
+    # The same value in another spelling, or in another field.
+    (".*", ".*", "was given before|is a duplicate|is there twice|is decided twice|names another input already|names an input or another"),
     (".*Images", "count", "must be the number of targets"),
-    # The Action is that of the path.
+    # The parameters depend on the Action in the path.
     ("runAction", "params\\..*", ".*"),
     ("runAction", "inputs", "must be [12]: "),
     ("runAction", "targetNodeId", "must not be an input as well"),
-    # Names of what is declared beside.
+    # Names that other parts of the body declare.
     ("createWorkflow", "outputs\\[\\d+\\]\\.inputKeys\\[\\d+\\]", "names no input|is this output itself|is an output that is made later"),
     ("createWorkflow", "outputs\\[\\d+\\]\\.prompt", "which is not among its inputKeys"),
-    # Whether a host is public.
+    # Only public hosts are permitted.
     (".*", "webhook\\.url|imageUrl|productPageUrl|firstFrame|lastFrame|references\\[\\d+\\](\\.handle)?", ".*(https|public|URL|address|host).*"),
     ("generateVideo", "canvasId", "is required with node handles"),
-    # The type of a node, which may be stored, and what a batch made before.
+    # Depends on the type of a stored node, or on nodes that the batch created before.
     ("applyOperations", ".*\\.metadata\\.content", "must be empty on an image or video node"),
     ("applyOperations", ".*\\.metadata\\.section(Id)?", "must not be set on"),
     ("applyOperations", ".*\\.clientId", ".*"),
     ("applyOperations", ".*\\.metadata", "must be at most 65536 bytes"),
-    # A header's text is percent-encoded.
+    # The header value is percent-encoded.
     ("uploadAsset", "X-Service-File-Name", ".*"),
 ]
 
@@ -295,7 +297,7 @@ with open(os.environ["CONTRACT_DOCUMENT"]) as document:
 
 @functools.cache
 def validator(operation):
-    """Of the operation's body. schemathesis' own boundaries do not mind what excludes and needs what."""
+    """A validator of the operation's body. The boundary values of schemathesis ignore which fields exclude or require each other."""
     operations = (it for item in DOCUMENT["paths"].values() for it in item.values())
     content = next(it for it in operations if it["operationId"] == operation).get("requestBody", {}).get("content", {})
     schema = content.get("application/json", {"schema": {}})["schema"]
@@ -309,18 +311,18 @@ def is_beyond(operation, violation):
 
 
 @schemathesis.check
-def refused_beyond_the_schema(ctx, response, case):
+def rejections_are_explained(ctx, response, case):
     if not is_right(case) or response.status_code != 400:
         return
     if isinstance(case.body, dict) and not validator(operation_of(case)).is_valid(case.body):
         return
     error = response.json()["error"]
     violations = error.get("fields") or [{"field": "", "message": error["message"]}]
-    told = [violation for violation in violations if not is_beyond(operation_of(case), violation)]
-    assert not told, f"the document admits this, and its refusal is no rule beyond the schema: {told[:5]}"
+    unexplained = [violation for violation in violations if not is_beyond(operation_of(case), violation)]
+    assert not unexplained, f"the request is valid by the document, and no listed rule explains the rejection: {unexplained[:5]}"
 
 
-# -- What was done --
+# -- Statuses by operation --
 
 STATUSES = collections.defaultdict(collections.Counter)
 
@@ -331,7 +333,7 @@ def after_call(context, case, response):
 
 
 @atexit.register
-def tell():
+def write_statuses():
     if path := os.environ.get("CONTRACT_STATUSES"):
         with open(path, "w") as file:
             json.dump(STATUSES, file)

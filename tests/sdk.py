@@ -1,4 +1,5 @@
-"""Drives the provider simulators with the vendors' SDKs; see tests/sdk. Prints one line a check, and exits 1 if one fails or is missing."""
+"""Tests the provider simulators with the vendors' SDKs; see tests/sdk. Prints one line per check, and exits with 1 if one fails or is
+missing."""
 
 import json
 import os
@@ -10,7 +11,7 @@ import tempfile
 import time
 import traceback
 
-# Whose simulator each SDK drives, which is the name of its models in the catalogue, too.
+# The SDK module for each simulator. The key is also the name of the provider in the catalog.
 SDKS = {
     "openai": "openai_sdk",
     "google": "google_sdk",
@@ -18,13 +19,13 @@ SDKS = {
     "runway": "runway_sdk",
     "fal": "fal_sdk",
 }
-# Their clients know no other: fal's builds https URLs whatever the host, and Google's knows a file's URI by its scheme.
+# These clients require HTTPS: fal's always builds https URLs, and Google's recognizes the URI of a file by its scheme.
 HTTPS = ("google", "fal")
 CATALOGUE = pathlib.Path(__file__).parent.parent / "shared" / "providers" / "catalogue"
 
 
 def start(command, authorities):
-    """Starts the simulators; the process, which ends with its standard input, and their URLs by variable."""
+    """Starts the simulators. Returns the process, which ends when its standard input is closed, and the URLs by variable name."""
     arguments = ["--until-eof", "--https", ",".join(HTTPS), "--authorities", authorities]
     process = subprocess.Popen([command, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     variables = {}
@@ -37,7 +38,7 @@ def start(command, authorities):
 
 
 def declared(provider):
-    """Every (capability, outcome) that there has to be a check of: what the catalogue's models can, once and not."""
+    """Every (capability, outcome) that needs a check: a success and a failure of each capability of the models in the catalog."""
     models = json.loads((CATALOGUE / f"{provider}.json").read_text())["models"]
     capabilities = {capability for model in models for capability in model.get("capabilities", [model["type"]])}
     return {(capability, outcome) for capability in capabilities for outcome in ("success", "failure")}
@@ -55,7 +56,7 @@ def passes(provider, check):
 
 
 def drive(provider, checks):
-    """The verdicts of the checks, and of each that is missing."""
+    """Runs the checks. Returns their verdicts, and a negative one for each missing check."""
     missing, verdicts = declared(provider), []
     for check in checks:
         missing.discard((check.capability, check.outcome))
@@ -73,7 +74,7 @@ def main():
         try:
             for provider, module in SDKS.items():
                 if provider in HTTPS:
-                    # One at a time: the authorities have one name, and OpenSSL looks at the first of a name alone.
+                    # One authority at a time: they have the same name, and OpenSSL uses only the first one of a name.
                     os.environ["SSL_CERT_FILE"] = os.path.join(authorities, f"{provider}.pem")
                 sdk = __import__(f"sdks.{module}", fromlist=["checks"])
                 verdicts += drive(provider, sdk.checks(variables[f"SIMULATOR_{provider.upper()}_URL"]))

@@ -1,14 +1,14 @@
-"""Holds what is written for operators against the code: `documents.py ROOT [--update | --expressions]`.
+"""Checks the documents for operators against the code: `documents.py ROOT [--update | --expressions]`.
 
-- The table of variables in deploy/README.md is the one of shared/service/src/config.rs, with who reads each.
-- Every metric that rules, scaling and dashboard name is made by the code, and every metric of the code is shown or watched.
-- What scaling asks is tried in deploy/observe/rules.test.yaml.
-- Every alert has its row in deploy/RUNBOOK.md, and no row is without one.
-- deploy/observe/prometheus-rule.yaml carries the rules of deploy/observe/rules.yaml.
-- deploy/docker/env.example names what deploy/docker/compose.yaml asks for, and the image's build is given the whole workspace.
+- The table of variables in deploy/README.md matches shared/service/src/config/mod.rs, and names the processes that read each variable.
+- The code emits every metric that rules, scaling and dashboard use, and every metric of the code is used by one of them.
+- Every Prometheus query of the scaling configuration has a test in deploy/observe/rules.test.yaml.
+- Every alert has a row in deploy/RUNBOOK.md, and every row with an anchor has an alert.
+- deploy/observe/prometheus-rule.yaml contains the rules of deploy/observe/rules.yaml.
+- deploy/docker/env.example and deploy/docker/compose.yaml name the same variables, and the image build receives the whole workspace.
 
-With --update what is generated is written; what people write is only judged. Every fault is a line on standard output. With
---expressions what dashboard and scaling ask Prometheus is printed as rules, for promtool to read.
+With --update the generated parts are written; handwritten parts are only checked. Each fault is printed as one line on standard
+output. With --expressions the queries of dashboard and scaling are printed as rules, as input for promtool.
 """
 
 import json
@@ -20,9 +20,9 @@ import yaml
 
 ROOT, UPDATE = pathlib.Path(sys.argv[1]), "--update" in sys.argv
 DEPLOY = ROOT / "deploy"
-ROOMS = {"gateway": "gateway", "image-worker": "image", "video-worker": "video", "webhook-dispatcher": "webhook"}
+PROCESSES = {"gateway": "gateway", "image-worker": "image", "video-worker": "video", "webhook-dispatcher": "webhook"}
 BEGIN, END = "<!-- variables: written by deploy/check --update -->", "<!-- end of variables -->"
-# Prometheus's own, and those of the engines and of kube-state-metrics.
+# Metrics of Prometheus itself, of PostgreSQL and RabbitMQ, and of kube-state-metrics.
 FOREIGN = {
     "up", "cnpg_pg_stat_archiver_last_failed_time", "cnpg_pg_stat_archiver_last_archived_time",
     "barman_cloud_cloudnative_pg_io_last_available_backup_timestamp", "rabbitmq_alarms_memory_used_watermark",
@@ -30,34 +30,34 @@ FOREIGN = {
 }
 
 
-def code(*rooms):
-    """The text of the rooms' sources, tests aside."""
-    paths = (path for room in rooms for path in sorted((ROOT / room).rglob("*.rs")) if "tests" not in path.parts)
+def code(*directories):
+    """The source text of the given directories, without tests."""
+    paths = (path for directory in directories for path in sorted((ROOT / directory).rglob("*.rs")) if "tests" not in path.parts)
     return "\n".join(path.read_text() for path in paths)
 
 
 def variables():
-    """The rows of the configuration table, each with the processes that read it."""
-    text = (ROOT / "shared/service/src/config.rs").read_text()
+    """The rows of the configuration table, each with the processes that read the variable."""
+    text = (ROOT / "shared/service/src/config/mod.rs").read_text()
     rows = re.findall(r'"((?:CANVAS|OTEL)_\w+)" => (\w+): .*? = (None|Some\("(.*?)"\)), parse::\w+,\s*"((?:\\.|[^"])*)";', text, re.S)
-    # What both workers that make pictures and videos are told, they are told in the workshop; models, where they are set up.
+    # The image and video workers read their common settings in the crate worker, and the model settings where models are loaded.
     models = "shared/providers/src"
-    shared = {"gateway": [models], "image": [models, "shared/workshop/src"], "video": [models, "shared/workshop/src"]}
-    sources = {short: code(f"{room}/src", *shared.get(short, [])) for room, short in ROOMS.items()}
-    spine = code("shared/spine/src")
-    # The windows are for those who end jobs: not for the dispatcher.
-    windows = re.search(r"pub fn windows.*?\n}", spine, re.S)[0]
-    spine = spine.replace(windows, "")
+    shared = {"gateway": [models], "image": [models, "shared/worker/src"], "video": [models, "shared/worker/src"]}
+    sources = {short: code(f"{directory}/src", *shared.get(short, [])) for directory, short in PROCESSES.items()}
+    taskqueue = code("shared/taskqueue/src")
+    # Only processes that end jobs use the retention windows; the dispatcher does not.
+    windows = re.search(r"pub fn windows.*?\n}", taskqueue, re.S)[0]
+    taskqueue = taskqueue.replace(windows, "")
     for short in ("gateway", "image", "video"):
         sources[short] += windows
-    # What the spine's runners are told; the gateway has none. The lease reaches them as the heartbeat, too.
-    runners = re.search(r"fn runner_options.*?\n    }", spine, re.S)[0]
+    # Options of the task runners; the gateway has none. The heartbeat interval also derives from the lease.
+    runners = re.search(r"fn runner_options.*?\n    }", taskqueue, re.S)[0]
     for name, field, required, default, meaning in rows:
         reads = re.compile(rf"config\s*\.{field}\b")
         readers = [short for short, source in sources.items() if reads.search(source)]
         if reads.search(runners):
-            readers = [short for short in ROOMS.values() if short != "gateway"]
-        elif reads.search(spine) or len(readers) == len(ROOMS):
+            readers = [short for short in PROCESSES.values() if short != "gateway"]
+        elif reads.search(taskqueue) or len(readers) == len(PROCESSES):
             readers = ["all"]
         shown = "required" if required == "None" else f"`{default}`" if default else "none"
         meaning = meaning.replace('\\"', '"').replace("|", "\\|")
@@ -70,19 +70,19 @@ def table_faults():
     before, found, rest = text.partition(BEGIN)
     written, ended, after = rest.partition(END)
     if not found or not ended:
-        yield "deploy/README.md: the marks of the table of variables are gone"
+        yield "deploy/README.md: the markers of the table of variables are missing"
         return
     table = "\n| variable | default | read by | meaning |\n| --- | --- | --- | --- |\n" + "\n".join(variables()) + "\n"
     if written != table and UPDATE:
         path.write_text(before + BEGIN + table + END + after)
     elif written != table:
-        yield "deploy/README.md: the table of variables is not that of the code: deploy/check --update"
+        yield "deploy/README.md: the table of variables does not match the code: run deploy/check --update"
 
 
 def made():
-    """The metrics that the code makes, as they are exposed."""
-    text = code("shared", *(f"{room}/src" for room in ROOMS))
-    # What the facade's own tests make is named test_….
+    """The metrics that the code emits, with the names of their exposed series."""
+    text = code("shared", *(f"{directory}/src" for directory in PROCESSES))
+    # Metrics of the metrics facade's own tests are named test_….
     for kind, name in re.findall(r'\b(counter|gauge|histogram)!\(\s*"(?!test_)(\w+)"', text):
         yield name, [f"{name}_bucket", f"{name}_count", f"{name}_sum"] if kind == "histogram" else [name]
 
@@ -92,8 +92,8 @@ def rules():
     return [rule for group in yaml.safe_load((DEPLOY / "observe/rules.yaml").read_text())["groups"] for rule in group["rules"]]
 
 
-def questions():
-    """What dashboard and scaling ask Prometheus, by place."""
+def queries():
+    """The Prometheus queries of dashboard and scaling, with the place of each."""
     for panel in json.loads((DEPLOY / "observe/dashboard.json").read_text())["panels"]:
         for target in panel.get("targets", []):
             yield f"panel {panel['title']!r}, {target['refId']}", target["expr"]
@@ -106,13 +106,13 @@ def questions():
 
 
 def metric_faults():
-    expressions = {f"rule {rule.get('alert') or rule['record']}": rule["expr"] for rule in rules()} | dict(questions())
+    expressions = {f"rule {rule.get('alert') or rule['record']}": rule["expr"] for rule in rules()} | dict(queries())
     metrics = dict(made())
     known = {series for all_of in metrics.values() for series in all_of} | FOREIGN
     recorded = {rule["record"] for rule in rules() if "record" in rule}
     used = set()
     for place, expression in expressions.items():
-        # Names are what is left of an expression without its texts, matchers, groupings, durations and functions.
+        # Removes strings, matchers, groupings, durations and functions from the expression, so that only metric names remain.
         plain = re.sub(r'"[^"]*"', "", expression)
         plain = re.sub(r"\{[^}]*\}|\b(?:by|on|without|ignoring)\s*\([^)]*\)|\[[^\]]*\]|offset\s+\w+", " ", plain)
         for name in re.findall(r"(?<![\w:.])[a-zA-Z_][\w:]*(?!\s*\()\b(?!\s*\()", plain):
@@ -120,18 +120,20 @@ def metric_faults():
                 continue
             used.add(name)
             if name not in (recorded if ":" in name else known):
-                yield f"{place}: nothing makes the metric {name}"
+                yield f"{place}: the code emits no metric {name}"
+    # Names that the next release drops. Rules and panels use the new ones.
+    deprecated = set(re.findall(r"\| `(\w+)` \|[^\n]*\| deprecated name of ", (ROOT / "docs/reference/configuration.md").read_text()))
     for name, series in metrics.items():
-        if not used.intersection(series):
-            yield f"the metric {name} is neither shown nor watched"
+        if name not in deprecated and not used.intersection(series):
+            yield f"the metric {name} is used by no rule, dashboard panel or scaling query"
 
 
 def scaling_faults():
     tests = yaml.safe_load((DEPLOY / "observe/rules.test.yaml").read_text())["tests"]
     tried = {case["expr"] for test in tests for case in test.get("promql_expr_test", [])}
-    for place, expression in questions():
+    for place, expression in queries():
         if place.startswith("ScaledObject") and expression not in tried:
-            yield f"{place}: what it asks is tried by no test of deploy/observe/rules.test.yaml"
+            yield f"{place}: the query has no test in deploy/observe/rules.test.yaml"
 
 
 def runbook_faults():
@@ -141,32 +143,32 @@ def runbook_faults():
     for rule in alerts:
         name, link = rule["alert"], rule["annotations"]["runbook"]
         if link != f"deploy/RUNBOOK.md#{name.lower()}" or anchors.pop(name.lower(), None) != name:
-            yield f"the alert {name} leads to no row of its own in deploy/RUNBOOK.md"
+            yield f"the alert {name} does not link to a row of its own in deploy/RUNBOOK.md"
     for name in anchors.values():
         yield f"deploy/RUNBOOK.md: there is no alert {name}"
 
 
 def rule_faults():
     path = DEPLOY / "observe/prometheus-rule.yaml"
-    text = "# Written by deploy/check --update from rules.yaml, which is the one to change.\n" + yaml.safe_dump(
+    text = "# Generated by deploy/check --update from rules.yaml. Edit that file instead.\n" + yaml.safe_dump(
         {"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "metadata": {"name": "canvas"},
          "spec": yaml.safe_load((DEPLOY / "observe/rules.yaml").read_text())}, sort_keys=False, width=200)
     if not path.exists() or path.read_text() != text:
         if UPDATE:
             path.write_text(text)
         else:
-            yield "deploy/observe/prometheus-rule.yaml is not what rules.yaml says: deploy/check --update"
+            yield "deploy/observe/prometheus-rule.yaml does not match rules.yaml: run deploy/check --update"
 
 
 def image_faults():
-    """Whether what is built is what gets into the build."""
+    """Whether the build context contains every workspace member, and the Dockerfile a stage for every process."""
     members = re.search(r"^members = \[(.*?)\]", (ROOT / "Cargo.toml").read_text(), re.S | re.M)[1]
     let_in = set(re.findall(r"^!(.+)$", (ROOT / ".dockerignore").read_text(), re.M))
     for member in re.findall(r'"([^"/]+)[^"]*"', members):
         if member not in let_in:
-            yield f".dockerignore keeps the member {member} of the workspace out of the image's build"
+            yield f".dockerignore excludes the workspace member {member} from the image build"
     stages = set(re.findall(r"^FROM \S+ AS (\S+)$", (DEPLOY / "docker/Dockerfile").read_text(), re.M))
-    for name in sorted(set(ROOMS) - stages):
+    for name in sorted(set(PROCESSES) - stages):
         yield f"deploy/docker/Dockerfile: there is no stage {name}"
 
 
@@ -184,7 +186,7 @@ def compose_faults():
 
 
 if "--expressions" in sys.argv:
-    asked = [{"record": f"asked:{number}", "expr": expression} for number, (_, expression) in enumerate(questions())]
+    asked = [{"record": f"asked:{number}", "expr": expression} for number, (_, expression) in enumerate(queries())]
     print(yaml.safe_dump({"groups": [{"name": "asked", "rules": asked}]}))
     sys.exit()
 faults = [fault for faults in (table_faults, metric_faults, scaling_faults, runbook_faults, rule_faults, image_faults, compose_faults) for fault in faults()]

@@ -1,8 +1,8 @@
-"""Judges rendered Kubernetes manifests, read from standard input: `manifests.py NAME SCHEMAS`.
+"""Validates rendered Kubernetes manifests from standard input: `manifests.py NAME SCHEMAS`.
 
-Core kinds are held against the schemas of the Kubernetes version below, strictly; custom resources against those in the directory
-SCHEMAS, where a kind without a schema is a fault. Then what no schema says: the rules of this installation. Every fault is a line on
-standard output, and the exit status is 1 when there is one.
+Core kinds are validated strictly against the schemas of the Kubernetes version below, custom resources against the schemas in the
+directory SCHEMAS. A kind without a schema is a fault. Then the rules of this repository that no schema expresses are checked. Each
+fault is printed as one line on standard output, and the exit status is 1 if there is any.
 """
 
 import json
@@ -14,13 +14,13 @@ import kubernetes_validate
 import yaml
 
 KUBERNETES = "1.34"
-# The drain of each process in seconds (decisions 17.2).
-DRAIN = {"gateway": 60, "image-worker": 25, "video-worker": 25, "webhook-dispatcher": 25}
+# The shutdown grace period of each process, in seconds: how long it may take to finish after SIGTERM.
+GRACE_SECONDS = {"gateway": 60, "image-worker": 25, "video-worker": 25, "webhook-dispatcher": 25}
 WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "Job", "Pod")
 
 
 class Loader(yaml.SafeLoader):
-    """Reads as Kubernetes does: what looks like a time is a text."""
+    """Parses YAML as Kubernetes does: timestamps stay strings."""
 
     yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
@@ -29,7 +29,7 @@ class Loader(yaml.SafeLoader):
 
 
 def schema_faults(document, schemas):
-    """What the schema of the document's kind says of it."""
+    """The violations of the schema of the document's kind."""
     group, _, version = document["apiVersion"].rpartition("/")
     if "." not in group or group.endswith(".k8s.io") and group != "gateway.networking.k8s.io":
         try:
@@ -47,14 +47,14 @@ def schema_faults(document, schemas):
 
 
 def pod_faults(pod):
-    """The restricted profile of the pod security standards, and ours beyond it."""
+    """Violations of the restricted profile of the pod security standards, and of the additional rules of this repository."""
     context = pod.get("securityContext", {})
     if context.get("runAsNonRoot") is not True or not context.get("runAsUser"):
-        yield "does not say that it runs as a user that is not root"
+        yield "does not require a user that is not root"
     if context.get("seccompProfile", {}).get("type") != "RuntimeDefault":
         yield "has no seccomp profile"
     if pod.get("automountServiceAccountToken") is not False:
-        yield "is given a token for the Kubernetes API"
+        yield "mounts a token for the Kubernetes API"
     for key in ("hostNetwork", "hostPID", "hostIPC"):
         if pod.get(key):
             yield f"has {key}"
@@ -67,61 +67,61 @@ def pod_faults(pod):
             yield "may gain privileges"
         resources = container.get("resources", {})
         if not {"cpu", "memory"} <= resources.get("requests", {}).keys() or "memory" not in resources.get("limits", {}):
-            yield "does not say what it needs, or has no limit on memory"
+            yield "has no resource requests, or no limit on memory"
         tag = container["image"].rpartition("/")[2].partition(":")[2]
         if not any(map(str.isdigit, tag)):
             yield f"the image {container['image']} has no version"
         for variable in container.get("env", []):
             if "value" in variable and any(word in variable["name"] for word in ("PASSWORD", "SECRET", "KEYS")):
-                yield f"{variable['name']} is written out"
+                yield f"{variable['name']} contains a literal secret"
 
 
 def process_faults(name, spec, kind):
-    """What holds for our own processes."""
+    """Violations of the rules for the processes of this service."""
     pod = spec["template"]["spec"]
     container = pod["containers"][0]
     if container["securityContext"].get("readOnlyRootFilesystem") is not True:
-        yield "may write to its root"
+        yield "may write to its root file system"
     if kind == "Job":
         return
     pause = container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
-    if pod.get("terminationGracePeriodSeconds", 30) <= DRAIN[name] + pause:
-        yield f"is killed before its drain of {DRAIN[name]} s is over"
+    if pod.get("terminationGracePeriodSeconds", 30) <= GRACE_SECONDS[name] + pause:
+        yield f"is killed before its grace period of {GRACE_SECONDS[name]} s is over"
     if "replicas" in spec:
-        yield "has a number of replicas, which undoes its autoscaler's"
+        yield "sets a number of replicas, which overrides its autoscaler"
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         if probe not in container:
             yield f"has no {probe}"
 
 
 def set_faults(documents):
-    """What one document cannot say alone."""
+    """Faults that involve more than one document."""
     names = {(document["kind"], name_of(document)) for document in documents}
-    for process in DRAIN:
+    for process in GRACE_SECONDS:
         for kind in ("Deployment", "PodDisruptionBudget", "ServiceAccount"):
             if (kind, process) not in names:
                 yield f"there is no {kind} {process}"
     denied = next((d["spec"] for d in documents if d["kind"] == "NetworkPolicy" and d["metadata"]["name"] == "default-deny"), {})
     if denied.get("podSelector") != {} or set(denied.get("policyTypes", [])) != {"Ingress", "Egress"} or {"ingress", "egress"} & denied.keys():
-        yield "default-deny does not deny everything to everybody"
+        yield "default-deny does not deny all traffic of all pods"
     for document in documents:
         for block in blocks(document.get("spec", {})) if document["kind"] == "NetworkPolicy" else ():
             policy, everywhere = document["metadata"]["name"], block["cidr"].endswith("/0")
             if everywhere and policy != "internet-clients":
-                yield f"NetworkPolicy {policy} lets out to anywhere"
+                yield f"NetworkPolicy {policy} permits egress to any address"
             if everywhere and "169.254.0.0/16" not in block.get("except", []):
-                yield f"NetworkPolicy {policy} lets through to the metadata service"
+                yield f"NetworkPolicy {policy} permits egress to the metadata service"
     online = {d["metadata"]["name"] for d in documents if d["kind"] == "Deployment"
               and d["spec"]["template"]["metadata"]["labels"].get("canvas/internet")}
     if online != {"image-worker", "video-worker", "webhook-dispatcher"}:
-        yield f"the internet is for the three workers, not for {sorted(online)}"
+        yield f"only the three workers may reach the internet, not {sorted(online)}"
     keys = [(d["apiVersion"], d["kind"], d["metadata"].get("namespace"), name_of(d)) for d in documents]
     for key in {key for key in keys if keys.count(key) > 1}:
-        yield f"{key} is there twice"
+        yield f"{key} is defined twice"
 
 
 def name_of(document):
-    """Its name, or how the name begins that the server gives it."""
+    """The name of the document, or the prefix of the name that the server generates."""
     return document["metadata"].get("name") or document["metadata"]["generateName"]
 
 
@@ -134,15 +134,15 @@ def blocks(policy):
 
 
 def faults(documents, schemas):
-    """Everything that is wrong with an installation."""
+    """All faults of an installation."""
     yield from set_faults(documents)
     for document in documents:
         name, kind = name_of(document), document["kind"]
         found = list(schema_faults(document, schemas))
-        # What does not even have the form is not looked at further.
+        # A document that violates its schema is not checked further.
         if kind in WORKLOADS and not found:
             found += pod_faults(document["spec"] if kind == "Pod" else document["spec"]["template"]["spec"])
-            if name in DRAIN or name == "migrate":
+            if name in GRACE_SECONDS or name == "migrate":
                 found += process_faults(name, document["spec"], kind)
         yield from (f"{kind} {name}: {fault}" for fault in found)
 

@@ -1,5 +1,5 @@
-"""A judge that finds nothing proves nothing: `manifests_test.py RENDERED SCHEMAS` breaks the rendered production overlay in one place at a
-time and expects manifests.py to say so, in words that name the place."""
+"""Tests that manifests.py detects faults: `manifests_test.py RENDERED SCHEMAS` breaks the rendered production overlay in one place at a
+time and expects manifests.py to report a fault that names the place."""
 
 import copy
 import functools
@@ -20,7 +20,7 @@ def found(documents, kind, name):
 
 
 def at(path):
-    """Where a path leads, and its last step: `Deployment/gateway spec.template.spec.containers.0`."""
+    """Resolves a path such as `Deployment/gateway spec.template.spec.containers.0` to the parent object and the last step."""
     place, _, steps = path.partition(" ")
     *steps, last = [int(step) if step.isdigit() else step for step in steps.split(".")]
 
@@ -51,7 +51,7 @@ def without(kind, name):
 
 
 GATEWAY, WORKER = "Deployment/gateway spec.template.spec", "Deployment/image-worker spec.template.spec"
-# What is broken, and a part of what is to be said of it; None: it may be so.
+# A change, and a part of the fault that must be reported; None: the change is permitted.
 BREAKS = [
     (put(f"{GATEWAY}.containers.0.imge", "x"), "'imge' was unexpected"),
     (put("HorizontalPodAutoscaler/gateway spec.minReplicas", "3"), "spec/minReplicas"),
@@ -71,38 +71,38 @@ BREAKS = [
     (put(f"{WORKER}.containers.0.securityContext.readOnlyRootFilesystem", False), "may write to its root"),
     (drop(f"{WORKER}.containers.0.resources.limits"), "limit on memory"),
     (put(f"{WORKER}.containers.0.image", "canvas-image-worker:latest"), "has no version"),
-    (put(f"{WORKER}.containers.0.env", [{"name": "REDIS_PASSWORD", "value": "x"}]), "is written out"),
+    (put(f"{WORKER}.containers.0.env", [{"name": "REDIS_PASSWORD", "value": "x"}]), "literal secret"),
     (drop(f"{WORKER}.containers.0.readinessProbe"), "readinessProbe"),
-    (put(f"{WORKER}.terminationGracePeriodSeconds", 25), "killed before its drain"),
-    (put(f"{GATEWAY}.terminationGracePeriodSeconds", 70), "killed before its drain"),
-    (put("Deployment/video-worker spec.replicas", 2), "undoes its autoscaler's"),
+    (put(f"{WORKER}.terminationGracePeriodSeconds", 25), "killed before its grace period"),
+    (put(f"{GATEWAY}.terminationGracePeriodSeconds", 70), "killed before its grace period"),
+    (put("Deployment/video-worker spec.replicas", 2), "overrides its autoscaler"),
     (put("Pod/blobs spec.securityContext.runAsNonRoot", False), "not root"),
     (without("PodDisruptionBudget", "webhook-dispatcher"), "no PodDisruptionBudget webhook-dispatcher"),
     (without("ServiceAccount", "gateway"), "no ServiceAccount gateway"),
     (without("NetworkPolicy", "default-deny"), "default-deny"),
     (put("NetworkPolicy/default-deny spec.egress", [{}]), "default-deny"),
     (put("NetworkPolicy/internet-clients spec.egress.0.to.0.ipBlock.except", ["10.0.0.0/8"]), "metadata service"),
-    (put("NetworkPolicy/postgres spec.egress.1.to.0.ipBlock", {"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]}), "postgres lets out to anywhere"),
-    (put("NetworkPolicy/rabbitmq spec.egress.1.to.0.ipBlock.cidr", "::/0"), "rabbitmq lets out to anywhere"),
+    (put("NetworkPolicy/postgres spec.egress.1.to.0.ipBlock", {"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]}), "postgres permits egress to any address"),
+    (put("NetworkPolicy/rabbitmq spec.egress.1.to.0.ipBlock.cidr", "::/0"), "rabbitmq permits egress to any address"),
     (put("HTTPRoute/gateway spec.rules.0.timeout", {}), "'timeout' was unexpected"),
     (put("Cluster/postgres-look spec.bootstrap.recovery.sources", "x"), "'sources' was unexpected"),
-    (put("Deployment/gateway spec.template.metadata.labels.canvas/internet", "client"), "internet is for the three workers"),
-    (lambda documents: documents.append(documents[0]), "is there twice"),
+    (put("Deployment/gateway spec.template.metadata.labels.canvas/internet", "client"), "only the three workers may reach the internet"),
+    (lambda documents: documents.append(documents[0]), "is defined twice"),
 ]
 
-# Most documents are the same in every round, and are held against their schemas once.
+# Most documents are the same in every round, so each distinct document is validated against its schema only once.
 judge = manifests.schema_faults
 once = functools.cache(lambda text: tuple(judge(json.loads(text), SCHEMAS)))
 manifests.schema_faults = lambda document, _: once(json.dumps(document))
 
-assert not list(manifests.faults(DOCUMENTS, SCHEMAS)), "the overlay itself is at fault"
+assert not list(manifests.faults(DOCUMENTS, SCHEMAS)), "the unchanged overlay has faults"
 missed = 0
 for number, (change, expected) in enumerate(BREAKS):
     broken = copy.deepcopy(DOCUMENTS)
     change(broken)
     said = list(manifests.faults(broken, SCHEMAS))
     if expected is None and said or expected is not None and not any(expected in fault for fault in said):
-        print(f"break {number}: expected {expected!r}, heard {said}")
+        print(f"change {number}: expected {expected!r}, reported {said}")
         missed += 1
-print(f"{len(BREAKS) - missed} of {len(BREAKS)} breaks are noticed as they should")
+print(f"{len(BREAKS) - missed} of {len(BREAKS)} faults are reported as expected")
 sys.exit(bool(missed))

@@ -1,4 +1,4 @@
-//! From a configuration to a serving process, and the migration.
+//! Starting: from a configuration to a serving process, and `canvas-gateway migrate`.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -8,46 +8,46 @@ use service::chain;
 use service::config::Config;
 use service::keys::DerivedKeys;
 use service::probes::{ComponentHandle, watch_component};
-use spine::{BootError, Process};
+use taskqueue::{BootError, Process};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::admission::RequestLimit;
 use crate::credentials::Credentials;
 use crate::installation;
+use crate::open_waits::Waits;
 use crate::preview::Previews;
 use crate::router::router;
 use crate::state::{App, Shared};
-use crate::turnstile::Turnstile;
-use crate::wait::Waits;
 
 const NAME: &str = "canvas-gateway";
-/// Time for requests in hand to be answered (decisions 17.2).
+/// Grace period for requests that are being handled when the process is told to stop (docs/reference/command-line.md#signals).
 const GRACE: Duration = Duration::from_secs(60);
-/// Uploads that are received at once; each holds at most one part of a multipart upload in memory.
+/// Uploads received concurrently; each holds at most one part of a multipart upload in memory.
 const UPLOADS_MAX: usize = 32;
-/// Of these, uploads of one account.
+/// Uploads received concurrently for one account.
 const UPLOADS_OF_ACCOUNT_MAX: usize = 8;
-/// Renders of one account that are drawn at once: each may hold a graph, its pictures and its document.
+/// Renders drawn concurrently for one account: each may hold a graph, its pictures and its document.
 const RENDERS_OF_ACCOUNT_MAX: usize = 2;
-/// What operators are told, in `/readyz` and in the log, while Redis is away.
+/// Message for operators in `/readyz` and in the log while Redis is unavailable.
 const CACHE_AWAY: &str = "redis does not answer: start Redis, or correct CANVAS_REDIS_URL";
-/// Between two tries to open the installation key while the database is not there.
+/// Interval between attempts to open the installation key while the database is unavailable.
 const KEY_RETRY: Duration = Duration::from_secs(1);
 
 /// Why the gateway does not start.
 #[derive(Debug, thiserror::Error)]
-enum Error {
+pub enum Error {
     #[error(transparent)]
     Boot(#[from] BootError),
     #[error("CANVAS_BLOB_URL: the object store cannot be opened")]
     Blobs(#[source] blob::Error),
-    #[error("CANVAS_REDIS_URL: not understood")]
+    #[error("CANVAS_REDIS_URL: invalid URL")]
     Cache(#[source] cache::Error),
-    #[error("CANVAS_EGRESS_ALLOW")]
-    Egress(#[from] egress::AllowListError),
+    #[error(transparent)]
+    Egress(#[from] egress::SetupError),
     #[error(transparent)]
     Models(#[from] providers::SetupError),
-    #[error("CANVAS_LISTEN: cannot listen on it")]
+    #[error("CANVAS_LISTEN: cannot listen on this address")]
     Listen(#[source] std::io::Error),
 }
 
@@ -65,10 +65,14 @@ fn refuse(error: &(dyn std::error::Error + 'static)) -> ExitCode {
 }
 
 async fn run(config: Config) -> Result<ExitCode, Error> {
-    let guard = egress::Guard::new(egress::AllowList::parse(&config.egress_allow)?);
+    let guard = egress::Guard::new(egress::AllowList::parse(&config.egress_allow).map_err(egress::SetupError::Allow)?);
+    // The gateway makes no outbound calls. It checks the workers' settings, so that a wrong value stops every process.
+    let outward = egress::Settings { allow: &config.egress_allow, ca_file: config.egress_ca_file.as_deref() };
+    egress::Client::load(outward)?;
     let models = providers::Setup::load(&config)?;
     let blobs = blob::Store::open(config.blob_url.as_str()).map_err(Error::Blobs)?;
-    // Before the process starts and logs: a refusal is one line.
+    cache::Cache::check_url(config.redis_url.expose()).map_err(Error::Cache)?;
+    // Bound before the process starts and logs, so that a failure is reported in a single line.
     let listener = TcpListener::bind(config.listen).await.map_err(Error::Listen)?;
     let process = Process::start(NAME, config.clone()).await?;
     let cache = cache::Cache::connect(config.redis_url.expose(), cache::PREFIX).map_err(Error::Cache)?;
@@ -84,7 +88,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
         watch_component(handle, check, aborted.clone())
     });
     process.lifecycle().spawn_support("object store writes watch", {
-        // What is stored is served all the same: degraded.
+        // Reads of stored objects still work: the process is degraded, not down.
         let (blobs, handle) = (blobs.clone(), process.readiness().component("object store writes", false));
         let check = move || {
             let blobs = blobs.clone();
@@ -113,7 +117,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
         });
     }
 
-    let (pool, nudge) = (process.pool().clone(), process.nudge());
+    let (pool, waker) = (process.pool().clone(), process.waker());
     process.spawn("http", |stopping| async move {
         let Some(keys) = wait_for_keys(&pool, &config, &key_watch, &stopping).await? else { return Ok(()) };
         let app = App::new(Shared {
@@ -126,13 +130,13 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
             blobs,
             models,
             guard,
-            nudge,
+            waker,
             documents: Default::default(),
             previews: Previews::new(&config.public_url, config.preview_ttl),
             uploads: tokio::sync::Semaphore::new(UPLOADS_MAX),
-            uploaders: Turnstile::new(UPLOADS_OF_ACCOUNT_MAX),
-            renderers: Turnstile::new(RENDERS_OF_ACCOUNT_MAX),
-            writers: Turnstile::new(1),
+            uploaders: RequestLimit::new(UPLOADS_OF_ACCOUNT_MAX),
+            renderers: RequestLimit::new(RENDERS_OF_ACCOUNT_MAX),
+            writers: RequestLimit::new(1),
             recording: Default::default(),
             stopping: stopping.clone(),
             config,
@@ -144,8 +148,8 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
     Ok(process.finish_within(GRACE).await)
 }
 
-/// Waits for the database and its migration, in which the installation key is made; nothing when it is time to stop. A ring that
-/// does not open the key is for an operator to mend and ends the process.
+/// Waits until the database is up and migrated; the migration creates the installation key. `None` when the process is told to
+/// stop. A key ring that does not open the key ends the process, since only the operator can correct it.
 async fn wait_for_keys(
     pool: &db::PgPool,
     config: &Config,
@@ -172,7 +176,7 @@ async fn wait_for_keys(
     }
 }
 
-/// Forgets idempotency keys whose time is over: the gateway owns them.
+/// Deletes expired idempotency keys; the gateway owns them.
 async fn sweep(app: App, stopping: CancellationToken) {
     const BATCH: i64 = 1000;
     let days = i32::try_from(app.config.idempotency_window.as_secs() / 86_400).unwrap_or(i32::MAX);
@@ -183,12 +187,13 @@ async fn sweep(app: App, stopping: CancellationToken) {
             Ok::<_, db::Error>(())
         };
         if let Err(error) = swept.await {
-            tracing::warn!(error = chain(&error), "idempotency keys were not swept; tried again later");
+            tracing::warn!(error = chain(&error), "idempotency keys were not swept, retrying later");
         }
     }
 }
 
-/// Brings the schema to this build's version, makes the installation key and publishes the Recipes that ship; tells the version.
+/// Migrates the schema to the version of this build, creates the installation key, publishes the shipped Recipes and prints the
+/// version.
 pub async fn migrate(config: &Config) -> ExitCode {
     let migrated = async {
         let pool = db::pool::connect_for_maintenance(config.database_url.expose(), "canvas-migrate")?;

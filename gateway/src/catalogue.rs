@@ -1,7 +1,7 @@
-//! The catalogue of Recipes: what ships with the service, and what operators publish (decisions 13.2, 18.4, 18.15).
+//! The Recipe catalog: Recipes that ship with the service and Recipes that operators publish
+//! (docs/reference/recipes.md#publishing).
 
 use db::recipes::Published;
-use domain::Violation;
 use domain::id::RecipeId;
 use domain::recipe::Version;
 use domain::recipe::file::{RecipeFile, SHIPPED};
@@ -9,15 +9,8 @@ use serde_json::Value;
 
 use crate::extract::json::{self, Input};
 use crate::problem::Problem;
-use crate::routes::canvases::workflows::rules::blank_or_long_tags;
 
-impl Input for RecipeFile {
-    fn check(&self) -> Vec<Violation> {
-        let mut violations = self.violations();
-        violations.extend(blank_or_long_tags(&self.tags));
-        violations
-    }
-}
+impl Input for RecipeFile {}
 
 /// Why a Recipe was not published.
 #[derive(Debug, thiserror::Error)]
@@ -25,24 +18,28 @@ pub enum NotPublished {
     /// The database failed.
     #[error(transparent)]
     Database(#[from] db::Error),
-    /// The id is a private workflow's.
-    #[error("the id {0} is that of a private workflow")]
+    /// The id belongs to a private workflow.
+    #[error("the id {0} belongs to a private workflow")]
     Taken(RecipeId),
 }
 
-/// The file in `value`, by the schema that workflows are validated with; else everything that is wrong with it.
-pub fn checked(value: Value) -> Result<RecipeFile, String> {
-    json::validate::<RecipeFile>(value).map_err(|problem| match problem {
+/// The Recipe file in `value`, checked against the same schema as workflows; otherwise every violation.
+pub async fn checked(value: Value) -> Result<RecipeFile, String> {
+    let check = |file: RecipeFile| match file.violations() {
+        violations if violations.is_empty() => Ok(file),
+        violations => Err(violations),
+    };
+    json::validate(value, check).await.map_err(|problem| match problem {
         Problem::Invalid(violations) => {
-            let told: Vec<String> =
+            let reported: Vec<String> =
                 violations.iter().map(|wrong| format!("{} {}", wrong.field, wrong.message)).collect();
-            format!("the recipe is not valid: {}", told.join("; "))
+            format!("the recipe is not valid: {}", reported.join("; "))
         }
         other => format!("the recipe is not valid: {other:?}"),
     })
 }
 
-/// Publishes a checked file, and says what it is published as.
+/// Publishes a checked file; returns the id and the version.
 pub async fn publish(conn: &mut db::PgConnection, file: RecipeFile) -> Result<(RecipeId, Version), NotPublished> {
     let id = file.recipe_id().unwrap_or_else(RecipeId::generate);
     match db::recipes::publish(conn, &id, &file.definition()).await? {
@@ -51,8 +48,7 @@ pub async fn publish(conn: &mut db::PgConnection, file: RecipeFile) -> Result<(R
     }
 }
 
-/// Publishes what ships. Nothing is done for a Recipe that the catalogue has in this very form, so that every migration may
-/// do it.
+/// Publishes the shipped Recipes. A Recipe that the catalog holds unchanged is skipped, so that every migration can call this.
 pub async fn publish_shipped(conn: &mut db::PgConnection) -> Result<(), db::Error> {
     let mut transaction = db::pool::begin_on(conn).await?;
     for (name, text) in SHIPPED {
@@ -60,7 +56,7 @@ pub async fn publish_shipped(conn: &mut db::PgConnection) -> Result<(), db::Erro
         if let Err(error) = publish(&mut transaction, file).await {
             match error {
                 NotPublished::Database(error) => return Err(error),
-                NotPublished::Taken(_) => tracing::warn!(recipe = name, "{error}: it is not published"),
+                NotPublished::Taken(_) => tracing::warn!(recipe = name, "{error}; the recipe was not published"),
             }
         }
     }
@@ -72,12 +68,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::extract::json::block_on;
 
     #[test]
     fn what_ships_is_within_the_ranges_of_its_schema() {
         for (name, text) in SHIPPED {
             let value = serde_json::from_str(text).expect("is JSON");
-            if let Err(wrong) = checked(value) {
+            if let Err(wrong) = block_on(checked(value)) {
                 panic!("{name}: {wrong}");
             }
         }
@@ -85,8 +82,8 @@ mod tests {
 
     #[test]
     fn everything_that_is_wrong_with_a_file_is_told() {
-        let wrong = checked(json!({"name": "", "category": "None", "inputs": [], "outputs": [], "more": 1}));
-        let message = wrong.expect_err("is refused");
+        let wrong = json!({"name": "", "category": "None", "inputs": [], "outputs": [], "more": 1});
+        let message = block_on(checked(wrong)).expect_err("is rejected");
         for field in ["name", "category", "inputs", "outputs", "more"] {
             assert!(message.contains(&format!("{field} ")), "{field}: {message}");
         }

@@ -1,26 +1,27 @@
-//! Who asks, looked up for many requests at once.
+//! Credential lookups, batched over concurrent requests.
 //!
-//! Every request begins with the same question: whose token is this, and what is the canvas that the path names? Nothing of the
-//! answer may be kept, for a revocation takes effect with the very next request (decisions 2.2), so a busy gateway would ask
-//! Postgres little else. Therefore requests that come while a question is under way wait for its end and are asked about in one
-//! statement, which costs little more than one question; a request that comes alone is asked about at once. Each answer is from a
-//! statement that began after its request had come.
+//! Every request begins with the same query, for the account of the token and for the canvas in the path. The result must not be
+//! cached, because a revocation takes effect with the next request. Single lookups would therefore be most of the load of a busy
+//! gateway on PostgreSQL. Instead, requests that arrive while a lookup is running wait for its end and are then looked up together
+//! in one statement, which costs little more than a single lookup. A request that arrives alone is looked up at once. Every result
+//! comes from a statement that began after its request had arrived.
 
 use db::PgPool;
 use db::accounts::{Authenticated, Question};
 use domain::id::CanvasRef;
-use spine::{BatchError, Batcher};
+use taskqueue::{BatchError, Batcher};
 use uuid::Uuid;
 
 use crate::problem::{Problem, Result};
 
-/// Looks credentials up.
+/// Looks up credentials in batches.
 pub struct Credentials {
     questions: Batcher<Question, db::Result<Option<Authenticated>>>,
 }
 
 impl Credentials {
-    /// Over the pool that serves the requests, and the worker behind it, to be run; it ends with them.
+    /// The lookup over the pool that serves requests, and its background task, which the caller must run. The task ends when the
+    /// lookup is dropped.
     pub fn new(pool: PgPool) -> (Self, impl Future<Output = ()> + Send) {
         let (questions, worker) = Batcher::new(move |questions: Vec<Question>| {
             let pool = pool.clone();
@@ -29,12 +30,12 @@ impl Credentials {
         (Self { questions }, worker)
     }
 
-    /// A token, and the canvas of its request as the token's account may see it.
+    /// The token, and the canvas of the request as the token's account may see it.
     #[tracing::instrument(skip_all, name = "db.token.authenticate")]
     pub async fn look_up(&self, token: Uuid, canvas: Option<&CanvasRef>) -> Result<Option<Authenticated>> {
         let question = Question { token, canvas: canvas.cloned() };
         let answer = match self.questions.apply(question.clone()).await {
-            // Nothing was done yet: a restart of the database costs this request a second question, not an error.
+            // Nothing has been written yet: after a restart of the database the lookup is repeated, so that the request does not fail.
             Err(BatchError::Database(error)) if error.is_connection_lost() => self.questions.apply(question).await,
             answer => answer,
         };
@@ -60,14 +61,14 @@ mod tests {
     const ACCOUNTS: usize = 3;
     const REQUESTS: usize = 300;
 
-    /// Its worker runs until the test ends.
+    /// The background task runs until the test ends.
     fn credentials(pool: PgPool) -> Arc<Credentials> {
         let (credentials, worker) = Credentials::new(pool);
         tokio::spawn(worker);
         Arc::new(credentials)
     }
 
-    /// A database of some accounts with a token each.
+    /// A database with a few accounts, each with one token.
     async fn database() -> (TestDatabase, Vec<(AccountUid, Uuid)>) {
         let database = TestDatabase::new().await;
         let mut connection = db::pool::acquire(database.pool()).await.expect("connects");

@@ -1,13 +1,14 @@
-//! Canvas documents: the memory that they take, and those that were served, kept by revision.
+//! Canvas documents: the memory they take, and a cache of served documents by revision.
 //!
-//! **Guarantee.** Graphs that are loaded for a document, and documents that are kept or on their way, take at most 352 MiB in one
-//! process, however many read and however slowly; drawings that are kept, at most 64 MiB. Who finds no room waits for it within
-//! bounds and is then told to come back (503). Readers of large canvases hold up none of small ones.
+//! **Guarantee.** Graphs being loaded, documents in the cache and documents being sent take at most 352 MiB in one process,
+//! however many clients read and however slowly; cached drawings take at most 64 MiB. A request for which no memory is free waits
+//! for a bounded time and is then answered with 503. Reads of large canvases never delay reads of small ones.
 //!
-//! **Mechanism.** Whoever loads a graph takes [`Room`] for it first, for a small one from room of its own; of either kind there is
-//! more than is ever kept. What is left of the room when the document is made stays with its bytes, and is given back when the last
-//! of them is dropped. A revision is never used twice (decisions 3.7), so a document found under the revision that Postgres just
-//! named is the document: nothing has to be invalidated, and a read of an unchanged canvas costs one statement and no room.
+//! **Mechanism.** A request reserves a [`GraphPermit`] before it loads a graph; small graphs have a budget of their own. Each budget is
+//! larger than what the cache can hold. Once the document is made, the unused part of the reservation is released; the rest is
+//! released when the last reference to the document's bytes is dropped. A revision is never used twice
+//! (docs/reference/canvases.md#revision), so a document cached under the revision that Postgres just returned is current: nothing
+//! has to be invalidated, and a read of an unchanged canvas costs one statement and reserves no memory.
 
 use std::sync::Arc;
 
@@ -15,31 +16,30 @@ use bytes::Bytes;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use serde::Serialize;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use service::admission::{ByteBudget, MemoryPermit};
 
+use crate::admission::admitted;
 use crate::problem::{Problem, Result};
-use crate::turnstile::admitted;
 
-/// Bytes of documents that one process keeps.
-const CAPACITY_BYTES: usize = 64 * 1024 * 1024;
-/// Bytes of large graphs and their documents that one process has, with those.
-const LARGE_ROOM_BYTES: usize = 4 * CAPACITY_BYTES;
-/// The same of small ones.
-const SMALL_ROOM_BYTES: usize = CAPACITY_BYTES + CAPACITY_BYTES / 2;
-/// The most that the load of a small graph takes: one of a thousand nodes of some text.
-const SMALL_LOAD_MAX: usize = 1024 * 1024;
-/// The most that one load takes, so that it fits beside all that is kept, rounded up as that may be.
-const LOAD_MAX: usize = LARGE_ROOM_BYTES - CAPACITY_BYTES - 16 * 1024 * 1024;
-/// How much a graph takes while its document is made, against its serialized size: rows or the document, and nodes.
-const LOAD_FACTOR: usize = 3;
-/// Bytes of one share of the room.
-const UNIT: usize = 1024;
+/// Bytes of documents that one process caches.
+const CAPACITY_BYTES: u64 = 64 * 1024 * 1024;
+/// Budget for large graphs and their documents in one process, in bytes; the cached ones are included.
+const LARGE_BUDGET_BYTES: u64 = 4 * CAPACITY_BYTES;
+/// The same budget for small graphs.
+const SMALL_BUDGET_BYTES: u64 = CAPACITY_BYTES + CAPACITY_BYTES / 2;
+/// The most that loading a small graph takes: about a thousand nodes with some text.
+const SMALL_LOAD_MAX: u64 = 1024 * 1024;
+/// The most that one load takes. It always fits in addition to a full cache, whose entries may be rounded up.
+const LOAD_MAX: u64 = LARGE_BUDGET_BYTES - CAPACITY_BYTES - 16 * 1024 * 1024;
+/// Memory that a graph takes while its document is made, as a multiple of its serialized size: the rows or the document, and the
+/// nodes.
+const LOAD_FACTOR: u64 = 3;
 
-/// The documents of a process.
+/// The canvas documents of a process.
 pub struct Documents {
     kept: Cache<(i64, Arc<str>), Bytes, ByLength>,
-    large: Arc<Semaphore>,
-    small: Arc<Semaphore>,
+    large: ByteBudget,
+    small: ByteBudget,
 }
 
 #[derive(Clone)]
@@ -51,64 +51,58 @@ impl Weighter<(i64, Arc<str>), Bytes> for ByLength {
     }
 }
 
-/// Room for a graph and the document that is made of it.
-pub struct Room(OwnedSemaphorePermit);
+/// Reserved memory for a graph and the document made of it.
+pub struct GraphPermit(MemoryPermit);
 
-/// A document and the room that it takes.
-struct Housed {
+/// A document together with the memory reserved for it.
+struct BudgetedBytes {
     document: Box<[u8]>,
-    _room: Room,
+    _memory: MemoryPermit,
 }
 
-impl AsRef<[u8]> for Housed {
+impl AsRef<[u8]> for BudgetedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.document
     }
 }
 
-impl Room {
-    /// The document, which keeps as much of the room as it takes.
-    pub fn house(self, document: Vec<u8>) -> Bytes {
-        let Room(mut room) = self;
-        let surplus = room.num_permits().saturating_sub(units(document.len()) as usize);
-        drop(room.split(surplus));
-        Bytes::from_owner(Housed { document: document.into_boxed_slice(), _room: Room(room) })
+impl GraphPermit {
+    /// Turns the document into shared bytes that keep as much of the reservation as they take.
+    pub fn into_bytes(self, document: Vec<u8>) -> Bytes {
+        let Self(mut memory) = self;
+        memory.shrink_to(document.len() as u64);
+        Bytes::from_owner(BudgetedBytes { document: document.into_boxed_slice(), _memory: memory })
     }
 
-    /// The JSON document of `body`.
-    pub fn house_json(self, body: &impl Serialize) -> Result<Bytes> {
-        Ok(self.house(serde_json::to_vec(body).map_err(Problem::internal)?))
+    /// The same for the JSON document of `body`.
+    pub fn into_json(self, body: &impl Serialize) -> Result<Bytes> {
+        Ok(self.into_bytes(serde_json::to_vec(body).map_err(Problem::internal)?))
     }
-}
-
-fn units(bytes: usize) -> u32 {
-    u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).max(1)
 }
 
 impl Documents {
-    /// Nothing kept, all room free.
+    /// An empty cache and unused budgets.
     pub fn new() -> Self {
         Self {
-            kept: Cache::with_weighter(4096, CAPACITY_BYTES as u64, ByLength),
-            large: Arc::new(Semaphore::new(LARGE_ROOM_BYTES / UNIT)),
-            small: Arc::new(Semaphore::new(SMALL_ROOM_BYTES / UNIT)),
+            kept: Cache::with_weighter(4096, CAPACITY_BYTES, ByLength),
+            large: ByteBudget::new(LARGE_BUDGET_BYTES),
+            small: ByteBudget::new(SMALL_BUDGET_BYTES),
         }
     }
 
-    /// Room to load a graph of so many bytes (decisions 3.7) and to make its document; 503 when there is none in time.
-    pub async fn room(&self, graph_bytes: i64) -> Result<Room> {
-        let bytes = usize::try_from(graph_bytes).unwrap_or_default().saturating_mul(LOAD_FACTOR).min(LOAD_MAX);
-        let room = if bytes <= SMALL_LOAD_MAX { &self.small } else { &self.large };
-        let room = room.clone().acquire_many_owned(units(bytes));
-        Ok(Room(admitted(room, "too many canvases are loaded or sent at once").await?))
+    /// Reserves memory to load a graph of `graph_bytes` and to make its document; 503 when none becomes free in time.
+    pub async fn reserve(&self, graph_bytes: i64) -> Result<GraphPermit> {
+        let bytes = u64::try_from(graph_bytes).unwrap_or_default().saturating_mul(LOAD_FACTOR).clamp(1, LOAD_MAX);
+        let budget = if bytes <= SMALL_LOAD_MAX { &self.small } else { &self.large };
+        Ok(GraphPermit(admitted(budget.acquire(bytes), "too many canvases are loaded or sent at once").await?))
     }
 
-    /// The document of a canvas at a revision.
+    /// The cached document of a canvas at a revision.
     pub fn get(&self, canvas_key: i64, revision: &str) -> Option<Bytes> {
         self.kept.get(&(canvas_key, Arc::from(revision)))
     }
 
-    /// Keeps a document.
+    /// Caches a document.
     pub fn put(&self, canvas_key: i64, revision: &str, document: Bytes) {
         self.kept.insert((canvas_key, Arc::from(revision)), document);
     }
@@ -123,33 +117,34 @@ impl Default for Documents {
 #[cfg(test)]
 mod tests {
     use domain::limits::CANVAS_BYTES_MAX;
+    use futures_util::FutureExt;
 
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn documents_on_their_way_take_their_room_until_the_last_byte_is_dropped() {
+    async fn documents_on_their_way_take_their_memory_until_the_last_byte_is_dropped() {
         let documents = Documents::new();
-        let loading = documents.room(CANVAS_BYTES_MAX).await.expect("room for the largest");
-        assert!(matches!(documents.room(CANVAS_BYTES_MAX).await, Err(Problem::Unavailable(_, Some(1)))));
-        // Of which the document takes a part.
-        let document = loading.house(vec![b'x'; 100 * 1024 * 1024]);
-        let rest = documents.room(48 * 1024 * 1024).await.expect("room beside it");
+        let loading = documents.reserve(CANVAS_BYTES_MAX).await.expect("the largest fits");
+        assert!(matches!(documents.reserve(CANVAS_BYTES_MAX).await, Err(Problem::Unavailable(_, Some(1)))));
+        // The document takes a part of the reservation.
+        let document = loading.into_bytes(vec![b'x'; 100 * 1024 * 1024]);
+        let rest = documents.reserve(48 * 1024 * 1024).await.expect("fits beside it");
         drop(rest);
         let last = document.slice(document.len() - 1..);
         drop(document);
-        assert!(documents.room(CANVAS_BYTES_MAX).await.is_err(), "a part of it is still there");
+        assert!(documents.reserve(CANVAS_BYTES_MAX).await.is_err(), "a part of it is still there");
         drop(last);
-        assert!(documents.room(CANVAS_BYTES_MAX).await.is_ok());
-        assert_eq!(documents.large.available_permits(), LARGE_ROOM_BYTES / UNIT);
+        assert!(documents.reserve(CANVAS_BYTES_MAX).await.is_ok());
+        assert_eq!(documents.large.held_bytes(), 0);
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_reads_a_small_canvas_waits_for_none_that_is_large() {
         let documents = Documents::new();
-        let largest = documents.room(CANVAS_BYTES_MAX).await.expect("room for the largest");
-        assert!(documents.room(CANVAS_BYTES_MAX).await.is_err(), "large ones wait for each other");
+        let largest = documents.reserve(CANVAS_BYTES_MAX).await.expect("the largest fits");
+        assert!(documents.reserve(CANVAS_BYTES_MAX).await.is_err(), "large ones wait for each other");
         let small = (SMALL_LOAD_MAX / LOAD_FACTOR) as i64;
-        assert!(documents.room(small).await.is_ok());
+        assert!(documents.reserve(small).await.is_ok());
         drop(largest);
     }
 
@@ -157,18 +152,18 @@ mod tests {
     async fn the_largest_canvas_is_loaded_beside_all_that_is_kept() {
         let documents = Documents::new();
         for canvas in 0..2000 {
-            let room = documents.room(50_000).await.expect("room");
-            documents.put(canvas, "r", room.house(vec![b'x'; 50_001]));
+            let permit = documents.reserve(50_000).await.expect("fits");
+            documents.put(canvas, "r", permit.into_bytes(vec![b'x'; 50_001]));
         }
         assert!(documents.get(1999, "r").is_some() || documents.kept.len() > 1000, "they are kept");
-        assert!(documents.large.try_acquire_many(units(LOAD_MAX)).is_ok());
-        assert!(documents.small.try_acquire_many(units(SMALL_LOAD_MAX)).is_ok());
+        assert!(documents.large.acquire(LOAD_MAX).now_or_never().is_some());
+        assert!(documents.small.acquire(SMALL_LOAD_MAX).now_or_never().is_some());
     }
 
     #[tokio::test]
     async fn a_document_larger_than_its_canvas_said_is_sent_all_the_same() {
         let documents = Documents::new();
-        let document = documents.room(0).await.expect("room").house(vec![b'x'; 5000]);
+        let document = documents.reserve(0).await.expect("fits").into_bytes(vec![b'x'; 5000]);
         assert_eq!(document.len(), 5000);
     }
 }

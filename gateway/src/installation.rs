@@ -1,28 +1,29 @@
-//! The installation key: made once, sealed under the operator's ring, and what all other keys derive from (decisions 2.5).
+//! The installation key: created once and sealed under the operator's key ring; all other keys derive from it
+//! (docs/reference/configuration.md#installation-key).
 
 use service::keys::{DerivedKeys, InstallationKey, KeyRing, OpenError};
 
 const CONTEXT: &str = "installation";
 
-/// Why the installation key cannot be had.
+/// Why the installation key is unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The database failed.
     #[error(transparent)]
     Database(#[from] db::Error),
-    /// No migration has made one.
+    /// No migration has created the key.
     #[error("the database has no installation key: run canvas-gateway migrate")]
     Missing,
-    /// The ring does not hold the key that it is sealed under, or it was damaged.
+    /// The ring does not hold the key that seals it, or the sealed key is damaged.
     #[error("the installation key cannot be opened with CANVAS_MASTER_KEYS")]
     Open(#[source] OpenError),
-    /// It is not 32 bytes.
+    /// The opened key is not 32 bytes long.
     #[error("the installation key is damaged")]
     Damaged,
 }
 
 impl Error {
-    /// Whether the key may be had later without anybody mending anything: the database is away, or not migrated yet.
+    /// Whether the key may become available without intervention: the database is unavailable, or not migrated yet.
     pub fn is_temporary(&self) -> bool {
         match self {
             Error::Database(error) => error.is_outage() || error.is_undefined_table(),
@@ -32,7 +33,7 @@ impl Error {
     }
 }
 
-/// Makes the key unless there is one; of several at once one counts.
+/// Creates the key unless it exists. Of concurrent calls one takes effect.
 pub async fn ensure(connection: &mut db::PgConnection, ring: &KeyRing) -> Result<(), Error> {
     if db::installation::sealed_key(connection).await?.is_none() {
         let sealed = ring.seal(CONTEXT, InstallationKey::generate().as_bytes());
@@ -49,7 +50,7 @@ pub async fn keys(connection: &mut db::PgConnection, ring: &KeyRing) -> Result<D
     Ok(DerivedKeys::derive(&InstallationKey::from_bytes(bytes)))
 }
 
-/// Seals the key under the first key of the ring.
+/// Reseals the key under the first key of the ring.
 pub async fn rewrap(connection: &mut db::PgConnection, ring: &KeyRing) -> Result<(), Error> {
     let sealed = db::installation::sealed_key(connection).await?.ok_or(Error::Missing)?;
     if KeyRing::key_id(&sealed) != Some(ring.primary()) {

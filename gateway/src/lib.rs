@@ -1,18 +1,23 @@
-//! The HTTP process: validates, authorizes, commits, answers. It never decodes foreign pixels and never fetches foreign
-//! URLs; work is committed together with the outbox row that announces it, and done by the workers.
+//! The HTTP process: validates, authorizes, commits, answers. It never decodes foreign pixels and never fetches foreign URLs.
+//! Work is committed together with the outbox row that announces it; the workers do it.
 
 mod admin;
+mod admission;
 mod boot;
 mod catalogue;
+mod check_config;
 mod command_line;
 #[cfg(test)]
 mod counting;
 mod credentials;
+mod docs;
 mod documents;
 mod extract;
+mod ignored;
 mod installation;
 mod models;
 mod observe;
+mod open_waits;
 mod openapi;
 mod preview;
 mod problem;
@@ -20,11 +25,12 @@ mod rendition;
 mod reply;
 mod router;
 mod routes;
+mod runs;
 mod server;
+mod source_health;
 mod start;
 mod state;
 mod stored;
-mod turnstile;
 mod wait;
 
 pub use command_line::main;

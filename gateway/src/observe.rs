@@ -1,34 +1,36 @@
-//! What surrounds every request: its id, its trace, its closing log line, its metrics, and the headers that every
-//! response carries.
+//! The layer around every request: request id, trace, log line, metrics, and the headers that every response carries.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use axum::extract::{MatchedPath, Request};
+use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::HeaderValue;
-use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, HeaderName};
+use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_TYPE, HeaderName, LINK};
+use http::{HeaderMap, HeaderValue};
 use service::telemetry::TraceContext;
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 use uuid::Uuid;
 
+use crate::extract::accept::{Accepted, weighted};
+use crate::ignored::{IGNORED, KnownParameters};
 use crate::problem::Problem;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const SURFACE: HeaderName = HeaderName::from_static("x-service-agent-surface");
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// The request's trace, for what the request commits.
+/// The trace context of the request, which committed work carries on.
 #[derive(Clone, Copy)]
 pub struct Trace(pub TraceContext);
 
-/// Where the rate limiter leaves what the response has to tell (decisions 1.11).
+/// Where the rate limiter records its decision for the response headers (docs/reference/conventions.md#rate-limits).
 #[derive(Clone, Default)]
 pub struct RateLimitHeaders(Arc<OnceLock<[(HeaderName, u64); 3]>>);
 
 impl RateLimitHeaders {
-    /// Notes a decision; the first one of a request counts.
+    /// Records a decision; the first one of a request counts.
     pub fn set(&self, decision: &cache::RateDecision) {
         let _ = self.0.set([
             (HeaderName::from_static("ratelimit-limit"), u64::from(decision.limit)),
@@ -38,31 +40,28 @@ impl RateLimitHeaders {
     }
 }
 
-/// Whole seconds, rounded up: who waits so long passes.
+/// Whole seconds, rounded up, so that a client that waits this long is admitted.
 pub fn whole_seconds(duration: std::time::Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
 
 /// The layer around every route.
-pub async fn observe(mut request: Request, next: Next) -> Response {
+pub async fn observe(State(known): State<Arc<KnownParameters>>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let request_id = request_id(&request);
     let request_id_text = request_id.to_str().unwrap_or_default().to_owned();
-    let trace = request
-        .headers()
-        .get("traceparent")
+    let trace = only(request.headers(), TRACE_PARENT)
         .and_then(|header| header.to_str().ok())
         .and_then(TraceContext::parse)
         .map_or_else(TraceContext::new_root, |parent| parent.child());
     let route =
         request.extensions().get::<MatchedPath>().map_or("unmatched".to_owned(), |path| path.as_str().to_owned());
     let method = request.method().clone();
-    let surface = request
-        .headers()
-        .get(SURFACE)
+    let ignored = known.ignored(&route, &method, request.uri());
+    let surface = only(request.headers(), SURFACE)
         .and_then(|header| header.to_str().ok())
         .filter(|surface| matches!(*surface, "api" | "cli" | "tool" | "browser"));
-    // The path's template and never its query: previews carry their capability there.
+    // The path template, never the query: preview URLs carry their token there.
     let span = service::trace_span!(
         trace, Server, "request", request_id = request_id_text, method = %method, route = %route, surface = surface,
         token_id = Empty, account = Empty, status = Empty, error_type = Empty
@@ -76,6 +75,7 @@ pub async fn observe(mut request: Request, next: Next) -> Response {
         let status = response.status();
         let headers = response.headers_mut();
         headers.insert(REQUEST_ID, request_id);
+        headers.extend(ignored.map(|names| (IGNORED, names)));
         if let Some(rate) = rate.0.get() {
             headers.extend(rate.iter().map(|(name, value)| (name.clone(), HeaderValue::from(*value))));
         }
@@ -98,15 +98,44 @@ pub async fn observe(mut request: Request, next: Next) -> Response {
     .await
 }
 
-/// A client's own id when it is a UUID, else a fresh one (decisions 1.1).
+/// The request id: the client's own when it is a UUID, else a new one (docs/reference/conventions.md#request-id).
 fn request_id(request: &Request) -> HeaderValue {
     let is_uuid = |header: &&HeaderValue| header.len() == 36 && Uuid::try_parse_ascii(header.as_bytes()).is_ok();
     let fresh = || HeaderValue::from_str(&Uuid::now_v7().to_string()).expect("a UUID is a header value");
-    request.headers().get(REQUEST_ID).filter(is_uuid).cloned().unwrap_or_else(fresh)
+    only(request.headers(), REQUEST_ID).filter(is_uuid).cloned().unwrap_or_else(fresh)
 }
 
-/// Lets the plain form come last among those that a client accepts, also where it refuses it: the answer to a write that was done
-/// cannot be a 406. It stands first, since of one coding that is there twice the first weight may be the one that counts.
+/// The value of a header that was sent once.
+fn only(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    values.next().filter(|_| values.next().is_none())
+}
+
+/// The layer that replaces the response to a read by 406 when the client rejects its media type. It is within the layers that add
+/// headers to every response. The marks of a deprecated operation are kept.
+pub async fn acceptable(request: Request, next: Next) -> Response {
+    let Some(accept) = weighted(request.headers()).filter(|_| request.method().is_safe()) else {
+        return next.run(request).await;
+    };
+    let response = next.run(request).await;
+    let Some(media_type) = rejected(&accept, &response) else { return response };
+    let mut refused = Problem::NotAcceptable(media_type).into_response();
+    for name in [HeaderName::from_static("deprecation"), LINK] {
+        refused.headers_mut().extend(response.headers().get(&name).map(|value| (name, value.clone())));
+    }
+    refused
+}
+
+/// The media type of a successful response, if the client rejects it.
+fn rejected(accept: &HeaderMap, response: &Response) -> Option<String> {
+    let media_type = response.headers().get(CONTENT_TYPE).filter(|_| response.status().is_success())?.to_str().ok()?;
+    let (kind, subtype) = media_type.split(';').next()?.trim().split_once('/')?;
+    Accepted::of(accept).rejects(kind, subtype).then(|| format!("{kind}/{subtype}"))
+}
+
+/// Adds the identity coding with the lowest weight to `Accept-Encoding`, even where the client rejects it: a write that was
+/// committed must not be answered with 406. The coding is put first, because a parser may use only the first weight of a repeated
+/// coding.
 pub async fn always_servable(mut request: Request) -> Request {
     let headers = request.headers_mut();
     let accepted: Vec<HeaderValue> = headers.get_all(ACCEPT_ENCODING).iter().cloned().collect();
@@ -119,7 +148,7 @@ pub async fn always_servable(mut request: Request) -> Request {
     request
 }
 
-/// Turns a panic of a handler into the envelope; the panic hook has logged it.
+/// Turns a panic of a handler into the error envelope; the panic hook has logged it.
 pub fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
     Problem::internal("a handler panicked").into_response()
 }

@@ -1,7 +1,7 @@
-//! Preview URLs: short-lived capabilities for one picture each (decisions 6.4).
+//! Preview URLs: short-lived capabilities for one picture each (docs/reference/assets.md#preview-urls).
 //!
-//! A token is the asset's handle and an expiry, sealed deterministically. The expiry counts from the current five minute
-//! mark, so that one asset has one URL for a while and browsers can cache.
+//! A token is the asset's handle and an expiry, sealed deterministically. The expiry counts from the latest five-minute mark, so
+//! that the URL of an asset stays the same for a while and browsers can cache it.
 
 use std::time::Duration;
 
@@ -12,28 +12,27 @@ use domain::id::AssetHandle;
 use service::keys::DerivedKeys;
 
 const CONTEXT: &str = "asset-preview";
-/// The longest distance between two marks, in seconds.
+/// Maximum distance between two marks, in seconds.
 const MARK_MAX: i64 = 300;
 
 /// Makes and opens preview tokens.
 pub struct Previews {
-    /// Where clients reach the gateway, without a slash at the end.
+    /// Public origin of the gateway, without a trailing slash.
     origin: String,
-    /// How long a token lives from its mark, in seconds, at least 1.
+    /// Lifetime of a token from its mark, in seconds, at least 1.
     ttl: i64,
 }
 
-/// A token that could be opened.
+/// A token that was opened.
 #[derive(Debug, PartialEq)]
 pub struct Opened {
-    /// The picture.
     pub asset: AssetHandle,
-    /// How long the token still lives, in seconds, at least 1.
+    /// Remaining lifetime in seconds, at least 1.
     pub remaining: u64,
 }
 
 impl Previews {
-    /// Previews under `origin` that live `ttl`.
+    /// Previews under `origin` with the lifetime `ttl`.
     pub fn new(origin: &str, ttl: Duration) -> Self {
         Self { origin: origin.to_owned(), ttl: i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX).max(1) }
     }
@@ -50,7 +49,7 @@ impl Previews {
         }
     }
 
-    /// What a token stands for; `None` when it is malformed, tampered with or expired.
+    /// The content of a token; `None` when it is malformed, tampered with or expired.
     pub fn open(&self, keys: &DerivedKeys, token: &str, now: DateTime<Utc>) -> Option<Opened> {
         let text = String::from_utf8(keys.preview().open(CONTEXT, token)?).ok()?;
         let (expiry, asset) = text.split_once(' ')?;

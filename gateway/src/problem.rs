@@ -1,4 +1,4 @@
-//! The one public error catalogue (specification, Errors; decisions 1.1 to 1.3).
+//! The one public error catalog (docs/reference/errors.md).
 //!
 //! Whatever fails becomes a [`Problem`]; this file alone decides what a client sees of it. Texts of internal errors are
 //! logged here, once, and never reach a client.
@@ -8,22 +8,27 @@ use std::error::Error;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use domain::canvas::CanvasRecord;
+use domain::limits::VIOLATIONS_MAX;
+use domain::review::{CompletionReview, Finding, Validation};
 use domain::{API_ROOT, Violation};
 use http::header::{CACHE_CONTROL, CONTENT_RANGE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use service::chain;
 use utoipa::ToSchema;
 
-/// Why a request was not done.
+/// `Retry-After` in seconds for the caps on active jobs and imports.
+pub const CAP_RETRY: u64 = 5;
+
+/// Why a request failed.
 #[derive(Debug)]
 pub enum Problem {
-    /// Input that is wrong by itself; every violation.
+    /// Input that is invalid by itself. Holds every violation.
     Invalid(Vec<Violation>),
-    /// What is no HTTP, or has a head over the limits.
+    /// A request that is not valid HTTP, or whose head exceeds the limits.
     UnreadableHead,
-    /// A body that is no JSON.
+    /// A body that is not JSON.
     InvalidJson(String),
     /// The credential failed.
     Unauthorized,
@@ -31,45 +36,45 @@ pub enum Problem {
     PaymentRequired,
     /// A scope or a role is missing.
     Forbidden(String),
-    /// Absent or invisible.
+    /// The resource does not exist or is not visible.
     NotFound(&'static str),
-    /// The path is known, the method is not.
+    /// The path exists, but not with this method.
     MethodNotAllowed,
-    /// Nothing acceptable can be served.
-    NotAcceptable(&'static str),
-    /// What is retired, and not switched on by the operator.
+    /// No form of the resource satisfies `Accept`.
+    NotAcceptable(String),
+    /// A retired operation that the operator has not enabled.
     Gone(&'static str),
-    /// The state is not what the request assumed.
+    /// The stored state is not what the request assumes.
     Conflict(String, Option<Value>),
     /// A body over the operation's limit, in bytes.
     PayloadTooLarge(u64),
-    /// A body within that limit that becomes too large for the memory of the service when it is parsed.
+    /// A body within that limit whose parsed form would exceed the memory that is reserved for it.
     PayloadTooHeavy,
-    /// A body of the wrong kind.
+    /// A body of an unsupported media type.
     UnsupportedMediaType(String),
-    /// A range of bytes that is not there; the size of what is.
+    /// A byte range outside the resource. Holds the size of the resource.
     RangeNotSatisfiable(u64),
-    /// Input that is wrong with respect to what is stored.
+    /// Input that disagrees with what is stored.
     Unprocessable(Vec<Violation>),
-    /// A write that findings of severity error block; the findings and the review.
+    /// A write that findings of severity error block. Holds the findings and the review.
     Blocked(Value),
-    /// Too much of something; when to come back, in seconds.
+    /// A limit on requests or work is reached. Holds the seconds after which to retry.
     RateLimited(String, u64),
     /// The service failed.
     Internal(Box<dyn Error + Send + Sync>),
-    /// A server that the request names failed; how, for the log.
+    /// A server that the request names failed. Holds the cause, for the log.
     Upstream(String),
     /// A server that the request names takes too long.
     UpstreamTimeout,
-    /// Something that the request needs is out of order; when to come back, in seconds.
+    /// A dependency is unavailable. Holds the seconds after which to retry, if known.
     Unavailable(Box<dyn Error + Send + Sync>, Option<u64>),
 }
 
 /// The result of a handler.
 pub type Result<T = Response, E = Problem> = std::result::Result<T, E>;
 
-/// Both, or what is wrong: everything where either is invalid input, so that all of it is told at once; else the first.
-pub fn both<A, B>(first: Result<A>, second: Result<B>) -> Result<(A, B)> {
+/// Both values, or the problem. When both are invalid input, the violations of both are reported together.
+pub fn combine_violations<A, B>(first: Result<A>, second: Result<B>) -> Result<(A, B)> {
     match (first, second) {
         (Ok(first), Ok(second)) => Ok((first, second)),
         (Err(problem), Err(more)) => Err(problem.and(more.violations())),
@@ -87,21 +92,39 @@ pub struct ErrorEnvelope {
 /// What failed.
 #[derive(Serialize, ToSchema)]
 pub struct ErrorBody {
-    /// Stable; branch on it.
+    /// Stable. Clients branch on it.
     pub code: ErrorCode,
-    /// For people; not contractual.
+    /// Text for people. Not part of the contract.
     pub message: String,
-    /// What is wrong with which field.
+    /// Every violation, with the field that it concerns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<Violation>,
-    /// More to act upon: `currentRevision` and `changesUrl` in a revision conflict, `findings` and `completionReview` of a
-    /// blocked batch.
+    /// Data for the program that handles the error.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>, nullable = false)]
+    #[schema(value_type = Option<ErrorDetails>, nullable = false)]
     pub details: Option<Value>,
 }
 
-/// The stable codes: all of the contract's, whether or not a route of today gives them.
+/// Data for the program that handles an error. Which members are present depends on the error.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "the document's form of `details`, which each error builds by itself")]
+pub struct ErrorDetails {
+    /// In a revision conflict: the revision that the canvas has now.
+    #[schema(nullable = false)]
+    current_revision: Option<String>,
+    /// In a revision conflict: where to read what has changed since `baseRevision`. A path.
+    #[schema(nullable = false)]
+    changes_url: Option<String>,
+    /// In a blocked batch: the findings, errors first.
+    #[schema(nullable = false)]
+    findings: Option<Vec<Finding>>,
+    /// In a blocked batch: the review of the canvas as the batch would leave it.
+    #[schema(nullable = false)]
+    completion_review: Option<CompletionReview>,
+}
+
+/// The stable error codes of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
@@ -115,7 +138,7 @@ pub enum ErrorCode {
     PaymentRequired,
     /// 403: a scope or a role is missing.
     Forbidden,
-    /// 404: absent or invisible.
+    /// 404: the resource does not exist or is not visible.
     NotFound,
     /// 409: a revision conflict, a reused key, or a state that forbids it.
     Conflict,
@@ -123,7 +146,7 @@ pub enum ErrorCode {
     Gone,
     /// 413: the body is over the limit.
     PayloadTooLarge,
-    /// 415: the body is of the wrong kind.
+    /// 415: the media type of the body is not supported.
     UnsupportedMediaType,
     /// 422: a semantic rejection.
     UnprocessableEntity,
@@ -152,7 +175,7 @@ impl Problem {
         Problem::Unprocessable(vec![Violation::new(field, message)])
     }
 
-    /// A canvas that has changed since `base_revision`: what it is at now, and where the changes since are told.
+    /// A revision conflict: names the present revision, and the URL of the changes since `base_revision`.
     pub fn stale(canvas: &CanvasRecord, base_revision: &str) -> Self {
         let since = percent_encoding::utf8_percent_encode(base_revision, percent_encoding::NON_ALPHANUMERIC);
         let details = serde_json::json!({
@@ -162,7 +185,7 @@ impl Problem {
         Problem::Conflict("the canvas has changed since baseRevision".into(), Some(details))
     }
 
-    /// What is wrong with invalid input; nothing of any other problem.
+    /// The violations of invalid input; none for any other problem.
     pub fn violations(self) -> Vec<Violation> {
         match self {
             Problem::Invalid(violations) => violations,
@@ -170,7 +193,7 @@ impl Problem {
         }
     }
 
-    /// Invalid input with `more` that is wrong; any other problem as it is.
+    /// Adds violations to invalid input. Any other problem stays as it is.
     pub fn and(self, more: Vec<Violation>) -> Self {
         match self {
             Problem::Invalid(violations) => Problem::Invalid([violations, more].concat()),
@@ -199,13 +222,14 @@ impl Problem {
             (status, code, message.into(), Vec::new(), None)
         }
         match self {
-            Problem::Invalid(fields) => {
+            Problem::Invalid(mut fields) => {
+                fields.truncate(VIOLATIONS_MAX);
                 (StatusCode::BAD_REQUEST, Code::InputValidationError, summary("invalid input", &fields), fields, None)
             }
             Problem::UnreadableHead => plain(
                 StatusCode::BAD_REQUEST,
                 Code::InputValidationError,
-                "the request is no HTTP, or its address and headers are more than 32 KiB or 100 headers",
+                "the request is not valid HTTP, or its target and headers exceed 32 KiB or 100 headers",
             ),
             Problem::InvalidJson(message) => {
                 plain(StatusCode::BAD_REQUEST, Code::InvalidJson, format!("the body is not valid JSON: {message}"))
@@ -246,19 +270,19 @@ impl Problem {
             Problem::RangeNotSatisfiable(size) => plain(
                 StatusCode::RANGE_NOT_SATISFIABLE,
                 Code::RequestFailed,
-                format!("the range lies outside of {size} bytes"),
+                format!("the range is outside the {size} bytes of the resource"),
             ),
             Problem::Unprocessable(fields) => (
                 StatusCode::UNPROCESSABLE_ENTITY,
                 Code::UnprocessableEntity,
-                summary("the request cannot be done", &fields),
+                summary("the request cannot be processed", &fields),
                 fields,
                 None,
             ),
             Problem::Blocked(details) => (
                 StatusCode::UNPROCESSABLE_ENTITY,
                 Code::UnprocessableEntity,
-                "findings of severity error block the batch; `force` applies it all the same".into(),
+                "findings of severity error block the batch; send `force` to apply it anyway".into(),
                 Vec::new(),
                 Some(details),
             ),
@@ -295,10 +319,10 @@ fn summary(text: &str, fields: &[Violation]) -> String {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         match &self {
-            Problem::Internal(error) => tracing::error!(error = chain(error.as_ref()), "request failed inside"),
+            Problem::Internal(error) => tracing::error!(error = chain(error.as_ref()), "internal error"),
             Problem::Upstream(why) => tracing::info!(why, "a server that the request names failed"),
             Problem::Unavailable(error, _) => {
-                tracing::warn!(error = chain(error.as_ref()), "request refused: a dependency is out of order");
+                tracing::warn!(error = chain(error.as_ref()), "request rejected: a dependency is unavailable");
             }
             _ => {}
         }
@@ -336,18 +360,40 @@ impl From<blob::Error> for Problem {
     }
 }
 
+impl From<app::Error> for Problem {
+    fn from(error: app::Error) -> Self {
+        use app::Error;
+        match error {
+            Error::Invalid(violations) => Problem::Invalid(violations),
+            Error::Forbidden(message) => Problem::Forbidden(message.into()),
+            Error::NotFound(what) => Problem::NotFound(what),
+            Error::Conflict(message) => Problem::Conflict(message.into(), None),
+            Error::Stale { canvas, base_revision } => Problem::stale(&canvas, &base_revision),
+            Error::Unprocessable(violations) => Problem::Unprocessable(violations),
+            Error::Blocked(validation) => {
+                let Validation { findings, completion_review, .. } = *validation;
+                Problem::Blocked(json!({"findings": findings, "completionReview": completion_review}))
+            }
+            Error::PaymentRequired => Problem::PaymentRequired,
+            Error::TooMuchWork(message) => Problem::RateLimited(message, CAP_RETRY),
+            Error::Database(error) => error.into(),
+            Error::Inconsistent(message) => Problem::internal(message),
+        }
+    }
+}
+
 impl From<db::Error> for Problem {
     fn from(error: db::Error) -> Self {
         if error.is_outage() { Problem::Unavailable(error.into(), Some(1)) } else { Problem::internal(error) }
     }
 }
 
-/// What an unknown path answers.
+/// The response to an unknown path.
 pub async fn unknown_path() -> Problem {
     Problem::NotFound("path")
 }
 
-/// What an unknown method on a known path answers; the router adds `Allow`.
+/// The response to an unknown method on a known path; the router adds `Allow`.
 pub async fn unknown_method() -> Problem {
     Problem::MethodNotAllowed
 }

@@ -1,8 +1,9 @@
-//! Renditions that a request waits for, made on first demand by an image-worker (decisions 6.4).
+//! Renditions that a request waits for; an image-worker makes them on first demand
+//! (docs/reference/assets.md#how-renditions-are-made).
 
 use std::time::Duration;
 
-use db::renditions::State;
+use db::renditions::RenditionState;
 use domain::id::AccountUid;
 use uuid::Uuid;
 
@@ -11,26 +12,25 @@ use crate::problem::{Problem, Result};
 use crate::state::App;
 use crate::wait::Changes;
 
-/// How long a rendition that is not there yet is waited for.
+/// Maximum wait for a rendition that is not stored yet.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// A rendition, as far as it came.
+/// The state of a rendition.
 pub enum Rendition {
-    /// It is stored.
+    /// The rendition is stored.
     Ready {
-        /// Its blob.
+        /// Key of its blob.
         key: Uuid,
-        /// Its media type.
         media_type: String,
     },
-    /// Its source cannot be read.
+    /// The source picture cannot be decoded.
     Undecodable,
-    /// It failed five times.
+    /// Five attempts to make it failed.
     GivenUp,
 }
 
-/// The rendition of the blob `source` at `width`, asked for on behalf of `owner` if nobody has; 503 when it is not there in
-/// time.
+/// The rendition of the blob `source` at `width`. Enqueues it on behalf of `owner` unless that was done before; 503 when it is
+/// not ready in time.
 pub async fn rendition(app: &App, source: Uuid, width: u32, owner: &AccountUid, trace: Trace) -> Result<Rendition> {
     let channel = format!("rendition:{source}:{width}");
     let mut changes = None;
@@ -38,17 +38,17 @@ pub async fn rendition(app: &App, source: Uuid, width: u32, owner: &AccountUid, 
     loop {
         let found = db::renditions::find(&mut *app.connection().await?, source, width).await?;
         match found.map(|rendition| rendition.state) {
-            Some(State::Ready { blob_key, mime_type }) => {
+            Some(RenditionState::Ready { blob_key, mime_type }) => {
                 return Ok(Rendition::Ready { key: blob_key, media_type: mime_type });
             }
-            Some(State::Undecodable) => return Ok(Rendition::Undecodable),
-            Some(State::GivenUp) => return Ok(Rendition::GivenUp),
-            Some(State::Pending) => {}
+            Some(RenditionState::Undecodable) => return Ok(Rendition::Undecodable),
+            Some(RenditionState::GivenUp) => return Ok(Rendition::GivenUp),
+            Some(RenditionState::Pending) => {}
             None => request(app, &[(source, width, owner)], trace).await?,
         }
         let changes = match &mut changes {
             Some(changes) => changes,
-            // Listened to before Postgres is looked at once more, so that no change falls between.
+            // Subscribes before the next look at Postgres, so that no change is missed.
             none => {
                 *none = Some(Changes::of(app, &channel));
                 continue;
@@ -56,12 +56,12 @@ pub async fn rendition(app: &App, source: Uuid, width: u32, owner: &AccountUid, 
         };
         let waited = tokio::time::timeout_at(deadline, changes.next()).await;
         if waited.is_err() || app.stopping.is_cancelled() {
-            return Err(Problem::Unavailable("a rendition is not there yet".into(), Some(2)));
+            return Err(Problem::Unavailable("a rendition is not ready yet".into(), Some(2)));
         }
     }
 }
 
-/// Asks for renditions of blobs at widths on behalf of accounts, unless somebody has.
+/// Enqueues renditions of blobs at widths on behalf of accounts, unless that was done before.
 pub async fn request(app: &App, wanted: &[(Uuid, u32, &AccountUid)], trace: Trace) -> Result<()> {
     let traceparent = trace.0.to_string();
     let mut transaction = app.transaction().await?;
@@ -69,6 +69,6 @@ pub async fn request(app: &App, wanted: &[(Uuid, u32, &AccountUid)], trace: Trac
         db::renditions::request(&mut transaction, *source, *width, owner, Some(&traceparent)).await?;
     }
     db::pool::commit(transaction).await?;
-    app.nudge.nudge();
+    app.waker.wake();
     Ok(())
 }

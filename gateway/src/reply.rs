@@ -1,4 +1,4 @@
-//! Successful responses and their headers (decisions 1.1, 1.9, 18.1).
+//! Successful responses and their headers (docs/reference/conventions.md#caching).
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -14,35 +14,35 @@ use http::{HeaderValue, StatusCode};
 use http_body::{Frame, SizeHint};
 use serde::Serialize;
 
-/// The most of a document that the connection is given at once: it takes the next slice when this one is nearly written.
+/// Bytes of a document that the connection receives at once. It takes the next slice when this one is almost written.
 const SLICE_BYTES: usize = 64 * 1024;
 
-/// 200.
+/// A 200 response.
 pub fn ok(body: &impl Serialize) -> Response {
     with_status(StatusCode::OK, body)
 }
 
-/// 201 with the path of what was made, below the API root.
+/// A 201 response with the path of the new resource, relative to the API root.
 pub fn created(location: &str, body: &impl Serialize) -> Response {
     into_created(ok(body), location)
 }
 
-/// A 200 as 201 with the path of what was made, below the API root.
+/// Turns a 200 into a 201 with the path of the new resource, relative to the API root.
 pub fn into_created(response: Response, location: &str) -> Response {
     located(StatusCode::CREATED, &format!("{API_ROOT}{location}"), response)
 }
 
-/// 202 with the path under which the work is followed.
+/// A 202 response with the path under which the work can be polled.
 pub fn accepted(poll_url: &str, body: &impl Serialize) -> Response {
     located(StatusCode::ACCEPTED, poll_url, ok(body))
 }
 
-/// `status` and a body that only this caller may see and nobody may keep.
+/// A response with `status` and a body that only this caller may see and no cache may store.
 pub fn with_status(status: StatusCode, body: &impl Serialize) -> Response {
     private((status, Json(body)).into_response())
 }
 
-/// What only this caller may see and nobody may keep.
+/// Marks a response as private to this caller and not storable.
 pub fn private(mut response: Response) -> Response {
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
     response
@@ -56,26 +56,26 @@ fn located(status: StatusCode, location: &str, mut response: Response) -> Respon
     response
 }
 
-/// How many bytes an answer holds in memory until all of it is taken; no small one says so.
+/// Bytes of memory that a response holds until all of it is sent; set on large responses only.
 #[derive(Clone, Copy)]
-pub struct Held(pub usize);
+pub struct HeldBytes(pub usize);
 
-/// 200 with a JSON document that is there in one piece and may be large.
+/// A 200 response with a JSON document that is complete in memory and may be large.
 ///
-/// A large one is handed on in slices, so that its body ends when nearly all of it has been taken, and says what it holds, so that
-/// the connection can tell how long that may last ([`crate::server`]).
+/// A large document is sent in slices, so that its body ends when almost all of it has been written. The response carries the
+/// bytes it holds ([`HeldBytes`]), from which the connection derives how long that may last ([`crate::server`]).
 pub fn document(document: Bytes) -> Response {
     let json = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     if document.len() <= SLICE_BYTES {
         return (json, document).into_response();
     }
-    let held = Held(document.len());
+    let held = HeldBytes(document.len());
     let mut response = (json, Body::new(Slices(document))).into_response();
     response.extensions_mut().insert(held);
     response
 }
 
-/// A body of slices of one document.
+/// A body made of slices of one document.
 struct Slices(Bytes);
 
 impl http_body::Body for Slices {
@@ -126,7 +126,7 @@ mod tests {
             let sent: Bytes = (0..length).map(|at| at as u8).collect();
             let response = document(sent.clone());
             assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
-            let held = response.extensions().get::<Held>().map(|held| held.0);
+            let held = response.extensions().get::<HeldBytes>().map(|held| held.0);
             assert_eq!(held, (length > SLICE_BYTES).then_some(length));
             let body = response.into_body();
             assert_eq!(http_body::Body::size_hint(&body).exact(), Some(length as u64));

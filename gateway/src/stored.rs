@@ -1,32 +1,53 @@
-//! Stored bytes, whole or in part (RFC 9110, 14): what previews and downloads have in common.
+//! Stored bytes, whole or in part (RFC 9110, 14): what previews and downloads share.
 
 use std::ops::Range;
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use blob::{BlobKey, Object};
+use domain::Violation;
 use http::header::{
     ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, IF_RANGE, RANGE,
     X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
+use crate::extract::header::single;
 use crate::problem::{Problem, Result};
 use crate::reply::none_match;
 use crate::state::App;
 
-/// The bytes of a blob, streamed: 200, 206 for a range of them, 304 where they are known, 416 for a range that is not
-/// there. How long they may be kept is the caller's to say.
-pub async fn serve(app: &App, key: BlobKey, media_type: &str, headers: &HeaderMap) -> Result {
-    // A blob's bytes never change: its key says what they are.
+/// The part of a blob that a request asks for, and the condition for it. A `HEAD` request always asks for the whole.
+pub struct Selection<'a> {
+    headers: &'a HeaderMap,
+    range: Option<&'a HeaderValue>,
+    if_range: Option<&'a HeaderValue>,
+}
+
+impl<'a> Selection<'a> {
+    /// Reads the headers of a request; the violations are headers that were sent more than once.
+    pub fn of(method: &Method, headers: &'a HeaderMap) -> Result<Self, Vec<Violation>> {
+        match (single(headers, &RANGE), single(headers, &IF_RANGE)) {
+            (Ok(range), Ok(if_range)) => {
+                Ok(Self { headers, range: range.filter(|_| *method != Method::HEAD), if_range })
+            }
+            (range, if_range) => Err(range.err().into_iter().chain(if_range.err()).collect()),
+        }
+    }
+}
+
+/// Streams the bytes of a blob: 200, 206 for a range, 304 when the client has them, 416 for a range outside of the blob. The
+/// caller sets the caching headers.
+pub async fn serve(app: &App, key: BlobKey, media_type: &str, selection: &Selection<'_>) -> Result {
+    // The bytes of a blob never change, so that its key is the tag.
     let etag = format!("\"{}\"", key.0.simple());
-    if none_match(headers, &etag) {
+    if none_match(selection.headers, &etag) {
         return tagged(StatusCode::NOT_MODIFIED.into_response(), &etag);
     }
     let whole = app.blobs.stream(key, None).await?;
     let size = whole.size;
-    let same = headers.get(IF_RANGE).is_none_or(|tag| tag.as_bytes() == etag.as_bytes());
-    let asked = headers.get(RANGE).filter(|_| same).and_then(|range| range.to_str().ok());
+    let same = selection.if_range.is_none_or(|tag| tag.as_bytes() == etag.as_bytes());
+    let asked = selection.range.filter(|_| same).and_then(|range| range.to_str().ok());
     let (status, object) = match asked.map(|range| parse_range(range, size)) {
         None | Some(Asked::Whole) => (StatusCode::OK, whole),
         Some(Asked::Nothing) => return Err(Problem::RangeNotSatisfiable(size)),
@@ -54,7 +75,6 @@ fn tagged(mut response: Response, etag: &str) -> Result {
     Ok(response)
 }
 
-/// Sets a header.
 pub fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) -> Result<()> {
     headers.insert(name, HeaderValue::from_str(value).map_err(Problem::internal)?);
     Ok(())
@@ -63,11 +83,10 @@ pub fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) -> Result<()>
 /// What a `Range` header asks for.
 #[derive(Debug, PartialEq)]
 enum Asked {
-    /// Everything: no single range of bytes, which may be ignored (RFC 9110, 14.2).
+    /// The whole blob: no single range of bytes, and other ranges may be ignored (RFC 9110, 14.2).
     Whole,
-    /// This part.
     Part(Range<u64>),
-    /// Nothing that is there.
+    /// A range outside of the blob.
     Nothing,
 }
 

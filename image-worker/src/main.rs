@@ -1,4 +1,5 @@
-//! `canvas-image-worker`: Image Actions, image generation, imports, Recipe runs and renditions.
+//! `canvas-image-worker`: runs Image Actions, image generation, imports, Recipe runs and
+//! renditions.
 
 fn main() -> std::process::ExitCode {
     image_worker::main()

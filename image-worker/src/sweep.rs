@@ -1,8 +1,9 @@
-//! What time takes away: records of jobs past their windows, blobs that nobody refers to.
+//! Deletes expired job records and unreferenced blobs.
 //!
-//! **Guarantee.** Any number of replicas may sweep at once: each batch takes rows that nobody else holds, in one short
-//! transaction. A failure costs one round; the next one finds what it left, or the next walk over all blobs does. What a round
-//! looks at is bounded by what there is to do, and not by what is kept.
+//! **Guarantee.** Any number of replicas may sweep concurrently: each batch takes rows that no
+//! other transaction has locked, in one short transaction. A failure ends only the current round.
+//! The next round, or the next walk over all blobs, finds what was left. The cost of a round
+//! depends on the work to do, not on the amount of stored data.
 
 use std::time::Duration;
 
@@ -12,56 +13,57 @@ use db::jobs::{Removed, Windows};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// The most that one transaction takes: short locks, whatever has piled up.
+/// Maximum number of rows per transaction, which keeps locks short however many rows have
+/// accumulated.
 const BATCH: i64 = 200;
 
-/// Blobs that one step of the walk over all of them looks at. A step that finds nothing in memory reads a few pages for each, some
-/// seconds in all, and so stays far below the limit of a statement.
+/// Number of blobs that one step of the walk over all blobs checks. Without cached pages a step
+/// reads a few pages per blob and takes some seconds, far below the statement timeout.
 const WINDOW: i64 = 2000;
 
-/// Steps of that walk in a round: 40000 blobs, so that forty million take 17 hours of rounds a minute apart.
+/// Steps of that walk per round: 40,000 blobs, so that forty million take 17 hours if a round
+/// starts every minute.
 const STEPS: u32 = 20;
 
-/// How long an unreferenced blob is left alone: far more than any work takes from its put to its reference (decisions
-/// 6.6).
+/// How long an unreferenced blob is kept: far longer than any work takes from storing it to referring to it
+/// (docs/reference/assets.md#stored-bytes).
 const BLOB_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Blobs that cannot be removed in one round before it is given up: each may have taken as long as the store's retries do.
+/// The number of failed deletions after which a round is abandoned, because each may have taken as
+/// long as the store's retries.
 const FAILURES_MAX: u32 = 10;
 
 /// Why a round of sweeping ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The database failed.
     #[error("the database failed")]
     Database(#[from] db::Error),
-    /// The object store failed.
     #[error("the object store failed")]
     Store(#[from] blob::Error),
 }
 
-/// What a round of sweeping blobs came to so far.
+/// Counts of a round of sweeping blobs.
 #[derive(Default)]
 struct Round {
     removed: u64,
     failures: u32,
 }
 
-/// Sweeps.
+/// Removes expired records and unreferenced blobs.
 #[derive(Clone)]
 pub struct Sweeper {
-    /// Connections to the database.
+    /// Connection pool of the database.
     pub pool: PgPool,
-    /// Where the objects of blobs are.
+    /// Object store of the blobs.
     pub blobs: blob::Store,
-    /// The origin of `canvasUrl` in what idempotency keys keep of removed jobs.
+    /// Origin of `canvasUrl` in the last state of removed jobs, which is stored with their idempotency keys.
     pub public_url: String,
-    /// How long records of jobs are kept.
+    /// Retention windows of job records.
     pub windows: Windows,
 }
 
 impl Sweeper {
-    /// Sweeps every `interval` until `stop`.
+    /// Sweeps every `interval` until `stop` is canceled.
     pub async fn run(self, interval: Duration, stop: CancellationToken) {
         while stop.run_until_cancelled(tokio::time::sleep(interval)).await.is_some() {
             match stop.run_until_cancelled(self.expire()).await {
@@ -87,10 +89,12 @@ impl Sweeper {
         }
     }
 
-    /// Lets every success whose time has come expire (decisions 9.3), and says how many.
+    /// Expires every succeeded job whose retention period has ended
+    /// (docs/reference/jobs.md#expired-records). Returns their number.
     ///
     /// # Errors
-    /// [`Error::Database`]; what expired before stays so.
+    ///
+    /// [`Error::Database`]. Jobs that were already expired stay expired.
     pub async fn expire(&self) -> Result<u64, Error> {
         let mut connection = db::pool::acquire(&self.pool).await?;
         let mut total = 0;
@@ -103,10 +107,12 @@ impl Sweeper {
         }
     }
 
-    /// Removes every job whose time is over (decisions 9.3).
+    /// Removes every job record whose retention period has ended
+    /// (docs/reference/jobs.md#removed-records).
     ///
     /// # Errors
-    /// [`Error::Database`]; what was removed before stays so.
+    ///
+    /// [`Error::Database`]. Records that were already removed stay removed.
     pub async fn jobs(&self) -> Result<Removed, Error> {
         let mut total = Removed::default();
         loop {
@@ -122,10 +128,12 @@ impl Sweeper {
         }
     }
 
-    /// Removes imports whose outcome nobody will ask for (decisions 14.2), and says how many.
+    /// Removes imports whose outcome is no longer kept
+    /// (docs/reference/imports.md#idempotency-of-imports). Returns their number.
     ///
     /// # Errors
-    /// [`Error::Database`]; what was removed before stays so.
+    ///
+    /// [`Error::Database`]. Imports that were already removed stay removed.
     pub async fn imports(&self) -> Result<u64, Error> {
         let mut connection = db::pool::acquire(&self.pool).await?;
         let mut total = 0;
@@ -138,15 +146,19 @@ impl Sweeper {
         }
     }
 
-    /// Removes blobs that nobody has referred to or touched for `grace`: first the row is put under removal, then the
-    /// object goes, then the row, so that a crash in between leaves something that the next round ends (decisions 6.6). A
-    /// blob that cannot be removed is left to the next round and holds up no other.
+    /// Removes blobs that have not been referenced or touched for `grace`. First the row is marked
+    /// for removal, then the object is deleted, then the row, so that after a crash the next round
+    /// finishes the removal (docs/reference/assets.md#stored-bytes). A blob that cannot be removed
+    /// is left to the next round and does not delay others.
     ///
-    /// Those that were never stored, or are under removal, are found in every round; those that nobody refers to any more by a
-    /// walk over all blobs, which takes [`STEPS`] steps a round and begins anew at its end.
+    /// Blobs that were never stored, or are marked for removal, are found in every round. Blobs
+    /// that lost their last reference are found by a walk over all blobs, which takes [`STEPS`]
+    /// steps per round and starts over at its end.
     ///
     /// # Errors
-    /// [`Error`], when the database is away or [`FAILURES_MAX`] blobs could not be removed; what was removed before stays so.
+    ///
+    /// [`Error`] if the database is unavailable or if [`FAILURES_MAX`] blobs could not be removed.
+    /// Blobs that were already removed stay removed.
     pub async fn blobs(&self, grace: Duration) -> Result<u64, Error> {
         let mut round = Round::default();
         let mut after = Uuid::nil();

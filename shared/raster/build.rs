@@ -1,9 +1,10 @@
-//! Compiles the rows of a JPEG (`src/decode/jpeg_rows.c`) against the libjpeg-turbo that `turbojpeg-sys` built.
+//! Compiles `src/decode/jpeg_rows.c`, which decodes the rows of a JPEG, against the libjpeg-turbo
+//! that `turbojpeg-sys` has built.
 
 fn main() {
     println!("cargo:rerun-if-changed=src/decode/jpeg_rows.c");
     let mut build = cc::Build::new();
-    // Separated by commas, as its build script says.
+    // The build script of `turbojpeg-sys` separates the paths by commas.
     for path in std::env::var("DEP_TURBOJPEG_INCLUDE").unwrap_or_default().split(',') {
         build.include(path);
     }

@@ -1,7 +1,7 @@
-//! The fuzz targets on stable Rust: seeded mutation of good inputs, for a few seconds each.
+//! The fuzz targets on stable Rust: seeded mutations of valid inputs, for a few seconds each.
 //!
-//! `FUZZ_SECONDS` (3) is the time for each target and kind of seed, `FUZZ_SEED` (1) where the random numbers begin. A panic names
-//! both with the round, which repeat it: every round depends on the seed and its number alone.
+//! `FUZZ_SECONDS` (default 3) is the time for each target and kind of seed, and `FUZZ_SEED` (default 1) seeds the random numbers.
+//! A panic prints the seed and the round, which reproduce it: a round depends on nothing else.
 
 mod seeds;
 #[path = "../../fuzz/targets.rs"]
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use e2e::pictures;
 
-/// The signature.
+/// The signature of a PNG file.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-/// Xorshift64* (Vigna, 2016).
+/// The random number generator Xorshift64* (Vigna, 2016).
 struct Random(u64);
 
 impl Random {
@@ -35,7 +35,7 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |value| value.parse().expect("a whole number"))
 }
 
-/// Runs a target on mutations of `seeds` until the time is up.
+/// Runs a target on mutations of `seeds` until the time is over.
 fn drive(target: fn(&[u8]), seeds: &[Vec<u8>]) {
     let (seed, time) = (setting("FUZZ_SEED", 1), Duration::from_secs(setting("FUZZ_SECONDS", 3)));
     for good in seeds {
@@ -48,7 +48,7 @@ fn drive(target: fn(&[u8]), seeds: &[Vec<u8>]) {
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (round << 20) | 1);
         let mut input = mutated(&mut random, seeds);
         if input.starts_with(PNG) && random.below(4) > 0 {
-            // A wrong checksum hides everything that is wrong behind it.
+            // Without a valid checksum, the decoder would never reach the mutated data.
             seeds::mend_checksums(&mut input);
         }
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| target(&input))) {
@@ -61,7 +61,7 @@ fn drive(target: fn(&[u8]), seeds: &[Vec<u8>]) {
     assert!(round > 10, "only {round} rounds in {time:?}");
 }
 
-/// One of the seeds with some bytes changed, cut, doubled or taken from another one.
+/// One of the seeds with some bytes changed, removed, duplicated or copied from another seed.
 fn mutated(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
     let mut data = seeds[random.below(seeds.len())].clone();
     for _ in 0..=random.below(6) {

@@ -1,4 +1,4 @@
-//! Good inputs to begin with: a small file of every kind that has a path of its own through a decoder, and parameters.
+//! Valid inputs to mutate: a small file for every path through a decoder, and parameters of Actions.
 
 use std::io::Write;
 
@@ -13,16 +13,16 @@ pub fn pngs() -> Vec<Vec<u8>> {
         pictures::png(23, 17),
         pictures::transparent_png(16, 9),
         pictures::plain_png(40, 30, [9, 8, 7]),
-        // A palette of three colours, the first of which is transparent by half, two bits a pixel.
+        // A palette of three colors with two bits for each pixel. The first color is half transparent.
         png((5, 2), (2, 3), &[(b"PLTE", vec![9, 8, 7, 60, 50, 40, 200, 210, 220]), (b"tRNS", vec![128])], |row| {
             [[0b0001_1000, 0b0100_0000], [0b1001_0010, 0]][row].to_vec()
         }),
-        // Grey, one value of which is transparent.
+        // Grayscale with one transparent value.
         png((7, 3), (8, 0), &[(b"tRNS", vec![0, 30])], |row| (0..7).map(|x| (x * 30 + row) as u8).collect()),
         png((3, 2), (16, 6), &[(b"gAMA", 45_455_u32.to_be_bytes().to_vec())], |row| vec![17 + row as u8; 24]),
-        // Interlaced by Adam7: of two pixels in a row the first is pass 1, the second pass 6.
+        // Interlaced by Adam7: the first pixel of the row is in pass 1, the second in pass 6.
         png_of((2, 1), [16, 2, 0, 0, 1], &[], &[0, 1, 128, 2, 3, 4, 5, 0, 255, 127, 0, 9, 8, 7]),
-        // 3 × 3 greys numbered from 1: passes 1, 4 (column 2 of row 0), 5 (row 2), 6 (column 1) and 7 (row 1).
+        // 3 × 3 gray pixels, numbered from 1: passes 1, 4 (column 2 of row 0), 5 (row 2), 6 (column 1) and 7 (row 1).
         png_of((3, 3), [8, 0, 0, 0, 1], &[], &[0, 1, 0, 3, 0, 7, 9, 0, 2, 0, 8, 0, 4, 5, 6]),
         png((2, 2), (8, 2), &[(b"iCCP", profile)], |row| vec![row as u8 * 90, 30, 60, 90, 120, 150]),
     ]
@@ -46,7 +46,7 @@ pub fn jpegs() -> Vec<Vec<u8>> {
 pub fn webps() -> Vec<Vec<u8>> {
     let lossy = |width, height| pictures::webp(width, height)[12..].to_vec();
     let lossless = riff_chunk(b"VP8L", &vp8l());
-    // A frame at column 2 of row 4, 9 × 6 pixels, and a second one that is never shown.
+    // A frame of 9 × 6 pixels at column 2 of row 4, and a second frame that is never displayed.
     let frame = |image: Vec<u8>| {
         riff_chunk(b"ANMF", &[&[1, 0, 0, 2, 0, 0, 8, 0, 0, 5, 0, 0, 100, 0, 0, 0][..], &image].concat())
     };
@@ -60,7 +60,7 @@ pub fn webps() -> Vec<Vec<u8>> {
     ]
 }
 
-/// For every Action what it takes, by its slug.
+/// Valid parameters for every Action, by its slug.
 pub fn params() -> Vec<(&'static str, &'static str)> {
     vec![
         (
@@ -89,7 +89,7 @@ pub fn params() -> Vec<(&'static str, &'static str)> {
     ]
 }
 
-/// Parameters that no Action takes, each near to what one does.
+/// Parameters that no Action accepts. Each is close to valid ones.
 pub fn wrong_params() -> Vec<&'static str> {
     vec![
         r##"{"width": 10, "height": 20, "x": 0, "format": "webp", "quality": 85}"##,
@@ -99,7 +99,7 @@ pub fn wrong_params() -> Vec<&'static str> {
     ]
 }
 
-/// Makes the checksums of a PNG right, as far as its chunks can be told: what was changed behind them is looked at, too.
+/// Recomputes the checksums of a PNG as far as its chunks can be parsed, so that decoders reach the mutated data.
 pub fn mend_checksums(data: &mut [u8]) {
     let mut at = 8;
     while let Some(head) = data.get(at..at + 8) {
@@ -111,12 +111,12 @@ pub fn mend_checksums(data: &mut [u8]) {
     }
 }
 
-/// A profile that is not sRGB, so that it is applied.
+/// A color profile other than sRGB, so that it is applied.
 fn profile() -> Vec<u8> {
     ColorProfile::new_display_p3().encode().expect("encodes")
 }
 
-/// Not made smaller, so that a change to a byte is a change to what it stands for.
+/// A zlib stream without compression, so that a changed byte changes exactly one decoded byte.
 fn deflated(data: &[u8]) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::new(), flate2::Compression::none());
     encoder.write_all(data).expect("writes into memory");
@@ -136,13 +136,13 @@ fn png_chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
 
 type PngChunk<'a> = (&'a [u8; 4], Vec<u8>);
 
-/// A PNG of a size, of a bit depth and colour type, with chunks before its data.
+/// A PNG of this size, bit depth and color type, with chunks before its image data.
 fn png(size: (u32, u32), (depth, color): (u8, u8), chunks: &[PngChunk], row: impl Fn(usize) -> Vec<u8>) -> Vec<u8> {
     let rows: Vec<u8> = (0..size.1 as usize).flat_map(|at| [vec![0], row(at)].concat()).collect();
     png_of(size, [depth, color, 0, 0, 0], chunks, &rows)
 }
 
-/// A PNG of a size and of what else its header says, with chunks before its data, which is rows with their filters.
+/// A PNG of this size and with these remaining header fields, with chunks before its image data. `rows` includes filter bytes.
 fn png_of((width, height): (u32, u32), kind: [u8; 5], chunks: &[PngChunk], rows: &[u8]) -> Vec<u8> {
     let header = [&width.to_be_bytes()[..], &height.to_be_bytes(), &kind].concat();
     let mut file = [b"\x89PNG\r\n\x1a\n".to_vec(), png_chunk(b"IHDR", &header)].concat();
@@ -152,7 +152,7 @@ fn png_of((width, height): (u32, u32), kind: [u8; 5], chunks: &[PngChunk], rows:
     file
 }
 
-/// A JPEG of 24 × 19 pixels of 3 or 4 samples, set up by `set`.
+/// A JPEG of 24 × 19 pixels with 3 or 4 samples, configured by `set`.
 fn jpeg(format: PixelFormat, set: impl Fn(&mut Compressor)) -> Vec<u8> {
     let (width, height, count) = (24, 19, format.size());
     let pixels: Vec<u8> = (0..width * height * count).map(|at| (at * 7 + at / 11) as u8).collect();
@@ -162,7 +162,7 @@ fn jpeg(format: PixelFormat, set: impl Fn(&mut Compressor)) -> Vec<u8> {
     compressor.compress_to_vec(image).expect("encodes")
 }
 
-/// A JPEG with one more segment right behind its start marker.
+/// A JPEG with an additional segment after its start marker.
 fn with_segment(jpeg: &[u8], marker: u8, data: &[u8]) -> Vec<u8> {
     let length = u16::try_from(data.len() + 2).expect("fits").to_be_bytes();
     [&jpeg[..2], &[0xff, marker], &length, data, &jpeg[2..]].concat()
@@ -183,7 +183,8 @@ fn vp8x(flags: u8, width: u32, height: u32) -> Vec<u8> {
     riff_chunk(b"VP8X", &[vec![flags, 0, 0, 0], side(width), side(height)].concat())
 }
 
-/// A lossless WebP bitstream (RFC 9649, 3) of 9 × 6 pixels in two greens: no transform, no cache, one group of simple codes.
+/// A lossless WebP bitstream (RFC 9649, section 3) of 9 × 6 pixels in two greens, without transforms or a cache, with one
+/// group of simple codes.
 fn vp8l() -> Vec<u8> {
     let (width, height) = (9, 6);
     let mut bits = Vec::new();
@@ -191,18 +192,18 @@ fn vp8l() -> Vec<u8> {
     put(0x2f, 8);
     put(width - 1, 14);
     put(height - 1, 14);
-    // No alpha, version 0; no transform, no colour cache, no groups.
+    // No alpha, version 0, no transform, no color cache, no groups.
     put(0, 1 + 3 + 1 + 1 + 1);
-    // Green: a simple code of two symbols of 8 bits.
+    // Green: a simple code with two symbols of 8 bits.
     put(0b111, 3);
     put(40, 8);
     put(200, 8);
-    // Red, blue and alpha: of one symbol of 8 bits, which takes no bits.
+    // Red, blue and alpha: a code with one symbol of 8 bits, which needs no bits in the data.
     for symbol in [90, 60, 255] {
         put(0b101, 3);
         put(symbol, 8);
     }
-    // Distances: of one symbol of 1 bit.
+    // Distances: a code with one symbol of 1 bit.
     put(0b001, 3);
     put(0, 1);
     for at in 0..width * height {

@@ -1,4 +1,4 @@
-"""The jobs of shared/raster/examples/peers by Pillow; see sharp.mjs."""
+"""The jobs of shared/raster/examples/peers implemented with Pillow; see sharp.mjs for the protocol."""
 import io, pathlib, sys, time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,7 +8,7 @@ from PIL import Image, ImageDraw, ImageEnhance, ImageFont  # noqa: E402
 NAMES = ["photo.jpg", "progressive.jpg", "large.jpg", "photo.png", "flat.png", "photo.webp", "logo.png"]
 FILES = {name: open(f"{sys.argv[2]}/{name}", "rb").read() for name in NAMES}
 
-# The font that the engine brings along, at 6 % of 3000 rows.
+# The font that is embedded in the engine, at 6 % of 3000 rows.
 FONT = pathlib.Path(__file__).resolve().parents[2] / "shared/raster/fonts/NotoSans-Bold.ttf"
 
 

@@ -1,5 +1,5 @@
-// The jobs of shared/raster/examples/peers by sharp (libvips): a line in, "<job> <at once> <count> [<file to write>]", the
-// milliseconds out. Nothing is cached from one job to the next; the files are read once.
+// The jobs of shared/raster/examples/peers implemented with sharp (libvips). Each input line is "<job> <concurrency> <count> [<output file>]",
+// and the output is the time in milliseconds. Nothing is cached between jobs; the input files are read once.
 import { createInterface } from "node:readline";
 import { readFile, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -14,7 +14,7 @@ const files = Object.fromEntries(await Promise.all(names.map(async (name) => [na
 const open = (name) => sharp(files[name]);
 const jpeg = (image) => image.jpeg({ quality: 85, chromaSubsampling: "4:2:0", optimiseCoding: true }).toBuffer();
 
-// The font that the engine brings along, by Pango: 72 dots an inch, so that a point is a pixel.
+// The font that is embedded in the engine, rendered by Pango at 72 dpi, so that a point is a pixel.
 const fontfile = fileURLToPath(new URL("../../shared/raster/fonts/NotoSans-Bold.ttf", import.meta.url));
 const words = '<span foreground="white">The quick brown fox</span>';
 const caption = { text: { text: words, font: "Noto Sans Bold 180", fontfile, rgba: true, dpi: 72 } };
@@ -47,7 +47,7 @@ const jobs = {
 
 for await (const line of createInterface({ input: process.stdin })) {
     const [job, atOnce, count, out] = line.split(" ");
-    // Alone, one thread. Two at once share two threads as libvips likes best: it is given both.
+    // One job uses one thread. Two concurrent jobs share two threads, and libvips decides how.
     sharp.concurrency(Number(atOnce));
     const began = process.hrtime.bigint();
     let left = Number(count);

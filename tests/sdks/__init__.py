@@ -1,1 +1,1 @@
-"""The checks of the simulators by the vendors' SDKs, a module each; see tests/sdk."""
+"""Checks of the simulators with the vendors' SDKs, one module for each SDK; see tests/sdk."""

@@ -1,10 +1,10 @@
-"""What a check is, and what the checks of all SDKs share."""
+"""The type of a check, and helpers that the checks of all SDKs share."""
 
 import base64
 import urllib.request
 from typing import Callable, NamedTuple, Optional
 
-# The key that every simulator takes, and the prompt that each of them refuses for its content.
+# The key that every simulator accepts, and the prompt that every simulator rejects for its content.
 KEY = "sim-key-0123456789abcdef"
 FORBIDDEN = "[[sim:content]]"
 TIMEOUT = 30
@@ -13,16 +13,16 @@ PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 DATA_URL = "data:image/png;base64," + base64.b64encode(PNG).decode()
-# What is sent where a variation has no prompt of its own: no vendor's models of today have a route for variations.
+# The prompt for variations that have no prompt of their own. No current model of these vendors has an endpoint for variations.
 VARY = "Make a new variation of this image."
 
 
 class Check(NamedTuple):
-    """Something that an SDK does with a simulator; `run` raises when it is not as it should be."""
+    """An interaction of an SDK with a simulator; `run` raises an exception if the result is wrong."""
 
     what: str
     run: Callable[[], object]
-    # Of the catalogue's, or "text"; none where it is about none of them.
+    # A capability of the catalog, or "text"; None if the check is about no capability.
     capability: Optional[str] = None
     # "success" or "failure", of the capability.
     outcome: Optional[str] = None
@@ -34,12 +34,12 @@ def makes(capability, run, how=""):
 
 
 def fails(capability, why, run):
-    """The capability fails, and the SDK says so in the vendor's way."""
+    """The capability fails, and the SDK reports it as the vendor does."""
     return Check(f"{capability} fails: {why}", run, capability, "failure")
 
 
 def also(what, run):
-    """Something that is no capability's own."""
+    """A check that belongs to no capability."""
     return Check(what, run)
 
 
@@ -56,17 +56,17 @@ def is_written(text, prompt):
 
 
 def fetch(url):
-    """What lies there. Authorities come from SSL_CERT_FILE, as for the SDKs."""
+    """Downloads the URL. Certificate authorities come from SSL_CERT_FILE, as for the SDKs."""
     with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:
         return answer.read()
 
 
 def refused(kind, call, *words):
-    """The call raises `kind`, and its text has every word."""
+    """Asserts that the call raises `kind` with a message that contains every word."""
     try:
         call()
     except kind as error:
         for word in words:
             assert word in str(error) + repr(error.__dict__), f"{word!r} not in {error!r}"
         return
-    raise AssertionError(f"not refused with {kind}")
+    raise AssertionError(f"not rejected with {kind}")

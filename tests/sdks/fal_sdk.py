@@ -1,4 +1,4 @@
-"""fal's queue. Its client builds https URLs whatever the host, so that its simulator speaks HTTPS."""
+"""fal's queue. Its client always builds https URLs, so its simulator serves HTTPS."""
 
 import os
 
@@ -14,7 +14,7 @@ KLING = "fal-ai/kling-video/v3/pro/image-to-video"
 
 
 def checks(url):
-    # The client has no argument for it, and reads it when it is imported.
+    # The client has no argument for the host, and reads this variable when it is imported.
     os.environ["FAL_QUEUE_RUN_HOST"] = url.removeprefix("https://")
     import fal_client
 

@@ -1,4 +1,4 @@
-"""Google's Gemini API: pictures and texts by generateContent, videos by the Interactions API."""
+"""Google's Gemini API: images and texts with generateContent, videos with the Interactions API."""
 
 import base64
 
@@ -63,7 +63,7 @@ def checks(url):
 
 
 def films(client):
-    """Videos: in the background, polled, and downloaded with the key."""
+    """Videos: generated in the background, polled, and downloaded with the key."""
 
     def start(task, prompt, pictures):
         frame = {"type": "image", "data": base64.b64encode(PNG).decode(), "mime_type": "image/png"}
@@ -91,7 +91,7 @@ def films(client):
 
     def failed(task, pictures, prompt=FORBIDDEN, words="safety"):
         done = film(task, prompt, pictures)
-        # It is told for the whole, or for what the model put out.
+        # The error is reported for the interaction, or for the step of the model's output.
         told = done.errors or [step.error for step in done.steps if step.type == "model_output"]
         assert done.status == "failed" and words in told[0].message, done
 

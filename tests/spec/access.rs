@@ -1,6 +1,6 @@
-//! Who may do what: every route against scopes, roles and canvases (specification, Authentication 4 to 7; decisions 1.2,
-//! 1.3, 3.11). The routes are those of [`e2e::contract`]; a route that addresses a canvas needs a row in [`addressed`]; those
-//! that address something else are in `belongings.rs`.
+//! Access control: every route against scopes, roles and canvases (docs/reference/authentication.md#scopes,
+//! docs/reference/canvases.md#roles). The routes are those of [`e2e::contract`]. A route that addresses a canvas needs a row in
+//! [`addressed`]; `belongings.rs` covers routes that address something else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,10 +19,10 @@ suite! {
     a_stranger_and_an_unknown_canvas_are_404,
 }
 
-/// A Recipe of the catalogue that cannot run without inputs.
+/// A Recipe of the catalog that requires inputs.
 const RECIPE: &str = "ad-copy-and-banner";
 
-/// The scopes of the specification with those that each cannot be granted without (Authentication 5).
+/// All scopes, each with the scopes that it depends on (docs/reference/authentication.md#scope-dependencies).
 const SCOPES: [(&str, &[&str]); 8] = [
     ("canvas:read", &[]),
     ("canvas:write", &["canvas:read"]),
@@ -34,7 +34,7 @@ const SCOPES: [(&str, &[&str]); 8] = [
     ("job:manage", &[]),
 ];
 
-/// The most that a token can have without `lacking`.
+/// The largest set of scopes that a token can have without those in `lacking`.
 fn without(lacking: &[&str]) -> String {
     let kept = SCOPES
         .iter()
@@ -42,7 +42,7 @@ fn without(lacking: &[&str]) -> String {
     kept.map(|(scope, _)| *scope).collect::<Vec<_>>().join(",")
 }
 
-/// The path with something that need not exist for each parameter.
+/// The path with a value for each parameter; the value need not name an existing resource.
 fn concrete(path: &str) -> String {
     let mut path = path.to_owned();
     for (parameter, value) in [
@@ -59,7 +59,7 @@ fn concrete(path: &str) -> String {
     path
 }
 
-/// Calls a route; the body `"png"` stands for a picture.
+/// Calls a route. The body `"png"` stands for the bytes of a picture.
 pub(super) async fn call(client: &Client, endpoint: &Endpoint, path: &str, body: Option<&Value>) -> Reply {
     let method = Method::from_bytes(endpoint.method.as_bytes()).expect("a method");
     let call = client.call(method, path);
@@ -93,7 +93,7 @@ async fn each_route_refuses_a_token_that_lacks_one_of_its_scopes(stack: &Stack) 
             let refused = call(&lacking[scope], &endpoint, &path, None).await;
             let message = refused.expect_error(403, "forbidden", &[]);
             assert!(message.contains(scope), "{} {path} without {scope}: {message}", endpoint.method);
-            // What the token has is not named.
+            // The message does not list the scopes that the token has.
             let held = without(&[*scope]);
             assert!(held.split(',').all(|held| !message.contains(held)), "{} {path}: {message}", endpoint.method);
         }
@@ -106,8 +106,7 @@ async fn each_route_refuses_a_token_that_lacks_one_of_its_scopes(stack: &Stack) 
     }
 }
 
-/// What a request to a route that addresses a canvas looks like, right but for the canvas; nothing for a route that
-/// addresses none.
+/// A request to a route that addresses a canvas, valid except for the canvas. `None` for a route that addresses no canvas.
 pub(super) fn addressed(endpoint: &Endpoint, canvas: &str, revision: &str) -> Option<(String, Option<Value>)> {
     let path = endpoint.path.replace("{canvasId}", canvas);
     let write = json!({"baseRevision": revision, "idempotencyKey": key()});
@@ -164,7 +163,7 @@ pub(super) fn addressed(endpoint: &Endpoint, canvas: &str, revision: &str) -> Op
     })
 }
 
-/// Whether a request as [`addressed`] makes it writes to the canvas: a video does not (decisions 3.11).
+/// Whether a request built by [`addressed`] writes to the canvas. A video start does not.
 fn writes(endpoint: &Endpoint) -> bool {
     endpoint.method != "GET" && endpoint.path != "/videos/generate"
 }
@@ -186,13 +185,13 @@ async fn scopes_that_a_request_calls_for_are_needed_too(stack: &Stack) {
             let user = stack.user_of(&account, &without(&[*scope])).await;
             let refused = call(&user, &endpoint, &path, body.as_ref()).await;
             let message = refused.expect_error(403, "forbidden", &[]);
-            // Without canvas:read there is no generating either.
+            // Without canvas:read the token has no generate scope either, so the message can name one of those.
             let named = message.contains(scope) || message.contains("generate");
             assert!(named, "{} {path} without {scope}: {message}", endpoint.method);
         }
     }
     assert_eq!(owner.canvas(text(&canvas, "/id")).await, canvas, "nothing was written");
-    // A request that does not call for them does without.
+    // A request that does not need the scope succeeds without it.
     let user = stack.user_of(&account, &without(&["canvas:write"])).await;
     user.upload("image/png", pictures::png(2, 2)).await;
 }
@@ -213,14 +212,14 @@ async fn a_viewer_reads_everything_and_writes_nothing(stack: &Stack) {
         let reply = call(&viewer, &endpoint, &path, body.as_ref()).await;
         match (writes(&endpoint), endpoint.method) {
             (true, _) => drop(reply.expect_error(403, "forbidden", &[])),
-            // A node that is not there is as visible to a viewer as to anybody.
+            // A missing node looks the same to a viewer as to an owner.
             (false, "GET") => assert!(matches!(reply.status, 200 | 404), "{path}: {reply}"),
             (false, _) => drop(reply.expect_error(422, "unprocessable_entity", &["model"])),
         }
         tried.insert((endpoint.method, endpoint.path));
     }
-    assert_eq!(owner.canvas(handle).await, canvas, "nothing half-written");
-    // Every route whose row names canvas:write was tried, but for the one that makes a canvas.
+    assert_eq!(owner.canvas(handle).await, canvas, "nothing was written partially");
+    // Every route whose row names canvas:write was tried, except the one that creates a canvas.
     for endpoint in contract::built() {
         let Access::Token { all, more, .. } = endpoint.access else { continue };
         let writes = all.iter().chain(more).any(|scope| *scope == "canvas:write");
@@ -228,7 +227,7 @@ async fn a_viewer_reads_everything_and_writes_nothing(stack: &Stack) {
         if writes && !campaign && (endpoint.method, endpoint.path) != ("POST", "/canvases") {
             assert!(
                 tried.contains(&(endpoint.method, endpoint.path)),
-                "{} {} has no row",
+                "{} {} has no row in the table",
                 endpoint.method,
                 endpoint.path
             );
@@ -247,7 +246,7 @@ async fn an_editor_reads_and_writes_everything(stack: &Stack) {
         let now = owner.canvas(handle).await;
         let Some((path, mut body)) = addressed(&endpoint, handle, text(&now, "/revision")) else { continue };
         if let Some(body) = body.as_mut().filter(|_| endpoint.path.ends_with("/import")) {
-            // Nobody is there to fetch it. A key that was used is told to those alone who may write.
+            // No worker fetches the picture. A used key is reported only to a caller that can write.
             body["idempotencyKey"] = used["idempotencyKey"].clone();
         }
         let reply = call(&editor, &endpoint, &path, body.as_ref()).await;
@@ -256,7 +255,7 @@ async fn an_editor_reads_and_writes_everything(stack: &Stack) {
             ("GET", _) | ("POST", "/canvases/{canvasId}/operations") => 200,
             ("POST", "/assets" | "/canvases/{canvasId}/workflows" | "/recipes/{recipeId}/fork") => 201,
             ("POST", "/images/import" | "/product-references/import") => 409,
-            // The target, the inputs or the model are not there: judged last of all.
+            // The target, the inputs or the model do not exist. The service checks this last.
             _ => 422,
         };
         assert_eq!(reply.status, expected, "{} {path}: {reply}", endpoint.method);
@@ -264,7 +263,7 @@ async fn an_editor_reads_and_writes_everything(stack: &Stack) {
     let after = owner.canvas(handle).await;
     assert_eq!(after["title"], "t");
     assert!(after["nodes"].as_array().is_some_and(|nodes| nodes.len() > 2), "upload, workflow and fork: {after}");
-    // What an editor may not do is give the canvas away: it stays its owner's.
+    // An editor cannot change the owner of a canvas.
     assert_eq!(after["ownerUid"], json!(owner.uid));
 }
 
@@ -278,7 +277,7 @@ async fn a_stranger_and_an_unknown_canvas_are_404(stack: &Stack) {
             let reply = call(&stranger, &endpoint, &path, body.as_ref()).await;
             reply.expect_error(404, "not_found", &[]);
         }
-        // To the owner, too, what is not there is not there.
+        // A missing resource is 404 for the owner as well.
         if let Some((path, body)) = addressed(&endpoint, "absent", revision) {
             call(&owner, &endpoint, &path, body.as_ref()).await.expect_error(404, "not_found", &[]);
         }

@@ -1,4 +1,4 @@
-//! Administration (decisions 2.1, 2.2, 2.4, 2.5, 18.4, 18.15).
+//! Administration by the admin subcommands (docs/reference/command-line.md, docs/reference/authentication.md#tokens).
 
 use e2e::api::text;
 use e2e::{Stack, suite};
@@ -157,7 +157,10 @@ async fn a_token_lives_at_most_90_days(stack: &Stack) {
     for days in ["1", "90"] {
         let made = create(days).await.expect_success();
         let expires = text(&made, "/expiresAt");
-        assert!(expires.len() == 24 && expires.ends_with('Z') && &expires[19..20] == ".", "1.7: {expires}");
+        assert!(
+            expires.len() == 24 && expires.ends_with('Z') && &expires[19..20] == ".",
+            "in UTC with milliseconds: {expires}"
+        );
     }
     for days in ["0", "91", "-1", "1.5", "never"] {
         create(days).await.expect_refusal();
@@ -175,7 +178,7 @@ async fn an_account_has_at_most_20_active_tokens(stack: &Stack) {
     }
     let create = ["admin", "token", "create", "--account", &account.uid, "--label", "l", "--scopes", "canvas:read"];
     assert!(stack.admin(&create).await.expect_refusal().contains("20"));
-    // One that is revoked or expired no longer counts.
+    // Revoked and expired tokens do not count toward the limit.
     stack.admin(&["admin", "token", "revoke", &users[0].token_id]).await.expect_success();
     stack.admin(&create).await.expect_success();
     stack.admin(&create).await.expect_refusal();
@@ -198,7 +201,7 @@ async fn tokens_are_listed_with_what_became_of_them(stack: &Stack) {
         let listed = stack.admin(&["admin", "token", "list", "--account", &account.uid]).await.expect_success();
         listed["tokens"].as_array().expect("a list").clone()
     };
-    // The use is noted beside the request.
+    // The time of use is recorded asynchronously.
     testkit::wait_for("the use to be noted", e2e::PATIENCE, async || {
         let tokens = list().await;
         tokens.iter().any(|token| token["lastUsedAt"].is_string()).then_some(())
@@ -214,7 +217,7 @@ async fn tokens_are_listed_with_what_became_of_them(stack: &Stack) {
     assert!(one["createdAt"].is_string() && one["expiresAt"].is_null() && one["revokedAt"].is_null());
     let two = entry(&unused.token_id);
     assert_eq!((&two["revokedAt"], &two["lastUsedAt"]), (&revoked["revokedAt"], &Value::Null));
-    // Irreversible, and the first time counts.
+    // Revocation is irreversible and idempotent: the first time is kept.
     let again = stack.admin(&["admin", "token", "revoke", &unused.token_id]).await.expect_success();
     assert_eq!(again["revokedAt"], revoked["revokedAt"]);
     for unknown in [Uuid::new_v4().to_string(), "x".to_owned()] {
@@ -254,14 +257,14 @@ async fn a_canvas_is_shared_and_unshared(stack: &Stack) {
 async fn keys_are_counted_and_rewrapped(stack: &Stack) {
     let status = stack.admin(&["admin", "keys", "status"]).await.expect_success();
     assert_eq!(text(&status, "/primary"), "e2e");
-    // The installation key itself is sealed under the ring.
+    // The installation key itself is sealed under the key ring.
     assert!(status["sealed"]["e2e"].as_i64() >= Some(1), "{status}");
     let rewrapped = stack.admin(&["admin", "keys", "rewrap"]).await.expect_success();
     assert_eq!(rewrapped, status, "everything hung on the first key already");
 }
 
 async fn a_recipe_is_published_from_standard_input(stack: &Stack) {
-    // A container has neither a shell nor a place for a file.
+    // A container image has neither a shell nor a writable place for a file.
     let id = format!("r-{}", Uuid::new_v4());
     let recipe = json!({
         "id": id, "name": "Published", "category": "Marketing & Ads",

@@ -1,4 +1,4 @@
-//! Assets (specification, Assets; decisions 1.5, 6.1 to 6.6, 18.2, 18.7).
+//! Assets and uploads (docs/reference/assets.md).
 
 use e2e::api::{key, text};
 use e2e::{Stack, pictures, suite};
@@ -84,7 +84,7 @@ async fn a_type_that_disagrees_with_the_bytes_is_415(stack: &Stack) {
 async fn a_header_that_cannot_be_parsed_is_422(stack: &Stack) {
     let user = stack.user().await;
     let mut flipped = pictures::png(4, 4);
-    // The checksum of the header no longer fits.
+    // The checksum of the PNG header becomes invalid.
     flipped[20] ^= 1;
     for (media_type, bytes) in [
         ("image/png", pictures::png(4, 4)[..20].to_vec()),
@@ -136,12 +136,12 @@ async fn an_upload_has_at_most_50_mebibytes(stack: &Stack) {
     bytes.push(0);
     let declared = user.post("/assets").body("image/png", bytes.clone()).attempt().await;
     let chunked = user.post("/assets").chunked("image/png", bytes).attempt().await;
-    // Whoever still sends may see the connection close before the answer is read.
+    // A client that is still sending can see the connection close before it reads the response.
     for reply in [declared, chunked].into_iter().flatten() {
         reply.expect_error(413, "payload_too_large", &[]);
     }
     let listed = user.get("/assets").await.ok();
-    assert_eq!(listed["assets"].as_array().map(Vec::len), Some(1), "what was too large is not there");
+    assert_eq!(listed["assets"].as_array().map(Vec::len), Some(1), "uploads that were too large are not listed");
 }
 
 async fn a_refused_upload_leaves_nothing(stack: &Stack) {
@@ -226,9 +226,18 @@ async fn an_upload_into_a_canvas_places_a_node_beside_the_content(stack: &Stack)
                 || other_x + other_width <= *x
                 || y + height <= *other_y
                 || other_y + other_height <= *y;
-            assert!(apart, "no overlap: {frames:?}");
+            assert!(apart, "nodes overlap: {frames:?}");
         }
     }
+    // An asset outlives its node.
+    let assets = user.get(&format!("/assets?canvasId={id}")).await.ok()["assets"].clone();
+    let (gone, kept) = (&assets[0], &assets[1]);
+    user.apply(id, json!([{"type": "node.delete", "nodeId": gone["node"]}])).await;
+    let read = async |asset: &Value| user.get(&format!("/assets/{}", text(asset, "/id"))).await.ok()["asset"].clone();
+    assert_eq!((read(gone).await.get("node"), read(kept).await.get("node")), (None, Some(&kept["node"])));
+    let listed = user.get(&format!("/assets?canvasId={id}")).await.ok()["assets"].clone();
+    let nodes: Vec<_> = listed.as_array().expect("a list").iter().map(|asset| asset.get("node").is_some()).collect();
+    assert_eq!(nodes.iter().filter(|shown| **shown).count(), 2, "{listed}");
     user.post("/assets?canvasId=absent").body("image/png", pictures::png(2, 2)).await.expect_error(
         404,
         "not_found",
@@ -261,7 +270,7 @@ async fn own_assets_and_those_of_a_canvas_are_listed_apart(stack: &Stack) {
     stack.share(&user, id, &member.uid, "viewer").await;
     assert_eq!(list(&member, &format!("/assets?canvasId={handle}")).await, placed);
     assert_eq!(list(&member, "/assets").await, Vec::<String>::new());
-    // What is stored in a shared canvas is readable by its members, what is the owner's own is not.
+    // Members of a shared canvas can read the assets stored in it, but not the owner's other assets.
     member.get(&format!("/assets/{}", placed[0])).await.ok();
     member.get(&format!("/assets/{}", own[0])).await.expect_error(404, "not_found", &[]);
 }
@@ -321,7 +330,7 @@ async fn equal_bytes_are_kept_once(stack: &Stack) {
     let bytes = pictures::png(7, 7);
     let (one, two) = (user.upload("image/png", bytes.clone()).await, user.upload("image/png", bytes.clone()).await);
     let three = other.upload("image/png", bytes.clone()).await;
-    assert_ne!(one["id"], two["id"], "assets of their own");
+    assert_ne!(one["id"], two["id"], "each upload is an asset of its own");
     let ids = [&one, &two, &three].map(|asset| text(asset, "/id").to_owned());
     let blobs: i64 = sqlx::query_scalar("SELECT count(DISTINCT blob_key) FROM assets WHERE id = ANY($1)")
         .bind(&ids[..])
@@ -335,7 +344,7 @@ async fn equal_bytes_are_kept_once(stack: &Stack) {
     assert_eq!(stack.count(stored).await, 0);
 }
 
-/// Decisions 4.7, 18.3, 18.16.
+/// An equal upload under the same key returns the stored asset (docs/reference/assets.md#idempotent-uploads).
 async fn an_idempotency_key_replays_an_upload(stack: &Stack) {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
@@ -349,18 +358,24 @@ async fn an_idempotency_key_replays_an_upload(stack: &Stack) {
     let replay = upload(&path, &name, bytes.clone()).await.ok();
     assert_eq!((&replay["replayed"], &replay["asset"]["id"]), (&json!(true), &first["asset"]["id"]));
     assert_eq!(replay["asset"]["node"], first["asset"]["node"]);
-    assert_eq!(user.canvas(text(&canvas, "/id")).await, read, "nothing was done again");
+    assert_eq!(user.canvas(text(&canvas, "/id")).await, read, "the replay changed nothing");
     upload(&path, &name, pictures::png(5, 5)).await.expect_error(409, "conflict", &[]);
     upload("/assets", &name, bytes.clone()).await.expect_error(409, "conflict", &[]);
     for bad in ["1234567".to_owned(), "k".repeat(201)] {
         let refused = upload("/assets", &bad, bytes.clone()).await.expect(400);
         assert_eq!(refused.json()["error"]["code"], "input_validation_error");
     }
-    // A refused upload takes no key.
+    let named = async |file: &str| {
+        let upload = user.post(&path).header("idempotency-key", &name).header("x-service-file-name", file);
+        upload.body("image/png", bytes.clone()).await
+    };
+    assert_eq!(named("upload.png").await.ok()["replayed"], true, "the default name");
+    named("other.png").await.expect_error(409, "conflict", &[]);
+    // A rejected upload does not consume its key.
     let name = key();
     upload("/assets", &name, b"nonsense".to_vec()).await.expect(415);
     upload("/assets", &name, bytes.clone()).await.expect(201);
-    // Two at one moment give one asset.
+    // Two concurrent uploads with one key create one asset.
     let name = Uuid::new_v4().to_string();
     let both = futures_util::future::join_all((0..4).map(|_| upload("/assets", &name, bytes.clone()))).await;
     let created = both.iter().filter(|reply| reply.status == 201).count();

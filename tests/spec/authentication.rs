@@ -1,4 +1,4 @@
-//! Authentication (specification, Authentication; decisions 2.1 to 2.3).
+//! Authentication (docs/reference/authentication.md).
 
 use e2e::api::{key, text};
 use e2e::contract::{self, Access};
@@ -25,7 +25,7 @@ async fn every_route_but_the_public_ones_needs_a_credential(stack: &Stack) {
         if matches!(endpoint.access, Access::Open) {
             continue;
         }
-        // The credential is judged before the id in the path.
+        // The credential is checked before the id in the path.
         let method = Method::from_bytes(endpoint.method.as_bytes()).expect("a method");
         let path = endpoint.path.replace(['{', '}'], "");
         stack.anonymous().call(method, &path).await.expect_error(401, "unauthorized", &[]);
@@ -60,7 +60,7 @@ async fn a_credential_has_one_form(stack: &Stack) {
     ] {
         send(&wrong).await.expect_error(401, "unauthorized", &[]);
     }
-    // Nowhere else is it looked for.
+    // The credential is accepted in no other place.
     let anonymous = stack.anonymous();
     anonymous.get(&format!("/auth/status?access_token={}", user.token)).await.expect(401);
     anonymous.get("/auth/status").header("x-api-key", &user.token).await.expect(401);
@@ -83,7 +83,7 @@ async fn an_unknown_id_and_a_wrong_secret_are_the_same_refusal(stack: &Stack) {
         messages.push(client.get("/auth/status").await.expect_error(401, "unauthorized", &[]));
     }
     messages.dedup();
-    assert_eq!(messages.len(), 1, "nothing is told about why: {messages:?}");
+    assert_eq!(messages.len(), 1, "the messages do not reveal the reason: {messages:?}");
 }
 
 async fn an_expired_token_is_refused(stack: &Stack) {
@@ -135,7 +135,7 @@ async fn a_revoked_session_kills_its_tokens_and_a_new_token_opens_another(stack:
     let three = stack.user_of(&account, "all").await;
     three.get("/auth/status").await.ok();
     one.get("/auth/status").await.expect(401);
-    // Not even an account that is disabled and enabled again brings them back.
+    // Disabling and enabling the account does not restore revoked tokens.
     stack.admin(&["admin", "account", "disable", "--account", &account.uid]).await.expect_success();
     stack.admin(&["admin", "account", "enable", "--account", &account.uid]).await.expect_success();
     one.get("/auth/status").await.expect(401);
@@ -150,7 +150,7 @@ async fn the_status_tells_who_asks(stack: &Stack) {
     let mut expected = json!({
         "authenticated": true, "authType": "agent_token", "email": account.email, "agentTokenId": user.token_id,
         "agentLabel": "e2e", "uid": account.uid, "creditBalance": 7,
-        // In the order of the specification's table.
+        // In the order of the table of scopes.
         "scopes": ["canvas:read", "canvas:write", "asset:read", "job:manage"],
     });
     if status.get("expiresAt").is_some() {
@@ -169,6 +169,6 @@ async fn a_token_without_scopes_that_a_route_needs_changes_nothing(stack: &Stack
     ]});
     reader.send(&format!("/canvases/{id}/operations"), &batch).await.expect(403);
     assert_eq!(reader.canvas(id).await, canvas);
-    // Nor was the key taken.
+    // The rejected request did not consume the key.
     owner.send(&format!("/canvases/{id}/operations"), &batch).await.ok();
 }

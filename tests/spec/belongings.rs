@@ -1,5 +1,5 @@
-//! Whose something is: every route that names an asset, a job, an Element, a private workflow or a model against the accounts
-//! that it does not belong to (specification, Authentication 7; decisions 1.3, 3.11, 12.3, 13.3).
+//! Ownership: every route that names an asset, a job, an Element, a private workflow or a model, called by accounts that do not
+//! own it (docs/reference/authentication.md#rejected-credentials, docs/reference/conventions.md#choosing-400-404-or-422).
 
 use e2e::api::{key, text};
 use e2e::contract::{self, Endpoint};
@@ -15,7 +15,7 @@ suite! {
     an_asset_of_a_canvas_is_read_by_its_members_alone,
 }
 
-/// Something of everything that belongs to an account.
+/// One resource of every kind that belongs to an account.
 struct Belongings {
     owner: User,
     canvas: Value,
@@ -53,8 +53,8 @@ impl Belongings {
         }
     }
 
-    /// A request of somebody with a `canvas` of their own to a route that names something of an account, right but for whose it
-    /// is; nothing for a route that names no such thing.
+    /// A request to a route that names a resource of the account, by a caller with a `canvas` of its own. It is valid except for
+    /// the ownership. `None` for a route that names no such resource.
     fn addressed(&self, endpoint: &Endpoint, canvas: &Value) -> Option<(String, Option<Value>)> {
         let named = [
             ("{assetId}", &self.asset),
@@ -79,7 +79,7 @@ impl Belongings {
     }
 }
 
-/// Routes of campaigns, which are retired here; `campaigns.rs` shows whose they are.
+/// Routes of campaigns, which are retired in this configuration. `campaigns.rs` checks their ownership.
 fn is_campaign(endpoint: &Endpoint) -> bool {
     endpoint.path.starts_with("/campaigns")
 }
@@ -89,9 +89,9 @@ async fn every_route_that_names_something_has_its_row(stack: &Stack) {
     for endpoint in contract::built().filter(|endpoint| endpoint.path.contains('{') && !is_campaign(endpoint)) {
         let of_canvas = addressed(&endpoint, "c", "r").is_some();
         let of_account = belongings.addressed(&endpoint, &belongings.canvas).is_some();
-        // Actions are everybody's.
+        // Actions are public.
         let is_public = endpoint.path.starts_with("/actions/");
-        assert!(of_canvas || of_account || is_public, "{} {} has no row", endpoint.method, endpoint.path);
+        assert!(of_canvas || of_account || is_public, "{} {} has no row in the table", endpoint.method, endpoint.path);
     }
 }
 
@@ -117,7 +117,7 @@ async fn what_belongs_to_an_account_is_404_to_all_others(stack: &Stack) {
         }
     }
     assert_eq!(owner.canvas(canvas).await, before, "nothing was changed");
-    // To their owner they are there. A stream of events would not end, and a picture is no video.
+    // The owner can read them. Event streams are excluded because they do not end, and a picture is not a video.
     for endpoint in contract::built().filter(|endpoint| endpoint.method == "GET" && !is_campaign(endpoint)) {
         let Some((path, _)) = belongings.addressed(&endpoint, &before) else { continue };
         if !path.ends_with("/events") && !path.ends_with("/output") {
@@ -152,13 +152,13 @@ async fn an_asset_of_a_canvas_is_read_by_its_members_alone(stack: &Stack) {
             }
             call(&stranger, &endpoint, &path, None).await.expect_error(404, "not_found", &[]);
         }
-        // Without its owner it is looked for among the reader's own.
+        // Without `ownerUid`, the asset is looked up among the caller's own.
         let path = endpoint.path.replace("{assetId}", text(&stored, "/id"));
         for (role, member) in &members {
             let read = call(member, &endpoint, &path, None).await;
             assert_eq!(read.status, if *role == "owner" { 200 } else { 404 }, "{path} to {role}: {read}");
         }
-        // Who is no member any more reads it no more.
+        // A former member can no longer read it.
         let (_, former) = &members[1];
         stack.share(&owner, id, &former.uid, "none").await;
         let path = endpoint.path.replace("{assetId}", text(&stored, "/handle"));

@@ -1,5 +1,5 @@
-//! The object store as a bucket (decisions 6.6): whatever a process keeps lies there, is served from there and goes from there; and
-//! what becomes of work when the bucket's server fails.
+//! The object store as a bucket (docs/reference/assets.md#stored-bytes): everything that is stored is written to, served from
+//! and removed from the bucket. Also what happens to work while the bucket's server fails.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 use testkit::{Answer, Proxy, S3, wait_for};
 use uuid::Uuid;
 
-/// Above two parts of a multipart upload.
+/// More than two parts of a multipart upload.
 const IN_PARTS: usize = 20 << 20;
 
-/// The keys that somebody refers to.
+/// The keys that a record refers to.
 const REFERRED: &str = "SELECT blob_key FROM assets UNION SELECT blob_key FROM renditions WHERE blob_key IS NOT NULL
                         UNION SELECT video_blob FROM jobs WHERE video_blob IS NOT NULL";
 
-/// A stack whose blobs lie in a bucket, behind a network that can fail.
+/// A stack with its blobs in a bucket, behind a network that can fail.
 struct Bucket {
     stack: Stack,
     network: Proxy,
@@ -45,7 +45,7 @@ impl Bucket {
         self.server.objects(&self.name).await.into_iter().collect()
     }
 
-    /// The objects that there should be: one for each stored blob.
+    /// The expected objects: one for each stored blob.
     async fn stored(&self) -> BTreeSet<String> {
         self.objects_of("SELECT key FROM blobs WHERE state = 'stored'").await
     }
@@ -55,9 +55,9 @@ impl Bucket {
         keys.into_iter().map(object).collect()
     }
 
-    /// Waits until the sweeper has left what somebody refers to and nothing else, once all of it has been left alone for a day.
+    /// Makes all blobs older than a day and waits until the sweeper has left exactly the blobs that a record refers to.
     async fn swept(&self) -> BTreeSet<String> {
-        wait_for("the bucket to be swept", PATIENCE, async || {
+        wait_for("the sweep of the bucket", PATIENCE, async || {
             self.stack.execute("UPDATE blobs SET touched_at = now() - interval '25 hours'").await;
             let (left, referred) = (self.objects().await, self.objects_of(REFERRED).await);
             (left == referred).then_some(left)
@@ -66,13 +66,13 @@ impl Bucket {
     }
 }
 
-/// Where a blob lies.
+/// The object name of a blob.
 fn object(key: Uuid) -> String {
     let key = key.simple().to_string();
     format!("canvas/blobs/{}/{key}", &key[30..])
 }
 
-/// A file of so many bytes that begins as a picture.
+/// A file of this size that begins as a PNG.
 fn sized(bytes: usize) -> Vec<u8> {
     let mut picture = pictures::png(8, 8);
     picture.resize(bytes, 0);
@@ -83,7 +83,7 @@ async fn upload(user: &User, bytes: Vec<u8>) -> e2e::Reply {
     user.post("/assets").body("image/png", bytes).await
 }
 
-/// The end of a job that succeeded.
+/// The final record of a job that succeeded.
 async fn made(user: &User, job: &Value) -> Value {
     let end = user.finished(job).await;
     assert_eq!(end["status"], "succeeded", "{end}");
@@ -128,7 +128,7 @@ async fn pictures_live_in_a_bucket_from_upload_to_preview() {
     assert!(bucket.objects().await.len() >= 3);
     assert_eq!(bucket.objects().await, bucket.stored().await);
 
-    // A server that is away is an outage and nothing worse.
+    // An unreachable bucket server is reported as an outage, with no other damage.
     bucket.network.cut();
     upload(&user, sized(1000)).await.expect_error(503, "service_unavailable", &[]);
     stack.readiness(Part::GATEWAY, "unready").await;
@@ -136,7 +136,7 @@ async fn pictures_live_in_a_bucket_from_upload_to_preview() {
     stack.ready(Part::GATEWAY).await;
     upload(&user, sized(1000)).await.expect(201);
     let asked = "SELECT count(*) FROM assets WHERE bytes = 1000";
-    assert_eq!(stack.count(asked).await, 1, "only what was answered with 201");
+    assert_eq!(stack.count(asked).await, 1, "only uploads that were answered with 201");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -149,7 +149,7 @@ async fn everything_that_is_made_lies_in_a_bucket_until_nobody_refers_to_it() {
     stack.grant(&user.uid, 100).await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
 
-    // What is uploaded, brought, drawn and filmed.
+    // Uploads, imports, generated pictures and videos.
     let uploaded = user.upload_into(&canvas, "image/png", pictures::png(600, 400)).await;
     let brought = pictures::png(500, 300);
     shop.answer(Answer::status(200).header("content-type", "image/png").body(brought.clone()));
@@ -170,7 +170,7 @@ async fn everything_that_is_made_lies_in_a_bucket_until_nobody_refers_to_it() {
         assert!(part.body == whole.slice(bytes), "{range}");
     }
     user.get(output).header("range", &format!("bytes={size}-")).await.expect(416);
-    // What is made of it to be looked at.
+    // Renditions and renders of them.
     let narrow = stack.anonymous().get(&format!("{}&w=128", text(&uploaded, "/previewUrl"))).await.expect(200);
     assert_eq!(pictures::size(&narrow.body).0, 128);
     let render = wait_for("a render with every picture", PATIENCE, async || {
@@ -182,7 +182,7 @@ async fn everything_that_is_made_lies_in_a_bucket_until_nobody_refers_to_it() {
     checker::settled(stack, SETTLING).await;
     assert_eq!(bucket.objects().await, bucket.stored().await, "each blob is an object, and there is no other");
 
-    // A video goes after 30 days (decisions 18.9), and with it what nobody else refers to.
+    // A video's record is removed after 30 days, and with it every blob that nothing else refers to.
     let month =
         "SELECT count(*) FROM jobs WHERE video_blob IS NOT NULL AND retain_until - completed_at = interval '30 days'";
     assert_eq!(stack.count(month).await, 1);
@@ -192,18 +192,20 @@ async fn everything_that_is_made_lies_in_a_bucket_until_nobody_refers_to_it() {
         .expect("reads the video's blob");
     assert!(bucket.objects().await.contains(&object(gone)));
     stack.execute("UPDATE jobs SET retain_until = now() WHERE video_blob IS NOT NULL").await;
-    wait_for("the video to be forgotten", PATIENCE, async || (user.get(output).await.status == 404).then_some(()))
-        .await;
+    wait_for("the record of the video to be removed", PATIENCE, async || {
+        (user.get(output).await.status == 404).then_some(())
+    })
+    .await;
     let left = bucket.swept().await;
     assert!(!left.contains(&object(gone)) && !left.is_empty());
 
-    // What was stored for nothing: its worker died before anybody saw it, and the job was canceled.
+    // A result without a record: its worker died before it committed, and the job was canceled.
     let (hold, held) = stack.make_hold("action.stored");
     stack.restart_with(Part::IMAGE_WORKER, &[("CANVAS_FAILPOINTS", &held)]).await;
     let job = user.start_resize(&canvas, json!({})).await;
     hold.reached().await;
-    // Renditions of the input are on their way, too.
-    let orphans = wait_for("a result alone to be no stored blob", PATIENCE, async || {
+    // Renditions of the input are being stored as well.
+    let orphans = wait_for("the result to be the only object without a stored blob", PATIENCE, async || {
         let orphans = &bucket.objects().await - &bucket.stored().await;
         (orphans.len() == 1).then_some(orphans)
     })
@@ -215,10 +217,10 @@ async fn everything_that_is_made_lies_in_a_bucket_until_nobody_refers_to_it() {
     assert!(bucket.swept().await.is_disjoint(&orphans));
     stack.anonymous().get(text(&drawn, "/images/0/previewUrl")).await.expect(200);
 
-    // And everything, with its account.
+    // Purging the account removes everything.
     stack.admin(&["admin", "account", "purge", "--account", &user.uid, "--yes"]).await.expect_success();
     assert_eq!(bucket.swept().await, BTreeSet::new());
-    wait_for("the last row of a blob to go", PATIENCE, async || {
+    wait_for("the last row of a blob to be deleted", PATIENCE, async || {
         (stack.count("SELECT count(*) FROM blobs").await == 0).then_some(())
     })
     .await;
@@ -238,18 +240,18 @@ async fn a_part_that_the_bucket_does_not_take_costs_the_upload_and_delays_the_vi
         "model": "fal-ai/veo3.1", "prompt": "a kite", "connectionId": connection, "idempotencyKey": key(),
     });
     let job = user.send("/videos/generate", &request).await.expect(202).json();
-    // The log tells whoever looks what the video waits for.
+    // The log states what the video waits for.
     wait_for("the video to wait for the bucket", PATIENCE, async || {
         let log = stack.log(Part::VIDEO_WORKER);
-        log.lines().any(|line| line.contains("waits for 1s") && line.contains("cannot be written")).then_some(())
+        log.lines().any(|line| line.contains("waits for 1s") && line.contains("cannot write object")).then_some(())
     })
     .await;
     assert_eq!(user.get(text(&job, "/pollUrl")).await.expect(202).json()["status"], "running");
-    wait_for("parts that belong to nothing to go", PATIENCE, async || {
+    wait_for("unreferenced parts to be removed", PATIENCE, async || {
         bucket.server.unfinished_uploads(&bucket.name).await.is_empty().then_some(())
     })
     .await;
-    assert_eq!(bucket.objects().await, BTreeSet::new(), "no half of anything is seen");
+    assert_eq!(bucket.objects().await, BTreeSet::new(), "no partial object is visible");
     assert_eq!(stack.count("SELECT count(*) FROM assets").await, 0);
     bucket.network.resume();
     let end = made(&user, &job).await;
@@ -257,7 +259,7 @@ async fn a_part_that_the_bucket_does_not_take_costs_the_upload_and_delays_the_vi
     assert_eq!((film.body.len() >= IN_PARTS, &film.body[4..8]), (true, &b"ftyp"[..]));
     upload(&user, sized(IN_PARTS)).await.expect(201);
     assert_eq!(bucket.objects().await, bucket.stored().await);
-    assert_eq!(simulator.submits().len(), 1, "what was made once was fetched again, not ordered again");
+    assert_eq!(simulator.submits().len(), 1, "the finished video was downloaded again, not submitted again");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -270,10 +272,10 @@ async fn work_survives_the_death_of_the_buckets_server() {
     let plan = Plan { jobs: 40, clients: 4, pause: Duration::from_millis(200) };
     let load = Load::prepare(&bucket.stack, &chance, plan).await;
     let death = async {
-        // With results in hand that nobody has stored.
+        // The workers hold results that are not stored yet.
         hold.reached().await;
         bucket.server.kill();
-        // Whoever comes before everything is there again finds nobody, as whoever comes now.
+        // No process reaches the server before it has restarted completely.
         bucket.network.cut();
         hold.release();
         let report = bucket.stack.readiness(Part::IMAGE_WORKER, "unready").await;
@@ -282,11 +284,11 @@ async fn work_survives_the_death_of_the_buckets_server() {
         bucket.network.resume();
     };
     tokio::join!(load.run(), death);
-    // The longest pause of work that an outage keeps waiting is two minutes.
+    // The longest pause of work that waits for an outage to end is two minutes.
     checker::check(&bucket.stack, &load, 2 * SETTLING).await;
-    // No start was refused: nothing of it is in the bucket (decisions 9.2).
+    // No start was rejected: acceptance stores nothing in the bucket (docs/reference/jobs.md#acceptance).
     load.assert_untroubled();
-    assert!(bucket.objects().await.is_superset(&bucket.stored().await), "what is stored is there");
+    assert!(bucket.objects().await.is_superset(&bucket.stored().await), "every stored blob is an object");
     let shown = "SELECT count(*) FROM assets WHERE canvas_key IS NOT NULL";
     assert_eq!(bucket.stack.count(shown).await, 40, "each job shows its picture");
 }

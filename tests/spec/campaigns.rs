@@ -1,4 +1,4 @@
-//! Legacy campaigns (specification, Legacy campaigns; decisions 16).
+//! Legacy campaigns (docs/reference/campaigns.md).
 
 use e2e::api::{key, text};
 use e2e::{PATIENCE, Reply, Stack, User, suite};
@@ -36,7 +36,7 @@ async fn rich(stack: &Stack) -> User {
     user
 }
 
-/// Every response says that it is deprecated, and not until when.
+/// Every response is marked as deprecated, without a sunset date.
 #[track_caller]
 fn deprecated(reply: Reply) -> Reply {
     assert!(reply.header("deprecation").is_some_and(|date| date.starts_with('@')), "{reply}");
@@ -98,6 +98,13 @@ async fn a_start_makes_a_target_and_a_job_for_each_shot(stack: &Stack) {
     let mut stale = start_request(&user, &canvas, 1).await;
     stale["baseRevision"] = request["baseRevision"].clone();
     user.send("/campaigns/start", &stale).await.expect_error(409, "conflict", &[]);
+    // Without a title, and with the one that it then has.
+    let mut untitled = start_request(&user, &canvas, 1).await;
+    untitled.as_object_mut().expect("an object").remove("title");
+    let first = user.send("/campaigns/start", &untitled).await.expect(202).json();
+    untitled["title"] = first["run"]["title"].clone();
+    let again = user.send("/campaigns/start", &untitled).await.expect(202).json();
+    assert_eq!((&again["run"]["id"], &again["replayed"]), (&first["run"]["id"], &json!(true)));
 }
 
 async fn a_campaign_is_read_listed_and_reviewed_by_its_account_alone(stack: &Stack) {
@@ -115,6 +122,7 @@ async fn a_campaign_is_read_listed_and_reviewed_by_its_account_alone(stack: &Sta
     assert_eq!(ids(stranger.get("/campaigns").await.ok()), [Value::Null; 0]);
     let path = format!("/campaigns/{}", text(&first, "/id"));
     assert_eq!(deprecated(user.get(&path).await).ok()["run"], first);
+    deprecated(user.get(&path).header("accept", "*/*;q=0").await).expect_error(406, "request_failed", &[]);
     deprecated(stranger.get(&path).await).expect_error(404, "not_found", &[]);
     stranger.get(&format!("/campaigns?canvasId=canvas:{}:{canvas}", user.uid)).await.expect_error(
         404,
@@ -133,7 +141,7 @@ async fn a_campaign_is_read_listed_and_reviewed_by_its_account_alone(stack: &Sta
         json!({"decisions": [{"shotId": shot(0), "decision": "reject"}, {"shotId": "absent", "decision": "reject"}]});
     let refused = user.send(&format!("{path}/review"), &unknown).await;
     refused.expect_error(422, "unprocessable_entity", &["decisions[1].shotId"]);
-    assert_eq!(user.get(&path).await.ok()["run"], reviewed["run"], "nothing half-decided");
+    assert_eq!(user.get(&path).await.ok()["run"], reviewed["run"], "no decision was stored");
     stranger.send(&format!("{path}/review"), &decisions).await.expect_error(404, "not_found", &[]);
 }
 
@@ -147,7 +155,7 @@ async fn a_canceled_campaign_stops_and_stays_so(stack: &Stack) {
     assert_eq!(canceled["run"]["status"], "canceled");
     assert!(canceled["run"]["shots"].as_array().into_iter().flatten().all(|shot| shot["status"] == "canceled"));
     assert_eq!(user.delete(&path).await.ok(), canceled, "a finished one is unchanged");
-    assert_eq!(user.get("/auth/status").await.ok()["creditBalance"], before, "what was reserved came back");
+    assert_eq!(user.get("/auth/status").await.ok()["creditBalance"], before, "the reservation was returned");
 }
 
 async fn a_campaign_succeeds_when_every_shot_shows_its_picture(stack: &Stack) {
@@ -174,7 +182,7 @@ async fn a_campaign_succeeds_when_every_shot_shows_its_picture(stack: &Stack) {
         assert_eq!(asset["asset"]["handle"], shot["assetId"]);
     }
     assert_ne!(shots[0]["assetId"], shots[1]["assetId"]);
-    assert_eq!(user.get("/auth/status").await.ok()["creditBalance"], 98, "a credit a shot");
+    assert_eq!(user.get("/auth/status").await.ok()["creditBalance"], 98, "one credit for each shot");
     let listed = user.get(&format!("/campaigns?canvasId={canvas}")).await.ok();
     assert_eq!(listed, json!({"runs": [run]}));
     assert_eq!(user.delete(&path).await.ok()["run"], run, "a finished one is unchanged");
@@ -189,8 +197,8 @@ async fn every_shot_counts_as_an_active_job(stack: &Stack) {
     let refused = deprecated(user.send("/campaigns/start", &over).await);
     assert!(refused.header("retry-after").is_some(), "{refused}");
     refused.expect_error(429, "rate_limited", &[]);
-    assert_eq!(user.canvas(&canvas).await, before, "all of them or none");
-    // One fills the account to the last place; the refused start took no key.
+    assert_eq!(user.canvas(&canvas).await, before, "all shots are started or none");
+    // One start fills the account to its limit. The rejected start did not consume its key.
     over["plan"]["shots"].as_array_mut().expect("shots").truncate(1);
     user.send("/campaigns/start", &over).await.expect(202);
     let full = start_request(&user, &canvas, 1).await;
@@ -237,7 +245,7 @@ async fn mutations_are_gone_and_reads_work(stack: &Stack) {
     assert_eq!(deprecated(user.get("/campaigns").await).ok(), json!({"runs": []}));
     let id = "0198c5a0-0000-7000-8000-000000000001";
     deprecated(user.get(&format!("/campaigns/{id}")).await).expect_error(404, "not_found", &[]);
-    // Before the body is looked at, and after the credential and its scopes.
+    // The retirement is reported after the credential and its scopes are checked, and before the body is read.
     for path in ["/campaigns/plan".to_owned(), "/campaigns/start".to_owned(), format!("/campaigns/{id}/review")] {
         deprecated(user.post(&path).await).expect_error(410, "gone", &[]);
         deprecated(stack.anonymous().post(&path).await).expect(401);

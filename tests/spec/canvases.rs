@@ -1,4 +1,4 @@
-//! Canvases (specification, Canvases; decisions 1.4, 1.9, 3.6 to 3.9, 3.11).
+//! Canvases (docs/reference/canvases.md).
 
 use e2e::api::{key, text};
 use e2e::{Stack, User, pictures, suite};
@@ -32,7 +32,7 @@ async fn a_canvas_is_created_with_an_activity_and_a_location(stack: &Stack) {
     let (location, body) = (reply.header("location").expect("a location").to_owned(), reply.json());
     let canvas = &body["canvas"];
     let (id, uid) = (text(canvas, "/id"), &user.uid);
-    assert_eq!(uuid::Uuid::parse_str(id).map(|id| id.get_version_num()), Ok(7), "1.6");
+    assert_eq!(uuid::Uuid::parse_str(id).map(|id| id.get_version_num()), Ok(7), "a UUIDv7");
     assert_eq!(text(canvas, "/handle"), format!("canvas:{uid}:{id}"));
     assert_eq!((&canvas["ownerUid"], &canvas["title"]), (&json!(uid), &json!("Spring")));
     assert_eq!((&canvas["nodes"], &canvas["connections"]), (&json!([]), &json!([])));
@@ -46,7 +46,7 @@ async fn a_canvas_is_created_with_an_activity_and_a_location(stack: &Stack) {
     assert_eq!(entry["actor"], json!({"ownerUid": uid, "surface": "api", "label": "e2e"}));
     assert_eq!(entry["nodeIds"], json!([]));
     assert!(entry["id"].is_string() && entry["summary"].is_string() && entry["at"].is_string());
-    assert_eq!(user.get(&location).await.ok(), body, "the location leads to it");
+    assert_eq!(user.get(&location).await.ok(), body, "the location is the path of the canvas");
     let untitled = user.send("/canvases", &json!({})).await.expect(201).json();
     assert!(untitled["canvas"]["title"].is_string());
 }
@@ -57,13 +57,13 @@ async fn a_chosen_id_is_kept_and_taken_once(stack: &Stack) {
         let made = user.send("/canvases", &json!({"id": id})).await.expect(201).json();
         assert_eq!(made["canvas"]["id"], id);
         user.send("/canvases", &json!({"id": id})).await.expect_error(409, "conflict", &[]);
-        // Another account's ids are its own.
+        // Ids are scoped to the account.
         other.send("/canvases", &json!({"id": id})).await.expect(201);
     }
     for id in ["", "a b", "canvas:x", &"i".repeat(181), "ü"] {
         user.send("/canvases", &json!({"id": id})).await.expect_error(400, "input_validation_error", &["id"]);
     }
-    // Of equal calls at one moment one makes it.
+    // Of concurrent equal requests, one creates the canvas.
     let body = json!({"id": "contested"});
     let calls =
         futures_util::future::join_all((0..6).map(|_| async { user.send("/canvases", &body).await.status })).await;
@@ -100,11 +100,11 @@ async fn the_agent_canvas_is_one_however_often_it_is_asked_for(stack: &Stack) {
     ] {
         let reply = user.send("/canvases", &again).await.expect(201);
         assert!(reply.header("location").is_some());
-        assert_eq!(reply.json(), first, "the title counts only at first");
+        assert_eq!(reply.json(), first, "only the first title is used");
     }
     let with_id = json!({"destination": "agent-canvas", "id": "x"});
     user.send("/canvases", &with_id).await.expect(400);
-    // A viewer of it elsewhere has one of its own.
+    // An account that is a viewer of that canvas gets an Agent Canvas of its own.
     let other = stack.user().await;
     let theirs = other.send("/canvases", &json!({"destination": "agent-canvas"})).await.expect(201).json();
     assert_ne!(theirs["canvas"]["handle"], first["canvas"]["handle"]);
@@ -169,7 +169,7 @@ async fn a_read_carries_an_etag_and_honours_if_none_match(stack: &Stack) {
     user.get(&path).header("if-none-match", "W/\"other\"").await.expect(200);
     user.apply(id, json!([{"type": "node.create", "node": {"type": "text"}}])).await;
     user.get(&path).header("if-none-match", &etag).await.expect(200);
-    // A credential is judged before a validator.
+    // The credential is checked before the validator.
     stack.anonymous().get(&path).header("if-none-match", &etag).await.expect(401);
     stack
         .user()
@@ -190,7 +190,7 @@ async fn the_list_is_newest_first_and_merges_what_is_shared(stack: &Stack) {
     let handles = |items: &[Value]| items.iter().map(|item| text(item, "/handle").to_owned()).collect::<Vec<_>>();
     let handle = |canvas: &Value| text(canvas, "/handle").to_owned();
     assert_eq!(handles(&list().await), [handle(&second), handle(&theirs), handle(&first)]);
-    // A write brings a canvas to the top.
+    // A write moves a canvas to the top of the list.
     user.apply(text(&first, "/id"), json!([{"type": "node.create", "node": {"type": "text"}}])).await;
     let items = list().await;
     assert_eq!(handles(&items), [handle(&first), handle(&second), handle(&theirs)]);
@@ -254,7 +254,7 @@ async fn a_walk_meets_every_canvas_that_nobody_touches(stack: &Stack) {
                 let page = user.get(&format!("/canvases?limit={limit}{cursor}")).await.ok();
                 for item in page["canvases"].as_array().expect("a list") {
                     let updated = text(item, "/updatedAt").to_owned();
-                    assert!(updated <= last, "newest first, across pages, too");
+                    assert!(updated <= last, "newest first, across pages as well");
                     last = updated;
                     walked.push(text(item, "/handle").to_owned());
                 }
@@ -313,14 +313,14 @@ async fn a_viewer_reads_and_never_writes(stack: &Stack) {
     let operations = json!([{"type": "node.create", "node": {"type": "text"}}]);
     let revision = text(&canvas, "/revision");
     viewer.batch(handle, revision, operations.clone()).await.expect_error(403, "forbidden", &[]);
-    // Even when it is stale, for the role comes before the state.
+    // A stale revision does not hide the missing role, because the role is checked before the state.
     viewer.batch(handle, "stale", operations).await.expect_error(403, "forbidden", &[]);
     let upload = viewer.post(&format!("/assets?canvasId={handle}")).body("image/png", pictures::png(2, 2)).await;
     upload.expect_error(403, "forbidden", &[]);
     let run = json!({"canvasId": handle, "baseRevision": revision, "idempotencyKey": key(), "targetNodeId": "t",
         "inputs": ["node:n"], "params": {"width": 1}});
     viewer.send("/actions/resize/runs", &run).await.expect_error(403, "forbidden", &[]);
-    assert_eq!(owner.canvas(handle).await, canvas, "nothing half-written");
+    assert_eq!(owner.canvas(handle).await, canvas, "nothing was written partially");
     assert_eq!(viewer.get(&format!("/assets?canvasId={handle}")).await.ok()["assets"], json!([]));
 }
 
@@ -351,7 +351,7 @@ async fn a_role_that_is_withdrawn_ends_access_at_once(stack: &Stack) {
     let path = format!("/canvases/{handle}/operations");
     member.send(&path, &batch).await.ok();
     stack.share(&owner, id, &member.uid, "viewer").await;
-    // A replay is refused to one who lost access (1.2).
+    // A replay is rejected for a caller that lost access.
     member.send(&path, &batch).await.expect_error(403, "forbidden", &[]);
     stack.share(&owner, id, &member.uid, "none").await;
     member.send(&path, &batch).await.expect_error(404, "not_found", &[]);
@@ -404,7 +404,7 @@ async fn activity_shows_the_newest_50_entries(stack: &Stack) {
     let read = user.get(&format!("/canvases/{id}")).await.ok();
     let activity = read["activity"].as_array().expect("a list");
     assert_eq!(activity.len(), 50);
-    assert!(activity.iter().all(|entry| entry["type"] == "operations.applied"), "the oldest are gone");
+    assert!(activity.iter().all(|entry| entry["type"] == "operations.applied"), "the oldest entries are not listed");
     assert_eq!(activity[0]["revision"], revision.as_str(), "newest first");
     assert_eq!(activity[0]["nodeIds"], json!([node]));
 }

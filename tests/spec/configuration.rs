@@ -1,4 +1,5 @@
-//! A wrong configuration stops a process at once, with one line that names the variable (decisions 17.1).
+//! A wrong configuration stops a process at once with one line that names the variable
+//! (docs/reference/configuration.md#wrong-values).
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -7,86 +8,92 @@ use std::time::Duration;
 
 use e2e::{Kind, process_command};
 use futures_util::{StreamExt, stream};
+use serde_json::json;
 
-/// What no line may show: most values can carry a password.
+/// A value that no line may contain, because most variables can carry a password.
 const SECRET: &str = "hunter2";
-/// How soon a process has refused: it looks at no service before.
+/// The time within which a process must exit. It contacts no service before it has checked its configuration.
 const AT_ONCE: Duration = Duration::from_secs(20);
 
 const KINDS: [Kind; 4] = [Kind::Gateway, Kind::ImageWorker, Kind::VideoWorker, Kind::Dispatcher];
-/// Those that go out to foreign servers, with certificates to judge.
-const OUTWARD: [Kind; 3] = [Kind::ImageWorker, Kind::VideoWorker, Kind::Dispatcher];
-/// Those that know models.
-const MODELS: [Kind; 3] = [Kind::Gateway, Kind::ImageWorker, Kind::VideoWorker];
+/// The processes that open the object store.
+const STORING: [Kind; 3] = [Kind::Gateway, Kind::ImageWorker, Kind::VideoWorker];
 
-/// An environment in which a process starts; nobody is there.
-const SOUND: [(&str, &str); 6] = [
+/// A valid environment. No service listens at its addresses.
+const SOUND: [(&str, &str); 8] = [
     ("CANVAS_DATABASE_URL", "postgres://canvas@127.0.0.1:1/canvas"),
     ("CANVAS_REDIS_URL", "redis://127.0.0.1:1/0"),
     ("CANVAS_AMQP_URL", "amqp://canvas@127.0.0.1:1/%2f"),
     ("CANVAS_BLOB_URL", "s3://nobody/asks"),
     ("CANVAS_MASTER_KEYS", "k1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="),
     ("CANVAS_MANAGED_URL", "http://127.0.0.1:1"),
+    // Ports that are free.
+    ("CANVAS_LISTEN", "127.0.0.1:0"),
+    ("CANVAS_ADMIN_LISTEN", "127.0.0.1:0"),
 ];
 
-/// A wrong value of each variable, and the processes that judge it.
-const WRONG: [(&str, &str, &[Kind]); 49] = [
-    ("CANVAS_DATABASE_URL", "", &KINDS),
-    ("CANVAS_DATABASE_URL", "mysql://user:hunter2@localhost", &KINDS),
-    ("CANVAS_REDIS_URL", "hunter2:6379", &KINDS),
-    ("CANVAS_AMQP_URL", "http://hunter2/", &KINDS),
-    ("CANVAS_BLOB_URL", "s3://user:hunter2@bucket/", &KINDS),
-    ("CANVAS_BLOB_URL", "/var/lib/hunter2", &KINDS),
-    ("CANVAS_MASTER_KEYS", "k1:hunter2", &KINDS),
+/// A wrong value of each variable. It stops every process, whether or not the process itself has a use for it.
+const WRONG: [(&str, &str); 53] = [
+    ("CANVAS_DATABASE_URL", ""),
+    ("CANVAS_DATABASE_URL", "mysql://user:hunter2@localhost"),
+    ("CANVAS_REDIS_URL", "hunter2:6379"),
+    ("CANVAS_AMQP_URL", "http://hunter2/"),
+    ("CANVAS_BLOB_URL", "s3://user:hunter2@bucket/"),
+    ("CANVAS_BLOB_URL", "/var/lib/hunter2"),
+    ("CANVAS_MASTER_KEYS", "k1:hunter2"),
     (
         "CANVAS_MASTER_KEYS",
         "k1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=,k1:AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
-        &KINDS,
     ),
-    ("CANVAS_PUBLIC_URL", "https://hunter2/path", &KINDS),
-    ("CANVAS_LISTEN", "hunter2:80", &KINDS),
-    ("CANVAS_ADMIN_LISTEN", "127.0.0.1", &KINDS),
-    ("CANVAS_CORS_ORIGINS", "https://a.example,hunter2", &KINDS),
-    ("CANVAS_RATE_PER_MINUTE", "-1", &KINDS),
-    ("CANVAS_RATE_BURST", "4294967296", &KINDS),
-    ("CANVAS_FAILED_AUTH_PER_MINUTE", "1.5", &KINDS),
-    ("CANVAS_IDEMPOTENCY_DAYS", "0", &KINDS),
-    ("CANVAS_ACTIVE_JOBS", "0", &KINDS),
-    ("CANVAS_ACCOUNT_STORAGE_MAX", "1 GiB", &KINDS),
-    ("CANVAS_PREVIEW_TTL_SECONDS", "0", &KINDS),
-    ("CANVAS_RETENTION_UNREAD_SECONDS", "-1", &KINDS),
-    ("CANVAS_RETENTION_FINALIZED_SECONDS", "NaN", &KINDS),
-    ("CANVAS_RETENTION_TOMBSTONE_SECONDS", "inf", &KINDS),
-    ("CANVAS_RETENTION_FAILED_SECONDS", "315360001", &KINDS),
-    ("CANVAS_RETENTION_VIDEO_SECONDS", "soon", &KINDS),
-    ("CANVAS_EGRESS_ALLOW", "10.0.0.0/33", &KINDS),
-    ("CANVAS_EGRESS_ALLOW", "nowhere", &KINDS),
-    ("CANVAS_EGRESS_CA_FILE", "/nowhere/authorities.pem", &OUTWARD),
-    ("CANVAS_EGRESS_CA_FILE", "/dev/null", &OUTWARD),
-    ("CANVAS_MODEL_CATALOGUE", "/nowhere/models.json", &MODELS),
-    ("CANVAS_MODEL_CATALOGUE", "/dev/null", &MODELS),
-    ("CANVAS_MANAGED_URL", "http://a:hunter2@b/", &KINDS),
-    ("CANVAS_MANAGED_PROTOCOL", "hunter2", &MODELS),
-    ("CANVAS_MANAGED_KEY", "hunter2 schlüssel", &MODELS),
-    ("CANVAS_WEBHOOK_BACKOFF_SECONDS", "1,hunter2", &KINDS),
-    ("CANVAS_WEBHOOK_BACKOFF_SECONDS", "1,2", &KINDS),
-    ("CANVAS_LEASE_SECONDS", "0", &KINDS),
-    ("CANVAS_IDLE_CLAIM_MILLISECONDS", "0", &KINDS),
-    ("CANVAS_SLOTS", "0", &KINDS),
-    ("CANVAS_IMAGE_MEMORY_MIB", "0", &KINDS),
-    ("CANVAS_GENERATION_SLOTS", "10001", &KINDS),
-    ("CANVAS_PROVIDER_CONCURRENCY", "0", &KINDS),
-    ("CANVAS_GENERATION_MEMORY_MIB", "much", &KINDS),
-    ("CANVAS_DATABASE_CONNECTIONS", "0", &KINDS),
-    ("CANVAS_SWEEP_SECONDS", "0", &KINDS),
-    ("CANVAS_FAILPOINTS", "nothing", &KINDS),
-    ("CANVAS_FAILPOINTS", "task.claimed=explode", &KINDS),
-    ("CANVAS_LEGACY_CAMPAIGNS", "yes", &KINDS),
-    ("CANVAS_LOG", "db=hunter2", &KINDS),
-    ("CANVAS_REDIS_URL", "", &KINDS),
+    ("CANVAS_PUBLIC_URL", "https://hunter2/path"),
+    ("CANVAS_LISTEN", "hunter2:80"),
+    ("CANVAS_ADMIN_LISTEN", "127.0.0.1"),
+    ("CANVAS_CORS_ORIGINS", "https://a.example,hunter2"),
+    ("CANVAS_RATE_PER_MINUTE", "-1"),
+    ("CANVAS_RATE_BURST", "4294967296"),
+    ("CANVAS_FAILED_AUTH_PER_MINUTE", "1.5"),
+    ("CANVAS_IDEMPOTENCY_DAYS", "0"),
+    ("CANVAS_ACTIVE_JOBS", "0"),
+    ("CANVAS_ACCOUNT_STORAGE_MAX", "1 GiB"),
+    ("CANVAS_PREVIEW_TTL_SECONDS", "0"),
+    ("CANVAS_RETENTION_UNREAD_SECONDS", "-1"),
+    ("CANVAS_RETENTION_FINALIZED_SECONDS", "NaN"),
+    ("CANVAS_RETENTION_TOMBSTONE_SECONDS", "inf"),
+    ("CANVAS_RETENTION_FAILED_SECONDS", "315360001"),
+    ("CANVAS_RETENTION_VIDEO_SECONDS", "soon"),
+    ("CANVAS_EGRESS_ALLOW", "10.0.0.0/33"),
+    ("CANVAS_EGRESS_ALLOW", "nowhere"),
+    ("CANVAS_EGRESS_CA_FILE", "/nowhere/authorities.pem"),
+    ("CANVAS_EGRESS_CA_FILE", "/dev/null"),
+    ("CANVAS_MODEL_CATALOGUE", "/nowhere/models.json"),
+    ("CANVAS_MODEL_CATALOGUE", "/dev/null"),
+    ("CANVAS_MANAGED_URL", "http://a:hunter2@b/"),
+    ("CANVAS_MANAGED_PROTOCOL", "hunter2"),
+    ("CANVAS_MANAGED_KEY", "hunter2 schlüssel"),
+    ("CANVAS_WEBHOOK_BACKOFF_SECONDS", "1,hunter2"),
+    ("CANVAS_WEBHOOK_BACKOFF_SECONDS", "1,2"),
+    ("CANVAS_LEASE_SECONDS", "0"),
+    ("CANVAS_IDLE_CLAIM_MILLISECONDS", "0"),
+    ("CANVAS_SLOTS", "0"),
+    ("CANVAS_IMAGE_MEMORY_MIB", "0"),
+    ("CANVAS_GENERATION_SLOTS", "10001"),
+    ("CANVAS_PROVIDER_CONCURRENCY", "0"),
+    ("CANVAS_GENERATION_MEMORY_MIB", "much"),
+    ("CANVAS_DATABASE_CONNECTIONS", "0"),
+    ("CANVAS_SWEEP_SECONDS", "0"),
+    ("CANVAS_FAILPOINTS", "nothing"),
+    ("CANVAS_FAILPOINTS", "task.claimed=explode"),
+    ("CANVAS_LEGACY_CAMPAIGNS", "yes"),
+    ("CANVAS_LOG", "db=hunter2"),
+    ("CANVAS_REDIS_URL", ""),
+    ("CANVAS_DATABASE_URL", "postgres://a:hunter2@h/db?sslmode=maybe"),
+    ("CANVAS_AMQP_URL", "amqp://a:hunter2@h/v?heartbeat=often"),
+    // Only the driver rejects these two.
+    ("CANVAS_REDIS_URL", "redis://:hunter2@h/first"),
+    ("CANVAS_BLOB_URL", "s3://bucket/a//b"),
 ];
 
-/// Runs a process until it ends by itself.
+/// Runs a process until it exits by itself.
 async fn ended(kind: Kind, arguments: &[&str], env: &[(&str, &str)]) -> Output {
     let mut command = tokio::process::Command::from(process_command(kind));
     command.args(arguments).envs(SOUND).envs(env.iter().copied()).kill_on_drop(true);
@@ -94,7 +101,7 @@ async fn ended(kind: Kind, arguments: &[&str], env: &[(&str, &str)]) -> Output {
     ended.unwrap_or_else(|_| panic!("{} runs with {env:?}", kind.binary())).expect("runs")
 }
 
-/// The one line about the variable in which the process refuses this environment; panics unless it does.
+/// Returns the one line in which the process rejects the variable. Panics unless it does.
 async fn assert_refused(kind: Kind, name: &str, env: &[(&str, &str)]) -> String {
     let output = ended(kind, kind.arguments(), env).await;
     let told = String::from_utf8(output.stderr).expect("UTF-8");
@@ -107,9 +114,45 @@ async fn assert_refused(kind: Kind, name: &str, env: &[(&str, &str)]) -> String 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_wrong_value_is_told_in_one_line_that_names_the_variable() {
-    let cases = WRONG.iter().flat_map(|(name, value, kinds)| kinds.iter().map(move |kind| (*kind, *name, *value)));
+    let cases = WRONG.iter().flat_map(|&(name, value)| KINDS.map(move |kind| (kind, name, value)));
     let runs = cases.map(|(kind, name, value)| async move { assert_refused(kind, name, &[(name, value)]).await });
     stream::iter(runs).buffer_unordered(4).for_each(|_| std::future::ready(())).await;
+}
+
+#[tokio::test]
+async fn check_config_lists_everything_that_is_wrong_and_starts_nothing() {
+    let check = async |env: &[(&str, &str)]| {
+        let output = ended(Kind::Gateway, &["check-config"], env).await;
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (code, told, wrong) = check(&[("CANVAS_RATE_BURTS", "1"), ("CANVAS_TOKEN", "t")]).await;
+    let told: serde_json::Value = serde_json::from_str(&told).expect("one JSON object");
+    assert_eq!((code, told, wrong.as_str()), (Some(0), json!({"valid": true, "unknown": ["CANVAS_RATE_BURTS"]}), ""));
+    for (name, value) in WRONG {
+        let (code, told, wrong) = check(&[(name, value)]).await;
+        assert_eq!((code, told.as_str(), wrong.lines().count()), (Some(1), "", 1), "{name}={value}: {wrong}");
+        assert!(wrong.starts_with(&format!("canvas-gateway: {name}: ")) && !wrong.contains(SECRET), "{wrong}");
+    }
+    // A value that only the driver rejects is reported beside one that the configuration rejects.
+    let (_, _, wrong) = check(&[("CANVAS_SLOTS", "0"), ("CANVAS_REDIS_URL", "redis://h/first")]).await;
+    let names: BTreeSet<&str> = wrong.lines().filter_map(|line| line.split(": ").nth(1)).collect();
+    assert_eq!(names, BTreeSet::from(["CANVAS_REDIS_URL", "CANVAS_SLOTS"]), "{wrong}");
+    // All wrong values at once; each variable is reported with its first wrong value.
+    let mut all: Vec<(&str, &str)> = Vec::new();
+    for (name, value) in WRONG {
+        if all.iter().all(|(named, _)| *named != name) {
+            all.push((name, value));
+        }
+    }
+    let (code, _, wrong) = check(&all).await;
+    let named = |line: &str| line.split(": ").nth(1).map(str::to_owned);
+    let named: BTreeSet<String> = wrong.lines().filter_map(named).collect();
+    assert_eq!((code, named), (Some(1), all.iter().map(|(name, _)| (*name).to_owned()).collect()), "{wrong}");
+    // Whether a port is taken or a directory can be created is not part of the configuration.
+    let taken = TcpListener::bind("127.0.0.1:0").expect("binds a free port");
+    let address = taken.local_addr().expect("has an address").to_string();
+    assert_eq!(check(&[("CANVAS_ADMIN_LISTEN", &address)]).await.0, Some(0));
 }
 
 #[tokio::test]
@@ -129,7 +172,7 @@ async fn a_variable_without_the_one_that_it_belongs_to_is_told_with_it() {
 
 #[tokio::test]
 async fn there_is_a_wrong_value_for_every_variable_and_help_lists_them_all() {
-    let wrong: BTreeSet<&str> = WRONG.iter().map(|(name, _, _)| *name).collect();
+    let wrong: BTreeSet<&str> = WRONG.iter().map(|(name, _)| *name).collect();
     for kind in KINDS {
         let help = String::from_utf8(ended(kind, &["--help"], &[]).await.stdout).expect("UTF-8");
         let names = help.lines().filter_map(|line| line.strip_prefix("  CANVAS_")?.split(' ').next());
@@ -151,7 +194,7 @@ async fn an_address_that_is_taken_is_told_by_its_variable() {
 
 #[tokio::test]
 async fn a_directory_for_blobs_that_cannot_be_made_is_told_by_its_variable() {
-    for kind in MODELS {
+    for kind in STORING {
         assert_refused(kind, "CANVAS_BLOB_URL", &[("CANVAS_BLOB_URL", "file:///dev/null/blobs")]).await;
     }
 }

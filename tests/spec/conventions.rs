@@ -1,10 +1,9 @@
-//! Conventions (decisions 1.1 to 1.9, 1.13).
+//! Conventions of the API (docs/reference/conventions.md).
 
 use e2e::api::{key, text};
 use e2e::{Stack, pictures, suite};
 use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use uuid::Uuid;
 
 const ORIGIN: &str = "https://app.example.com";
@@ -14,20 +13,14 @@ suite! {
     an_unknown_path_is_404_whoever_asks,
     a_wrong_method_is_405_and_says_which_are_allowed,
     a_request_id_that_is_a_uuid_is_kept_and_any_other_replaced,
-    checks_come_in_the_order_of_1_2,
+    checks_come_in_their_order,
     a_malformed_id_is_400_and_an_unknown_one_404,
     an_owner_in_a_handle_that_differs_from_owner_uid_is_400,
     unknown_fields_are_named_by_their_path,
     every_violation_is_listed,
-    a_json_body_must_be_declared_as_json,
-    a_body_that_is_no_json_is_invalid_json,
-    a_whole_number_may_be_written_as_one_with_a_fraction,
-    nesting_is_limited_to_64_levels,
-    a_nul_is_refused_wherever_it_stands,
-    a_json_body_has_at_most_a_mebibyte,
-    a_batch_has_at_most_16_mebibytes,
-    a_declared_length_over_the_limit_is_refused_before_the_body,
-    unknown_query_parameters_are_ignored_and_known_ones_validated,
+    unknown_query_parameters_are_ignored_and_named_and_known_ones_validated,
+    a_header_that_is_read_once_is_sent_once,
+    a_media_type_that_the_client_rejects_is_406,
     page_limits_are_kept_and_never_clamped,
     a_cursor_is_good_for_its_own_list_alone,
     a_list_can_be_walked_with_changing_limits,
@@ -57,7 +50,7 @@ async fn a_wrong_method_is_405_and_says_which_are_allowed(stack: &Stack) {
         (Method::GET, "/actions/resize/runs", &["POST"]),
     ] {
         let reply = stack.anonymous().call(method, path).await;
-        let allow = reply.header("allow").expect("says what is allowed").to_owned();
+        let allow = reply.header("allow").expect("lists the allowed methods").to_owned();
         let methods: Vec<&str> = allow.split(',').map(str::trim).collect();
         assert!(allowed.iter().all(|method| methods.contains(method)), "{path}: {allow}");
         reply.expect_error(405, "request_failed", &[]);
@@ -70,9 +63,9 @@ async fn a_request_id_that_is_a_uuid_is_kept_and_any_other_replaced(stack: &Stac
     let kept = user.get("/auth/status").header("x-request-id", &own).await;
     assert_eq!(kept.header("x-request-id"), Some(own.as_str()));
     let refused = stack.anonymous().get("/auth/status").header("x-request-id", &own).await.expect(401);
-    assert_eq!(refused.header("x-request-id"), Some(own.as_str()), "failures keep it, too");
+    assert_eq!(refused.header("x-request-id"), Some(own.as_str()), "failures keep it as well");
     for other in ["", "7", "not-a-uuid", "{0198c5a0-0000-7000-8000-000000000001}"] {
-        // The client checks that what comes is a UUID.
+        // The client checks that the returned id is a UUID.
         let replaced = user.get("/auth/status").header("x-request-id", other).await.expect(200);
         assert_ne!(replaced.header("x-request-id"), Some(other));
     }
@@ -80,29 +73,29 @@ async fn a_request_id_that_is_a_uuid_is_kept_and_any_other_replaced(stack: &Stac
     assert_ne!(fresh().await, fresh().await);
 }
 
-async fn checks_come_in_the_order_of_1_2(stack: &Stack) {
+async fn checks_come_in_their_order(stack: &Stack) {
     let anonymous = stack.anonymous();
     let user = stack.user().await;
     let reader = stack.user_with("canvas:read").await;
     let large = " ".repeat(1024 * 1024 + 1);
-    // Credential before scope, size, type, JSON and shape.
+    // The credential is checked before scope, size, media type, JSON and schema.
     anonymous.post("/canvases").body("text/plain", large.clone()).await.expect_error(401, "unauthorized", &[]);
-    // Scope before size.
+    // The scope is checked before the size.
     reader.post("/canvases").body("text/plain", large.clone()).await.expect_error(403, "forbidden", &[]);
-    // Size before type.
+    // The size is checked before the media type.
     user.post("/canvases").body("text/plain", large).await.expect_error(413, "payload_too_large", &[]);
-    // Type before JSON.
+    // The media type is checked before the JSON.
     user.post("/canvases").body("text/plain", "{").await.expect_error(415, "unsupported_media_type", &[]);
-    // JSON before shape.
+    // The JSON is checked before the schema.
     user.post("/canvases").body("application/json", r#"{"id": 7, "#).await.expect_error(400, "invalid_json", &[]);
-    // Shape before the addressed resource.
+    // The schema is checked before the addressed resource.
     let path = "/canvases/absent/operations";
     user.send(path, &json!({"operations": 7})).await.expect(400);
     let good = json!({"baseRevision": "r", "idempotencyKey": key(), "operations": [
         {"type": "node.delete", "nodeId": "absent"}
     ]});
     user.send(path, &good).await.expect_error(404, "not_found", &[]);
-    // State before meaning: a stale revision hides an unknown node.
+    // State is checked before meaning: a stale revision hides an unknown node.
     let canvas = user.make_canvas().await;
     let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
     user.send(&path, &good).await.expect_error(409, "conflict", &[]);
@@ -200,134 +193,78 @@ async fn every_violation_is_listed(stack: &Stack) {
     user.get("/canvases?limit=0&cursor=x").await.expect_error(400, "input_validation_error", &["limit", "cursor"]);
 }
 
-async fn a_json_body_must_be_declared_as_json(stack: &Stack) {
-    let user = stack.user().await;
-    for good in ["application/json", "application/json; charset=utf-8", "Application/JSON"] {
-        user.post("/canvases").body(good, "{}").await.expect(201);
-    }
-    for bad in ["text/plain", "application/jsonx", "application/x-www-form-urlencoded", "text/json"] {
-        user.post("/canvases").body(bad, "{}").await.expect_error(415, "unsupported_media_type", &[]);
-    }
-    user.post("/canvases").untyped("{}").await.expect_error(415, "unsupported_media_type", &[]);
-    // Decisions 3.8: for this one route no body at all counts as an empty object.
-    user.post("/canvases").await.expect(201);
-}
-
-async fn a_body_that_is_no_json_is_invalid_json(stack: &Stack) {
-    let user = stack.user().await;
-    let bytes: [&[u8]; 7] = [b"{", b"{} {}", b"nul", b"{'a': 1}", b"\xff", b"{\"a\": NaN}", b"[1,]"];
-    for bad in bytes {
-        user.post("/canvases").body("application/json", bad.to_vec()).await.expect_error(400, "invalid_json", &[]);
-    }
-    let canvas = user.make_canvas().await;
-    let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
-    user.post(&path).body("application/json", "").await.expect_error(400, "invalid_json", &[]);
-    user.send("/canvases", &json!([])).await.expect(400);
-}
-
-async fn a_whole_number_may_be_written_as_one_with_a_fraction(stack: &Stack) {
-    // JSON Schema, by which the contract document speaks, makes no difference; a query does (below).
-    let user = stack.user().await;
-    let video = |seconds: &str| {
-        let body = format!(
-            r#"{{"model": "absent", "prompt": "p", "idempotencyKey": "12345678", "durationSeconds": {seconds}}}"#
-        );
-        user.post("/videos/generate").body("application/json", body)
-    };
-    video("5.0").await.expect_error(422, "unprocessable_entity", &["model"]);
-    for wrong in ["5.5", "0.0", "1e30"] {
-        video(wrong).await.expect_error(400, "input_validation_error", &["durationSeconds"]);
-    }
-}
-
-async fn nesting_is_limited_to_64_levels(stack: &Stack) {
+async fn unknown_query_parameters_are_ignored_and_named_and_known_ones_validated(stack: &Stack) {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
-    let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
-    // Above `custom` are the body, operations, the operation, node and metadata: five levels.
-    let body = |levels: usize| {
-        let custom = (0..levels - 6).fold(json!({}), |inner, _| json!({ "a": inner }));
-        let node = json!({"type": "text", "position": {"x": 0, "y": 0}, "metadata": {"custom": custom}});
-        json!({"baseRevision": canvas["revision"], "idempotencyKey": key(), "operations": [
-            {"type": "node.create", "node": node}
-        ]})
-    };
-    user.send(&path, &body(65)).await.expect_error(400, "invalid_json", &[]);
-    user.send(&path, &body(64)).await.ok();
-    let deep = "[".repeat(100_000);
-    user.post(&path).body("application/json", deep).await.expect_error(400, "invalid_json", &[]);
-}
-
-async fn a_nul_is_refused_wherever_it_stands(stack: &Stack) {
-    let user = stack.user().await;
-    user.send("/canvases", &json!({"title": "a\0b"})).await.expect_error(400, "input_validation_error", &["title"]);
-    let canvas = user.make_canvas().await;
-    let (id, revision) = (text(&canvas, "/id"), text(&canvas, "/revision"));
-    for metadata in [json!({"content": "\0"}), json!({"custom": {"deep": ["\0"]}}), json!({"custom": {"a\0": 1}})] {
-        let node = json!({"type": "text", "metadata": metadata});
-        user.batch(id, revision, json!([{"type": "node.create", "node": node}])).await.expect(400);
+    let named = user.get("/canvases?colour=red&limit=5&a%2Cb").await.expect(200);
+    assert_eq!(named.header("x-canvas-ignored"), Some("colour, a%2Cb"));
+    let upload = user.post("/assets?name=x.jpg").body("image/png", pictures::png(2, 2)).await.expect(201);
+    assert_eq!(upload.header("x-canvas-ignored"), Some("name"));
+    // The same holds for failures and for responses without a body.
+    let refused = user.get("/canvases/absent?deep=true").await.expect(404);
+    assert_eq!(refused.header("x-canvas-ignored"), Some("deep"));
+    let path = format!("/canvases/{}", text(&canvas, "/id"));
+    let tag = user.get(&path).await.header("etag").expect("a tag").to_owned();
+    let unchanged = user.get(&format!("{path}?x=1")).header("if-none-match", &tag).await.expect(304);
+    assert_eq!(unchanged.header("x-canvas-ignored"), Some("x"));
+    for known in ["/canvases?limit=5", "/canvases", &format!("{path}?ownerUid={}", user.uid)] {
+        assert_eq!(user.get(known).await.expect(200).header("x-canvas-ignored"), None, "{known}");
     }
-    user.get("/actions?q=%00").await.expect_error(400, "input_validation_error", &["q"]);
-    user.get("/canvases/a%00b").await.expect(400);
-    let upload = user.post("/assets").header("x-service-file-name", "a%00b.png");
-    // Control characters are stripped from file names (6.3).
-    let asset = upload.body("image/png", pictures::png(2, 2)).await.expect(201).json();
-    assert_eq!(asset["asset"]["name"], "ab.png");
-}
-
-async fn a_json_body_has_at_most_a_mebibyte(stack: &Stack) {
-    let user = stack.user().await;
-    let body = |bytes: usize| format!("{{{}}}", " ".repeat(bytes - 2));
-    for (bytes, status) in [(1024 * 1024 - 1, 201), (1024 * 1024, 201), (1024 * 1024 + 1, 413)] {
-        user.post("/canvases").body("application/json", body(bytes)).await.expect(status);
-        user.post("/canvases").chunked("application/json", body(bytes).into_bytes()).await.expect(status);
-    }
-}
-
-async fn a_batch_has_at_most_16_mebibytes(stack: &Stack) {
-    let user = stack.user().await;
-    let canvas = user.make_canvas().await;
-    let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
-    let batch = json!({"baseRevision": canvas["revision"], "idempotencyKey": key(), "operations": [
-        {"type": "node.create", "node": {"type": "text", "position": {"x": 0, "y": 0}}}
-    ]})
-    .to_string();
-    let body = |bytes: usize| format!("{batch}{}", " ".repeat(bytes - batch.len()));
-    user.post(&path).body("application/json", body(16 * 1024 * 1024)).await.ok();
-    let over = user.post(&path).body("application/json", body(16 * 1024 * 1024 + 1)).await;
-    over.expect_error(413, "payload_too_large", &[]);
-}
-
-async fn a_declared_length_over_the_limit_is_refused_before_the_body(stack: &Stack) {
-    let user = stack.user().await;
-    for (path, media_type, limit) in [
-        ("/canvases", "application/json", 1024 * 1024),
-        ("/canvases/absent/operations", "application/json", 16 * 1024 * 1024),
-        ("/assets", "image/png", 52_428_800),
-    ] {
-        let mut connection = tokio::net::TcpStream::connect(stack.authority(0)).await.expect("connects");
-        let head = format!(
-            "POST {}{path} HTTP/1.1\r\nhost: e2e\r\nauthorization: Bearer {}\r\ncontent-type: {media_type}\r\n\
-             content-length: {}\r\n\r\n",
-            e2e::API_ROOT,
-            user.token,
-            limit + 1
-        );
-        connection.write_all(head.as_bytes()).await.expect("sends a head and no body");
-        let mut answer = [0; 12];
-        let read = tokio::time::timeout(e2e::PATIENCE, connection.read_exact(&mut answer)).await;
-        read.expect("is answered without a body").expect("reads");
-        assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 413", "{path}");
-    }
-}
-
-async fn unknown_query_parameters_are_ignored_and_known_ones_validated(stack: &Stack) {
-    let user = stack.user().await;
-    user.get("/canvases?colour=red&limit=5").await.ok();
     for bad in ["limit=", "limit=five", "limit=1.0", "limit=-1", "limit=%2B5", "limit=5&limit=5"] {
         user.get(&format!("/canvases?{bad}")).await.expect_error(400, "input_validation_error", &["limit"]);
     }
     user.get("/actions?q=%ff").await.expect_error(400, "input_validation_error", &["q"]);
+}
+
+async fn a_header_that_is_read_once_is_sent_once(stack: &Stack) {
+    let user = stack.user().await;
+    for name in ["Idempotency-Key", "X-Service-File-Name", "X-Canvas-File-Name"] {
+        let upload = user.post("/assets").body("image/png", pictures::png(2, 2));
+        let twice = upload.header(name, "key-of-the-upload").header(name, "key-of-the-upload");
+        twice.await.expect_error(400, "input_validation_error", &[name]);
+    }
+    let both = user.post("/assets").body("image/png", pictures::png(2, 2)).header("x-canvas-file-name", "old.png");
+    assert_eq!(both.header("x-service-file-name", "new.png").await.expect(201).json()["asset"]["name"], "new.png");
+    let typed = user.post("/assets").body("image/png", pictures::png(2, 2)).header("content-type", "image/png");
+    typed.await.expect_error(415, "unsupported_media_type", &[]);
+    let token = format!("Bearer {}", user.token);
+    let two = stack.anonymous().get("/auth/status").header("authorization", &token).header("authorization", &token);
+    two.await.expect_error(401, "unauthorized", &[]);
+    // A request with two request ids is treated like one without.
+    let own = Uuid::new_v4().to_string();
+    let replaced = user.get("/auth/status").header("x-request-id", &own).header("x-request-id", &own).await.expect(200);
+    assert_ne!(replaced.header("x-request-id"), Some(own.as_str()));
+    // Lists may be sent in several headers.
+    let listed = user.get("/auth/status").header("accept", "text/html").header("accept", "application/json;q=0.1");
+    listed.await.expect(200);
+}
+
+async fn a_media_type_that_the_client_rejects_is_406(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let path = format!("/canvases/{}", text(&canvas, "/id"));
+    let outline = format!("{path}/outline");
+    for (read, rejected) in [
+        ("/canvases", "application/json;q=0"),
+        (path.as_str(), "application/json;q=0, */*"),
+        (&path, "application/*;q=0.000"),
+        (&outline, "text/plain;q=0"),
+        ("/openapi.json", "*/*;q=0"),
+    ] {
+        user.get(read).header("accept", rejected).await.expect_error(406, "request_failed", &[]);
+    }
+    // The resource is checked first.
+    user.get("/canvases/absent").header("accept", "*/*;q=0").await.expect_error(404, "not_found", &[]);
+    stack.anonymous().get("/canvases").header("accept", "*/*;q=0").await.expect_error(401, "unauthorized", &[]);
+    // A type that is merely not listed is served.
+    for accepted in ["text/html", "application/json;q=0.001", "*/*;q=0, application/json", ""] {
+        user.get("/canvases").header("accept", accepted).await.expect(200);
+    }
+    // Nothing is written for a client that rejects the result.
+    let before = user.get("/canvases").await.ok();
+    let made = user.send("/canvases", &json!({})).header("accept", "application/json;q=0").await;
+    made.expect_error(406, "request_failed", &[]);
+    assert_eq!(user.get("/canvases").await.ok(), before);
 }
 
 async fn page_limits_are_kept_and_never_clamped(stack: &Stack) {
@@ -367,7 +304,7 @@ async fn a_cursor_is_good_for_its_own_list_alone(stack: &Stack) {
     let cursor = text(&page, "/page/nextCursor").to_owned();
     user.get(&format!("/canvases?limit=1&cursor={cursor}")).await.ok();
     let refused = |reply: e2e::Reply| reply.expect_error(400, "input_validation_error", &["cursor"]);
-    // Another account, another endpoint, other filters.
+    // Another account, another endpoint and other filters.
     refused(other.get(&format!("/canvases?cursor={cursor}")).await);
     refused(user.get(&format!("/assets?cursor={cursor}")).await);
     refused(user.get(&format!("/actions?cursor={cursor}")).await);
@@ -378,7 +315,7 @@ async fn a_cursor_is_good_for_its_own_list_alone(stack: &Stack) {
     if let Some(cursor) = actions["page"]["nextCursor"].as_str() {
         refused(user.get(&format!("/actions?limit=1&cursor={cursor}")).await);
     }
-    // Tampered with in any place, shortened, invented, too long.
+    // Modified at any position, truncated, invented or too long.
     for index in [0, cursor.len() / 2, cursor.len() - 1] {
         let mut bytes = cursor.clone().into_bytes();
         bytes[index] = if bytes[index] == b'A' { b'B' } else { b'A' };
@@ -439,13 +376,13 @@ async fn long_answers_are_compressed_and_pictures_never(stack: &Stack) {
         assert_eq!(
             plain.header("content-encoding"),
             None,
-            "{refused}: the plain form is served when there is no other"
+            "{refused}: the plain form is served when no other is acceptable"
         );
     }
     let short = user.get("/auth/status").header("accept-encoding", "gzip").await.expect(200);
     assert_eq!(short.header("content-encoding"), None, "at most 1 KiB");
     let plain = user.get(&path).await.expect(200);
-    assert_eq!(plain.header("content-encoding"), None, "nothing was accepted");
+    assert_eq!(plain.header("content-encoding"), None, "no coding was accepted");
     let asset = user.upload("image/png", pictures::png(200, 200)).await;
     let picture = stack.anonymous().get(text(&asset, "/previewUrl")).header("accept-encoding", "gzip, br, zstd").await;
     assert_eq!(picture.expect(200).header("content-encoding"), None);
@@ -470,10 +407,19 @@ async fn cors_is_open_for_the_configured_origins_alone(stack: &Stack) {
 
     let actual = user.get("/auth/status").header("origin", ORIGIN).await.expect(200);
     assert_eq!(actual.header("access-control-allow-origin"), Some(ORIGIN));
+    let rejecting = user.get("/auth/status").header("origin", ORIGIN).header("accept", "application/json;q=0");
+    assert_eq!(rejecting.await.expect(406).header("access-control-allow-origin"), Some(ORIGIN));
     let exposed = actual.header("access-control-expose-headers").expect("headers are exposed").to_ascii_lowercase();
-    for name in
-        ["etag", "location", "retry-after", "x-request-id", "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"]
-    {
+    for name in [
+        "etag",
+        "location",
+        "retry-after",
+        "x-request-id",
+        "ratelimit-limit",
+        "ratelimit-remaining",
+        "ratelimit-reset",
+        "x-canvas-ignored",
+    ] {
         assert!(exposed.contains(name), "{name}: {exposed}");
     }
     let refused = stack.anonymous().get("/auth/status").header("origin", ORIGIN).await.expect(401);

@@ -1,4 +1,4 @@
-//! Dry runs, findings and reviews (specification, CompletionReview and operations; decisions 4.3 to 4.7, 5).
+//! Dry runs, findings and reviews (docs/reference/findings.md, docs/reference/operations.md#dry-runs).
 
 use e2e::api::{key, text, trial};
 use e2e::{Stack, User, pictures, suite};
@@ -39,7 +39,7 @@ async fn validation(user: &User, canvas: &Value, operations: Value) -> Value {
     user.send(&path(canvas), &trial(operations)).await.ok()["validation"].clone()
 }
 
-/// Applies with force: to make what is found afterwards.
+/// Applies operations with `force`, to create the findings that a test expects.
 async fn force(user: &User, canvas: &Value, operations: Value) -> Value {
     let now = user.canvas(text(canvas, "/id")).await;
     let body =
@@ -80,7 +80,7 @@ async fn a_dry_run_says_what_the_write_does_and_writes_nothing(stack: &Stack) {
     assert_eq!(proposal["changedNodeIds"], ids(proposal));
     assert_eq!(proposal["deletedNodeIds"], json!([first["resolvedIds"]["gone"]]));
     assert_eq!(proposal["changedConnectionIds"], json!([proposal["resolvedIds"]["c"]]));
-    // The write is refused for the findings that were foretold, and forced it does what was proposed.
+    // The write is rejected with the findings that the dry run reported. With `force` it applies the proposal.
     let body = json!({"baseRevision": before["revision"], "idempotencyKey": key(), "operations": operations});
     let refused = user.send(&path(&canvas), &body).await.expect(422).json()["error"].clone();
     assert_eq!((&refused["code"], refused.get("fields")), (&json!("unprocessable_entity"), None));
@@ -133,13 +133,13 @@ async fn a_dry_run_looks_at_no_key_and_needs_no_revision_role_or_write_scope(sta
         );
     }
     owner.send(&path(&canvas), &with("later", json!(1))).await.expect_error(400, "input_validation_error", &["later"]);
-    // The key that a dry run carried is free.
+    // The key of a dry run stays unused.
     let name = key();
     owner.send(&path(&canvas), &with("idempotencyKey", json!(name))).await.ok();
     let body =
         json!({"baseRevision": canvas["revision"], "idempotencyKey": name, "operations": [node("a", "text", 0, 0)]});
     assert_eq!(owner.send(&path(&canvas), &body).await.ok()["replayed"], false);
-    // To write needs the scope, whose lack is named.
+    // Writing requires the scope, and the error names it.
     let message = reader.send(&path(&canvas), &body).await.expect_error(403, "forbidden", &[]);
     assert!(message.contains("canvas:write") && !message.contains("canvas:read"), "{message}");
 }
@@ -164,7 +164,7 @@ async fn a_dry_run_refuses_what_the_write_refuses(stack: &Stack) {
         let code = if status == 400 { "input_validation_error" } else { "unprocessable_entity" };
         user.send(&path(&canvas), &trial(operations)).await.expect_error(status, code, &[field]);
     }
-    // A node stands somewhere.
+    // A node requires a position.
     let nowhere = json!({"validateOnly": true, "operations": [{"type": "node.create", "node": {"type": "text"}}]});
     user.send(&path(&canvas), &nowhere).await.expect_error(
         400,
@@ -177,7 +177,7 @@ async fn an_agents_overlap_blocks_and_force_applies_it(stack: &Stack) {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let beside = |x: i64| json!([node("a", "text", 0, 0), node("b", "text", x, 0)]);
-    // One unit shared is none.
+    // Frames that overlap by less than the tolerance are not reported.
     assert_eq!(said(&validation(&user, &canvas, beside(319)).await), []);
     let blocked = validation(&user, &canvas, beside(318)).await;
     assert_eq!(said(&blocked), [("agent_overlap", "error", "agent")]);
@@ -222,7 +222,7 @@ async fn the_users_own_overlaps_are_only_said(stack: &Stack) {
     assert_eq!(said(&mine), [("user_overlap", "info", "user")]);
     assert_eq!((&mine["status"], &mine["completionReview"]["status"]), (&json!("advisory"), &json!("ready")));
     assert_eq!(mine["completionReview"]["doneClaimAllowed"], true);
-    // An agent moving what is the user's is the user's still; what it makes is not.
+    // A user's node that an agent moves remains the user's. A node that the agent creates is the agent's.
     let moved = json!([{"type": "node.move", "nodeId": made["resolvedIds"]["a"], "position": {"x": 3, "y": 3}}]);
     assert_eq!(said(&validation(&agent, &canvas, moved).await), [("user_overlap", "info", "user")]);
     let added = validation(&agent, &canvas, json!([node("c", "text", 300, 300)])).await;
@@ -290,20 +290,20 @@ async fn a_circle_of_the_batchs_connections_blocks(stack: &Stack) {
     assert_eq!(said(&validation(&user, &canvas, with(connect("c", "a", "list"))).await), []);
     let circle = with(connect("c", "a", "flow"));
     let found = validation(&user, &canvas, circle.clone()).await;
-    assert_eq!(said(&found), [("reference_cycle", "error", "agent")], "one a component");
+    assert_eq!(said(&found), [("reference_cycle", "error", "agent")], "one for each component");
     assert_eq!(found["findings"][0]["nodeHandles"].as_array().map(Vec::len), Some(3));
     assert_eq!(found["findings"][0]["connectionHandles"].as_array().map(Vec::len), Some(3));
     user.batch(text(&canvas, "/id"), text(&canvas, "/revision"), circle.clone()).await.expect(422);
     force(&user, &canvas, circle).await;
     let other = json!([node("d", "text", 5000, 0)]);
-    assert_eq!(said(&validation(&user, &canvas, other).await), [], "it is no later batch's doing");
+    assert_eq!(said(&validation(&user, &canvas, other).await), [], "a later batch did not cause it");
 }
 
 async fn at_most_200_findings_are_listed_errors_first(stack: &Stack) {
     let account = stack.account().await;
     let (person, agent) = (stack.user_by(&account, "all", "browser").await, stack.user_of(&account, "all").await);
     let canvas = person.make_canvas().await;
-    // 21 in one place make 210 pairs.
+    // 21 nodes in one place make 210 pairs.
     let crowd = json!((0..21).map(|at| node(&format!("n{at}"), "text", 0, 0)).collect::<Vec<_>>());
     person.apply(text(&canvas, "/id"), crowd).await;
     let full = validation(&person, &canvas, json!([{"type": "canvas.update", "title": "T"}])).await;
@@ -386,7 +386,7 @@ async fn a_job_leaves_its_review_and_lineage(stack: &Stack) {
     );
     let reviewed = user.get(&format!("/canvases/{id}/review")).await.ok();
     assert_eq!(&reviewed["validation"]["completionReview"], review, "the canvas has not changed since");
-    // Its source goes: what the output was made from is missing from now on, and what the job left stays.
+    // When its source is deleted, the output reports a missing source, and the stored review of the job stays.
     user.apply(id, json!([{"type": "node.delete", "nodeId": asset["node"]}])).await;
     let reviewed = user.get(&format!("/canvases/{id}/review")).await.ok();
     assert_eq!(said(&reviewed["validation"]), [("reference_source_missing", "warning", "agent")]);
@@ -407,7 +407,7 @@ async fn a_products_own_pixels_pass_and_failures_block_delivery(stack: &Stack) {
     let fidelity = validation(&user, &canvas, connect).await["completionReview"]["productFidelity"].clone();
     assert_eq!((&fidelity["status"], &fidelity["reviewedOutputCount"]), (&json!("passed"), &json!(1)));
     assert_eq!(fidelity["reasons"][0]["nodeHandle"], format!("node:{target}"));
-    // A picture that is broken behind its header is stored, and fails the work that reads it.
+    // A picture that is broken after its header can be stored. The job that decodes it fails.
     let broken = user.upload("image/png", pictures::broken_png(300, 200)).await;
     let request = user.resize_request(id, &shot, text(&broken, "/handle")).await;
     let failed = user.finished(&user.send("/actions/resize/runs", &request).await.expect(202).json()).await;
@@ -443,4 +443,9 @@ async fn a_job_whose_node_is_deleted_says_so_in_its_review(stack: &Stack) {
     assert_eq!((&review["status"], &review["doneClaimAllowed"]), (&json!("blocked"), &json!(false)));
     let reason = text(review, "/delivery/reasons/0");
     assert!(reason.contains(&target) && reason.contains(text(&done, "/images/0/assetId")), "{reason}");
+    // The end is an activity, although no node shows it.
+    let read = user.get(&format!("/canvases/{id}")).await.ok();
+    let newest = &read["activity"][0];
+    assert_eq!((&newest["type"], &newest["nodeIds"]), (&json!("job.finished"), &json!([])), "{newest}");
+    assert_eq!((&newest["revision"], &read["canvas"]["revision"]), (&done["canvasRevision"], &done["canvasRevision"]));
 }

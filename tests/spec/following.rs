@@ -1,4 +1,5 @@
-//! Following a canvas without reading all of it: changes, outline, minimal answers (decisions 4.7, 18.16).
+//! Following a canvas without reading all of it: changes, outline and minimal responses
+//! (docs/reference/canvases.md#changes-since-a-revision, docs/reference/conventions.md#minimal-responses).
 
 use e2e::api::{key, text};
 use e2e::{Client, Stack, suite};
@@ -57,11 +58,11 @@ async fn changes_tell_what_to_read_again(stack: &Stack) {
     assert_eq!(later["activity"].as_array().map(Vec::len), Some(2));
     assert_eq!(later["activity"][0]["revision"], deleted["canvas"]["revision"], "newest first");
     assert_eq!(later["activity"][1]["revision"], moved["canvas"]["revision"]);
-    // Nothing since the newest one.
+    // There are no changes since the newest revision.
     let none = since(&user, id, text(&deleted, "/canvas/revision")).await;
     assert!(LISTS.iter().all(|list| none[*list] == json!([])), "{none}");
     assert_eq!((&none["complete"], &none["activity"], &none["revision"]), (&json!(true), &json!([]), &none["since"]));
-    // A title is a change in no list.
+    // A changed title appears in none of the lists.
     user.apply(id, json!([{"type": "canvas.update", "title": "Renamed"}])).await;
     let renamed = since(&user, id, text(&deleted, "/canvas/revision")).await;
     assert!(LISTS.iter().all(|list| renamed[*list] == json!([])), "{renamed}");
@@ -89,7 +90,7 @@ async fn what_was_made_and_deleted_since_is_in_no_list(stack: &Stack) {
     let all = since(&user, id, first).await;
     assert_eq!((&all["changedNodeIds"], &all["deletedNodeIds"]), (&json!([b]), &json!([])));
     assert_eq!((&all["changedConnectionIds"], &all["deletedConnectionIds"]), (&json!([]), &json!([])));
-    // To who knew them they are deleted, whether they were changed meanwhile or not.
+    // Clients that knew the nodes see them as deleted, whether they were changed in between or not.
     for known in [&second, text(&touched, "/canvas/revision")] {
         let later = since(&user, id, known).await;
         assert_eq!((&later["deletedNodeIds"], &later["deletedConnectionIds"]), (&json!([a]), &json!([c])));
@@ -114,7 +115,7 @@ async fn the_last_1000_revisions_can_be_followed(stack: &Stack) {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let (id, first) = (text(&canvas, "/id"), text(&canvas, "/revision"));
-    // 998 changes that only time would make: the first revision is now the second oldest of the last 1000.
+    // 998 changes, inserted directly: the first revision is now the second oldest of the last 1000.
     sqlx::query(
         "WITH later AS (UPDATE canvases SET sequence = 999 WHERE id = $1 RETURNING key)
          INSERT INTO canvas_changes (canvas_key, sequence, revision)
@@ -159,7 +160,7 @@ async fn a_conflict_leads_to_the_changes(stack: &Stack) {
     let changes = user.get(text(&details, "/changesUrl")).await.ok();
     assert_eq!((&changes["since"], &changes["revision"]), (&json!(first), &details["currentRevision"]));
     assert_eq!((&changes["complete"], &changes["changedNodeIds"]), (&json!(true), &made["changedNodeIds"]));
-    // Whatever the client took for a revision.
+    // The conflict reports any string that the client sent as a revision.
     let odd = "a b&c=ü%#";
     let details = user.batch(id, odd, create).await.expect(409).json()["error"]["details"].clone();
     let changes = user.get(text(&details, "/changesUrl")).await.ok();
@@ -242,8 +243,8 @@ async fn a_minimal_answer_leaves_out_nodes_and_connections(stack: &Stack) {
     }
     assert!(body["canvas"].get("nodes").is_none() && body["canvas"].get("connections").is_none(), "{body}");
     assert_eq!((&body["canvas"]["nodeCount"], &body["replayed"]), (&json!(1), &json!(false)));
-    assert_eq!(body["changedNodeIds"], json!([body["resolvedIds"]["n"]]), "all the rest is told");
-    // A preference is no part of the request: the replay may be asked for whole, or minimal.
+    assert_eq!(body["changedNodeIds"], json!([body["resolvedIds"]["n"]]), "everything else is reported");
+    // A preference is not part of the request: a replay can ask for the whole or the minimal response.
     let whole = send("return=representation").await;
     assert_eq!(whole.header("preference-applied"), None);
     assert_eq!((&whole.json()["canvas"], &whole.json()["replayed"]), (&now, &json!(true)));

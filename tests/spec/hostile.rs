@@ -1,7 +1,7 @@
-//! Requests that no client would send, by the thousand (reliability.md 3, R12): broken HTTP, broken JSON, and good JSON with a
-//! value out of place. None makes the gateway panic or answer with a 5xx, and every refusal is the envelope.
+//! Thousands of invalid requests (docs/reliability.md#r12-raw-fuzzing): malformed HTTP, malformed JSON, and valid JSON with an
+//! unexpected value. None of them may make the gateway panic or return a 5xx, and every error must be an error envelope.
 //!
-//! `FUZZ_REQUESTS` (4000) is their number; `FAULT_SEED` repeats a run. `tests/fuzz` does the same to single functions.
+//! `FUZZ_REQUESTS` (default 4000) sets their number and `FAULT_SEED` repeats a run. `tests/fuzz` tests single functions likewise.
 
 use std::time::Duration;
 
@@ -24,13 +24,13 @@ suite! {
     bodies_that_become_large_are_refused_and_large_ones_are_taken,
 }
 
-/// Senders at once.
+/// Concurrent senders.
 const SENDERS: usize = 8;
-/// Longest wait for an answer: past the allowance of a body that does not come.
+/// The longest wait for a response: longer than the gateway waits for a body that does not arrive.
 const ANSWER_MAX: Duration = Duration::from_secs(15);
-/// How long most senders wait before they hang up.
+/// How long most senders wait before they close the connection.
 const PAUSE: Duration = Duration::from_millis(400);
-/// The codes of the specification.
+/// The error codes of the contract (docs/reference/errors.md#codes).
 const CODES: [&str; 17] = [
     "input_validation_error",
     "invalid_json",
@@ -83,7 +83,7 @@ impl Request {
     }
 }
 
-/// Good requests to begin with.
+/// Valid requests to mutate.
 async fn good(user: &e2e::User) -> Vec<Request> {
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -173,7 +173,7 @@ async fn good(user: &e2e::User) -> Vec<Request> {
     requests
 }
 
-/// Values that were somebody's undoing.
+/// Values that often cause defects.
 fn oddity(chance: &mut Chance) -> Value {
     let long = chance.pick(&[200, 9000, 70_000]);
     match chance.below(20) {
@@ -200,7 +200,7 @@ fn oddity(chance: &mut Chance) -> Value {
     }
 }
 
-/// Puts something hostile into a place of `value`.
+/// Replaces or adds a hostile value somewhere in `value`.
 fn spoil(chance: &mut Chance, value: &mut Value) {
     match value {
         Value::Object(object) if !object.is_empty() && chance.below(6) > 0 => {
@@ -225,7 +225,7 @@ fn spoil(chance: &mut Chance, value: &mut Value) {
     }
 }
 
-/// Changes bytes, or takes some away, or doubles them.
+/// Changes, removes or duplicates bytes.
 fn corrupt(chance: &mut Chance, bytes: &mut Vec<u8>) {
     for _ in 0..=chance.below(4) {
         if bytes.is_empty() {
@@ -252,11 +252,11 @@ fn corrupt(chance: &mut Chance, bytes: &mut Vec<u8>) {
     }
 }
 
-/// A good request with something wrong, as bytes.
+/// A valid request with a defect, as bytes.
 fn wrong(chance: &mut Chance, requests: &[Request], token: &str) -> Vec<u8> {
     let mut request = requests[chance.below(requests.len())].clone();
     match chance.below(8) {
-        // Most are well-formed, since those get furthest.
+        // Most requests are well-formed HTTP, because those get furthest.
         0..=3 => {
             if let Ok(mut body) = serde_json::from_slice(&request.body) {
                 for _ in 0..=chance.below(3) {
@@ -306,14 +306,14 @@ fn wrong(chance: &mut Chance, requests: &[Request], token: &str) -> Vec<u8> {
     bytes
 }
 
-/// Sends bytes and reads what comes until the end. A sender that got no answer for a while says that nothing more will come,
-/// a hasty one at once, which ends what the gateway is at.
+/// Sends bytes and reads the response to its end. A sender without a response closes its sending side after a while. A hasty
+/// sender does so at once, which cancels the request in the gateway.
 async fn exchange(stack: &Stack, bytes: &[u8], is_hasty: bool) -> Vec<u8> {
     let mut socket = TcpStream::connect(stack.authority(0)).await.expect("connects");
     let (mut from, mut to) = socket.split();
     let mut answer = Vec::new();
     let sending = async {
-        // It may have had enough before the end.
+        // The gateway can close the connection before it has read everything.
         let _ = to.write_all(bytes).await;
         if !is_hasty {
             tokio::time::sleep(PAUSE).await;
@@ -328,11 +328,11 @@ async fn exchange(stack: &Stack, bytes: &[u8], is_hasty: bool) -> Vec<u8> {
         }
     };
     let ended = tokio::time::timeout(ANSWER_MAX, exchange).await;
-    assert!(ended.is_ok(), "no end of the answer: {}", String::from_utf8_lossy(bytes));
+    assert!(ended.is_ok(), "the response does not end: {}", String::from_utf8_lossy(bytes));
     answer
 }
 
-/// What is wrong with an answer. None at all is right for who went away before the end of a request.
+/// Returns what is wrong with a response. No response is right for a sender that closed before the end of its request.
 fn judge(answer: &[u8]) -> Result<u16, String> {
     let Some(end) = answer.windows(4).position(|window| window == b"\r\n\r\n") else {
         return if answer.is_empty() { Ok(0) } else { Err("a head without an end".into()) };
@@ -355,19 +355,20 @@ fn judge(answer: &[u8]) -> Result<u16, String> {
     if Uuid::try_parse(header("x-request-id")).is_err() {
         return Err("no X-Request-ID".into());
     }
-    // A HEAD has no body, and a compressed one is not looked into.
+    // A response to HEAD has no body, and a compressed body is not inspected.
     if status < 400 || body.is_empty() && header("content-length") != "0" || headers.contains_key("content-encoding") {
         return Ok(status);
     }
-    // A pipelined request may have been answered as well.
+    // The body can be followed by the response to a pipelined request.
     let length = header("content-length").parse().unwrap_or(body.len()).min(body.len());
-    let envelope: Value = serde_json::from_slice(&body[..length]).map_err(|error| format!("no envelope: {error}"))?;
+    let envelope: Value =
+        serde_json::from_slice(&body[..length]).map_err(|error| format!("not an error envelope: {error}"))?;
     let code = envelope["error"]["code"].as_str().unwrap_or_default();
     if !CODES.contains(&code) || !envelope["error"]["message"].is_string() {
-        return Err("no envelope".into());
+        return Err("not an error envelope".into());
     }
     if header("cache-control") != "no-store" {
-        return Err("a refusal that may be stored".into());
+        return Err("an error response that may be cached".into());
     }
     Ok(status)
 }
@@ -424,7 +425,7 @@ async fn whatever_is_sent_is_answered_or_refused_in_the_one_form(stack: &Stack) 
         *statuses.entry(status).or_default() += count;
     }
     println!("{statuses:?}");
-    // It was no wall that all of it ran into.
+    // The requests failed in different ways, not all at one check.
     for status in [200, 400, 401, 404, 405, 409, 415, 422] {
         assert!(statuses.contains_key(&status) || total < 2000, "none was answered with {status}: {statuses:?}");
     }
@@ -433,7 +434,8 @@ async fn whatever_is_sent_is_answered_or_refused_in_the_one_form(stack: &Stack) 
     user.get("/auth/status").await.ok();
 }
 
-/// Sixteen MiB of the smallest objects there are would be 1.6 GB each, once parsed (decisions 1.5: what alone is too much is 413).
+/// 16 MiB of the smallest objects would need 1.6 GB when parsed. Such a body is rejected with 413
+/// (docs/reference/conventions.md#width-and-depth).
 async fn bodies_that_become_large_are_refused_and_large_ones_are_taken(stack: &Stack) {
     const MIB: u64 = 1024 * 1024;
     let user = stack.user().await;
@@ -447,7 +449,7 @@ async fn bodies_that_become_large_are_refused_and_large_ones_are_taken(stack: &S
             refused.expect_error(413, "payload_too_large", &[]);
         }
     }
-    // As many of the smallest objects as a body of another kind may have.
+    // The most objects that the body of another request may have.
     let small = format!("[{}]", vec![r#"{"":0}"#; 149_000].join(","));
     let sent = (0..4).map(|_| async { user.post("/canvases").body("application/json", small.clone()).await });
     for refused in join_all(sent).await {
@@ -455,7 +457,7 @@ async fn bodies_that_become_large_are_refused_and_large_ones_are_taken(stack: &S
     }
     let growth = stack.peak_resident(Part::GATEWAY) - resident;
     assert!(growth <= 450 * MIB, "{} MiB more", growth / MIB);
-    // The largest batch there is: two hundred nodes with nearly all the metadata that a node may have.
+    // The largest valid batch: two hundred nodes with nearly the maximum of metadata each.
     let custom = json!({"text": "x".repeat(64 * 1024 - 200), "more": [1, 2.5, null, {"a": "b"}]});
     let create = json!({"type": "node.create", "node": {"type": "text", "metadata": {"custom": custom}}});
     let applied = user.batch(text(&canvas, "/id"), text(&canvas, "/revision"), json!(vec![create; 200])).await.ok();

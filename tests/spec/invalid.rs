@@ -1,5 +1,5 @@
-//! What the request alone tells: 400, and every violation in `fields`, whether path, query, header, schema or a rule over
-//! several fields finds it (decisions 1.2, 1.3).
+//! Errors that follow from the request alone: 400, with every violation in `fields`, whether it is in the path, query, header,
+//! schema or a rule about several fields (docs/reference/conventions.md#all-violations-at-once).
 
 use e2e::api::{key, placed, text};
 use e2e::{Stack, pictures, suite};
@@ -11,12 +11,17 @@ suite! {
     a_path_and_a_body_are_judged_together,
     a_path_and_a_query_are_judged_together,
     a_batch_is_judged_whole_however_malformed_some_of_it_is,
+    a_malformed_operation_is_reported_with_the_other_rules_it_breaks,
+    a_batch_of_a_wrong_size_is_reported_with_its_other_violations,
+    a_body_that_is_too_wide_is_reported_with_its_other_violations,
+    a_large_body_is_told_where_it_is_wrong,
+    at_most_1000_violations_are_reported,
     a_nul_hides_nothing_else_that_is_wrong,
     a_malformed_canvas_is_told_before_a_scope_that_the_body_calls_for,
     with_validate_only_the_key_is_not_looked_at,
 }
 
-/// A webhook that is not public, and whose secret is too short.
+/// A webhook with a URL that is not public and a secret that is too short.
 fn webhook() -> Value {
     json!({"url": "https://localhost/", "secret": "short"})
 }
@@ -29,7 +34,7 @@ fn output(more: Value) -> Value {
     with(json!({"key": "o", "label": "O", "type": "text", "prompt": "p", "inputKeys": ["a"]}), more)
 }
 
-/// `base` with other members.
+/// `base` with the members of `more`.
 fn with(mut base: Value, more: Value) -> Value {
     base.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
     base
@@ -177,7 +182,7 @@ async fn a_path_and_a_body_are_judged_together(stack: &Stack) {
         let refused = user.send(path, &body).await;
         refused.expect_error(400, "input_validation_error", fields);
     }
-    // What is no Recipe's or Action's name is judged with the body; what is nobody's name after it.
+    // A malformed name of a Recipe or an Action is reported with the body's violations. An unknown name is reported after them.
     user.send("/actions/absent/runs", &json!({})).await.expect(400);
     let run = json!({"canvasId": "c", "baseRevision": "r", "idempotencyKey": key(), "targetNodeId": "n",
         "inputs": ["node:a"], "params": {}});
@@ -235,6 +240,148 @@ async fn a_batch_is_judged_whole_however_malformed_some_of_it_is(stack: &Stack) 
     }
 }
 
+async fn a_malformed_operation_is_reported_with_the_other_rules_it_breaks(stack: &Stack) {
+    let user = stack.user().await;
+    let server_owned = json!({"job": {}, "bogus": 1});
+    let operations = json!([
+        {"type": "node.create", "clientId": "n", "node": {"type": "text", "colour": "red", "metadata": server_owned}},
+        {"type": "node.create", "clientId": "n",
+         "node": {"type": "image", "position": {"x": 0, "y": 0}, "width": "10", "metadata": {"content": "no"}}},
+        {"type": "node.create", "clientId": "m",
+         "node": {"type": "painting", "position": {"x": 0, "y": 0}, "metadata": {"content": "c", "section": {}}}},
+        {"type": "node.update", "nodeId": "a b", "patch": {"type": "image", "height": 0, "metadata": server_owned}},
+        {"type": "node.duplicate", "clientId": "n", "nodeId": "a"},
+        {"type": "connection.create", "clientId": "m", "fromNodeId": "a", "role": "style"},
+        {"type": "connection.create", "fromNodeId": "a", "toNodeId": "b", "purpose": "sight", "role": "style"},
+        {"type": "connection.update", "connectionId": "c", "colour": 1, "purpose": "flow", "role": "style"},
+        {"type": "connection.update", "connectionId": "c", "purpose": "sight", "role": "style"},
+        {"type": "node.create", "node": {"type": "text", "metadata": {"custom": 7}}},
+        {"type": "node.create", "node": {"type": "text", "metadata": {"custom": {"a": "x".repeat(65_536)}}}},
+    ]);
+    let body = json!({"baseRevision": "r", "idempotencyKey": key(), "operations": operations});
+    let refused = user.send("/canvases/absent/operations", &body).await;
+    let fields = [
+        "operations[0].node.colour",
+        "operations[0].node.position",
+        "operations[0].node.metadata.job",
+        "operations[0].node.metadata.bogus",
+        "operations[1].clientId",
+        "operations[1].node.width",
+        "operations[1].node.metadata.content",
+        "operations[2].node.type",
+        "operations[2].node.metadata.section",
+        "operations[3].nodeId",
+        "operations[3].patch.type",
+        "operations[3].patch.height",
+        "operations[3].patch.metadata.job",
+        "operations[3].patch.metadata.bogus",
+        "operations[4].clientId",
+        "operations[4].position",
+        "operations[5].clientId",
+        "operations[5].toNodeId",
+        "operations[5].role",
+        "operations[6].purpose",
+        "operations[7].colour",
+        "operations[7].role",
+        "operations[8].purpose",
+        "operations[9].node.position",
+        "operations[9].node.metadata.custom",
+        "operations[10].node.position",
+        "operations[10].node.metadata",
+    ];
+    refused.expect_error(400, "input_validation_error", &fields);
+}
+
+async fn a_batch_of_a_wrong_size_is_reported_with_its_other_violations(stack: &Stack) {
+    let user = stack.user().await;
+    let rename = json!({"type": "canvas.update", "title": "t"});
+    let mut many = vec![rename; 200];
+    many.push(json!({"type": "node.create", "node":
+        {"type": "text", "position": {"x": 0, "y": 0}, "metadata": {"job": {}}}}));
+    many.push(json!({"type": "node.move", "nodeId": "n"}));
+    for (operations, fields) in [
+        (Vec::new(), &["operations", "force"][..]),
+        (many, &["operations", "force", "operations[200].node.metadata.job", "operations[201].position"]),
+    ] {
+        let body = json!({"baseRevision": "r", "idempotencyKey": key(), "force": 1, "operations": operations});
+        let refused = user.send("/canvases/absent/operations", &body).await;
+        refused.expect_error(400, "input_validation_error", fields);
+    }
+}
+
+async fn a_body_that_is_too_wide_is_reported_with_its_other_violations(stack: &Stack) {
+    let user = stack.user().await;
+    let mut operations = vec![json!({"type": "canvas.update", "title": "t"}); 1001];
+    operations[3] = json!({"type": "node.move", "nodeId": "a b"});
+    let fields: serde_json::Map<String, Value> = (0..1001).map(|at| (format!("f{at:04}"), json!(at))).collect();
+    operations[5] =
+        json!({"type": "node.create", "node": {"type": "text", "position": {"x": 0, "y": 0}, "metadata": fields}});
+    let body = json!({"baseRevision": "r", "idempotencyKey": "short", "operations": operations});
+    let refused = user.send("/canvases/absent/operations", &body).await.expect(400).json();
+    let told = refused["error"]["fields"].as_array().expect("fields").clone();
+    let has = |field: &str| told.iter().any(|violation| violation["field"] == field);
+    for field in [
+        "operations",
+        "operations[3].nodeId",
+        "operations[3].position",
+        "operations[5].node.metadata",
+        "operations[5].node.metadata.f0000",
+        "idempotencyKey",
+    ] {
+        assert!(has(field), "{field}");
+    }
+    assert!(!has("operations[5].node.metadata.f1000"), "operations beyond the limit are not validated");
+}
+
+async fn a_large_body_is_told_where_it_is_wrong(stack: &Stack) {
+    let user = stack.user().await;
+    let note = json!({"type": "node.create", "node": {"type": "text", "position": {"x": 0, "y": 0},
+                      "metadata": {"content": "x".repeat(24_000), "custom": {"more": "y".repeat(30_000)}}}});
+    let mut operations = vec![note; 200];
+    operations[7] = json!({"type": "node.move", "nodeId": "n"});
+    operations[150]["node"]["metadata"]["content"] = json!("x".repeat(24_001));
+    operations[199]["node"]["width"] = json!("wide");
+    let body = json!({"baseRevision": "", "idempotencyKey": key(), "operations": operations});
+    assert!(body.to_string().len() > 10_000_000);
+    let path = "/canvases/absent/operations";
+    let fields = [
+        "baseRevision",
+        "operations[7].position",
+        "operations[150].node.metadata.content",
+        "operations[199].node.width",
+    ];
+    user.send(path, &body).await.expect_error(400, "input_validation_error", &fields);
+    // An operation that is too large by itself is named.
+    let unknown: serde_json::Map<String, Value> =
+        (0..500).map(|at| (format!("f{at}"), json!("x".repeat(20_000)))).collect();
+    let large =
+        json!({"type": "node.create", "node": {"type": "text", "position": {"x": 0, "y": 0}, "unknown": unknown}});
+    let body = json!({"baseRevision": "r", "idempotencyKey": key(), "operations": [{"type": "node.move", "nodeId": "n"}, large]});
+    let fields = ["operations[0].position", "operations[1]"];
+    user.send(path, &body).await.expect_error(400, "input_validation_error", &fields);
+}
+
+async fn at_most_1000_violations_are_reported(stack: &Stack) {
+    let user = stack.user().await;
+    let keys = |count: usize| -> Value {
+        (0..count).map(|at| (format!("k{at}"), json!(1))).collect::<serde_json::Map<_, _>>().into()
+    };
+    let create = |count| json!({"type": "node.create", "node": {"type": "text", "position": {"x": 0, "y": 0}, "metadata": keys(count)}});
+    // What the schema rejects, and what it leaves to the other rules.
+    for malformed in [json!({"type": "node.move", "nodeId": "n"}), json!({"type": "canvas.update", "title": "t"})] {
+        for (operations, told) in [
+            (vec![malformed.clone(), create(900)], 900..=901),
+            (vec![malformed.clone(), create(1000)], 1000..=1000),
+            (vec![create(600); 200], 1000..=1000),
+        ] {
+            let body = json!({"baseRevision": "r", "idempotencyKey": key(), "operations": operations});
+            let refused = user.send("/canvases/absent/operations", &body).await.expect(400).json();
+            let count = refused["error"]["fields"].as_array().expect("fields").len();
+            assert!(told.contains(&count), "{count} of {told:?}");
+        }
+    }
+}
+
 async fn a_nul_hides_nothing_else_that_is_wrong(stack: &Stack) {
     let user = stack.user().await;
     let body = json!({"id": "a b", "title": "a\0b", "colour": "\0"});
@@ -273,7 +420,7 @@ async fn with_validate_only_the_key_is_not_looked_at(stack: &Stack) {
         user.send(&path, &body(&any, true)).await.ok();
         user.send(&path, &body(&any, false)).await.expect(400);
     }
-    // One that was used for something else is not looked up either.
+    // A key that was used for another request is not looked up either.
     let used = json!(key());
     let applied = user.send(&path, &body(&used, false)).await.ok();
     let again = with(body(&used, true), json!({"baseRevision": applied["canvas"]["revision"]}));

@@ -1,4 +1,4 @@
-//! Jobs and runs (specification, Jobs and Runs; decisions 1.10, 9.1, 9.3, 9.5 to 9.7, 18.3, 18.14).
+//! Jobs and runs (docs/reference/jobs.md).
 
 use std::time::{Duration, Instant};
 
@@ -25,9 +25,11 @@ suite! {
     a_token_has_at_most_64_open_waits,
     a_job_that_nobody_took_is_canceled_at_once,
     a_cancel_wakes_a_long_poll_at_another_gateway,
+    a_cancel_by_an_operator_wakes_waits_at_once,
     a_revoked_token_is_told_nothing_more_by_a_stream,
     waits_end_at_once_with_the_credential_under_which_they_were_opened,
     a_stream_of_a_run_goes_on_when_its_canvas_is_no_longer_shared,
+    a_read_that_the_client_rejects_does_not_wait,
     an_event_stream_is_served_as_such_or_not_at_all,
 }
 
@@ -38,7 +40,7 @@ async fn started(user: &User) -> (String, Value) {
     (canvas, job)
 }
 
-/// The stream of a job or run to its end, as pairs of event and data.
+/// The event stream of a job or run, read to its end, as pairs of event and data.
 pub(crate) async fn events(user: &Client, job: &Value) -> Vec<(String, Value)> {
     let path = format!("{}/events", text(job, "/pollUrl"));
     let response = user.get(&path).header("accept", "text/event-stream").streamed().await;
@@ -48,7 +50,7 @@ pub(crate) async fn events(user: &Client, job: &Value) -> Vec<(String, Value)> {
     events_of(&whole)
 }
 
-/// What a stream said, as pairs of event and data.
+/// The events of a stream, as pairs of event and data.
 pub(crate) fn events_of(stream: &str) -> Vec<(String, Value)> {
     let blocks = stream.split("\n\n");
     blocks
@@ -110,7 +112,7 @@ async fn a_wait_on_a_finished_job_comes_at_once(stack: &Stack) {
     let user = stack.user().await;
     let (_, job) = started(&user).await;
     let path = text(&job, "/pollUrl");
-    // However the wait is cut up, no change is missed when each goes on from what the last one saw.
+    // However the wait is divided, no change is missed when each request sends the tag of the last response.
     let (mut tag, mut seen) = (String::new(), Vec::new());
     loop {
         let poll = user.get(path).header("prefer", "wait=20").header("if-none-match", &tag).await;
@@ -145,7 +147,7 @@ async fn an_event_stream_shows_every_change_and_ends(stack: &Stack) {
     assert_eq!(states.last(), Some(&"succeeded"));
     let (_, last) = shown.last().expect("an event");
     assert_eq!(*last, user.get(text(&job, "/pollUrl")).await.ok(), "the same record");
-    // Of a finished job it is the terminal one alone.
+    // The stream of a finished job has only the terminal event.
     assert_eq!(events(&user, &job).await.len(), 1);
 }
 
@@ -181,7 +183,7 @@ async fn a_wait_that_ends_without_a_change_shows_what_is(stack: &Stack) {
     let tag = now.header("etag").expect("a tag");
     let unchanged = user.get(path).header("prefer", "wait=1").header("if-none-match", tag).await.expect(304);
     assert_eq!(unchanged.header("preference-applied"), Some("wait=1"));
-    // What is known to be old is answered at once.
+    // A tag that is already stale is answered at once.
     let began = Instant::now();
     user.get(path).header("prefer", "wait=20").header("if-none-match", "W/\"old\"").await.expect(202);
     assert!(began.elapsed() < Duration::from_secs(10));
@@ -214,7 +216,7 @@ async fn a_token_has_at_most_64_open_waits(stack: &Stack) {
         assert!(reply.header("retry-after").is_some());
         reply.expect_error(429, "rate_limited", &[]);
     }
-    // What ended is open no more.
+    // A wait that ended no longer counts as open.
     user.get(path).header("prefer", "wait=1").await.expect(202);
 }
 
@@ -240,7 +242,7 @@ async fn a_job_that_nobody_took_is_canceled_at_once(stack: &Stack) {
         .fetch_one(stack.pool())
         .await
         .expect("counts");
-    assert_eq!(tasks, 0, "nobody will ever take it");
+    assert_eq!(tasks, 0, "no worker can claim it");
     // The node is free again.
     let again = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
     user.send("/actions/resize/runs", &again).await.expect(202);
@@ -257,6 +259,40 @@ async fn a_cancel_wakes_a_long_poll_at_another_gateway(stack: &Stack) {
     let (woken, _) = tokio::join!(poll, async { user.delete(path).await.ok() });
     assert_eq!(woken.ok()["status"], "canceled");
     assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+}
+
+async fn a_cancel_by_an_operator_wakes_waits_at_once(stack: &Stack) {
+    let account = stack.account().await;
+    let user = stack.user_of(&account, "all").await;
+    let elsewhere = user.at(stack, 1);
+    let (canvas, first) = started(&user).await;
+    let second = user.start_resize(&canvas, json!({})).await;
+    for (job, by) in [(&first, ["--", text(&first, "/id")]), (&second, ["--account", &account.uid])] {
+        let path = text(job, "/pollUrl");
+        let mut stream = user.get(&format!("{path}/events")).streamed().await.bytes_stream();
+        let queued = stream.next().await.expect("an event").expect("reads");
+        assert!(String::from_utf8_lossy(&queued).contains("queued"));
+        let tag = user.get(path).await.header("etag").expect("a tag").to_owned();
+        let poll = async {
+            let polled = elsewhere.get(path).header("prefer", "wait=20").header("if-none-match", &tag).await;
+            (polled.ok(), Instant::now())
+        };
+        let told = async {
+            let told = stream.next().await.expect("an event").expect("reads");
+            (told, Instant::now())
+        };
+        // The command takes longer to start than the poll takes to be admitted.
+        let canceled = async {
+            stack.admin(&[&["admin", "job", "cancel"][..], &by].concat()).await.expect_success();
+            Instant::now()
+        };
+        let ((polled, polled_at), (told, told_at), canceled_at) = tokio::join!(poll, told, canceled);
+        assert_eq!(polled["status"], "canceled");
+        assert!(String::from_utf8_lossy(&told).contains("canceled"), "{told:?}");
+        for at in [polled_at, told_at] {
+            assert!(at < canceled_at + AT_ONCE, "{by:?}: {:?}", at.saturating_duration_since(canceled_at));
+        }
+    }
 }
 
 async fn a_revoked_token_is_told_nothing_more_by_a_stream(stack: &Stack) {
@@ -280,10 +316,10 @@ async fn a_revoked_token_is_told_nothing_more_by_a_stream(stack: &Stack) {
     assert!(!rest.contains("canceled"), "{rest}");
 }
 
-/// Sooner than any look that nothing woke (5 s): only the news of a revocation ends a wait within this time.
+/// Shorter than the interval of polling without a notification (5 s), so that only a notification ends a wait in time.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
-/// What becomes of a stream and a long poll of a new token of `account`, at another gateway, when `revoke` is done.
+/// Revokes a new token of `account` at another gateway and returns how its stream and its long poll end.
 async fn ended_by(stack: &Stack, account: &Account, job: &Value, revoke: impl AsyncFnOnce(&User)) {
     let follower = stack.user_of(account, "job:manage").await;
     let elsewhere = follower.at(stack, 1);
@@ -300,7 +336,7 @@ async fn ended_by(stack: &Stack, account: &Account, job: &Value, revoke: impl As
         let rest: Vec<_> = stream.collect().await;
         (rest, Instant::now())
     };
-    // A command takes longer to start than the poll to be let in.
+    // The command takes longer to start than the poll takes to be admitted.
     let revoked = async {
         revoke(&follower).await;
         Instant::now()
@@ -328,7 +364,7 @@ async fn waits_end_at_once_with_the_credential_under_which_they_were_opened(stac
     ended_by(stack, &account, &job, async |_: &User| on_account(&["session", "revoke"]).await).await;
 }
 
-/// Jobs belong to who started them (decisions 3.11).
+/// A job belongs to the account that started it, not to the canvas (docs/reference/jobs.md#ownership-of-a-job).
 async fn a_stream_of_a_run_goes_on_when_its_canvas_is_no_longer_shared(stack: &Stack) {
     let (owner, editor) = (stack.user().await, stack.user().await);
     let canvas = owner.make_canvas().await;
@@ -345,13 +381,24 @@ async fn a_stream_of_a_run_goes_on_when_its_canvas_is_no_longer_shared(stack: &S
     assert!(String::from_utf8_lossy(&told).contains("canceled"), "{told:?}");
 }
 
+async fn a_read_that_the_client_rejects_does_not_wait(stack: &Stack) {
+    let user = stack.user().await;
+    let (_, job) = started(&user).await;
+    let read = user.get(text(&job, "/pollUrl")).header("prefer", "wait=60").header("accept", "application/json;q=0");
+    let refused = tokio::time::timeout(e2e::PATIENCE, read).await.expect("is answered at once");
+    refused.expect_error(406, "request_failed", &[]);
+    user.delete(text(&job, "/pollUrl")).await.ok();
+}
+
 async fn an_event_stream_is_served_as_such_or_not_at_all(stack: &Stack) {
     let user = stack.user().await;
     let (_, job) = started(&user).await;
     let path = format!("{}/events", text(&job, "/pollUrl"));
-    user.get(&path).header("accept", "application/json").await.expect_error(406, "request_failed", &[]);
+    for refused in ["application/json", "text/event-stream;q=0", "text/event-stream;q=0, */*", "*/*;q=0"] {
+        user.get(&path).header("accept", refused).await.expect_error(406, "request_failed", &[]);
+    }
     user.delete(text(&job, "/pollUrl")).await.ok();
-    for accepted in ["*/*", "text/event-stream", "application/json, text/event-stream;q=0.5"] {
+    for accepted in ["", "*/*", "text/event-stream", "application/json, text/event-stream;q=0.5"] {
         let stream = user.get(&path).header("accept", accepted).await.expect(200);
         assert_eq!(stream.header("content-type"), Some("text/event-stream"));
     }
@@ -378,7 +425,7 @@ async fn a_job_that_was_taken_is_canceling_until_the_worker_stops() {
     assert_eq!(listed["assets"], json!([]), "no output");
 }
 
-/// Decisions 3.11, 12.5, 15.2: who lost the canvas before the end is told that the work was done for nothing.
+/// A caller that lost access to the canvas before the end sees the job fail (docs/reference/jobs.md#lost-canvas-access).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_result_whose_account_lost_the_canvas_is_not_placed_and_announced_as_such() {
     let secret = "a secret of the caller's own, long enough";

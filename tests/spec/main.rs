@@ -1,7 +1,6 @@
-//! The specification, chapter by chapter, as behaviour seen from outside.
+//! Black-box tests of the documented behavior (docs/reference), one module for each subject.
 //!
-//! Each module is a chapter; each of its suites is a stack, and each behaviour a function named after what it shows.
-//! Sections of `canvas-service-api.md` are cited by name, those of `decisions.md` by number.
+//! Each suite runs on one stack, and each function is named after the behavior that it checks.
 
 mod access;
 mod actions;
@@ -9,12 +8,14 @@ mod administration;
 mod assets;
 mod authentication;
 mod belongings;
+mod bodies;
 mod buckets;
 mod campaigns;
 mod canvases;
 mod configuration;
 mod conventions;
 mod elements;
+mod examples;
 mod faults;
 mod findings;
 mod following;

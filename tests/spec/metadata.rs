@@ -1,4 +1,4 @@
-//! What clients write on a node: metadata, text and Sections (specification, Node; decisions 3.4, 3.5).
+//! What clients can write on a node: metadata, text and Sections (docs/reference/canvases.md#metadata).
 
 use e2e::api::{placed, text};
 use e2e::{Stack, suite};
@@ -40,7 +40,7 @@ async fn content_belongs_to_text_and_sticky_alone(stack: &Stack) {
         let made = json!([create(json!({"type": kind, "metadata": {"content": "no"}}))]);
         let refused = user.batch(id, text(&now, "/revision"), made).await;
         refused.expect_error(400, "input_validation_error", &["operations[0].node.metadata.content"]);
-        // Also where only the stored type tells.
+        // The rule also holds where only the stored type decides.
         let node = user.apply(id, json!([create(json!({"type": kind}))])).await;
         let patch = json!([{"type": "node.update", "nodeId": node["resolvedIds"]["n"], "patch": {"metadata": {"content": "no"}}}]);
         let refused = user.batch(id, text(&node, "/canvas/revision"), patch).await;
@@ -139,7 +139,7 @@ async fn metadata_is_capped_at_64_kibibytes_after_the_merge(stack: &Stack) {
     let revision = text(&full, "/canvas/revision");
     let over = json!([create(json!({"type": "text", "metadata": metadata(65_537)}))]);
     assert_eq!(user.batch(id, revision, over).await.expect(400).json()["error"]["code"], "input_validation_error");
-    // A patch is judged by what it makes of the node.
+    // A patch is checked against the node that results from it.
     let patch =
         json!([{"type": "node.update", "nodeId": full["resolvedIds"]["n"], "patch": {"metadata": {"zIndex": 1}}}]);
     assert_eq!(user.batch(id, revision, patch).await.expect(400).json()["error"]["code"], "input_validation_error");
@@ -161,7 +161,7 @@ async fn sections_have_members_and_free_them(stack: &Stack) {
     assert_eq!(made["canvas"]["nodes"][1]["metadata"]["sectionId"], section, "stored as the plain id");
     let revision = text(&made, "/canvas/revision");
     let patch = |node: &Value, metadata: Value| json!([{"type": "node.update", "nodeId": node, "patch": {"metadata": metadata}}]);
-    // A member keeps its Section a Section; a Section is in none; only a sticky is one; only a Section has members.
+    // A Section with members stays one, cannot be in a Section, must be a sticky, and only a Section has members.
     user.batch(id, revision, patch(&section, json!({"section": null}))).await.expect(422);
     user.batch(id, revision, patch(&section, json!({"sectionId": section}))).await.expect(400);
     user.batch(id, revision, patch(&member, json!({"section": true}))).await.expect(400);
@@ -169,7 +169,7 @@ async fn sections_have_members_and_free_them(stack: &Stack) {
     user.batch(id, revision, patch(&member, json!({"sectionId": member}))).await.expect(422);
     let freed = user.apply(id, json!([{"type": "node.delete", "nodeId": section}])).await;
     assert_eq!(freed["deletedNodeIds"], json!([section]));
-    assert_eq!(freed["changedNodeIds"], json!([member]), "members stay and are free");
+    assert_eq!(freed["changedNodeIds"], json!([member]), "members stay and belong to no Section");
     assert!(freed["canvas"]["nodes"][0]["metadata"].get("sectionId").is_none());
 }
 
@@ -195,7 +195,7 @@ async fn writable_text_comes_back_as_it_was_sent(stack: &Stack) {
     }
 }
 
-/// So many characters, each of which means something to some parser: XML, JSON, terminals, bidirectional text.
+/// A text of this length in which every character is special to some parser: XML, JSON, terminals or bidirectional text.
 fn hostile(characters: usize) -> String {
     let piece = "</text><script>alert(1)</script>&xxe;]]>\"\\\u{202e}\u{2066}\u{1}\u{fffe}a\u{301}😀";
     piece.chars().cycle().take(characters).collect()

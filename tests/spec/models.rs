@@ -1,4 +1,4 @@
-//! Models, providers and saved connections (specification, Models and providers; decisions 2.4, 10.5, 12).
+//! Models, providers and saved connections (docs/reference/models.md).
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ async fn connect(stack: &Stack, account: &str, provider: &str, name: &str, key: 
     stack.admin_told(&create, &format!("{key}\n")).await.expect_success()
 }
 
-/// What `{models}` has, by id.
+/// The models of a list, by id.
 async fn ids(client: &Client, query: &str) -> Vec<String> {
     let list = client.get(&format!("/models{query}")).await.ok();
     let models = list["models"].as_array().expect("a list").clone();
@@ -172,7 +172,7 @@ async fn a_model_is_read_by_its_key(stack: &Stack) {
         }
     }
     let theirs = stranger.get("/models").await.ok();
-    assert_ne!(theirs["models"][0]["id"], list["models"][0]["id"], "a key is the account's own");
+    assert_ne!(theirs["models"][0]["id"], list["models"][0]["id"], "each account has its own model keys");
     let image = stack.user_of(&account, "canvas:read,canvas:write,asset:read,image:generate").await;
     let animatic = list["models"].as_array().expect("a list").iter().find(|model| model["type"] == "video");
     let path = format!("/models/{}", text(animatic.expect("there is one"), "/id"));
@@ -274,7 +274,7 @@ async fn what_the_rules_refuse_of_a_connection(stack: &Stack) {
     assert_eq!(connections(&user).await[0]["name"], longest);
 }
 
-/// A catalogue that retires one model, changes one and adds one.
+/// A catalog file that retires one model, changes one and adds one.
 fn catalogue() -> std::path::PathBuf {
     let model = |id: &str, name: &str| {
         json!({"id": id, "name": name, "provider": "managed", "type": "image", "capabilities": ["image.generate"],
@@ -283,7 +283,7 @@ fn catalogue() -> std::path::PathBuf {
     let file =
         json!({"retired": ["managed/sdxl"], "models": [model("sd-cpp-local", "Changed"), model("new-one", "New")]});
     let path = std::env::temp_dir().join(format!("canvas-e2e-catalogue-{}.json", Uuid::new_v4().simple()));
-    std::fs::write(&path, file.to_string()).expect("writes a catalogue");
+    std::fs::write(&path, file.to_string()).expect("writes a catalog");
     path
 }
 
@@ -318,12 +318,12 @@ async fn keys_of_connections_are_counted_and_rewrapped(stack: &Stack) {
     let status = stack.admin(&["admin", "keys", "status"]).await.expect_success();
     let count = before["sealed"]["e2e"].as_i64().expect("a count") + 1;
     assert_eq!(status, json!({"primary": "e2e", "sealed": {"e2e": count}}));
-    let old = stack.env().iter().find(|(name, _)| name == "CANVAS_MASTER_KEYS").expect("there is a ring").1.clone();
+    let old = stack.env().iter().find(|(name, _)| name == "CANVAS_MASTER_KEYS").expect("the key ring is set").1.clone();
     let (turned, alone) = (format!("{OTHER},{old}"), [("CANVAS_MASTER_KEYS", OTHER)]);
     let rewrap = ["admin", "keys", "rewrap"];
     let moved = stack.admin_in(&rewrap, "", &[("CANVAS_MASTER_KEYS", &turned)]).await.expect_success();
     assert_eq!(moved, json!({"primary": "new", "sealed": {"new": count}}));
-    // Nothing needs the old key any more.
+    // Nothing is sealed under the old key anymore.
     stack.admin_in(&rewrap, "", &alone).await.expect_success();
     let lost = stack.admin(&rewrap).await.expect_refusal();
     assert!(lost.contains("CANVAS_MASTER_KEYS") || lost.contains("ring"), "{lost}");

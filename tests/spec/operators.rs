@@ -1,4 +1,6 @@
-//! What operators do with work and data: `admin job`, `admin canvas|asset|account purge` (decisions 2.4, 9.5, 18.15).
+//! Operator commands on work and data: `admin job` and `admin canvas|asset|account purge` (docs/reference/command-line.md).
+
+use std::time::{Duration, Instant};
 
 use e2e::api::text;
 use e2e::{Stack, User, pictures, suite};
@@ -6,11 +8,12 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 suite! {
-    // Nobody works: what is started stays queued.
+    // There is no worker, so work stays queued.
     operators on Stack::builder();
     jobs_are_listed_by_account_and_state,
     a_job_is_shown_with_all_that_is_known_of_it,
     a_job_is_canceled_as_its_account_could,
+    canceling_a_job_wakes_those_who_wait_for_it,
     all_jobs_of_an_account_are_canceled,
     what_is_no_job_is_refused,
     an_asset_is_purged,
@@ -25,7 +28,7 @@ async fn canvas_of(user: &User) -> String {
     text(&user.make_canvas().await, "/id").to_owned()
 }
 
-/// A queued resize on a canvas of its own.
+/// A queued resize on a new canvas.
 async fn queued(user: &User) -> Value {
     let canvas = canvas_of(user).await;
     user.start_resize(&canvas, json!({})).await
@@ -45,7 +48,7 @@ async fn jobs_are_listed_by_account_and_state(stack: &Stack) {
     let (first, second) = (queued(&user).await, queued(&user).await);
     queued(&other).await;
     let all = listed(stack, &["--account", &user.uid]).await;
-    assert_eq!(ids(&all), [&second["id"], &first["id"]], "newest first, of the account alone");
+    assert_eq!(ids(&all), [&second["id"], &first["id"]], "newest first, of this account only");
     let entry = &all[1];
     assert_eq!(
         (&entry["account"], &entry["kind"], &entry["operation"], &entry["status"], &entry["canvas"]),
@@ -59,7 +62,7 @@ async fn jobs_are_listed_by_account_and_state(stack: &Stack) {
     }
     let canceled = listed(stack, &["--account", &user.uid, "--status", "canceled"]).await;
     assert_eq!(ids(&canceled), [&first["id"]]);
-    assert_eq!(canceled[0]["task"], Value::Null, "it is over");
+    assert_eq!(canceled[0]["task"], Value::Null, "it has no task anymore");
     assert!(listed(stack, &[]).await.len() >= 3);
 }
 
@@ -73,12 +76,12 @@ async fn a_job_is_shown_with_all_that_is_known_of_it(stack: &Stack) {
         assert_eq!((history.len(), &history[0]["status"]), (1, &json!("queued")));
         assert_eq!(shown["submits"], json!([]));
     }
-    // What cannot be read is what an operator asks about.
+    // `admin job show` must also show a job whose request is malformed.
     sqlx::query("UPDATE jobs SET request = '{}' WHERE id = $1")
         .bind(text(&job, "/rawId").parse::<Uuid>().expect("a UUID"))
         .execute(stack.pool())
         .await
-        .expect("spoils it");
+        .expect("makes it unreadable");
     let shown = stack.admin(&["admin", "job", "show", text(&job, "/id")]).await.expect_success();
     assert!(shown["document"].is_null() && shown["unreadable"].is_string(), "{shown}");
 }
@@ -88,10 +91,37 @@ async fn a_job_is_canceled_as_its_account_could(stack: &Stack) {
     let job = queued(&user).await;
     let cancel = async || stack.admin(&["admin", "job", "cancel", text(&job, "/id")]).await.expect_success();
     for _ in 0..2 {
-        assert_eq!(cancel().await, json!({"id": job["id"], "status": "canceled"}), "and again changes nothing");
+        assert_eq!(cancel().await, json!({"id": job["id"], "status": "canceled"}), "a second cancel changes nothing");
     }
     let record = user.get(text(&job, "/pollUrl")).await.ok();
     assert_eq!((&record["status"], &record["cancelReason"]), (&json!("canceled"), &json!("user_requested")));
+}
+
+async fn canceling_a_job_wakes_those_who_wait_for_it(stack: &Stack) {
+    /// Without a notification, a wait checks the database every 5 s while Redis is available.
+    const AT_ONCE: Duration = Duration::from_secs(2);
+    let user = stack.user().await;
+    // With the second URL the command cannot reach Redis, so the wait finds the change by polling.
+    for (redis, soon) in
+        [(None, AT_ONCE), (Some(("CANVAS_REDIS_URL", "redis://127.0.0.1:1/0")), Duration::from_secs(8))]
+    {
+        let job = queued(&user).await;
+        let waiting = async {
+            let reply = user.get(text(&job, "/pollUrl")).header("prefer", "wait=30").await.ok();
+            (reply["status"].clone(), Instant::now())
+        };
+        let canceling = async {
+            // The wait has begun and has checked once.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let arguments = ["admin", "job", "cancel", text(&job, "/id")];
+            stack.admin_in(&arguments, "", redis.as_slice()).await.expect_success();
+            Instant::now()
+        };
+        let ((status, woken), done) = tokio::join!(waiting, canceling);
+        assert_eq!(status, "canceled");
+        let late = woken.saturating_duration_since(done);
+        assert!(late < soon, "woken {late:?} after the command, with {redis:?}");
+    }
 }
 
 async fn all_jobs_of_an_account_are_canceled(stack: &Stack) {
@@ -127,7 +157,7 @@ async fn an_asset_is_purged(stack: &Stack) {
     assert_eq!(purged, json!({"asset": handle, "purged": true, "bytes": asset["bytes"]}));
     user.get(&format!("/assets/{handle}")).await.expect_error(404, "not_found", &[]);
     stack.anonymous().get(text(&asset, "/previewUrl")).await.expect_error(404, "not_found", &[]);
-    assert_eq!(user.canvas(&canvas).await["nodes"][0]["asset"], handle, "the node says what it showed");
+    assert_eq!(user.canvas(&canvas).await["nodes"][0]["asset"], handle, "the node keeps the handle of its asset");
     stack.admin(&purge).await.expect_refusal();
     stack.admin(&["admin", "asset", "purge", "--asset", "asset", "--yes"]).await.expect_refusal();
 }
@@ -210,7 +240,7 @@ async fn an_account_is_purged_with_everything_of_its_own(stack: &Stack) {
         let left: i64 = sqlx::query_scalar(sql).bind(&user.uid).fetch_one(stack.pool()).await.expect("counts");
         assert_eq!(left, 0, "{sql}");
     }
-    // The books stay, what it gave to another's canvas is the other's, and nobody gets its uid.
+    // The ledger stays, assets in other accounts' canvases stay, and the uid is never reused.
     let books: i64 = sqlx::query_scalar("SELECT sum(amount)::bigint FROM ledger WHERE account_uid = $1")
         .bind(&user.uid)
         .fetch_one(stack.pool())
@@ -233,7 +263,7 @@ async fn an_account_is_purged_with_everything_of_its_own(stack: &Stack) {
 async fn an_account_with_work_under_way_is_purged_only_when_it_is_canceled(stack: &Stack) {
     let (user, other) = (stack.user().await, stack.user().await);
     queued(&user).await;
-    // Another's work on the account's canvas stands in the way, too.
+    // Another account's active job on a canvas of this account also blocks the purge.
     let canvas = canvas_of(&user).await;
     stack.share(&user, &canvas, &other.uid, "editor").await;
     let others = other.start_resize(&format!("canvas:{}:{canvas}", user.uid), json!({})).await;
@@ -263,10 +293,8 @@ async fn work_in_a_workers_hands_is_stopped_before_its_canvas_goes() {
     let handle = format!("canvas:{}:{canvas}", user.uid);
     let release = async {
         let asked = "SELECT count(*) FROM tasks WHERE cancel_requested";
-        testkit::wait_for("the worker to be asked", e2e::PATIENCE, async || {
-            (stack.count(asked).await == 1).then_some(())
-        })
-        .await;
+        testkit::wait_for("the cancel request", e2e::PATIENCE, async || (stack.count(asked).await == 1).then_some(()))
+            .await;
         user.canvas(&canvas).await;
         stack.hold("action.loaded").release();
     };

@@ -1,7 +1,8 @@
-//! Previews and renditions (specification, Authentication 2; decisions 6.4).
+//! Previews and renditions (docs/reference/assets.md#preview-urls).
 
 use e2e::api::text;
 use e2e::{Part, Reply, Stack, pictures, suite};
+use reqwest::Method;
 use serde_json::Value;
 
 suite! {
@@ -12,6 +13,7 @@ suite! {
     an_asset_that_is_gone_is_404,
     a_url_stays_the_same_for_a_while,
     ranges_are_honoured,
+    a_head_request_ignores_ranges,
     a_validator_is_honoured,
     renditions_are_no_wider_than_asked_and_never_enlarged,
     an_invalid_width_is_400,
@@ -29,7 +31,7 @@ suite! {
     a_rendition_that_nobody_makes_is_503_and_the_picture_itself_is_served,
 }
 
-/// Uploads and returns the URL and what was uploaded.
+/// Uploads a picture and returns its preview URL and its bytes.
 async fn uploaded(stack: &Stack) -> (String, Vec<u8>) {
     let bytes = pictures::png(600, 300);
     let asset = stack.user().await.upload("image/png", bytes.clone()).await;
@@ -73,7 +75,10 @@ async fn a_missing_token_is_400_and_a_wrong_one_401(stack: &Stack) {
         let reply = anonymous.get(&format!("/assets/preview?token={wrong}")).await;
         assert!(matches!(reply.status, 400 | 401), "{wrong}: {reply}");
     }
-    // A cursor is no preview token, whoever made it.
+    for twice in [format!("{url}&token={token}"), format!("{url}&%74oken=x")] {
+        anonymous.get(&twice).await.expect_error(400, "input_validation_error", &["token"]);
+    }
+    // A cursor is not a valid preview token.
     let user = stack.user().await;
     user.make_canvas().await;
     user.make_canvas().await;
@@ -96,7 +101,7 @@ async fn a_url_stays_the_same_for_a_while(stack: &Stack) {
     let user = stack.user().await;
     let asset = user.upload("image/png", pictures::png(3, 3)).await;
     let path = format!("/assets/{}", text(&asset, "/id"));
-    // A five minute mark may pass once between two reads, not twice.
+    // The URL may change once between two reads, at a five-minute boundary, but not twice.
     let mut seen = vec![text(&asset, "/previewUrl").to_owned()];
     for _ in 0..3 {
         seen.push(text(&user.get(&path).await.ok(), "/asset/previewUrl").to_owned());
@@ -129,9 +134,21 @@ async fn ranges_are_honoured(stack: &Stack) {
     for ignored in ["bytes=9-0", "lines=0-1", "bytes=a-b", "bytes="] {
         assert_eq!(range(ignored).await.expect(200).body, bytes, "{ignored}");
     }
-    // A range of another version is no range of this one (RFC 9110, 13.1.5).
+    // A range of another version is ignored (RFC 9110, section 13.1.5).
     let whole = stack.anonymous().get(&url).header("range", "bytes=0-1").header("if-range", "\"other\"").await;
     assert_eq!(whole.expect(200).body, bytes);
+}
+
+async fn a_head_request_ignores_ranges(stack: &Stack) {
+    let (url, bytes) = uploaded(stack).await;
+    let length = bytes.len().to_string();
+    for range in ["bytes=0-0", "bytes=999999-"] {
+        let head = stack.anonymous().call(Method::HEAD, &url).header("range", range).await.expect(200);
+        assert_eq!((head.header("content-length"), head.header("content-range")), (Some(length.as_str()), None));
+        assert_eq!((head.header("accept-ranges"), head.body.len()), (Some("bytes"), 0));
+    }
+    let twice = stack.anonymous().get(&url).header("range", "bytes=0-0").header("range", "bytes=1-1");
+    twice.await.expect_error(400, "input_validation_error", &["Range"]);
 }
 
 async fn a_validator_is_honoured(stack: &Stack) {
@@ -161,7 +178,7 @@ async fn renditions_are_no_wider_than_asked_and_never_enlarged(stack: &Stack) {
     assert_eq!(preview(&transparent, 64).await, ("image/png".to_owned(), (64, 32)));
     let small = user.upload("image/jpeg", pictures::jpeg(20, 10)).await;
     assert_eq!(preview(&small, 64).await, ("image/jpeg".to_owned(), (20, 10)));
-    // The one of 512 is made without being asked for.
+    // The rendition of 512 pixels is created without a request for it.
     let asset = user.upload("image/webp", pictures::webp(700, 70)).await;
     testkit::wait_for("the rendition of 512", e2e::PATIENCE, async || {
         let made: i64 = sqlx::query_scalar(

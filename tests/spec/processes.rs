@@ -1,4 +1,5 @@
-//! Processes (specification, Versioning; decisions 1.14, 9.2, 15.4, 17.1 to 17.3).
+//! Processes: the contract document, probes, signals and restarts (docs/reference/command-line.md,
+//! docs/reference/configuration.md#probes, docs/reference/jobs.md#crash-guarantees).
 
 use std::time::{Duration, Instant};
 
@@ -69,13 +70,13 @@ async fn the_contract_document_covers_every_route(stack: &Stack) {
         let named: Vec<&str> = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
         let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
         for name in named {
-            assert!(
-                parameters.iter().any(|parameter| parameter["name"] == name && parameter["in"] == "path"),
-                "{path} {name}"
-            );
+            let is_named = |parameter: &Value| parameter["name"] == name && parameter["in"] == "path";
+            let shared =
+                |parameter: &Value| document.pointer(parameter["$ref"].as_str()?.strip_prefix('#')?).map(is_named);
+            assert!(parameters.iter().any(|it| is_named(it) || shared(it) == Some(true)), "{path} {name}");
         }
     }
-    // Every reference leads somewhere.
+    // Every reference in the document resolves.
     let mut references = Vec::new();
     collect_references(&document, &mut references);
     for reference in references {
@@ -98,9 +99,27 @@ fn collect_references(value: &Value, found: &mut Vec<String>) {
 }
 
 async fn the_documentation_page_is_served(stack: &Stack) {
-    let page = stack.anonymous().get("/docs").await.expect(200);
+    let client = stack.anonymous();
+    let page = client.get("/docs").await.expect(200);
     assert!(page.header("content-type").is_some_and(|kind| kind.starts_with("text/html")));
-    assert!(String::from_utf8_lossy(&page.body).contains("openapi.json"));
+    let policy = page.header("content-security-policy").expect("a policy");
+    assert!(
+        policy.contains("default-src 'none'") && !policy.contains("unsafe") && !policy.contains("http"),
+        "{policy}"
+    );
+    let text = String::from_utf8_lossy(&page.body).into_owned();
+    assert!(!text.contains("<style") && text.matches("<script").count() == 1, "no inline script or style: {text}");
+    let start = client.get("/docs/page.js").await.expect(200);
+    assert!(String::from_utf8_lossy(&start.body).contains("/api/canvas-agent/v1/openapi.json"));
+    let plain = client.get("/docs/redoc.js").await.expect(200);
+    assert_eq!(
+        (plain.header("content-type"), plain.header("content-encoding")),
+        (Some("text/javascript; charset=utf-8"), None)
+    );
+    assert!(!plain.body.windows(16).any(|it| it == b"cdn.redoc.ly/red"), "loads nothing from elsewhere");
+    let packed = client.get("/docs/redoc.js").header("accept-encoding", "br, gzip;q=0.5").await.expect(200);
+    assert_eq!(packed.header("content-encoding"), Some("gzip"));
+    assert!(packed.body.len() * 2 < plain.body.len());
 }
 
 async fn every_process_tells_of_its_health(stack: &Stack) {
@@ -146,7 +165,7 @@ async fn every_process_logs_json(stack: &Stack) {
     }
 }
 
-/// A run with a webhook to the stack's only receiver.
+/// Starts a run with a webhook to the stack's only receiver.
 async fn announced(stack: &Stack, user: &User) -> (testkit::Receiver, Value) {
     let receiver = stack.take_receiver();
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
@@ -154,7 +173,7 @@ async fn announced(stack: &Stack, user: &User) -> (testkit::Receiver, Value) {
     (receiver, job)
 }
 
-/// A short lease, so that work of the dead is soon somebody else's.
+/// A short lease, so that another process soon claims the work of a process that was killed.
 fn mortal() -> e2e::Builder {
     Stack::builder()
         .image_workers(1)
@@ -164,7 +183,7 @@ fn mortal() -> e2e::Builder {
         .env("CANVAS_IDLE_CLAIM_MILLISECONDS", 200)
 }
 
-/// Kills `part` while it is held at `failpoint`, starts it again, and sees the run succeed and its one event arrive.
+/// Kills `part` while it is held at `failpoint` and restarts it. The run must succeed and its one event must arrive.
 async fn survives(part: Part, failpoint: &str) {
     let stack = mortal().hold(failpoint).start().await;
     let user = stack.user().await;
@@ -181,7 +200,7 @@ async fn survives(part: Part, failpoint: &str) {
     let requests = receiver.wait_for(1, e2e::PATIENCE).await;
     assert!(requests.iter().all(|request| request.verify_signature(SECRET).is_ok()));
     assert!(requests.iter().all(|request| request.body == requests[0].body), "at least once, and one event");
-    // One visible effect, however often it was begun.
+    // The effect is visible once, however often the work was started.
     let finished = "SELECT count(*) FROM canvas_changes WHERE activity ->> 'type' = 'job.finished'";
     assert_eq!(stack.count(finished).await, 1);
     assert_eq!(stack.count("SELECT count(*) FROM assets WHERE canvas_key IS NOT NULL").await, 1);
@@ -211,7 +230,7 @@ async fn every_process_stops_gracefully() {
         assert_eq!(stack.stop(part).await.code(), Some(0), "{part}");
         assert!(began.elapsed() < Duration::from_secs(25), "{part}");
     }
-    // A long poll is answered with what is, an event stream ends.
+    // A long poll returns the current state, and an event stream ends.
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let job = user.start_resize(&canvas, json!({})).await;
     let path = text(&job, "/pollUrl");
@@ -219,7 +238,7 @@ async fn every_process_stops_gracefully() {
     let began = Instant::now();
     let poll = async { user.get(path).header("prefer", "wait=30").await };
     let stop = async {
-        // Requests that were sent later are answered: the poll is waiting by then.
+        // These later requests are answered, so the poll is already waiting.
         for _ in 0..5 {
             user.get("/auth/status").await.ok();
         }
@@ -230,7 +249,7 @@ async fn every_process_stops_gracefully() {
     stream.text().await.expect("the stream ends");
     assert_eq!(status.code(), Some(0));
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
-    // What was accepted is there for whoever comes next.
+    // Accepted work is still there for the next gateway.
     stack.restart(Part::GATEWAY).await;
     stack.restart(Part::IMAGE_WORKER).await;
     assert_eq!(user.finished(&job).await["status"], "succeeded");
@@ -249,6 +268,6 @@ async fn work_in_hand_is_handed_back_when_a_worker_stops() {
     assert_eq!(stack.count("SELECT count(*) FROM tasks WHERE kind = 'action' AND state = 'ready'").await, 1);
     stack.hold("action.loaded").release();
     stack.restart(Part::IMAGE_WORKER).await;
-    // Well within the lease that a worker that died would have left.
+    // Much sooner than the lease of a worker that died would end.
     assert_eq!(user.finished(&job).await["status"], "succeeded");
 }

@@ -1,6 +1,6 @@
-//! How long a prompt may be (specification, Limits; decisions 10.5, 11.2): as long as the request's own bound and what the chosen
-//! model tells of itself, and what a model refuses is refused before anything is accepted. No worker runs: what is accepted stays
-//! `queued`.
+//! The maximum length of a prompt: the bound of the request and the bound of the chosen model
+//! (docs/reference/images.md#prompt-length). A prompt that the model rejects is rejected before anything is accepted. No worker
+//! runs, so accepted jobs stay `queued`.
 
 use e2e::api::{key, text};
 use e2e::{Reply, Stack, User, pictures, suite};
@@ -25,14 +25,14 @@ suite! {
     managed_models_take_every_prompt,
 }
 
-/// Characters that the contract takes.
+/// The maximum number of characters in a request.
 const PROMPT_MAX: usize = 8000;
-/// Kinds of saved connections.
+/// The kinds of saved connections.
 const PROVIDERS: [&str; 7] = ["openai", "google", "replicate", "fal", "stability", "black-forest-labs", "runway"];
-/// Models that are asked at once.
+/// The number of models that are tested concurrently.
 const AT_ONCE: usize = 4;
 
-/// An account that can pay for whatever is started here, and a picture of its own.
+/// An account with enough credit for every start of this test, and a picture of its own.
 async fn payer(stack: &Stack) -> (User, String) {
     let user = stack.user().await;
     stack.grant(&user.uid, 10_000).await;
@@ -40,14 +40,14 @@ async fn payer(stack: &Stack) -> (User, String) {
     (user, picture)
 }
 
-/// Every model that the account has, of these providers.
+/// Every model of these providers that the account can use.
 async fn models(user: &User, query: &str) -> Vec<Value> {
     let list = user.get(&format!("/models?limit=100{query}")).await.ok();
     assert_eq!(list["page"]["hasMore"], false, "one page has all of them");
     list["models"].as_array().expect("a list").clone()
 }
 
-/// Asks a model for the first thing that it can do, with this prompt.
+/// Starts the first capability of a model with this prompt.
 async fn ask(user: &User, picture: &str, model: &Value, prompt: &str) -> Reply {
     let more = match text(model, "/capabilities/0") {
         "video.generate" => json!({}),
@@ -78,7 +78,7 @@ fn merged(mut request: Value, more: Value) -> Value {
     request
 }
 
-/// What `GET /models` says of a model's prompt: its bound in characters, and how the model itself counts.
+/// The bound that `GET /models` reports for prompts of a model, and the unit in which the model counts.
 fn told(model: &Value) -> (usize, String) {
     let parameters = model["parameters"].as_array().expect("a list");
     let prompt = parameters.iter().find(|parameter| parameter["name"] == "prompt").expect("every model takes a prompt");
@@ -113,7 +113,7 @@ async fn every_model_takes_prompts_as_long_as_it_says(stack: &Stack) {
         let limit = format!("at most {most} UTF-16 code units");
         assert!(text(&refusal, "/message").contains(&limit), "{name}: {refusal}");
         assert!(description.contains(&limit), "{name}: {description}");
-        // A character beyond the basic plane counts two.
+        // A character outside the basic multilingual plane counts as two.
         let half = "🪁".repeat(most / 2);
         assert_eq!(ask(user, picture, model, &half).await.status, 202, "{name}");
         let over = ask(user, picture, model, &format!("{half}pp")).await;

@@ -1,4 +1,4 @@
-//! Rate limits (decisions 1.11, 1.12).
+//! Rate limits (docs/reference/conventions.md#rate-limits, docs/reference/conventions.md#failed-credentials).
 
 use e2e::{Stack, suite};
 
@@ -51,7 +51,7 @@ async fn the_rate_comes_before_the_scopes(stack: &Stack) {
 
 async fn failed_credentials_are_limited_by_address(stack: &Stack) {
     let user = stack.user().await;
-    // An address of this test's own, for the limit outlives the stack.
+    // A new address for each run, because the counter outlives the stack.
     let [first, second, third, ..] = uuid::Uuid::new_v4().into_bytes();
     let address = [127, first.max(1), second, third.clamp(1, 254)];
     let guesser = stack.anonymous().from_address(address).with_token("cba_wrong");
@@ -62,10 +62,10 @@ async fn failed_credentials_are_limited_by_address(stack: &Stack) {
         seen.push(reply.status);
     }
     assert_eq!(seen[..4], [401; 4]);
-    // Who shows none tries none.
+    // A request without a credential is not a failed attempt.
     stack.anonymous().from_address(address).get("/auth/status").await.expect(401);
     assert_eq!(seen[5], 429, "{seen:?}");
-    // Who shows a good one from there is still served, and so are other addresses.
+    // A valid credential from that address is still accepted, and so are requests from other addresses.
     stack.anonymous().from_address(address).with_token(&user.token).get("/auth/status").await.ok();
     stack.anonymous().with_token("cba_wrong").get("/auth/status").await.expect(401);
 }

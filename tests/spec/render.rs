@@ -1,4 +1,4 @@
-//! Renders (specification, Canvases; decisions 3.10, 1.2, 1.9, 6.4, 18.6).
+//! Renders (docs/reference/canvases.md#render).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -34,18 +34,18 @@ suite! {
 
 const SVG: &str = "image/svg+xml";
 
-/// A render as `accept`.
+/// Renders the canvas with this `Accept` header.
 async fn rendered(user: &User, canvas: &Value, accept: &str) -> Reply {
     user.get(&format!("/canvases/{}/render", text(canvas, "/id"))).header("accept", accept).await
 }
 
-/// A render as SVG.
+/// Renders the canvas as SVG.
 async fn svg(user: &User, canvas: &str) -> String {
     let reply = user.get(&format!("/canvases/{canvas}/render")).header("accept", SVG).await.expect(200);
     String::from_utf8(reply.body.to_vec()).expect("UTF-8")
 }
 
-/// Polls the render until every picture is there: until it has an `ETag`.
+/// Polls the render until it has every picture, that is, until it has an `ETag`.
 async fn complete(user: &User, canvas: &str) -> Reply {
     testkit::wait_for("a complete render", PATIENCE, async || {
         let reply = user.get(&format!("/canvases/{canvas}/render")).await.expect(200);
@@ -116,7 +116,7 @@ async fn a_render_carries_an_etag_and_honours_if_none_match(stack: &Stack) {
         let tag = format!("W/\"{revision}-{form}\"");
         let reply = rendered(&user, &canvas, accept).await.expect(200);
         assert_eq!(reply.header("etag"), Some(tag.as_str()));
-        let vary = reply.header("vary").expect("says what it varies with").to_ascii_lowercase();
+        let vary = reply.header("vary").expect("has a Vary header").to_ascii_lowercase();
         assert!(["authorization", "accept", "accept-encoding"].iter().all(|name| vary.contains(name)), "{vary}");
         for known in [tag.clone(), format!("\"x\", {tag}"), tag.trim_start_matches("W/").to_owned(), "*".to_owned()] {
             let path = format!("/canvases/{id}/render");
@@ -250,13 +250,13 @@ async fn a_picture_that_no_thumbnail_holds_is_a_placeholder_and_the_render_has_a
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
     let strip = user.upload_into(id, "image/png", pictures::png(1, 513)).await;
-    // Its own frame is a strip, too, in which no label has room.
+    // The frame itself is now a narrow strip in which no label fits.
     let wider = json!({"type": "node.update", "nodeId": strip["node"], "patch": {"width": 320}});
     user.apply(id, json!([wider])).await;
     user.upload_into(id, "image/png", pictures::png(40, 40)).await;
     let reply = complete(&user, id).await;
     let document = String::from_utf8(reply.body.to_vec()).expect("UTF-8");
-    assert_eq!(embedded(&document).len(), 1, "the other one");
+    assert_eq!(embedded(&document).len(), 1, "only the other picture");
     assert!(document.contains("Picture not shown"), "{document}");
     let tag = reply.header("etag").expect("a tag").to_owned();
     user.get(&format!("/canvases/{id}/render")).header("if-none-match", &tag).await.expect(304);
@@ -267,7 +267,7 @@ async fn a_broken_picture_is_a_placeholder_and_the_render_has_no_etag(stack: &St
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
     user.upload_into(id, "image/png", pictures::broken_png(60, 60)).await;
-    let shown = testkit::wait_for("the picture to be given up", PATIENCE, async || {
+    let shown = testkit::wait_for("the picture to be marked as unreadable", PATIENCE, async || {
         let reply = user.get(&format!("/canvases/{id}/render")).await.expect(200);
         assert_eq!(reply.header("etag"), None);
         String::from_utf8_lossy(&reply.body).contains("Picture cannot be read").then_some(reply)
@@ -317,7 +317,7 @@ async fn a_png_shows_the_canvas_within_2048_pixels(stack: &Stack) {
     assert_eq!(pictures::size(&small.body), (560, 480), "twice its 280 by 240 units");
     let picture = raster::decode(&small.body, raster::DecodeOptions::default()).expect("a picture").into_picture();
     let middle = (240 * picture.width() as usize + 280) * picture.channels().count();
-    assert_eq!(&picture.pixels()[middle..middle + 3], &[255, 0, 0], "the note's colour");
+    assert_eq!(&picture.pixels()[middle..middle + 3], &[255, 0, 0], "the note's color");
     assert!(raster::probe(&small.body).expect("a picture").format == raster::Format::Png);
     user.apply(id, json!([create("b", place(9_760))])).await;
     let large = rendered(&user, &canvas, "image/png").await.expect(200);
@@ -358,10 +358,10 @@ async fn a_picture_without_its_rendition_is_a_placeholder_and_the_render_has_no_
     assert_eq!(reply.header("etag"), None);
     assert_eq!(reply.header("cache-control"), Some("private, no-cache"));
     let document = String::from_utf8(reply.body.to_vec()).expect("UTF-8");
-    assert!(document.contains(">Preview in the making</text>") && embedded(&document).is_empty());
+    assert!(document.contains(">Preview not ready</text>") && embedded(&document).is_empty());
     let revision = text(&user.canvas(id).await, "/revision").to_owned();
     user.get(&path).header("if-none-match", &format!("W/\"{revision}-svg\"")).await.expect(200);
-    // What is missing is asked for, if it has not been.
+    // Rendering enqueues a missing rendition if no task for it exists.
     sqlx::query("DELETE FROM tasks WHERE kind = 'rendition'").execute(stack.pool()).await.expect("deletes");
     sqlx::query("DELETE FROM renditions").execute(stack.pool()).await.expect("deletes");
     user.get(&path).await.expect(200);

@@ -1,4 +1,4 @@
-//! Retention (specification, States; decisions 9.3, 1.12).
+//! Retention of job records and keys (docs/reference/jobs.md#retention, docs/reference/conventions.md#key-retention).
 
 use e2e::api::text;
 use e2e::{Stack, User, pictures, suite};
@@ -31,7 +31,7 @@ suite! {
 }
 
 suite! {
-    // Nothing sweeps while a test runs.
+    // The sweeper does not run during the test.
     retention_unswept on Stack::builder()
         .image_workers(1)
         .video_workers(1)
@@ -45,13 +45,13 @@ suite! {
     a_video_whose_time_is_over_is_404_with_its_file_before_any_sweep,
 }
 
-/// Windows in seconds, each longer than any test.
+/// Windows in seconds, each longer than the test runs.
 const UNREAD: u32 = 7200;
 const TOMBSTONE: u32 = 10_800;
 const FAILED: u32 = 14_400;
 const VIDEO: u32 = 18_000;
 
-/// Lets time pass for the record of a job that is over, without reading it.
+/// Moves the record of a finished job into the past without reading it.
 async fn pass(stack: &Stack, job: &Value, seconds: u32) {
     wait_for("the end of the job", e2e::PATIENCE, async || {
         let aged = sqlx::query("UPDATE jobs SET retain_until = retain_until - make_interval(secs => $2) WHERE id = $1::uuid AND retain_until IS NOT NULL")
@@ -65,7 +65,7 @@ async fn pass(stack: &Stack, job: &Value, seconds: u32) {
     .await;
 }
 
-/// The request to resize this picture on a canvas of its own, and its job.
+/// A request to resize this picture on a new canvas, and its job.
 async fn resize(user: &User, picture: Vec<u8>) -> (Value, Value) {
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let target = user.slot(&canvas).await;
@@ -75,7 +75,7 @@ async fn resize(user: &User, picture: Vec<u8>) -> (Value, Value) {
     (request, job)
 }
 
-/// What is stored of a job, which a sweep would have changed.
+/// The stored row of a job, which a sweep would change.
 async fn stored(stack: &Stack, job: &Value) -> String {
     sqlx::query_scalar("SELECT status FROM jobs WHERE id = $1::uuid")
         .bind(text(job, "/rawId"))
@@ -92,7 +92,7 @@ async fn a_success_whose_time_is_over_reads_expired_and_then_404_before_any_swee
     let expired = user.get(path).await.ok();
     assert_eq!((&expired["status"], &expired["failure"]["code"]), (&json!("expired"), &json!("result_expired")));
     assert!(expired.get("images").is_none(), "{expired}");
-    // By every way, and again: being read brings nothing back.
+    // Every way of reading returns the same, and reading restores nothing.
     assert_eq!(user.get(path).header("prefer", "wait=30").await.ok(), expired);
     assert_eq!(user.delete(path).await.ok(), expired);
     let told = crate::jobs::events(&user, &job).await;
@@ -109,7 +109,7 @@ async fn a_success_whose_time_is_over_reads_expired_and_then_404_before_any_swee
     let replay = user.send("/actions/resize/runs", &request).await.expect(202).json();
     assert_eq!((&replay["id"], &replay["status"]), (&job["id"], &json!("expired")));
     assert!(replay.get("images").is_none() && replay["replayed"] == true, "{replay}");
-    assert_eq!(stored(stack, &job).await, "succeeded", "time did this alone");
+    assert_eq!(stored(stack, &job).await, "succeeded", "the record expired without a sweep");
 }
 
 async fn a_failure_whose_time_is_over_is_404_before_any_sweep(stack: &Stack) {
@@ -122,7 +122,7 @@ async fn a_failure_whose_time_is_over_is_404_before_any_sweep(stack: &Stack) {
     user.delete(path).await.expect_error(404, "not_found", &[]);
     let replay = user.send("/actions/resize/runs", &request).await.expect(202).json();
     assert_eq!((&replay["id"], &replay["status"]), (&job["id"], &json!("failed")));
-    assert_eq!(stored(stack, &job).await, "failed", "time did this alone");
+    assert_eq!(stored(stack, &job).await, "failed", "the record expired without a sweep");
 }
 
 async fn a_video_whose_time_is_over_is_404_with_its_file_before_any_sweep(stack: &Stack) {
@@ -136,7 +136,7 @@ async fn a_video_whose_time_is_over_is_404_with_its_file_before_any_sweep(stack:
     let done = user.finished(&job).await;
     let (path, file) = (text(&job, "/pollUrl"), text(&done, "/video/downloadUrl"));
     user.get(file).await.expect(200);
-    // Not a moment earlier than its own window, whatever has been read; a minute is more than the test takes.
+    // The record is kept for its whole window, whatever was read. The margin of a minute is longer than the test takes.
     pass(stack, &job, VIDEO - 60).await;
     assert_eq!(user.get(path).await.ok(), done);
     user.get(file).await.expect(200);
@@ -145,12 +145,12 @@ async fn a_video_whose_time_is_over_is_404_with_its_file_before_any_sweep(stack:
         user.get(gone).await.expect_error(404, "not_found", &[]);
     }
     user.delete(path).await.expect_error(404, "not_found", &[]);
-    assert_eq!(stored(stack, &job).await, "succeeded", "time did this alone");
+    assert_eq!(stored(stack, &job).await, "succeeded", "the record expired without a sweep");
 }
 
-/// Polls until the record is gone.
+/// Polls until the record is removed.
 async fn gone(user: &User, path: &str) {
-    wait_for(&format!("{path} to be forgotten"), e2e::PATIENCE, async || {
+    wait_for(&format!("{path} to be removed"), e2e::PATIENCE, async || {
         let reply = user.get(path).await;
         (reply.status == 404).then_some(())
     })
@@ -180,7 +180,7 @@ async fn a_read_success_expires_and_leaves_a_tombstone_then_nothing(stack: &Stac
     gone(&user, path).await;
     user.delete(path).await.expect_error(404, "not_found", &[]);
     user.get(&format!("{path}/events")).await.expect_error(404, "not_found", &[]);
-    // The key is remembered longer than the record: the stored snapshot, without images, and no new work.
+    // The key is kept longer than the record. A replay returns the stored snapshot without images and starts nothing.
     let replay = user.send("/actions/resize/runs", &request).await.expect(202).json();
     assert_eq!((&replay["id"], &replay["replayed"]), (&job["id"], &json!(true)));
     assert!(replay.get("images").is_none() && matches!(text(&replay, "/status"), "succeeded" | "expired"), "{replay}");
@@ -200,7 +200,7 @@ async fn an_unread_success_is_kept_for_long(stack: &Stack) {
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let job = user.start_resize(&canvas, json!({})).await;
-    // Its end is seen on the canvas, without reading the job.
+    // The end of the job is visible on the canvas without reading the job.
     wait_for("the output", e2e::PATIENCE, async || {
         let nodes = user.canvas(&canvas).await["nodes"].as_array().expect("a list").clone();
         nodes.iter().any(|node| node.get("asset").is_some()).then_some(())
@@ -251,7 +251,7 @@ async fn a_webhook_attempt_counts_as_the_first_read(stack: &Stack) {
         (finalized == 1).then_some(())
     })
     .await;
-    // Its long window holds now, not the short one of the unread.
+    // The long window of finalized jobs now applies instead of the short one for unread results.
     assert_eq!(user.get(text(&job, "/pollUrl")).await.ok()["status"], "succeeded");
     assert_eq!(receiver.requests().len(), 1);
 }

@@ -1,6 +1,6 @@
-//! What is secret stays secret (decisions 2.5): no process's log and no answer has a provider's key, a key of the ring, a webhook's
-//! secret, a bearer token or a service's password, and no log has a prompt. Providers are the ones who try it: they quote the
-//! credential that they were sent in whatever they answer.
+//! Secrets never leak (docs/reference/configuration.md#secrets-at-rest, docs/reference/models.md#connection-secrets). No log and
+//! no response contains a provider's key, a master key, a webhook secret, a bearer token or a service's password, and no log
+//! contains a prompt. The test uses providers that quote the credential they received in every response.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -14,41 +14,41 @@ use e2e::api::{key, text};
 use e2e::{Reply, Stack, User};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use testkit::providers::{SIMULATOR_KEY, Simulator, Trouble, Vendor};
+use testkit::providers::{FailureMode, SIMULATOR_KEY, Simulator, Vendor};
 use testkit::{Receiver, wait_for};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
-/// Kinds of saved connections; those that make videos; those that write.
+/// The kinds of saved connections, those with video models, and those with text models.
 const PROVIDERS: [&str; 7] = ["openai", "google", "replicate", "fal", "stability", "black-forest-labs", "runway"];
 const FILMING: [&str; 5] = ["google", "replicate", "fal", "black-forest-labs", "runway"];
 const WRITING: [(&str, &str); 2] = [("openai", "gpt-6-luna"), ("google", "gemini-3.8-flash")];
-/// Characters of a provider's own words that are passed on.
+/// The maximum number of characters that are passed on from a provider's message.
 const WORDS_MAX: usize = 300;
-/// How much of a key is looked for: what was cut off a longer one is a leak, too.
+/// How many characters of a key are searched for. A prefix of a longer key is a leak as well.
 const TELLING: usize = 12;
-/// In every prompt.
+/// Part of every prompt.
 const PROMPT: &str = "a kite that nobody may hear of";
-/// A call to a queue ends after 60 s without an answer (providers.md 0.4); the rest is for a busy machine.
+/// A call to a provider's queue times out after 60 s (docs/reference/providers.md#deadlines). The rest allows for a busy machine.
 const HANG_PATIENCE: Duration = Duration::from_secs(120);
 
 /// How a [`Parrot`] answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Manner {
-    /// 401, and what it was sent.
+    /// Responds with 401 and quotes the credential.
     Refuses,
-    /// 401, and what it was sent where its words are cut.
+    /// Responds with 401 and quotes the credential at the position where messages are truncated.
     Late,
-    /// 500, and what it was sent: whether it began is not known.
+    /// Responds with 500 and quotes the credential, so that the outcome of the submit is unknown.
     Breaks,
-    /// 200, and what it was sent in place of a result.
+    /// Responds with 200 and quotes the credential in place of a result.
     Babbles,
 }
 
 const MANNERS: [Manner; 4] = [Manner::Refuses, Manner::Late, Manner::Breaks, Manner::Babbles];
 
-/// A provider of every kind that quotes the credential it was sent, in each manner.
+/// A provider of every kind that quotes the credential it received, in each [`Manner`].
 struct Parrot {
     origin: String,
     _serving: DropGuard,
@@ -65,7 +65,7 @@ impl Parrot {
         Self { origin, _serving: stop.drop_guard() }
     }
 
-    /// The base URL of a provider that answers so.
+    /// The base URL of a provider with this manner.
     fn url(&self, manner: Manner, provider: &str) -> String {
         format!("{}/{manner:?}/{provider}/v1", self.origin)
     }
@@ -86,7 +86,7 @@ async fn quote(uri: Uri, headers: HeaderMap) -> Response {
         Manner::Breaks => (StatusCode::INTERNAL_SERVER_ERROR, credential),
         Manner::Babbles => (StatusCode::OK, credential),
     };
-    // Two forms have all that the vendors have between them.
+    // Two forms of error contain every field that the vendors use.
     let error = match path.split('/').nth(2) {
         Some("openai" | "google" | "managed") => json!({"message": words}),
         _ => json!(words),
@@ -95,7 +95,7 @@ async fn quote(uri: Uri, headers: HeaderMap) -> Response {
     (status, [("x-error", words)], axum::Json(body)).into_response()
 }
 
-/// Everything that a client was told, and everything that must not be in it.
+/// Every response that a client received, and every text that must not be in one.
 #[derive(Default)]
 struct Told {
     answers: Mutex<Vec<String>>,
@@ -103,7 +103,7 @@ struct Told {
 }
 
 impl Told {
-    /// A secret that is this one's alone.
+    /// A new secret.
     fn secret(&self, prefix: &str) -> String {
         let secret = format!("{prefix}{}", Uuid::new_v4().simple());
         self.hide(&secret);
@@ -123,14 +123,14 @@ impl Told {
         reply
     }
 
-    /// What of the secrets is in `heard`.
+    /// The secrets that occur in `heard`.
     fn leaks(&self, heard: &str) -> Vec<String> {
         let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
         secrets.iter().filter(|secret| heard.contains(&secret[..TELLING.min(secret.len())])).cloned().collect()
     }
 }
 
-/// An account, and what it hears.
+/// An account, and the responses that it received.
 struct Client<'a> {
     told: &'a Told,
     user: User,
@@ -140,18 +140,18 @@ impl<'a> Client<'a> {
     async fn of(stack: &Stack, told: &'a Told) -> Self {
         let user = stack.user().await;
         stack.grant(&user.uid, 1000).await;
-        // The id before the dot is no secret.
+        // The id before the dot is not secret.
         told.hide(user.token.split_once('.').expect("a dot").1);
         Self { told, user }
     }
 
-    /// The handle of a provider's first model that can do this.
+    /// The handle of a provider's first model with this capability.
     async fn model(&self, provider: &str, capability: &str) -> Value {
         let models = self.user.get(&format!("/models?provider={provider}&capability={capability}")).await;
         self.told.reply(models).ok()["models"][0]["handle"].clone()
     }
 
-    /// On a canvas of its own, which nothing else changes.
+    /// Starts a picture on a new canvas, which no other job changes.
     async fn picture(&self, provider: &str, more: Value) -> Value {
         let canvas = text(&self.user.make_canvas().await, "/id").to_owned();
         let (target, model) = (self.user.slot(&canvas).await, self.model(provider, "image.generate").await);
@@ -169,7 +169,7 @@ impl<'a> Client<'a> {
         self.started("/videos/generate", &request).await
     }
 
-    /// A run of a workflow that has `model` write a text.
+    /// Starts a run of a workflow that writes a text with `model`.
     async fn writing(&self, model: &str) -> Value {
         let workflow = json!({
             "name": "Words", "idempotencyKey": key(),
@@ -190,7 +190,7 @@ impl<'a> Client<'a> {
         self.told.reply(self.user.send(path, request).await.expect(202)).json()
     }
 
-    /// The end of a job or run, and all that can be read of it.
+    /// The end of a job or run, read in every way.
     async fn ended(&self, job: &Value, patience: Duration) -> Value {
         let path = text(job, "/pollUrl");
         wait_for(&format!("the end of {path}"), patience, async || {
@@ -201,7 +201,7 @@ impl<'a> Client<'a> {
         .await
     }
 
-    /// Reads what an account can read that jobs and connections write to.
+    /// Reads every resource that shows data of jobs and connections.
     async fn look_around(&self) {
         for path in ["/providers", "/auth/status"] {
             self.told.reply(self.user.get(path).await.expect(200));
@@ -213,13 +213,13 @@ impl<'a> Client<'a> {
     }
 }
 
-/// Pictures, videos and texts by providers that quote what they were sent.
+/// Pictures, videos and texts by providers that quote the credential.
 async fn quoted(stack: &Stack, told: &Told, parrot: &Parrot, manner: Manner) {
     let client = Client::of(stack, told).await;
     for provider in PROVIDERS {
         stack.connect_to(&client.user.uid, provider, &parrot.url(manner, provider), &told.secret("sk-")).await;
     }
-    // Whose runs can be looked up is asked for minutes whether there is one.
+    // After an unknown outcome, a provider with lookup of runs is polled for minutes, so it is left out here.
     let is_asked = |provider: &&str| *provider != "replicate" || matches!(manner, Manner::Refuses | Manner::Late);
     let mut jobs = Vec::new();
     let managed = (manner == Manner::Refuses).then_some("managed");
@@ -236,13 +236,13 @@ async fn quoted(stack: &Stack, told: &Told, parrot: &Parrot, manner: Manner) {
         let ended = client.ended(&job, HANG_PATIENCE).await;
         assert_eq!(ended["status"], "failed", "{manner:?} {provider}: {ended}");
         let message = text(&ended, "/failure/message");
-        // A provider's words are passed on, where its protocol has a place for them: there is something that could leak.
+        // The provider's message is passed on where its protocol has one, so a leak would be possible.
         assert_eq!(message.contains("[hidden]"), manner != Manner::Babbles, "{manner:?} {provider}: {ended}");
     }
     client.look_around().await;
 }
 
-/// What goes well: pictures with a webhook, a video, a text.
+/// Successful work: pictures with a webhook, a video and a text.
 async fn succeeding(stack: &Stack, told: &Told, receiver: &Receiver) {
     let (client, secret) = (Client::of(stack, told).await, told.secret("whsec-"));
     let simulators = [(Vendor::OpenAi, "openai"), (Vendor::Replicate, "replicate")];
@@ -266,17 +266,17 @@ async fn succeeding(stack: &Stack, told: &Told, receiver: &Receiver) {
     assert!(running.iter().all(|simulator| simulator.leaks() == 0));
 }
 
-/// A provider that never answers.
+/// A provider that never responds.
 async fn hanging(stack: &Stack, told: &Told) {
     let (client, simulator) = (Client::of(stack, told).await, Simulator::start(Vendor::Fal).await);
-    simulator.misbehave(Trouble::Hang);
+    simulator.misbehave(FailureMode::Hang);
     stack.connect_to(&client.user.uid, "fal", simulator.url(), SIMULATOR_KEY).await;
     let job = client.picture("fal", json!({})).await;
     let ended = client.ended(&job, HANG_PATIENCE).await;
     assert_eq!(ended["failure"]["code"], "provider_timeout", "{ended}");
 }
 
-/// Requests that are refused, with credentials where none belong.
+/// Rejected requests with credentials in unexpected places.
 async fn refused(stack: &Stack, told: &Told) {
     let client = Client::of(stack, told).await;
     let (wrong, token) = (told.secret("not-"), &client.user.token);
@@ -317,7 +317,7 @@ async fn no_secret_is_in_any_log_or_answer() {
         .video_workers(1)
         .dispatchers(1)
         .receivers(1)
-        // Of the libraries, too.
+        // At trace level, which includes the logs of libraries.
         .env("CANVAS_LOG", "trace")
         .env("CANVAS_RATE_PER_MINUTE", 0)
         .env("CANVAS_MASTER_KEYS", format!("secrets:{ring}"))

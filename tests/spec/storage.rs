@@ -1,4 +1,5 @@
-//! How many bytes are kept (decisions 6.1, 6.6): an account's quota, and a full disk.
+//! Limits of storage: an account's quota (docs/reference/assets.md#storage-quota) and a full disk
+//! (docs/reference/jobs.md#storage-outages).
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -26,7 +27,7 @@ suite! {
     the_default_holds_where_an_account_has_no_quota_of_its_own,
 }
 
-/// Stored bytes and the limit, after setting the quota where one is given.
+/// Sets the quota if `bytes` is given, and returns the stored bytes and the quota.
 async fn quota(stack: &Stack, uid: &str, bytes: Option<&str>) -> (i64, Option<i64>) {
     let show = ["admin", "account", "quota", "--account", uid];
     let arguments = match bytes {
@@ -38,10 +39,10 @@ async fn quota(stack: &Stack, uid: &str, bytes: Option<&str>) -> (i64, Option<i6
     (told["storedBytes"].as_i64().expect("a number"), told["maxBytes"].as_i64())
 }
 
-/// A picture of exactly so many bytes.
+/// A picture of exactly this many bytes.
 fn sized(bytes: usize) -> Vec<u8> {
     let mut picture = pictures::png(8, 8);
-    assert!(picture.len() <= bytes, "the smallest has {}", picture.len());
+    assert!(picture.len() <= bytes, "the smallest picture has {} bytes", picture.len());
     picture.resize(bytes, 0);
     picture
 }
@@ -64,10 +65,10 @@ async fn an_upload_up_to_the_quota_is_stored_and_one_beyond_it_422(stack: &Stack
     assert_eq!(quota(stack, &user.uid, Some("5000")).await, (3000, Some(5000)));
     let message = upload(&user, 2001).await.expect_error(422, "unprocessable_entity", &["body"]);
     assert!(!message.is_empty());
-    // Without a declared length it is received first, and refused all the same.
+    // Without a declared length, the upload is received first and then rejected.
     let streamed = user.post("/assets").chunked("image/png", sized(2001)).await;
     streamed.expect_error(422, "unprocessable_entity", &["body"]);
-    assert_eq!(quota(stack, &user.uid, None).await.0, 3000, "what is refused is not stored");
+    assert_eq!(quota(stack, &user.uid, None).await.0, 3000, "a rejected upload is not stored");
     upload(&user, 2000).await.expect(201);
     upload(&user, 1000).await.expect_error(422, "unprocessable_entity", &["body"]);
     assert_eq!(quota(stack, &user.uid, Some("none")).await, (5000, None));
@@ -143,7 +144,7 @@ async fn a_full_disk_refuses_uploads_and_nothing_is_half_written() {
     let stack = Stack::builder().disk("1m").start().await;
     let user = stack.user().await;
     upload(&user, 300 << 10).await.expect(201);
-    // What did not fit gives its room back.
+    // Rejected uploads release the space that they used.
     for _ in 0..3 {
         upload(&user, 3 << 20).await.expect_error(503, "service_unavailable", &[]);
     }
@@ -152,14 +153,14 @@ async fn a_full_disk_refuses_uploads_and_nothing_is_half_written() {
     while upload(&user, 40 << 10).await.status == 201 {}
     let report = stack.readiness(Part::GATEWAY, "degraded").await;
     assert_eq!(report["components"]["object store writes"]["ok"], false, "{report}");
-    // Reading goes on.
+    // Reads still work.
     let stored = user.get("/assets").await.ok()["assets"].as_array().cloned().expect("assets");
     let asset = user.get(&format!("/assets/{}", text(&stored[0], "/id"))).await.ok();
     stack.anonymous().get(text(&asset, "/asset/previewUrl")).await.expect(200);
     assert_eq!(stack.count("SELECT count(*) FROM assets").await as usize, stored.len());
 }
 
-/// The files of a store, by their names, and how large each is; without those that try whether there is room.
+/// The files of a store and their sizes, except the probe files that test for free space.
 fn files(directory: &Path) -> BTreeMap<String, u64> {
     let mut files = BTreeMap::new();
     for entry in std::fs::read_dir(directory).expect("lists a directory of the store") {
@@ -174,7 +175,7 @@ fn files(directory: &Path) -> BTreeMap<String, u64> {
     files
 }
 
-/// Takes the rest of a disk; what takes it goes with the file.
+/// Fills a disk. Removing the returned file frees the space.
 fn fill(disk: &Path) -> PathBuf {
     let path = disk.join("filler");
     let mut filler = File::create(&path).expect("makes a file on the disk");
@@ -187,24 +188,29 @@ fn fill(disk: &Path) -> PathBuf {
     path
 }
 
-/// The stored blobs that this disk has, as files, and the size of each.
-async fn stored_on(stack: &Stack, disk: &Path) -> BTreeMap<String, u64> {
-    let rows: Vec<(String, i64)> =
-        sqlx::query_as("SELECT replace(key::text, '-', ''), bytes FROM blobs WHERE state = 'stored'")
-            .fetch_all(stack.pool())
-            .await
-            .expect("reads the blobs");
-    let stored: BTreeMap<String, u64> =
-        rows.into_iter().map(|(key, bytes)| (key, bytes.try_into().expect("a size"))).collect();
-    let here = files(disk);
-    stored.into_iter().filter(|(key, _)| here.contains_key(key)).collect()
+/// Waits until every file on this disk, except the filler, is a blob that the database records as stored, with its size. A file is
+/// written before it is recorded, so the two can differ while a result or a rendition is being stored.
+async fn no_partial_files(stack: &Stack, disk: &Path) {
+    wait_for("every file to be a complete, recorded blob", PATIENCE, async || {
+        let mut here = files(disk);
+        here.remove("filler");
+        let rows: Vec<(String, i64)> =
+            sqlx::query_as("SELECT replace(key::text, '-', ''), bytes FROM blobs WHERE state = 'stored'")
+                .fetch_all(stack.pool())
+                .await
+                .expect("reads the blobs");
+        let stored: BTreeMap<String, u64> =
+            rows.into_iter().map(|(key, bytes)| (key, bytes.try_into().expect("a size"))).collect();
+        here.iter().all(|(key, size)| stored.get(key) == Some(size)).then_some(())
+    })
+    .await;
 }
 
-/// The longest pause before work that an outage kept from its end is taken up again.
+/// The longest pause before a job that an outage interrupted is resumed.
 const LONGEST_PAUSE: Duration = Duration::from_secs(120);
 
-/// A worker's result that finds no room (decisions 9.3, 9.6): what can be made again waits for room, and what was paid for and is in
-/// hand waits for half a minute and is given up as the specification says (`output_finalization_failed`).
+/// A result that does not fit (docs/reference/jobs.md#storage-outages): work that can be repeated waits for space. A result that
+/// was paid for and is only in memory is retried for half a minute; then the job fails with `output_finalization_failed`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_delays_results_or_fails_them_and_stores_no_half() {
     let stack = Stack::builder().image_workers(1).disk("24m").start().await;
@@ -216,18 +222,18 @@ async fn a_full_disk_delays_results_or_fails_them_and_stores_no_half() {
         let target = user.slot(&canvas).await;
         let request = json!({
             "canvasId": canvas, "baseRevision": user.canvas(&canvas).await["revision"], "targetNodeId": target,
-            // Another picture each time: what is stored already is not stored again.
+            // A different picture each time, because equal contents are stored once.
             "model": "sketch", "prompt": key(), "idempotencyKey": key(),
         });
         user.send("/images/generate", &request).await.expect(202).json()
     };
     let balance = async || user.get("/auth/status").await.ok()["creditBalance"].clone();
-    assert_eq!(user.finished(&sketch().await).await["status"], "succeeded", "there is room");
+    assert_eq!(user.finished(&sketch().await).await["status"], "succeeded", "there is space");
     let paid = balance().await;
 
     let target = user.slot(&canvas).await;
     let asset = user.upload("image/png", pictures::png(640, 480)).await;
-    // Every process has a disk of its own: the worker finds the input on its own, too.
+    // Every process has its own disk. The worker gets a copy of the input on its disk.
     for blob in files(&of_gateway).keys() {
         let beside = format!("blobs/{}", &blob[30..]);
         std::fs::create_dir_all(of_worker.join(&beside)).expect("makes a directory of the store");
@@ -241,42 +247,39 @@ async fn a_full_disk_delays_results_or_fails_them_and_stores_no_half() {
     let report = stack.readiness(Part::IMAGE_WORKER, "degraded").await;
     let told = text(&report, "/components/object store writes/message");
     assert!(told.contains("No space left on device"), "{report}");
-    // In hand for 26 s, and then for nothing.
-    let failed = wait_for("the picture to be given up", 3 * PATIENCE, async || {
+    // The worker retries for 26 s and then gives up.
+    let failed = wait_for("the picture to fail", 3 * PATIENCE, async || {
         let record = user.get(text(&drawn, "/pollUrl")).await.json();
         (record["status"] == "failed").then_some(record)
     })
     .await;
     assert_eq!(failed["failure"]["code"], "output_finalization_failed", "{failed}");
-    assert_eq!((&failed["creditCost"], balance().await), (&json!(0), paid.clone()), "what is not shown is not paid");
+    assert_eq!(
+        (&failed["creditCost"], balance().await),
+        (&json!(0), paid.clone()),
+        "a picture that is not shown is not charged"
+    );
     let waiting = user.get(text(&resized, "/pollUrl")).await.expect(202).json();
-    assert!(matches!(text(&waiting, "/status"), "running" | "finalizing"), "it waits for room: {waiting}");
-    let mut here = files(&of_worker);
-    here.remove("filler").expect("is there");
-    // A rendition of what was there before may have found room yet.
-    assert_eq!(here, stored_on(&stack, &of_worker).await, "nothing is half-stored");
-    assert_eq!(stack.count("SELECT count(*) FROM assets WHERE canvas_key IS NOT NULL").await, 1, "nor shown");
+    assert!(matches!(text(&waiting, "/status"), "running" | "finalizing"), "it waits for space: {waiting}");
+    no_partial_files(&stack, &of_worker).await;
+    assert_eq!(stack.count("SELECT count(*) FROM assets WHERE canvas_key IS NOT NULL").await, 1, "nothing is shown");
 
-    std::fs::remove_file(filler).expect("gives the room back");
+    std::fs::remove_file(filler).expect("frees the space");
     stack.ready(Part::IMAGE_WORKER).await;
     let next = sketch().await;
-    wait_for("the Action to find room", LONGEST_PAUSE + PATIENCE, async || {
+    wait_for("the Action to find space", LONGEST_PAUSE + PATIENCE, async || {
         let record = user.get(text(&resized, "/pollUrl")).await.json();
         assert!(matches!(text(&record, "/status"), "running" | "finalizing" | "succeeded"), "{record}");
         (record["status"] == "succeeded").then_some(())
     })
     .await;
     assert_eq!(user.finished(&next).await["status"], "succeeded");
-    assert_eq!(
-        files(&of_worker),
-        stored_on(&stack, &of_worker).await,
-        "every file is a whole blob that is referred to"
-    );
+    no_partial_files(&stack, &of_worker).await;
     assert_eq!(stack.count("SELECT count(*) FROM assets WHERE canvas_key IS NOT NULL").await, 3, "and all are shown");
 }
 
-/// A provider's video that the disk has room for the first part of (decisions 11.3): it is paid for, so that it is fetched again until
-/// there is room, and it is never ordered again.
+/// A provider's video of which only the first part fits on the disk. Because it is paid for, it is downloaded again until there
+/// is space, and it is never ordered again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_delays_a_video_and_stores_no_half() {
     let stack = Stack::builder().video_workers(1).disk("40m").start().await;
@@ -288,24 +291,24 @@ async fn a_full_disk_delays_a_video_and_stores_no_half() {
     let disk = stack.disk_of(Part::VIDEO_WORKER);
     let filler = fill(&disk);
     {
-        // Closed after this: a file that is open keeps its room when it is removed.
+        // The file is closed afterwards, because an open file keeps its space when it is removed.
         let room = File::options().write(true).open(&filler).expect("opens the filler");
         let taken = room.metadata().expect("reads a size").len();
-        room.set_len(taken - (12 << 20)).expect("gives a part of the room back");
+        room.set_len(taken - (12 << 20)).expect("frees a part of the space");
     }
 
     let request = json!({"model": model["handle"], "prompt": "a kite over the sea", "idempotencyKey": key()});
     let job = user.send("/videos/generate", &request).await.expect(202).json();
-    wait_for("the video to find no room", PATIENCE, async || {
+    wait_for("the video to run out of space", PATIENCE, async || {
         let told = format!("video {} waits for", text(&job, "/rawId"));
         stack.log(Part::VIDEO_WORKER).contains(&told).then_some(())
     })
     .await;
     assert_eq!(user.get(text(&job, "/pollUrl")).await.expect(202).json()["status"], "running");
-    assert_eq!(stack.count("SELECT count(*) FROM blobs WHERE state = 'stored'").await, 0, "no half of it is stored");
+    assert_eq!(stack.count("SELECT count(*) FROM blobs WHERE state = 'stored'").await, 0, "no part of it is stored");
 
-    std::fs::remove_file(filler).expect("gives the room back");
-    wait_for("the video to find room", LONGEST_PAUSE + PATIENCE, async || {
+    std::fs::remove_file(filler).expect("frees the space");
+    wait_for("the video to find space", LONGEST_PAUSE + PATIENCE, async || {
         let record = user.get(text(&job, "/pollUrl")).await.json();
         assert!(matches!(text(&record, "/status"), "running" | "finalizing" | "succeeded"), "{record}");
         (record["status"] == "succeeded").then_some(())
@@ -313,6 +316,6 @@ async fn a_full_disk_delays_a_video_and_stores_no_half() {
     .await;
     let whole = "SELECT count(*) FROM blobs b JOIN jobs j ON j.video_blob = b.key WHERE b.bytes > 20 << 20";
     assert_eq!(stack.count(whole).await, 1);
-    assert_eq!(files(&disk), stored_on(&stack, &disk).await, "what broke off is gone");
+    no_partial_files(&stack, &disk).await;
     assert_eq!((simulator.submits().len(), simulator.leaks()), (1, 0), "it was ordered once");
 }

@@ -1,4 +1,4 @@
-//! The Action `add-text-to-image` (decisions 8.1, 8.2, 18.8).
+//! The Action `add-text-to-image` (docs/reference/actions.md#add-text-to-image).
 
 use e2e::api::{key, text};
 use e2e::{Stack, User, pictures, suite};
@@ -17,7 +17,7 @@ suite! {
 
 const RUNS: &str = "/actions/add-text-to-image/runs";
 
-/// Starts the Action on a picture and returns the answer of the start.
+/// Starts the Action on a picture and returns the response.
 async fn start(user: &User, canvas: &str, asset: &str, params: Value) -> e2e::Reply {
     let target = user.slot(canvas).await;
     let now = user.canvas(canvas).await;
@@ -28,7 +28,7 @@ async fn start(user: &User, canvas: &str, asset: &str, params: Value) -> e2e::Re
     user.send(RUNS, &request).await
 }
 
-/// What the Action makes of a picture.
+/// Runs the Action on a picture and returns its result.
 async fn made(stack: &Stack, user: &User, bytes: Vec<u8>, params: Value) -> (String, Picture) {
     let canvas = user.make_canvas().await;
     let asset = user.upload("application/octet-stream", bytes).await;
@@ -60,11 +60,11 @@ async fn every_parameter_of_text_is_held_to_its_bounds(stack: &Stack) {
         let mut params = json!({"text": "x"});
         params[id] = value.clone();
         if good {
-            // On a canvas that no other work changes meanwhile.
+            // On a new canvas that no other job changes.
             start(&user, text(&user.make_canvas().await, "/id"), asset, params).await.expect(202);
             return;
         }
-        // Judged before the canvas and the target are looked at.
+        // Parameters are checked before the canvas and the target.
         let request = json!({
             "canvasId": canvas, "baseRevision": "any", "idempotencyKey": key(),
             "targetNodeId": "any", "inputs": [asset], "params": params,
@@ -134,7 +134,7 @@ async fn text_is_written_where_it_is_asked_for(stack: &Stack) {
         assert!(changed.len() > 10, "{params}");
         assert!(changed.iter().all(|(x, y)| columns.contains(x) && rows.contains(y)), "{params}: {changed:?}");
     }
-    // The box is filled to the pixel and no wider than asked.
+    // The text fills the box exactly and is no wider.
     let filled = json!({"text": "many words that need several lines to fit", "anchor": "center", "maxWidth": 50,
         "background": "#123456", "padding": 100});
     let (_, after) = made(stack, &user, source.clone(), filled).await;
@@ -189,7 +189,7 @@ async fn text_on_a_transparent_picture_as_jpeg_is_flattened_on_white(stack: &Sta
     let params = json!({"text": "x", "format": "jpeg", "quality": 100, "background": "#000000"});
     let (media_type, after) = made(stack, &user, source.clone(), params).await;
     assert_eq!(media_type, "image/jpeg");
-    // Above the box, which stands at the bottom.
+    // The box is at the bottom. Only the picture above it is compared.
     let wanted = pixels(&source).flattened(Color::WHITE);
     let above = wanted.stride() * 24;
     let differences = wanted.pixels()[..above].iter().zip(after.pixels()).map(|(a, b)| u64::from(a.abs_diff(*b)));

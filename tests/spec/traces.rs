@@ -1,4 +1,4 @@
-//! Traces at the operator's collector (decisions 17.3).
+//! Traces exported to the operator's collector (docs/reference/configuration.md#traces).
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use testkit::{Receiver, wait_for};
 use tokio::net::TcpListener;
 
 const SECRET: &str = "a secret of the caller's own, long enough";
-/// The span of the caller's own.
+/// The id of the caller's span.
 const CALLER: &str = "00f067aa0ba902b7";
 const PARTS: [Part; 3] = [Part::GATEWAY, Part::IMAGE_WORKER, Part::DISPATCHER];
 
-/// A stack of three processes that export to `endpoint`, soon.
+/// A stack of three processes that export to `endpoint` at short intervals.
 fn traced(endpoint: &str) -> Builder {
     Stack::builder()
         .image_workers(1)
@@ -25,7 +25,7 @@ fn traced(endpoint: &str) -> Builder {
         .env("OTEL_BSP_SCHEDULE_DELAY", 100)
 }
 
-/// Starts a resize with a webhook to `receiver` as part of `trace`; `flags` are those of its context.
+/// Starts a resize with a webhook to `receiver` as part of `trace`. `flags` are the flags of the trace context.
 async fn resize(user: &User, receiver: &Receiver, trace: &str, flags: &str) -> Value {
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let target = user.slot(&canvas).await;
@@ -40,7 +40,7 @@ fn new_trace() -> String {
     uuid::Uuid::new_v4().simple().to_string()
 }
 
-/// The one span of this service, kind and name.
+/// The only span of this service, kind and name.
 #[track_caller]
 fn the<'a>(spans: &'a [Exported], service: &str, kind: SpanKind, name: &str) -> &'a Exported {
     let wanted = |span: &&Exported| span.service == service && span.kind == kind && span.name == name;
@@ -58,18 +58,18 @@ async fn a_request_its_work_and_its_webhook_are_one_trace() {
     user.until(&job, |record| record["webhook"]["status"] == "delivered").await;
     let requests = receiver.wait_for(1, PATIENCE).await;
 
-    // The request, its work and the delivery, each wake-up that was published for them, and the call to the receiver; beside them
-    // maybe a smaller copy of the result, which is a task of the image-worker's, too.
+    // The request, the task, the delivery, each published wake-up message and the call to the receiver. There can also be a
+    // rendition of the result, which is another task of the image-worker.
     let of = |span: &Exported, key: &str| span.attributes.get(key).cloned().unwrap_or_default();
     let is_work = |span: &Exported| of(span, "task.kind") == "action";
     let is_told = |span: &Exported| is_work(span) || span.kind == SpanKind::Server || span.name == "task webhook";
-    let spans = wait_for("what the three processes tell the collector", PATIENCE, async || {
+    let spans = wait_for("the spans of the three processes", PATIENCE, async || {
         let spans = collector.trace(&trace);
         (spans.iter().filter(|span| is_told(span)).count() == 3).then_some(spans)
     })
     .await;
     let request = the(&spans, "canvas-gateway", SpanKind::Server, "POST /api/canvas-agent/v1/actions/{actionKey}/runs");
-    let work = spans.iter().find(|span| is_work(span)).expect("was waited for");
+    let work = spans.iter().find(|span| is_work(span)).expect("exists");
     let found = (work.service.as_str(), &work.kind, work.name.as_str());
     assert_eq!(found, ("canvas-image-worker", &SpanKind::Consumer, "task image"));
     let delivery = the(&spans, "canvas-webhook-dispatcher", SpanKind::Consumer, "task webhook");
@@ -79,9 +79,9 @@ async fn a_request_its_work_and_its_webhook_are_one_trace() {
     assert_eq!(delivery.parent, work.id);
     assert_eq!(call.parent, delivery.id);
     let known: BTreeSet<&str> = spans.iter().map(|span| span.id.as_str()).chain([CALLER]).collect();
-    assert_eq!(known.len(), spans.len() + 1, "no id twice: {spans:#?}");
+    assert_eq!(known.len(), spans.len() + 1, "ids are unique: {spans:#?}");
     for span in &spans {
-        assert!(known.contains(span.parent.as_str()), "the parent was exported, too: {span:#?} of {spans:#?}");
+        assert!(known.contains(span.parent.as_str()), "the parent was exported as well: {span:#?} of {spans:#?}");
         assert!(!span.failed, "{span:#?}");
     }
     let published: Vec<&Exported> = spans.iter().filter(|span| span.kind == SpanKind::Producer).collect();
@@ -98,7 +98,7 @@ async fn a_request_its_work_and_its_webhook_are_one_trace() {
     assert_eq!(of(call, "http.response.status_code"), "200");
     assert_eq!(of(call, "delivery.id"), text(&job, "/webhook/id"));
 
-    // One set of ids: in the webhook's header and on the lines of the logs.
+    // The webhook's header and the log lines have the same ids.
     assert_eq!(requests[0].header("traceparent"), Ok(&*format!("00-{trace}-{}-01", call.id)));
     for (part, span) in [(Part::GATEWAY, request), (Part::IMAGE_WORKER, work), (Part::DISPATCHER, delivery)] {
         let line = format!(r#""trace_id":"{trace}","span_id":"{}""#, span.id);
@@ -138,7 +138,7 @@ async fn neither_secrets_nor_what_the_caller_did_not_sample_are_exported() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_last_spans_are_exported_when_a_process_stops() {
     let collector = Collector::start().await;
-    // Longer than the test: nothing is exported before the end.
+    // Longer than the test, so that nothing is exported before shutdown.
     let stack = Stack::builder()
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("{}/", collector.endpoint()))
         .env("OTEL_BSP_SCHEDULE_DELAY", 600_000)
@@ -151,7 +151,7 @@ async fn the_last_spans_are_exported_when_a_process_stops() {
     assert_eq!(the(&spans, "canvas-gateway", SpanKind::Server, "GET /api/canvas-agent/v1/canvases").parent, CALLER);
 }
 
-/// Work is done as ever and every process stops in time, while spans for `endpoint` are lost, counted and told of.
+/// Work succeeds and every process stops in time while spans for `endpoint` are lost, counted and logged.
 async fn works_without_a_collector(endpoint: &str) {
     let stack = traced(endpoint).start().await;
     let (user, receiver, trace) = (stack.user().await, stack.take_receiver(), new_trace());
@@ -182,7 +182,7 @@ async fn nobody_waits_for_a_collector_that_is_down() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_waits_for_a_collector_that_never_answers() {
-    // Connections are made and nobody takes them.
+    // The listener accepts connections and never reads from them.
     let silent = TcpListener::bind("127.0.0.1:0").await.expect("binds a free port");
     works_without_a_collector(&format!("http://{}", silent.local_addr().expect("has an address"))).await;
 }

@@ -1,5 +1,5 @@
-//! Videos (specification, Videos and VideoJob; decisions 9.1, 9.5, 9.9, 11). No worker runs in the first suite: what is accepted
-//! stays `queued`. In the second one the embedded runtime makes them.
+//! Videos (docs/reference/videos.md). In the first suite no worker runs, so that accepted jobs stay `queued`. In the second suite
+//! the embedded runtime makes the videos.
 
 use std::time::Duration;
 
@@ -40,14 +40,14 @@ suite! {
     a_canceled_video_that_the_provider_finishes_anyway_stays_canceled,
 }
 
-/// A token of an account that can pay for `credits` videos.
+/// A token of an account with credit for this many videos.
 async fn payer(stack: &Stack, credits: i64) -> User {
     let user = stack.user().await;
     stack.grant(&user.uid, credits).await;
     user
 }
 
-/// A request for the embedded runtime, with `more`.
+/// A request for the embedded runtime, merged with `more`.
 fn wanted(more: Value) -> Value {
     let mut body = json!({"model": "animatic", "prompt": "a kite over the sea", "idempotencyKey": key()});
     body.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
@@ -103,7 +103,7 @@ async fn a_start_is_replayed_and_a_key_used_once(stack: &Stack) {
     let asset = user.upload("image/png", pictures::png(8, 8)).await;
     let body = wanted(json!({"firstFrame": text(&asset, "/handle")}));
     let first = user.send("/videos/generate", &body).await.expect(202).json();
-    // The same asset in another spelling is the same request.
+    // The same asset in another spelling makes the same request.
     let mut same = body.clone();
     same["firstFrame"] = json!(format!("asset:{}", text(&asset, "/id")));
     let mut again = user.send("/videos/generate", &same).await.expect(202).json();
@@ -113,7 +113,7 @@ async fn a_start_is_replayed_and_a_key_used_once(stack: &Stack) {
     let mut other = body.clone();
     other["prompt"] = json!("another");
     user.send("/videos/generate", &other).await.expect_error(409, "conflict", &[]);
-    assert_eq!(user.get("/auth/status").await.ok()["creditBalance"], 4, "paid for once");
+    assert_eq!(user.get("/auth/status").await.ok()["creditBalance"], 4, "charged once");
 }
 
 async fn what_the_request_alone_tells_is_400(stack: &Stack) {
@@ -225,7 +225,7 @@ async fn a_frame_is_a_picture_and_nothing_else(stack: &Stack) {
         let reference = json!({"canvasId": id, "references": [shown["node"], node]});
         refuse(&user, reference, 422, &["references[1]"]).await;
     }
-    // What is no handle of a node or an asset at all is told from the request alone.
+    // A value that is not a handle of a node or an asset is rejected from the request alone.
     let element = json!({"name": "Hero", "type": "character", "sourceAssetIds": [shown["id"]]});
     let element = user.send("/elements", &element).await.expect(201).json()["element"].clone();
     for handle in [&element["handle"], &element["versionHandle"], &canvas["handle"]] {
@@ -233,7 +233,7 @@ async fn a_frame_is_a_picture_and_nothing_else(stack: &Stack) {
         let last = json!({"canvasId": id, "firstFrame": shown["node"], "lastFrame": handle});
         refuse(&user, last, 400, &["lastFrame"]).await;
     }
-    assert_eq!(balance(&user).await, 5, "nothing was begun");
+    assert_eq!(balance(&user).await, 5, "nothing was started");
 }
 
 async fn a_prompt_has_8000_characters_however_they_are_encoded(stack: &Stack) {
@@ -275,7 +275,7 @@ async fn a_video_that_nobody_took_is_canceled_at_once(stack: &Stack) {
     let canceled = user.delete(path).await.ok();
     assert_eq!((&canceled["status"], &canceled["creditCost"]), (&json!("canceled"), &json!(0)));
     assert_eq!((&canceled["failure"]["code"], &canceled["failure"]["retryable"]), (&json!("canceled"), &json!(false)));
-    assert_eq!(user.delete(path).await.ok(), canceled, "once and for all");
+    assert_eq!(user.delete(path).await.ok(), canceled, "a second cancel changes nothing");
     assert_eq!(user.get(path).await.ok(), canceled);
     user.get(&format!("{path}/output")).await.expect_error(404, "not_found", &[]);
 }
@@ -302,6 +302,13 @@ async fn an_output_is_there_when_the_video_is(stack: &Stack) {
         (Some(&*format!("bytes 4-7/{}", film.len())), &b"ftyp"[..])
     );
     user.get(&path).header("range", "bytes=99-").await.expect(416);
+    let twice = user.get(&path).header("range", "bytes=4-7").header("range", "bytes=4-7");
+    twice.await.expect_error(400, "input_validation_error", &["Range"]);
+    for range in ["bytes=4-7", "bytes=99-"] {
+        let head = user.call(reqwest::Method::HEAD, &path).header("range", range).await.expect(200);
+        let length = film.len().to_string();
+        assert_eq!((head.header("content-length"), head.header("content-range")), (Some(length.as_str()), None));
+    }
     user.get("/jobs/0198c5a0-0000-7000-8000-000000000001/output").await.expect_error(404, "not_found", &[]);
     let canvas = user.make_canvas().await;
     let action = user.start_resize(text(&canvas, "/id"), json!({})).await;
@@ -309,7 +316,7 @@ async fn an_output_is_there_when_the_video_is(stack: &Stack) {
     user.get(&no_video).await.expect_error(404, "not_found", &[]);
 }
 
-/// Ends a video job as its worker would, with this film.
+/// Completes a video job with this file, as its worker would.
 async fn finish(stack: &Stack, id: &str, film: &[u8]) {
     let key = uuid::Uuid::now_v7();
     let name = key.simple().to_string();
@@ -341,7 +348,7 @@ async fn balance(user: &User) -> Value {
     user.get("/auth/status").await.ok()["creditBalance"].clone()
 }
 
-/// One second in the smallest size.
+/// A request for one second in the smallest size.
 fn short(more: Value) -> Value {
     let mut short = json!({"durationSeconds": 1, "resolution": "480p"});
     short.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
@@ -365,7 +372,7 @@ async fn a_video_is_made_served_and_charged(stack: &Stack) {
 }
 
 async fn a_wait_ends_with_the_status_and_not_with_how_far_it_is(stack: &Stack) {
-    /// The longest that may be asked for (decisions 1.10).
+    /// The longest wait that a request can ask for (docs/reference/conventions.md#long-polls).
     const WAIT: Duration = Duration::from_secs(30);
     let user = payer(stack, 1).await;
     let mut job = start(&user, short(json!({"durationSeconds": 4}))).await;
@@ -424,7 +431,7 @@ async fn pictures_are_brought_from_where_they_are(stack: &Stack) {
     assert_eq!((&job["status"], &job["creditCost"]), (&json!("failed"), &json!(0)), "{job}");
 }
 
-/// A video by a provider that takes its time.
+/// A video of a provider with this latency.
 async fn ordered(stack: &Stack, latency: Duration) -> (User, Simulator, Value) {
     let user = stack.user().await;
     let simulator = Simulator::start(Vendor::Runway).await;
@@ -447,7 +454,7 @@ async fn a_providers_video_is_served_and_costs_no_credit(stack: &Stack) {
 }
 
 async fn a_canceled_video_that_the_provider_finishes_anyway_stays_canceled(stack: &Stack) {
-    // Longer than until its first poll.
+    // Longer than the time until the first poll.
     let (user, simulator, job) = ordered(stack, Duration::from_secs(3600)).await;
     simulator.ignore_cancels();
     user.until(&job, |job| job["providerRunId"].is_string()).await;
@@ -456,15 +463,18 @@ async fn a_canceled_video_that_the_provider_finishes_anyway_stays_canceled(stack
     assert_eq!(canceling["status"], "running", "a video has no other state until it has ended");
     let ended = user.finished(&job).await;
     assert_eq!((&ended["status"], &ended["failure"]["code"]), (&json!("canceled"), &json!("canceled")), "{ended}");
-    assert!(simulator.cancel_requests() >= 1 && simulator.cancels() == 0, "it was asked to stop and goes on");
-    assert_eq!(ended["creditCost"], 0, "a saved connection costs none");
+    assert!(
+        simulator.cancel_requests() >= 1 && simulator.cancels() == 0,
+        "the cancel was requested and the provider continued"
+    );
+    assert_eq!(ended["creditCost"], 0, "a saved connection costs no credit");
     simulator.finish();
     let looks = "SELECT count(*) FROM tasks t JOIN jobs j ON j.id = t.id WHERE j.status = 'canceled'";
-    assert_eq!(stack.count(looks).await, 0, "nobody looks at it any more");
+    assert_eq!(stack.count(looks).await, 0, "it is not polled anymore");
     let shown = "SELECT count(*) FROM jobs WHERE status = 'canceled' AND video_blob IS NOT NULL";
     assert_eq!(stack.count(shown).await, 0);
-    assert_eq!(user.get(&path).await.ok(), ended, "what it does now changes nothing");
-    assert_eq!(user.delete(&path).await.ok(), ended, "once and for all");
+    assert_eq!(user.get(&path).await.ok(), ended, "the late result changes nothing");
+    assert_eq!(user.delete(&path).await.ok(), ended, "a second cancel changes nothing");
     user.get(&format!("{path}/output")).await.expect_error(404, "not_found", &[]);
     assert_eq!((simulator.submits().len(), simulator.leaks()), (1, 0));
 }

@@ -1,4 +1,4 @@
-//! Webhooks (specification, Webhook input and Events; decisions 15, 17.3).
+//! Webhooks (docs/reference/webhooks.md).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -39,13 +39,13 @@ suite! {
     a_public_url_is_accepted,
 }
 
-/// A resize of a new picture of `user`'s with a webhook to `receiver`.
+/// Starts a resize of a new picture of `user` with a webhook to `receiver`.
 async fn start(user: &User, receiver: &Receiver) -> Value {
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     user.start_resize(&canvas, json!({"webhook": {"url": receiver.url("/hook?q=1"), "secret": SECRET}})).await
 }
 
-/// Polls until the delivery of a job is over; returns the run's webhook.
+/// Polls until the delivery of a job is over. Returns the webhook of the run.
 async fn delivery(user: &User, job: &Value) -> Value {
     let over = |record: &Value| matches!(record["webhook"]["status"].as_str(), Some("delivered" | "failed"));
     user.until(job, over).await["webhook"].clone()
@@ -118,7 +118,7 @@ async fn a_failure_and_a_cancel_are_announced(stack: &Stack) {
     let failed = event(&receiver.wait_for(1, e2e::PATIENCE).await[0]);
     assert_eq!((&failed["type"], &failed["data"]["run"]["id"]), (&json!("image_job.failed"), &job["id"]));
     assert_eq!(failed["data"]["run"]["failure"]["code"], "action_input_invalid");
-    // Cancelled at whatever moment: what is announced is what happened.
+    // Whenever the cancel arrives, the event reports the actual end.
     let job = start(&user, &receiver).await;
     user.delete(text(&job, "/pollUrl")).await;
     let end = user.finished(&job).await;
@@ -161,7 +161,7 @@ async fn four_attempts_are_all(stack: &Stack) {
     assert_eq!((&webhook["errorCode"], &webhook["lastStatus"]), (&json!("delivery_failed"), &json!(500)));
     assert!(webhook.get("deliveredAt").is_none() && webhook.get("nextAttemptAt").is_none());
     assert_eq!(receiver.requests().len(), 4);
-    assert_eq!(user.finished(&job).await["status"], "succeeded", "the run is what it was");
+    assert_eq!(user.finished(&job).await["status"], "succeeded", "the run is unchanged");
 }
 
 async fn a_receiver_that_is_gone_is_tried_four_times(stack: &Stack) {
@@ -265,7 +265,7 @@ async fn an_operator_lists_and_replays_deliveries(stack: &Stack) {
     assert_eq!((&entry["lastStatus"], &entry["errorCode"]), (&json!(400), &json!("endpoint_rejected")));
     assert!(entry["createdAt"].is_string());
     assert!(list(&["--status", "delivered"]).await.is_empty());
-    // The same event and body, signed fresh, one attempt, recorded apart.
+    // The same event and body with a new signature. The attempt is recorded separately.
     receiver.answer(Answer::status(200));
     let replayed = stack.admin(&["admin", "webhook", "replay", text(&webhook, "/id")]).await.expect_success();
     assert_eq!(replayed["id"], webhook["id"]);
@@ -295,7 +295,7 @@ async fn what_failed_is_replayed_by_its_run_or_for_an_account_at_once(stack: &St
         (listed["deliveries"].as_array().map(Vec::len) == Some(1)).then_some(())
     })
     .await;
-    // The one that is left, and then none.
+    // First the one delivery that is left, then none.
     let all = replay(&["--account", &user.uid]).await.expect_success();
     assert_eq!(all, json!({"deliveries": [{"id": failed[1].1, "status": "pending"}]}));
     let requests = receiver.wait_for(4, e2e::PATIENCE).await;
@@ -306,7 +306,7 @@ async fn what_failed_is_replayed_by_its_run_or_for_an_account_at_once(stack: &St
         "the same events"
     );
     requests.iter().for_each(|request| request.verify_signature(SECRET).expect("is signed"));
-    testkit::wait_for("nothing to be failed", e2e::PATIENCE, async || {
+    testkit::wait_for("no delivery to be failed", e2e::PATIENCE, async || {
         let all = replay(&["--account", &user.uid]).await.expect_success();
         (all == json!({"deliveries": []})).then_some(())
     })
@@ -332,10 +332,10 @@ async fn a_recipe_run_is_listed_and_replayed_by_its_own_handle(stack: &Stack) {
     delivery(&user, &job).await;
     let listed = stack.admin(&["admin", "webhook", "list", "--account", &user.uid]).await.expect_success();
     let runs = [0, 1].map(|at| text(&listed, &format!("/deliveries/{at}/run")));
-    assert_eq!(runs, [text(&job, "/run"), text(&run, "/handle")], "each by its own handle, newest first");
+    assert_eq!(runs, [text(&job, "/run"), text(&run, "/handle")], "each under its own handle, newest first");
     assert!(runs[1].starts_with("run:recipe-"), "{runs:?}");
     let replayed = stack.admin(&["admin", "webhook", "replay", "--run", runs[1]]).await.expect_success();
-    assert_eq!(replayed, json!({"id": webhook["id"], "status": "pending"}), "what is listed is taken");
+    assert_eq!(replayed, json!({"id": webhook["id"], "status": "pending"}), "a listed id can be replayed");
     let requests = receiver.wait_for(3, e2e::PATIENCE).await;
     assert_eq!((&requests[2].body, &event(&requests[2])["data"]["run"]["run"]), (&requests[0].body, &run["handle"]));
     requests[2].verify_signature(SECRET).expect("is signed");
@@ -364,7 +364,7 @@ async fn the_trace_of_the_request_reaches_the_receiver(stack: &Stack) {
     }
 }
 
-/// The start of a run with this webhook; it is refused for that or for a missing canvas.
+/// Starts a run with this webhook. It is rejected for the webhook or for a missing canvas.
 async fn offered(user: &User, url: &str, secret: &str) -> e2e::Reply {
     let request = json!({
         "canvasId": "absent", "baseRevision": "r", "idempotencyKey": e2e::api::key(), "targetNodeId": "t",
@@ -376,7 +376,7 @@ async fn offered(user: &User, url: &str, secret: &str) -> e2e::Reply {
 async fn a_url_that_is_not_public_https_is_400(stack: &Stack) {
     let user = stack.user().await;
     for url in [
-        // Scheme, credentials, fragment, form.
+        // Invalid scheme, credentials, fragment or form.
         "http://example.com/",
         "ftp://example.com/",
         "example.com",
@@ -390,7 +390,7 @@ async fn a_url_that_is_not_public_https_is_400(stack: &Stack) {
         "https://example.com/#",
         "https://exa mple.com/",
         "https://example.com:99999/",
-        // Loopback, however written.
+        // Loopback addresses in all notations.
         "https://127.0.0.1/",
         "https://127.1/",
         "https://127.255.255.254/",
@@ -408,7 +408,7 @@ async fn a_url_that_is_not_public_https_is_400(stack: &Stack) {
         "https://LOCALHOST/",
         "https://localhost./",
         "https://a.localhost/",
-        // Unspecified, private, link-local, CGNAT, benchmarking, documentation, multicast, reserved, broadcast.
+        // Unspecified, private, link-local, CGNAT, benchmarking, documentation, multicast, reserved and broadcast addresses.
         "https://0.0.0.0/",
         "https://0/",
         "https://10.0.0.1/",
@@ -427,7 +427,7 @@ async fn a_url_that_is_not_public_https_is_400(stack: &Stack) {
         "https://240.0.0.1/",
         "https://255.255.255.255/",
         "https://192.0.0.1/",
-        // IPv6 forms of these.
+        // The same addresses in IPv6 notation.
         "https://[::]/",
         "https://[::ffff:127.0.0.1]/",
         "https://[::ffff:7f00:1]/",
@@ -492,7 +492,7 @@ async fn a_public_url_is_accepted(stack: &Stack) {
         "https://bücher.example/",
         "https://[2606:2800:21f:cb07:6820:80da:af6b:8b2c]/",
     ] {
-        // Only the canvas is missing.
+        // Only the canvas is missing: the URL is accepted.
         offered(&user, url, SECRET).await.expect_error(404, "not_found", &[]);
     }
 }

@@ -1,4 +1,4 @@
-//! Accounts and tokens, made as an operator makes them: by the admin subcommands.
+//! Accounts and tokens, created with the admin subcommands as an operator creates them.
 
 use std::ops::Deref;
 use std::process::Stdio;
@@ -10,20 +10,18 @@ use uuid::Uuid;
 use crate::process::command;
 use crate::{Client, Stack};
 
-/// How an admin command ended.
+/// The outcome of an admin command.
 #[derive(Debug)]
 pub struct Admin {
     arguments: String,
     /// The exit status.
     pub code: i32,
-    /// All of stdout.
     pub stdout: String,
-    /// All of stderr.
     pub stderr: String,
 }
 
 impl Admin {
-    /// What it printed, one JSON object and nothing else; panics unless it did what was asked.
+    /// The one JSON object on stdout. Panics unless the command succeeded and printed nothing else.
     #[track_caller]
     pub fn expect_success(self) -> Value {
         assert_eq!(self.code, 0, "{}: {}", self.arguments, self.stderr);
@@ -33,7 +31,7 @@ impl Admin {
             .unwrap_or_else(|error| panic!("{}: {error}: {}", self.arguments, self.stdout))
     }
 
-    /// Panics unless the rules refused it: exit status 1, one line on stderr, which is returned, and nothing on stdout.
+    /// Panics unless a rule rejected the command: exit status 1, nothing on stdout, and one line on stderr, which is returned.
     #[track_caller]
     pub fn expect_refusal(self) -> String {
         assert_eq!((self.code, self.stdout.as_str()), (1, ""), "{}: {}", self.arguments, self.stderr);
@@ -41,7 +39,7 @@ impl Admin {
         self.stderr
     }
 
-    /// Panics unless the command line's grammar refused it: exit status 2, one line on stderr, nothing on stdout.
+    /// Panics unless the command line was invalid: exit status 2, one line on stderr, and nothing on stdout.
     #[track_caller]
     pub fn expect_misuse(self) {
         assert_eq!((self.code, self.stdout.as_str()), (2, ""), "{}: {}", self.arguments, self.stderr);
@@ -49,23 +47,22 @@ impl Admin {
     }
 }
 
-/// An account.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// Its id.
+    /// The uid of the account.
     pub uid: String,
-    /// Its address.
+    /// The email address of the account.
     pub email: String,
 }
 
-/// A token of an account, and a client that shows it.
+/// A token of an account, and a client that sends it.
 #[derive(Clone)]
 pub struct User {
-    /// The account's id.
+    /// The uid of the account.
     pub uid: String,
-    /// The token's id.
+    /// The id of the token.
     pub token_id: String,
-    /// The whole token.
+    /// The whole token, including its secret.
     pub token: String,
     client: Client,
 }
@@ -78,7 +75,7 @@ impl Deref for User {
 }
 
 impl User {
-    /// The same token, shown to another gateway.
+    /// The same token, used at another gateway.
     pub fn at(&self, stack: &Stack, gateway: usize) -> Self {
         Self { client: stack.anonymous_at(gateway).with_token(&self.token), ..self.clone() }
     }
@@ -90,18 +87,18 @@ impl Stack {
         self.admin_told(arguments, "").await
     }
 
-    /// The same with a text on standard input.
+    /// Runs it with a text on standard input.
     pub async fn admin_told(&self, arguments: &[&str], input: &str) -> Admin {
         self.admin_in(arguments, input, &[]).await
     }
 
-    /// The same with further variables.
+    /// Runs it with a text on standard input and additional variables.
     pub async fn admin_in(&self, arguments: &[&str], input: &str, env: &[(&str, &str)]) -> Admin {
         let mut command = tokio::process::Command::from(command("canvas-gateway"));
         command.args(arguments).envs(self.env().iter().map(|(name, value)| (name, value))).envs(env.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.kill_on_drop(true).spawn().expect("starts canvas-gateway");
-        // Most commands do not read it, and may end before it is written.
+        // Most commands do not read their input and can exit before it is written.
         let _ = process.stdin.take().expect("a pipe").write_all(input.as_bytes()).await;
         let output = process.wait_with_output().await.expect("runs canvas-gateway");
         Admin {
@@ -112,7 +109,7 @@ impl Stack {
         }
     }
 
-    /// Makes an account that nobody else has.
+    /// Creates a new account.
     pub async fn account(&self) -> Account {
         let uid = format!("u-{}", Uuid::new_v4().simple());
         let email = format!("{uid}@example.com");
@@ -120,12 +117,12 @@ impl Stack {
         Account { uid, email }
     }
 
-    /// Makes a token of `account`; `scopes` comma separated, or `all`.
+    /// Creates a token of `account`. `scopes` is a comma separated list, or `all`.
     pub async fn user_of(&self, account: &Account, scopes: &str) -> User {
         self.user_by(account, scopes, "api").await
     }
 
-    /// The same, of a surface.
+    /// Creates a token of `account` for a surface.
     pub async fn user_by(&self, account: &Account, scopes: &str, surface: &str) -> User {
         let create = ["admin", "token", "create", "--label", "e2e", "--account", &account.uid];
         let made = self.admin(&[&create[..], &["--scopes", scopes, "--surface", surface]].concat()).await;
@@ -139,29 +136,29 @@ impl Stack {
         }
     }
 
-    /// A token of all scopes, of an account of its own.
+    /// Creates an account and a token with all scopes.
     pub async fn user(&self) -> User {
         self.user_with("all").await
     }
 
-    /// A token of these scopes, of an account of its own.
+    /// Creates an account and a token with these scopes.
     pub async fn user_with(&self, scopes: &str) -> User {
         self.user_of(&self.account().await, scopes).await
     }
 
-    /// Grants credits to an account; its new balance.
+    /// Grants credits to an account and returns the new balance.
     pub async fn grant(&self, account: &str, amount: i64) -> i64 {
         let amount = amount.to_string();
         let granted = self.admin(&["admin", "credits", "grant", "--account", account, "--amount", &amount]).await;
         granted.expect_success()["creditBalance"].as_i64().expect("a balance")
     }
 
-    /// Saves a connection of an account to a provider under some key, and returns its id.
+    /// Saves a connection of an account to a provider with a placeholder key and returns its id.
     pub async fn connect(&self, account: &str, provider: &str, name: &str) -> String {
         self.save_connection(account, provider, &["--name", name], "sk-0123456789abcdef").await
     }
 
-    /// The same to a server of the test's own, under its key.
+    /// Saves a connection to the server at `url` with this key and returns its id.
     pub async fn connect_to(&self, account: &str, provider: &str, url: &str, key: &str) -> String {
         self.save_connection(account, provider, &["--name", "mine", "--base-url", url], key).await
     }

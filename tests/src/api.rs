@@ -1,4 +1,4 @@
-//! The steps that most tests take, one call each.
+//! Steps that most tests take, one call each.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,24 +7,24 @@ use uuid::Uuid;
 
 use crate::{Client, PATIENCE, Reply};
 
-/// An idempotency key that nobody has used.
+/// A new idempotency key.
 pub fn key() -> String {
     Uuid::new_v4().to_string()
 }
 
-/// A number that no other call in this process got: for pictures that differ.
+/// A number that is unique in this process, for pictures that must differ.
 pub fn unique() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A text member.
+/// The text at a JSON pointer.
 #[track_caller]
 pub fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("no text at {pointer}: {value}"))
 }
 
-/// The operations with a place of its own for every new node that is given none: no two of a test overlap.
+/// The operations with a position for every new node that has none, so that no nodes of a test overlap.
 pub fn placed(mut operations: Value) -> Value {
     for operation in operations.as_array_mut().into_iter().flatten() {
         if let Some(Value::Object(node)) = operation.get_mut("node") {
@@ -34,47 +34,47 @@ pub fn placed(mut operations: Value) -> Value {
     operations
 }
 
-/// A place in a column of its own row: what the service puts beside the content comes to lie in the first row.
+/// A free position with a row of its own, below the first row, in which the service places nodes to the right of the content.
 fn place() -> Value {
     json!({"x": 0, "y": 10_000 + 500 * unique()})
 }
 
-/// The body of a batch that is only tried.
+/// The body of a dry run.
 pub fn trial(operations: Value) -> Value {
     json!({"validateOnly": true, "operations": placed(operations)})
 }
 
 impl Client {
-    /// Makes a canvas and returns it (`canvas` of the answer).
+    /// Creates a canvas and returns it (`canvas` of the response).
     pub async fn make_canvas(&self) -> Value {
         self.send("/canvases", &json!({})).await.expect(201).json()["canvas"].clone()
     }
 
-    /// Reads a canvas by id or handle (`canvas` of the answer).
+    /// Reads a canvas by id or handle (`canvas` of the response).
     pub async fn canvas(&self, id: &str) -> Value {
         self.get(&format!("/canvases/{id}")).await.ok()["canvas"].clone()
     }
 
-    /// Sends a batch made for `revision`, under a key of its own. New nodes without a position are [`placed`].
+    /// Sends a batch for `revision` under a new key. New nodes without a position are [`placed`].
     pub async fn batch(&self, canvas: &str, revision: &str, operations: Value) -> Reply {
         let body = json!({"baseRevision": revision, "idempotencyKey": key(), "operations": placed(operations)});
         self.send(&format!("/canvases/{canvas}/operations"), &body).await
     }
 
-    /// Applies a batch to the canvas as it is now and returns the mutation result.
+    /// Applies a batch to the current revision of the canvas and returns the mutation result.
     pub async fn apply(&self, canvas: &str, operations: Value) -> Value {
         let now = self.canvas(canvas).await;
         self.batch(canvas, text(&now, "/revision"), operations).await.ok()
     }
 
-    /// Makes an empty image node and returns its id.
+    /// Creates an empty image node and returns its id.
     pub async fn slot(&self, canvas: &str) -> String {
         let node = json!({"type": "image", "position": place()});
         let made = self.apply(canvas, json!([{"type": "node.create", "clientId": "slot", "node": node}])).await;
         text(&made, "/resolvedIds/slot").to_owned()
     }
 
-    /// Uploads a picture of the account's own and returns the asset.
+    /// Uploads a picture outside any canvas and returns the asset.
     pub async fn upload(&self, media_type: &str, bytes: Vec<u8>) -> Value {
         self.post("/assets").body(media_type, bytes).await.expect(201).json()["asset"].clone()
     }
@@ -85,7 +85,7 @@ impl Client {
         self.post(&path).body(media_type, bytes).await.expect(201).json()["asset"].clone()
     }
 
-    /// The body of a resize of `input` into `target`, for the canvas as it is now.
+    /// The body of a resize of `input` into `target` for the current revision of the canvas.
     pub async fn resize_request(&self, canvas: &str, target: &str, input: &str) -> Value {
         let now = self.canvas(canvas).await;
         json!({
@@ -111,10 +111,10 @@ impl Client {
             .await
     }
 
-    /// Polls a job until its record is as wanted.
+    /// Polls a job until `wanted` accepts its record.
     pub async fn until(&self, job: &Value, wanted: impl Fn(&Value) -> bool) -> Value {
         let path = text(job, "/pollUrl").to_owned();
-        testkit::wait_for(&format!("{path} to be as wanted"), PATIENCE, async || {
+        testkit::wait_for(&format!("{path} to reach the wanted state"), PATIENCE, async || {
             let reply = self.get(&path).await;
             assert!(matches!(reply.status, 200 | 202), "{reply}");
             Some(reply.json()).filter(|record| wanted(record))

@@ -1,10 +1,10 @@
-//! Webhook events that wait, made without the work that they tell of: for more events than jobs could be run.
+//! Waiting webhook events that are inserted without running their jobs, for more events than jobs could be run.
 
 use std::collections::BTreeMap;
 
 use db::deliveries::{self, NewDelivery, NewEvent};
+use domain::event::EventType;
 use domain::id::{AccountUid, JobId};
-use domain::webhook::EventType;
 use service::keys::KeyRing;
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
@@ -12,14 +12,14 @@ use uuid::Uuid;
 use crate::load::SECRET;
 use crate::{Stack, User};
 
-/// Of an event (reliability.md 3, R7).
+/// The size of an event's body (docs/reliability.md#r7-webhook-throughput).
 const BODY_BYTES: usize = 1024;
-/// Events made in one transaction.
+/// Events that are inserted in one transaction.
 const TRANSACTION: usize = 500;
 
 impl Stack {
-    /// Leaves so many ended jobs and their events to `url`, as the transactions that end jobs leave them: the bodies, by the
-    /// delivery's name in `Service-Webhook-Id`.
+    /// Inserts this many ended jobs with their events to `url`, as the transactions that end jobs do. Returns the bodies by the
+    /// delivery's id in `Service-Webhook-Id`.
     pub async fn leave_events(&self, count: usize, url: &str) -> BTreeMap<String, Vec<u8>> {
         let user = self.user().await;
         let account: AccountUid = user.uid.parse().expect("a uid");

@@ -1,105 +1,162 @@
-//! The import law of the house (house.md, Import law), from `cargo metadata`: who may import whom.
+//! The import rules between crates (docs/architecture.md#imports), checked with `cargo metadata`.
 //!
-//! Dependencies are judged, dev-dependencies are not: tests may import anything.
+//! Only normal and build dependencies are checked. Tests may import anything.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
 
-/// What each room may import of the house. A room that is not listed may not exist.
-const LAW: &[(&str, &[&str])] = &[
-    // Leaves.
+/// The crates of the workspace that each crate may import. A crate must be listed.
+const ALLOWED: &[(&str, &[&str])] = &[
+    // Crates without dependencies in the workspace.
     ("egress", &[]),
-    ("raster", &[]),
+    ("jpeg", &[]),
     ("service", &[]),
-    // Values and the functions on them.
+    // Values, and functions on them.
     ("domain", &[]),
     ("canvas", &["domain"]),
-    // Doors to the outside; none knows another.
+    // Pixels, and what the embedded runtime makes of them.
+    ("raster", &["jpeg"]),
+    ("embedded", &["domain", "raster"]),
+    // Access to external systems. These crates do not import each other.
     ("db", &["domain"]),
     ("broker", &["domain"]),
     ("blob", &[]),
     ("cache", &[]),
     ("providers", &["domain", "egress", "service"]),
-    // How work moves.
-    ("spine", &["domain", "db", "broker", "service"]),
-    // What the workers that make things have in common.
-    ("workshop", &["domain", "db", "spine", "blob", "cache", "canvas", "providers", "raster", "egress", "service"]),
-    // Processes; none knows another. `raster` in the gateway reads headers, never pixels.
-    ("gateway", &["domain", "db", "spine", "blob", "cache", "canvas", "providers", "raster", "egress", "service"]),
+    // The task queue.
+    ("taskqueue", &["domain", "db", "broker", "service"]),
+    // What the service does, independent of who asks.
+    ("app", &["domain", "db", "canvas", "service"]),
+    // What the media workers share.
+    ("worker", &["domain", "app", "db", "taskqueue", "blob", "cache", "providers", "raster", "egress", "service"]),
+    // Processes, which do not import each other. The gateway uses `raster` for headers of pictures only, never for pixels.
+    (
+        "gateway",
+        &["domain", "app", "db", "taskqueue", "blob", "cache", "canvas", "providers", "raster", "egress", "service"],
+    ),
     (
         "image-worker",
-        &["domain", "db", "spine", "blob", "canvas", "providers", "raster", "egress", "service", "workshop"],
+        &[
+            "domain",
+            "app",
+            "db",
+            "taskqueue",
+            "blob",
+            "canvas",
+            "providers",
+            "raster",
+            "embedded",
+            "egress",
+            "service",
+            "worker",
+        ],
     ),
-    ("video-worker", &["domain", "db", "spine", "providers", "raster", "egress", "service", "workshop"]),
-    ("webhook-dispatcher", &["domain", "db", "spine", "egress", "service"]),
-    // A client of the service like any other: it knows the contract alone.
+    (
+        "video-worker",
+        &["domain", "app", "db", "taskqueue", "providers", "raster", "embedded", "egress", "service", "worker"],
+    ),
+    ("webhook-dispatcher", &["domain", "db", "taskqueue", "blob", "cache", "providers", "egress", "service"]),
+    // A client of the service, which knows nothing but the contract.
     ("demo", &[]),
-    // For tests only.
+    // Test support.
     ("testkit", &[]),
 ];
 
-/// Libraries with one door each: only these rooms may open them.
-const DOORS: &[(&str, &[&str])] = &[
+/// Libraries that only these crates may import.
+const RESTRICTED: &[(&str, &[&str])] = &[
     ("sqlx", &["db", "testkit"]),
     ("lapin", &["broker"]),
     ("redis", &["cache"]),
     ("object_store", &["blob"]),
-    // In blob it only switches on the TLS of object_store's own client, which speaks to the operator's store; the demo speaks to
-    // the service from outside. In service it speaks to the operator's collector, which callers cannot choose.
+    // blob only enables the TLS of object_store's own client, which connects to the operator's store. demo connects to the
+    // service from outside. service connects to the operator's collector, which callers cannot choose.
     ("reqwest", &["egress", "blob", "demo", "service"]),
     ("turbojpeg", &["raster"]),
     ("turbojpeg-sys", &["raster"]),
-    ("openh264", &["video-worker"]),
+    ("openh264", &["embedded"]),
+    ("openh264-sys2", &["embedded"]),
     ("image", &[]),
     ("testkit", &[]),
 ];
 
-/// May import everything.
+/// The crate that may import everything.
 const TESTS: &str = "e2e";
 
 #[test]
-fn rooms_import_what_the_law_allows_and_nothing_else() {
-    let law: BTreeMap<&str, &[&str]> = LAW.iter().copied().collect();
-    let rooms = rooms();
-    let names: BTreeSet<&str> = rooms.keys().map(String::as_str).collect();
-    let mut breaches = Vec::new();
-    for (room, imports) in rooms.iter().filter(|(room, _)| *room != TESTS) {
-        let Some(allowed) = law.get(room.as_str()) else {
-            breaches.push(format!("{room} has no place in the law"));
+fn crates_import_only_what_is_allowed() {
+    let rules: BTreeMap<&str, &[&str]> = ALLOWED.iter().copied().collect();
+    let crates = crates();
+    let names: BTreeSet<&str> = crates.keys().map(String::as_str).collect();
+    let mut violations = Vec::new();
+    for (name, imports) in crates.iter().filter(|(name, _)| *name != TESTS) {
+        let Some(allowed) = rules.get(name.as_str()) else {
+            violations.push(format!("{name} is not listed"));
             continue;
         };
-        // A permission that nobody uses is an invitation.
-        breaches.extend(
+        // A permission that is not used must be removed.
+        violations.extend(
             allowed
                 .iter()
                 .filter(|it| !imports.contains(**it))
-                .map(|it| format!("{room} may import {it} and does not")),
+                .map(|it| format!("{name} may import {it} and does not")),
         );
         let inner = imports.iter().filter(|import| names.contains(import.as_str()));
-        breaches.extend(
-            inner.filter(|import| !allowed.contains(&import.as_str())).map(|import| format!("{room} imports {import}")),
+        violations.extend(
+            inner.filter(|import| !allowed.contains(&import.as_str())).map(|import| format!("{name} imports {import}")),
         );
     }
-    assert!(breaches.is_empty(), "the import law of house.md is broken:\n{}", breaches.join("\n"));
+    assert!(violations.is_empty(), "the import rules of docs/architecture.md are broken:\n{}", violations.join("\n"));
 }
 
 #[test]
-fn libraries_are_used_through_their_doors() {
-    let mut breaches = Vec::new();
-    for (room, imports) in rooms().iter().filter(|(room, _)| *room != TESTS) {
-        for (library, doors) in DOORS {
-            if imports.contains(*library) && !doors.contains(&room.as_str()) {
-                breaches.push(format!("{room} imports {library}"));
+fn libraries_are_imported_only_by_their_crates() {
+    let mut violations = Vec::new();
+    for (name, imports) in crates().iter().filter(|(name, _)| *name != TESTS) {
+        for (library, importers) in RESTRICTED {
+            if imports.contains(*library) && !importers.contains(&name.as_str()) {
+                violations.push(format!("{name} imports {library}"));
             }
         }
     }
-    assert!(breaches.is_empty(), "a library is used beside its door:\n{}", breaches.join("\n"));
+    assert!(violations.is_empty(), "a library is imported by a crate that may not use it:\n{}", violations.join("\n"));
 }
 
-/// Every crate of the workspace with its dependencies, those for building included and those for tests left out.
-fn rooms() -> BTreeMap<String, BTreeSet<String>> {
+/// Routes do not import routes of other resources: what they share is in `app`, in `domain` or elsewhere in the gateway.
+#[test]
+fn routes_do_not_import_routes_of_other_resources() {
+    let routes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gateway/src/routes");
+    let entries = |path: &Path| -> Vec<PathBuf> {
+        fs::read_dir(path).expect("a directory").map(|entry| entry.expect("an entry").path()).collect()
+    };
+    let stem = |path: &Path| path.file_stem().expect("a name").to_string_lossy().into_owned();
+    let resources: Vec<String> = entries(&routes).iter().map(|path| stem(path)).collect();
+    let (mut paths, mut violations) = (entries(&routes), Vec::new());
+    while let Some(path) = paths.pop() {
+        if path.is_dir() {
+            paths.extend(entries(&path));
+            continue;
+        }
+        let file = path.strip_prefix(&routes).expect("is below the routes");
+        let own = stem(Path::new(file.iter().next().expect("a name")));
+        // The number of `super` that leads to the routes.
+        let depth = file.iter().count() - usize::from(file.ends_with("mod.rs"));
+        let source = fs::read_to_string(&path).expect("is UTF-8");
+        for other in resources.iter().filter(|other| **other != own) {
+            let imports = [format!("routes::{other}::"), format!("{}{other}::", "super::".repeat(depth))];
+            let is_breach = |line: &&str| imports.iter().any(|import| line.contains(import));
+            violations
+                .extend(source.lines().filter(is_breach).map(|line| format!("{}: {}", file.display(), line.trim())));
+        }
+    }
+    assert!(violations.is_empty(), "routes import routes of other resources:\n{}", violations.join("\n"));
+}
+
+/// Every crate of the workspace with its normal and build dependencies, without the `canvas-` of package names.
+fn crates() -> BTreeMap<String, BTreeSet<String>> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
@@ -113,7 +170,7 @@ fn rooms() -> BTreeMap<String, BTreeSet<String>> {
         .map(|package| {
             let dependencies = package["dependencies"].as_array().expect("a list of dependencies");
             let imports = dependencies.iter().filter(|dependency| dependency["kind"] != "dev");
-            let name = |value: &Value| value["name"].as_str().expect("a name").to_owned();
+            let name = |value: &Value| value["name"].as_str().expect("a name").trim_start_matches("canvas-").to_owned();
             (name(package), imports.map(name).collect())
         })
         .collect()

@@ -1,4 +1,4 @@
-//! A look at a stack's queues, past the service.
+//! Direct access to a stack's queues.
 
 use broker::Config;
 use domain::message::Queue;
@@ -9,15 +9,15 @@ use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use crate::Stack;
 
 impl Stack {
-    /// Messages that wait, by queue, the dead letters last; a queue that does not exist has none. `None` while the broker
-    /// cannot be asked.
+    /// The number of messages in each queue, with the dead letters last. A missing queue counts as empty. `None` while the broker
+    /// does not respond.
     pub async fn queue_depths(&self) -> Option<Vec<(String, u32)>> {
         let connection = connect(self).await?;
         let names = names(self);
         let mut depths = Vec::with_capacity(names.len());
         for name in names {
             let options = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
-            // A refusal closes the channel.
+            // RabbitMQ closes the channel when it rejects a declaration.
             let declared =
                 channel(&connection).await?.queue_declare(name.as_str().into(), options, FieldTable::default()).await;
             depths.push((name, declared.map_or(0, |queue| queue.message_count())));
@@ -25,17 +25,17 @@ impl Stack {
         Some(depths)
     }
 
-    /// Forgets what an earlier stack left in the queues; virtual hosts are used again.
+    /// Removes messages that an earlier stack left, because virtual hosts are reused.
     pub async fn purge_queues(&self) {
         let connection = connect(self).await.expect("the broker is up");
         for name in names(self) {
             let channel = channel(&connection).await.expect("a channel");
-            // A queue that is not there yet has nothing in it.
+            // A missing queue has no messages.
             let _ = channel.queue_purge(name.as_str().into(), QueuePurgeOptions::default()).await;
         }
     }
 
-    /// Publishes bytes as they are to a queue.
+    /// Publishes raw bytes to a queue.
     pub async fn publish_raw(&self, queue: Queue, body: &[u8]) {
         let connection = connect(self).await.expect("the broker is up");
         let channel = channel(&connection).await.expect("a channel");
@@ -47,7 +47,7 @@ impl Stack {
         assert!(confirm.expect("publishes").await.expect("is confirmed").is_ack());
     }
 
-    /// The broker's name of the dead letters' queue.
+    /// The name of the dead-letter queue in RabbitMQ.
     pub fn dead_letters(&self) -> String {
         config(self).dead_letters()
     }

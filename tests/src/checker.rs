@@ -1,7 +1,7 @@
-//! What must hold once the dust of a fault has settled (reliability.md 3, "After every fault").
+//! Invariants that must hold after a fault (docs/reliability.md#checks-after-every-fault).
 //!
-//! It looks by SQL at what the service keeps, at the broker's queues, and at what the receiver logged. Everything that is wrong is
-//! told at once, with the seed.
+//! The checker reads the database, the queues of the broker and the requests of the webhook receiver. It reports all violations
+//! at once, with the seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::load::{Accepted, Load, SECRET};
 use crate::{PATIENCE, Stack, Work};
 
-/// What is not at rest yet, one count a line of the report.
+/// Records that are not in a terminal state, with a query for the count of each.
 const UNSETTLED: [(&str, &str); 5] = [
     ("jobs", "SELECT count(*) FROM jobs WHERE status NOT IN ('succeeded', 'failed', 'canceled', 'expired')"),
     ("Recipe runs", "SELECT count(*) FROM recipe_runs WHERE completed_at IS NULL"),
@@ -24,7 +24,7 @@ const UNSETTLED: [(&str, &str); 5] = [
     ("deliveries", "SELECT count(*) FROM webhook_deliveries WHERE status NOT IN ('delivered', 'failed')"),
 ];
 
-/// The nodes that a job `j` is to fill; a video job has none.
+/// The nodes that a job `j` fills. A video job has none.
 macro_rules! targets {
     () => {
         "SELECT ARRAY(SELECT jsonb_array_elements_text(CASE
@@ -33,11 +33,11 @@ macro_rules! targets {
     };
 }
 
-/// Rows that must not be, whatever happened. Only successes expire (decisions 9.3), so `expired` is one of those.
+/// Rows that must never exist. A job in `expired` had succeeded, because only successes expire.
 const NEVER: [(&str, &str); 15] = [
     ("a job's history does not begin with queued", "SELECT count(*) FROM job_history WHERE version = 1 AND status <> 'queued'"),
     (
-        // A video's progress counts as a version, and is no state.
+        // A video's progress changes the version, but not the state.
         "a job's history has a gap or does not end with its state",
         "SELECT count(*) FROM jobs j CROSS JOIN LATERAL (SELECT count(*) AS entries FROM job_history h WHERE h.job_id = j.id) AS of_job
          WHERE entries > j.version OR (entries < j.version AND j.kind <> 'video')
@@ -115,7 +115,7 @@ const NEVER: [(&str, &str); 15] = [
     ),
 ];
 
-/// Waits until nothing is under way any more, and says how long it took; panics with what is left after `limit`.
+/// Waits until no work is left and returns how long that took. Panics after `limit` and lists the remaining work.
 pub async fn settled(stack: &Stack, limit: Duration) -> Duration {
     let began = std::time::Instant::now();
     loop {
@@ -124,7 +124,7 @@ pub async fn settled(stack: &Stack, limit: Duration) -> Duration {
             match sqlx::query_scalar::<_, i64>(sql).fetch_one(stack.pool()).await {
                 Ok(0) => {}
                 Ok(count) => left.push(format!("{count} {what}")),
-                // The database is on its way back.
+                // The database is restarting.
                 Err(error) => left.push(format!("{what}: {error}")),
             }
         }
@@ -136,19 +136,19 @@ pub async fn settled(stack: &Stack, limit: Duration) -> Duration {
     }
 }
 
-/// What was accepted before a time and is not at rest yet: jobs, Recipe runs and deliveries.
+/// The jobs, Recipe runs and deliveries that were accepted before a time and are not terminal.
 const UNDRAINED: &str = "
     SELECT (SELECT count(*) FROM jobs WHERE created_at <= $1
               AND status NOT IN ('succeeded', 'failed', 'canceled', 'expired'))
          + (SELECT count(*) FROM recipe_runs WHERE created_at <= $1 AND completed_at IS NULL)
          + (SELECT count(*) FROM webhook_deliveries WHERE created_at <= $1 AND status NOT IN ('delivered', 'failed'))";
 
-/// Waits until everything that was accepted before this call is at rest, whatever comes meanwhile, and says how long it took; panics
-/// after `limit`. The database is up.
+/// Waits until all work that was accepted before this call is done, even if more arrives, and returns how long that took.
+/// Panics after `limit`. The database must be available.
 pub async fn drained(stack: &Stack, limit: Duration) -> Duration {
     let began = std::time::Instant::now();
     let now: DateTime<Utc> = sqlx::query_scalar("SELECT now()").fetch_one(stack.pool()).await.expect("reads the time");
-    testkit::wait_for("what was accepted to be at rest", limit, async || {
+    testkit::wait_for("accepted work to end", limit, async || {
         let left: i64 = sqlx::query_scalar(UNDRAINED).bind(now).fetch_one(stack.pool()).await.expect("counts");
         (left == 0).then_some(())
     })
@@ -156,7 +156,7 @@ pub async fn drained(stack: &Stack, limit: Duration) -> Duration {
     began.elapsed()
 }
 
-/// The rows that are left, for people.
+/// The remaining rows as text, for error messages.
 async fn stuck(stack: &Stack) -> String {
     let rows: Result<Vec<String>, _> = sqlx::query_scalar(
         "(SELECT 'task ' || t::text FROM tasks t LIMIT 10) UNION ALL (SELECT 'outbox ' || o::text FROM outbox o LIMIT 10)
@@ -170,7 +170,7 @@ async fn stuck(stack: &Stack) -> String {
     rows.map_or_else(|error| error.to_string(), |rows| rows.join("\n"))
 }
 
-/// Waits until everything has settled, at most `limit`, and panics with all that is not as it must be.
+/// Waits at most `limit` until no work is left, and panics with all violations.
 pub async fn check(stack: &Stack, load: &Load<'_>, limit: Duration) {
     settled(stack, limit).await;
     let mut wrong = invariants(stack).await;
@@ -182,13 +182,13 @@ pub async fn check(stack: &Stack, load: &Load<'_>, limit: Duration) {
     assert!(wrong.is_empty(), "seed {}: after the fault\n  {}", load.seed(), wrong.join("\n  "));
 }
 
-/// Takes away what a load left, which the checker would find to be nobody's in the next round on the same stack.
+/// Deletes what a load left, because the checker would report it in the next round on the same stack.
 pub async fn forget(stack: &Stack) {
-    // No trigger counts what is truncated.
+    // TRUNCATE runs no triggers, so the counters that they maintain are truncated as well.
     stack.execute("TRUNCATE jobs, job_history, webhook_deliveries, webhook_attempts, recipe_runs, canvases, assets, account_storage CASCADE").await;
 }
 
-/// Everything that is wrong with what the service keeps, whoever made it.
+/// All violations in the stored data, whichever load created it.
 pub async fn invariants(stack: &Stack) -> Vec<String> {
     let mut wrong = Vec::new();
     for (what, sql) in NEVER {
@@ -211,14 +211,14 @@ pub async fn invariants(stack: &Stack) -> Vec<String> {
     wrong
 }
 
-/// Jobs and Recipe runs that clients started, how they ended and why; the jobs of a Recipe's pictures are the run's own. Only a
-/// success expires, a quarter of an hour after it was shown (decisions 9.3).
+/// Jobs and Recipe runs that clients started, with their final state and failure code. Jobs of a Recipe run's steps are left out.
+/// Only a success expires (docs/reference/jobs.md#expired-records), so an expired job counts as succeeded.
 const STARTED: &str = "
     SELECT id, account_uid, CASE status WHEN 'expired' THEN 'succeeded' ELSE status END, outcome #>> '{failure,code}'
     FROM jobs WHERE recipe_run IS NULL
     UNION ALL SELECT id, account_uid, status, failure ->> 'code' FROM recipe_runs";
 
-/// Every accepted job is there and did what it should, and there is no other.
+/// Checks that every accepted job exists with an allowed outcome, and that no other job exists.
 async fn statuses(stack: &Stack, accepted: &[Accepted]) -> Vec<String> {
     let rows: Vec<(Uuid, String, String, Option<String>)> =
         sqlx::query_as(STARTED).fetch_all(stack.pool()).await.expect("reads");
@@ -241,7 +241,7 @@ async fn statuses(stack: &Stack, accepted: &[Accepted]) -> Vec<String> {
         }
         *ends.entry(*work).or_default().entry(status).or_default() += 1;
     }
-    // What always fails shows nothing.
+    // If no job of a kind succeeded, the kind was not tested.
     for (work, ends) in ends.iter().filter(|(_, ends)| !ends.contains_key("succeeded")) {
         wrong.push(format!("no {work:?} succeeded: {ends:?}"));
     }
@@ -253,8 +253,8 @@ async fn statuses(stack: &Stack, accepted: &[Accepted]) -> Vec<String> {
     wrong
 }
 
-/// The provider began each output once, or not at all where the job failed: a submit twice is money spent twice. The pictures of
-/// Recipe runs are jobs that nobody started by name.
+/// Checks that the provider started each output once, or not at all if the job failed, because a second submit costs money twice.
+/// The load does not know the ids of the jobs of Recipe runs.
 async fn submits(stack: &Stack, load: &Load<'_>) -> Vec<String> {
     let Some(simulator) = load.simulator() else { return Vec::new() };
     let mut begun: BTreeMap<String, usize> = BTreeMap::new();
@@ -271,7 +271,7 @@ async fn submits(stack: &Stack, load: &Load<'_>) -> Vec<String> {
     twice.chain(strange).collect()
 }
 
-/// Every run's one event arrived: the same bytes under the same ids however often, signed, at most four times.
+/// Checks that the one event of each run arrived: signed, with the same bytes under the same ids, and at most four times.
 async fn events(stack: &Stack, accepted: &[Accepted], requests: &[Received]) -> Vec<String> {
     let rows: Vec<(Uuid, Uuid, String, Vec<u8>, String)> =
         sqlx::query_as("SELECT job_id, id, event_id, body, status FROM webhook_deliveries WHERE event_id IS NOT NULL")
@@ -293,7 +293,7 @@ async fn events(stack: &Stack, accepted: &[Accepted], requests: &[Received]) -> 
             continue;
         };
         if !seen.insert(event) {
-            wrong.push(format!("event {event} is two jobs'"));
+            wrong.push(format!("event {event} belongs to two jobs"));
         }
         if status != "delivered" || got.is_empty() {
             wrong.push(format!("the event of job {job} arrived {} times and is {status}", got.len()));
@@ -302,20 +302,20 @@ async fn events(stack: &Stack, accepted: &[Accepted], requests: &[Received]) -> 
             wrong.push(format!("the event of job {job} was sent {} times", got.len()));
         }
         for request in got {
-            let told = serde_json::from_slice::<serde_json::Value>(&request.body).unwrap_or_default();
+            let reported = serde_json::from_slice::<serde_json::Value>(&request.body).unwrap_or_default();
             let is_it = request.body == body.as_slice()
-                && told["id"] == event.as_str()
+                && reported["id"] == event.as_str()
                 && request.header("service-webhook-id").is_ok_and(|header| header == format!("webhook:{id}"));
             if !is_it || request.verify_signature(SECRET).is_err() {
-                wrong.push(format!("the event of job {job} came as something else: {told}"));
+                wrong.push(format!("the event of job {job} arrived with other content: {reported}"));
             }
         }
     }
-    wrong.extend(by_path.keys().map(|path| format!("an event of no accepted job came to {path}")));
+    wrong.extend(by_path.keys().map(|path| format!("an event of no accepted job arrived at {path}")));
     wrong
 }
 
-/// Queues and dead letters are empty, as soon as idle workers have looked.
+/// Checks that queues and dead letters become empty once idle workers have polled.
 async fn queues(stack: &Stack) -> Vec<String> {
     let began = std::time::Instant::now();
     loop {

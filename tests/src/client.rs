@@ -1,4 +1,4 @@
-//! An HTTP client that knows what every response must be.
+//! An HTTP client that checks the rules for every response.
 
 use std::future::IntoFuture;
 use std::pin::Pin;
@@ -11,10 +11,10 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 use uuid::Uuid;
 
-/// The path that the API is under.
+/// The path prefix of the API.
 pub const API_ROOT: &str = "/api/canvas-agent/v1";
 
-/// Longer than any answer takes, the longest long poll included.
+/// Longer than the longest response time, which is that of a long poll.
 const LIMIT: Duration = Duration::from_secs(75);
 
 /// A client of one gateway, with or without a token.
@@ -29,7 +29,7 @@ impl Client {
     /// A client of `origin` (`http://host:port`) without a token.
     pub fn new(origin: &str) -> Self {
         static HTTP: LazyLock<()> = LazyLock::new(|| {
-            // Whoever is first; reqwest asks for one even where nothing is encrypted.
+            // Fails if a provider is installed already. reqwest requires one even without TLS.
             let _ = rustls::crypto::ring::default_provider().install_default();
         });
         LazyLock::force(&HTTP);
@@ -39,14 +39,14 @@ impl Client {
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .timeout(LIMIT)
-            // A gateway that was restarted has closed what it kept open.
+            // After a restart of the gateway, pooled connections would be closed.
             .pool_max_idle_per_host(0)
             .build()
             .expect("builds a client");
         Self { http, origin: origin.to_owned(), token: None }
     }
 
-    /// The same, calling from another address of loopback.
+    /// The same client with another loopback address as its source.
     pub fn from_address(&self, address: [u8; 4]) -> Self {
         #[expect(clippy::disallowed_methods, reason = "a client of the service, not a part of it")]
         let builder = reqwest::Client::builder();
@@ -54,12 +54,12 @@ impl Client {
         Self { http: http.expect("builds a client"), ..self.clone() }
     }
 
-    /// The same with a token, well formed or not.
+    /// The same client with a token, which need not be valid.
     pub fn with_token(&self, token: &str) -> Self {
         Self { token: Some(token.to_owned()), ..self.clone() }
     }
 
-    /// `GET`. A path is below the API's root, unless it begins with that root, `/docs`, or is a whole URL.
+    /// `GET`. A path is relative to the API's root unless it starts with that root or `/docs` or is a whole URL.
     pub fn get(&self, path: &str) -> Call {
         self.call(Method::GET, path)
     }
@@ -79,7 +79,7 @@ impl Client {
         self.call(Method::DELETE, path)
     }
 
-    /// Any method.
+    /// A request with any method.
     pub fn call(&self, method: Method, path: &str) -> Call {
         let url = match path {
             whole if whole.starts_with("http") => whole.to_owned(),
@@ -94,13 +94,13 @@ impl Client {
         Call { name, request }
     }
 
-    /// The JSON of a probe, whatever its status; `None` while nobody answers.
+    /// The JSON body of a probe, whatever its status. `None` while no process responds.
     pub(crate) async fn probe(&self, path: &str) -> Option<Value> {
         let response = self.http.get(format!("{}{path}", self.origin)).send().await.ok()?;
         serde_json::from_slice(&response.bytes().await.ok()?).ok()
     }
 
-    /// Status, headers and text of a probe.
+    /// The status, headers and text of a probe.
     pub async fn fetch(&self, path: &str) -> (u16, HeaderMap, String) {
         let response = self.http.get(format!("{}{path}", self.origin)).send().await.expect("is answered");
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
@@ -115,38 +115,38 @@ pub struct Call {
 }
 
 impl Call {
-    /// With this header.
+    /// Adds this header.
     pub fn header(self, name: &str, value: &str) -> Self {
         let name = HeaderName::from_bytes(name.as_bytes()).expect("a header name");
         let value = HeaderValue::from_bytes(value.as_bytes()).expect("a header value");
         Self { request: self.request.header(name, value), ..self }
     }
 
-    /// With this body and its `Content-Type`.
+    /// Sets this body and its `Content-Type`.
     pub fn body(self, media_type: &str, body: impl Into<reqwest::Body>) -> Self {
         let call = self.header("content-type", media_type);
         call.untyped(body)
     }
 
-    /// With this body and no `Content-Type`.
+    /// Sets this body without a `Content-Type`.
     pub fn untyped(self, body: impl Into<reqwest::Body>) -> Self {
         Self { request: self.request.body(body), ..self }
     }
 
-    /// With this body in pieces and without `Content-Length`.
+    /// Sets this body in chunks, without a `Content-Length`.
     pub fn chunked(self, media_type: &str, body: Vec<u8>) -> Self {
         let pieces: Vec<Result<Bytes, std::io::Error>> =
             body.chunks(64 * 1024).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
         self.body(media_type, reqwest::Body::wrap_stream(futures_util::stream::iter(pieces)))
     }
 
-    /// The response as it comes, for streams: only its head has been read.
+    /// Sends the request and returns the response with its body unread, for streams.
     pub async fn streamed(self) -> reqwest::Response {
         let name = self.name;
         self.request.send().await.unwrap_or_else(|error| panic!("{name} is not answered: {error:?}"))
     }
 
-    /// The response, or why there is none.
+    /// Sends the request and returns the response, or the error of the transport.
     pub async fn attempt(self) -> Result<Reply, reqwest::Error> {
         let response = self.request.send().await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
@@ -172,16 +172,16 @@ impl IntoFuture for Call {
 #[derive(Clone, Debug)]
 pub struct Reply {
     name: String,
-    /// Its status.
+    /// The HTTP status.
     pub status: u16,
-    /// Its headers.
     pub headers: HeaderMap,
-    /// Its body.
+    /// The whole body.
     pub body: Bytes,
 }
 
 impl Reply {
-    /// What holds for every response (decisions 1.1): a request id, a caching rule, and for failures the envelope.
+    /// Checks the rules for every response: a request id, a caching rule, and an envelope for each error
+    /// (docs/reference/conventions.md#request-id, docs/reference/conventions.md#caching, docs/reference/errors.md#envelope).
     fn check(&self) {
         let name = &self.name;
         let id = self.header("x-request-id").and_then(|id| Uuid::parse_str(id).ok());
@@ -211,17 +211,17 @@ impl Reply {
             "service_unavailable" => 503,
             "upstream_timeout" => 504,
             "request_failed" => self.status,
-            other => panic!("{name}: {other:?} is no code of the specification: {self}"),
+            other => panic!("{name}: {other:?} is not a documented error code: {self}"),
         };
         assert_eq!(self.status, status, "{name}: code and status belong together: {self}");
         assert!(error["message"].as_str().is_some_and(|message| !message.is_empty()), "{name}: has a message: {self}");
         assert_eq!(self.status == 401, self.header("www-authenticate") == Some("Bearer"), "{name}: {self}");
         if self.status >= 500 {
-            assert!(error.get("fields").is_none() && error.get("details").is_none(), "{name}: tells nothing: {self}");
+            assert!(error.get("fields").is_none() && error.get("details").is_none(), "{name}: has no details: {self}");
         }
     }
 
-    /// The text of a header.
+    /// The value of a header as text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().expect("a header of ASCII"))
     }
@@ -229,24 +229,23 @@ impl Reply {
     /// The body as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{}: no JSON: {error}: {self}", self.name))
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{}: not JSON: {error}: {self}", self.name))
     }
 
-    /// Panics unless it has this status.
+    /// Panics unless the response has this status.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{}: {self}", self.name);
         self
     }
 
-    /// The JSON of a 200.
+    /// The JSON body of a 200.
     #[track_caller]
     pub fn ok(self) -> Value {
         self.expect(200).json()
     }
 
-    /// Panics unless it is a failure of this status and code that names exactly these fields, in any order. Returns its
-    /// message.
+    /// Panics unless this is an error with this status and code and exactly these fields, in any order. Returns its message.
     #[track_caller]
     pub fn expect_error(self, status: u16, code: &str, fields: &[&str]) -> String {
         let reply = self.expect(status);

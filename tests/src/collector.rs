@@ -1,4 +1,4 @@
-//! A collector of traces: takes what the processes export by OTLP over HTTP, and keeps it.
+//! A trace collector that stores what the processes export by OTLP over HTTP.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,40 +17,40 @@ use prost::Message as _;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// A collector on loopback; it ends with this.
+/// A collector on a loopback address, which stops when it is dropped.
 pub struct Collector {
     port: u16,
     seen: Seen,
     _serving: DropGuard,
 }
 
-/// A span as it was exported.
+/// An exported span.
 #[derive(Clone, Debug)]
 pub struct Exported {
-    /// `service.name` of its process.
+    /// The `service.name` of the process.
     pub service: String,
-    /// Its name.
+    /// The name of the span.
     pub name: String,
-    /// What it is in the traffic between processes.
+    /// The kind of the span, such as server or client.
     pub kind: SpanKind,
-    /// The trace, in hexadecimal.
+    /// The trace id in hexadecimal.
     pub trace: String,
-    /// Its own id, in hexadecimal.
+    /// The span id in hexadecimal.
     pub id: String,
-    /// The id of the span it began in, in hexadecimal; empty for the first of a trace.
+    /// The id of the parent span in hexadecimal. Empty for the root of a trace.
     pub parent: String,
-    /// How long it took, in nanoseconds.
+    /// The duration in nanoseconds.
     pub nanoseconds: u64,
-    /// Whether it failed.
+    /// Whether the span's status is an error.
     pub failed: bool,
-    /// What is known of it, as texts.
+    /// The attributes, with their values as texts.
     pub attributes: BTreeMap<String, String>,
 }
 
 type Seen = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
 
 impl Collector {
-    /// A collector that takes everything.
+    /// Starts a collector that accepts every request.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds a free port");
         let (port, seen) = (listener.local_addr().expect("has an address").port(), Seen::default());
@@ -61,17 +61,17 @@ impl Collector {
         Self { port, seen, _serving: stop.drop_guard() }
     }
 
-    /// What `OTEL_EXPORTER_OTLP_ENDPOINT` is to be.
+    /// The value for `OTEL_EXPORTER_OTLP_ENDPOINT`.
     pub fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// The heads and bodies of all requests so far.
+    /// The headers and bodies of all requests so far.
     pub fn requests(&self) -> Vec<(HeaderMap, Bytes)> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// All spans so far, in the order of their coming.
+    /// All spans so far, in the order of arrival.
     pub fn spans(&self) -> Vec<Exported> {
         let requests = self.requests().into_iter().map(|(_, body)| decode(body));
         requests.flat_map(|request| request.resource_spans).flat_map(of_process).collect()

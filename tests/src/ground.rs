@@ -1,4 +1,4 @@
-//! What a stack stands on: the services of the test run, shared with others, or those of a test alone.
+//! The services of a stack: those of the test run, which stacks share, or those of one test.
 
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
@@ -7,25 +7,25 @@ use testkit::{Proxy, TestDatabase};
 use crate::services::Urls;
 use crate::vhost::VirtualHost;
 
-/// Connections for what a test asks of the database.
+/// Connections for queries of the test itself.
 const POOL_CONNECTIONS: u32 = 8;
 
-/// Services, and what of them belongs to one stack.
+/// Services, and the parts of them that belong to one stack.
 pub(crate) struct Ground {
     pool: PgPool,
     urls: Urls,
     networks: Option<Networks>,
-    /// Given back with the stack.
+    /// Returned when the stack is dropped.
     _lent: Option<(TestDatabase, VirtualHost)>,
 }
 
-/// A network in front of each service, as the processes see it.
+/// A proxy in front of each service, which the processes connect to.
 pub struct Networks {
-    /// To PostgreSQL.
+    /// The proxy of PostgreSQL.
     pub database: Proxy,
-    /// To Redis.
+    /// The proxy of Redis.
     pub redis: Proxy,
-    /// To RabbitMQ.
+    /// The proxy of RabbitMQ.
     pub broker: Proxy,
 }
 
@@ -37,13 +37,13 @@ impl Ground {
         Self { pool: database.pool().clone(), urls, networks: None, _lent: Some((database, virtual_host)) }
     }
 
-    /// Services of the test's own, which must outlive the stack.
+    /// The test's own services, which must outlive the stack.
     pub(crate) fn own(urls: &Urls) -> Self {
         let pool = PgPoolOptions::new().max_connections(POOL_CONNECTIONS).connect_lazy(&urls.database);
         Self { pool: pool.expect("a database URL"), urls: urls.clone(), networks: None, _lent: None }
     }
 
-    /// The same behind a network that can fail.
+    /// The same services behind proxies that can fail.
     pub(crate) async fn behind_networks(self) -> Self {
         let networks = Networks {
             database: Proxy::in_front_of(&self.urls.database).await,
@@ -57,7 +57,7 @@ impl Ground {
         &self.pool
     }
 
-    /// Where a test finds the broker itself.
+    /// The URL at which the test reaches the broker directly.
     pub(crate) fn broker(&self) -> &str {
         &self.urls.broker
     }
@@ -66,7 +66,7 @@ impl Ground {
         self.networks.as_ref()
     }
 
-    /// Where the processes find the services.
+    /// The URLs at which the processes reach the services.
     pub(crate) fn seen_by_processes(&self) -> Urls {
         match &self.networks {
             None => self.urls.clone(),

@@ -1,15 +1,14 @@
-//! The harness of the end-to-end tests: real processes on real services, driven from outside.
+//! The harness of the end-to-end tests: real processes with real services, tested from outside.
 //!
-//! **Guarantee.** A [`Stack`] shares nothing with any other: its own database, RabbitMQ virtual host, blob directory and
-//! ports; its processes end with it. What a test does to one part of it (kill, stop, hold, restart) concerns nobody else.
-//! **Mechanism.** The binaries that `cargo build --workspace` made are started with the environment an operator would
-//! give them, waited for by `/readyz`, and spoken to over HTTP ([`Client`]) and by the admin subcommands ([`Account`]).
-//! Where HTTP cannot tell, the database is asked.
-//! **Reason.** The specification describes behaviour seen from outside, so that is where it is tested: the suites in
-//! `spec/` read like its chapters. A stack takes a second or two, so the behaviours of a chapter share one ([`suite!`]);
-//! each works with accounts of its own.
+//! **Guarantee.** A [`Stack`] shares nothing with any other: it has its own database, RabbitMQ virtual host, blob directory and
+//! ports, and its processes end with it. Killing, stopping, holding or restarting a part affects no other stack.
+//! **Mechanism.** The binaries of `cargo build --workspace` are started with the environment that an operator would set. The
+//! harness waits for `/readyz` and uses HTTP ([`Client`]) and the admin subcommands ([`Account`]). Where HTTP does not show
+//! something, tests query the database.
+//! **Reason.** The documents describe behavior that is visible from outside, so the suites in `spec/` test it there. Because a
+//! stack takes a second or two to start, the tests of a subject share one ([`suite!`]), each with accounts of its own.
 //!
-//! Only tests use it, so it panics where a library would return an error.
+//! Only tests use this crate, so it panics where a library would return an error.
 
 mod account;
 pub mod api;
@@ -33,6 +32,8 @@ mod work;
 
 #[cfg(test)]
 mod bounds;
+#[cfg(test)]
+mod documents;
 
 pub use account::{Account, Admin, User};
 pub use client::{API_ROOT, Call, Client, Reply};
@@ -46,5 +47,5 @@ pub use stack::{Builder, Hold, Stack};
 pub use suite::{Behaviour, run};
 pub use work::Work;
 
-/// How long a test waits for what should come within a second or two: long, because the machine may be busy.
+/// How long a test waits for something that should take a second or two. Long, because the machine can be busy.
 pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);

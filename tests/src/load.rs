@@ -1,5 +1,5 @@
-//! A seeded stream of jobs, each with a webhook, by clients that do what the specification tells clients to do: when they do
-//! not know what came of a start they send it again under its key (specification, Errors, retry guidance).
+//! A seeded stream of jobs with webhooks. Its clients follow the retry guidance (docs/reference/errors.md#retrying): if the
+//! outcome of a start is unknown, they send it again under the same key.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,41 +14,41 @@ use uuid::Uuid;
 
 use crate::api::text;
 use crate::seed::Chance;
-use crate::work::{Terms, Work};
+use crate::work::{StartParams, Work};
 use crate::{Kind, PATIENCE, Stack, User, pictures};
 
-/// The caller's secret of every webhook.
+/// The secret of every webhook of a load.
 pub const SECRET: &str = "the secret of every webhook of a load";
-/// What a client is told by a gateway that is down or takes no new connections.
+/// The outcome of a request to a gateway that is down or accepts no new connections.
 const NOBODY_LISTENS: &str = "nobody listens";
-/// How long a client insists on one start: longer than any outage a test makes.
+/// How long a client retries one start: longer than any outage of a test.
 const INSISTENCE: Duration = Duration::from_secs(90);
-/// Before it sends again what was refused for the moment or not answered.
+/// The pause before a retry.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
-/// What each client can pay with: more than it ever needs.
+/// The credit of each client: more than it ever needs.
 const CREDIT: i64 = 100_000;
 
-/// What a load is to be.
+/// The size of a load.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Jobs altogether.
+    /// The number of jobs.
     pub jobs: usize,
-    /// Clients at once, each an account with canvases of its own.
+    /// The number of concurrent clients. Each has an account and canvases of its own.
     pub clients: usize,
-    /// The longest pause of a client between two starts; how long it is each time is chance.
+    /// The longest pause of a client between two starts. Each pause is random.
     pub pause: Duration,
 }
 
 /// A job that the service has accepted.
 #[derive(Clone, Debug)]
 pub struct Accepted {
-    /// Its id.
+    /// The id of the job.
     pub job: Uuid,
-    /// Whose it is.
+    /// The uid of the account that started it.
     pub uid: String,
-    /// What it is.
+    /// The kind of work.
     pub work: Work,
-    /// The path that its webhook goes to, which no other's does; nothing where there is none.
+    /// The unique path of its webhook. `None` if it has no webhook.
     pub path: Option<String>,
 }
 
@@ -57,9 +57,9 @@ pub struct Load<'a> {
     stack: &'a Stack,
     plan: Plan,
     chance: Chance,
-    /// What is started, in turns.
+    /// The kinds of work that are started in rotation.
     works: &'static [Work],
-    /// Of the provider that is asked for pictures.
+    /// The simulator of the provider that makes pictures.
     simulator: Option<Simulator>,
     receiver: Receiver,
     clients: Vec<Starter>,
@@ -74,28 +74,28 @@ struct Starter {
     user: User,
     canvases: Vec<Canvas>,
     input: String,
-    /// Its connection to the simulator.
+    /// The client's saved connection to the simulator.
     connection: Option<String>,
 }
 
-/// A canvas with targets for as many jobs as a batch makes: all their changes are there when they are checked, because a thousand of
-/// a canvas are kept (decisions 4.7).
+/// A canvas with targets for as many jobs as one batch can create. The last 1000 changes of a canvas are kept, so all changes of
+/// its jobs can be checked (docs/reference/canvases.md#changes-since-a-revision).
 struct Canvas {
     id: String,
-    /// That it had before the load.
+    /// The revision before the load.
     revision: String,
     targets: Vec<String>,
 }
 
 impl<'a> Load<'a> {
-    /// A load of Actions: makes accounts, canvases, targets and inputs. The stack has a receiver left, which this takes.
+    /// A load of Actions. Creates accounts, canvases, targets and inputs, and takes a receiver of the stack.
     pub async fn prepare(stack: &'a Stack, chance: &Chance, plan: Plan) -> Self {
         Self::of(stack, chance, plan, &[Work::Resize]).await
     }
 
-    /// The same of these, in turns. The stack has a video-worker where there are videos, and no runtime of the operator's own.
+    /// A load of these kinds of work in rotation. Videos require a stack with a video-worker and without a self-hosted server.
     pub async fn of(stack: &'a Stack, chance: &Chance, plan: Plan, works: &'static [Work]) -> Self {
-        // The one provider whose runs can be looked up: what is unknown there is found again.
+        // The only provider whose runs can be looked up, so an unknown outcome of a submit can be resolved.
         let simulator = match works.contains(&Work::Picture) {
             true => Some(Simulator::start(Vendor::Replicate).await),
             false => None,
@@ -131,17 +131,17 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Starts every job, each until it is accepted.
+    /// Starts every job and retries each until it is accepted.
     pub async fn run(&self) {
         futures_util::future::join_all(self.clients.iter().map(|client| self.drive(client))).await;
     }
 
-    /// Starts no more: clients are done when what they are at is accepted.
+    /// Starts no more jobs. Each client completes its current start.
     pub fn stop(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until so many jobs are accepted, for as long as there are ever more of them.
+    /// Waits until this many jobs are accepted, as long as the count keeps growing.
     pub async fn until(&self, count: usize) {
         loop {
             let before = self.count.load(Ordering::Relaxed);
@@ -155,38 +155,38 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// The jobs that were accepted so far.
+    /// The jobs that have been accepted so far.
     pub fn accepted(&self) -> Vec<Accepted> {
         self.accepted.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Where the webhooks go.
+    /// The receiver of the webhooks.
     pub fn receiver(&self) -> &Receiver {
         &self.receiver
     }
 
-    /// The provider's simulator, where pictures are asked for.
+    /// The provider's simulator, if the load includes pictures.
     pub fn simulator(&self) -> Option<&Simulator> {
         self.simulator.as_ref()
     }
 
-    /// The seed, for messages.
+    /// The seed, for error messages.
     pub fn seed(&self) -> u64 {
         self.chance.seed()
     }
 
-    /// What clients were told other than yes, and how often: a status, `nobody listens` or `no answer`.
+    /// The failures that clients saw, and how often: a status, `nobody listens` or `no answer`.
     pub fn trouble(&self) -> BTreeMap<String, usize> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Panics if a client ever saw a failure of the service, an answer that did not come included.
+    /// Panics if a client saw any failure of the service, including a missing response.
     pub fn assert_untroubled(&self) {
         let trouble = self.trouble();
         assert!(trouble.is_empty(), "seed {}: clients saw {trouble:?}", self.seed());
     }
 
-    /// The same, but that a client may have found a gateway closed and gone to another.
+    /// Like [`Self::assert_untroubled`], but permits attempts at a closed gateway that were repeated at another one.
     pub fn assert_served(&self) {
         let mut trouble = self.trouble();
         trouble.remove(NOBODY_LISTENS);
@@ -204,9 +204,9 @@ impl<'a> Load<'a> {
                     return;
                 }
                 let path = format!("/{}/{index}", client.number);
-                // Clients begin at different turns, so that a short load has some of everything, too.
+                // Each client begins at another position, so that even a short load includes every kind.
                 let work = self.works[(client.number * 7 + index) % self.works.len()];
-                let mut request = work.request(&Terms {
+                let mut request = work.request(&StartParams {
                     canvas: &canvas.id,
                     revision: &revision,
                     target,
@@ -215,7 +215,7 @@ impl<'a> Load<'a> {
                     connection: client.connection.as_deref(),
                     webhook: json!({"url": self.receiver.url(&path), "secret": SECRET}),
                 });
-                let job = self.insist(client, work, &mut request, &mut chance).await;
+                let job = self.start_until_accepted(client, work, &mut request, &mut chance).await;
                 if let Some(current) = job["canvasRevision"].as_str() {
                     current.clone_into(&mut revision);
                 }
@@ -230,20 +230,26 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Sends a start until it is accepted.
-    async fn insist(&self, client: &Starter, work: Work, request: &mut Value, chance: &mut Chance) -> Value {
+    /// Retries a start until it is accepted.
+    async fn start_until_accepted(
+        &self,
+        client: &Starter,
+        work: Work,
+        request: &mut Value,
+        chance: &mut Chance,
+    ) -> Value {
         let began = Instant::now();
         let path = work.path();
         let gateways = self.stack.parts().iter().filter(|part| part.0 == Kind::Gateway).count();
         loop {
             let user = client.user.at(self.stack, chance.below(gateways));
             let what = match user.send(&path, request).attempt().await {
-                // Nothing of it was taken; a load balancer asks another gateway, and so does the next turn.
+                // The request was not received. Like a load balancer, the next attempt can use another gateway.
                 Err(error) if error.is_connect() => NOBODY_LISTENS.to_owned(),
                 Err(_) => "no answer".to_owned(),
                 Ok(reply) => match reply.status {
                     202 => return reply.json(),
-                    // A job of before has ended meanwhile. The refused request has not used its key.
+                    // An earlier job has ended in the meantime. The rejected request did not consume its key.
                     409 => match reply.json().pointer("/error/details/currentRevision") {
                         Some(current) => {
                             request["baseRevision"] = current.clone();
@@ -282,5 +288,5 @@ impl Starter {
     }
 }
 
-/// Waits longer than anything after a fault may take: leases, backoffs and a busy machine.
+/// Longer than anything takes after a fault: leases, backoffs and a busy machine.
 pub const SETTLING: Duration = Duration::from_secs(3 * PATIENCE.as_secs());

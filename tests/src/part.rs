@@ -1,8 +1,8 @@
-//! The parts of a stack, by name.
+//! The processes of a stack.
 
 use std::fmt;
 
-/// Which process a part runs.
+/// The program of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// `canvas-gateway serve`.
@@ -15,7 +15,7 @@ pub enum Kind {
     Dispatcher,
 }
 
-/// A process of a stack: its kind, and its number among those of its kind, from 0.
+/// A process of a stack: its kind, and its number among the processes of this kind, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Part(pub Kind, pub usize);
 
@@ -31,7 +31,7 @@ impl Part {
 }
 
 impl Kind {
-    /// The file name of its binary.
+    /// The file name of the program.
     pub fn binary(self) -> &'static str {
         match self {
             Self::Gateway => "canvas-gateway",
@@ -41,7 +41,7 @@ impl Kind {
         }
     }
 
-    /// What follows it on the command line.
+    /// The arguments of the program.
     pub fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Gateway => &["serve"],

@@ -1,25 +1,25 @@
-//! Pictures, good and bad. Each call of a maker gives other bytes, so that no two tests share a stored blob.
+//! Valid and invalid pictures. Each call returns different bytes, so that no two tests share a stored blob.
 
 use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
 
 use crate::api::unique;
 
-/// A PNG of three channels.
+/// A PNG with three channels.
 pub fn png(width: u32, height: u32) -> Vec<u8> {
     written(width, height, OutputFormat::Png)
 }
 
-/// A JPEG.
+/// A JPEG file.
 pub fn jpeg(width: u32, height: u32) -> Vec<u8> {
     written(width, height, OutputFormat::Jpeg)
 }
 
-/// A WebP.
+/// A WebP file.
 pub fn webp(width: u32, height: u32) -> Vec<u8> {
     written(width, height, OutputFormat::Webp)
 }
 
-/// A PNG of soft colours that `seed` chooses: the same picture at every size, and another for every seed.
+/// A PNG with soft colors chosen by `seed`: the same picture at every size, and a different one for every seed.
 pub fn scene(width: u32, height: u32, seed: u8) -> Vec<u8> {
     let part = |at: u32, of: u32| (at * 255 / of) as u8;
     let color = |x, y| [part(x, width), part(y, height), seed.wrapping_mul(53)];
@@ -33,17 +33,17 @@ pub fn transparent_png(width: u32, height: u32) -> Vec<u8> {
     encoded(Picture::new(Size::new(width, height), Channels::Rgba, pixels), OutputFormat::Png)
 }
 
-/// A PNG of one colour, but for a comment.
+/// A PNG of one color, with a unique comment.
 pub fn plain_png(width: u32, height: u32, color: [u8; 3]) -> Vec<u8> {
     let pixels = color.repeat(width as usize * height as usize);
     let mut file = encoded(Picture::new(Size::new(width, height), Channels::Rgb, pixels), OutputFormat::Png);
-    // Behind the header: a signature of 8 bytes and a chunk of 25.
+    // After the header: a signature of 8 bytes and a chunk of 25.
     let comment = chunk(b"tEXt", format!("n\0{}", unique()).as_bytes());
     file.splice(33..33, comment);
     file
 }
 
-/// A JPEG that EXIF says to turn for display, by one of its eight values.
+/// A JPEG whose EXIF data has this orientation, one of eight values.
 pub fn turned_jpeg(width: u32, height: u32, orientation: u8) -> Vec<u8> {
     let mut block = b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();
     block.extend([orientation, 0, 0, 0, 0, 0, 0]);
@@ -54,10 +54,10 @@ pub fn turned_jpeg(width: u32, height: u32, orientation: u8) -> Vec<u8> {
     file
 }
 
-/// A GIF of one pixel, black (GIF89a: header, screen of two colours, a frame of LZW codes, trailer).
+/// A GIF of one black pixel (GIF89a: header, screen with two colors, a frame of LZW codes, trailer).
 pub fn gif() -> Vec<u8> {
     let mut bytes = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff".to_vec();
-    // A comment, to differ.
+    // A comment that makes the file unique.
     let comment = unique().to_string();
     bytes.extend([0x21, 0xfe, comment.len() as u8]);
     bytes.extend(comment.as_bytes());
@@ -66,7 +66,7 @@ pub fn gif() -> Vec<u8> {
     bytes
 }
 
-/// A PNG that claims a size and breaks behind its header: what is stored, and fails the work that reads it.
+/// A PNG that is broken after its header. It can be stored, and the job that decodes it fails.
 pub fn broken_png(width: u32, height: u32) -> Vec<u8> {
     let mut header = [width.to_be_bytes(), height.to_be_bytes()].concat();
     header.extend([8, 2, 0, 0, 0]);
@@ -75,7 +75,7 @@ pub fn broken_png(width: u32, height: u32) -> Vec<u8> {
     [b"\x89PNG\r\n\x1a\n".to_vec(), chunks.concat(), chunk(b"IEND", b"")].concat()
 }
 
-/// Columns and rows of a stored file.
+/// The width and height of a stored file in pixels.
 pub fn size(bytes: &[u8]) -> (u32, u32) {
     let header = raster::probe(bytes).expect("a picture");
     (header.size().width, header.size().height)
@@ -90,7 +90,7 @@ fn encoded(picture: Option<Picture>, format: OutputFormat) -> Vec<u8> {
     raster::encode(&picture.expect("sides of at least 1"), &encoding).expect("encodes")
 }
 
-/// A gradient in which a unique number is hidden.
+/// A gradient that encodes a unique number.
 fn gradient(width: u32, height: u32) -> impl Iterator<Item = [u8; 3]> {
     let seed = unique().wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
     (0..height).flat_map(move |y| {
@@ -106,7 +106,7 @@ fn chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
     [&(data.len() as u32).to_be_bytes(), &checked[..], &crc32(&checked).to_be_bytes()].concat()
 }
 
-/// CRC-32 of PNG (third edition, annex D), bit by bit.
+/// CRC-32 as in PNG (third edition, annex D), computed bit by bit.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 })

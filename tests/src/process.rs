@@ -1,4 +1,4 @@
-//! One process of a stack: started, watched, signalled, and never left behind.
+//! One process of a stack, which is killed when it is dropped.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,7 +10,7 @@ use testkit::wait_for;
 
 use crate::{Kind, PATIENCE, Part};
 
-/// Lines of a log that are shown when a test fails.
+/// The number of log lines that a failed test shows.
 const LOG_TAIL: usize = 60;
 
 /// A running process, killed when dropped.
@@ -21,25 +21,25 @@ pub(crate) struct Process {
     admin: u16,
 }
 
-/// What a process is started with.
+/// The parameters of a process.
 pub(crate) struct Launch<'a> {
     pub(crate) part: Part,
     pub(crate) env: &'a [(String, String)],
-    /// Where it serves the API (a gateway) and its probes.
+    /// The port of the API (of a gateway only), followed by the port of the admin listener.
     pub(crate) port: u16,
     pub(crate) admin: u16,
-    /// Where its log goes; appended, so that a restart keeps the history.
+    /// The log file. A restarted process appends to it.
     pub(crate) log: PathBuf,
-    /// A directory that is to be a disk of its own for this process, and its size as `mount` takes it.
+    /// A directory that becomes a disk of its own for this process, and its size as `mount` takes it.
     pub(crate) disk: Option<(&'a Path, &'a str)>,
 }
 
-/// Mounts an empty disk of the size `$0` on the directory `$1`, and becomes the rest. In namespaces of its own, so that nobody
-/// else sees it, nobody has to be root, and it goes with the process.
+/// Mounts an empty disk of size `$0` on directory `$1` and executes the remaining arguments. Separate namespaces make the disk
+/// invisible to other processes, need no root, and remove the disk when the process ends.
 const ON_A_DISK: &str = r#"mount -t tmpfs -o size="$0" tmpfs "$1" && shift && exec "$@""#;
 
 impl Process {
-    /// Starts it; it may not be ready yet.
+    /// Starts the process and does not wait until it is ready.
     pub(crate) fn start(launch: Launch<'_>) -> Self {
         let Launch { part, env, port, admin, log, disk } = launch;
         let file = File::options().create(true).append(true).open(&log).expect("opens the log of a part");
@@ -65,43 +65,43 @@ impl Process {
         Self { part, child, log, admin }
     }
 
-    /// The origin of its probes.
+    /// The origin of its admin listener.
     pub(crate) fn admin(&self) -> String {
         format!("http://127.0.0.1:{}", self.admin)
     }
 
-    /// A directory as it sees it, which may lie on a disk of its own.
+    /// The path under which this process's view of a directory is accessible. The directory can be on a disk of its own.
     pub(crate) fn sees(&self, directory: &Path) -> PathBuf {
         let inside = directory.strip_prefix("/").expect("an absolute path");
         Path::new("/proc").join(self.child.id().to_string()).join("root").join(inside)
     }
 
-    /// Whether it has ended, and how.
+    /// The exit status, if the process has ended.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("asks for the state of a child")
     }
 
-    /// Sends a signal, by its name without `SIG`.
+    /// Sends a signal, named without `SIG`.
     pub(crate) fn signal(&self, name: &str) {
-        // The shell's tool: sending a signal is a foreign call that nothing else here needs.
+        // Uses the shell's `kill`, because a system call would need an additional dependency.
         let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
-        assert!(sent.is_ok_and(|status| status.success()), "SIG{name} does not reach {}", self.part);
+        assert!(sent.is_ok_and(|status| status.success()), "SIG{name} could not be sent to {}", self.part);
     }
 
-    /// Ends it at once and waits until it is gone.
+    /// Kills the process and waits until it has ended.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Asks it to stop and waits until it has.
+    /// Sends SIGTERM and waits until the process has ended.
     pub(crate) async fn stop(&mut self) -> ExitStatus {
         self.signal("TERM");
         let part = self.part;
         wait_for(&format!("{part} to stop"), PATIENCE * 2, async || self.ended()).await
     }
 
-    /// The most memory that it had resident so far, in bytes (`VmHWM` of proc(5)).
+    /// The maximum resident memory so far, in bytes (`VmHWM` of proc(5)).
     pub(crate) fn peak_resident(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("reads a status");
         let kib =
@@ -109,14 +109,14 @@ impl Process {
         kib.expect("a process has resident memory") * 1024
     }
 
-    /// The end of its log, without what is merely informative.
+    /// The end of its log, without informational lines.
     pub(crate) fn log_tail(&self) -> String {
         let text = self.log();
         let lines: Vec<&str> = text.lines().filter(|line| !line.contains(r#""level":"INFO""#)).collect();
         lines[lines.len().saturating_sub(LOG_TAIL)..].join("\n")
     }
 
-    /// All that it has written.
+    /// The whole output of the process.
     pub(crate) fn log(&self) -> String {
         std::fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
@@ -128,12 +128,12 @@ impl Drop for Process {
     }
 }
 
-/// A command for a process of this kind, without its arguments, in an environment without any `CANVAS_*` of the machine's.
+/// A command for this kind of process without arguments, in an environment without `CANVAS_*` variables of the machine.
 pub fn process_command(kind: Kind) -> Command {
     command(kind.binary())
 }
 
-/// A command for a binary of the workspace, in an environment without any `CANVAS_*` of the machine's.
+/// A command for a binary of the workspace, in an environment without `CANVAS_*` variables of the machine.
 pub(crate) fn command(binary: &str) -> Command {
     bare(self::binary(binary))
 }
@@ -149,8 +149,8 @@ fn bare(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// The path of the binary that a part runs: the workspace's, or the one of this name in the directory `E2E_BIN_DIR`, so that processes
-/// of another release are seen on the schema of this one (`tests/upgrade`). Admin commands and migrations are always the workspace's.
+/// The path of a part's binary: that of the workspace, or that in the directory `E2E_BIN_DIR`, which has the binaries of another
+/// release (`tests/upgrade`). Admin commands and migrations always use the workspace's binary.
 fn served(name: &str) -> PathBuf {
     std::env::var_os("E2E_BIN_DIR").map_or_else(|| binary(name), |directory| Path::new(&directory).join(name))
 }
@@ -160,7 +160,7 @@ pub fn binary(name: &str) -> PathBuf {
     binaries().join(name)
 }
 
-/// The directory of the binaries: that of this test's own, or the one above it.
+/// The directory of the binaries: that of the test executable or its parent.
 fn binaries() -> &'static Path {
     static DIRECTORY: std::sync::LazyLock<PathBuf> = std::sync::LazyLock::new(|| {
         let test = std::env::current_exe().expect("knows its own path");
@@ -170,18 +170,18 @@ fn binaries() -> &'static Path {
     &DIRECTORY
 }
 
-/// Where ports of processes are looked for: below those that the kernel gives to clients (from 32768), so that no connection of another
-/// test takes one before its process listens, and below those of the services that the tests share (from 20000).
+/// Where free ports are searched: below the ephemeral ports of the kernel (from 32768), so that no outgoing connection of another
+/// test takes one before its process listens, and below the ports of the services that the tests share (from 20000).
 const PORTS: std::ops::Range<u16> = 10_000..20_000;
 
-/// Ports of loopback that nobody uses at the moment.
+/// Loopback ports that are free at the moment.
 pub(crate) fn free_ports(count: usize) -> Vec<u16> {
-    // From a place of chance on: several suites look at once.
+    // Starts at a random port, because several suites search at the same time.
     let start = (uuid::Uuid::new_v4().as_u128() % PORTS.len() as u128) as usize;
     let candidates = PORTS.cycle().skip(start).take(PORTS.len());
-    // All are held until all are known, so that they differ.
+    // Listeners keep all ports until the last one is found, so that the ports differ.
     let held: Vec<(u16, TcpListener)> =
         candidates.filter_map(|port| Some((port, TcpListener::bind(("127.0.0.1", port)).ok()?))).take(count).collect();
-    assert_eq!(held.len(), count, "so many ports of {PORTS:?} are free");
+    assert_eq!(held.len(), count, "not enough free ports in {PORTS:?}");
     held.iter().map(|(port, _)| *port).collect()
 }

@@ -1,11 +1,11 @@
-//! Chance that repeats itself.
+//! Random numbers that can be reproduced.
 
 use std::time::Duration;
 
-/// The variable that repeats a run.
+/// The variable that sets the seed.
 const VARIABLE: &str = "FAULT_SEED";
 
-/// A stream of numbers that follows from its seed alone (SplitMix64).
+/// A stream of random numbers that depends only on its seed (SplitMix64).
 #[derive(Clone, Debug)]
 pub struct Chance {
     seed: u64,
@@ -13,7 +13,7 @@ pub struct Chance {
 }
 
 impl Chance {
-    /// From `FAULT_SEED`, or a new seed; printed either way, so that whatever went wrong can be run again.
+    /// Uses `FAULT_SEED` or a new seed, and prints it, so that a failed run can be repeated.
     pub fn new() -> Self {
         let seed = match std::env::var(VARIABLE) {
             Ok(text) => text.parse().unwrap_or_else(|error| panic!("{VARIABLE}={text}: {error}")),
@@ -23,12 +23,12 @@ impl Chance {
         Self { seed, state: seed }
     }
 
-    /// What it began with.
+    /// The seed of the stream.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// A stream of its own, the same for the same seed and `number` whatever else was drawn.
+    /// An independent stream for `number`. It depends only on the seed and the number.
     pub fn fork(&self, number: u64) -> Self {
         let mut forked = Self { seed: self.seed, state: self.seed ^ (number + 1).wrapping_mul(0xd6e8_feb8_6659_fd93) };
         forked.draw();
@@ -42,17 +42,17 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which is above 0.
+    /// A number below `end`, which must be greater than 0.
     pub fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.draw() % end as u64).expect("below a usize")
     }
 
-    /// A time below `longest`.
+    /// A duration below `longest`.
     pub fn time(&mut self, longest: Duration) -> Duration {
         longest.mul_f64(self.draw() as f64 / u64::MAX as f64)
     }
 
-    /// One of these.
+    /// One of these values.
     pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len())]
     }

@@ -1,24 +1,23 @@
-//! PostgreSQL, Redis and RabbitMQ of one test alone, so that it may kill them.
+//! PostgreSQL, Redis and RabbitMQ for one test, which can kill them.
 //!
-//! Like those of `tests/run` they come from `deploy/local/lib`: `tests/services` starts and ends them in a directory of their
-//! own. Starting takes some ten seconds, most of them RabbitMQ's, so a test that needs them shares them among its stacks.
+//! Like those of `tests/run` they use `deploy/local/lib`: `tests/services` starts and stops them in a directory of their own.
+//! Starting takes about ten seconds, mostly for RabbitMQ, so a test uses the same services for all its stacks.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// One of them.
+/// One of the services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
-    /// PostgreSQL; killing it is an immediate stop, after which it recovers.
+    /// PostgreSQL. It is killed with an immediate stop, and recovers when it starts.
     Postgres,
-    /// Redis, which keeps nothing.
+    /// Redis, without persistence.
     Redis,
-    /// RabbitMQ.
     RabbitMq,
 }
 
 impl Service {
-    /// All three.
+    /// All services.
     pub const ALL: [Self; 3] = [Self::RabbitMq, Self::Redis, Self::Postgres];
 
     fn part(self) -> &'static str {
@@ -30,7 +29,7 @@ impl Service {
     }
 }
 
-/// Where services are.
+/// The URLs of the services.
 #[derive(Clone, Debug)]
 pub(crate) struct Urls {
     pub(crate) database: String,
@@ -38,15 +37,15 @@ pub(crate) struct Urls {
     pub(crate) broker: String,
 }
 
-/// Running services; stopped and deleted when dropped. Those of a test that was killed are deleted by the next one that
-/// starts some.
+/// Running services, which are stopped and deleted when this is dropped. The next test that starts services deletes those of a
+/// test that was killed.
 pub struct Services {
     directory: PathBuf,
     urls: Urls,
 }
 
 impl Services {
-    /// Starts all three with empty data.
+    /// Starts all services with empty data.
     pub async fn start() -> Self {
         delete_abandoned();
         let name = format!("{PREFIX}{}-{}", std::process::id(), crate::api::unique());
@@ -59,16 +58,16 @@ impl Services {
         &self.urls
     }
 
-    /// Ends one without warning and waits until it is gone.
+    /// Stops a service without warning and waits until it has ended.
     pub async fn kill(&self, service: Service) {
         let killed = run(&self.directory, &["kill", service.part()]).await;
         assert!(killed.status.success(), "{service:?} is not killed: {}", String::from_utf8_lossy(&killed.stderr));
     }
 
-    /// Starts what is down, where it was and with the data that it had.
+    /// Starts the services that are down, at the same addresses and with their data.
     pub async fn start_again(&self) {
         let urls = started(&self.directory).await;
-        assert_eq!((&urls.database, &urls.redis), (&self.urls.database, &self.urls.redis), "somebody took a port");
+        assert_eq!((&urls.database, &urls.redis), (&self.urls.database, &self.urls.redis), "a port was taken");
     }
 }
 
@@ -78,7 +77,7 @@ impl Drop for Services {
     }
 }
 
-/// The directory of a test's services is named after its process, and a number in it.
+/// The prefix of the directory's name, which continues with the process id and a number.
 const PREFIX: &str = "canvas-faults-";
 
 async fn started(directory: &Path) -> Urls {
@@ -97,7 +96,7 @@ async fn run(directory: &Path, arguments: &[&str]) -> Output {
 }
 
 fn stop(directory: &Path) {
-    // Best effort: what is left is deleted by the next test.
+    // A failure is ignored, because the next test deletes what is left.
     let _ = command(directory, &["stop"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
 }
 

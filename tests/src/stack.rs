@@ -1,4 +1,4 @@
-//! A whole service: processes on a database, a virtual host, a blob directory and ports of their own.
+//! A whole service: processes with their own database, virtual host, blob directory and ports.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::{Client, Kind, PATIENCE, Part};
 /// A key ring of one key, for tests.
 const MASTER_KEYS: &str = "e2e:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
-/// What a stack is to be; [`Builder::start`] makes it.
+/// The configuration of a stack. [`Builder::start`] starts it.
 #[derive(Clone, Debug)]
 pub struct Builder {
     counts: BTreeMap<Kind, usize>,
@@ -32,80 +32,80 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// So many gateways (1 unless said).
+    /// Sets the number of gateways (default 1).
     pub fn gateways(mut self, count: usize) -> Self {
         self.counts.insert(Kind::Gateway, count);
         self
     }
 
-    /// So many image-workers (none unless said).
+    /// Sets the number of image-workers (default 0).
     pub fn image_workers(mut self, count: usize) -> Self {
         self.counts.insert(Kind::ImageWorker, count);
         self
     }
 
-    /// So many video-workers (none unless said).
+    /// Sets the number of video-workers (default 0).
     pub fn video_workers(mut self, count: usize) -> Self {
         self.counts.insert(Kind::VideoWorker, count);
         self
     }
 
-    /// So many webhook-dispatchers (none unless said).
+    /// Sets the number of webhook-dispatchers (default 0).
     pub fn dispatchers(mut self, count: usize) -> Self {
         self.counts.insert(Kind::Dispatcher, count);
         self
     }
 
-    /// So many webhook receivers, which the egress guard admits (none unless said).
+    /// Sets the number of webhook receivers, which the egress guard allows (default 0).
     pub fn receivers(mut self, count: usize) -> Self {
         self.receivers = count;
         self
     }
 
-    /// A variable of the environment of all processes; it wins over the harness's own choice.
+    /// Sets an environment variable of all processes. It overrides the harness's value.
     pub fn env(mut self, name: &str, value: impl ToString) -> Self {
         self.env.insert(name.to_owned(), value.to_string());
         self
     }
 
-    /// Every process that comes by this failpoint stops there until [`Hold::release`].
+    /// Makes every process stop at this failpoint until [`Hold::release`].
     pub fn hold(mut self, failpoint: &str) -> Self {
         self.holds.push(failpoint.to_owned());
         self
     }
 
-    /// On services of the test's own, which must outlive the stack, instead of the test run's.
+    /// Uses the test's own services instead of those of the test run. They must outlive the stack.
     pub fn on(mut self, services: &Services) -> Self {
         self.services = Some(services.urls().clone());
         self
     }
 
-    /// With a network to each service that can be made to fail ([`Stack::networks`]).
+    /// Puts a proxy that can fail in front of each service ([`Stack::networks`]).
     pub fn behind_networks(mut self) -> Self {
         self.networks = true;
         self
     }
 
-    /// Every process keeps blobs on a disk of its own of this size (`1m`): small enough to be filled.
+    /// Gives every process its own disk of this size (`1m`) for blobs, small enough to be filled.
     pub fn disk(mut self, size: &str) -> Self {
         self.disk = Some(size.to_owned());
         self
     }
 
-    /// Migrates nothing and waits for nothing: the processes find whatever there is.
+    /// Runs no migrations and does not wait for readiness.
     pub fn cold(mut self) -> Self {
         self.cold = true;
         self
     }
 
-    /// Starts it and waits until every part is ready.
+    /// Starts the stack and waits until every part is ready.
     pub async fn start(self) -> Stack {
         Stack::start(self).await
     }
 }
 
-/// A running service. Its parts and everything they kept go with it; when the test fails, the ends of their logs are
-/// shown, and the directory with whole logs and blobs is left.
+/// A running service. Processes and data are removed with it. If the test fails, the ends of the logs are printed, and the
+/// directory with the whole logs and the blobs is kept.
 pub struct Stack {
     ground: Ground,
     directory: PathBuf,
@@ -117,7 +117,7 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// One gateway and nothing else, unless more is said.
+    /// A builder for one gateway and no other process.
     pub fn builder() -> Builder {
         let counts = BTreeMap::from([(Kind::Gateway, 1)]);
         Builder {
@@ -165,106 +165,106 @@ impl Stack {
         stack
     }
 
-    /// A client of a gateway without credential.
+    /// A client of a gateway, without a credential.
     pub fn anonymous(&self) -> Client {
         self.anonymous_at(0)
     }
 
-    /// The same, of the gateway of this number.
+    /// A client of the gateway with this number, without a credential.
     pub fn anonymous_at(&self, gateway: usize) -> Client {
         Client::new(&self.origin(gateway))
     }
 
-    /// `http://127.0.0.1:<port>` of a gateway.
+    /// The origin `http://127.0.0.1:<port>` of a gateway.
     pub fn origin(&self, gateway: usize) -> String {
         format!("http://{}", self.authority(gateway))
     }
 
-    /// `127.0.0.1:<port>` of a gateway.
+    /// The authority `127.0.0.1:<port>` of a gateway.
     pub fn authority(&self, gateway: usize) -> String {
         format!("127.0.0.1:{}", self.ports[&Part(Kind::Gateway, gateway)].0)
     }
 
-    /// A client of a part's probes.
+    /// A client of a part's admin listener.
     pub fn probes(&self, part: Part) -> Client {
         Client::new(&format!("http://127.0.0.1:{}", self.ports[&part].1))
     }
 
-    /// Connections to its database, for what HTTP cannot tell.
+    /// Connections to the database, for state that HTTP does not show.
     pub fn pool(&self) -> &sqlx::PgPool {
         self.ground.pool()
     }
 
-    /// The one number that `sql` gives.
+    /// The only number in the result of `sql`.
     pub async fn count(&self, sql: &'static str) -> i64 {
         sqlx::query_scalar(sql).fetch_one(self.pool()).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
-    /// Runs `sql`, for what only time or a defect would do.
+    /// Runs `sql`, for state that otherwise only time or a defect would create.
     pub async fn execute(&self, sql: &'static str) {
         sqlx::query(sql).execute(self.pool()).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
 
-    /// The environment of its processes.
+    /// The environment of the processes.
     pub fn env(&self) -> &[(String, String)] {
         &self.env
     }
 
-    /// Where it keeps blobs.
+    /// The directory of the blobs.
     pub fn blobs(&self) -> PathBuf {
         self.directory.join("blobs")
     }
 
-    /// Where a part keeps blobs when it has a disk of its own ([`Builder::disk`]); while it runs.
+    /// The directory of the blobs of a running part that has its own disk ([`Builder::disk`]).
     pub fn disk_of(&self, part: Part) -> PathBuf {
         self.with(part, |process| process.sees(&self.blobs()))
     }
 
-    /// The URL of its broker with its virtual host.
+    /// The URL of the broker, with the stack's virtual host.
     pub fn amqp_url(&self) -> String {
         self.ground.broker().to_owned()
     }
 
-    /// The networks between its processes and the services; there are some after [`Builder::behind_networks`].
+    /// The proxies between processes and services. Requires [`Builder::behind_networks`].
     pub fn networks(&self) -> &Networks {
-        self.ground.networks().expect("the stack has networks: say so in the builder")
+        self.ground.networks().expect("the stack has networks: call Builder::behind_networks")
     }
 
-    /// Its parts, those that were killed included.
+    /// The parts of the stack, including those that were killed.
     pub fn parts(&self) -> Vec<Part> {
         self.ports.keys().copied().collect()
     }
 
-    /// What a part logs as its metric of this name, all labels together; 0 while there is none.
+    /// The sum of a part's metric over all labels, as its admin listener reports it. 0 if the metric does not exist.
     pub async fn metric(&self, part: Part, name: &str) -> f64 {
         let (_, _, text) = self.probes(part).fetch("/metrics").await;
         let samples = text.lines().filter(|line| line.split(['{', ' ']).next() == Some(name));
         samples.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
     }
 
-    /// A webhook receiver for the caller alone; there are as many as [`Builder::receivers`] said.
+    /// Takes a webhook receiver. There are as many as [`Builder::receivers`] set.
     pub fn take_receiver(&self) -> Receiver {
         let mut receivers = self.receivers.lock().unwrap_or_else(PoisonError::into_inner);
-        receivers.pop().expect("a receiver is left: say more in Builder::receivers")
+        receivers.pop().expect("a receiver is left: set a higher number with Builder::receivers")
     }
 
-    /// A hold that was asked for.
+    /// A hold that [`Builder::hold`] requested.
     pub fn hold(&self, failpoint: &str) -> Hold {
         Hold { file: hold_file(&self.directory, failpoint), failpoint: failpoint.to_owned() }
     }
 
-    /// A hold for parts that are [restarted](Self::restart_with) with `CANVAS_FAILPOINTS` set to the text, and for no others.
+    /// Creates a hold for parts that are [restarted](Self::restart_with) with `CANVAS_FAILPOINTS` set to the returned text.
     pub fn make_hold(&self, failpoint: &str) -> (Hold, String) {
         let file = self.directory.join(format!("hold-{failpoint}-{}", Uuid::new_v4().simple()));
         (Hold::make(file.clone(), failpoint), format!("{failpoint}=hold:{}", file.display()))
     }
 
-    /// SIGKILL: gone at once.
+    /// Sends SIGKILL.
     pub fn kill(&self, part: Part) {
         self.with(part, Process::kill);
     }
 
-    /// SIGTERM, and the wait until it has stopped.
+    /// Sends SIGTERM and waits until the process has ended.
     pub async fn stop(&self, part: Part) -> ExitStatus {
         let mut process = self.processes().remove(&part).expect("the part runs");
         let status = process.stop().await;
@@ -272,49 +272,49 @@ impl Stack {
         status
     }
 
-    /// SIGSTOP: there, and silent.
+    /// Sends SIGSTOP: the process exists but does not run.
     pub fn pause(&self, part: Part) {
         self.with(part, |process| process.signal("STOP"));
     }
 
-    /// SIGCONT: goes on.
+    /// Sends SIGCONT: the process continues.
     pub fn resume(&self, part: Part) {
         self.with(part, |process| process.signal("CONT"));
     }
 
-    /// Ends it, if it still runs, starts it again in its place, and waits until it is ready.
+    /// Stops a part if it is running, starts it again, and waits until it is ready.
     pub async fn restart(&self, part: Part) {
         self.restart_with(part, &[]).await;
     }
 
-    /// The same, with further variables for this part.
+    /// Restarts a part with additional variables.
     pub async fn restart_with(&self, part: Part, env: &[(&str, &str)]) {
         drop(self.processes().remove(&part));
         self.launch(part, env);
         self.ready(part).await;
     }
 
-    /// Waits until a part has ended by itself.
+    /// Waits until a part has exited by itself.
     pub async fn ended(&self, part: Part) -> ExitStatus {
         wait_for(&format!("{part} to end"), PATIENCE * 2, async || self.with(part, Process::ended)).await
     }
 
-    /// The most memory that a part had resident so far, in bytes.
+    /// The maximum resident memory of a part so far, in bytes.
     pub fn peak_resident(&self, part: Part) -> u64 {
         self.with(part, |process| process.peak_resident())
     }
 
-    /// All that a part has written.
+    /// The whole output of a part.
     pub fn log(&self, part: Part) -> String {
         self.with(part, |process| process.log())
     }
 
-    /// Waits until `/readyz` of a part says `ready`: everything works.
+    /// Waits until `/readyz` of a part reports `ready`.
     pub async fn ready(&self, part: Part) {
         self.readiness(part, "ready").await;
     }
 
-    /// Waits until `/readyz` of a part says this: `ready`, `degraded` or `unready`. Returns the report.
+    /// Waits until `/readyz` of a part reports `ready`, `degraded` or `unready`, and returns the report.
     pub async fn readiness(&self, part: Part, status: &str) -> Value {
         let probes = self.probes(part);
         wait_for(&format!("{part} to be {status}"), PATIENCE, async || {
@@ -362,7 +362,7 @@ impl Drop for Stack {
     }
 }
 
-/// A place at which processes stop until it is released.
+/// A failpoint at which processes stop until it is released.
 pub struct Hold {
     file: PathBuf,
     failpoint: String,
@@ -375,24 +375,24 @@ impl Hold {
         hold
     }
 
-    /// Waits until a process is held here, and returns how many came so far.
+    /// Waits until a process is held here, and returns how many have arrived so far.
     pub async fn reached(&self) -> usize {
         self.reached_by(1).await
     }
 
-    /// Waits until so many came.
+    /// Waits until this many processes have arrived.
     pub async fn reached_by(&self, count: usize) -> usize {
         let came = async || fs::read_to_string(&self.file).map(|pids| pids.lines().count()).ok();
         let what = format!("{} to be reached", self.failpoint);
         wait_for(&what, PATIENCE, async || came().await.filter(|came| *came >= count)).await
     }
 
-    /// Stops everybody again who comes by after a release.
+    /// Stops processes here again after a release.
     pub fn arm(&self) {
         fs::write(&self.file, "").expect("makes the file of a hold");
     }
 
-    /// Lets everybody pass, now and later.
+    /// Releases all processes. Later ones are not stopped.
     pub fn release(&self) {
         let _ = fs::remove_file(&self.file);
     }
@@ -431,9 +431,9 @@ fn environment(
             ("CANVAS_PUBLIC_URL", format!("http://127.0.0.1:{port}")),
             ("CANVAS_EGRESS_ALLOW", allowed.join(",")),
             ("CANVAS_FAILPOINTS", holds.join(";")),
-            // All tests share an address: those of the limit itself turn it on.
+            // All tests use the same address. The tests of this limit set it.
             ("CANVAS_FAILED_AUTH_PER_MINUTE", "0".to_owned()),
-            // Small, so that many stacks fit a server.
+            // Few connections, so that many stacks fit on one server.
             ("CANVAS_DATABASE_CONNECTIONS", "8".to_owned()),
         ]
         .map(|(name, value)| (name.to_owned(), value)),

@@ -1,4 +1,4 @@
-//! Many behaviours on one stack.
+//! Suites: many tests that share one stack.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use futures_util::{FutureExt, StreamExt, stream};
 
-/// How many behaviours run at once: enough to overlap their waits, few enough not to starve each other.
+/// How many tests run concurrently: enough to overlap their waits, few enough not to slow down each other.
 const AT_ONCE: usize = 4;
 
-/// A named behaviour, ready to run.
+/// A named test that is ready to run.
 pub type Behaviour<'a> = (&'static str, Pin<Box<dyn Future<Output = ()> + 'a>>);
 
-/// Defines a test that starts a stack and shows that it behaves in each of the named ways (`async fn(&Stack)`). All are
-/// tried, however many fail. `E2E_ONLY=<part of a name>` leaves out those whose names do not contain it.
+/// Defines a test that starts a stack and runs each of the named functions (`async fn(&Stack)`), even if some fail.
+/// `E2E_ONLY=<part of a name>` leaves out those whose names do not contain it.
 #[macro_export]
 macro_rules! suite {
     ($(#[$attribute:meta])* $name:ident on $builder:expr; $($behaviour:ident),+ $(,)?) => {
@@ -28,12 +28,12 @@ macro_rules! suite {
     };
 }
 
-/// Runs behaviours beside each other; panics at the end with the names of those that failed.
+/// Runs tests concurrently. Panics at the end with the names of those that failed.
 pub async fn run(behaviours: Vec<Behaviour<'_>>) {
     let only = std::env::var("E2E_ONLY").unwrap_or_default();
     let wanted = behaviours.into_iter().filter(|(name, _)| name.contains(&only));
     let outcomes = wanted.map(|(name, behaviour)| async move {
-        // Behaviours share a stack and nothing that a panic could leave half-done in this process.
+        // The tests share only the stack. A panic leaves no inconsistent state in this process.
         let began = Instant::now();
         let outcome = AssertUnwindSafe(behaviour).catch_unwind().await;
         let verdict = if outcome.is_ok() { "ok" } else { "FAILED" };

@@ -1,9 +1,8 @@
-//! A RabbitMQ virtual host per stack, out of a few that are made once and used again.
+//! RabbitMQ virtual hosts for stacks, from a small pool that is reused.
 //!
-//! Queue names are fixed in production, so a stack needs a virtual host of its own. Making one means starting an Erlang
-//! machine, which takes a second: all are made at once by whoever comes first, and lent out under an advisory lock of
-//! the test database server, which a process that dies gives back. Messages that an earlier stack left in one are
-//! wake-ups for tasks that nobody knows, and cost an empty claim each.
+//! Queue names are fixed, so every stack needs its own virtual host. Creating one takes about a second, so the first process
+//! creates all of them. A stack reserves one with an advisory lock of the test database server, which is released even if the
+//! process dies. Messages of an earlier stack are wake-up messages for unknown tasks; each costs one empty claim.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,20 +12,20 @@ use url::Url;
 
 use crate::PATIENCE;
 
-/// Stacks that exist at one moment, over all test processes of a machine.
+/// The maximum number of stacks at a time, over all test processes of a machine.
 const SLOTS: i32 = 12;
-/// The first key of the advisory locks ("host" in ASCII); the second is the slot.
+/// The first key of the advisory locks ("host" in ASCII). The second is the slot.
 const LOCK: i32 = 0x68_6f_73_74;
 
-/// A virtual host that nobody else uses while this lives.
+/// A virtual host that is reserved while this exists.
 pub(crate) struct VirtualHost {
     slot: i32,
-    /// Its session holds the lock.
+    /// The session that holds the lock.
     _lock: PgConnection,
 }
 
 impl VirtualHost {
-    /// Waits for a free one.
+    /// Waits for a free virtual host and reserves it.
     pub(crate) async fn take() -> Self {
         ensure().await;
         let mut lock = connect().await;
@@ -64,7 +63,7 @@ async fn try_lock(connection: &mut PgConnection, slot: i32) -> bool {
         .expect("takes an advisory lock")
 }
 
-/// Makes all virtual hosts, once in the life of the broker's data: the mark lies beside them.
+/// Creates all virtual hosts once for a data directory of the broker. A marker file in that directory records it.
 async fn ensure() {
     let services =
         PathBuf::from(std::env::var("TEST_SERVICES_DIR").expect("TEST_SERVICES_DIR is set: run through tests/run"));
@@ -76,7 +75,7 @@ async fn ensure() {
     sqlx::query("SELECT pg_advisory_lock($1, $2)").bind(LOCK).bind(-1).execute(&mut lock).await.expect("takes a lock");
     if !mark.exists() {
         make(&services);
-        std::fs::write(&mark, "").expect("leaves a mark beside the broker's data");
+        std::fs::write(&mark, "").expect("writes the marker file");
     }
 }
 
@@ -104,7 +103,7 @@ fn make(services: &Path) {
     assert!(made.status.success(), "rabbitmqctl: {}", String::from_utf8_lossy(&made.stderr));
 }
 
-/// The node is named after the directory of its data.
+/// The name of the node, which contains the directory of its data.
 fn node(data: &Path) -> String {
     let entries = std::fs::read_dir(data.join("mnesia")).expect("reads the broker's data directory");
     let names = entries.map(|entry| entry.expect("reads an entry").file_name().to_string_lossy().into_owned());

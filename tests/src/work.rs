@@ -1,46 +1,46 @@
-//! What a load starts, and what may come of it.
+//! The kinds of work of a load, and their allowed outcomes.
 
 use serde_json::{Value, json};
 
-/// The Recipe of a load: a text, and the picture that needs it, both by the embedded runtime and for credit.
+/// The Recipe of a load: a text and a picture that depends on it, both made by the embedded runtime for credit.
 const RECIPE: &str = "ad-copy-and-banner";
 
-/// One kind of start.
+/// A kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Work {
-    /// An Action: a picture resized.
+    /// An Action that resizes a picture.
     Resize,
-    /// A picture by a provider, whose simulator counts what it is asked for.
+    /// A picture of a provider, whose simulator counts the submits.
     Picture,
-    /// A run of a Recipe.
+    /// A Recipe run.
     Recipe,
-    /// A video by the embedded runtime; it has no webhook.
+    /// A video of the embedded runtime. It has no webhook.
     Video,
 }
 
-/// Where and for whom something is started.
-pub(crate) struct Terms<'a> {
+/// The parameters of a start.
+pub(crate) struct StartParams<'a> {
     pub(crate) canvas: &'a str,
     pub(crate) revision: &'a str,
-    /// An empty node of the start's own.
+    /// An empty node that only this start uses.
     pub(crate) target: &'a str,
-    /// A picture.
+    /// The handle of a picture.
     pub(crate) input: &'a str,
-    /// Of a resize.
+    /// The width in pixels, for a resize.
     pub(crate) width: usize,
-    /// To the provider's simulator.
+    /// The id of the connection to the provider's simulator.
     pub(crate) connection: Option<&'a str>,
     pub(crate) webhook: Value,
 }
 
 impl Work {
-    /// The turns of a load of everything: what is dear in processor time comes seldom, so that it stays one of many jobs.
+    /// The rotation of a mixed load. Work that needs much processor time is rare, so that many jobs run.
     pub const MIXED: &[Self] = {
         use Work::{Picture as P, Recipe as C, Resize as R, Video as V};
         &[R, P, R, R, R, R, C, R, R, R, P, R, R, V, R, R, P, R, R, R]
     };
 
-    /// Where it is started.
+    /// The path of the start.
     pub(crate) fn path(self) -> String {
         match self {
             Self::Resize => "/actions/resize/runs".to_owned(),
@@ -50,23 +50,23 @@ impl Work {
         }
     }
 
-    /// Whether its end is told to a webhook (specification, Webhooks: Recipe, image and Action starts).
+    /// Whether it has a webhook. Recipe, image and Action starts do (docs/reference/webhooks.md#webhook-input).
     pub fn is_told(self) -> bool {
         self != Self::Video
     }
 
-    /// The start, under a key of its own.
-    pub(crate) fn request(self, terms: &Terms<'_>) -> Value {
+    /// The body of the start, under a new key.
+    pub(crate) fn request(self, params: &StartParams<'_>) -> Value {
         let mut request = match self {
             Self::Resize => {
-                json!({"targetNodeId": terms.target, "inputs": [terms.input], "params": {"width": terms.width}})
+                json!({"targetNodeId": params.target, "inputs": [params.input], "params": {"width": params.width}})
             }
             Self::Picture => json!({
-                "targetNodeId": terms.target, "model": "black-forest-labs/flux-schnell", "prompt": "a kite",
-                "connectionId": terms.connection,
+                "targetNodeId": params.target, "model": "black-forest-labs/flux-schnell", "prompt": "a kite",
+                "connectionId": params.connection,
             }),
             Self::Recipe => {
-                json!({"inputs": {"product": terms.input, "offer": "Chairs, a fifth off until Sunday."}})
+                json!({"inputs": {"product": params.input, "offer": "Chairs, a fifth off until Sunday."}})
             }
             Self::Video => {
                 json!({"model": "animatic", "prompt": "a kite", "durationSeconds": 1, "resolution": "480p"})
@@ -74,17 +74,18 @@ impl Work {
         };
         request["idempotencyKey"] = json!(crate::api::key());
         if self != Self::Video {
-            request["canvasId"] = json!(terms.canvas);
-            request["baseRevision"] = json!(terms.revision);
+            request["canvasId"] = json!(params.canvas);
+            request["baseRevision"] = json!(params.revision);
         }
         if self.is_told() {
-            request["webhook"] = terms.webhook.clone();
+            request["webhook"] = params.webhook.clone();
         }
         request
     }
 
-    /// The failures that faults may cost it by the rules themselves: what may have been submitted and cannot be looked up is not
-    /// submitted again, and what five workers lost is given up (reliability.md 2). An Action is over too soon for either.
+    /// The failure codes that a fault can cause without a defect: a submit that cannot be looked up is not repeated, and a
+    /// task that five workers lost is given up (docs/reliability.md#provider-submits, docs/reliability.md#retries). Actions
+    /// are too short for either.
     pub(crate) fn may_fail_with(self) -> &'static [&'static str] {
         match self {
             Self::Resize => &[],

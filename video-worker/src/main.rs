@@ -1,4 +1,4 @@
-//! `canvas-video-worker`: video generation.
+//! `canvas-video-worker`: runs video generation.
 
 fn main() -> std::process::ExitCode {
     video_worker::main()

@@ -1,85 +1,91 @@
-//! One delivery in hand: count an attempt, send it, record what came of it.
+//! Delivers one event: counts an attempt, sends it, records its result.
 //!
-//! **Guarantee.** At least once, at most four times: the attempt is durable before a byte is sent and its result ends or
-//! parks the task in the same statement, under the lease's fencing token.
+//! **Guarantee.** An event is sent at least once and at most four times. The attempt is durable
+//! before a byte is sent. Its result settles or reschedules the task in the same statement, under
+//! the lease's fencing token (docs/reference/webhooks.md#delivery-semantics).
 //!
-//! **Reason.** Whatever kills this process leaves one of three states behind: nothing begun (the lease expires, the attempt is made), begun
-//! (it stays counted, the next one is made; after the fourth the delivery has failed), or recorded.
+//! **Reason.** A crash of this process leaves an attempt in one of three states. If it was not
+//! begun, the lease expires and the attempt is made. If it was begun, it stays counted and the next
+//! one is made; after the fourth, the delivery has failed. If its result was recorded, the crash
+//! has no effect.
 
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use db::deliveries::attempts::{Attempt, Begun, Held, Next, Outcome};
+use db::deliveries::attempts::{Attempt, AttemptRecord, Begun, LeasedDelivery, Next};
 use db::{PgPool, deliveries, tasks};
 use domain::webhook::DeliveryError;
 use egress::{Client, Outbound};
 use http::Method;
+use service::admission::{KeyPermit, KeyedLimit};
 use service::clock;
 use service::keys::KeyRing;
-use spine::{Decision, Handler, Lease, Task};
+use taskqueue::{Decision, Handler, Lease, Task};
 use tracing::Instrument;
 use tracing::field::Empty;
 use url::Url;
 
 use crate::DESTINATION_CAP;
-use crate::gate::{Gate, Place};
+use crate::attempt_outcome::{AttemptOutcome, AttemptResult, evaluate};
 use crate::journal::Journal;
 use crate::schedule::Backoff;
 use crate::signature;
-use crate::verdict::{Judged, Verdict, judge};
 
-/// The most of a response that is read (decisions 15.4).
+/// Maximum number of bytes that are read of a response.
 const RESPONSE_LIMIT: usize = 64 * 1024;
 
-/// The longest that a response's body is read, after its head has told the verdict. All that it is good for is the connection,
-/// which a receiver that takes longer than a new one costs does not get to keep, nor the place that others wait for.
+/// Maximum time for reading a response's body after its status has decided the result. Reading the
+/// body only keeps the connection reusable. If it takes longer than opening a new connection would,
+/// the connection is closed, so that it does not occupy a slot that others wait for.
 const DRAIN_TIME: Duration = Duration::from_secs(1);
 
-/// What an attempt may take and when the next one is made.
+/// The time limit of an attempt and the delays between attempts.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Total time of an attempt, from the lookup of the name to the end of the response's head; what is read of its body is within
-    /// it, too.
+    /// The total time of an attempt, from name resolution to the end of the response's headers.
+    /// Reading the body is included.
     pub deadline: Duration,
     /// Delays between attempts.
     pub backoff: Backoff,
 }
 
 impl Default for Settings {
-    /// 10 s, as the specification sets, and the default backoff.
+    /// A deadline of 10 s and the default backoff.
     fn default() -> Self {
         Self { deadline: Duration::from_secs(10), backoff: Backoff::default() }
     }
 }
 
-/// Delivers webhooks.
+/// The task handler that delivers webhooks.
 pub struct Dispatcher {
     pool: PgPool,
     journal: Journal,
     keys: KeyRing,
     client: Client,
     settings: Settings,
-    gate: Gate,
+    /// Limits concurrent requests to each destination. No destination waits for another.
+    destinations: KeyedLimit,
 }
 
 impl Dispatcher {
-    /// A dispatcher that writes to `journal`, opens secrets with `keys` and sends through `client`.
+    /// Creates a dispatcher that records attempts in `journal`, opens secrets with `keys` and sends
+    /// requests through `client`.
     pub fn new(pool: PgPool, journal: Journal, keys: KeyRing, client: Client, settings: Settings) -> Self {
-        Self { pool, journal, keys, client, settings, gate: Gate::new(DESTINATION_CAP) }
+        Self { pool, journal, keys, client, settings, destinations: KeyedLimit::new(DESTINATION_CAP) }
     }
 
-    /// Sends one attempt and judges the answer by its head: a receiver acknowledges, redirects or refuses with a status
-    /// (specification, Events), and whatever becomes of the body takes nothing of that back.
-    async fn send(&self, delivery: &str, traceparent: &str, attempt: Attempt) -> Judged {
+    /// Sends one attempt and evaluates the status of the response, which acknowledges, redirects or
+    /// rejects the event. An error while reading the body changes nothing.
+    async fn send(&self, delivery: &str, traceparent: &str, attempt: Attempt) -> AttemptResult {
         let secret = match self.keys.open(delivery, &attempt.sealed_secret) {
             Ok(secret) => secret,
             Err(error) => {
-                tracing::warn!(delivery.id = delivery, error = %error, "the secret of {delivery} cannot be opened");
-                return Judged::hopeless(DeliveryError::SecretUnavailable);
+                tracing::warn!(delivery.id = delivery, error = %error, "cannot open the secret of delivery {delivery}");
+                return AttemptResult::hopeless(DeliveryError::SecretUnavailable);
             }
         };
         let Ok(url) = Url::parse(&attempt.url) else {
-            return Judged::hopeless(DeliveryError::InvalidDestination);
+            return AttemptResult::hopeless(DeliveryError::InvalidDestination);
         };
         let timestamp = clock::now().timestamp();
         let headers = signature::headers(&secret, delivery, timestamp, &attempt.body, traceparent);
@@ -92,28 +98,35 @@ impl Dispatcher {
             response_limit: RESPONSE_LIMIT,
         };
         let answer = self.client.open_for(None, call).await;
-        let judged = judge(answer.as_ref().map(|answer| answer.status));
+        let result = evaluate(answer.as_ref().map(|answer| answer.status));
         if let Ok(answer) = answer {
-            // Late or in time is all the same.
+            // The result of the drain does not matter.
             let _ = tokio::time::timeout(DRAIN_TIME, answer.body.drain(RESPONSE_LIMIT)).await;
         }
-        judged
+        result
     }
 
-    /// What the delivery is after an attempt. A replay is one attempt, whatever comes of it.
-    fn next(&self, verdict: Verdict, number: i32, replay: bool) -> Next {
-        match verdict {
-            Verdict::Delivered => Next::Delivered,
-            Verdict::Hopeless(code) => Next::Failed(code),
-            Verdict::Retryable => Some(number)
+    /// The state of the delivery after an attempt. A replay is a single attempt, whatever its
+    /// result.
+    fn next(&self, outcome: AttemptOutcome, number: i32, replay: bool) -> Next {
+        match outcome {
+            AttemptOutcome::Delivered => Next::Delivered,
+            AttemptOutcome::Hopeless(code) => Next::Failed(code),
+            AttemptOutcome::Retryable => Some(number)
                 .filter(|_| !replay)
                 .and_then(|number| self.settings.backoff.after(number, service::random::fraction()))
                 .map_or(Next::Failed(DeliveryError::DeliveryFailed), Next::RetryAfter),
         }
     }
 
-    /// Makes an attempt that has been counted, at its place.
-    async fn attempt(&self, task: &Task, held: Held, attempt: Attempt, place: Place<'_>) -> spine::Outcome {
+    /// Makes an attempt that was already counted, in its slot of the destination.
+    async fn attempt(
+        &self,
+        task: &Task,
+        leased: LeasedDelivery,
+        attempt: Attempt,
+        slot: KeyPermit,
+    ) -> taskqueue::HandlerResult {
         let delivery = deliveries::handle(task.id);
         let (number, replay) = (attempt.number, attempt.replay);
         metrics::histogram!("canvas_webhook_delivery_lag_seconds").record(attempt.lag);
@@ -125,24 +138,31 @@ impl Dispatcher {
             "deliver",
             method = "POST",
             delivery.id = delivery,
-            destination = task.lane,
+            destination = task.fairness_key,
             attempt = number,
             status = Empty,
             error_type = Empty
         );
-        let judged = self.send(&delivery, &trace.to_string(), attempt).instrument(span.clone()).await;
+        let traceparent = trace.to_string();
+        let sending = self.send(&delivery, &traceparent, attempt).instrument(span.clone());
+        // An account chooses its destinations, so only its own deliveries wait for names that do
+        // not resolve in time.
+        let result = match &task.tenant {
+            Some(account) => egress::on_behalf_of(account, sending).await,
+            None => sending.await,
+        };
         let duration = start.elapsed();
-        span.record("status", judged.status);
-        span.record("error_type", judged.error);
+        span.record("status", result.status);
+        span.record("error_type", result.error);
         drop(span);
-        spine::failpoint!("delivery.sent");
-        // The next one is sent while this one is recorded.
-        drop(place);
+        taskqueue::failpoint!("delivery.sent");
+        // The slot is free for the next attempt while this one is recorded.
+        drop(slot);
 
-        let next = self.next(judged.verdict, number, replay);
-        let (status, error) = (judged.status, judged.error);
+        let next = self.next(result.outcome, number, replay);
+        let (status, error) = (result.status, result.error);
         let recorded =
-            self.journal.record(Outcome { held, attempt: Some((number, replay)), status, error, next }).await?;
+            self.journal.record(AttemptRecord { leased, attempt: Some((number, replay)), status, error, next }).await?;
         let outcome = match next {
             Next::Delivered => "delivered",
             Next::Failed(code) => code.as_str(),
@@ -152,7 +172,7 @@ impl Dispatcher {
         metrics::histogram!("canvas_webhook_attempt_duration_seconds").record(duration);
         tracing::info!(
             delivery.id = delivery,
-            destination = task.lane,
+            destination = task.fairness_key,
             attempt = number,
             replay,
             status,
@@ -160,47 +180,50 @@ impl Dispatcher {
             error,
             recorded,
             duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
-            "attempt {number} of {delivery} ended: {outcome}"
+            "attempt {number} of delivery {delivery}: {outcome}"
         );
         Ok(match next {
             _ if !recorded => Decision::Stale,
             Next::Failed(code) => Decision::Fail { code: code.as_str() },
             Next::Delivered => Decision::Done,
-            Next::RetryAfter(after) => Decision::Parked { after },
+            Next::RetryAfter(after) => Decision::Rescheduled { after },
         })
     }
 }
 
 impl Handler for Dispatcher {
-    async fn run(&self, task: &Task, lease: &Lease) -> spine::Outcome {
-        let held = Held { id: task.id, lease_token: lease.token() };
-        // Before the attempt is counted: who waits for a place and dies there has made none.
-        let place = self.gate.enter(&task.lane).await;
-        match self.journal.begin(held).await? {
+    async fn run(&self, task: &Task, lease: &Lease) -> taskqueue::HandlerResult {
+        let leased = LeasedDelivery { id: task.id, lease_token: lease.token() };
+        // The slot is acquired before the attempt is counted: a process that dies while it waits
+        // for a slot has made no attempt.
+        let slot = self.destinations.acquire(&task.fairness_key).await;
+        match self.journal.begin(leased).await? {
             Begun::Attempt(attempt) => {
-                spine::failpoint!("delivery.begun");
+                taskqueue::failpoint!("delivery.begun");
                 if !lease.check() {
                     return Ok(Decision::Stale);
                 }
-                self.attempt(task, held, *attempt, place).await
+                self.attempt(task, leased, *attempt, slot).await
             }
             Begun::Spent => {
                 let code = DeliveryError::DeliveryFailed;
-                let outcome = Outcome { held, attempt: None, status: None, error: None, next: Next::Failed(code) };
+                let outcome =
+                    AttemptRecord { leased, attempt: None, status: None, error: None, next: Next::Failed(code) };
                 let recorded = self.journal.record(outcome).await?;
-                tracing::info!(delivery.id = %task.id, "the last attempt of {} was not recorded: failed", task.id);
+                tracing::info!(delivery.id = %task.id, "delivery {} failed: the result of its last attempt is unknown", task.id);
                 Ok(if recorded { Decision::Fail { code: code.as_str() } } else { Decision::Stale })
             }
             Begun::Gone => {
-                let settled = tasks::settle(&mut *self.pool.acquire().await?, task.id, held.lease_token).await?;
+                let settled = tasks::settle(&mut *self.pool.acquire().await?, task.id, leased.lease_token).await?;
                 Ok(if settled { Decision::Done } else { Decision::Stale })
             }
             Begun::LeaseLost => Ok(Decision::Stale),
         }
     }
 
-    /// Attempts bound a delivery, not claims: one that was claimed often without an attempt still has all of them.
-    async fn exhausted(&self, task: &Task, lease: &Lease) -> spine::Outcome {
+    /// The number of attempts limits a delivery, not the number of claims: a delivery that was
+    /// claimed often without an attempt still has all its attempts.
+    async fn exhausted(&self, task: &Task, lease: &Lease) -> taskqueue::HandlerResult {
         self.run(task, lease).await
     }
 }

@@ -1,37 +1,40 @@
-//! The record of attempts: begun before the send, recorded after it, each in one statement with others.
+//! Records attempts: each is counted before it is sent, and its result is stored afterwards.
+//! Statements of several attempts are combined.
 
 use std::time::Duration;
 
 use db::PgPool;
-use db::deliveries::attempts::{self, Begun, Held, Outcome};
-use spine::{BatchError, Batcher};
+use db::deliveries::attempts::{self, AttemptRecord, Begun, LeasedDelivery};
+use taskqueue::{BatchError, Batcher};
 
-/// Pauses in milliseconds between tries to record a result: together longer than a restart of the database takes. A result
-/// that is dropped costs the receiver a duplicate and the delivery an attempt.
+/// Delays in milliseconds between tries to record a result. Their sum is longer than a restart of
+/// the database, because a lost result causes a duplicate for the receiver and costs the delivery
+/// an attempt.
 const RECORD_PAUSES: [u64; 8] = [50, 100, 200, 400, 800, 1600, 3200, 6400];
-/// The same between tries to count an attempt. Shorter: one that cannot be counted is only made later, by whoever claims the
-/// delivery next.
+/// Delays in milliseconds between tries to count an attempt. They are shorter, because an attempt
+/// that cannot be counted is made later by the next worker that claims the delivery.
 const BEGIN_PAUSES: [u64; 4] = [50, 200, 800, 1600];
 
-/// Writes attempts down.
+/// A handle for recording attempts.
 #[derive(Debug)]
 pub struct Journal {
-    begins: Batcher<Held, Begun>,
-    records: Batcher<Outcome, bool>,
+    begins: Batcher<LeasedDelivery, Begun>,
+    records: Batcher<AttemptRecord, bool>,
 }
 
 impl Journal {
-    /// A journal in `pool`, and the worker behind it, to be run; it ends with the journal. A run's first attempt keeps its
-    /// result readable for `finalized` (decisions 9.3).
+    /// Creates a journal in `pool` and its worker, which the caller must run. The worker ends when
+    /// the journal is dropped. A run's first attempt starts the time `finalized` during which its
+    /// result stays readable.
     pub fn new(pool: PgPool, finalized: Duration) -> (Self, impl Future<Output = ()> + Send) {
         let (begins, beginning) = Batcher::new({
             let pool = pool.clone();
-            move |held: Vec<Held>| {
+            move |leased: Vec<LeasedDelivery>| {
                 let pool = pool.clone();
-                async move { attempts::begin(&mut *pool.acquire().await?, &held, finalized).await }
+                async move { attempts::begin(&mut *pool.acquire().await?, &leased, finalized).await }
             }
         });
-        let (records, recording) = Batcher::new(move |outcomes: Vec<Outcome>| {
+        let (records, recording) = Batcher::new(move |outcomes: Vec<AttemptRecord>| {
             let pool = pool.clone();
             async move { attempts::record(&mut *pool.acquire().await?, &outcomes).await }
         });
@@ -41,29 +44,33 @@ impl Journal {
         (Self { begins, records }, work)
     }
 
-    /// Counts an attempt. Tries again while the database is away; one lease counts one attempt, so trying twice counts nothing
-    /// twice, and an attempt whose commit was unknown is sent after all.
+    /// Counts an attempt. Retries while the database is unavailable. A lease can count only one
+    /// attempt, so a retry counts nothing twice, and an attempt whose commit was uncertain is sent
+    /// nevertheless.
     ///
     /// # Errors
     ///
-    /// When the database stayed away: the attempt must not be sent, and may be counted.
-    pub async fn begin(&self, held: Held) -> Result<Begun, BatchError> {
-        insist(&self.begins, &BEGIN_PAUSES, held).await
+    /// If the database stays unavailable. Then the attempt must not be sent, although it may have
+    /// been counted.
+    pub async fn begin(&self, leased: LeasedDelivery) -> Result<Begun, BatchError> {
+        retry_during_outage(&self.begins, &BEGIN_PAUSES, leased).await
     }
 
-    /// Records a result and settles or parks the task with it. `false`: the lease was lost, nothing was changed. Tries again
-    /// while the database is away; the statement is guarded by the lease token, so trying twice does nothing twice.
+    /// Records a result, and settles or reschedules the task with it. Returns `false` if the lease
+    /// was lost and nothing was changed. Retries while the database is unavailable. The statement
+    /// is conditional on the lease token, so a retry has no second effect.
     ///
     /// # Errors
     ///
-    /// When the database stayed away.
-    pub async fn record(&self, outcome: Outcome) -> Result<bool, BatchError> {
-        insist(&self.records, &RECORD_PAUSES, outcome).await
+    /// If the database stays unavailable.
+    pub async fn record(&self, outcome: AttemptRecord) -> Result<bool, BatchError> {
+        retry_during_outage(&self.records, &RECORD_PAUSES, outcome).await
     }
 }
 
-/// Applies an item whose statement may be made twice, again after each of `pauses` while the database is away.
-async fn insist<I, O>(batcher: &Batcher<I, O>, pauses: &[u64], item: I) -> Result<O, BatchError>
+/// Executes an idempotent item, and retries it after each of `pauses` while the database is
+/// unavailable.
+async fn retry_during_outage<I, O>(batcher: &Batcher<I, O>, pauses: &[u64], item: I) -> Result<O, BatchError>
 where
     I: Clone + Send + 'static,
     O: Send + 'static,

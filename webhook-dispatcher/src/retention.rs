@@ -1,21 +1,23 @@
-//! Removal of deliveries that have long been over.
+//! Deletes finished deliveries after their retention period.
 
 use std::time::Duration;
 
 use db::{PgPool, deliveries};
 use tokio_util::sync::CancellationToken;
 
-/// The most that one statement removes: short locks, whatever has piled up.
+/// Maximum number of deliveries per statement, which keeps locks short however many have
+/// accumulated.
 const BATCH: i64 = 500;
 
-/// Sweeps every `interval` until `stop`. Safe in many processes at once; a failure is logged and the next sweep goes on.
+/// Deletes old deliveries every `interval` until `stop` is canceled. Several processes may do this
+/// at once. A failure is logged, and the next run continues.
 pub async fn run(pool: PgPool, interval: Duration, stop: CancellationToken) {
     while stop.run_until_cancelled(tokio::time::sleep(interval)).await.is_some() {
         match stop.run_until_cancelled(sweep(&pool)).await {
             Some(Ok(0)) | None => {}
             Some(Ok(removed)) => tracing::info!(removed, "old deliveries removed"),
             Some(Err(error)) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "old deliveries could not be removed");
+                tracing::warn!(error = &error as &dyn std::error::Error, "cannot remove old deliveries");
             }
         }
     }

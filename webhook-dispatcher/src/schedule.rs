@@ -1,16 +1,17 @@
-//! When the next attempt is due (decisions 15.4): never before the configured delay, at most a tenth of it after.
+//! When the next attempt is due: never before the configured delay, and at most a tenth of it later
+//! (docs/reference/webhooks.md#backoff).
 
 use std::time::Duration;
 
 use domain::limits::WEBHOOK_ATTEMPTS_MAX;
 
-/// Delays between the attempts there are.
+/// Number of delays between attempts.
 const DELAYS: usize = WEBHOOK_ATTEMPTS_MAX as usize - 1;
-/// The most that chance adds to a delay, as a part of it. Half of the tenth that is allowed: claiming a due delivery and
-/// connecting take the other.
+/// Maximum jitter, as a fraction of the delay. Half of the permitted tenth; claiming a due delivery and connecting take the
+/// other half.
 const JITTER: f64 = 0.05;
 
-/// The delay before each attempt but the first (`CANVAS_WEBHOOK_BACKOFF_SECONDS`).
+/// The delay before each attempt except the first (`CANVAS_WEBHOOK_BACKOFF_SECONDS`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Backoff(pub [Duration; DELAYS]);
 
@@ -22,8 +23,8 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// How long after attempt `number` (from 1) has failed the next is due; `None` when it was the last. `chance` in [0, 1)
-    /// spreads deliveries that failed together.
+    /// The delay after the failure of attempt `number` (from 1); `None` after the last one.
+    /// `chance` in [0, 1) spreads deliveries that failed together.
     pub fn after(&self, number: i32, chance: f64) -> Option<Duration> {
         let delay = usize::try_from(number - 1).ok().and_then(|index| self.0.get(index))?;
         Some(delay.mul_f64(1.0 + JITTER * chance))

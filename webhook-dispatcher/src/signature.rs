@@ -1,7 +1,7 @@
-//! The head of an attempt: the event's delivery named, signed and dated (specification, Events; decisions 15.1).
+//! The headers of an attempt: id, timestamp and signature (docs/reference/webhooks.md#signature).
 //!
-//! The signature is HMAC-SHA256 (RFC 2104) over `<timestamp>.<raw body>`, keyed with the caller's secret, in lower-case
-//! hex. Every attempt is dated and signed anew, so that a receiver can refuse old timestamps and still take a retry.
+//! The signature is HMAC-SHA256 (RFC 2104) over `<timestamp>.<raw body>`, keyed with the caller's secret, in lower-case hex.
+//! Every attempt has a new timestamp and signature, so that a receiver can reject old timestamps and still accept a retry.
 
 use std::fmt::Write;
 

@@ -1,14 +1,14 @@
-# Steps, failures, waiting, secrets: what every script under deploy/local and tests/run share. Sourced, never run.
+# Shared functions of the scripts in deploy and tests: steps, failure reports, waiting, secrets. Source this file; do not run it.
 # shellcheck shell=bash
 
-# The checkout, wherever the caller stands.
+# The root of the checkout, independent of the caller's working directory.
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd -P)
 
 STEP="" STEP_LOG="" STEP_HINT="" STEP_BEGAN=0
 
 say() { printf '%s\n' "$*"; }
 
-# The time now in microseconds; the separator follows the locale.
+# The current time in microseconds. The decimal separator depends on the locale.
 now_us() { printf '%s' "${EPOCHREALTIME/[.,]/}"; }
 
 # seconds_since MICROSECONDS: "0.8 s".
@@ -17,9 +17,9 @@ seconds_since() {
     printf '%d.%d s' $((tenths / 10)) $((tenths % 10))
 }
 
-# step WHAT [LOG [HINT]]: begins a step. Until `ok` closes it, a failure anywhere is reported as a failure of this step.
+# step WHAT [LOG [HINT]]: begins a step. Until `ok` ends it, any failure is reported as a failure of this step.
 step() {
-    STEP=$1 STEP_LOG=${2:-} STEP_HINT=${3:-mend the cause and run the same command again}
+    STEP=$1 STEP_LOG=${2:-} STEP_HINT=${3:-fix the cause and run the same command again}
     STEP_BEGAN=$(now_us)
     printf -- '-> %s\n' "$STEP"
 }
@@ -30,8 +30,8 @@ ok() {
     STEP=""
 }
 
-# without_password URL: sets DATABASE to the URL without its password, for command lines, which every user of the machine may read, and
-# PGPASSWORD to the password, which libpq takes from there.
+# without_password URL: sets DATABASE to the URL without its password, because every user of the machine can read command lines, and
+# PGPASSWORD, which libpq reads, to the password.
 without_password() {
     DATABASE=$1
     if [[ $1 =~ ^([a-z]+://[^:/@?]*):([^@/?]*)@(.*)$ ]]; then
@@ -47,13 +47,13 @@ die() {
     exit 1
 }
 
-# Names the step that failed, shows the end of its log and says how to go on.
+# Reports the failed step, the end of its log and how to continue.
 report_failure() {
     local status=$1
     ((status != 0)) && [[ -n $STEP ]] || return 0
     {
         if ((status == 130 || status == 143)); then
-            printf '\nINTERRUPTED in: %s\nTo go on: run the same command again; what is up stays up.\n' "$STEP"
+            printf '\nINTERRUPTED in: %s\nTo continue: run the same command again. Running parts stay up.\n' "$STEP"
             return
         else
             printf '\nFAILED: %s (after %s)\n' "$STEP" "$(seconds_since "$STEP_BEGAN")"
@@ -62,14 +62,14 @@ report_failure() {
             printf 'The last lines of %s:\n' "$STEP_LOG"
             tail -n 15 "$STEP_LOG" | cut -c -400 | sed 's/^/    /'
         fi
-        printf 'To go on: %s.\n' "$STEP_HINT"
+        printf 'To continue: %s.\n' "$STEP_HINT"
     } >&2
 }
 
-# on_exit FUNCTION: FUNCTION gets the exit status, whichever way the script ends. A signal becomes an ordinary exit, so that
-# there is one way out and it always cleans up.
+# on_exit FUNCTION: calls FUNCTION with the exit status when the script ends for any reason. Signals become ordinary exits, so that cleanup
+# always runs.
 on_exit() {
-    # shellcheck disable=SC2064 # the name is to be expanded now
+    # shellcheck disable=SC2064 # expand the name now
     trap "$1 \$?" EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
@@ -85,15 +85,15 @@ wait_until() {
     done
 }
 
-# lock FILE: one script at a time; the other waits. Held by descriptor 9, which children must not inherit (`spawn` closes it).
+# lock FILE: takes an exclusive lock; other scripts wait. Descriptor 9 holds it, and children must not inherit it (`spawn` closes it).
 lock() {
     exec 9>"$1"
     flock -n 9 && return
-    say "Another up, down or tests/run is at work here; waiting for it."
+    say "Waiting for another up, down or tests/run in this directory to finish."
     flock 9
 }
 
-# secret NAME COMMAND…: the secret kept under NAME, made by COMMAND the first time. Readable by its owner alone.
+# secret NAME COMMAND…: prints the secret stored under NAME. The first time, COMMAND creates it. Only its owner can read the file.
 secret() {
     local file=$LOCAL/secrets/$1
     shift

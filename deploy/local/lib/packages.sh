@@ -1,21 +1,20 @@
-# What a fresh Debian machine lacks, installed by apt. Looked for by program or file, so that a machine that has it, however it
-# got it, needs no apt at all. Programs are installed here, never services: what a package would start, now or at the next boot,
-# is kept from starting.
+# Installs missing packages on Debian with apt. Packages are detected by program or file, so that no apt is needed if the programs were
+# installed in another way. Only programs are installed: services of a package are prevented from starting, now and at the next boot.
 # shellcheck shell=bash
 
-# has_command NAME / has_file PATH: whether the machine has it.
+# has_command NAME / has_file PATH: whether the program or file exists.
 has_command() { command -v "$1" >/dev/null; }
 has_file() { [[ -e $1 ]]; }
 
-# Prints the packages that are missing, one a line.
+# Prints the missing packages, one per line.
 missing_packages() {
     postgres_bin >/dev/null || echo postgresql
     has_command redis-server && has_command redis-cli || echo redis-server
     has_file /usr/lib/rabbitmq/bin/rabbitmq-server && has_command epmd || echo rabbitmq-server
-    # The linker and C compiler of Rust; g++ brings the C library's headers, which gcc alone does not.
+    # The linker and C compiler for Rust. g++ depends on the headers of the C library; gcc alone does not.
     has_command cc && has_command c++ && has_file /usr/include/stdio.h || echo g++
     has_command make || echo make
-    # The JPEG codec is built with cmake; its SIMD code, and the video encoder's, is assembled by nasm.
+    # The JPEG codec is built with cmake. nasm assembles its SIMD code and that of the video encoder.
     has_command cmake || echo cmake
     has_command nasm || echo nasm
     has_command pkg-config || echo pkg-config
@@ -24,9 +23,9 @@ missing_packages() {
     # cargo fetches crates over HTTPS.
     has_file /etc/ssl/certs/ca-certificates.crt || echo ca-certificates
     if [[ ${FOR_TESTS:-} ]]; then
-        # The tests have videos judged by a decoder that is not ours, and tools from PyPI in virtual environments.
+        # The tests check videos with an independent decoder, and install tools from PyPI into virtual environments.
         has_command ffmpeg && has_command ffprobe || echo ffmpeg
-        # A process whose clock is wrong.
+        # For tests that run a process with a wrong clock.
         has_file /usr/lib/*/faketime/libfaketime.so.1 || echo faketime
         python3 -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
     fi
@@ -34,7 +33,7 @@ missing_packages() {
 
 as_root() { if ((EUID == 0)); then "$@"; else sudo "$@"; fi; }
 
-# Debian's own switch against starting services while installing. One that exists belongs to the machine and stays.
+# Debian's policy file that prevents services from starting during installation. An existing file belongs to the system and is kept.
 POLICY=/usr/sbin/policy-rc.d
 POLICY_MARK="# canvas: no services while installing"
 deny_service_starts() {
@@ -50,15 +49,15 @@ allow_service_starts() {
 install_packages() {
     local missing log=$LOCAL/log/packages.log
     mapfile -t missing < <(missing_packages)
-    step "Debian packages" "$log" "mend apt (network, sources), or install by hand: apt-get install ${missing[*]}"
+    step "Debian packages" "$log" "fix apt (network, sources), or install by hand: apt-get install ${missing[*]}"
     if ((${#missing[@]} == 0)); then
         ok "nothing missing"
         return
     fi
-    if ! has_command apt-get; then die "   missing, and there is no apt-get to install it: ${missing[*]}"; fi
-    if ((EUID != 0)) && ! has_command sudo; then die "   missing, and you are neither root nor have sudo: ${missing[*]}"; fi
+    if ! has_command apt-get; then die "   missing packages, and apt-get is not available: ${missing[*]}"; fi
+    if ((EUID != 0)) && ! has_command sudo; then die "   missing packages, and neither root nor sudo is available: ${missing[*]}"; fi
     say "   installing ${missing[*]} (log: $log)"
-    # A subshell, so that its trap undoes the switch however it ends, and the caller's trap stays.
+    # In a subshell, so that its trap removes the policy file in every case and the caller's trap is kept.
     (
         trap allow_service_starts EXIT
         deny_service_starts
@@ -69,7 +68,7 @@ install_packages() {
     ok "installed"
 }
 
-# disable_new_services PACKAGE…: a package just installed by us has enabled its service for the next boot.
+# disable_new_services PACKAGE…: disables the services that the newly installed packages enabled for the next boot.
 disable_new_services() {
     local package
     for package in "$@"; do
@@ -79,16 +78,16 @@ disable_new_services() {
     done
 }
 
-# prepare_cargo: finds cargo also where a shell that rustup's installer did not set up misses it, and makes the build independent
-# of a DATABASE_URL that happens to be set: the queries are checked against what is committed with them.
+# prepare_cargo: finds cargo even if the shell profile does not contain rustup's PATH, and makes the build independent of a DATABASE_URL
+# in the environment: the queries are checked against the committed metadata (.sqlx).
 prepare_cargo() {
     if ! has_command cargo; then PATH=${CARGO_HOME:-$HOME/.cargo}/bin:$PATH; fi
     if ! has_command cargo; then
-        die "There is no cargo for the user $(id -un). Install Rust (https://rustup.rs) for that user; or, if this was started with
-sudo, start it without: it asks for sudo itself where it must."
+        die "The user $(id -un) has no cargo. Install Rust (https://rustup.rs) for this user. If you started this script with sudo,
+start it without: it calls sudo itself where necessary."
     fi
     export SQLX_OFFLINE=${SQLX_OFFLINE:-true}
 }
 
-# Where cargo builds, wherever its configuration puts that.
+# Prints cargo's target directory, as configured.
 target_directory() { cargo metadata --no-deps --format-version 1 | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'; }

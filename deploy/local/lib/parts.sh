@@ -1,18 +1,18 @@
-# Parts: the programs that run under .local, each with its pid in run/<part>.pid, its log in log/<part>.log and its port in ports.
-# Nothing is ever started twice or stopped by name: a pid counts only while /proc says that it is that program of this checkout.
+# Parts are the programs that run under .local. Each has its pid in run/<part>.pid, its log in log/<part>.log and its port in `ports`.
+# A part is never started twice and never stopped by name: a pid is valid only while /proc shows that it is that program of this checkout.
 # shellcheck shell=bash
 
-# prepare_local DIRECTORY: the place everything of this instance lives in.
+# prepare_local DIRECTORY: sets LOCAL, the directory that contains all files of this instance.
 prepare_local() {
     LOCAL=$1
     mkdir -p "$LOCAL/run" "$LOCAL/log" "$LOCAL/data"
     touch "$LOCAL/ports"
-    # Tells two checkouts (and the tests' services from `up`'s) apart where only a name fits.
+    # A name that is unique for each checkout, and for the services of the tests and of `up`.
     INSTANCE=canvas-$(printf '%s' "$LOCAL" | cksum | cut -d ' ' -f 1)
 }
 
-# What the command line of a running part contains and no other program's does. The command line, because it is readable without
-# ptrace rights, which root lacks in a default container when the part runs as another user.
+# marker_of PART: a string that only the command line of this part contains. The command line can be read without ptrace rights, which
+# root lacks in a default container when the part runs as another user.
 marker_of() {
     case $1 in
         postgres) printf -- '-D %s ' "$(readlink -f "$LOCAL/data/postgres")" ;;
@@ -23,7 +23,7 @@ marker_of() {
     esac
 }
 
-# pid_of PART: its pid when it runs; fails when it does not (no file, a stale pid, a zombie, a pid that is another program's now).
+# pid_of PART: prints its pid. Fails if it does not run (no file, a stale pid, a zombie, a pid that now belongs to another program).
 pid_of() {
     local pid command=""
     pid=$(cat "$LOCAL/run/$1.pid" 2>/dev/null) && [[ $pid =~ ^[0-9]+$ ]] || return 1
@@ -34,9 +34,9 @@ pid_of() {
 
 is_up() { pid_of "$1" >/dev/null; }
 
-# spawn PART COMMAND…: runs COMMAND in a session of its own (Ctrl-C here does not reach it), without stdin, logging to its file.
-# The child writes its own pid before it becomes COMMAND, so that there is no moment at which it runs and is not on file.
-# Descriptors 8 and 9 are locks (here and in tests/run), which would else be held as long as the part runs.
+# spawn PART COMMAND…: runs COMMAND in its own session (Ctrl-C here does not reach it), without stdin, with output to its log file. The
+# child writes its own pid before it executes COMMAND, so that it never runs without a pid file. Descriptors 8 and 9 are locks (here and
+# in tests/run); they are closed, because otherwise the part would hold the locks.
 spawn() {
     local part=$1
     shift
@@ -47,7 +47,7 @@ spawn() {
     wait_until 10 test -s "$LOCAL/run/$part.pid"
 }
 
-# Whether the pid just spawned still runs, whatever it has become: a start script is not yet recognisable as its server.
+# is_running PART: whether the spawned pid still runs, whatever program it is: a start script does not have the server's command line yet.
 is_running() {
     local pid state
     pid=$(cat "$LOCAL/run/$1.pid") && state=$(sed 's/.*) //' "/proc/$pid/stat" 2>/dev/null) && [[ $state != Z* ]]
@@ -59,7 +59,7 @@ ready_or_dead() {
     "$@" >/dev/null 2>&1 || ! is_running "$part"
 }
 
-# await_part PART SECONDS COMMAND…: waits until COMMAND says the part is ready; fails early when the part dies.
+# await_part PART SECONDS COMMAND…: waits until COMMAND succeeds; fails early if the part exits.
 await_part() {
     local part=$1 seconds=$2
     shift 2
@@ -68,12 +68,12 @@ await_part() {
         return 1
     fi
     if ! is_up "$part"; then
-        say "   $part ended instead of getting ready" >&2
+        say "   $part exited before it was ready" >&2
         return 1
     fi
 }
 
-# stop_parts SIGNAL SECONDS PART…: signals all that run, at once; waits up to SECONDS for each; kills what is left.
+# stop_parts SIGNAL SECONDS PART…: signals all running parts at once, waits up to SECONDS for each, and kills those that remain.
 stop_parts() {
     local signal=$1 seconds=$2 part pid
     shift 2
@@ -96,7 +96,7 @@ stop_parts() {
 
 is_down() { ! is_up "$1"; }
 
-# Whether something listens on PORT, on any address. Read from /proc: no tool needed.
+# port_is_taken PORT: whether a program listens on PORT, on any address. It reads /proc, so it needs no tool.
 port_is_taken() {
     local hex
     printf -v hex '%04X' "$1"
@@ -106,7 +106,7 @@ port_is_taken() {
 
 remembered_port() { sed -n "s/^$1=//p" "$LOCAL/ports"; }
 
-# port NAME: the port of NAME, chosen once (below the range the kernel hands out to clients) and remembered.
+# port NAME: prints the port of NAME. It is chosen once, below the kernel's ephemeral port range, and stored.
 port() {
     local chosen
     chosen=$(remembered_port "$1")
@@ -121,8 +121,8 @@ port() {
     printf '%s' "$chosen"
 }
 
-# reserve_port NAME: to be called when the part on it is down. A remembered port that someone else took meanwhile is given up for
-# another; then PORTS_MOVED is set, because whoever was told the old one must be told again.
+# reserve_port NAME: call this while the part that uses the port is down. If another program has taken the stored port, a new one is chosen
+# and PORTS_MOVED is set, because processes that know the old port must be restarted.
 PORTS_MOVED=""
 reserve_port() {
     local old
@@ -135,5 +135,5 @@ reserve_port() {
     port "$1" >/dev/null
 }
 
-# http_ok URL: whether URL answers with a success.
+# http_ok URL: whether URL returns a success status.
 http_ok() { curl -fsS -o /dev/null --noproxy '*' --max-time 3 "$1"; }

@@ -1,14 +1,15 @@
-# The four processes: their settings, build, start; the demo account. What the environment sets wins over every choice made here.
+# The four processes: settings, build, start; and the demo account. Variables in the environment take precedence over the choices here.
 # shellcheck shell=bash
 
 PROCESSES=(gateway image-worker video-worker webhook-dispatcher)
 BINARIES=(canvas-gateway canvas-image-worker canvas-video-worker canvas-webhook-dispatcher canvas-demo)
 
-# The settings chosen here when the environment does not set them (decisions 17.1), and what the demo needs admitted (15.3).
+# The settings that are chosen here unless the environment sets them: the required variables, the addresses, and the two egress settings
+# that the demo's webhook receiver on loopback needs.
 SETTINGS=(CANVAS_DATABASE_URL CANVAS_REDIS_URL CANVAS_AMQP_URL CANVAS_BLOB_URL CANVAS_LISTEN CANVAS_ADMIN_LISTEN CANVAS_PUBLIC_URL
     CANVAS_MASTER_KEYS CANVAS_EGRESS_ALLOW CANVAS_EGRESS_CA_FILE)
 
-# What .local/env says to clients. A process never gets these, also when the shell that runs `up` has read that file.
+# Variables in .local/env for clients. Processes never get them, even if the shell that runs `up` has sourced that file.
 CLIENT_SETTINGS=(CANVAS_BASE_URL CANVAS_TOKEN CANVAS_GATEWAY_BIN)
 
 new_master_key() { printf 'k1:%s\n' "$(openssl rand -base64 32)"; }
@@ -28,11 +29,11 @@ own_setting() {
     esac
 }
 
-# Where the demo's webhook receiver listens.
+# The address of the demo's webhook receiver.
 receiver_address() { printf '127.0.0.1:%s' "$(port demo-receiver)"; }
 
-# is_own SETTING VALUE: whether VALUE is our own choice come back, from a shell that has read .local/env. A service's URL is known
-# by its password, for its port may have moved since.
+# is_own SETTING VALUE: whether VALUE was chosen by this script, which happens if the shell has sourced .local/env. The URL of a service is
+# recognized by its password, because its port may have changed.
 is_own() {
     case $1 in
         CANVAS_DATABASE_URL) [[ $2 == *":$(service_password postgres)@127.0.0.1:"* ]] ;;
@@ -42,7 +43,7 @@ is_own() {
     esac
 }
 
-# find_given: what the environment sets stays as it is; every other setting is left unset until `choose_settings`.
+# find_given: keeps the settings from the environment, and unsets all others until `choose_settings`.
 find_given() {
     local name
     for name in "${SETTINGS[@]}"; do
@@ -65,7 +66,7 @@ choose_settings() {
     unset "${CLIENT_SETTINGS[@]}"
 }
 
-# reachable ADDRESS: ADDRESS as a client on this machine writes it, where it may be a wildcard.
+# reachable ADDRESS: prints the address for clients on this machine; replaces a wildcard address by loopback.
 reachable() {
     case $1 in
         0.0.0.0:* | '[::]':*) printf '127.0.0.1:%s' "${1##*:}" ;;
@@ -75,7 +76,8 @@ reachable() {
 
 base_url() { printf 'http://%s' "$(reachable "${CANVAS_LISTEN:-$(own_setting CANVAS_LISTEN)}")"; }
 
-# admin_listen PROCESS: one address cannot serve four, so that a given CANVAS_ADMIN_LISTEN is the gateway's.
+# admin_listen PROCESS: prints its admin address. A CANVAS_ADMIN_LISTEN from the environment applies to the gateway only, because four
+# processes cannot share one address.
 admin_listen() {
     case $1 in
         gateway) printf '%s' "${CANVAS_ADMIN_LISTEN:-$(own_setting CANVAS_ADMIN_LISTEN)}" ;;
@@ -84,8 +86,8 @@ admin_listen() {
 }
 admin_url() { printf 'http://%s' "$(reachable "$(admin_listen "$1")")"; }
 
-# The demo's receiver speaks HTTPS, as every webhook must: a certificate for loopback, and the throw-away CA that the gateway and
-# the dispatcher are told to trust. The CA's key is gone once it has signed.
+# Webhooks require HTTPS. Creates a certificate for loopback and a temporary CA that the gateway and the dispatcher trust. The key of the CA
+# is deleted after it has signed the certificate.
 make_receiver_certificate() {
     local tls=$LOCAL/tls
     if [[ -e $tls/receiver.pem ]]; then return; fi
@@ -102,12 +104,12 @@ make_receiver_certificate() {
         rm "$tls/ca.key"
         mv "$tls/receiver.new" "$tls/receiver.pem"
     ) >"$LOCAL/log/openssl.log" 2>&1
-    ok "made"
+    ok "created"
 }
 
-# Sets BIN, the directory of the release binaries.
+# Builds the release binaries and sets BIN to their directory.
 build_processes() {
-    step "Build (the first takes minutes)" "" "read cargo's message above, mend the cause, and run the same command again"
+    step "Build (the first one takes minutes)" "" "read cargo's message above, fix the cause, and run the same command again"
     local args=() binary
     for binary in "${BINARIES[@]}"; do args+=(--bin "$binary"); done
     cargo build --release --locked "${args[@]}" 9>&-
@@ -126,7 +128,7 @@ process_start() {
     step "canvas-$part" "$LOCAL/log/$part.log"
     if is_up "$part"; then
         if [[ $binary -nt $LOCAL/run/$part.pid ]]; then
-            say "   a newer build is there; to run it: kill $(pid_of "$part") && deploy/local/up"
+            say "   a newer build exists; to run it: kill $(pid_of "$part") && deploy/local/up"
         fi
         await_part "$part" 60 http_ok "$(admin_url "$part")/readyz"
         ok "already up"
@@ -138,8 +140,8 @@ process_start() {
     ok "up and ready"
 }
 
-# reserve_process_ports: keeps or moves the ports of processes that are down, before anything is derived from them. Nobody else
-# was told these, so that a move concerns none that is up. (The receiver's is left alone: a demo may be waiting on it right now.)
+# reserve_process_ports: keeps or changes the ports of processes that are down, before other settings derive from them. No other process
+# uses these ports, so a change affects no running process. (The receiver's port is not changed: a demo may be using it.)
 reserve_process_ports() {
     local part
     for part in "${PROCESSES[@]}"; do
@@ -151,12 +153,12 @@ reserve_process_ports() {
 }
 
 processes_stop() {
-    # The gateway ends its answers within 60 s, the others hand back or finish their work within 25 s (decisions 17.2).
+    # On SIGTERM the gateway finishes its responses within 60 s, and the others finish or release their work within 25 s.
     stop_parts TERM 65 gateway
     stop_parts TERM 30 image-worker video-worker webhook-dispatcher
 }
 
-# The token goes through a descriptor: arguments are readable by every user of the machine.
+# The token is passed through a file descriptor, because every user of the machine can read arguments.
 token_works() {
     [[ -s $LOCAL/token ]] && curl -fsS -o /dev/null --noproxy '*' --max-time 5 "$(base_url)/api/canvas-agent/v1/auth/status" \
         --config - <<<"header = \"Authorization: Bearer $(cat "$LOCAL/token")\"" 2>/dev/null
@@ -164,7 +166,7 @@ token_works() {
 
 DEMO_ACCOUNT=demo@example.com
 
-# The demo account and its token, once: as long as the token works nothing is made.
+# Creates the demo account and its token, unless the stored token works.
 ensure_account() {
     local log=$LOCAL/log/admin.log created
     step "Account $DEMO_ACCOUNT" "$log"
@@ -172,7 +174,7 @@ ensure_account() {
         ok "its token works"
         return
     fi
-    # The account may exist, in a database that was given or whose token is gone: creating it is then refused, the token is not.
+    # The account may exist already, in a database from the environment or after the token was deleted. Then only the token is created.
     "$BIN/canvas-gateway" admin account create --email "$DEMO_ACCOUNT" --credits 1000 >"$log" 2>&1 || true
     created=$("$BIN/canvas-gateway" admin token create --account "$DEMO_ACCOUNT" --label "deploy/local/up" --scopes all 2>>"$log")
     (
@@ -180,17 +182,17 @@ ensure_account() {
         sed -n 's/.*"token": *"\([^"]*\)".*/\1/p' <<<"$created" >"$LOCAL/token"
     )
     token_works
-    ok "made, with 1000 credits and a token of all scopes"
+    ok "created, with 1000 credits and a token of all scopes"
 }
 
-# write_env: .local/env, what a shell needs to talk to all this. Whole or not at all; readable by its owner alone.
+# write_env: writes .local/env, the variables that a shell needs to use the service. It is written atomically, readable by its owner only.
 write_env() {
     local name part
     (
         umask 077
         {
             for name in $(compgen -e CANVAS_); do
-                # A failpoint is meant for the one start it was given to.
+                # A failpoint applies only to the start for which it was set.
                 if [[ $name != CANVAS_FAILPOINT* ]]; then printf 'export %s=%q\n' "$name" "${!name}"; fi
             done
             printf 'export CANVAS_BASE_URL=%q\n' "$(base_url)"

@@ -1,17 +1,17 @@
-# Private PostgreSQL, Redis and RabbitMQ: own data directories, own ports, own passwords, loopback only. The machine's own
-# services are neither needed nor touched.
+# Private instances of PostgreSQL, Redis and RabbitMQ, with their own data directories, ports and passwords, on loopback only. The services
+# of the system are neither needed nor changed.
 # shellcheck shell=bash
 
 SERVICES=(postgres redis rabbitmq)
 
-# A password for a service. The services are bound to loopback, but every user of the machine reaches loopback.
+# service_password SERVICE: the services listen on loopback only, but every user of the machine can connect to loopback.
 service_password() { secret "$1-password" openssl rand -hex 16; }
 
 postgres_url() { printf 'postgres://canvas:%s@127.0.0.1:%s/canvas' "$(service_password postgres)" "$(port postgres)"; }
 redis_url() { printf 'redis://default:%s@127.0.0.1:%s/0' "$(service_password redis)" "$(port redis)"; }
 amqp_url() { printf 'amqp://canvas:%s@127.0.0.1:%s/%%2f' "$(service_password rabbitmq)" "$(port rabbitmq)"; }
 
-# The newest installed PostgreSQL; Debian keeps its programs off PATH. 15 is the least we support.
+# The programs of the newest installed PostgreSQL, which Debian does not add to PATH. 15 is the oldest supported version.
 postgres_bin() {
     local dir version best=""
     for dir in /usr/lib/postgresql/*/bin; do
@@ -21,34 +21,53 @@ postgres_bin() {
     [[ -n $best ]] && printf '/usr/lib/postgresql/%s/bin' "$best"
 }
 
-# PostgreSQL refuses to run as root. setpriv, not runuser: it becomes the program, so that the pid on file is the server's.
+# PostgreSQL refuses to run as root. setpriv, unlike runuser, replaces itself with the program, so the stored pid is the server's.
 AS_POSTGRES=()
 if ((EUID == 0)); then AS_POSTGRES=(setpriv --reuid=postgres --regid=postgres --init-groups --); fi
 
-# Prints the data directory, made when missing. It is data/postgres, unless root's checkout lies where the user postgres may not
-# go (below /root, say): then data/postgres is a link to a directory under /var/lib.
+# memory_has_room: whether 2 GiB fit into /dev/shm, which a container may have made small, and leave the machine as much.
+memory_has_room() {
+    local free
+    free=$(df --output=avail --block-size=1M /dev/shm 2>/dev/null | tail -n 1) && ((free > 2048)) &&
+        (($(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo) > 4 * 1024 * 1024))
+}
+
+# postgres_home: prints the directory to keep the data in, if it is not to be below .local: in memory with POSTGRES_IN_MEMORY, where there
+# is room; under /var/lib if the checkout belongs to root and the user postgres cannot access it (for example below /root).
+postgres_home() {
+    if [[ ${POSTGRES_IN_MEMORY:-} ]] && memory_has_room; then
+        printf '/dev/shm/%s' "$INSTANCE"
+    elif ((EUID == 0)) && ! (cd / && "${AS_POSTGRES[@]}" test -x "$LOCAL/data"); then
+        printf '/var/lib/%s' "$INSTANCE"
+    fi
+}
+
+# Prints the data directory, and creates it if it is missing: data/postgres, which is a link if the data is elsewhere.
 postgres_data() {
-    local data=$LOCAL/data/postgres
-    if ((EUID == 0)) && [[ ! -e $data ]]; then
-        install -d -o postgres -g postgres -m 700 "$data"
-        if ! (cd / && "${AS_POSTGRES[@]}" test -w "$data"); then
-            rmdir "$data"
-            install -d -o postgres -g postgres -m 700 "/var/lib/$INSTANCE/postgres"
-            ln -sfn "/var/lib/$INSTANCE/postgres" "$data"
+    local data=$LOCAL/data/postgres home owner=()
+    if [[ ! -e $data ]]; then
+        if ((EUID == 0)); then owner=(-o postgres -g postgres); fi
+        rm -f "$data" "$LOCAL/data/postgres.ready"
+        home=$(postgres_home)
+        if [[ $home ]]; then
+            install -d "${owner[@]}" -m 700 "$home/postgres"
+            ln -sfn "$home/postgres" "$data"
+        else
+            install -d "${owner[@]}" -m 700 "$data"
         fi
     fi
-    mkdir -p "$(readlink -m "$data")"
     readlink -f "$data"
 }
 
-# A crash leaves postmaster.pid behind, and after a reboot its number may be anybody's: the server would then refuse to start.
+# After a crash postmaster.pid remains. If its pid now belongs to another program, for example after a reboot, the server would refuse to
+# start.
 drop_stale_postmaster_pid() {
     local file=$1/postmaster.pid pid
     pid=$(head -n 1 "$file" 2>/dev/null) || return 0
     if [[ -r /proc/$pid/cmdline ]] && ! grep -qa postgres "/proc/$pid/cmdline"; then rm -f "$file"; fi
 }
 
-# Makes the cluster: one superuser and one database, both `canvas`. Single-user mode needs no server and no way in.
+# Creates the cluster with one superuser and one database, both named `canvas`. Single-user mode needs no running server and no login.
 postgres_initialise() {
     local bin=$1 data=$2
     find "$data" -mindepth 1 -delete
@@ -78,11 +97,11 @@ postgres_start() {
     fi
     data=$(postgres_data)
     reserve_port postgres
-    # Interrupted in the middle, the making begins anew.
+    # An initialization that was interrupted is repeated from the start.
     if [[ ! -e $LOCAL/data/postgres.ready ]]; then postgres_initialise "$bin" "$data"; fi
     for setting in "$@"; do settings+=(-c "$setting"); done
     drop_stale_postmaster_pid "$data"
-    # After a SIGKILL of the server its children need a moment to let go of its memory: it is tried more than once.
+    # After a SIGKILL of the server, its children take a moment to release the shared memory, so the start is retried.
     for try in 1 2 3; do
         spawn postgres "${AS_POSTGRES[@]}" "$bin/postgres" -D "$data" -p "$(port postgres)" -c listen_addresses=127.0.0.1 \
             -c unix_socket_directories= "${settings[@]}"
@@ -104,7 +123,7 @@ redis_start() {
     fi
     reserve_port redis
     mkdir -p "$LOCAL/data/redis"
-    # No persistence: nothing that must last is kept there. The title stays as started, it is what the pid is verified by.
+    # No persistence: Redis holds no durable data. The process title stays unchanged, because it identifies the process (marker_of).
     (
         umask 077
         cat >"$LOCAL/data/redis/redis.conf" <<CONF
@@ -122,7 +141,7 @@ CONF
     ok "up on 127.0.0.1:$(port redis)"
 }
 
-# Whether RabbitMQ answers the protocol header with a method frame (type 1).
+# Whether RabbitMQ responds to the protocol header with a method frame (type 1).
 rabbitmq_answers() {
     local frame
     {
@@ -134,9 +153,9 @@ rabbitmq_answers() {
     [[ $frame == $'\1' ]]
 }
 
-# rabbitmq_spawn: starts our node. Everything of the machine's own RabbitMQ that could leak in (its environment file,
-# configuration, plugins, cookie, port mapper) is named away. "Under systemd" only means that the start script becomes the server
-# instead of waiting for it: the pid on file is the server's.
+# rabbitmq_spawn: starts a private node. All paths of the system's RabbitMQ (environment file, configuration, plugins, cookie, port mapper)
+# are overridden. RUNNING_UNDER_SYSTEMD makes the start script replace itself with the server instead of waiting for it, so the stored
+# pid is the server's.
 rabbitmq_spawn() {
     local data=$LOCAL/data/rabbitmq
     spawn rabbitmq env \
@@ -168,7 +187,7 @@ rabbitmq_start() {
     local data=$LOCAL/data/rabbitmq
     if ! is_up epmd; then
         reserve_port epmd
-        # Started here, not by the node, so that it is ours to stop: a node leaves it behind.
+        # epmd is started here, because a node that starts it leaves it running, and this script could not stop it.
         spawn epmd epmd -port "$(port epmd)" -address 127.0.0.1
         await_part epmd 10 port_is_taken "$(port epmd)"
     fi
@@ -191,15 +210,15 @@ CONF
 }
 
 services_stop() {
-    # SIGINT is PostgreSQL's fast stop: it does not wait for clients to leave. RabbitMQ's port mapper goes last.
+    # SIGINT is PostgreSQL's fast shutdown, which does not wait for clients. RabbitMQ's port mapper is stopped last.
     stop_parts TERM 30 rabbitmq redis
     stop_parts INT 30 postgres
     stop_parts TERM 10 epmd
 }
 
-# delete_data: everything the services keep, after they were stopped; PostgreSQL's also where it lies elsewhere. Ports and
-# passwords stay: a shell that has read the old environment file goes on reaching what comes up next.
+# delete_data: deletes all data of the stopped services, including that of PostgreSQL where it is elsewhere. Ports and passwords are kept,
+# so that a shell that has sourced the old environment file can still connect after the next start.
 delete_data() {
-    if [[ -L $LOCAL/data/postgres ]]; then rm -rf "/var/lib/$INSTANCE"; fi
+    if [[ -L $LOCAL/data/postgres ]]; then rm -rf "/var/lib/$INSTANCE" "/dev/shm/$INSTANCE"; fi
     rm -rf "$LOCAL/data" "$LOCAL/log" "$LOCAL/run"
 }

@@ -1,61 +1,61 @@
-//! `admin account …`
+//! `canvas-gateway admin account`: creates, enables, disables, limits and deletes accounts.
 
 use clap::Subcommand;
 use db::purge;
 use domain::id::{AccountUid, is_plain_id};
 use serde_json::json;
 
-use super::revocation::Revocation;
-use super::{Context, Refusal, Result, account, amount, work};
+use super::announcer::Announcer;
+use super::{CommandError, Context, Result, account, amount, work};
 
-/// Longest email.
+/// Maximum length of an email address.
 const EMAIL_MAX: usize = 254;
 
-/// What can be done with accounts.
+/// The subcommands of `admin account`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make an account.
+    /// Create an account.
     Create {
-        /// Unique, whatever its case.
+        /// Email address; unique regardless of case.
         #[arg(long)]
         email: String,
-        /// A plain id; made when left out.
+        /// Plain id; generated when omitted.
         #[arg(long)]
         uid: Option<String>,
-        /// Credits to begin with.
+        /// Initial credits.
         #[arg(long, default_value = "0")]
         credits: String,
     },
-    /// Let an account's tokens work again.
+    /// Enable a disabled account; its tokens work again.
     Enable {
-        /// Uid or email.
+        /// Uid or email of the account.
         #[arg(long)]
         account: String,
     },
-    /// Stop every token of an account.
+    /// Disable an account and reject all its tokens.
     Disable {
-        /// Uid or email.
+        /// Uid or email of the account.
         #[arg(long)]
         account: String,
     },
-    /// Show what an account stores and may store, and with --bytes change it.
+    /// Show the stored bytes and the storage quota of an account; --bytes changes the quota.
     Quota {
-        /// Uid or email.
+        /// Uid or email of the account.
         #[arg(long)]
         account: String,
-        /// Bytes that its assets and videos may take; `none` for no limit, `default` for CANVAS_ACCOUNT_STORAGE_MAX.
+        /// Maximum bytes of its assets and videos; `none` for no limit, `default` for CANVAS_ACCOUNT_STORAGE_MAX.
         #[arg(long)]
         bytes: Option<String>,
     },
-    /// Delete an account for good, with everything that is its own; refused while work of it is under way. Its ledger stays.
+    /// Delete an account and everything it owns, permanently; refused while it has active work. Its ledger is kept.
     Purge {
-        /// Uid or email.
+        /// Uid or email of the account.
         #[arg(long)]
         account: String,
-        /// Cancel what work is under way first.
+        /// Cancel the active work first.
         #[arg(long)]
         cancel_jobs: bool,
-        /// Say that you mean it.
+        /// Confirm the deletion.
         #[arg(long, required = true)]
         yes: bool,
     },
@@ -74,22 +74,23 @@ pub(super) async fn run(command: Command, context: &mut Context) -> Result {
 async fn create(context: &mut Context, email: &str, uid: Option<String>, credits: &str) -> Result {
     let credits = amount(credits, 0)?;
     if !is_email(email) {
-        return Err(Refusal::rule(format!("{email:?} is no email address")));
+        return Err(CommandError::rule(format!("{email:?} is not an email address")));
     }
     let uid = match uid {
         None => AccountUid::generate(),
         Some(uid) if is_plain_id(&uid) => AccountUid::from_stored(uid),
-        Some(uid) => return Err(Refusal::rule(format!("{uid:?} is no plain id"))),
+        Some(uid) => return Err(CommandError::rule(format!("{uid:?} is not a plain id"))),
     };
     let mut transaction = db::pool::begin_on(&mut context.connection).await?;
     let made = db::accounts::create(&mut transaction, &uid, email).await?;
-    let account = made.ok_or_else(|| Refusal::rule("an account of this uid or email exists already"))?;
+    let account = made.ok_or_else(|| CommandError::rule("an account with this uid or email already exists"))?;
     let balance = db::ledger::grant(&mut transaction, &uid, credits).await?.unwrap_or_default();
     db::pool::commit(transaction).await?;
     Ok(json!({ "uid": account.uid, "email": account.email, "creditBalance": balance }))
 }
 
-/// A thing before and after one `@`, without white space: more cannot be told without sending mail.
+/// Whether the text has the form of an email address: two non-empty parts around one `@`, without white space. Only sending mail
+/// could verify more.
 fn is_email(text: &str) -> bool {
     let parts = text.split_once('@');
     text.len() <= EMAIL_MAX
@@ -105,9 +106,9 @@ async fn enable(context: &mut Context, name: &str) -> Result {
 
 async fn disable(context: &mut Context, name: &str) -> Result {
     let account = account(context, name).await?;
-    let revocation = Revocation::prepare(&context.config)?;
+    let announcer = Announcer::prepare(&context.config)?;
     db::accounts::set_enabled(&mut context.connection, &account.uid, false).await?;
-    revocation.announce(&account.uid).await;
+    announcer.revoked(&account.uid).await;
     Ok(json!({ "uid": account.uid, "enabled": false }))
 }
 
@@ -119,25 +120,28 @@ async fn quota(context: &mut Context, name: &str, bytes: Option<&str>) -> Result
         db::storage::set_max(connection, &account.uid, max).await?;
     }
     let storage = db::storage::get(connection, &account.uid, config.storage_max).await?;
-    let storage = storage.ok_or_else(|| Refusal::rule(format!("there is no account {name:?}")))?;
+    let storage = storage.ok_or_else(|| CommandError::rule(format!("account {name:?} does not exist")))?;
     let max = (storage.max > 0).then_some(storage.max);
     Ok(json!({ "uid": account.uid, "storedBytes": storage.bytes, "maxBytes": max }))
 }
 
-/// The limit that a text asks for: one of its own, 0 for none; nothing for the operator's default.
+/// The storage limit that an argument asks for: a number of bytes, 0 for no limit, `None` for the default of the configuration.
 fn limit(text: &str) -> Result<Option<i64>> {
     match text {
         "none" => Ok(Some(0)),
         "default" => Ok(None),
         number => match number.parse() {
             Ok(bytes) if bytes > 0 => Ok(Some(bytes)),
-            _ => Err(Refusal::rule(format!("{text:?} is no number of bytes from 1 to {}, none or default", i64::MAX))),
+            _ => Err(CommandError::rule(format!(
+                "{text:?} is not a number of bytes from 1 to {}, none or default",
+                i64::MAX
+            ))),
         },
     }
 }
 
-/// In steps, each of which can be repeated: nobody can start anything any more, what runs has stopped, the canvases go one
-/// by one, then the rest at once.
+/// Deletes an account in steps, each of which can be repeated: disable the account, wait until its work has stopped, delete its
+/// canvases one by one, delete the rest.
 async fn purge(context: &mut Context, name: &str, cancel_jobs: bool) -> Result {
     let account = account(context, name).await?;
     let look = async |connection: &mut db::PgConnection| purge::active_of_account(connection, &account.uid).await;
@@ -145,10 +149,10 @@ async fn purge(context: &mut Context, name: &str, cancel_jobs: bool) -> Result {
     if !active.is_empty() && !cancel_jobs {
         return Err(work::under_way(active.len()));
     }
-    let revocation = Revocation::prepare(&context.config)?;
+    let announcer = Announcer::prepare(&context.config)?;
     db::accounts::set_enabled(&mut context.connection, &account.uid, false).await?;
     db::accounts::revoke_sessions(&mut context.connection, &account.uid).await?;
-    revocation.announce(&account.uid).await;
+    announcer.revoked(&account.uid).await;
     work::quiet(context, cancel_jobs, look).await?;
     let (mut canvases, mut assets) = (0, 0);
     while let Some(gone) = next_canvas(context, &account.uid, cancel_jobs).await? {
@@ -157,7 +161,7 @@ async fn purge(context: &mut Context, name: &str, cancel_jobs: bool) -> Result {
     }
     let mut transaction = db::pool::begin_on(&mut context.connection).await?;
     db::accounts::lock(&mut transaction, &account.uid).await?;
-    // A start that was let in before the account was disabled has committed by now.
+    // A start that was admitted before the account was disabled has committed by now.
     let late = purge::active_of_account(&mut transaction, &account.uid).await?;
     if !late.is_empty() {
         return Err(work::under_way(late.len()));
@@ -170,7 +174,7 @@ async fn purge(context: &mut Context, name: &str, cancel_jobs: bool) -> Result {
     }))
 }
 
-/// Deletes one more canvas of an account, on which others may work; nothing when there is none left.
+/// Deletes one more canvas of the account, on which other accounts may be working; `None` when none is left.
 async fn next_canvas(
     context: &mut Context,
     account: &AccountUid,

@@ -1,20 +1,21 @@
-//! `admin asset …`
+//! `canvas-gateway admin asset`: deletes assets.
 
 use clap::Subcommand;
 use domain::id::AssetHandle;
 use serde_json::json;
 
-use super::{Context, Refusal, Result};
+use super::{CommandError, Context, Result};
 
-/// What can be done with assets.
+/// The subcommands of `admin asset`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Delete an asset for good. Nodes that show it keep its handle; its bytes go when nothing else has the same, a day later.
+    /// Delete an asset permanently. Nodes keep its handle; its bytes are removed a day later unless another asset has the same
+    /// bytes.
     Purge {
-        /// `asset:<ownerUid>:<id>`.
+        /// Handle of the asset, `asset:<ownerUid>:<id>`.
         #[arg(long)]
         asset: String,
-        /// Say that you mean it.
+        /// Confirm the deletion.
         #[arg(long, required = true)]
         yes: bool,
     },
@@ -23,9 +24,9 @@ pub enum Command {
 pub(super) async fn run(command: Command, context: &mut Context) -> Result {
     let Command::Purge { asset, .. } = command;
     let handle = AssetHandle::try_from(asset.clone())
-        .map_err(|_| Refusal::rule(format!("{asset:?} is no asset:<ownerUid>:<id>")))?;
+        .map_err(|_| CommandError::rule(format!("{asset:?} is not an asset handle (asset:<ownerUid>:<id>)")))?;
     match db::purge::asset(&mut context.connection, &handle).await? {
         Some(bytes) => Ok(json!({ "asset": handle, "purged": true, "bytes": bytes })),
-        None => Err(Refusal::rule(format!("there is no asset {handle}"))),
+        None => Err(CommandError::rule(format!("{handle} does not exist"))),
     }
 }

@@ -1,4 +1,4 @@
-//! `admin share` and `admin canvas …`
+//! `canvas-gateway admin share` and `canvas-gateway admin canvas`: shares and deletes canvases.
 
 use clap::{Args, Subcommand};
 use db::purge;
@@ -6,37 +6,37 @@ use domain::canvas::AccessRole;
 use domain::id::CanvasHandle;
 use serde_json::json;
 
-use super::{Context, Refusal, Result, account, work};
+use super::{CommandError, Context, Result, account, work};
 
-/// How often a purge begins anew because work was started on the canvas meanwhile.
+/// How often a purge starts over because work was started on the canvas in the meantime.
 const ROUNDS_MAX: usize = 5;
 
-/// Shares a canvas with an account, or stops sharing it.
+/// Arguments of `admin share`.
 #[derive(Debug, Args)]
 pub struct Share {
-    /// `canvas:<ownerUid>:<id>`.
+    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
     #[arg(long)]
     canvas: String,
     /// Uid or email of the other account.
     #[arg(long)]
     with: String,
-    /// `viewer`, `editor` or `none`.
+    /// Role of the account: `viewer`, `editor`, or `none` to stop sharing.
     #[arg(long)]
     role: String,
 }
 
-/// What can be done with canvases.
+/// The subcommands of `admin canvas`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Delete a canvas for good, with its nodes, history and the assets stored in it; refused while work is under way on it.
+    /// Delete a canvas with its nodes, history and stored assets, permanently; refused while work is active on it.
     Purge {
-        /// `canvas:<ownerUid>:<id>`.
+        /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
         #[arg(long)]
         canvas: String,
-        /// Cancel what work is under way first, whoever started it.
+        /// Cancel the active work on the canvas first, whoever started it.
         #[arg(long)]
         cancel_jobs: bool,
-        /// Say that you mean it.
+        /// Confirm the deletion.
         #[arg(long, required = true)]
         yes: bool,
     },
@@ -48,15 +48,16 @@ pub(super) async fn run(command: Command, context: &mut Context) -> Result {
 }
 
 fn parse(text: &str) -> Result<CanvasHandle> {
-    CanvasHandle::try_from(text.to_owned()).map_err(|_| Refusal::rule(format!("{text:?} is no canvas:<ownerUid>:<id>")))
+    CanvasHandle::try_from(text.to_owned())
+        .map_err(|_| CommandError::rule(format!("{text:?} is not a canvas handle (canvas:<ownerUid>:<id>)")))
 }
 
-/// Work is judged under the canvas's lock, which a start takes, too.
+/// Deletes a canvas. Looks for active work under the lock on the canvas row, which every start of work takes as well.
 async fn purge(context: &mut Context, handle: &CanvasHandle, cancel_jobs: bool) -> Result {
     for _ in 0..ROUNDS_MAX {
         let mut transaction = db::pool::begin_on(&mut context.connection).await?;
         let key = purge::lock_canvas(&mut transaction, handle).await?;
-        let key = key.ok_or_else(|| Refusal::rule(format!("there is no canvas {handle}")))?;
+        let key = key.ok_or_else(|| CommandError::rule(format!("{handle} does not exist")))?;
         if purge::active_on_canvas(&mut transaction, key).await?.is_empty() {
             let purged = purge::canvas(&mut transaction, key).await?;
             db::pool::commit(transaction).await?;
@@ -65,8 +66,8 @@ async fn purge(context: &mut Context, handle: &CanvasHandle, cancel_jobs: bool) 
         drop(transaction);
         work::quiet(context, cancel_jobs, async |connection| purge::active_on_canvas(connection, key).await).await?;
     }
-    Err(Refusal::rule(
-        "work is started on the canvas again and again: stop sharing it, or disable who does, and purge again",
+    Err(CommandError::rule(
+        "work keeps being started on the canvas: stop sharing it, or disable the account that starts it, and purge again",
     ))
 }
 
@@ -76,14 +77,14 @@ pub(super) async fn share(share: Share, context: &mut Context) -> Result {
         "viewer" => Some(AccessRole::Viewer),
         "editor" => Some(AccessRole::Editor),
         "none" => None,
-        other => return Err(Refusal::rule(format!("{other:?} is no role: viewer, editor, none"))),
+        other => return Err(CommandError::rule(format!("{other:?} is not a role: viewer, editor, none"))),
     };
     let account = account(context, &share.with).await?;
     if account.uid == handle.owner {
-        return Err(Refusal::rule("the account owns the canvas"));
+        return Err(CommandError::rule("the account owns the canvas"));
     }
     if !db::canvases::share(&mut context.connection, &handle, &account.uid, role).await? {
-        return Err(Refusal::rule(format!("there is no canvas {handle}")));
+        return Err(CommandError::rule(format!("{handle} does not exist")));
     }
     Ok(json!({ "canvas": handle, "account": account.uid, "role": share.role }))
 }

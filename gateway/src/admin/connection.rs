@@ -1,4 +1,4 @@
-//! `admin connection …`: saved connections to third-party providers (decisions 2.4).
+//! `canvas-gateway admin connection`: saved connections to third-party providers.
 
 use std::io::Read;
 
@@ -10,46 +10,47 @@ use serde_json::{Value, json};
 use service::config::Secret;
 use uuid::Uuid;
 
-use super::{Context, Refusal, Result, account};
+use super::{CommandError, Context, Result, account};
 use crate::models::{model_ids, saved};
 
-/// Longest name, in characters.
+/// Maximum length of a name, in characters.
 const NAME_MAX: usize = 80;
-/// Longest key, in bytes: far more than any provider's, far less than a file that was piped in by mistake.
+/// Maximum length of an API key, in bytes. No provider's key is as long; a file piped in by mistake is longer.
 const KEY_MAX: u64 = 4096;
-/// Longest base URL.
+/// Maximum length of a base URL.
 const BASE_URL_MAX: usize = 2048;
 
-/// What can be done with connections.
+/// The subcommands of `admin connection`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Save a connection; one of the same account, provider and name gets the new key and keeps its id.
+    /// Save a connection. A connection of the same account, provider and name keeps its id and gets the new key.
     Create {
-        /// Uid or email.
+        /// Uid or email of the account.
         #[arg(long)]
         account: String,
-        /// `openai`, `google`, `replicate`, `fal`, `stability`, `black-forest-labs` or `runway`.
+        /// Provider: `openai`, `google`, `replicate`, `fal`, `stability`, `black-forest-labs` or `runway`.
         #[arg(long)]
         provider: String,
-        /// For people; 1 to 80 characters.
+        /// Display name; 1 to 80 characters.
         #[arg(long)]
         name: String,
-        /// Read the provider's key from standard input: nowhere else could it stay secret.
+        /// Read the provider's API key from standard input, so that it appears neither in the process list nor in a shell
+        /// history.
         #[arg(long, required = true)]
         api_key_stdin: bool,
-        /// Where the provider's API is, when not at its own address.
+        /// Base URL of the provider's API, when it is not the provider's own address.
         #[arg(long)]
         base_url: Option<String>,
     },
-    /// List an account's connections, the oldest first.
+    /// List the connections of an account, oldest first.
     List {
-        /// Uid or email.
+        /// Uid or email of the account.
         #[arg(long)]
         account: String,
     },
-    /// Delete a connection; its models cannot be run any more.
+    /// Delete a connection; its models can no longer be used.
     Delete {
-        /// The connection's id.
+        /// Id of the connection.
         id: String,
     },
 }
@@ -75,32 +76,32 @@ struct Wanted {
 impl Wanted {
     fn parse(provider: &str, name: &str, base: Option<&str>) -> Result<Self> {
         let kind = provider.parse().ok().filter(|kind| *kind != ProviderKind::Managed);
-        let kind = kind.ok_or_else(|| Refusal::rule(format!("{provider:?} is no third-party provider")))?;
+        let kind = kind.ok_or_else(|| CommandError::rule(format!("{provider:?} is not a third-party provider")))?;
         let length = name.chars().count();
         if name.trim().is_empty() || length > NAME_MAX || name.chars().any(char::is_control) {
-            return Err(Refusal::rule(format!("a name has 1 to {NAME_MAX} characters")));
+            return Err(CommandError::rule(format!("a name must have 1 to {NAME_MAX} characters")));
         }
         let base = base.map(|text| match base_url(text) {
             Ok(url) if text.len() <= BASE_URL_MAX => Ok(url.to_string()),
-            Ok(_) => Err(Refusal::rule(format!("the base URL has more than {BASE_URL_MAX} characters"))),
-            Err(error) => Err(Refusal::rule(error.to_string())),
+            Ok(_) => Err(CommandError::rule(format!("the base URL has more than {BASE_URL_MAX} characters"))),
+            Err(error) => Err(CommandError::rule(error.to_string())),
         });
         Ok(Self { provider: kind, name: name.to_owned(), base_url: base.transpose()? })
     }
 }
 
-/// The key, without the line's end that `echo` adds.
+/// Reads the API key and strips the line break that `echo` adds.
 fn key_from_stdin() -> Result<Secret> {
     let mut text = String::new();
-    // One command of one person: nothing else of this process waits.
+    // Blocking is fine here: the process runs a single command.
     let read = std::io::stdin().take(KEY_MAX + 1).read_to_string(&mut text);
     let key = Secret::new(text.trim());
     match read {
         Ok(bytes) if bytes as u64 <= KEY_MAX && ApiKey::new(key.expose()).is_some() => Ok(key),
-        Ok(_) => {
-            Err(Refusal::rule(format!("the key on standard input must be 1 to {KEY_MAX} visible ASCII characters")))
-        }
-        Err(_) => Err(Refusal::rule("no key could be read from standard input")),
+        Ok(_) => Err(CommandError::rule(format!(
+            "the key on standard input must be 1 to {KEY_MAX} visible ASCII characters"
+        ))),
+        Err(_) => Err(CommandError::rule("no key could be read from standard input")),
     }
 }
 
@@ -140,7 +141,7 @@ async fn list(context: &mut Context, name: &str) -> Result {
 }
 
 async fn delete(context: &mut Context, text: &str) -> Result {
-    let unknown = || Refusal::rule(format!("there is no connection {text:?}"));
+    let unknown = || CommandError::rule(format!("connection {text:?} does not exist"));
     let id = Uuid::try_parse(text).map_err(|_| unknown())?;
     match connections::delete(&mut context.connection, id).await? {
         true => Ok(json!({ "id": id, "deleted": true })),

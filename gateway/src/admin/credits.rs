@@ -1,19 +1,19 @@
-//! `admin credits …`
+//! `canvas-gateway admin credits`: grants credits.
 
 use clap::Subcommand;
 use serde_json::json;
 
 use super::{Context, Result, account, amount};
 
-/// What can be done with credit.
+/// The subcommands of `admin credits`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Give an account credits.
+    /// Grant credits to an account.
     Grant {
-        /// Uid or email.
+        /// Uid or email of the account.
         #[arg(long)]
         account: String,
-        /// At least 1.
+        /// Number of credits; at least 1.
         #[arg(long)]
         amount: String,
     },

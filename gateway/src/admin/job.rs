@@ -1,7 +1,7 @@
-//! `admin job …`: jobs and runs of Recipes.
+//! `canvas-gateway admin job`: lists, shows and cancels jobs and Recipe runs.
 
 use clap::{Args, Subcommand};
-use db::jobs::operation::{self, Listed, Wanted};
+use db::jobs::operation::{self, JobFilter, ListedJob};
 use db::purge::{self, Active};
 use domain::Timestamp;
 use domain::id::{AccountUid, JobId};
@@ -10,41 +10,42 @@ use domain::recipe::run::RunId;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Context, Refusal, Result, account, work};
+use super::announcer::Announcer;
+use super::{CommandError, Context, Result, account, work};
 
-/// Most entries of a listing.
+/// Maximum entries of a listing.
 const LISTED_MAX: i64 = 1000;
-/// What stands for every state in which something is still to happen.
+/// Filter value that stands for every state that is not terminal.
 const ACTIVE: &str = "active";
 
-/// What can be done with jobs and runs.
+/// The subcommands of `admin job`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List jobs and runs of Recipes, newest first.
+    /// List jobs and Recipe runs, newest first.
     List {
-        /// Uid or email.
+        /// Uid or email of the account.
         #[arg(long)]
         account: Option<String>,
-        /// A state, or `active` for all that are not over.
+        /// Status, or `active` for all that are not terminal.
         #[arg(long)]
         status: Option<String>,
     },
-    /// Show all that is known of one: its document, its task, its history and what providers were asked for.
+    /// Show everything recorded about one job or run: its document, its task, its history and its requests to providers.
     Show {
         /// `job:<uuid>`, `run:<uuid>`, `run:recipe-<uuid>`, or the id alone.
         id: String,
     },
-    /// Stop a job or run as its account could, or all of an account that are not over.
+    /// Cancel a job or run as its account could, or all active ones of an account.
     Cancel(Which),
 }
 
-/// What is to be stopped.
+/// Which jobs or runs to cancel.
 #[derive(Args, Debug)]
 #[group(required = true, multiple = false)]
 pub struct Which {
     /// `job:<uuid>`, `run:<uuid>`, `run:recipe-<uuid>`, or the id alone.
     id: Option<String>,
-    /// Uid or email.
+    /// Uid or email of the account.
     #[arg(long)]
     account: Option<String>,
 }
@@ -64,12 +65,12 @@ async fn list(context: &mut Context, name: Option<&str>, status: Option<&str>) -
         Some(name) => Some(account(context, name).await?.uid),
         None => None,
     };
-    let wanted = Wanted { id: None, account: uid.as_ref(), statuses: statuses.as_deref() };
+    let wanted = JobFilter { id: None, account: uid.as_ref(), statuses: statuses.as_deref() };
     let listed = operation::list(&mut context.connection, wanted, LISTED_MAX).await?;
     Ok(json!({ "jobs": listed.iter().map(entry).collect::<Vec<_>>() }))
 }
 
-/// The states that a filter names.
+/// The states that a filter selects.
 fn statuses(text: &str) -> Result<Vec<String>> {
     let names = |wanted: &dyn Fn(&JobStatus) -> bool| -> Vec<String> {
         JobStatus::ALL.iter().filter(|status| wanted(status)).map(ToString::to_string).collect()
@@ -78,19 +79,19 @@ fn statuses(text: &str) -> Result<Vec<String>> {
         ACTIVE => names(&|status| !status.is_terminal()),
         text => names(&|status| status.as_str() == text),
     };
-    if found.is_empty() { Err(Refusal::rule(format!("{text:?} is no state of jobs"))) } else { Ok(found) }
+    if found.is_empty() { Err(CommandError::rule(format!("{text:?} is not a job status"))) } else { Ok(found) }
 }
 
-fn is_recipe(listed: &Listed) -> bool {
+fn is_recipe(listed: &ListedJob) -> bool {
     listed.kind == "recipe"
 }
 
-fn active(listed: &Listed) -> Active {
+fn active(listed: &ListedJob) -> Active {
     let account = AccountUid::from_stored(listed.account.clone());
     Active { id: listed.id, is_recipe: is_recipe(listed), account }
 }
 
-fn entry(listed: &Listed) -> Value {
+fn entry(listed: &ListedJob) -> Value {
     let mut entry = json!(listed);
     entry["id"] = json!(work::handle(&active(listed)));
     for (name, time) in [
@@ -104,12 +105,12 @@ fn entry(listed: &Listed) -> Value {
     entry
 }
 
-/// The job or run that `text` names.
-async fn find(context: &mut Context, text: &str) -> Result<Listed> {
-    let unknown = || Refusal::rule(format!("there is no job or run {text:?}"));
+/// Finds the job or run that `text` identifies.
+async fn find(context: &mut Context, text: &str) -> Result<ListedJob> {
+    let unknown = || CommandError::rule(format!("job or run {text:?} does not exist"));
     let plain = text.strip_prefix("job:").or_else(|| text.strip_prefix("run:")).unwrap_or(text);
     let id = Uuid::try_parse(plain.strip_prefix("recipe-").unwrap_or(plain)).map_err(|_| unknown())?;
-    let wanted = Wanted { id: Some(id), ..Wanted::default() };
+    let wanted = JobFilter { id: Some(id), ..JobFilter::default() };
     operation::list(&mut context.connection, wanted, 1).await?.pop().ok_or_else(unknown)
 }
 
@@ -117,8 +118,8 @@ async fn show(context: &mut Context, text: &str) -> Result {
     let listed = find(context, text).await?;
     let (document, unreadable) = match document(context, &listed).await {
         Ok(document) => (document, None),
-        // The very job that an operator asks about.
-        Err(Refusal::Database(error)) if error.is_unreadable() => (Value::Null, Some(error.to_string())),
+        // This build cannot read the record of the job: everything else is shown all the same.
+        Err(CommandError::Database(error)) if error.is_unreadable() => (Value::Null, Some(error.to_string())),
         Err(error) => return Err(error),
     };
     let history = operation::history(&mut context.connection, listed.id).await?;
@@ -132,8 +133,8 @@ async fn show(context: &mut Context, text: &str) -> Result {
     Ok(shown)
 }
 
-/// What its account reads of it.
-async fn document(context: &mut Context, listed: &Listed) -> Result {
+/// The record as its account reads it.
+async fn document(context: &mut Context, listed: &ListedJob) -> Result {
     let Active { id, is_recipe, account } = active(listed);
     let Context { connection, config, .. } = context;
     let document = if is_recipe {
@@ -148,16 +149,18 @@ async fn document(context: &mut Context, listed: &Listed) -> Result {
 
 async fn cancel(context: &mut Context, text: &str) -> Result {
     let active = active(&find(context, text).await?);
-    let status = work::cancel(context, &active).await?;
+    let announcer = Announcer::prepare(&context.config)?;
+    let status = work::cancel(context, &announcer, &active).await?;
     Ok(json!({ "id": work::handle(&active), "status": status }))
 }
 
 async fn cancel_all(context: &mut Context, name: &str) -> Result {
     let uid = account(context, name).await?.uid;
+    let announcer = Announcer::prepare(&context.config)?;
     let mut canceled = Vec::new();
-    // Runs first: they take their jobs along, which are then over or asked already.
+    // Runs first: canceling a run also cancels its jobs, so their entries may be terminal or `canceling` by then.
     for active in purge::active_of_account(&mut context.connection, &uid).await? {
-        let status = work::cancel(context, &active).await?;
+        let status = work::cancel(context, &announcer, &active).await?;
         canceled.push(json!({ "id": work::handle(&active), "status": status }));
     }
     Ok(json!({ "jobs": canceled }))

@@ -1,22 +1,22 @@
-//! `admin keys …`: what hangs on which key of the ring, and moving it to the first.
+//! `canvas-gateway admin keys`: reports which key of the ring seals what, and reseals everything under the first key.
 
 use clap::Subcommand;
 use serde_json::json;
 use service::keys::KeyRing;
 use uuid::Uuid;
 
-use super::{Context, Refusal, Result};
+use super::{CommandError, Context, Result};
 use crate::installation;
 
-/// Secrets that are re-sealed between two looks.
+/// Secrets that one statement loads and reseals.
 const BATCH: i64 = 500;
 
-/// What can be done with the key ring.
+/// The subcommands of `admin keys`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Count what is sealed under each key.
+    /// Count the secrets sealed under each key.
     Status,
-    /// Seal everything under the first key of the ring.
+    /// Reseal every secret under the first key of the ring.
     Rewrap,
 }
 
@@ -40,18 +40,19 @@ async fn status(context: &mut Context) -> Result {
     Ok(json!({ "primary": context.ring.primary(), "sealed": sealed }))
 }
 
-/// Each secret is replaced only if it is still what was opened, so that several at once, and deliveries meanwhile, are safe.
+/// Reseals all secrets. Each is replaced only if it is unchanged since it was read, so that concurrent rewraps and deliveries are
+/// safe.
 async fn rewrap(context: &mut Context) -> Result<()> {
     installation::rewrap(&mut context.connection, &context.ring).await?;
     match rewrap_deliveries(context).await? + rewrap_connections(context).await? {
         0 => Ok(()),
-        lost => Err(Refusal::rule(format!(
-            "{lost} secrets hang on keys that the ring does not hold; all others were moved"
+        lost => Err(CommandError::rule(format!(
+            "{lost} secrets are sealed under keys that the ring does not hold; all others were resealed"
         ))),
     }
 }
 
-/// Moves the secrets of webhooks; how many cannot be opened.
+/// Reseals the secrets of webhooks. Returns how many cannot be opened.
 async fn rewrap_deliveries(context: &mut Context) -> Result<u64> {
     let Context { connection, ring, .. } = context;
     let (mut after, mut lost) = (Uuid::nil(), 0);
@@ -70,7 +71,7 @@ async fn rewrap_deliveries(context: &mut Context) -> Result<u64> {
     }
 }
 
-/// Moves the keys of connections; how many cannot be opened.
+/// Reseals the API keys of connections. Returns how many cannot be opened.
 async fn rewrap_connections(context: &mut Context) -> Result<u64> {
     let Context { connection, ring, .. } = context;
     let (mut after, mut lost) = (Uuid::nil(), 0);
@@ -89,7 +90,7 @@ async fn rewrap_connections(context: &mut Context) -> Result<u64> {
     }
 }
 
-/// What is sealed under the first key of the ring instead; `None` when it cannot be opened.
+/// A secret resealed under the first key of the ring; `None` when it cannot be opened.
 fn anew(ring: &KeyRing, place: &str, sealed: &str) -> Option<String> {
     ring.open(place, sealed).ok().map(|plain| ring.seal(place, &plain))
 }

@@ -1,8 +1,10 @@
-//! Administration: subcommands that print one JSON object, or refuse with one line (decisions 2.4).
+//! Administration: subcommands that print one JSON object, or one line on standard error when they fail.
 //!
-//! Exit status 0: done. 1: the rules refuse a value, whichever. 2: the command line's grammar does.
+//! Exit status 0: success. 1: a value was rejected or the command failed. 2: the command line is malformed
+//! (docs/reference/command-line.md#exit-status).
 
 mod account;
+mod announcer;
 mod asset;
 mod canvas;
 mod connection;
@@ -10,7 +12,6 @@ mod credits;
 mod job;
 mod keys;
 mod recipe;
-mod revocation;
 mod session;
 mod token;
 mod webhook;
@@ -26,75 +27,75 @@ use service::keys::KeyRing;
 
 use crate::installation;
 
-/// What an administrator can ask for.
+/// The `admin` commands.
 #[derive(Debug, Subcommand)]
 pub enum Admin {
-    /// Accounts.
+    /// Create, enable, disable, limit and delete accounts.
     #[command(subcommand)]
     Account(account::Command),
-    /// Agent tokens.
+    /// Create, list and revoke agent tokens.
     #[command(subcommand)]
     Token(token::Command),
-    /// Account sessions.
+    /// Revoke account sessions.
     #[command(subcommand)]
     Session(session::Command),
-    /// Credit.
+    /// Grant credits.
     #[command(subcommand)]
     Credits(credits::Command),
-    /// Share a canvas with an account, or stop.
+    /// Share a canvas with an account, or stop sharing it.
     Share(canvas::Share),
-    /// Canvases.
+    /// Delete canvases.
     #[command(subcommand)]
     Canvas(canvas::Command),
-    /// Assets.
+    /// Delete assets.
     #[command(subcommand)]
     Asset(asset::Command),
-    /// Jobs and runs of Recipes.
+    /// List, show and cancel jobs and Recipe runs.
     #[command(subcommand)]
     Job(job::Command),
-    /// Saved connections to providers.
+    /// Create, list and delete saved connections to providers.
     #[command(subcommand)]
     Connection(connection::Command),
-    /// The catalogue of Recipes.
+    /// Publish Recipes in the catalog.
     #[command(subcommand)]
     Recipe(recipe::Command),
-    /// The key ring that secrets at rest are sealed under.
+    /// Inspect and change the keys that seal secrets at rest.
     #[command(subcommand)]
     Keys(keys::Command),
-    /// Webhook deliveries.
+    /// List and replay webhook deliveries.
     #[command(subcommand)]
     Webhook(webhook::Command),
 }
 
-/// Why a command was not done.
+/// Why a command was rejected or failed.
 #[derive(Debug, thiserror::Error)]
-enum Refusal {
-    /// The rules refuse it.
+enum CommandError {
+    /// The value violates a rule, or the state does not allow the command.
     #[error("{0}")]
     Rule(String),
     /// The database failed.
     #[error(transparent)]
     Database(#[from] db::Error),
-    /// The installation key cannot be had.
+    /// The installation key is unavailable.
     #[error(transparent)]
     Installation(#[from] installation::Error),
-    /// The gateways cannot be told.
-    #[error("CANVAS_REDIS_URL: not understood")]
+    /// The notification of the gateways cannot be set up.
+    #[error("CANVAS_REDIS_URL: invalid URL")]
     Cache(#[from] cache::Error),
     /// The models cannot be loaded.
     #[error(transparent)]
     Models(#[from] providers::SetupError),
 }
 
-impl Refusal {
+impl CommandError {
     fn rule(message: impl Into<String>) -> Self {
-        Refusal::Rule(message.into())
+        CommandError::Rule(message.into())
     }
 }
 
-type Result<T = serde_json::Value> = std::result::Result<T, Refusal>;
+type Result<T = serde_json::Value> = std::result::Result<T, CommandError>;
 
-/// What every command works with.
+/// The resources that every command uses.
 struct Context {
     connection: db::Connection,
     ring: KeyRing,
@@ -102,7 +103,6 @@ struct Context {
     config: Config,
 }
 
-/// Carries out `command`.
 pub async fn run(command: Admin, config: &Config) -> ExitCode {
     match carry_out(command, config).await {
         Ok(answer) => {
@@ -140,17 +140,17 @@ async fn carry_out(command: Admin, config: &Config) -> Result {
     }
 }
 
-/// The account that a uid or an email names.
+/// Finds an account by uid or email.
 async fn account(context: &mut Context, uid_or_email: &str) -> Result<Account> {
     db::accounts::find(&mut context.connection, uid_or_email)
         .await?
-        .ok_or_else(|| Refusal::rule(format!("there is no account {uid_or_email:?}")))
+        .ok_or_else(|| CommandError::rule(format!("account {uid_or_email:?} does not exist")))
 }
 
-/// A whole number of credits from `least` up.
+/// Parses a whole number of credits, at least `least`.
 fn amount(text: &str, least: i64) -> Result<i64> {
     text.parse()
         .ok()
         .filter(|amount| (least..=1_000_000_000_000).contains(amount))
-        .ok_or_else(|| Refusal::rule(format!("{text:?} is no number of credits from {least} to 1000000000000")))
+        .ok_or_else(|| CommandError::rule(format!("{text:?} is not a number of credits from {least} to 1000000000000")))
 }

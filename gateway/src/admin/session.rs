@@ -1,17 +1,17 @@
-//! `admin session …`
+//! `canvas-gateway admin session`: revokes sessions.
 
 use clap::Subcommand;
 use serde_json::json;
 
-use super::revocation::Revocation;
+use super::announcer::Announcer;
 use super::{Context, Result, account};
 
-/// What can be done with sessions.
+/// The subcommands of `admin session`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Revoke an account's sessions and thereby every token under them.
+    /// Revoke all sessions of an account and with them every token issued under them.
     Revoke {
-        /// Uid or email.
+        /// Uid or email of the account.
         #[arg(long)]
         account: String,
     },
@@ -20,8 +20,8 @@ pub enum Command {
 pub(super) async fn run(command: Command, context: &mut Context) -> Result {
     let Command::Revoke { account: name } = command;
     let account = account(context, &name).await?;
-    let revocation = Revocation::prepare(&context.config)?;
+    let announcer = Announcer::prepare(&context.config)?;
     let revoked = db::accounts::revoke_sessions(&mut context.connection, &account.uid).await?;
-    revocation.announce(&account.uid).await;
+    announcer.revoked(&account.uid).await;
     Ok(json!({ "uid": account.uid, "revokedSessions": revoked }))
 }

@@ -1,4 +1,4 @@
-//! `admin token …`
+//! `canvas-gateway admin token`: creates, lists and revokes agent tokens.
 
 use clap::Subcommand;
 use db::accounts::{NewToken, TokenCreated, TokenRow};
@@ -7,40 +7,40 @@ use domain::limits::{ACTIVE_TOKENS_MAX, TOKEN_EXPIRY_DAYS_MAX, TOKEN_LABEL_MAX};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::revocation::Revocation;
-use super::{Context, Refusal, Result, account};
+use super::announcer::Announcer;
+use super::{CommandError, Context, Result, account};
 use crate::installation;
 
-/// What can be done with tokens.
+/// The subcommands of `admin token`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make a token; its secret is shown this once.
+    /// Create a token; its secret is shown only once.
     Create {
-        /// Uid or email.
+        /// Uid or email of the account.
         #[arg(long)]
         account: String,
-        /// At most 80 characters.
+        /// Label; at most 80 characters.
         #[arg(long)]
         label: String,
-        /// Comma separated, or `all`.
+        /// Comma-separated scopes, or `all`.
         #[arg(long)]
         scopes: String,
-        /// 1 to 90; never when left out.
+        /// Lifetime in days, 1 to 90; the token does not expire when omitted.
         #[arg(long)]
         expires_days: Option<String>,
-        /// `api`, `cli`, `tool` or `browser`.
+        /// Surface of the token: `api`, `cli`, `tool` or `browser`.
         #[arg(long, default_value = "api")]
         surface: String,
     },
-    /// List an account's tokens.
+    /// List the tokens of an account.
     List {
-        /// Uid or email.
+        /// Uid or email of the account.
         #[arg(long)]
         account: String,
     },
-    /// Revoke a token, at once and for good.
+    /// Revoke a token, immediately and permanently.
     Revoke {
-        /// The token's id.
+        /// Id of the token.
         id: String,
     },
 }
@@ -67,15 +67,15 @@ impl Wanted {
     fn parse(label: &str, scopes: &str, expires_days: Option<&str>, surface: &str) -> Result<Self> {
         let length = label.chars().count();
         if length == 0 || length > TOKEN_LABEL_MAX || label.contains('\0') {
-            return Err(Refusal::rule(format!("a label has 1 to {TOKEN_LABEL_MAX} characters")));
+            return Err(CommandError::rule(format!("a label must have 1 to {TOKEN_LABEL_MAX} characters")));
         }
         let scopes = parse_scopes(scopes)?;
         if let Some((scope, needed)) = scopes.lacking_dependency() {
-            return Err(Refusal::rule(format!("{scope} needs {needed}")));
+            return Err(CommandError::rule(format!("{scope} requires {needed}")));
         }
         let days = |text: &str| {
             text.parse().ok().filter(|days| (1..=TOKEN_EXPIRY_DAYS_MAX).contains(days)).ok_or_else(|| {
-                Refusal::rule(format!("{text:?} is no number of days from 1 to {TOKEN_EXPIRY_DAYS_MAX}"))
+                CommandError::rule(format!("{text:?} is not a number of days from 1 to {TOKEN_EXPIRY_DAYS_MAX}"))
             })
         };
         Ok(Self {
@@ -84,7 +84,7 @@ impl Wanted {
             expires_days: expires_days.map(days).transpose()?,
             surface: surface
                 .parse()
-                .map_err(|_| Refusal::rule(format!("{surface:?} is no surface: api, cli, tool, browser")))?,
+                .map_err(|_| CommandError::rule(format!("{surface:?} is not a surface: api, cli, tool, browser")))?,
         })
     }
 }
@@ -94,7 +94,7 @@ fn parse_scopes(text: &str) -> Result<Scopes> {
         return Ok(Scopes::of(&Scope::ALL));
     }
     text.split(',')
-        .map(|name| name.trim().parse().map_err(|_| Refusal::rule(format!("{name:?} is no scope"))))
+        .map(|name| name.trim().parse().map_err(|_| CommandError::rule(format!("{name:?} is not a scope"))))
         .collect()
 }
 
@@ -114,7 +114,7 @@ async fn create(context: &mut Context, name: &str, wanted: Wanted) -> Result {
     };
     let mut transaction = db::pool::begin_on(&mut context.connection).await?;
     let TokenCreated::Done(expires_at) = db::accounts::create_token(&mut transaction, &token).await? else {
-        return Err(Refusal::rule(format!("the account has {ACTIVE_TOKENS_MAX} active tokens already")));
+        return Err(CommandError::rule(format!("the account already has {ACTIVE_TOKENS_MAX} active tokens")));
     };
     db::pool::commit(transaction).await?;
     let scopes: Vec<Scope> = wanted.scopes.iter().collect();
@@ -136,12 +136,12 @@ fn entry(token: &TokenRow) -> Value {
 }
 
 async fn revoke(context: &mut Context, id: &str) -> Result {
-    let unknown = || Refusal::rule(format!("there is no token {id:?}"));
+    let unknown = || CommandError::rule(format!("token {id:?} does not exist"));
     let token = Uuid::try_parse(id).map_err(|_| unknown())?;
-    let revocation = Revocation::prepare(&context.config)?;
+    let announcer = Announcer::prepare(&context.config)?;
     let revoked = db::accounts::revoke_token(&mut context.connection, token).await?;
     let (account, revoked_at) = revoked.ok_or_else(unknown)?;
-    revocation.announce(&account).await;
+    announcer.revoked(&account).await;
     Ok(json!({ "id": token, "revokedAt": revoked_at }))
 }
 

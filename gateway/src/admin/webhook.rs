@@ -1,7 +1,7 @@
-//! `admin webhook …`
+//! `canvas-gateway admin webhook`: lists and replays webhook deliveries.
 
 use clap::{Args, Subcommand};
-use db::deliveries::operation::{self, Listed, Replay};
+use db::deliveries::operation::{self, ListedDelivery, Replay};
 use domain::Timestamp;
 use domain::id::JobId;
 use domain::recipe::run::RunId;
@@ -9,37 +9,37 @@ use domain::webhook::DeliveryStatus;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Context, Refusal, Result, account};
+use super::{CommandError, Context, Result, account};
 
-/// Most deliveries of a listing.
+/// Maximum deliveries of a listing.
 const LISTED_MAX: i64 = 1000;
 
-/// What can be done with deliveries.
+/// The subcommands of `admin webhook`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List deliveries, newest first.
     List {
-        /// Uid or email.
+        /// Uid or email of the account.
         #[arg(long)]
         account: Option<String>,
-        /// `pending`, `delivering`, `delivered` or `failed`.
+        /// Status: `pending`, `delivering`, `delivered` or `failed`.
         #[arg(long)]
         status: Option<String>,
     },
-    /// Send a delivery that is over once more, or all of an account that failed: same event, signed fresh, one attempt each.
+    /// Replay one finished delivery, or all failed ones of an account: same event, new signature, one attempt each.
     Replay(Which),
 }
 
-/// What is to be sent again.
+/// Which deliveries to replay.
 #[derive(Args, Debug)]
 #[group(required = true, multiple = false)]
 pub struct Which {
     /// `webhook:<id>`, or the id alone.
     id: Option<String>,
-    /// Its run: `run:<uuid>`, `run:recipe-<uuid>`, or the id alone.
+    /// Run of the delivery: `run:<uuid>`, `run:recipe-<uuid>`, or the id alone.
     #[arg(long)]
     run: Option<String>,
-    /// Uid or email: every delivery of the account that failed.
+    /// Uid or email of an account: replays all its failed deliveries.
     #[arg(long)]
     account: Option<String>,
 }
@@ -56,7 +56,9 @@ pub(super) async fn run(command: Command, context: &mut Context) -> Result {
 async fn list(context: &mut Context, name: Option<&str>, status: Option<&str>) -> Result {
     let status = status
         .map(|status| {
-            status.parse::<DeliveryStatus>().map_err(|_| Refusal::rule(format!("{status:?} is no delivery status")))
+            status
+                .parse::<DeliveryStatus>()
+                .map_err(|_| CommandError::rule(format!("{status:?} is not a delivery status")))
         })
         .transpose()?;
     let uid = match name {
@@ -67,7 +69,7 @@ async fn list(context: &mut Context, name: Option<&str>, status: Option<&str>) -
     Ok(json!({ "deliveries": deliveries.iter().map(entry).collect::<Vec<_>>() }))
 }
 
-fn entry(delivery: &Listed) -> Value {
+fn entry(delivery: &ListedDelivery) -> Value {
     let run = match delivery.is_recipe {
         true => RunId(delivery.job_id.0).handle(),
         false => delivery.job_id.run_handle(),
@@ -80,25 +82,26 @@ fn entry(delivery: &Listed) -> Value {
 }
 
 async fn replay_one(context: &mut Context, text: &str) -> Result {
-    let unknown = || Refusal::rule(format!("there is no delivery {text:?}"));
+    let unknown = || CommandError::rule(format!("delivery {text:?} does not exist"));
     let id = Uuid::try_parse(text.strip_prefix("webhook:").unwrap_or(text)).map_err(|_| unknown())?;
     answer(id, replay(context, id).await?.ok_or_else(unknown)?)
 }
 
 async fn replay_of_run(context: &mut Context, text: &str) -> Result {
-    let unknown = || Refusal::rule(format!("there is no delivery of a run {text:?}"));
+    let unknown = || CommandError::rule(format!("run {text:?} has no delivery"));
     let plain = text.strip_prefix("run:").unwrap_or(text);
     let run = Uuid::try_parse(plain.strip_prefix("recipe-").unwrap_or(plain)).map_err(|_| unknown())?;
     let id = operation::of_run(&mut context.connection, JobId(run)).await?.ok_or_else(unknown)?;
     answer(id, replay(context, id).await?.ok_or_else(unknown)?)
 }
 
-/// Each in a transaction of its own: what was enqueued before a failure is sent, and is not failed any more.
+/// Replays each failed delivery in a transaction of its own: deliveries enqueued before a failure are sent and no longer count as
+/// failed.
 async fn replay_failed(context: &mut Context, name: &str) -> Result {
     let uid = account(context, name).await?.uid;
     let mut replayed = Vec::new();
     for id in operation::failed(&mut context.connection, &uid).await? {
-        // Whatever is not failed any more was replayed by somebody else meanwhile.
+        // A delivery that is no longer failed was replayed concurrently.
         if let Some(replay @ Replay::Enqueued(_)) = replay(context, id).await? {
             replayed.push(answer(id, replay)?);
         }
@@ -116,7 +119,11 @@ async fn replay(context: &mut Context, id: Uuid) -> Result<Option<Replay>> {
 fn answer(id: Uuid, replay: Replay) -> Result {
     match replay {
         Replay::Enqueued(status) => Ok(json!({ "id": db::deliveries::handle(id), "status": status })),
-        Replay::Unfinished(status) => Err(Refusal::rule(format!("the delivery is {status}: it is not over yet"))),
-        Replay::WithoutEvent => Err(Refusal::rule("the run was given up without an event: there is nothing to send")),
+        Replay::Unfinished(status) => {
+            Err(CommandError::rule(format!("the delivery is {status}: it has not ended yet")))
+        }
+        Replay::WithoutEvent => {
+            Err(CommandError::rule("the run was abandoned without an event, so there is nothing to send"))
+        }
     }
 }

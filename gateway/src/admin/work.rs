@@ -1,67 +1,82 @@
-//! Stopping work for an operator, as its account could (decisions 9.5).
+//! Canceling work for an operator, under the same rules as its account (docs/reference/jobs.md#cancel).
 
 use std::time::Duration;
 
-use db::jobs::{Cancellation, Terms};
+use app::job::{Cancellation, CompletionContext};
 use db::purge::Active;
 use domain::id::JobId;
 use domain::recipe::run::RunId;
 
-use super::{Context, Refusal, Result};
+use super::announcer::Announcer;
+use super::{CommandError, Context, Result};
 
-/// How long a purge waits for work that was asked to stop: a worker sees it at its next step or heartbeat, and asks the
-/// provider, too.
+/// How long a purge waits for canceled work to stop. A worker sees the cancel at its next step or heartbeat, and then cancels at
+/// the provider.
 const STOPPING: Duration = Duration::from_secs(60);
-/// Between two looks whether it has.
+/// Interval between checks whether the work has stopped.
 const LOOK: Duration = Duration::from_millis(200);
-/// Attempts of a transaction that lost against another one.
+/// Attempts of a transaction that conflicts with another one.
 const ATTEMPTS_MAX: usize = 5;
 
-/// The handle under which a job or a run is known.
+/// The public handle of a job or run.
 pub(super) fn handle(active: &Active) -> String {
     if active.is_recipe { RunId(active.id).handle() } else { JobId(active.id).job_handle() }
 }
 
-/// Stops a job or a run; the state that it is in now. What was over stays what it is.
-pub(super) async fn cancel(context: &mut Context, active: &Active) -> Result<String> {
-    for _ in 1..ATTEMPTS_MAX {
+/// Cancels a job or run, notifies those who wait for it or for one of its jobs, and returns its state. A terminal one keeps its
+/// state.
+pub(super) async fn cancel(context: &mut Context, announcer: &Announcer, active: &Active) -> Result<String> {
+    let mut attempts = 1;
+    let canceled = loop {
         match attempt(context, active).await {
-            Err(Refusal::Database(error)) if error.is_transient() => {}
-            done => return done,
+            Err(CommandError::Database(error)) if error.is_transient() && attempts < ATTEMPTS_MAX => attempts += 1,
+            done => break done?,
         }
+    };
+    for id in canceled.changed {
+        announcer.changed(id).await;
     }
-    attempt(context, active).await
+    Ok(canceled.status)
 }
 
-async fn attempt(context: &mut Context, active: &Active) -> Result<String> {
-    let (revision, child_revision) = (service::random::revision(), service::random::revision());
-    let windows = spine::windows(&context.config);
-    let terms = Terms {
-        revision: &revision,
+/// The result of a cancel.
+struct Canceled {
+    status: String,
+    /// The job or run if it has changed, and the jobs of that run.
+    changed: Vec<JobId>,
+}
+
+async fn attempt(context: &mut Context, active: &Active) -> Result<Canceled> {
+    let windows = taskqueue::windows(&context.config);
+    let completion = CompletionContext {
         public_url: &context.config.public_url,
         windows: &windows,
         traceparent: None,
-        review: canvas::review::review_of_job,
         storage_max: context.config.storage_max,
     };
     let mut transaction = db::pool::begin_on(&mut context.connection).await?;
-    let status = if active.is_recipe {
-        let run = db::recipe_runs::cancel(&mut transaction, RunId(active.id), &active.account, &terms, &child_revision);
-        run.await?.map(|(run, _)| run.status.to_string())
+    let canceled = if active.is_recipe {
+        let run = app::recipe::cancel(&mut transaction, RunId(active.id), &active.account, &completion);
+        run.await?.map(|(run, is_news)| {
+            let jobs = run.outputs.iter().filter_map(|output| output.job);
+            let changed = if is_news { [JobId(active.id)].into_iter().chain(jobs).collect() } else { Vec::new() };
+            Canceled { status: run.status.to_string(), changed }
+        })
     } else {
-        let cancellation = db::jobs::cancel(&mut transaction, JobId(active.id), &active.account, &terms).await?;
+        let cancellation = app::job::cancel(&mut transaction, JobId(active.id), &active.account, &completion).await?;
         cancellation.map(|cancellation| match cancellation {
-            Cancellation::Unchanged(job) | Cancellation::Canceled(job) | Cancellation::Requested(job) => {
-                job.status.to_string()
+            Cancellation::Unchanged(job) => Canceled { status: job.status.to_string(), changed: Vec::new() },
+            Cancellation::Canceled(job) | Cancellation::Requested(job) => {
+                Canceled { status: job.status.to_string(), changed: vec![JobId(active.id)] }
             }
         })
     };
     db::pool::commit(transaction).await?;
-    status.ok_or_else(|| Refusal::rule(format!("{} is gone", handle(active))))
+    canceled.ok_or_else(|| CommandError::rule(format!("{} no longer exists", handle(active))))
 }
 
-/// Lets a purge go on when there is no work under way; with `cancel_jobs` stops what there is first, and waits until it has
-/// stopped. `look` finds it.
+/// Lets a purge continue when no work is active. With `cancel_jobs` it cancels the active work first and waits until it has
+/// stopped. `look` finds the active work.
 pub(super) async fn quiet(
     context: &mut Context,
     cancel_jobs: bool,
@@ -74,10 +89,11 @@ pub(super) async fn quiet(
     if !cancel_jobs {
         return Err(under_way(active.len()));
     }
+    let announcer = Announcer::prepare(&context.config)?;
     for active in &active {
-        match cancel(context, active).await {
-            // It ended and went meanwhile.
-            Ok(_) | Err(Refusal::Rule(_)) => {}
+        match cancel(context, &announcer, active).await {
+            // It ended and was removed in the meantime.
+            Ok(_) | Err(CommandError::Rule(_)) => {}
             Err(error) => return Err(error),
         }
     }
@@ -89,14 +105,14 @@ pub(super) async fn quiet(
     };
     match tokio::time::timeout(STOPPING, stopped).await {
         Ok(stopped) => stopped,
-        Err(_) => Err(Refusal::rule(format!(
-            "work that was asked to stop has not stopped within {} s: see that the workers are up, and purge again",
+        Err(_) => Err(CommandError::rule(format!(
+            "canceled work has not stopped within {} s: check that the workers are running, and purge again",
             STOPPING.as_secs()
         ))),
     }
 }
 
-/// The refusal of a purge while work is under way.
-pub(super) fn under_way(count: usize) -> Refusal {
-    Refusal::rule(format!("{count} jobs or runs are under way: cancel them, or purge with --cancel-jobs"))
+/// The rejection of a purge while work is active.
+pub(super) fn under_way(count: usize) -> CommandError {
+    CommandError::rule(format!("{count} jobs or runs are active: cancel them, or purge with --cancel-jobs"))
 }

@@ -1,4 +1,5 @@
-//! Who asks, and whether they may: credential (401), rate (429), scopes known from the route (403); decisions 1.2.
+//! The caller of a request: credential (401), rate limit (429), and the scopes that the route requires (403). For the order of
+//! checks see docs/reference/conventions.md#order-of-checks.
 
 use std::marker::PhantomData;
 use std::net::{IpAddr, SocketAddr};
@@ -13,15 +14,16 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use uuid::Uuid;
 
+use super::accept::Accepted;
 use crate::observe::{RateLimitHeaders, whole_seconds};
 use crate::problem::{Problem, Result};
 use crate::state::App;
 
-/// The scopes that a route needs.
+/// The scopes that a route requires.
 pub trait Grant: Send + Sync + 'static {
-    /// Every one of these.
+    /// All of these scopes.
     const ALL: Scopes = Scopes::of(&[]);
-    /// At least one of these, unless empty.
+    /// At least one of these scopes, unless empty.
     const ANY: Scopes = Scopes::of(&[]);
 }
 
@@ -36,41 +38,41 @@ macro_rules! grants {
 }
 
 grants! {
-    /// Any valid token.
+    /// Requires any valid token.
     AnyToken {}
-    /// canvas:read.
+    /// Requires canvas:read.
     ReadCanvas { ALL = [CanvasRead] }
-    /// canvas:read and canvas:write.
+    /// Requires canvas:read and canvas:write.
     WriteCanvas { ALL = [CanvasRead, CanvasWrite] }
-    /// asset:read.
+    /// Requires asset:read.
     ReadAsset { ALL = [AssetRead] }
-    /// asset:read and one of the two generate scopes.
+    /// Requires asset:read and one of the two generate scopes.
     UploadAsset { ALL = [AssetRead], ANY = [ImageGenerate, VideoGenerate] }
-    /// What an Action run needs.
+    /// Requires the scopes of an Action run.
     RunAction { ALL = [CanvasRead, CanvasWrite, AssetRead] }
-    /// What video generation needs.
+    /// Requires the scopes of video generation.
     GenerateVideo { ALL = [CanvasRead, AssetRead, VideoGenerate] }
-    /// One of the two generate scopes.
+    /// Requires one of the two generate scopes.
     Generate { ANY = [ImageGenerate, VideoGenerate] }
-    /// What a generation of images needs.
+    /// Requires the scopes of image generation.
     GenerateImages { ALL = [CanvasRead, CanvasWrite, AssetRead, ImageGenerate] }
-    /// What the import of a product page's gallery needs.
+    /// Requires the scopes of a product import.
     ImportProduct { ALL = [CanvasRead, CanvasWrite, AssetRead] }
-    /// What the import of a picture needs.
+    /// Requires the scopes of an image import.
     ImportImage { ALL = [CanvasRead, CanvasWrite, AssetRead, ImageGenerate] }
-    /// element:read.
+    /// Requires element:read.
     ReadElements { ALL = [ElementRead] }
-    /// element:write.
+    /// Requires element:write.
     WriteElements { ALL = [ElementWrite] }
-    /// What the plan of a legacy campaign needs.
+    /// Requires the scopes of planning a legacy campaign.
     PlanCampaigns { ALL = [CanvasRead, CanvasWrite, AssetRead] }
-    /// What every other operation on legacy campaigns needs.
+    /// Requires the scopes of every other operation on legacy campaigns.
     ManageCampaigns { ALL = [CanvasRead, CanvasWrite, AssetRead, ImageGenerate, JobManage] }
-    /// job:manage.
+    /// Requires job:manage.
     ManageJobs { ALL = [JobManage] }
 }
 
-/// The caller of a route that needs `G`.
+/// The caller of a route that requires `G`.
 pub struct Caller<G> {
     /// The token, its session and its account.
     pub credential: Credential,
@@ -85,7 +87,7 @@ impl<G> std::ops::Deref for Caller<G> {
 }
 
 impl<G> Caller<G> {
-    /// Refuses a caller without `scopes`: those that depend on the body.
+    /// Rejects a caller without `scopes`, for scopes that depend on the body.
     pub fn require(&self, scopes: &[Scope]) -> Result<()> {
         require(self.credential.scopes, Scopes::of(scopes), Scopes::of(&[]))
     }
@@ -112,7 +114,7 @@ impl<G: Grant> FromRequestParts<App> for Caller<G> {
     }
 }
 
-/// The first three checks of a request; with the canvas of its path, if it names one, out of the same statement.
+/// The first three checks of a request. The canvas of the path, if there is one, comes out of the same statement.
 pub(super) async fn admit<G: Grant>(
     parts: &mut Parts,
     app: &App,
@@ -126,6 +128,10 @@ pub(super) async fn admit<G: Grant>(
     span.record("account", credential.account.as_str());
     limit_rate(parts, app, credential.token).await?;
     require(credential.scopes, G::ALL, G::ANY)?;
+    // The response to a read is checked against `Accept` once its type is known. A write is checked before it is executed.
+    if !parts.method.is_safe() && Accepted::of(&parts.headers).rejects("application", "json") {
+        return Err(Problem::NotAcceptable("application/json".into()));
+    }
     if credential.use_unrecorded {
         record_use(app, credential.token);
     }
@@ -138,12 +144,12 @@ async fn authenticate(parts: &Parts, app: &App, canvas: Option<&CanvasRef>) -> R
     let Some((token, secret)) = header.to_str().ok().and_then(parse_bearer) else { return Ok(None) };
     let found = app.credentials.look_up(token, canvas).await?;
     Ok(found.filter(|(credential, _)| {
-        // The comparison comes first, so that a token's state is told to nobody who does not hold its secret.
+        // The secret is compared first, so that the state of a token is disclosed only to a holder of its secret.
         app.keys.verify_token(secret, &credential.secret_hash) && credential.valid
     }))
 }
 
-/// `Bearer cba_<token-id>.<secret>`: a UUID, a dot, 43 characters of base64url (specification, Authentication 1).
+/// `Bearer cba_<token-id>.<secret>`: a UUID, a dot, 43 characters of base64url (docs/reference/authentication.md#bearer-tokens).
 fn parse_bearer(header: &str) -> Option<(Uuid, &str)> {
     let (scheme, token) = header.split_once(' ')?;
     let (id, secret) = token.trim_start_matches(' ').strip_prefix("cba_")?.split_once('.')?;
@@ -155,7 +161,8 @@ fn parse_bearer(header: &str) -> Option<(Uuid, &str)> {
     if well_formed { Some((Uuid::try_parse(id).ok()?, secret)) } else { None }
 }
 
-/// Counts a failed credential against its address; 401, or 429 when there were too many (decisions 1.12). Who shows none tries none.
+/// Counts a failed credential against its client address; 401, or 429 after too many failures. A request without a credential is
+/// not counted.
 async fn refuse_credential(parts: &Parts, app: &App) -> Problem {
     let allowed = app.config.failed_auth_per_minute;
     if allowed == 0 || !parts.headers.contains_key(AUTHORIZATION) {
@@ -193,7 +200,7 @@ async fn limit_rate(parts: &Parts, app: &App, token: Uuid) -> Result<()> {
     Err(Problem::RateLimited("too many requests with this token".into(), whole_seconds(decision.retry_after)))
 }
 
-/// Notes the use beside the request, one note a token at a time; losing one costs a minute of `lastUsedAt`.
+/// Records the use of a token in the background, one write per token at a time. If a write is lost, `lastUsedAt` is a minute old.
 fn record_use(app: &App, token: Uuid) {
     let begin = app.recording.lock().unwrap_or_else(PoisonError::into_inner).insert(token);
     if !begin {

@@ -1,7 +1,10 @@
-//! From the request to typed, permitted values. The order of checks is decisions 1.2.
+//! Extractors: from the request to typed, permitted values, in the order of docs/reference/conventions.md#order-of-checks.
 
+pub mod accept;
 pub mod caller;
 pub mod canvas;
+pub mod draft;
+pub mod header;
 pub mod idempotency;
 pub mod json;
 pub mod owner;

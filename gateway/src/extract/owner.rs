@@ -1,10 +1,10 @@
-//! The two places of a canvas's owner: its handle, and `ownerUid` (decisions 1.4, 18.2).
+//! The two places that can name a canvas's owner: its handle, and `ownerUid` (docs/reference/conventions.md#canvas-and-owner).
 
 use domain::id::{AccountUid, CanvasRef};
 
 use crate::problem::{Problem, Result};
 
-/// Joins a reference with `ownerUid`; an owner in the handle that differs is 400 (decisions 18.2).
+/// Combines a reference with `ownerUid`; 400 when the handle names a different owner.
 pub fn with_owner(canvas: CanvasRef, owner: Option<AccountUid>) -> Result<CanvasRef> {
     match (&canvas.owner, owner) {
         (Some(named), Some(owner)) if *named != owner => {

@@ -1,4 +1,4 @@
-//! Pages: a limit, and a cursor that is authenticated and bound to its list (decisions 1.8).
+//! Pages: a limit, and a cursor that is authenticated and bound to its list (docs/reference/conventions.md#cursors).
 
 use domain::limits::CURSOR_MAX;
 use serde::Serialize;
@@ -8,13 +8,13 @@ use utoipa::ToSchema;
 use super::query::QueryReader;
 use crate::state::App;
 
-/// Which list a cursor belongs to: endpoint, account and filters. `limit` is no part of it.
+/// The list that a cursor belongs to: endpoint, account and filters. `limit` is not part of it.
 pub struct ListScope(String);
 
 impl ListScope {
-    /// The list of `endpoint` that `account` walks under `filters`.
+    /// The list of `endpoint` for `account` under `filters`.
     pub fn new(endpoint: &str, account: &domain::id::AccountUid, filters: &[&str]) -> Self {
-        // Each part is preceded by its length, so that no two lists share a text.
+        // Each part is preceded by its length, so that different lists never have the same text.
         let mut text = format!("{endpoint} {account}");
         for filter in filters {
             text.push_str(&format!(" {}:{filter}", filter.len()));
@@ -23,15 +23,15 @@ impl ListScope {
     }
 }
 
-/// What a request asks of a list.
+/// The requested page of a list.
 pub struct PageRequest<P> {
-    /// Most items.
+    /// Maximum number of items.
     pub limit: u32,
-    /// Where to go on.
+    /// Position to continue after.
     pub after: Option<P>,
 }
 
-/// Reads `limit` and `cursor`; what is wrong with them is noted in `query`.
+/// Reads `limit` and `cursor`; reports violations to `query`.
 pub fn page_request<P: DeserializeOwned>(
     app: &App,
     query: &mut QueryReader<'_>,
@@ -50,21 +50,21 @@ pub fn page_request<P: DeserializeOwned>(
     PageRequest { limit, after }
 }
 
-/// Where a list stands.
+/// Position of a page in its list.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Page {
-    /// Most items of this page.
+    /// Maximum number of items of this page.
     #[schema(minimum = 1)]
     pub limit: u32,
-    /// Whether there are more.
+    /// Whether more items follow.
     pub has_more: bool,
-    /// Where to go on, with unchanged filters.
+    /// Cursor of the next page, valid with unchanged filters.
     #[schema(max_length = 8192, required = true)]
     pub next_cursor: Option<String>,
 }
 
-/// Cuts `items`, of which one more than `limit` was asked for, to a page; `position` tells where an item stands.
+/// Cuts `items`, of which one more than `limit` was loaded, to a page. `position` returns the position of an item.
 pub fn page<T, P: Serialize>(
     app: &App,
     scope: &ListScope,

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::problem::{Problem, Result};
 
-/// The parameters of a path. What is wrong with one is told when it is asked for, after the credential.
+/// The parameters of a path. Violations are reported when a parameter is read, which is after the credential check.
 pub struct PathText(Option<Vec<(String, String)>>);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathText {
@@ -25,7 +25,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathText {
 }
 
 impl PathText {
-    /// The parameter `name` as what it stands for; malformed is 400 (decisions 1.3).
+    /// The parameter `name` in its type; 400 when malformed.
     pub fn parameter<T: FromStr<Err: Display>>(&self, name: &str) -> Result<T> {
         let params = self.0.as_ref().ok_or_else(|| Problem::invalid(name, "the path must be UTF-8"))?;
         let text = params.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).unwrap_or_default();
@@ -33,7 +33,8 @@ impl PathText {
     }
 }
 
-/// A job's id in a path: `^(?:job:)?[0-9a-fA-F-]{36}$` (specification, Jobs and Runs). Only a UUID can be there.
+/// A job id in a path: `^(?:job:)?[0-9a-fA-F-]{36}$` (docs/reference/jobs.md#job-and-run-ids). `None` when it matches but is not
+/// a UUID, so that no such job can exist.
 pub struct JobInPath(pub Option<JobId>);
 
 impl FromStr for JobInPath {
@@ -45,11 +46,11 @@ impl FromStr for JobInPath {
     }
 }
 
-/// A run's id in a path: any plain id, with or without `run:`.
+/// A run id in a path: any plain id, with or without `run:`.
 pub enum RunInPath {
-    /// Of image or Action work; only a UUID can be there.
+    /// A run of image or Action work; `None` when the id is not a UUID, so that no such run can exist.
     Work(Option<JobId>),
-    /// Of a Recipe: `recipe-<uuid>`.
+    /// A Recipe run: `recipe-<uuid>`.
     Recipe(RunId),
 }
 

@@ -1,4 +1,4 @@
-//! What a client prefers (RFC 7240); what is done of it is told in `Preference-Applied`.
+//! `Prefer` headers (RFC 7240); honored preferences are reported in `Preference-Applied`.
 
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue};
@@ -16,12 +16,13 @@ pub fn values<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item =
         })
 }
 
-/// Whether a write is to be answered without what the client knows already: `return=minimal` (decisions 4.7).
+/// Whether the response to a write may omit what the client knows already: `return=minimal`
+/// (docs/reference/conventions.md#minimal-responses).
 pub fn minimal(headers: &HeaderMap) -> bool {
     values(headers, "return").next().is_some_and(|value| value.eq_ignore_ascii_case("minimal"))
 }
 
-/// Says that the answer is minimal.
+/// Marks a response as minimal.
 pub fn applied_minimal(mut response: Response) -> Response {
     response.headers_mut().insert("preference-applied", HeaderValue::from_static("return=minimal"));
     response

@@ -1,4 +1,5 @@
-//! Query parameters: unknown ones are ignored, known ones validated, every violation reported (decisions 1.4).
+//! Query parameters: unknown ones are ignored, known ones validated, every violation reported
+//! (docs/reference/conventions.md#query-parameters).
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -11,29 +12,22 @@ use percent_encoding::percent_decode_str;
 use super::owner::with_owner;
 use crate::problem::{Problem, Result};
 
-/// Reads known parameters out of a query string and collects what is wrong with them.
+/// Reads known parameters of a query string and collects violations.
 pub struct QueryReader<'a> {
     query: &'a str,
     violations: Vec<Violation>,
 }
 
 impl<'a> QueryReader<'a> {
-    /// A reader of the query of `uri`.
+    /// A reader for the query of `uri`.
     pub fn new(uri: &'a http::Uri) -> Self {
         Self { query: uri.query().unwrap_or_default(), violations: Vec::new() }
     }
 
-    /// The parameter as text: at most once, UTF-8, without NUL, at most `max` characters.
+    /// The parameter as text: at most once, UTF-8, without U+0000, at most `max` characters.
     pub fn text(&mut self, name: &str, max: usize) -> Option<String> {
-        let mut values = self.query.split('&').filter_map(|pair| {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (decode(key).as_deref() == Some(name)).then_some(value)
-        });
-        let value = values.next()?;
-        let repeated = values.next().is_some();
         let refuse = |message: String| Err(message);
-        let text = match decode(value) {
-            _ if repeated => refuse("must be sent at most once".into()),
+        let text = match decode(self.verbatim(name)?) {
             None => refuse("must be UTF-8".into()),
             Some(text) if text.contains('\0') => refuse("must not contain the character U+0000".into()),
             Some(text) if text.chars().count() > max => refuse(format!("must have at most {max} characters")),
@@ -42,18 +36,35 @@ impl<'a> QueryReader<'a> {
         text.map_err(|message| self.violations.push(Violation::new(name, message))).ok()
     }
 
-    /// The parameter's first value as it was sent: for tokens, which are nothing but what they were made as.
-    pub fn first(&self, name: &str) -> Option<&'a str> {
-        self.query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+    /// The parameter as it was sent, at most once: for tokens, which never need percent-encoding.
+    pub fn verbatim(&mut self, name: &str) -> Option<&'a str> {
+        let mut values = self.values(name);
+        let (value, repeated) = (values.next()?, values.next().is_some());
+        if repeated {
+            self.refuse(name, "must be sent at most once");
+        }
+        (!repeated).then_some(value)
     }
 
-    /// The parameter as what it stands for.
+    /// Whether the parameter was sent.
+    pub fn has(&self, name: &str) -> bool {
+        self.values(name).next().is_some()
+    }
+
+    fn values<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a str> + use<'a, 'n> {
+        self.query.split('&').filter_map(move |pair| {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decode(key).as_deref() == Some(name)).then_some(value)
+        })
+    }
+
+    /// The parameter in its type.
     pub fn parsed<T: FromStr<Err: Display>>(&mut self, name: &str) -> Option<T> {
         let text = self.text(name, 1024)?;
         text.parse().map_err(|error: T::Err| self.violations.push(Violation::new(name, error.to_string()))).ok()
     }
 
-    /// The parameter as a whole number of a range.
+    /// The parameter as a whole number within a range.
     pub fn integer(&mut self, name: &str, range: std::ops::RangeInclusive<u32>) -> Option<u32> {
         let text = self.text(name, 1024)?;
         let digits = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -67,7 +78,7 @@ impl<'a> QueryReader<'a> {
         }
     }
 
-    /// `ownerUid`.
+    /// The parameter `ownerUid`.
     pub fn owner(&mut self) -> Option<AccountUid> {
         let text = self.text("ownerUid", 1024)?;
         match domain::id::is_plain_id(&text) {
@@ -79,19 +90,24 @@ impl<'a> QueryReader<'a> {
         }
     }
 
-    /// `canvasId`, with `ownerUid`.
+    /// The parameter `canvasId`, combined with `ownerUid`.
     pub fn canvas(&mut self) -> Option<CanvasRef> {
         let owner = self.owner();
         let canvas = self.parsed("canvasId")?;
         with_owner(canvas, owner).map_err(|problem| self.violations.extend(problem.violations())).ok()
     }
 
-    /// Notes a violation found elsewhere.
+    /// Adds a violation found elsewhere.
     pub fn refuse(&mut self, field: &str, message: impl Into<String>) {
         self.violations.push(Violation::new(field, message));
     }
 
-    /// Nothing, or every violation.
+    /// Adds violations found elsewhere; `None` when there are any.
+    pub fn take<T>(&mut self, read: Result<T, Vec<Violation>>) -> Option<T> {
+        read.map_err(|violations| self.violations.extend(violations)).ok()
+    }
+
+    /// Fails with every violation that was collected.
     pub fn finish(self) -> Result<()> {
         if self.violations.is_empty() { Ok(()) } else { Err(Problem::Invalid(self.violations)) }
     }

@@ -1,4 +1,5 @@
-//! The schema of a request type, compiled, and what it finds in the words of the contract (decisions 1.4).
+//! The compiled schema of a request type, and its errors as violations of the contract
+//! (docs/reference/conventions.md#field-paths).
 
 use std::any::TypeId;
 use std::collections::{HashMap, HashSet};
@@ -13,7 +14,7 @@ use utoipa::ToSchema;
 
 use crate::openapi::close_variants;
 
-/// The compiled schema of `T`, made at its first use.
+/// The schema of `T`, compiled at its first use.
 pub(super) fn validator<T: ToSchema + 'static>() -> Arc<Validator> {
     static VALIDATORS: LazyLock<RwLock<HashMap<TypeId, Arc<Validator>>>> = LazyLock::new(RwLock::default);
     let poisoned = "a schema's compilation does not panic while the map is held";
@@ -40,15 +41,27 @@ pub(super) fn validator<T: ToSchema + 'static>() -> Arc<Validator> {
     compiled
 }
 
-/// Goes down into a field.
+/// The message for a missing member.
+pub(super) const REQUIRED: &str = "is required";
+/// Maximum characters of a key in a reported path. A key may be as long as its body, and up to 1000 paths may contain it.
+const SHOWN_KEY_MAX: usize = 200;
+
+/// Appends a field to a path. A long key is cut.
 pub(super) fn join(path: &mut String, key: &str) {
     if !path.is_empty() {
         path.push('.');
     }
-    path.push_str(key);
+    match key.char_indices().nth(SHOWN_KEY_MAX) {
+        Some((end, _)) => {
+            path.push_str(&key[..end]);
+            path.push('…');
+        }
+        None => path.push_str(key),
+    }
 }
 
-fn field(location: &Location) -> String {
+/// The path of a location, as violations report it.
+pub(super) fn field(location: &Location) -> String {
     let mut path = String::new();
     for segment in location {
         match segment {
@@ -59,8 +72,8 @@ fn field(location: &Location) -> String {
     path
 }
 
-/// What a validator found, as it is told. Of a field of the wrong type that alone: its other rules are about values of the right
-/// one.
+/// The violations for a validator's errors. A field of the wrong type is reported for its type alone, since its other rules
+/// presuppose the right type.
 pub(super) fn violations<'a>(errors: &[ValidationError<'a>]) -> Vec<Violation> {
     let is_mistyped = |error: &&ValidationError<'a>| matches!(error.kind(), ValidationErrorKind::Type { .. });
     let mistyped: HashSet<&Location> = errors.iter().filter(is_mistyped).map(ValidationError::instance_path).collect();
@@ -78,7 +91,7 @@ fn violations_of(error: &ValidationError<'_>) -> Vec<Violation> {
     let one = |message: String| vec![Violation::new(path.as_str(), message)];
     match error.kind() {
         ValidationErrorKind::Required { property } => {
-            vec![Violation::new(within(property.as_str().unwrap_or_default()), "is required")]
+            vec![Violation::new(within(property.as_str().unwrap_or_default()), REQUIRED)]
         }
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             unexpected.iter().map(|name| Violation::new(within(name), "is not a known field")).collect()
@@ -90,18 +103,23 @@ fn violations_of(error: &ValidationError<'_>) -> Vec<Violation> {
         ValidationErrorKind::Type { .. } => one(type_message(error)),
         ValidationErrorKind::Minimum { limit } => one(format!("must be at least {limit}")),
         ValidationErrorKind::Maximum { limit } => one(format!("must be at most {limit}")),
-        ValidationErrorKind::MinLength { limit } => one(format!("must have at least {limit} characters")),
-        ValidationErrorKind::MaxLength { limit } => one(format!("must have at most {limit} characters")),
-        ValidationErrorKind::MinItems { limit } => one(format!("must have at least {limit} items")),
-        ValidationErrorKind::MaxItems { limit } => one(format!("must have at most {limit} items")),
-        ValidationErrorKind::MinProperties { limit } => one(format!("must have at least {limit} fields")),
+        ValidationErrorKind::MinLength { limit } => one(format!("must have at least {}", counted(*limit, "character"))),
+        ValidationErrorKind::MaxLength { limit } => one(format!("must have at most {}", counted(*limit, "character"))),
+        ValidationErrorKind::MinItems { limit } => one(format!("must have at least {}", counted(*limit, "item"))),
+        ValidationErrorKind::MaxItems { limit } => one(format!("must have at most {}", counted(*limit, "item"))),
+        ValidationErrorKind::MinProperties { limit } => one(format!("must have at least {}", counted(*limit, "field"))),
         ValidationErrorKind::Pattern { pattern } => one(format!("must match {pattern}")),
         // The value itself stays out of the message: it may be a secret.
         _ => one(error.masked_with("the value").to_string()),
     }
 }
 
-/// The choices as people read them.
+/// A number of things: `1 item`, `2 items`.
+fn counted(count: u64, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
+/// The allowed values, formatted for a message.
 fn choices(options: &Value) -> String {
     let names = options.as_array().into_iter().flatten().map(|option| match option {
         Value::String(name) => name.clone(),
@@ -119,24 +137,24 @@ fn type_message(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// The fields that tell the forms of a value apart.
+/// The fields that discriminate the forms of a value.
 const TAGS: [&str; 2] = ["type", "operation"];
 
-/// Of a value that fits none of several forms: what keeps it from the form that its tag names, or, where there is no such
-/// form, which tags there are; for forms without a tag, the one of the value's own type with the least wrong.
+/// The violations of a value that matches none of several forms. With a tag: the violations of the form that the tag names, or,
+/// for an unknown tag, the list of tags. Without one: the form of the value's own type with the fewest violations.
 fn nearest_form(path: &str, forms: &[Vec<ValidationError<'static>>]) -> Vec<Violation> {
-    let told = TAGS.iter().find_map(|name| judged_by_tag(path, name, forms));
+    let reported = TAGS.iter().find_map(|name| judged_by_tag(path, name, forms));
     let is_mistyped = |error: &ValidationError<'static>| {
         field(error.instance_path()) == path && matches!(error.kind(), ValidationErrorKind::Type { .. })
     };
     let distance = |errors: &&Vec<ValidationError<'static>>| (errors.iter().any(is_mistyped), errors.len());
-    told.unwrap_or_else(|| match forms.iter().min_by_key(distance) {
+    reported.unwrap_or_else(|| match forms.iter().min_by_key(distance) {
         Some(errors) => violations(errors),
         None => vec![Violation::new(path, "has none of the known forms")],
     })
 }
 
-/// The same by one tag; nothing where no form has it.
+/// The same by one tag; `None` when no form has it.
 fn judged_by_tag(path: &str, name: &str, forms: &[Vec<ValidationError<'static>>]) -> Option<Vec<Violation>> {
     let mut tag = path.to_owned();
     join(&mut tag, name);
@@ -154,7 +172,7 @@ fn judged_by_tag(path: &str, name: &str, forms: &[Vec<ValidationError<'static>>]
         })
     };
     if !forms.is_empty() && forms.iter().all(lacks_tag) {
-        return Some(vec![Violation::new(tag, "is required")]);
+        return Some(vec![Violation::new(tag, REQUIRED)]);
     }
     let tagged: Vec<Value> = forms.iter().filter_map(|errors| names(errors)).flatten().collect();
     if !forms.is_empty() && forms.iter().all(|errors| names(errors).is_some()) {

@@ -1,14 +1,18 @@
-//! The request that the service itself makes at the end of a run (specification, Events; decisions 15).
+//! The request that the service itself makes at the end of a run (docs/reference/webhooks.md).
 //!
 //! It stands under `webhooks`, so that generators of client libraries make the types of events, too.
 
-use domain::webhook::{Event, ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
+use domain::event::Event;
+use domain::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::path::{OperationBuilder, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{HttpMethod, OpenApi, PathItem, PathsBuilder, Ref, Required, ResponseBuilder};
 use utoipa::{PartialSchema, ToSchema};
+
+/// What follows an answer that asks for another attempt.
+const RETRIED: &str = "The event is sent again, after 10 seconds, 1 minute and 5 minutes.";
 
 /// Adds the request and the types of what it carries.
 pub fn add(document: &mut OpenApi) {
@@ -22,10 +26,11 @@ pub fn add(document: &mut OpenApi) {
     let mut operation = OperationBuilder::new()
         .operation_id(Some("runEnded"))
         .tag("Webhooks")
-        .summary(Some("Tell of the end of a run"))
+        .summary(Some("Receive the end of a run"))
         .description(Some(
-            "Sent to the `webhook.url` of the start, four times at most and at least once until it is acknowledged: the event's `id` \
-             tells a repetition. To check the signature, compare in constant time.",
+            "The service sends this request to the `webhook.url` of a start when the run ends. Use it instead of polling. It makes at \
+             most four attempts, until one is acknowledged. An event can arrive more than once: the same `id` is the same event. \
+             Compare the signature in constant time. The request never carries a credential, a preview URL or a text output.",
         ))
         .parameters(Some([
             header(ID_HEADER, "`webhook:<id>`, the same in all attempts.", "^webhook:"),
@@ -42,13 +47,13 @@ pub fn add(document: &mut OpenApi) {
         // What is signed needs no credential of ours.
         .securities(Some([]));
     for (status, meaning) in [
-        ("2XX", "Acknowledged, if it comes within 10 seconds."),
-        ("3XX", "Never followed: the delivery ends."),
-        ("408", "Sent again after 10 seconds, a minute, five minutes."),
-        ("425", "The same."),
-        ("429", "The same."),
-        ("4XX", "Refused: the delivery ends."),
-        ("5XX", "Sent again, as for 408."),
+        ("2XX", "Acknowledges the event. It must come within 10 seconds."),
+        ("3XX", "Is not followed and ends the delivery."),
+        ("408", RETRIED),
+        ("425", RETRIED),
+        ("429", RETRIED),
+        ("4XX", "Refuses the event and ends the delivery."),
+        ("5XX", RETRIED),
     ] {
         operation = operation.response(status, ResponseBuilder::new().description(meaning).build());
     }
@@ -69,9 +74,9 @@ fn header(name: &str, description: &str, pattern: &str) -> Parameter {
 
 #[cfg(test)]
 mod tests {
+    use domain::event::{Event, EventData, EventOutput, EventRecipeRun, EventRun, EventType};
     use domain::id::NodeId;
     use domain::recipe::run::{OutputStatus, RunStatus};
-    use domain::webhook::{Event, EventData, EventOutput, EventRecipeRun, EventRun, EventType};
     use serde_json::{Value, json};
     use uuid::Uuid;
 
@@ -108,7 +113,7 @@ mod tests {
 
     #[test]
     fn an_event_is_what_the_document_says() {
-        let document = serde_json::to_value(documented().1).expect("serializes");
+        let document = documented().1;
         let request = &document["webhooks"]["runEnded"]["post"];
         assert_eq!(request["security"], json!([]), "it carries no credential of ours");
         let mut schema = request["requestBody"]["content"]["application/json"]["schema"].clone();

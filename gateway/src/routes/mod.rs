@@ -1,4 +1,4 @@
-//! The operations of the API: one operation one file, each with request, response, documentation, handler and tests.
+//! The operations of the API: one file for each, with request, response, documentation, handler and tests.
 
 pub mod actions;
 pub mod assets;

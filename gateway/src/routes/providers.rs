@@ -1,4 +1,4 @@
-//! `GET /providers`: saved provider connections (specification, ProviderConnection).
+//! `GET /providers`: saved provider connections (docs/reference/models.md#connections).
 
 use axum::extract::{OriginalUri, State};
 use db::connections::Connection;
@@ -17,47 +17,51 @@ use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
 
-/// A page of the account's connections, the oldest first.
+/// A page of the account's connections, oldest first.
 #[derive(Serialize, ToSchema)]
+#[schema(as = ProviderConnectionList)]
 pub struct ConnectionList {
-    /// Their keys are masked.
+    /// Connections, with masked API keys.
     connections: Vec<ProviderConnection>,
-    /// Where the list stands.
+    /// Position in the list.
     page: Page,
 }
 
-/// Where a connection stands.
+/// Position of a connection in the list.
 #[derive(PartialEq, PartialOrd, Serialize, Deserialize)]
-struct Place {
+struct ConnectionPosition {
     saved_at: Timestamp,
     id: Uuid,
 }
 
-impl Place {
+impl ConnectionPosition {
     fn of(connection: &Connection) -> Self {
         Self { saved_at: connection.created_at, id: connection.id }
     }
 }
 
 /// List saved provider connections
+///
+/// Returns one page of the account's connections to providers. Use it to choose the `connectionId` of a start.
+/// Keys are masked; the full key is never returned.
 #[utoipa::path(
     get, path = "/providers", operation_id = "listProviders", tag = "Models and providers",
     security(("bearer" = ["image:generate"]), ("bearer" = ["video:generate"])),
     params(
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Most items; 50 when left out."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the page before."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
+        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, body = ConnectionList))
+    responses((status = 200, description = "One page of connections.", body = ConnectionList))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<Generate>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
     let scope = ListScope::new("providers", &caller.account, &[]);
-    let request = page_request::<Place>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
+    let request = page_request::<ConnectionPosition>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
     query.finish()?;
-    // They are made by hand, one by one: an account has a few.
+    // Operators create connections one by one, so that an account has few.
     let mut found = db::connections::list(&mut *app.connection().await?, &caller.account).await?;
-    found.retain(|connection| request.after.as_ref().is_none_or(|after| Place::of(connection) > *after));
-    let page = page(&app, &scope, request.limit, &mut found, Place::of);
+    found.retain(|connection| request.after.as_ref().is_none_or(|after| ConnectionPosition::of(connection) > *after));
+    let page = page(&app, &scope, request.limit, &mut found, ConnectionPosition::of);
     let connections = found.iter().map(|connection| saved(&app.models, connection)).collect();
     Ok(reply::ok(&ConnectionList { connections, page }))
 }

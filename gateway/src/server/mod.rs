@@ -1,17 +1,18 @@
-//! The accept loop: hyper under our own limits, because `axum::serve` has none (reliability.md 1).
+//! The accept loop: hyper with limits, because `axum::serve` has none (docs/reliability.md#http-server).
 //!
-//! A connection may idle 60 s and has 10 s for a request's head. A body may be silent for 10 s and an answer not be taken for 20 s;
-//! below a kibibyte a second both are used up by slowness as well. An answer that lies in memory whole is to be taken at 128 KiB a
-//! second on the whole, beyond its first 20 s. There are at most 10000 connections.
+//! A connection may idle for 65 s and has 10 s for the head of a request. A request body may stall for 10 s, and a client may stop
+//! reading a response for 20 s; a rate below 1 KiB/s consumes both allowances as well. A response that is complete in memory must
+//! be read at 128 KiB/s on average after its first 20 s. There are at most 10,000 connections.
 //!
-//! HTTP/1.1 alone: without TLS a client would have to know beforehand that HTTP/2 is spoken here, which browsers refuse to and no
-//! proxy takes for granted; whoever ends TLS in front speaks HTTP/2 to clients and HTTP/1.1 to this. In HTTP/2 each of many
-//! answers of a connection can be held by a window that is never opened, under the socket where time is taken here.
+//! HTTP/1.1 only. Without TLS a client would have to know in advance that the server speaks HTTP/2; browsers never do and proxies
+//! do not by default. A proxy that terminates TLS can speak HTTP/2 to clients and HTTP/1.1 to the gateway. With HTTP/2, each of
+//! many responses on a connection could be stalled by a flow-control window that never opens, invisible to timeouts on the
+//! socket.
 
-mod drain;
-pub mod pace;
-mod patience;
-mod refusal;
+mod drain_on_drop;
+mod error_body_io;
+pub mod min_rate_body;
+mod timeout_io;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -32,51 +33,51 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-use drain::Drained;
-use pace::Paced;
-use patience::{Patient, Phase};
-use refusal::Courteous;
+use drain_on_drop::DrainOnDrop;
+use error_body_io::ErrorBodyIo;
+use min_rate_body::MinRateBody;
+use timeout_io::{Phase, TimeoutIo};
 
-use crate::reply::Held;
+use crate::reply::HeldBytes;
 
 /// Open connections of one process.
 const CONNECTIONS_MAX: usize = 10_000;
-/// Without a request, the time after which a connection is closed; longer than usual load balancers keep theirs.
+/// Time without a request after which a connection is closed; longer than common load balancers keep idle connections.
 const IDLE_MAX: Duration = Duration::from_secs(65);
-/// Without a byte of a body; a slow one uses it up, too ([`pace`]).
+/// Allowance without a byte of a body; a slow body uses it up as well ([`pace`]).
 const BODY_WAIT_MAX: Duration = Duration::from_secs(10);
-/// Headers of a request.
+/// Maximum number of headers.
 const HEADERS_MAX: usize = 100;
-/// Bytes of a request's head.
+/// Maximum bytes of a request head.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
-/// The time in which any answer may be taken, and the pace that a large one has to keep beyond it, in bytes a second.
+/// Time in which any response may be read, and the minimum rate of a large one beyond it, in bytes per second.
 const TAKE_LEAST: Duration = Duration::from_secs(20);
 const TAKE_PACE: u64 = 128 * 1024;
-/// Bytes of answers that the system holds for a peer and has not sent. Without it that is megabytes for whoever reads nothing, and as
-/// many answers as fit are made for nobody, before the time to take them begins. What is under way to a far peer does not count.
+/// Bytes of responses that the kernel buffers unsent for a peer. By default it buffers megabytes for a peer that reads nothing,
+/// so that responses would be produced in vain before the write timeout starts. Bytes in flight to a distant peer do not count.
 const UNSENT_MAX: u32 = 128 * 1024;
 
-/// For how long connections are still accepted when the process is told to stop.
+/// How long connections are still accepted after the process is told to stop.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// And how long one that was accepted late may take to send its first request.
+/// How long a connection accepted late may take to send its first request.
 const FIRST_REQUEST_MAX: Duration = Duration::from_secs(2);
 
-/// Serves `router` on `listener` until shortly after `stopping`; then connections finish what they are at and the function
-/// returns. No connection that was made is left without an answer.
+/// Serves `router` on `listener` until shortly after `stopping`. Then connections finish their current request and the function
+/// returns. No accepted connection is left without a response.
 pub async fn serve(listener: TcpListener, router: Router, stopping: CancellationToken) {
     let mut builder = Builder::new();
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(IDLE_MAX)
         .max_headers(HEADERS_MAX)
-        // The buffer alone bounds no head that comes in one piece.
+        // The buffer size alone does not bound a head that arrives in one piece.
         .max_header_size(HEAD_BYTES_MAX)
         .max_buf_size(HEAD_BYTES_MAX);
     let builder = Arc::new(builder);
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let connections = Connections::default();
-    // Whoever sends requests here is told by the probe that it is over, and needs a moment to hear of it.
+    // It takes a moment until load balancers learn from the probe that the process is stopping.
     let farewell = async {
         stopping.cancelled().await;
         tokio::time::sleep(FAREWELL).await;
@@ -94,7 +95,7 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
                 Some((slot, Ok((stream, peer)))) => {
                     connections.spawn(builder.clone(), router.clone(), stream, peer, slot);
                 }
-                // Out of descriptors, most likely: leave the ones there are some time to end.
+                // Most likely the process is out of file descriptors: give the existing connections time to end.
                 Some((_, Err(error))) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -102,8 +103,8 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
             },
         }
     }
-    // Closing the listener resets what has connected and was not accepted: nothing may come between the last look, at the socket
-    // itself, and the end. What connects in these microseconds is told so by a reset.
+    // Closing the listener resets connections that were established and not accepted. So nothing may happen between the last
+    // check, on the socket itself, and the close. A connection established in these microseconds is reset.
     if let Ok(listener) = listener.into_std() {
         while let Ok((stream, peer)) = listener.accept() {
             let Ok(slot) = slots.clone().try_acquire_owned() else { break };
@@ -120,12 +121,12 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
 #[derive(Default)]
 struct Connections {
     tasks: TaskTracker,
-    /// Cancelled when they are to end.
+    /// Canceled when the connections are to end.
     ending: CancellationToken,
 }
 
 impl Connections {
-    /// Serves one.
+    /// Serves one connection.
     fn spawn(
         &self,
         builder: Arc<Builder>,
@@ -134,11 +135,11 @@ impl Connections {
         peer: SocketAddr,
         slot: OwnedSemaphorePermit,
     ) {
-        // Small answers must not wait for more to come.
+        // Small responses must not wait for more data (Nagle's algorithm).
         let _ = stream.set_nodelay(true);
         let _ = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_MAX);
         let phase = Phase::default();
-        let io = TokioIo::new(Patient::new(Courteous::new(stream, phase.clone()), phase.clone()));
+        let io = TokioIo::new(TimeoutIo::new(ErrorBodyIo::new(stream, phase.clone()), phase.clone()));
         let service = hyper::service::service_fn({
             let phase = phase.clone();
             move |request: hyper::Request<Incoming>| {
@@ -146,7 +147,7 @@ impl Connections {
                 let (phase, router) = (phase.clone(), router.clone());
                 async move {
                     let mut request: Request =
-                        request.map(|body| Body::new(Drained::new(Paced::new(BODY_WAIT_MAX, body))));
+                        request.map(|body| Body::new(DrainOnDrop::new(MinRateBody::new(BODY_WAIT_MAX, body))));
                     request.extensions_mut().insert(ConnectInfo(peer));
                     let Ok(response) = router.oneshot(request).await;
                     phase.end_request(time_to_take(&response));
@@ -171,7 +172,7 @@ impl Connections {
         });
     }
 
-    /// Lets every connection finish what it is at.
+    /// Lets every connection finish its current request.
     async fn finish(&self) {
         self.ending.cancel();
         self.tasks.close();
@@ -179,14 +180,14 @@ impl Connections {
     }
 }
 
-/// In which time an answer is to be taken, because it lies in memory until then.
+/// How long a response may take to be read, given that it occupies memory until then.
 fn time_to_take(response: &Response) -> Option<Duration> {
-    let Held(bytes) = response.extensions().get()?;
+    let HeldBytes(bytes) = response.extensions().get()?;
     Some(TAKE_LEAST + Duration::from_secs(*bytes as u64 / TAKE_PACE))
 }
 
-/// Waits until a connection is to end and has seen its first request: whoever has just connected has sent one, most likely, and
-/// hyper would close on it.
+/// Waits until a connection is to end and has seen its first request: a new connection has most likely sent one already, and
+/// hyper would close without reading it.
 async fn may_end(ending: &CancellationToken, phase: &Phase) {
     ending.cancelled().await;
     let _ = tokio::time::timeout(FIRST_REQUEST_MAX, phase.begun()).await;
@@ -201,7 +202,7 @@ mod tests {
 
     use super::*;
 
-    /// A server of `router`, and what ends it.
+    /// A server for `router`, and the token that stops it.
     async fn served(router: Router) -> (SocketAddr, CancellationToken, tokio::task::JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -209,20 +210,20 @@ mod tests {
         (address, stopping.clone(), tokio::spawn(serve(listener, router, stopping)))
     }
 
-    /// What a server of `router` answers to bytes, to the end of the connection.
+    /// The response of a server for `router` to bytes, until the connection ends.
     async fn answer(router: Router, sent: &[u8]) -> Vec<u8> {
         let (address, stopping, serving) = served(router).await;
         let mut socket = TcpStream::connect(address).await.expect("connects");
         socket.write_all(sent).await.expect("sends");
         let mut answer = Vec::new();
-        // A reset ends it, too.
+        // A reset ends the connection as well.
         let _ = socket.read_to_end(&mut answer).await;
         stopping.cancel();
         serving.await.expect("no panic");
         answer
     }
 
-    /// The preface of HTTP/2 and settings with windows of nothing.
+    /// Sends the preface of HTTP/2 and settings with zero-size windows.
     #[tokio::test]
     async fn http_2_is_not_spoken() {
         let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0";
@@ -242,7 +243,7 @@ mod tests {
         assert!(largest.starts_with(b"HTTP/1.1 200 ") && largest.ends_with(b"fits"));
         let many = format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(HEADERS_MAX + 1));
         for head in [of(HEAD_BYTES_MAX + 1), of(40_000), of(100_000), many] {
-            // It ends although nobody asked for that.
+            // It ends although no client asked for that.
             let refused = answer(router(), head.replace("connection: close", "connection: stays").as_bytes()).await;
             let refused = String::from_utf8_lossy(&refused);
             assert!(refused.starts_with("HTTP/1.1 400 ") && refused.contains("x-request-id: "), "{refused}");
@@ -275,7 +276,7 @@ mod tests {
         let (address, _, serving) = served(router).await;
         let mut socket = TcpStream::connect(address).await.expect("connects");
         socket.write_all("GET / HTTP/1.1\r\nhost: x\r\n\r\n".repeat(200).as_bytes()).await.expect("sends");
-        // It has stopped when it stays the same for a while.
+        // The transfer has stalled when the count stays the same for a while.
         let mut last = 0;
         loop {
             tokio::time::sleep(Duration::from_millis(500)).await;
@@ -286,7 +287,7 @@ mod tests {
             last = now;
         }
         serving.abort();
-        // What is unsent, what hyper holds, and what the peer's own buffer takes.
+        // Unsent bytes, hyper's buffer, and the peer's own receive buffer.
         assert!(last * ANSWER <= 1024 * 1024, "{last} answers");
     }
 

@@ -1,13 +1,14 @@
-//! Waits that end with the credential under which they were opened (decisions 1.10, 2.2).
+//! Waits that end with the credential under which they were opened (docs/reference/conventions.md#waits-and-credentials).
 //!
-//! **Guarantee.** Who waits is told nothing once the token, its session or its account is revoked, and the wait is over at once:
-//! not with the next record, heartbeat or answer.
+//! **Guarantee.** A waiting client receives nothing more once its token, session or account is revoked, and the wait ends
+//! immediately, not with the next record, heartbeat or response.
 //!
-//! **Mechanism.** A revocation is announced on a channel of the account, by one message; Postgres alone is believed. `cache::Watch`
-//! wakes its waiter by time, too, so that a message that is lost costs five seconds, and half a second while Redis is out of order.
+//! **Mechanism.** A revocation is announced by one message on a channel of the account; only Postgres is authoritative.
+//! `cache::Watch` also wakes its waiter periodically, so that a lost message costs five seconds, and half a second while Redis is
+//! unavailable.
 //!
-//! **What ends no wait**: a share that is withdrawn. Jobs and runs belong to the account that started them, which goes on reading
-//! how they end (decisions 3.11).
+//! **A withdrawn share ends no wait.** Jobs and runs belong to the account that started them, which can still read how they end
+//! (docs/reference/canvases.md#withdrawn-roles).
 
 use db::accounts::Credential;
 use domain::id::AccountUid;
@@ -16,28 +17,29 @@ use uuid::Uuid;
 use crate::problem::{Problem, Result};
 use crate::state::App;
 
-/// The channel on which it is announced that credentials of an account no longer hold.
+/// The channel on which revocations of an account's credentials are announced.
 pub fn access_channel(account: &AccountUid) -> String {
     format!("access:{account}")
 }
 
-/// Whether a token stands for somebody at this moment.
+/// Whether a token is valid at this moment.
 ///
 /// # Errors
-/// When that cannot be told.
+///
+/// When the database cannot answer.
 pub async fn holds(app: &App, token: Uuid) -> Result<bool> {
     let found = app.credentials.look_up(token, None).await?;
     Ok(found.is_some_and(|(credential, _)| credential.valid))
 }
 
-/// Ends as soon as a caller's credential no longer holds. It listens from this call on, and looks at what came before as well.
+/// Completes as soon as a caller's credential is no longer valid. Subscribes at the call, and also detects an earlier revocation.
 pub fn loss(app: &App, caller: &Credential) -> impl Future<Output = ()> + Send + use<> {
     let (app, token) = (app.clone(), caller.token);
     let mut announced = app.cache.subscribe(&access_channel(&caller.account));
     async move {
         loop {
             announced.changed().await;
-            // What cannot be told is looked at again, and before anything is told to who waits.
+            // When the database cannot answer, the check is repeated, and in any case before anything is sent to the client.
             if let Ok(false) = holds(&app, token).await {
                 return;
             }
@@ -45,10 +47,10 @@ pub fn loss(app: &App, caller: &Credential) -> impl Future<Output = ()> + Send +
     }
 }
 
-/// Does something under an open wait of the caller's; 401 as soon as its credential no longer holds. The wait is closed before the
-/// outcome is there, so that who is answered can wait again.
+/// Runs `work` under an open wait of the caller; 401 as soon as its credential is no longer valid. The wait is closed before the
+/// response is sent, so that the client can wait again at once.
 ///
-/// `work` may be dropped wherever it waits, as when the caller hangs up.
+/// `work` may be dropped at any await point, as when the client disconnects.
 pub async fn during<T>(app: &App, caller: &Credential, work: impl Future<Output = Result<T>>) -> Result<T> {
     let wait = app.waits.open(caller.token).await?;
     let outcome = while_held(app, caller, work).await;
@@ -56,15 +58,16 @@ pub async fn during<T>(app: &App, caller: &Credential, work: impl Future<Output 
     outcome
 }
 
-/// Does something that may take a minute; 401 as soon as the caller's credential no longer holds. `work` may be dropped as above.
+/// Runs `work`, which may take a minute; 401 as soon as the caller's credential is no longer valid. `work` may be dropped as
+/// above.
 pub async fn while_held<T>(app: &App, caller: &Credential, work: impl Future<Output = Result<T>>) -> Result<T> {
     let outcome = tokio::select! {
         outcome = work => outcome,
         () = loss(app, caller) => Err(Problem::Unauthorized),
     };
-    // The news of a revocation may be late.
+    // The announcement of a revocation may be late.
     match outcome {
-        Ok(told) if holds(app, caller.token).await? => Ok(told),
+        Ok(reported) if holds(app, caller.token).await? => Ok(reported),
         Ok(_) => Err(Problem::Unauthorized),
         refused => refused,
     }

@@ -1,4 +1,4 @@
-//! `add-text-to-image`: writes text onto a picture (decisions 8.1, 8.2).
+//! `add-text-to-image`: writes text onto a picture (docs/reference/actions.md#add-text-to-image).
 
 use bytes::Bytes;
 use domain::action::AddTextToImageParams;
@@ -39,7 +39,7 @@ pub(super) fn read(params: &Map<String, Value>) -> Result<AddTextToImage, NotUnd
 
 impl Engine for AddTextToImage {
     fn plan(&self, sources: &[Size]) -> Result<Size, PlanError> {
-        // The result is as large as the picture.
+        // The result has the size of the picture.
         raster::resize::check_output(sources[0])?;
         Ok(sources[0])
     }

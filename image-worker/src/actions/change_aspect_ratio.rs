@@ -1,4 +1,4 @@
-//! `change-aspect-ratio`: crops or pads a picture to a ratio (decisions 8.1, 18.8).
+//! `change-aspect-ratio`: crops or pads a picture to a ratio (docs/reference/actions.md#change-aspect-ratio).
 
 use bytes::Bytes;
 use domain::action::{ChangeAspectRatioParams, Ratio};

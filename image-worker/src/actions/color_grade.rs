@@ -1,4 +1,4 @@
-//! `color-grade`: changes the colours of a picture (decisions 8.1).
+//! `color-grade`: changes the colors of a picture (docs/reference/actions.md#color-grade).
 
 use bytes::Bytes;
 use domain::action::ColorGradeParams;

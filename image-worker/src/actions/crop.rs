@@ -1,8 +1,8 @@
-//! `crop`: cuts a rectangle out of a picture (decisions 8.1, 18.8).
+//! `crop`: cuts a rectangle out of a picture (docs/reference/actions.md#crop).
 
 use bytes::Bytes;
 use domain::action::CropParams;
-use raster::crop::{self, Place};
+use raster::crop::{self, CropPosition};
 use raster::resize::PlanError;
 use raster::{Finish, Output, Size};
 use serde_json::{Map, Value};
@@ -18,8 +18,8 @@ pub(super) struct Crop {
 pub(super) fn read(params: &Map<String, Value>) -> Result<Crop, NotUnderstood> {
     let params: CropParams = typed(params)?;
     let place = match (params.x, params.y) {
-        (Some(x), Some(y)) => Place::At { x, y },
-        (None, None) => Place::Anchored(super::read("anchor", &params.anchor)?),
+        (Some(x), Some(y)) => CropPosition::At { x, y },
+        (None, None) => CropPosition::Anchored(super::read("anchor", &params.anchor)?),
         _ => return Err(NotUnderstood::Value("x")),
     };
     let crop = crop::Crop { width: params.width, height: params.height, place };

@@ -1,7 +1,9 @@
-//! The Image Actions on top of `raster`: from a job's request and the bytes of its inputs to the bytes of its result.
+//! The Image Actions on top of `raster`: from a job's request and the bytes of its inputs to the
+//! bytes of its result.
 //!
-//! Pure functions that hold a thread: no I/O, no clock, the same bytes out for the same bytes in (decisions 8.3). One
-//! module an Action: it reads the stored parameters into `raster`'s own types.
+//! The functions are pure and block the thread: they do no I/O, use no clock, and give the same
+//! output for the same input (docs/reference/actions.md#determinism). There is one module per
+//! Action. It converts the stored parameters to the types of `raster`.
 
 mod add_text_to_image;
 mod change_aspect_ratio;
@@ -24,51 +26,52 @@ use raster::{Finish, Format, Output, Size};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// Bytes of a pixel of a result: RGBA.
+/// Bytes per pixel of a result (RGBA).
 const PIXEL_BYTES: u64 = 4;
 
-/// What an Action takes beside pictures, however large they are: the most is a text's, outlines of 500 letters with their
-/// strokes and a band of pixels.
+/// Upper bound of the memory that an Action needs in addition to the pictures, whatever their size.
+/// Text needs most: the stroked outlines of 500 characters, and a band of pixels.
 const DRAWING_BYTES: u64 = 16 << 20;
 
-/// A stored request that this build cannot carry out: written by another version, or damaged.
+/// A stored request that this build cannot execute, because another version wrote it or because it
+/// is damaged.
 #[derive(Debug, thiserror::Error)]
 pub enum NotUnderstood {
-    /// There is no Action of this name.
+    /// No Action has this name.
     #[error("there is no Action `{0}`")]
     Action(String),
-    /// The parameters are not of the Action's form.
-    #[error("the stored parameters are not of the Action's form")]
+    /// The parameters do not match the Action's schema.
+    #[error("the stored parameters do not match the Action")]
     Params(#[source] serde_json::Error),
-    /// A parameter has a value that is none of the known ones.
+    /// A parameter has an unknown value.
     #[error("the stored parameter `{0}` has an unknown value")]
     Value(&'static str),
-    /// Another number of inputs than the Action takes.
-    #[error("the stored request has {0} inputs")]
+    /// The number of inputs differs from what the Action takes.
+    #[error("the stored request has a wrong number of inputs: {0}")]
     Inputs(usize),
 }
 
-/// What is known of an input before its bytes are loaded.
+/// What is known about an input before its bytes are loaded.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
-    /// Of the stored file.
+    /// The format of the stored file.
     pub format: Format,
-    /// As displayed.
+    /// The size as displayed.
     pub size: Size,
-    /// Of the stored file.
+    /// The size of the stored file in bytes.
     pub file_bytes: u64,
 }
 
 /// An Action with its parameters.
 trait Engine: Debug + Send {
-    /// The size of the result for inputs of these sizes, as many as the Action takes.
+    /// The size of the result for inputs of these sizes. Their number matches the Action.
     fn plan(&self, sources: &[Size]) -> Result<Size, PlanError>;
 
-    /// Makes the result of files, as many as the Action takes.
+    /// Makes the result from the input files. Their number matches the Action.
     fn run(&self, files: &[Bytes]) -> Result<Output, raster::Error>;
 }
 
-/// An Action with its parameters and what is known of its inputs, ready to run.
+/// An Action with its parameters and what is known about its inputs, ready to run.
 #[derive(Debug)]
 pub struct Prepared {
     engine: Box<dyn Engine>,
@@ -76,10 +79,11 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Reads the stored request of Action `slug`; the inputs are in the declared order.
+    /// Parses the stored request of Action `slug`. The inputs are in the declared order.
     ///
     /// # Errors
-    /// [`NotUnderstood`]; the gateway let no such request in.
+    ///
+    /// [`NotUnderstood`] if the request is invalid. The gateway accepts no such request.
     pub fn new(slug: &str, params: &Map<String, Value>, inputs: &[Source]) -> Result<Self, NotUnderstood> {
         let (engine, count): (Box<dyn Engine>, usize) = match slug {
             "resize" => (Box::new(resize::read(params)?), 1),
@@ -97,26 +101,28 @@ impl Prepared {
         }
         let sizes: Vec<Size> = inputs.iter().map(|input| input.size).collect();
         let memory_bytes = match engine.plan(&sizes) {
-            // The result, what it is written to, and every input: its file, its pixels and a working copy of them.
+            // The result, its encoder, and for every input the file, its pixels and a working copy
+            // of the pixels.
             Ok(output) => inputs.iter().fold(2 * PIXEL_BYTES * output.pixels() + DRAWING_BYTES, |sum, input| {
                 let pixels = raster::header::decoded_bytes_max(input.format, input.size);
                 sum + input.file_bytes + pixels + PIXEL_BYTES * input.size.pixels()
             }),
-            // It is refused before anything is decoded.
+            // The Action is rejected before anything is decoded.
             Err(_) => inputs.iter().map(|input| input.file_bytes).sum(),
         };
         Ok(Self { engine, memory_bytes })
     }
 
-    /// An upper estimate of the memory that running it takes, its files included, in bytes.
+    /// Upper bound of the memory for running the Action, including the input files, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.memory_bytes
     }
 
-    /// Makes the result of the inputs' files. Blocks its thread.
+    /// Makes the result from the input files. Blocks the thread.
     ///
     /// # Errors
-    /// [`raster::Error`]; its `fault` says whether its message is fit for the owner.
+    ///
+    /// [`raster::Error`]. Its `kind` says whether the message may be shown to the owner.
     pub fn run(&self, files: &[Bytes]) -> Result<Output, raster::Error> {
         self.engine.run(files)
     }
@@ -127,12 +133,12 @@ fn typed<T: DeserializeOwned>(params: &Map<String, Value>) -> Result<T, NotUnder
     serde_json::from_value(Value::Object(params.clone())).map_err(NotUnderstood::Params)
 }
 
-/// A parameter in its own type.
+/// Parses a parameter to its type.
 fn read<T: FromStr>(name: &'static str, text: &str) -> Result<T, NotUnderstood> {
     text.parse().map_err(|_| NotUnderstood::Value(name))
 }
 
-/// What every Action is asked about its file.
+/// The output format and quality, which all Actions share.
 fn finish(format: &str, quality: u8) -> Result<Finish, NotUnderstood> {
     Ok(Finish { choice: read("format", format)?, quality })
 }

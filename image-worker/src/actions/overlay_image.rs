@@ -1,4 +1,4 @@
-//! `overlay-image`: a picture over a picture (decisions 8.1).
+//! `overlay-image`: places a picture on another one (docs/reference/actions.md#overlay-image).
 
 use bytes::Bytes;
 use domain::action::OverlayImageParams;

@@ -1,4 +1,4 @@
-//! `resize`: scales a picture to a width, a height or a box (decisions 8.1).
+//! `resize`: scales a picture to a width, a height or a box (docs/reference/actions.md#resize).
 
 use bytes::Bytes;
 use domain::action::ResizeParams;

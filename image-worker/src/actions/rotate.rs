@@ -1,4 +1,4 @@
-//! `rotate`: mirrors and turns a picture (decisions 8.1).
+//! `rotate`: mirrors and rotates a picture (docs/reference/actions.md#rotate).
 
 use bytes::Bytes;
 use domain::action::RotateParams;

@@ -16,7 +16,7 @@ fn least(slug: &str) -> Value {
     }
 }
 
-/// What the gateway stores for the least request with some parameters changed.
+/// The parameters that the gateway stores for a minimal request, with some of them changed.
 fn stored(slug: &str, changed: Value) -> Map<String, Value> {
     let action = domain::action::find(slug).expect("known");
     let mut params = action.normalize(least(slug).as_object().expect("an object")).expect("valid");
@@ -47,7 +47,7 @@ fn a_stored_request_that_no_build_wrote_is_refused() {
         let inputs = vec![SOURCE; action.inputs.len()];
         let empty = Prepared::new(action.slug, &Map::new(), &inputs);
         assert!(matches!(empty, Err(NotUnderstood::Params(_))), "{}", action.slug);
-        // An option that there is not; colours are read by the engine, too.
+        // An option that does not exist. The engine also parses colors.
         for parameter in action.parameters.iter().filter(|parameter| parameter.default == Some(json!("auto"))) {
             let refused = prepare(action.slug, json!({parameter.id: "gif"}), inputs.len());
             assert!(matches!(refused, Err(NotUnderstood::Value("format"))), "{}", action.slug);
@@ -71,7 +71,7 @@ fn memory_grows_with_pixels_and_a_refused_result_takes_none_but_its_files() {
     assert_eq!(of(Size::new(1, 1000), json!({"width": 16_384})), 1000);
 }
 
-/// Parameters that change every pixel, or write over some, as they are asked for.
+/// Parameters that visibly change the picture.
 fn telling(slug: &str) -> Value {
     match slug {
         "resize" => json!({"width": 77, "height": 90, "fit": "contain", "background": "#80ff00"}),
@@ -88,7 +88,7 @@ fn telling(slug: &str) -> Value {
     }
 }
 
-/// A picture of waves, as a file.
+/// A file with a wave pattern.
 fn waves(format: OutputFormat, channels: Channels) -> (Source, Bytes) {
     let size = Size::new(230, 170);
     let wave = |x: u32, y: u32, c: usize| {
@@ -104,7 +104,7 @@ fn waves(format: OutputFormat, channels: Channels) -> (Source, Bytes) {
 
 #[test]
 fn every_action_gives_the_same_bytes_on_however_many_threads() {
-    // Row by row from JPEG to JPEG, and of whole pictures with alpha.
+    // JPEG to JPEG is processed row by row, pictures with alpha as a whole.
     for (source, file) in [waves(OutputFormat::Jpeg, Channels::Rgb), waves(OutputFormat::Png, Channels::Rgba)] {
         for action in domain::action::all() {
             let params = action.normalize(telling(action.slug).as_object().expect("an object")).expect("valid");

@@ -1,15 +1,15 @@
-//! Addresses of pictures: made absolute, and known again at another size.
+//! Addresses of pictures: resolved, and matched across sizes.
 //!
 //! Shops serve one picture under many addresses that differ in a size: `?width=800`, `_600x600.jpg`, `-300x300.jpg`,
-//! `/w_400,h_400/`. [`Address::key`] leaves such hints out, so that equal keys mean the same picture. It errs towards
-//! different keys: what is left over is told apart by its pixels.
+//! `/w_400,h_400/`. [`Address::key`] leaves such hints out, so that equal keys mean the same picture. When in doubt, keys differ:
+//! the remaining duplicates are found by comparing pixels.
 
 use url::Url;
 
-/// The size of a picture whose address names none: presumably the original, which is rarely smaller.
+/// Assumed size of a picture whose address contains no size: probably the original, which is rarely smaller.
 const UNHINTED: u32 = 1500;
 
-/// Query parameters that choose a size or an encoding and never a picture.
+/// Query parameters that select a size or an encoding and never a picture.
 const SIZE_PARAMETERS: [&str; 27] = [
     "w",
     "h",
@@ -43,7 +43,7 @@ const SIZE_PARAMETERS: [&str; 27] = [
 /// Those of them that are a width or a longest side.
 const WIDTH_PARAMETERS: [&str; 8] = ["w", "width", "wid", "size", "sz", "sw", "imwidth", "maxwidth"];
 
-/// What shop systems put behind the name of a file for a size of theirs, and that size; 0: the original.
+/// Suffixes of file names by which shop systems mark their sizes, with the size; 0: the original.
 const NAMED_SIZES: [(&str, u32); 14] = [
     ("pico", 16),
     ("icon", 32),
@@ -64,19 +64,19 @@ const NAMED_SIZES: [(&str, u32); 14] = [
 /// The address of a picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// Absolute, https, without a fragment.
+    /// Absolute https URL without a fragment.
     pub url: Url,
-    /// The same for every size of the picture.
+    /// Key, the same for every size of the picture.
     pub key: String,
-    /// The width, or longest side, that it promises, in pixels; a guess where it promises none.
+    /// Width, or longest side, in pixels, according to the address; an assumption where it contains no size.
     pub width: u32,
 }
 
 impl Address {
-    /// Reads `text` as a page at `base` means it. Plain http is raised to https, as browsers do with pictures of a secure page;
-    /// nothing where the text is no address of the network (`data:`, `blob:`, a template).
+    /// Resolves `text` against `base`. Plain http becomes https, as browsers do with pictures of a secure page. `None` when the
+    /// text is not a network address (`data:`, `blob:`, a template).
     pub fn resolve(base: &Url, text: &str) -> Option<Self> {
-        // JSON in pages is at times escaped as if it were markup.
+        // JSON in pages is sometimes escaped like markup.
         let text = text.trim().replace("&amp;", "&").replace("\\/", "/");
         if text.is_empty() || text.starts_with('#') || text.contains("{{") || text.contains('<') {
             return None;
@@ -129,7 +129,7 @@ impl Address {
     }
 }
 
-/// What a resizing proxy stands before, as Next.js's `/_next/image?url=…&w=640`.
+/// The address behind a resizing proxy, such as Next.js's `/_next/image?url=…&w=640`.
 fn unwrapped(base: &Url, url: &Url) -> Option<Url> {
     if !url.path().ends_with("/_next/image") && !url.path().ends_with("/_vercel/image") {
         return None;
@@ -142,7 +142,7 @@ fn unwrapped(base: &Url, url: &Url) -> Option<Url> {
     (inner.scheme() == "https").then_some(inner)
 }
 
-/// A segment of a path without its hints of a size (nothing when that is all it is), and the width that they name.
+/// A path segment without its size hints (`None` when nothing else is left), and the width that they name.
 fn plain_segment(segment: &str) -> (Option<String>, Option<u32>) {
     if let Some(width) = transformation(segment) {
         return (None, width);
@@ -159,13 +159,13 @@ fn plain_segment(segment: &str) -> (Option<String>, Option<u32>) {
     (Some(kept), hint)
 }
 
-/// Whether a segment names a directory of Magento's `cache`, one for each set of sizes. Elsewhere a digest names a picture.
+/// Whether a segment is a directory of Magento's `cache`, one for each set of sizes. Elsewhere a digest identifies a picture.
 fn is_cache(segments: &[&str], at: usize) -> bool {
     let is_digest = segments[at].len() == 32 && segments[at].bytes().all(|byte| byte.is_ascii_hexdigit());
     is_digest && at > 0 && segments[at - 1] == "cache" && at + 1 < segments.len()
 }
 
-/// The width in a segment that is nothing but a transformation: `640x480`, `w_400,h_400,c_fill`, `width=400,quality=80`.
+/// The width in a segment that consists of transformations only: `640x480`, `w_400,h_400,c_fill`, `width=400,quality=80`.
 fn transformation(segment: &str) -> Option<Option<u32>> {
     if let Some(width) = box_width(segment) {
         return Some(Some(width));
@@ -182,9 +182,9 @@ fn transformation(segment: &str) -> Option<Option<u32>> {
     None
 }
 
-/// The stem of a file's name without suffixes that name a size, and the width that they name.
+/// The stem of a file name without suffixes that name a size, and the width that they name.
 fn plain_stem(stem: &str) -> (&str, Option<u32>) {
-    // Amazon's `name._AC_SX300_`.
+    // Amazon: `name._AC_SX300_`.
     if let Some((name, modifiers)) = stem.split_once("._")
         && modifiers.ends_with('_')
     {
@@ -208,7 +208,7 @@ fn plain_stem(stem: &str) -> (&str, Option<u32>) {
         return (name, Some(width));
     }
     let lower = suffix.to_ascii_lowercase();
-    // Shopify's names hang on an underscore, WordPress's `-scaled` on a hyphen; elsewhere they are words of a name.
+    // Shopify's size names follow an underscore, WordPress's `-scaled` a hyphen; elsewhere they are part of the name.
     let hyphen = rest.as_bytes()[at] == b'-';
     if let Some((word, width)) = NAMED_SIZES.iter().find(|(word, _)| *word == lower)
         && hyphen == (*word == "scaled")

@@ -1,12 +1,12 @@
-//! The text of a page out of its bytes (WHATWG HTML, 13.2.3: determining the character encoding).
+//! Decodes the bytes of a page to text (WHATWG HTML, 13.2.3: determining the character encoding).
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
-/// How far a page's own declaration is looked for; the standard's 1024, doubled for pages that begin with a comment.
+/// How far to look for a page's own declaration: twice the standard's 1024, for pages that begin with a comment.
 const PRESCAN_BYTES: usize = 2048;
 
-/// Whether a media type is that of a page of markup; one that is not declared is judged by its first bytes.
+/// Whether a media type is that of markup; without one, the first bytes decide.
 pub fn is_markup(content_type: Option<&str>, bytes: &[u8]) -> bool {
     match content_type.map(essence) {
         Some(essence) if !essence.is_empty() => matches!(&*essence, "text/html" | "application/xhtml+xml"),
@@ -23,8 +23,8 @@ fn essence(content_type: &str) -> String {
     content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// The text. A byte order mark wins, then the header, then the page's own declaration; what none of them names, or what
-/// does not read back as the one that is named, is guessed from the bytes.
+/// The text. A byte order mark wins, then the header, then the page's own declaration. Without any, or when the declared encoding
+/// does not match the bytes, the encoding is guessed from the bytes.
 pub fn text(content_type: Option<&str>, bytes: &[u8]) -> String {
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
         return encoding.decode_without_bom_handling(&bytes[mark..]).0.into_owned();
@@ -41,7 +41,7 @@ pub fn text(content_type: Option<&str>, bytes: &[u8]) -> String {
     detector.guess(None, Utf8Detection::Allow).decode(bytes).0.into_owned()
 }
 
-/// Whether bytes without a mark can be of an encoding: markup in UTF-16 has a zero in every other byte.
+/// Whether bytes without a byte order mark can have an encoding: markup in UTF-16 has a zero in every other byte.
 fn is_plausible(encoding: &'static Encoding, bytes: &[u8]) -> bool {
     (encoding != UTF_16LE && encoding != UTF_16BE) || bytes.iter().take(PRESCAN_BYTES).any(|byte| *byte == 0)
 }
@@ -55,7 +55,7 @@ fn from_header(content_type: &str) -> Option<&'static Encoding> {
     Encoding::for_label(named?.as_bytes())
 }
 
-/// `<meta charset=…>` or its older form; a page that says UTF-16 of itself in ASCII is UTF-8 (WHATWG HTML, 13.2.3.2).
+/// `<meta charset=…>` or its older form; a page that declares UTF-16 in ASCII is UTF-8 (WHATWG HTML, 13.2.3.2).
 fn from_markup(bytes: &[u8]) -> Option<&'static Encoding> {
     let start = bytes[..bytes.len().min(PRESCAN_BYTES)].to_ascii_lowercase();
     let at = start.windows(5).position(|window| window == b"<meta").and_then(|meta| {

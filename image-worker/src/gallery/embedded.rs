@@ -1,17 +1,19 @@
 //! Product data that shop systems embed in their pages for their own scripts.
 //!
-//! There is no standard, but there are few shapes. A product is an object with a name, pictures, and a sign of being for
-//! sale; where it lies differs (Shopify: a script of its own; Next.js and kin: deep in the state of the page), so it is
-//! looked for by its looks. WooCommerce's variations and Magento's galleries have shapes of their own.
+//! There is no standard, but there are few variants. A product is an object with a name, pictures,
+//! and a field that indicates a sale. Its location differs (Shopify: a separate script; Next.js and
+//! similar: deep in the page state), so it is recognized by its fields. WooCommerce's variations
+//! and Magento's galleries have specific formats.
 
 use serde_json::{Map, Value};
 
 use super::product::{Product, Variant, extend_once, scalar};
 
-/// Values of one document that are looked at: a page's state is large, and a product near its root.
+/// Maximum number of values to examine per document. A page state is large, but a product is near
+/// its root.
 const VALUES_MAX: usize = 200_000;
 
-/// Programs that hand the state of a page to its scripts, by the name it goes by.
+/// Names under which programs store the page state for their scripts.
 const STATES: [&str; 8] = [
     "__INITIAL_STATE__",
     "__PRELOADED_STATE__",
@@ -23,7 +25,7 @@ const STATES: [&str; 8] = [
     "productData",
 ];
 
-/// Members that hold pictures, the fuller lists first.
+/// Fields that hold pictures, the fuller lists first.
 const IMAGE_MEMBERS: [&str; 14] = [
     "images",
     "media",
@@ -41,7 +43,7 @@ const IMAGE_MEMBERS: [&str; 14] = [
     "mainImage",
 ];
 
-/// Members of a picture that hold its address, the larger ones first.
+/// Fields of a picture that hold its address, the larger sizes first.
 const ADDRESS_MEMBERS: [&str; 18] = [
     "full_src",
     "full",
@@ -63,10 +65,10 @@ const ADDRESS_MEMBERS: [&str; 18] = [
     "path",
 ];
 
-/// Members that hold variants.
+/// Fields that hold variants.
 const VARIANT_MEMBERS: [&str; 4] = ["variants", "variations", "skus", "productVariants"];
 
-/// Members without which an object with a name and pictures is as likely an article as a product.
+/// Fields that distinguish a product from an article, which also has a name and pictures.
 const SALE_MEMBERS: [&str; 14] = [
     "variants",
     "variations",
@@ -86,7 +88,7 @@ const SALE_MEMBERS: [&str; 14] = [
 
 type Object = Map<String, Value>;
 
-/// The product that a page is about, out of the JSON in its scripts and attributes, and out of its programs.
+/// The product of a page, from the JSON in its scripts and attributes, and from its programs.
 pub fn product(data: &[String], programs: &[String]) -> Product {
     let documents = data.iter().filter_map(|text| serde_json::from_str(text.trim()).ok());
     let states = programs.iter().flat_map(|program| states(program));
@@ -101,13 +103,13 @@ pub fn product(data: &[String], programs: &[String]) -> Product {
     found
 }
 
-/// The JSON that a program assigns to what is known to hold a page's state.
+/// The JSON that a program assigns to a known name of a page state.
 fn states(program: &str) -> Vec<Value> {
     let mut found = Vec::new();
     for name in STATES {
         let Some(at) = program.find(name) else { continue };
         let after = &program[at + name.len()..];
-        // Near the name: further on it is another statement.
+        // Only near the name: further on it is another statement.
         let Some(start) = after.find('{').filter(|start| *start < 64) else { continue };
         let mut values = serde_json::Deserializer::from_str(&after[start..]).into_iter::<Value>();
         found.extend(values.next().and_then(Result::ok));
@@ -129,19 +131,19 @@ fn in_document(document: &Value) -> Product {
     product
 }
 
-/// What of a document looks like a product.
+/// Candidates for the product in a document.
 #[derive(Default)]
 struct Finds<'a> {
-    /// A product that is called one.
+    /// A product whose type says so.
     named: Option<&'a Object>,
-    /// A product that is no item of a list: the one nearest to the root.
+    /// The product nearest to the root that is not an item of a list.
     shallowest: Option<&'a Object>,
     /// Magento's gallery and swatches.
     magento: Product,
 }
 
 impl<'a> Finds<'a> {
-    /// Level by level, so that what is nearest to the root is found first.
+    /// Searches breadth-first, so that what is nearest to the root is found first.
     fn look(&mut self, document: &'a Value) {
         let mut level = vec![("", document, false)];
         let mut seen = 0;
@@ -202,7 +204,7 @@ fn option_names(product: &Object) -> Vec<String> {
 }
 
 fn variant_of(variant: &Object, options: &[String], product: &Object) -> Variant {
-    // Magento's GraphQL keeps what is a variant's own one level further in.
+    // Magento's GraphQL nests the product of a variant one level deeper.
     let inner = variant.get("product").and_then(Value::as_object);
     let mut attributes = attributes(variant, options);
     let mut images = Vec::new();
@@ -226,7 +228,7 @@ fn variant_of(variant: &Object, options: &[String], product: &Object) -> Variant
     Variant { attributes, images }
 }
 
-/// What tells a variant from the others.
+/// The attributes that distinguish a variant from the others.
 fn attributes(variant: &Object, options: &[String]) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = variant
         .iter()
@@ -268,7 +270,7 @@ fn woocommerce(document: &Value) -> Option<Product> {
     Some(Product { images: Vec::new(), variants: variants.collect() })
 }
 
-/// `attribute_pa_color` is `color`.
+/// `attribute_pa_color` becomes `color`.
 fn bare(name: &str) -> String {
     let name = name.strip_prefix("attribute_").unwrap_or(name);
     name.strip_prefix("pa_").unwrap_or(name).to_owned()
@@ -294,14 +296,14 @@ fn swatches(config: &Object) -> Vec<Variant> {
     variants.collect()
 }
 
-/// The addresses of a picture or a list of them.
+/// The addresses of a picture or a list of pictures.
 fn addresses(value: &Value) -> Vec<String> {
     let mut found = Vec::new();
     extend_once(&mut found, unwrapped(value).into_iter().filter_map(address));
     found
 }
 
-/// The address of a picture: a text, or a member of an object that is not of a video or a model.
+/// The address of a picture: a string, or a field of an object that is not a video or a 3D model.
 fn address(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => looks_like_address(text).then(|| text.clone()),
@@ -321,7 +323,7 @@ fn looks_like_address(text: &str) -> bool {
     !text.contains(char::is_whitespace) && (text.starts_with("http") || text.starts_with('/') || text.contains('.'))
 }
 
-/// A list's items; GraphQL wraps them in `edges` or `nodes`.
+/// The items of a list; GraphQL wraps them in `edges` or `nodes`.
 fn unwrapped(value: &Value) -> Vec<&Value> {
     match value {
         Value::Array(items) => items.iter().map(|item| item.get("node").unwrap_or(item)).collect(),

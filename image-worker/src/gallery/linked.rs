@@ -6,15 +6,15 @@ use serde_json::{Map, Value};
 
 use super::product::{Product, Variant, extend_once, scalar};
 
-/// Levels of entities within entities that are followed.
+/// Maximum nesting of entities that is followed.
 const NESTING_MAX: usize = 8;
 
 type Entity = Map<String, Value>;
 
-/// What of a variant is told elsewhere or is no attribute.
+/// Fields of a variant that are handled elsewhere or are no attributes.
 const NO_ATTRIBUTES: [&str; 4] = ["description", "url", "image", "inProductGroupWithID"];
 
-/// The product that a page is about, out of its JSON-LD: a group with its variants, or the first product that has pictures.
+/// The product of a page, from its JSON-LD: a group with its variants, or the first product that has pictures.
 pub fn product(texts: &[String]) -> Product {
     let documents: Vec<Value> = texts.iter().filter_map(|text| parse(text)).collect();
     let mut graph = Graph::default();
@@ -26,7 +26,7 @@ pub fn product(texts: &[String]) -> Product {
         return graph.group(group);
     }
     let products: Vec<&Entity> = graph.entities.iter().copied().filter(|entity| is_product(entity)).collect();
-    // Without a group of their own, products that name the same group are its variants.
+    // Without an explicit group, products that name the same group are its variants.
     if let Some(id) = products.iter().find_map(|product| group_id(product)) {
         let mut grouped = Product::default();
         for product in products.iter().filter(|product| group_id(product).as_deref() == Some(&id)) {
@@ -38,12 +38,12 @@ pub fn product(texts: &[String]) -> Product {
     alone.map_or_else(Product::default, |alone| Product { images: alone.images.clone(), variants: vec![alone] })
 }
 
-/// A script's JSON, with what old templates put around and into it taken out.
+/// Parses the JSON of a script, after removing what old templates add around and inside it.
 fn parse(text: &str) -> Option<Value> {
     let text = text.trim().trim_start_matches("<!--").trim_end_matches("-->").trim();
     let text = text.trim_start_matches("//<![CDATA[").trim_end_matches("//]]>").trim().trim_end_matches(';');
     serde_json::from_str(text).ok().or_else(|| {
-        // Line breaks and tabs within strings are the commonest mistake.
+        // Line breaks and tabs inside strings are the most common error.
         let spaced: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         serde_json::from_str(&spaced).ok()
     })
@@ -52,15 +52,15 @@ fn parse(text: &str) -> Option<Value> {
 /// The entities of a page.
 #[derive(Default)]
 struct Graph<'a> {
-    /// Those that the page states for themselves, in order.
+    /// Top-level entities, in order.
     entities: Vec<&'a Entity>,
-    /// All of them that have an id.
+    /// All entities that have an id.
     by_id: HashMap<&'a str, &'a Entity>,
 }
 
 impl<'a> Graph<'a> {
-    /// Takes in what is stated of the page: lists, `@graph`, and what a page's `mainEntity` is. Lists of other products and
-    /// relations to them are left alone.
+    /// Collects the entities that describe the page: lists, `@graph`, and the `mainEntity` of a page. Lists of other products and
+    /// relations to them are ignored.
     fn collect(&mut self, value: &'a Value, depth: usize) {
         if depth > NESTING_MAX {
             return;
@@ -82,7 +82,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// The entity that stands here, or the one that is only named here.
+    /// The entity at this place, or the one that it refers to by id.
     fn resolved(&self, value: &'a Value) -> Option<&'a Entity> {
         let entity = value.as_object()?;
         let id = entity.get("@id").and_then(Value::as_str).filter(|_| entity.len() == 1);
@@ -94,7 +94,7 @@ impl<'a> Graph<'a> {
         let stated = group.get("hasVariant").into_iter().flat_map(items);
         product.variants.extend(stated.filter_map(|item| self.resolved(item)).map(|variant| self.variant(variant)));
         if product.variants.is_empty() {
-            // Told from the other end: each variant names its group.
+            // The inverse relation: each variant names its group.
             let id = group.get("productGroupID").and_then(scalar);
             let names_this = |entity: &&&Entity| {
                 is_product(entity) && (entity.contains_key("isVariantOf") || id.is_some() && group_id(entity) == id)
@@ -133,7 +133,7 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// A list's items, or the one value that may stand for a list.
+/// The items of a list, or the single value that may replace a list.
 fn items<'a>(value: &'a Value) -> impl Iterator<Item = &'a Value> + use<'a> {
     match value {
         Value::Array(items) => items.iter(),
@@ -141,7 +141,7 @@ fn items<'a>(value: &'a Value) -> impl Iterator<Item = &'a Value> + use<'a> {
     }
 }
 
-/// A scalar, or the name of what stands here (`{"@type": "SizeSpecification", "name": "M"}`).
+/// A scalar, or the `name` of an object (`{"@type": "SizeSpecification", "name": "M"}`).
 fn named_value(value: &Value) -> Option<String> {
     scalar(value).or_else(|| value.get("name").and_then(scalar))
 }

@@ -1,6 +1,6 @@
-//! One pass over a page's markup: where its addresses start from, its data, and its pictures.
+//! One pass over a page's markup: its base address, its data and its pictures.
 //!
-//! Tokens are read and no tree is built: foreign markup of any depth costs memory for [`DEPTH_MAX`] elements and no stack.
+//! Reads tokens and builds no tree: markup of any depth takes memory for [`DEPTH_MAX`] elements and no stack.
 
 use std::collections::HashMap;
 
@@ -8,14 +8,14 @@ use html5gum::{DefaultEmitter, StartTag, Token, Tokenizer};
 
 use super::srcset;
 
-/// Open elements that are kept account of; those deeper in count as their ancestor does.
+/// Open elements that are tracked; deeper ones count as part of their ancestor.
 const DEPTH_MAX: usize = 256;
 
-/// Elements that have no end (WHATWG HTML, 13.1.2).
+/// Void elements (WHATWG HTML, 13.1.2).
 const VOID: [&str; 14] =
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "param"];
 
-/// Words of class, id and the like that mark a product's gallery.
+/// Words in classes, ids and similar attributes that mark a product gallery.
 const GALLERY_WORDS: [&str; 16] = [
     "gallery",
     "carousel",
@@ -35,7 +35,7 @@ const GALLERY_WORDS: [&str; 16] = [
     "image-viewer",
 ];
 
-/// Words that mark other products, and what is on every page of a shop.
+/// Words that mark other products, and the parts that every page of a shop has.
 const ASIDE_WORDS: [&str; 18] = [
     "related",
     "recommend",
@@ -57,7 +57,7 @@ const ASIDE_WORDS: [&str; 18] = [
     "mini-cart",
 ];
 
-/// Attributes that hold a picture in its largest size, for a magnifier.
+/// Attributes that hold the largest size of a picture, for a magnifier.
 const ZOOM_ATTRIBUTES: [&str; 12] = [
     "data-large_image",
     "data-large-image",
@@ -73,10 +73,10 @@ const ZOOM_ATTRIBUTES: [&str; 12] = [
     "data-image-large-src",
 ];
 
-/// Attributes that hold the candidates of a picture until a script makes them its `srcset`.
+/// Attributes that hold the candidates of a picture until a script copies them to `srcset`.
 const LAZY_SETS: [&str; 3] = ["data-srcset", "data-lazy-srcset", "data-original-set"];
 
-/// Attributes that hold a picture's address until a script makes it its `src`.
+/// Attributes that hold a picture's address until a script copies it to `src`.
 const LAZY_SOURCES: [&str; 8] = [
     "data-src",
     "data-lazy-src",
@@ -91,45 +91,45 @@ const LAZY_SOURCES: [&str; 8] = [
 /// What was found in a page.
 #[derive(Debug, Default)]
 pub struct Markup {
-    /// Its `<base href>`.
+    /// Value of its `<base href>`.
     pub base: Option<String>,
-    /// The texts of `application/ld+json` scripts.
+    /// Texts of `application/ld+json` scripts.
     pub linked: Vec<String>,
-    /// The texts of scripts and attributes that hold other JSON.
+    /// Texts of scripts and attributes that hold other JSON.
     pub data: Vec<String>,
-    /// The texts of scripts that are programs.
+    /// Texts of scripts that are programs.
     pub programs: Vec<String>,
-    /// Pictures that the page proposes to show for itself.
+    /// The addresses of Open Graph pictures.
     pub open_graph: Vec<String>,
-    /// Pictures in the text.
+    /// Pictures in the body.
     pub pictures: Vec<Picture>,
 }
 
-/// A picture in a page, however many files there are of it.
+/// A picture in a page, with one or more files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Picture {
-    /// Where its files are, the largest first.
+    /// Addresses of its files, the largest first.
     pub files: Vec<String>,
-    /// Where on the page it is.
-    pub place: Place,
-    /// Whether the page shows it so small that it is an icon.
+    /// Location on the page.
+    pub place: PageRegion,
+    /// Whether the page shows it as small as an icon.
     pub is_tiny: bool,
 }
 
-/// Where a picture is.
+/// Location of a picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
-    /// In what looks like the product's gallery.
+pub enum PageRegion {
+    /// In what looks like the product gallery.
     Gallery,
-    /// Anywhere in the text.
+    /// Elsewhere in the main content.
     #[default]
     Text,
-    /// Beside the text: head, foot, navigation, other products.
+    /// Outside of the main content: header, footer, navigation, other products.
     Aside,
 }
 
 impl Markup {
-    /// Reads a page.
+    /// Parses the markup of a page.
     pub fn read(html: &str) -> Self {
         let mut markup = Self::default();
         Walk::over(html, &mut markup, false);
@@ -140,19 +140,19 @@ impl Markup {
 /// An open element and what it means for the pictures in it.
 struct Open {
     name: String,
-    place: Place,
-    /// The picture that a link leads to.
+    place: PageRegion,
+    /// Target of a link that leads to a picture file.
     link: Option<String>,
 }
 
 struct Walk<'a> {
     markup: &'a mut Markup,
     open: Vec<Open>,
-    /// Elements open beyond [`DEPTH_MAX`].
+    /// Number of open elements beyond [`DEPTH_MAX`].
     beyond: usize,
-    /// The candidates of `<source>`s of the `<picture>` that is open.
+    /// Candidates of the `<source>` elements of the open `<picture>`.
     sources: Option<Vec<(String, u32)>>,
-    /// What the text that is being read is, as far as it was read: it comes in pieces.
+    /// Kind and content so far of the text that is being read, which arrives in pieces.
     text: Option<(Text, String)>,
     in_noscript: bool,
 }
@@ -171,7 +171,7 @@ impl<'a> Walk<'a> {
     fn over(html: &str, markup: &'a mut Markup, in_noscript: bool) {
         let mut walk = Self { markup, open: Vec::new(), beyond: 0, sources: None, text: None, in_noscript };
         let mut emitter = DefaultEmitter::default();
-        // Scripts, styles and the like are text, whatever stands in them.
+        // The content of scripts, styles and similar elements is text.
         emitter.naively_switch_states(true);
         for token in Tokenizer::new_with_emitter(html, emitter) {
             match token {
@@ -203,7 +203,7 @@ impl<'a> Walk<'a> {
             "img" => self.picture(&attributes),
             _ => {}
         }
-        // What shops put into attributes as JSON: WooCommerce's variations, PrestaShop's product.
+        // JSON in attributes: WooCommerce's variations, PrestaShop's product.
         for attribute in ["data-product_variations", "data-product", "data-product-json"] {
             let json = attributes.get(attribute).filter(|text| text.starts_with(['{', '[']));
             self.markup.data.extend(json.cloned());
@@ -219,13 +219,13 @@ impl<'a> Walk<'a> {
             return;
         }
         let around = self.open.last();
-        let outer = around.map_or(Place::Text, |open| open.place);
+        let outer = around.map_or(PageRegion::Text, |open| open.place);
         let link = match &*name {
             "a" => attributes.get("href").filter(|href| is_picture_file(href)).cloned(),
             _ => around.and_then(|open| open.link.clone()),
         };
         let place = match outer {
-            Place::Aside => Place::Aside,
+            PageRegion::Aside => PageRegion::Aside,
             outer => place_of(&name, attributes).unwrap_or(outer),
         };
         self.open.push(Open { name, place, link });
@@ -254,13 +254,13 @@ impl<'a> Walk<'a> {
             Some((Text::Linked, text)) => self.markup.linked.push(text),
             Some((Text::Data, text)) => self.markup.data.push(text),
             Some((Text::Program, text)) => self.markup.programs.push(text),
-            // What is there for those who run no scripts: as often as not the real picture. Read once, not in turn.
+            // The content for clients without scripts often holds the real picture. It is parsed once, without recursion.
             Some((Text::Noscript, text)) if !self.in_noscript => {
                 let before = self.markup.pictures.len();
                 Walk::over(&text, self.markup, true);
                 let place = self.place();
                 for picture in &mut self.markup.pictures[before..] {
-                    if picture.place == Place::Text {
+                    if picture.place == PageRegion::Text {
                         picture.place = place;
                     }
                 }
@@ -279,7 +279,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A `<source>` of a `<picture>`, unless no program of ours reads its kind.
+    /// Reads a `<source>` of a `<picture>`, unless its format is unsupported.
     fn source(&mut self, attributes: &Attributes) {
         let Some(sources) = &mut self.sources else { return };
         let kind = attributes.get("type").map_or("", String::as_str);
@@ -290,16 +290,16 @@ impl<'a> Walk<'a> {
 
     fn picture(&mut self, attributes: &Attributes) {
         let place = match attributes.get("itemprop") {
-            Some(property) if property == "image" && self.place() != Place::Aside => Place::Gallery,
+            Some(property) if property == "image" && self.place() != PageRegion::Aside => PageRegion::Gallery,
             _ => self.place(),
         };
         let mut candidates = self.sources.as_mut().map(std::mem::take).unwrap_or_default();
         candidates.extend(sets(attributes));
         candidates.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
         let zoom = ZOOM_ATTRIBUTES.iter().filter_map(|name| attributes.get(*name).cloned());
-        let link = self.open.last().filter(|_| place == Place::Gallery).and_then(|open| open.link.clone());
+        let link = self.open.last().filter(|_| place == PageRegion::Gallery).and_then(|open| open.link.clone());
         let lazy: Vec<String> = LAZY_SOURCES.iter().filter_map(|name| attributes.get(*name).cloned()).collect();
-        // What stands in `src` until a script comes is a placeholder that all pictures share.
+        // While a script loads the picture, `src` is a placeholder that all pictures share.
         let is_lazy = !lazy.is_empty() || LAZY_SETS.iter().any(|name| attributes.contains_key(*name));
         let src = attributes.get("src").filter(|_| !is_lazy).cloned();
         let files = zoom
@@ -314,8 +314,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn place(&self) -> Place {
-        self.open.last().map_or(Place::Text, |open| open.place)
+    fn place(&self) -> PageRegion {
+        self.open.last().map_or(PageRegion::Text, |open| open.place)
     }
 }
 
@@ -323,7 +323,7 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What the text of a script is.
+/// The kind of a script's text.
 fn script(attributes: &Attributes) -> Text {
     let kind = attributes.get("type").map(|kind| kind.trim().to_ascii_lowercase()).unwrap_or_default();
     match kind.split(';').next().unwrap_or_default() {
@@ -333,10 +333,10 @@ fn script(attributes: &Attributes) -> Text {
     }
 }
 
-/// What an element says of where the pictures in it are, if anything.
-fn place_of(name: &str, attributes: &Attributes) -> Option<Place> {
+/// The location that an element implies for the pictures in it, if any.
+fn place_of(name: &str, attributes: &Attributes) -> Option<PageRegion> {
     if matches!(name, "nav" | "header" | "footer" | "aside") {
-        return Some(Place::Aside);
+        return Some(PageRegion::Aside);
     }
     if matches!(name, "html" | "body" | "main") {
         return None;
@@ -345,22 +345,22 @@ fn place_of(name: &str, attributes: &Attributes) -> Option<Place> {
     let words: String =
         named.iter().filter_map(|name| attributes.get(*name)).map(|value| value.to_ascii_lowercase() + " ").collect();
     if ASIDE_WORDS.iter().any(|word| words.contains(word)) {
-        return Some(Place::Aside);
+        return Some(PageRegion::Aside);
     }
-    GALLERY_WORDS.iter().any(|word| words.contains(word)).then_some(Place::Gallery)
+    GALLERY_WORDS.iter().any(|word| words.contains(word)).then_some(PageRegion::Gallery)
 }
 
-/// The candidates of a `srcset`, there already or to come, with their sizes.
+/// The candidates of `srcset` or of an attribute that becomes one, with their sizes.
 fn sets(attributes: &Attributes) -> Vec<(String, u32)> {
     let mut candidates = Vec::new();
     for name in ["srcset"].iter().chain(&LAZY_SETS) {
         candidates.extend(attributes.get(*name).map(|set| srcset::candidates(set)).unwrap_or_default());
     }
-    // Amazon's: an object from address to width and height.
+    // Amazon: an object that maps addresses to width and height.
     if let Some(Ok(sizes)) = attributes.get("data-a-dynamic-image").map(|text| serde_json::from_str::<Sizes>(text)) {
         candidates.extend(sizes.into_iter().map(|(file, [width, _])| (file, width)));
     }
-    // Shopify's: an address with a place for one of the widths beside it.
+    // Shopify: an address with a placeholder for one of the widths in another attribute.
     if let Some(template) =
         LAZY_SOURCES.iter().filter_map(|name| attributes.get(*name)).find(|at| at.contains("{width}"))
     {
@@ -381,7 +381,7 @@ fn is_tiny(attributes: &Attributes) -> bool {
     matches!((side("width"), side("height")), (Some(width), Some(height)) if width.max(height) < 64.0)
 }
 
-/// Whether a link leads to a picture, by the end of its path.
+/// Whether a link leads to a picture, judging by the end of its path.
 fn is_picture_file(href: &str) -> bool {
     let path = href.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
     [".jpg", ".jpeg", ".png", ".webp", ".gif"].iter().any(|end| path.ends_with(end))

@@ -1,9 +1,14 @@
-//! Page rules: which pictures of a page are those of its product (decisions 14.3, 14.4).
+//! Gallery discovery: selects the pictures of a page that show its product
+//! (docs/reference/imports.md#gallery-discovery).
 //!
-//! A pure function of a page's text and address. **Order.** Pictures are taken in the order of their sources: JSON-LD,
-//! embedded product data, Open Graph, then the pictures in the text, where those of a recognisable gallery come instead of
-//! all others. **One picture, one candidate.** Addresses that differ in a size alone are one candidate with several files,
-//! the largest first. **Variants** are tied to pictures by the page's own data and never by a guess.
+//! A pure function of a page's text and address.
+//!
+//! - **Order.** Pictures are ordered by source: JSON-LD, embedded product data, Open Graph, then
+//!   the pictures in the body. If the body has a recognizable gallery, only the pictures of the
+//!   gallery are used.
+//! - **Duplicates.** Addresses that differ only in a size are one candidate with several files, the
+//!   largest first.
+//! - **Variants.** Only the page's own data assigns pictures to variants; nothing is guessed.
 
 mod address;
 mod charset;
@@ -19,7 +24,7 @@ use domain::import::{Evidence, ReviewReason};
 use url::Url;
 
 use address::Address;
-use markup::{Markup, Picture, Place};
+use markup::{Markup, PageRegion, Picture};
 use product::{Product, Variant};
 
 pub use charset::{is_markup, text};
@@ -27,10 +32,10 @@ pub use charset::{is_markup, text};
 /// Files of one picture that are tried, the largest first.
 const FILES_MAX: usize = 3;
 
-/// Files of one picture that are remembered.
+/// Maximum number of files that are kept per picture.
 const FILES_KEPT: usize = 16;
 
-/// Words of an address that only what is no picture of a product has.
+/// Words in an address that occur only in pictures that do not show a product.
 const ICON_WORDS: [&str; 14] = [
     "sprite",
     "sprites",
@@ -48,10 +53,11 @@ const ICON_WORDS: [&str; 14] = [
     "logos",
 ];
 
-/// Addresses that are kept of one page: more than are ever fetched, and a bound on memory.
+/// Maximum number of addresses that are kept per page: more than are ever fetched, and a bound on
+/// memory.
 const ADDRESSES_MAX: usize = 2000;
 
-/// What a page offers.
+/// The pictures and variants of a page.
 #[derive(Debug, Default)]
 pub struct Gallery {
     /// Every picture that the page names, those of its product first.
@@ -62,35 +68,35 @@ pub struct Gallery {
     embedded: Product,
 }
 
-/// A picture at its sizes.
+/// A picture with its files of different sizes.
 #[derive(Debug)]
 struct Candidate {
-    /// Its files with their widths.
+    /// The files with their widths.
     files: Vec<(Url, u32)>,
-    /// Whether it is one of the product's.
+    /// Whether it shows the product.
     wanted: bool,
 }
 
-/// What is to be fetched of a page.
+/// The pictures to fetch.
 #[derive(Debug, PartialEq)]
 pub struct Choice {
     /// For each picture its files, the largest first.
     pub pictures: Vec<Vec<Url>>,
-    /// How they belong to the variant that was asked for.
+    /// How the pictures were assigned to the requested variant.
     pub evidence: Evidence,
 }
 
-/// Why nothing is to be fetched.
+/// Why nothing is fetched, and a review is needed instead.
 #[derive(Debug, PartialEq)]
-pub struct Refusal {
-    /// What a person has to decide or to look at.
+pub struct ReviewNeeded {
+    /// What a person must decide or check.
     pub reason: ReviewReason,
-    /// What is known of variants.
+    /// What the page says about variants.
     pub evidence: Evidence,
 }
 
 impl Gallery {
-    /// Reads a page that came from `url`.
+    /// Reads a page that was fetched from `url`.
     pub fn read(html: &str, url: &Url) -> Self {
         let markup = Markup::read(html);
         let base = markup.base.as_deref().and_then(|href| url.join(href.trim()).ok()).unwrap_or_else(|| url.clone());
@@ -109,36 +115,38 @@ impl Gallery {
         for image in &markup.open_graph {
             gallery.add(&[image], true);
         }
-        let has_gallery = markup.pictures.iter().any(|picture| picture.place == Place::Gallery);
+        let has_gallery = markup.pictures.iter().any(|picture| picture.place == PageRegion::Gallery);
         for picture in &markup.pictures {
-            let place = if has_gallery { picture.place == Place::Gallery } else { picture.place == Place::Text };
+            let place =
+                if has_gallery { picture.place == PageRegion::Gallery } else { picture.place == PageRegion::Text };
             gallery.add_picture(picture, place);
         }
         gallery
     }
 
-    /// How many different pictures the page names.
+    /// The number of distinct pictures that the page names.
     pub fn discovered(&self) -> usize {
         self.candidates.len()
     }
 
-    /// What to fetch for `selector`.
+    /// The pictures to fetch for `selector`.
     ///
     /// # Errors
-    /// Why a person has to decide first.
-    pub fn choose(&self, selector: Option<&str>) -> Result<Choice, Refusal> {
+    ///
+    /// If a person must decide first.
+    pub fn choose(&self, selector: Option<&str>) -> Result<Choice, ReviewNeeded> {
         let (indexes, evidence) = match selector {
             Some(selector) => {
                 let tied = self.tied_to(selector);
                 if tied.is_empty() {
                     let (reason, evidence) = (ReviewReason::VariantEvidenceUnavailable, Evidence::Unavailable);
-                    return Err(Refusal { reason, evidence });
+                    return Err(ReviewNeeded { reason, evidence });
                 }
                 (tied, Evidence::Exact)
             }
             None if self.has_choice() => {
                 let (reason, evidence) = (ReviewReason::VariantSelectionRequired, Evidence::SelectionRequired);
-                return Err(Refusal { reason, evidence });
+                return Err(ReviewNeeded { reason, evidence });
             }
             None => {
                 let wanted = self.candidates.iter().enumerate().filter(|(_, candidate)| candidate.wanted);
@@ -146,13 +154,13 @@ impl Gallery {
             }
         };
         if indexes.is_empty() {
-            return Err(Refusal { reason: ReviewReason::NoGalleryImagesDiscovered, evidence });
+            return Err(ReviewNeeded { reason: ReviewReason::NoGalleryImagesDiscovered, evidence });
         }
         let pictures = indexes.into_iter().map(|index| self.candidates[index].largest_first()).collect();
         Ok(Choice { pictures, evidence })
     }
 
-    /// The candidates of the variants that a selector names, in order, once each.
+    /// The candidates of the variants that a selector selects, in order and without duplicates.
     fn tied_to(&self, selector: &str) -> Vec<usize> {
         for product in [&self.linked, &self.embedded] {
             let selected = product.variants.iter().filter(|variant| variant.is_selected(selector));
@@ -194,19 +202,20 @@ impl Gallery {
         let Some(first) = first else { return };
         let is_icon = picture.is_tiny
             || first.words().any(|word| {
-                // A picture in a gallery may well show a logo.
-                ICON_WORDS.contains(&&*word) && !(picture.place == Place::Gallery && word.starts_with("logo"))
+                // A picture in a gallery may show a logo, so the word is ignored there.
+                ICON_WORDS.contains(&&*word) && !(picture.place == PageRegion::Gallery && word.starts_with("logo"))
             });
         let files: Vec<&String> = picture.files.iter().collect();
         self.add(&files, in_place && !is_icon);
     }
 
-    /// Takes in a picture by its files, the largest first. Known by one of them, it is one that is there already.
+    /// Adds a picture by its files, the largest first. If one of the files is already known, the
+    /// picture is merged into that candidate.
     fn add(&mut self, files: &[&String], wanted: bool) {
         let Some(base) = &self.base else { return };
         let mut addresses: Vec<Address> = files.iter().filter_map(|file| Address::resolve(base, file)).collect();
         let Some(most) = addresses.iter().map(|address| address.width).max() else { return };
-        // The page says which of its files is the largest; their addresses need not.
+        // The page's order tells which file is the largest; the addresses may not.
         addresses[0].width = most;
         let known = addresses.iter().find_map(|address| self.by_key.get(&address.key).copied());
         let index = match known {

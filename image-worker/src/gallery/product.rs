@@ -1,28 +1,27 @@
-//! A product as a page's data describes it, whatever the data's form.
+//! A product as a page's data describes it, independent of the data's form.
 
 use serde_json::Value;
 
-/// A product.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Product {
     /// Addresses of its pictures, in order, as written.
     pub images: Vec<String>,
-    /// The forms it comes in.
+    /// Variants of the product.
     pub variants: Vec<Variant>,
 }
 
-/// A form of a product.
+/// A variant of a product.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Variant {
-    /// What tells it from the others: names and values, as written.
+    /// Distinguishing attributes: names and values, as written.
     pub attributes: Vec<(String, String)>,
     /// Addresses of its own pictures, as written.
     pub images: Vec<String>,
 }
 
 impl Variant {
-    /// Whether it is what a selector `key=value` asks for: one of its names with its value, letter by letter as the page writes them
-    /// (specification, Product import: exact, never inferred).
+    /// Whether the selector `key=value` selects the variant: one of its attributes has exactly this name and value, as the page
+    /// writes them. Nothing is inferred (docs/reference/imports.md#variant-selector).
     pub fn is_selected(&self, selector: &str) -> bool {
         self.attributes.iter().any(|(name, value)| {
             selector.strip_prefix(name.as_str()).and_then(|rest| rest.strip_prefix('=')) == Some(value.as_str())
@@ -39,7 +38,7 @@ pub fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// Adds the addresses that are not there yet.
+/// Adds the addresses that are not in the list yet.
 pub fn extend_once(addresses: &mut Vec<String>, more: impl IntoIterator<Item = String>) {
     for address in more {
         if !addresses.contains(&address) {

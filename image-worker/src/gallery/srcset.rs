@@ -1,11 +1,11 @@
 //! `srcset` (WHATWG HTML, 4.8.4.3.10: parsing a srcset attribute).
 
-/// What stands for a pixel density of 1: densities and widths are never mixed in one set, so only their order counts.
+/// Stands for a pixel density of 1: a set never mixes densities and widths, so only their order matters.
 const DENSITY: f64 = 1000.0;
 
 /// The candidates of a set in its order, each with its width, or a number that orders densities.
 ///
-/// As the standard has it, an address ends at white space: commas within it are its own.
+/// As in the standard, an address ends at white space: commas inside it are part of it.
 pub fn candidates(set: &str) -> Vec<(String, u32)> {
     let mut found = Vec::new();
     let mut rest = set;
@@ -26,7 +26,7 @@ pub fn candidates(set: &str) -> Vec<(String, u32)> {
     }
 }
 
-/// `800w`, `2x`, or 1x when nothing is said.
+/// Parses `800w` or `2x`; 1x when it is missing.
 fn size(descriptors: &str) -> u32 {
     let sizes = descriptors.split_ascii_whitespace().filter_map(|descriptor| {
         if let Some(width) = descriptor.strip_suffix('w') {
@@ -34,7 +34,7 @@ fn size(descriptors: &str) -> u32 {
         }
         Some(descriptor.strip_suffix('x')?.parse::<f64>().ok()? * DENSITY)
     });
-    // Saturates; what is no number is 0.
+    // The cast saturates; what is not a number becomes 0.
     sizes.fold(None, |most: Option<f64>, size| Some(most.map_or(size, |most| most.max(size)))).unwrap_or(DENSITY) as u32
 }
 

@@ -1,4 +1,4 @@
-//! The page rules over pages of the shapes that common shop systems have.
+//! Tests of gallery discovery with pages like those of common shop systems.
 
 use super::*;
 
@@ -63,7 +63,8 @@ fn an_embedded_product_with_options_is_read_as_shopify_writes_it() {
     for selector in ["Size=XL", "color=Black"] {
         assert_eq!(refused(&page, Some(selector)), UNTIED, "{selector}");
     }
-    // Black, white and the shop's logo: sizes are no pictures of their own, and a film's still is none at all.
+    // Black, white and the shop's logo: different sizes are one picture, and the still of a video
+    // is not a picture of the product.
     assert_eq!(page.discovered(), 3);
 }
 

@@ -1,28 +1,31 @@
-//! An Image Action: load its inputs, run the engine, make the result durable, end the job.
+//! An Image Action: load its inputs, run the engine, store the result, complete the job.
 //!
-//! **Guarantee.** One visible effect, whatever crashes: until the concluding transaction nothing is seen but the job's
-//! state, and that transaction is fenced by the lease. A blob that was put for nothing is swept.
+//! **Guarantee.** Each Action takes effect once, whatever crashes: until the final transaction only
+//! the job's state is visible, and that transaction is fenced by the lease. A stored blob that
+//! nothing refers to is deleted later.
 //!
-//! **Mechanism.** Every step that can end the job early says how ([`Stop`]); all ends, good or bad, are written in one
-//! place. A cancel is looked for at every step and stops the wait for pixels at once (decisions 9.5).
+//! **Mechanism.** Every step that can end the job early returns how ([`Interrupt`]); all outcomes are
+//! written in one place. Every step checks for a cancel request, which also interrupts the wait for
+//! pixel memory (docs/reference/jobs.md#cancel).
 
-use db::jobs::{Concluded, Ending, Placement};
+use app::job::{Completion, CompletionResult};
 use domain::asset::AssetRecord;
 use domain::id::{AssetId, JobId};
+use domain::job::Placement;
 use domain::job::{ActionRequest, CancelReason, Failure, FailureCode, Input, JobStatus, Record, Request};
 use domain::limits::{FILE_NAME_MAX, TASK_CLAIMS_MAX};
-use raster::{Fault, Format, Size};
+use raster::{ErrorKind, Format, Size};
 use serde_json::{Map, Value, json};
 use service::blocking::Panicked;
-use spine::{Decision, Lease, Task};
+use taskqueue::{Decision, Lease, Task};
 use uuid::Uuid;
-use workshop::files::{Content, PUTS_MAX};
-use workshop::{Error, Stop, Worker, decision};
+use worker::files::{Content, PUTS_MAX};
+use worker::{Error, Interrupt, Worker, decision};
 
-use super::Trouble;
+use super::ExecutionError;
 use crate::actions::{Prepared, Source};
 
-/// What an Action made.
+/// The result of an Action.
 struct Made {
     content: Content,
     format: Format,
@@ -37,42 +40,42 @@ pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<D
     let id = JobId(task.id);
     let Some(job) = begin(worker, id, lease).await? else { return worker.settle(task, lease).await };
     let Request::Action(request) = &job.request else { return Err(Error::WrongQueue(task.kind)) };
-    spine::failpoint!("action.loaded");
+    taskqueue::failpoint!("action.loaded");
     let made = match make(worker, &job, request, lease).await {
         Ok(made) => made,
         Err(stop) => return end_early(worker, task, lease, stop).await,
     };
-    spine::failpoint!("action.computed");
+    taskqueue::failpoint!("action.computed");
     for _ in 0..PUTS_MAX {
         let blob_key = match keep(worker, task, lease, &made).await {
             Ok(blob_key) => blob_key,
             Err(stop) => return end_early(worker, task, lease, stop).await,
         };
-        spine::failpoint!("action.stored");
+        taskqueue::failpoint!("action.stored");
         if lease.is_cancel_requested() {
-            return end_early(worker, task, lease, Stop::Canceled).await;
+            return end_early(worker, task, lease, Interrupt::Canceled).await;
         }
-        let ending = Ending::Succeeded(vec![placement(request, &made, blob_key)]);
-        match worker.conclude(task, lease, &ending).await? {
-            Concluded::BlobGone => {}
+        let completion = Completion::Succeeded(vec![placement(request, &made, blob_key)]);
+        match worker.complete(task, lease, &completion).await? {
+            CompletionResult::BlobGone => {}
             concluded => return Ok(decision(&concluded)),
         }
     }
     Err(Error::BlobGone)
 }
 
-/// Takes the job up and tells those who wait for a change. Nothing: the job is gone or over, or the lease is, which settling
-/// the task finds out.
+/// Marks the job as running and notifies waiters. `None` if the job is missing or terminal, or if
+/// the lease is lost, which settling the task will detect.
 async fn begin(worker: &Worker, id: JobId, lease: &Lease) -> Result<Option<Record>, Error> {
     let job = db::jobs::begin(&mut *worker.connection().await?, id, lease.token()).await?;
     worker.announce(id).await;
     Ok(job.filter(|job| !job.status.is_terminal()))
 }
 
-/// Loads, checks and computes.
-async fn make(worker: &Worker, job: &Record, request: &ActionRequest, lease: &Lease) -> Result<Made, Stop> {
+/// Loads the inputs, checks them and computes the result.
+async fn make(worker: &Worker, job: &Record, request: &ActionRequest, lease: &Lease) -> Result<Made, Interrupt> {
     if job.status == JobStatus::Canceling || lease.is_cancel_requested() {
-        return Err(Stop::Canceled);
+        return Err(Interrupt::Canceled);
     }
     let ActionRequest { slug, version, params, inputs, .. } = request;
     let mut assets = Vec::with_capacity(inputs.len());
@@ -80,9 +83,11 @@ async fn make(worker: &Worker, job: &Record, request: &ActionRequest, lease: &Le
         assets.push(find(worker, input).await?);
     }
     let sources: Vec<Source> = assets.iter().map(source).collect();
-    let prepared = Prepared::new(slug, params, &sources).map_err(|error| Error::from(Trouble::NotUnderstood(error)))?;
+    let prepared =
+        Prepared::new(slug, params, &sources).map_err(|error| Error::from(ExecutionError::NotUnderstood(error)))?;
     let computing = async {
-        // Before the files are loaded: however many jobs are in hand, those that wait hold nothing.
+        // Memory is reserved before the files are loaded, so that jobs that wait for memory hold
+        // nothing.
         let memory = worker.pixels.reserve(prepared.memory_bytes()).await;
         let mut files = Vec::with_capacity(inputs.len());
         for (input, asset) in inputs.iter().zip(&assets) {
@@ -96,7 +101,7 @@ async fn make(worker: &Worker, job: &Record, request: &ActionRequest, lease: &Le
     };
     let (format, (width, height), content) = tokio::select! {
         biased;
-        () = lease.cancelled() => return Err(Stop::Canceled),
+        () = lease.cancelled() => return Err(Interrupt::Canceled),
         made = computing => made?,
     };
     let references: Vec<Value> = inputs.iter().map(|input| json!({"handle": input.handle})).collect();
@@ -121,22 +126,22 @@ async fn make(worker: &Worker, job: &Record, request: &ActionRequest, lease: &Le
     })
 }
 
-/// What is stored of an input.
-async fn find(worker: &Worker, input: &Input) -> Result<AssetRecord, Stop> {
+/// The stored asset of an input.
+async fn find(worker: &Worker, input: &Input) -> Result<AssetRecord, Interrupt> {
     db::assets::get(&mut *worker.connection().await?, &input.asset).await?.ok_or_else(|| gone(input))
 }
 
-fn gone(input: &Input) -> Stop {
-    Stop::from(invalid(format!("the input {} is gone", input.handle)))
+fn gone(input: &Input) -> Interrupt {
+    Interrupt::from(invalid(format!("the input {} is gone", input.handle)))
 }
 
-/// An input as the admission to memory sees it.
+/// An input in the form that memory admission needs.
 pub(super) fn source(asset: &AssetRecord) -> Source {
     let format = match asset.mime_type.as_str() {
         "image/png" => Format::Png,
         "image/webp" => Format::Webp,
         "image/gif" => Format::Gif,
-        // The costliest one to decode stands for anything unknown.
+        // An unknown format counts as the costliest one to decode.
         _ => Format::Jpeg,
     };
     let side = |side: i32| u32::try_from(side).unwrap_or(0);
@@ -144,23 +149,26 @@ pub(super) fn source(asset: &AssetRecord) -> Source {
     Source { format, size, file_bytes: u64::try_from(asset.bytes).unwrap_or(0) }
 }
 
-/// What came of the engine's work. One that panicked did so over these very pictures, and would again: the job fails, and
-/// nothing else does.
-fn computed<T>(outcome: Result<Result<T, raster::Error>, Panicked>) -> Result<T, Stop> {
+/// Evaluates the outcome of the engine. A panic was caused by these pictures and would repeat, so
+/// the job fails and the process continues.
+fn computed<T>(outcome: Result<Result<T, raster::Error>, Panicked>) -> Result<T, Interrupt> {
     match outcome {
         Ok(made) => made.map_err(refusal),
         Err(panicked) => {
-            tracing::error!(error = &panicked as &dyn std::error::Error, "the engine panicked over a picture");
-            Err(Stop::from(invalid("a picture could not be processed".into())))
+            tracing::error!(
+                error = &panicked as &dyn std::error::Error,
+                "the engine panicked while processing a picture"
+            );
+            Err(Interrupt::from(invalid("a picture could not be processed".into())))
         }
     }
 }
 
-/// A failure of the engine: the picture's, with a message for its owner, or ours.
-fn refusal(error: raster::Error) -> Stop {
-    match error.fault() {
-        Fault::Picture | Fault::Limit => Stop::from(invalid(error.to_string())),
-        Fault::Internal => Stop::Error(Error::Raster(error)),
+/// A failure of the engine: caused by the picture, with a message for its owner, or internal.
+fn refusal(error: raster::Error) -> Interrupt {
+    match error.kind() {
+        ErrorKind::Picture | ErrorKind::Limit => Interrupt::from(invalid(error.to_string())),
+        ErrorKind::Internal => Interrupt::Error(Error::Raster(error)),
     }
 }
 
@@ -168,33 +176,34 @@ fn invalid(message: String) -> Failure {
     Failure::new(FailureCode::ActionInputInvalid, message)
 }
 
-/// Puts the result into the store, unless the store has it.
-async fn keep(worker: &Worker, task: &Task, lease: &Lease, made: &Made) -> Result<Uuid, Stop> {
+/// Stores the result, unless the store already has the same content.
+async fn keep(worker: &Worker, task: &Task, lease: &Lease, made: &Made) -> Result<Uuid, Interrupt> {
     let id = JobId(task.id);
     if lease.is_cancel_requested() {
-        return Err(Stop::Canceled);
+        return Err(Interrupt::Canceled);
     }
     if !lease.check() {
-        return Err(Stop::Stale);
+        return Err(Interrupt::Stale);
     }
     let mut connection = worker.connection().await?;
     let (is_finalizing, staged) =
         db::jobs::finalize_and_stage(&mut connection, id, lease.token(), &made.content.sha256).await?;
     if !is_finalizing && db::jobs::is_canceling(&mut connection, id).await? {
-        // Asked for since the lease last heard: who was told `canceling` sees the work stop at its next step.
-        return Err(Stop::Canceled);
+        // The client may have seen `canceling` since the last heartbeat, so the work stops at its
+        // next step.
+        return Err(Interrupt::Canceled);
     }
     drop(connection);
     if is_finalizing {
         worker.announce(id).await;
     }
     worker.put_staged(staged, &made.content).await.map_err(|error| match error {
-        // The last claim says so; any earlier one leaves it to the next.
+        // Only the last claim fails the job; earlier ones leave it to the next claim.
         Error::Store(source) if task.claims >= TASK_CLAIMS_MAX => {
-            tracing::error!(error = &source as &dyn std::error::Error, job.id = %id, "the result of {id} cannot be stored");
-            Stop::from(Failure::new(FailureCode::OutputFinalizationFailed, "the result could not be stored"))
+            tracing::error!(error = &source as &dyn std::error::Error, job.id = %id, "cannot store the result of job {id}");
+            Interrupt::from(Failure::new(FailureCode::OutputFinalizationFailed, "the result could not be stored"))
         }
-        error => Stop::Error(error),
+        error => Interrupt::Error(error),
     })
 }
 
@@ -213,18 +222,19 @@ fn placement(request: &ActionRequest, made: &Made, blob_key: Uuid) -> Placement 
     }
 }
 
-/// Writes the end of work that has no result.
-async fn end_early(worker: &Worker, task: &Task, lease: &Lease, stop: Stop) -> Result<Decision, Error> {
-    let ending = match stop {
-        Stop::Canceled => Ending::Canceled(CancelReason::UserRequested),
-        Stop::Failed { failure, .. } => Ending::Failed(failure, Vec::new()),
-        Stop::Stale => return Ok(Decision::Stale),
-        Stop::Error(error) => return Err(error),
+/// Writes the completion of work that has no result.
+async fn end_early(worker: &Worker, task: &Task, lease: &Lease, stop: Interrupt) -> Result<Decision, Error> {
+    let completion = match stop {
+        Interrupt::Canceled => Completion::Canceled(CancelReason::UserRequested),
+        Interrupt::Failed { failure, .. } => Completion::Failed(failure, Vec::new()),
+        Interrupt::Stale => return Ok(Decision::Stale),
+        Interrupt::Error(error) => return Err(error),
     };
-    Ok(decision(&worker.conclude(task, lease, &ending).await?))
+    Ok(decision(&worker.complete(task, lease, &completion).await?))
 }
 
-/// `photo.jpg` becomes `photo-resize.png`, within the longest file name (decisions 6.3).
+/// `photo.jpg` becomes `photo-resize.png`, within the maximum length of a file name
+/// (docs/reference/actions.md#action-activity-and-result).
 fn file_name(input: &str, slug: &str, extension: &str) -> String {
     let stem = input.rsplit_once('.').map_or(input, |(stem, _)| stem);
     let end = format!("-{slug}.{extension}");
@@ -239,9 +249,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_of_the_engine_is_the_pictures_failure() {
-        let pixels = workshop::Pixels::new(1, 1 << 20);
+        let pixels = worker::Pixels::new(1, 1 << 20);
         let outcome = pixels.run(1, || -> Result<(), raster::Error> { panic!("an index out of bounds") }).await;
-        let Err(Stop::Failed { failure, .. }) = computed(outcome) else { panic!("fails the job") };
+        let Err(Interrupt::Failed { failure, .. }) = computed(outcome) else { panic!("fails the job") };
         assert_eq!((failure.code, failure.retryable), (FailureCode::ActionInputInvalid, false));
         assert!(!failure.message.contains("index"), "internal text stays inside");
         assert!(pixels.run(1, || ()).await.is_ok(), "and the thread goes on");

@@ -1,4 +1,4 @@
-//! The kinds of tasks, each: load → run → make durable → Decision.
+//! The kinds of tasks, each in four steps: load, run, make durable, return a decision.
 
 mod action;
 pub mod generation;
@@ -7,39 +7,40 @@ pub mod recipe;
 mod rendition;
 
 use domain::message::TaskKind;
-use spine::{Handler, Lease, Outcome, Task};
-use workshop::{Error, Worker, wait_out};
+use taskqueue::{Handler, HandlerResult, Lease, Task};
+use worker::{Error, Worker, wait_out};
 
 pub use import::{IMPORTS_MAX, Imports};
 
 use crate::actions::NotUnderstood;
 
-/// Runs Actions and renditions; what else there is has handlers of its own. Clones share everything.
+/// The task handler for Actions and renditions; all other tasks have separate handlers. Clones
+/// share everything.
 #[derive(Clone)]
 pub struct Tasks(pub Worker);
 
-/// Why a task of this process alone did not work out this time.
+/// Why the run of a task failed.
 #[derive(Debug, thiserror::Error)]
-enum Trouble {
-    /// The stored request is none that this build carries out.
-    #[error("the request cannot be carried out")]
+enum ExecutionError {
+    /// This build cannot execute the stored request.
+    #[error("cannot execute the request")]
     NotUnderstood(#[source] NotUnderstood),
-    /// A render's document could not be rasterised.
-    #[error("the document could not be rasterised")]
+    /// The document of a render could not be rasterized.
+    #[error("cannot rasterize the document")]
     Document(#[source] raster::document::DocumentError),
-    /// The job of a step is not there.
-    #[error("the job of a step is gone")]
+    /// The job of a step is missing.
+    #[error("the job of a step is missing")]
     JobGone,
 }
 
-impl From<Trouble> for Error {
-    fn from(trouble: Trouble) -> Self {
-        Error::Own(trouble.into())
+impl From<ExecutionError> for Error {
+    fn from(error: ExecutionError) -> Self {
+        Error::Own(error.into())
     }
 }
 
 impl Handler for Tasks {
-    async fn run(&self, task: &Task, lease: &Lease) -> Outcome {
+    async fn run(&self, task: &Task, lease: &Lease) -> HandlerResult {
         let Self(worker) = self;
         let outcome = match task.kind {
             TaskKind::Action => action::run(worker, task, lease).await,
@@ -50,13 +51,14 @@ impl Handler for Tasks {
         wait_out(task, outcome)
     }
 
-    async fn exhausted(&self, task: &Task, lease: &Lease) -> Outcome {
+    async fn exhausted(&self, task: &Task, lease: &Lease) -> HandlerResult {
         let Self(worker) = self;
         let outcome = match task.kind {
             TaskKind::Action => worker.give_up(task, lease).await,
             TaskKind::Rendition => rendition::exhausted(worker, task, lease).await,
             TaskKind::Import => import::exhausted(worker, task, lease).await,
-            // Nobody waits for it here; its record's owner would have to mend it.
+            // A kind that belongs in another queue: this process knows nothing that waits for it,
+            // and its record needs an operator.
             _ => worker.settle(task, lease).await,
         };
         wait_out(task, outcome)

@@ -1,28 +1,31 @@
-//! A rendition: a smaller copy of a picture, made once and shared by all assets of the same bytes (decisions 6.4); or
-//! the PNG of a render, whose source is an SVG document that the gateway drew (decisions 3.10).
+//! A rendition: a smaller copy of a picture, made once and shared by all assets with the same bytes
+//! (docs/reference/assets.md#renditions). The PNG of a render is a rendition too; its source is an
+//! SVG document that the gateway drew (docs/reference/canvases.md#render-formats).
 //!
-//! Nothing but the copy hangs on it: a picture that cannot be decoded is noted as such, one that failed five times is
-//! given up, and those who wait for it are told either way.
+//! Failures affect only the copy. A picture that cannot be decoded is recorded as such, and a
+//! rendition that failed five times is abandoned. Waiters are notified in both cases.
 //!
-//! **Memory.** A source is loaded when there is memory for its file, its pixels and the copy: the first bytes, read by
-//! themselves, say how much that is. However many renditions are in hand, those that wait hold nothing.
+//! **Memory.** A source is loaded once there is memory for its file, its pixels and the copy. Its
+//! first bytes, which are read separately, tell how much that is. Renditions that wait for memory
+//! hold nothing.
 
 use bytes::Bytes;
 use db::renditions::{Rendition, Result as Made};
 use domain::message::TaskKind;
 use futures_util::TryStreamExt;
-use raster::{Fault, Format, Header, HeaderReader, Progress};
-use spine::{Decision, Lease, Task};
+use raster::{ErrorKind, Format, Header, HeaderReader, Progress};
+use taskqueue::{Decision, Lease, Task};
 use uuid::Uuid;
-use workshop::files::{Content, PUTS_MAX};
-use workshop::{Error, Worker};
+use worker::files::{Content, PUTS_MAX};
+use worker::{Error, Worker};
 
-use super::Trouble;
+use super::ExecutionError;
 
-/// What is read at first of a source: more than a header takes, unless metadata as long as that come before it.
+/// The number of bytes of a source to read first. It covers the header unless long metadata precede
+/// it.
 const HEAD_BYTES: u64 = 64 * 1024;
 
-/// Bytes of a pixel of a copy: RGBA.
+/// Bytes per pixel of a copy (RGBA).
 const PIXEL_BYTES: u64 = 4;
 
 /// Makes the rendition of a task.
@@ -50,14 +53,14 @@ pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<D
     Err(Error::BlobGone)
 }
 
-/// Gives up the rendition of a task that failed too often.
+/// Abandons the rendition of a task that failed too often.
 pub(super) async fn exhausted(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
     let Some(rendition) = load(worker, task).await? else { return worker.settle(task, lease).await };
     let finished = finish(worker, task, lease, &rendition, &Made::GivenUp).await?;
     finished.ok_or(Error::BlobGone)
 }
 
-/// What the task is to make; nothing when its picture was swept meanwhile.
+/// The rendition of a task; `None` when its source was swept in the meantime.
 async fn load(worker: &Worker, task: &Task) -> Result<Option<Rendition>, Error> {
     Ok(db::renditions::of_task(&mut *worker.connection().await?, task.id).await?)
 }
@@ -66,11 +69,11 @@ async fn load(worker: &Worker, task: &Task) -> Result<Option<Rendition>, Error> 
 #[derive(Debug)]
 struct Source {
     kind: Kind,
-    /// Bytes of its file.
+    /// Size of its file in bytes.
     bytes: u64,
 }
 
-/// What a source is.
+/// Kind of a source.
 #[derive(Debug)]
 enum Kind {
     Picture(Header),
@@ -78,14 +81,15 @@ enum Kind {
 }
 
 impl Source {
-    /// An upper estimate, in bytes, of the memory that its copy of at most `width` columns takes, its file included.
+    /// Upper bound in bytes of the memory for a copy of at most `width` columns, including the
+    /// file.
     fn memory_bytes(&self, width: u32) -> u64 {
         match &self.kind {
             Kind::Picture(header) => {
                 let size = header.size();
                 let columns = u64::from(size.width.min(width).max(1));
                 let rows = (u64::from(size.height) * columns).div_ceil(u64::from(size.width));
-                // The pixels, then the copy and what it is written to.
+                // The pixels, then the copy and its encoded file.
                 self.bytes + header.decoded_bytes() + 2 * PIXEL_BYTES * columns * rows
             }
             Kind::Document => self.bytes + raster::document::rasterize_bytes(self.bytes, width),
@@ -93,7 +97,7 @@ impl Source {
     }
 }
 
-/// What the first bytes of a source say; nothing when it is gone or no picture.
+/// What the first bytes of a source say; `None` when it is missing or not a picture.
 async fn examine(worker: &Worker, key: Uuid) -> Result<Option<Source>, Error> {
     let Some(head) = worker.part(key, 0..HEAD_BYTES).await? else { return Ok(None) };
     let (bytes, read) = (head.size, head.range.end);
@@ -105,7 +109,8 @@ async fn examine(worker: &Worker, key: Uuid) -> Result<Option<Source>, Error> {
     let mut reader = HeaderReader::new();
     let mut progress = reader.push(&head);
     if progress == Ok(Progress::NeedMore) && read < bytes {
-        // Behind long metadata, or behind the pixels, as the orientation of a WebP is: looked at and not kept.
+        // The header follows long metadata or, like the orientation of a WebP, the pixels: the file
+        // is read completely and not kept.
         let Some(mut rest) = worker.part(key, read..bytes).await? else { return Ok(None) };
         while progress == Ok(Progress::NeedMore) {
             let Some(piece) = rest.stream.try_next().await? else { break };
@@ -115,7 +120,7 @@ async fn examine(worker: &Worker, key: Uuid) -> Result<Option<Source>, Error> {
     Ok(reader.finish().ok().map(|header| Source { kind: Kind::Picture(header), bytes }))
 }
 
-/// The copy, or nothing when the picture is gone or cannot be read.
+/// Makes the copy; `None` when the source is missing or cannot be decoded.
 async fn compute(worker: &Worker, rendition: &Rendition) -> Result<Option<(Format, Content)>, Error> {
     let &Rendition { source_key, width, .. } = rendition;
     let Some(source) = examine(worker, source_key).await? else { return Ok(None) };
@@ -123,20 +128,22 @@ async fn compute(worker: &Worker, rendition: &Rendition) -> Result<Option<(Forma
     let Some(file) = worker.get(source_key).await? else { return Ok(None) };
     let made = |output: raster::Output| (Format::from(output.format), Content::of(output.bytes));
     match source.kind {
-        // A document that cannot be rasterised is our fault, so it is tried again and in the end given up.
+        // A document that cannot be rasterized is an internal error, so it is retried and finally
+        // abandoned.
         Kind::Document => {
             let computing = memory.run(move || raster::document::rasterize(&file, width).map(made));
-            Ok(Some(computing.await?.map_err(Trouble::Document)?))
+            Ok(Some(computing.await?.map_err(ExecutionError::Document)?))
         }
         Kind::Picture(_) => match memory.run(move || raster::rendition(&file, width).map(made)).await? {
             Ok(made) => Ok(Some(made)),
-            Err(error) if error.fault() == Fault::Internal => Err(Error::Raster(error)),
+            Err(error) if error.kind() == ErrorKind::Internal => Err(Error::Raster(error)),
             Err(_) => Ok(None),
         },
     }
 }
 
-/// Settles the task and notes what came of it, in one transaction. `None`: the blob is gone and has to be put again.
+/// Settles the task and records the outcome in one transaction. `None` if the blob was deleted and
+/// must be stored again.
 async fn finish(
     worker: &Worker,
     task: &Task,

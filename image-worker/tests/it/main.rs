@@ -1,10 +1,10 @@
-//! The image-worker against a real database and object store, driven by the real runner. No broker: the runner finds
-//! work by itself.
+//! Tests of the image-worker with a real database and object store, driven by the real runner.
+//! There is no broker: the runner finds tasks by polling.
 
 mod actions;
 mod generation;
+mod harness;
 mod imports;
 mod recipes;
 mod renditions;
 mod sweeps;
-mod world;

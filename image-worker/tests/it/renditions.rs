@@ -1,14 +1,14 @@
 use blob::BlobKey;
 use bytes::Bytes;
-use db::renditions::{Rendition, State};
+use db::renditions::{Rendition, RenditionState};
 use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
 use serde_json::json;
 use testkit::wait_for;
 use uuid::Uuid;
 
-use crate::world::{DEADLINE, PIXEL_MEMORY_BYTES, World, png};
+use crate::harness::{DEADLINE, Harness, PIXEL_MEMORY_BYTES, png};
 
-impl World {
+impl Harness {
     async fn ask(&self, source: Uuid, width: u32) {
         let mut transaction = db::pool::begin(self.database.pool()).await.expect("begins");
         db::renditions::request(&mut transaction, source, width, &self.me, None).await.expect("asks");
@@ -19,7 +19,7 @@ impl World {
     async fn made(&self, source: Uuid, width: u32) -> Rendition {
         let look = async || {
             let found = db::renditions::find(&mut *self.conn().await, source, width).await.expect("reads");
-            found.filter(|rendition| rendition.state != State::Pending)
+            found.filter(|rendition| rendition.state != RenditionState::Pending)
         };
         wait_for("the rendition", DEADLINE, look).await
     }
@@ -32,80 +32,84 @@ impl World {
 
 #[tokio::test]
 async fn a_rendition_is_made_and_stored() {
-    let world = World::new().await;
-    let source = world.source(png(400, 200)).await;
-    world.ask(source, 64).await;
-    let _worker = world.work();
-    let State::Ready { blob_key, mime_type } = world.made(source, 64).await.state else { panic!("not ready") };
+    let harness = Harness::new().await;
+    let source = harness.source(png(400, 200)).await;
+    harness.ask(source, 64).await;
+    let _worker = harness.work();
+    let RenditionState::Ready { blob_key, mime_type } = harness.made(source, 64).await.state else {
+        panic!("not ready")
+    };
     assert_eq!(mime_type, "image/jpeg");
-    let file = world.store.get(BlobKey(blob_key), 1 << 20).await.expect("is in the store");
+    let file = harness.store.get(BlobKey(blob_key), 1 << 20).await.expect("is in the store");
     let header = raster::probe(&file).expect("is a picture");
     assert_eq!((header.width, header.height), (64, 32));
 }
 
 #[tokio::test]
 async fn a_render_is_rasterised() {
-    let world = World::new().await;
+    let harness = Harness::new().await;
     let document = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"300\" height=\"150\" viewBox=\"0 0 300 150\"/>";
-    let source = world.source(Bytes::from_static(document.as_bytes())).await;
-    world.ask(source, 2048).await;
-    let _worker = world.work();
-    let State::Ready { blob_key, mime_type } = world.made(source, 2048).await.state else { panic!("not ready") };
+    let source = harness.source(Bytes::from_static(document.as_bytes())).await;
+    harness.ask(source, 2048).await;
+    let _worker = harness.work();
+    let RenditionState::Ready { blob_key, mime_type } = harness.made(source, 2048).await.state else {
+        panic!("not ready")
+    };
     assert_eq!(mime_type, "image/png");
-    let file = world.store.get(BlobKey(blob_key), 1 << 20).await.expect("is in the store");
+    let file = harness.store.get(BlobKey(blob_key), 1 << 20).await.expect("is in the store");
     let header = raster::probe(&file).expect("is a picture");
     assert_eq!((header.width, header.height), (600, 300));
 }
 
 #[tokio::test]
 async fn a_picture_that_cannot_be_read_is_noted_as_such() {
-    let world = World::new().await;
-    let source = world.source(png(400, 200).slice(..60)).await;
-    world.ask(source, 64).await;
-    let _worker = world.work();
-    assert_eq!(world.made(source, 64).await.state, State::Undecodable);
+    let harness = Harness::new().await;
+    let source = harness.source(png(400, 200).slice(..60)).await;
+    harness.ask(source, 64).await;
+    let _worker = harness.work();
+    assert_eq!(harness.made(source, 64).await.state, RenditionState::Undecodable);
 }
 
 #[tokio::test]
 async fn a_picture_is_loaded_when_there_is_memory_for_it() {
-    let world = World::new().await;
+    let harness = Harness::new().await;
     let file = png(1200, 900);
-    let source = world.source(file.clone()).await;
-    world.ask(source, 64).await;
-    // All but a mebibyte, which the pixels alone are more than.
-    let memory = world.pixels.reserve(PIXEL_MEMORY_BYTES - (1 << 20)).await;
-    let _worker = world.work();
-    let queued = async || (world.pixels.reserved_bytes() == PIXEL_MEMORY_BYTES).then_some(());
+    let source = harness.source(file.clone()).await;
+    harness.ask(source, 64).await;
+    // Occupies all but one mebibyte, which is less than the pixels alone take.
+    let memory = harness.pixels.reserve(PIXEL_MEMORY_BYTES - (1 << 20)).await;
+    let _worker = harness.work();
+    let queued = async || (harness.pixels.reserved_bytes() == PIXEL_MEMORY_BYTES).then_some(());
     wait_for("the rendition to wait for memory", DEADLINE, queued).await;
-    // What lies there once memory is free is what is loaded.
-    std::fs::write(world.object_path(source), &file[..file.len() / 2]).expect("writes");
+    // The worker loads the file that is in the store when memory becomes free.
+    std::fs::write(harness.object_path(source), &file[..file.len() / 2]).expect("writes");
     drop(memory);
-    assert_eq!(world.made(source, 64).await.state, State::Undecodable);
+    assert_eq!(harness.made(source, 64).await.state, RenditionState::Undecodable);
 }
 
 #[tokio::test]
 async fn a_header_behind_long_metadata_is_found() {
-    let world = World::new().await;
+    let harness = Harness::new().await;
     let pixels = [10, 200, 30].repeat(400 * 200);
     let picture = Picture::new(Size::new(400, 200), Channels::Rgb, pixels).expect("as many as fit");
     let encoding = Encoding { format: OutputFormat::Jpeg, quality: 85, flatten: Color::WHITE };
     let mut file = raster::encode(&picture, &encoding).expect("encodes");
-    // Segments of an application, right behind the start marker.
+    // Application segments, right after the start marker.
     let segment = [&[0xff, 0xe2, 0xff, 0xff][..], &[0; 0xffff - 2]].concat();
     file.splice(2..2, segment.repeat(3));
-    let source = world.source(file.into()).await;
-    world.ask(source, 64).await;
-    let _worker = world.work();
-    assert!(matches!(world.made(source, 64).await.state, State::Ready { .. }));
+    let source = harness.source(file.into()).await;
+    harness.ask(source, 64).await;
+    let _worker = harness.work();
+    assert!(matches!(harness.made(source, 64).await.state, RenditionState::Ready { .. }));
 }
 
 #[tokio::test]
 async fn an_actions_output_gets_its_rendition_unasked() {
-    let world = World::new().await;
-    let input = world.upload("in", "green.png", png(900, 90)).await;
-    let (id, _) = world.resize(&input, json!({"width": 800})).await;
-    let _worker = world.work();
-    let asset = &world.ended(id).await.outcome.images[0].asset;
-    let source = world.asset(asset).await.expect("is stored").blob_key;
-    assert!(matches!(world.made(source, 512).await.state, State::Ready { .. }));
+    let harness = Harness::new().await;
+    let input = harness.upload("in", "green.png", png(900, 90)).await;
+    let (id, _) = harness.resize(&input, json!({"width": 800})).await;
+    let _worker = harness.work();
+    let asset = &harness.ended(id).await.outcome.images[0].asset;
+    let source = harness.asset(asset).await.expect("is stored").blob_key;
+    assert!(matches!(harness.made(source, 512).await.state, RenditionState::Ready { .. }));
 }

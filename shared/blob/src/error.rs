@@ -1,75 +1,66 @@
-//! What can go wrong with the object store.
+//! Errors of the object store.
 
 use uuid::Uuid;
 
-/// A failed step.
+/// A failed operation of the object store.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The URL does not parse.
-    #[error("object store URL is malformed")]
+    /// The URL cannot be parsed.
+    #[error("invalid object store URL")]
     Url(#[source] url::ParseError),
-    /// The URL is of neither kind.
+    /// The URL is neither `file:` nor `s3:`.
     #[error("object store URL is neither file:///directory nor s3://bucket/prefix")]
     Unsupported,
-    /// The directory cannot be made or read.
+    /// The directory cannot be created or read.
     #[error("object store directory is not accessible")]
     Directory(#[source] std::io::Error),
     /// The configuration is incomplete.
-    #[error("object store cannot be opened")]
+    #[error("cannot open the object store")]
     Open(#[source] object_store::Error),
     /// The store does not answer.
     #[error("object store does not answer")]
     Check(#[source] object_store::Error),
-    /// There is no such object.
+    /// No object has this key.
     #[error("object {0} does not exist")]
     Missing(Uuid),
-    /// An object is larger than the caller can take.
+    /// An object is larger than the caller permits.
     #[error("object {key} has {bytes} bytes, more than {limit}")]
     TooLarge {
-        /// Of the object.
         key: Uuid,
-        /// Its size.
+        /// The size of the object in bytes.
         bytes: u64,
-        /// The caller's limit.
+        /// The caller's limit in bytes.
         limit: u64,
     },
     /// An object cannot be read.
-    #[error("object {key} cannot be read")]
+    #[error("cannot read object {key}")]
     Read {
-        /// Of the object.
         key: Uuid,
-        /// Why.
         #[source]
         source: object_store::Error,
     },
-    /// An object's bytes stopped coming.
-    #[error("object {key} broke off")]
+    /// The stream of an object ended early.
+    #[error("reading object {key} ended early")]
     Stream {
-        /// Of the object.
         key: Uuid,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
-    /// An object cannot be written; it may or may not exist.
-    #[error("object {key} cannot be written")]
+    /// An object cannot be written. It may or may not exist.
+    #[error("cannot write object {key}")]
     Write {
-        /// Of the object.
         key: Uuid,
-        /// Why.
         #[source]
         source: object_store::Error,
     },
-    /// An object cannot be deleted; it may or may not exist.
-    #[error("object {key} cannot be deleted")]
+    /// An object cannot be deleted. It may or may not exist.
+    #[error("cannot delete object {key}")]
     Delete {
-        /// Of the object.
         key: Uuid,
-        /// Why.
         #[source]
         source: object_store::Error,
     },
 }
 
-/// The result of a call of the store.
+/// Result of an operation of the store.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

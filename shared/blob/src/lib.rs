@@ -1,8 +1,12 @@
-//! The object store: a directory (`file:///dir`) or a bucket (`s3://bucket/prefix`) behind one interface (decisions 6.6).
+//! The object store: a directory (`file:///dir`) or a bucket (`s3://bucket/prefix`) behind one
+//! interface (docs/reliability.md#object-store).
 //!
-//! **Guarantee.** An object appears whole or not at all, and what a write returned for survives a power loss: it may be named
-//! by a row. **Mechanism.** In a directory, write to a temporary file, fsync, rename, fsync the directory; in a bucket, what
-//! S3 promises. Keys are random and never reused, so an object never changes and may be cached for ever.
+//! **Guarantee.** An object is either complete or absent. After a write has returned, the object
+//! survives a power loss, so a row may refer to it.
+//!
+//! **Mechanism.** In a directory: write to a temporary file, fsync, rename, fsync the directory. In
+//! a bucket: the guarantees of S3. Keys are random and never reused, so an object never changes and
+//! may be cached forever.
 
 mod error;
 mod read;
@@ -26,48 +30,59 @@ pub use error::{Error, Result};
 pub use read::Object;
 pub use write::{Writer, Written};
 
-/// Attempts after the first, and the time in which they begin: an answer is due to somebody, and work is retried as a whole.
+/// The number of retries and the time within which they begin. Callers wait for an answer, and
+/// failed tasks are retried as a whole.
 const RETRIES: usize = 4;
 const RETRY_LIMIT: Duration = Duration::from_secs(20);
 
-/// How long connecting may take, and how long nothing may come.
+/// Time limit for connecting, and for inactivity of a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const READ_LIMIT: Duration = Duration::from_secs(10);
 
-/// Bytes that are written to see whether there is room: more than what file systems keep beside a file's blocks.
+/// The bytes written to check for free space: more than file systems store outside of a file's
+/// blocks.
 static PROBE: [u8; 64 * 1024] = [0; 64 * 1024];
 
-/// The name of an object: the key of its row in `blobs`.
+/// Key of an object, which is also the key of its row in `blobs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlobKey(pub Uuid);
 
 impl BlobKey {
-    /// `blobs/<last two hex digits>/<all 32>`: no directory becomes large. The first digits of a UUIDv7 are the time and would
-    /// be the same for years.
+    /// The path `blobs/<last two hex digits>/<all 32>`, which keeps directories small. The first
+    /// digits of a UUIDv7 are the time and would stay the same for years.
     fn path(self) -> Path {
         let name = self.0.simple().to_string();
         Path::from_iter(["blobs", &name[30..], &name])
     }
 }
 
-/// The store; clones share its connections.
+/// The object store. Clones share its connections.
 #[derive(Clone, Debug)]
 pub struct Store {
     objects: Arc<dyn ObjectStore>,
-    /// Of a file store.
+    /// The directory of a file store.
     directory: Option<PathBuf>,
 }
 
 impl Store {
-    /// Opens `file:///dir`, which is made if it is not there, or `s3://bucket/prefix`, whose credentials, region and endpoint
-    /// come from the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT`,
-    /// `AWS_ALLOW_HTTP`, …). A bucket is not contacted.
+    /// Opens `file:///dir`, which is created if needed, or `s3://bucket/prefix`, whose credentials, region and endpoint come
+    /// from the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT`, `AWS_ALLOW_HTTP`, …).
+    /// A bucket is not contacted.
     pub fn open(url: &str) -> Result<Self> {
         let text = |text: OsString| text.into_string().ok();
         Self::open_in(url, std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?))))
     }
 
-    /// The same in an environment of these variables.
+    /// Checks the form of a URL and, for a bucket, the variables of the environment. Makes no directory and contacts no bucket.
+    pub fn check_url(url: &str) -> Result<()> {
+        let parsed: Url = url.parse().map_err(Error::Url)?;
+        match parsed.scheme() {
+            "file" => parsed.to_file_path().map(drop).map_err(|()| Error::Unsupported),
+            _ => Self::open(url).map(drop),
+        }
+    }
+
+    /// Implements [`open`](Self::open) with these environment variables.
     fn open_in(url: &str, variables: impl Iterator<Item = (String, String)>) -> Result<Self> {
         let url: Url = url.parse().map_err(Error::Url)?;
         match url.scheme() {
@@ -85,11 +100,12 @@ impl Store {
 
     fn open_bucket(url: &Url, variables: impl Iterator<Item = (String, String)>) -> Result<Self> {
         let bucket = url.host_str().ok_or(Error::Unsupported)?;
-        // The client takes the process's provider; that somebody installed the same one before is no error.
+        // The client uses the process-wide crypto provider. An error means that the same one was
+        // already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let prefix = Path::from_url_path(url.path()).map_err(|error| Error::Open(error.into()))?;
         let retry = RetryConfig { max_retries: RETRIES, retry_timeout: RETRY_LIMIT, ..RetryConfig::default() };
-        // A large object takes its time; a connection on which nothing moves does not get it.
+        // A large object may take long, but a connection without progress times out.
         let client = ClientOptions::new()
             .with_timeout_disabled()
             .with_connect_timeout(CONNECT_LIMIT)
@@ -99,12 +115,11 @@ impl Store {
         Ok(Self { objects: Arc::new(PrefixStore::new(bucket, prefix)), directory: None })
     }
 
-    /// Deletes an object, and in a directory what writes of it that were killed left behind; one that is not there is deleted
-    /// already.
+    /// Deletes an object and, in a directory, temporary files of interrupted writes. Succeeds when the object does not exist.
     pub async fn delete(&self, key: BlobKey) -> Result<()> {
         match self.objects.delete(&key.path()).await {
             Ok(()) => {}
-            // Where nothing is found because the store is gone, nothing was deleted.
+            // A missing object may mean that the store itself is gone. Then nothing was deleted.
             Err(object_store::Error::NotFound { .. }) => self.check().await?,
             Err(source) => return Err(Error::Delete { key: key.0, source }),
         }
@@ -114,7 +129,11 @@ impl Store {
         }
     }
 
-    /// Whether there is an object of this key; an error when the store cannot be asked.
+    /// Whether an object with this key exists.
+    ///
+    /// # Errors
+    ///
+    /// If the store does not answer.
     pub async fn exists(&self, key: BlobKey) -> Result<bool> {
         match self.objects.head(&key.path()).await {
             Ok(_) => Ok(true),
@@ -125,33 +144,34 @@ impl Store {
         }
     }
 
-    /// Whether the store answers: for readiness.
+    /// Checks that the store answers, for readiness.
     pub async fn check(&self) -> Result<()> {
         if let Some(directory) = &self.directory {
             return tokio::fs::read_dir(directory).await.map(drop).map_err(Error::Directory);
         }
-        // A listing, of what there is never: whoever asks for an object learns no difference between one that is missing and
-        // a bucket that is.
+        // Lists a prefix that never exists. A request for an object would not distinguish a missing object from a missing
+        // bucket.
         let nothing = BlobKey(Uuid::nil()).path();
         self.objects.list_with_delimiter(Some(&nothing)).await.map(drop).map_err(Error::Check)
     }
 
-    /// Whether there is room to write, as far as a small file can tell: for readiness. A bucket is not asked: there is no end to
-    /// it, and each question would be a write to be paid for.
+    /// Checks for readiness that there is free space, as far as a small file can tell. A bucket is
+    /// not checked: it has no capacity limit, and each check would be a write that is charged.
     pub async fn check_writable(&self) -> Result<()> {
         let Some(directory) = &self.directory else { return Ok(()) };
-        // One a process at most, whatever kills it half-way.
+        // At most one file per process, whatever interrupts the check.
         let probe = directory.join(format!(".probe-{}", std::process::id()));
         let written = tokio::fs::write(&probe, &PROBE[..]).await;
         match tokio::fs::remove_file(&probe).await {
-            // Processes of two containers may share a number.
+            // Processes in two containers may have the same process id.
             Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::Directory(error)),
             _ => written.map_err(Error::Directory),
         }
     }
 
-    /// Why an object cannot be read. In a directory that is unmounted or a bucket that is gone nothing is found, which tells
-    /// nothing of any object: only a store that answers lacks one.
+    /// The error for an object that cannot be read. In an unmounted directory or a deleted bucket
+    /// every object is missing, which says nothing about this object. Only a store that answers can
+    /// report an object as missing.
     async fn unreadable(&self, key: BlobKey, source: object_store::Error) -> Error {
         match source {
             object_store::Error::NotFound { .. } => self.check().await.err().unwrap_or(Error::Missing(key.0)),
@@ -160,7 +180,8 @@ impl Store {
     }
 }
 
-/// Adds what the environment says, as [`AmazonS3Builder::from_env`] does, which cannot begin with options of one's own.
+/// Adds options from the environment. [`AmazonS3Builder::from_env`] does the same but cannot start
+/// from existing options.
 fn configured(builder: AmazonS3Builder, variables: impl Iterator<Item = (String, String)>) -> AmazonS3Builder {
     variables.fold(builder, |builder, (name, value)| match name.to_ascii_lowercase().parse() {
         Ok(key) if name.starts_with("AWS_") => builder.with_config(key, value),
@@ -168,7 +189,7 @@ fn configured(builder: AmazonS3Builder, variables: impl Iterator<Item = (String,
     })
 }
 
-/// Deletes the temporary files of an object: `object_store` names them after it, with `#` and a number.
+/// Deletes the temporary files of an object. `object_store` names them after the object, with `#` and a number.
 async fn delete_temporary(directory: &std::path::Path, object: &Path) -> std::io::Result<()> {
     let object = directory.join(object.as_ref());
     let (Some(parent), Some(name)) = (object.parent(), object.file_name()) else { return Ok(()) };

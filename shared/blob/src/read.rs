@@ -12,21 +12,22 @@ use tokio_util::io::ReaderStream;
 
 use crate::{BlobKey, Error, Result, Store};
 
-/// Read from a file at once: each piece is a trip to the blocking pool, and the store's own 8 KiB make many.
+/// The number of bytes read from a file at once. Each read is executed on the blocking pool, and
+/// the store's default of 8 KiB causes many.
 const PIECE: usize = 256 * 1024;
 
-/// An object, or a part of it, being read.
+/// An object, or a range of it, being read.
 pub struct Object {
-    /// Bytes of the whole object.
+    /// The size of the whole object in bytes.
     pub size: u64,
-    /// Which of them the stream gives.
+    /// The range that the stream returns.
     pub range: Range<u64>,
-    /// The bytes, in pieces.
+    /// The bytes, in chunks.
     pub stream: BoxStream<'static, Result<Bytes>>,
 }
 
 impl Store {
-    /// A whole object of at most `limit` bytes.
+    /// Reads a whole object of at most `limit` bytes.
     pub async fn get(&self, key: BlobKey, limit: u64) -> Result<Bytes> {
         let found = match self.objects.get(&key.path()).await {
             Ok(found) => found,
@@ -38,8 +39,8 @@ impl Store {
         found.bytes().await.map_err(|source| Error::Read { key: key.0, source })
     }
 
-    /// An object as a stream; with `range`, that part of it. A range is cut at the object's end, and an empty one or one that
-    /// begins beyond it is an error.
+    /// Streams an object or, with `range`, a part of it. A range is truncated at the end of the
+    /// object. An empty range, or one that begins beyond the end, is an error.
     pub async fn stream(&self, key: BlobKey, range: Option<Range<u64>>) -> Result<Object> {
         let options = GetOptions { range: range.map(Into::into), ..GetOptions::default() };
         let found = match self.objects.get_opts(&key.path(), options).await {

@@ -6,46 +6,48 @@ use sha2::{Digest, Sha256};
 
 use crate::{BlobKey, Error, Result, Store};
 
-/// Size of the parts of a large object, and what a writer holds at most beyond one chunk: above the 5 MiB that S3 asks of
-/// every part but the last (Amazon S3 user guide, Multipart upload limits), and small enough for many uploads at once.
+/// The size of the parts of a large object, and the maximum that a writer buffers in addition to
+/// one chunk. It is above the 5 MiB that S3 requires of every part but the last (Amazon S3 user
+/// guide, Multipart upload limits), and small enough for many uploads at once.
 const PART: usize = 8 * 1024 * 1024;
 
 /// What a [`Writer`] wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// SHA-256 of the bytes.
+    /// The SHA-256 hash of the bytes.
     pub sha256: [u8; 32],
-    /// How many.
+    /// The number of bytes.
     pub bytes: u64,
 }
 
 impl Store {
-    /// Writes a whole object.
+    /// Writes a complete object.
     pub async fn put(&self, key: BlobKey, bytes: Bytes) -> Result<()> {
         let result = self.objects.put(&key.path(), bytes.into()).await;
         result.map(drop).map_err(|source| Error::Write { key: key.0, source })
     }
 
-    /// Begins an object whose bytes come little by little. It exists when [`finish`](Writer::finish) returns, and not at all
-    /// when the writer is dropped before that.
+    /// Begins an object whose bytes arrive in chunks. It exists once [`finish`](Writer::finish) has
+    /// returned, and never if the writer is dropped before.
     pub fn writer(&self, key: BlobKey) -> Writer {
         Writer { store: self.clone(), key, buffer: BytesMut::new(), upload: None, hash: Sha256::new(), bytes: 0 }
     }
 }
 
-/// An object that is being written; holds at most one part in memory.
+/// An object that is being written. Buffers at most one part.
 pub struct Writer {
     store: Store,
     key: BlobKey,
     buffer: BytesMut,
-    /// Begun with the first whole part.
+    /// Created with the first complete part.
     upload: Option<Box<dyn MultipartUpload>>,
     hash: Sha256,
     bytes: u64,
 }
 
 impl Writer {
-    /// Adds `chunk`; returns when there is room for the next. After an error the writer is to be dropped.
+    /// Adds `chunk`. Returns when there is room for the next one. After an error the writer must be
+    /// dropped.
     pub async fn write(&mut self, chunk: &[u8]) -> Result<()> {
         self.hash.update(chunk);
         self.bytes += chunk.len() as u64;
@@ -57,12 +59,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Bytes so far.
+    /// Number of bytes so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Makes the object exist.
+    /// Completes the object.
     pub async fn finish(mut self) -> Result<Written> {
         let rest = self.buffer.split().freeze();
         if self.upload.is_none() {
@@ -74,7 +76,7 @@ impl Writer {
             if let Some(upload) = &mut self.upload {
                 upload.complete().await.map_err(|source| Error::Write { key: self.key.0, source })?;
             }
-            // Complete: there is nothing to abort.
+            // The upload is complete: there is nothing to abort.
             self.upload = None;
         }
         Ok(Written { sha256: self.hash.finalize_reset().into(), bytes: self.bytes })
@@ -92,10 +94,12 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // A client that goes away drops the handler and with it the writer: its parts must not stay in the bucket for ever.
+        // If a client disconnects, its handler is dropped, and with it the writer. The uploaded
+        // parts must not stay in the bucket forever.
         if let (Some(mut upload), Ok(runtime)) = (self.upload.take(), tokio::runtime::Handle::try_current()) {
             runtime.spawn(async move {
-                // Best effort: what remains is invisible, and a lifecycle rule of the bucket ends it.
+                // Best effort: remaining parts are invisible, and a lifecycle rule of the bucket
+                // removes them.
                 let _ = upload.abort().await;
             });
         }

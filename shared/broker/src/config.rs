@@ -1,4 +1,4 @@
-//! Where the broker is and what our things in it are called.
+//! The address of the broker and the names of our exchanges and queues.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use lapin::uri::AMQPUri;
 
 use crate::Error;
 
-/// Seconds between heartbeats; a peer that is silent for two of them is dead.
+/// Seconds between heartbeats. A peer that is silent for two intervals counts as dead.
 const HEARTBEAT_SECONDS: u16 = 10;
 
-/// What it takes to connect.
+/// Configuration of the connections.
 #[derive(Clone)]
 pub struct Config {
     pub(crate) uri: AMQPUri,
@@ -22,9 +22,11 @@ impl Config {
     /// The prefix of exchanges and queues in production.
     pub const PREFIX: &'static str = "canvas.";
 
-    /// The broker at `url` (`amqp://…/vhost` or `amqps://…`), for the process of this name. Every exchange and queue is
-    /// called `<prefix><name>`, so that tests can share a broker. A path of nothing but the slash is the virtual host `/`, too: by
-    /// the letter of the URI scheme it is one without a name, which no broker has and RabbitMQ's Kubernetes operator writes.
+    /// The broker at `url` (`amqp://…/vhost` or `amqps://…`), for the process of this name. Every
+    /// exchange and queue is called `<prefix><name>`, so that tests can share a broker. The path
+    /// `/` means the virtual host `/`. According to the URI scheme it would mean a virtual host
+    /// with an empty name, which no broker has, but RabbitMQ's Kubernetes operator writes such
+    /// URLs.
     pub fn new(url: &str, prefix: &str, process: &str) -> Result<Self, Error> {
         let mut uri: AMQPUri = url.parse().map_err(|reason| Error::Url { reason })?;
         uri.query.heartbeat = Some(HEARTBEAT_SECONDS);
@@ -34,18 +36,18 @@ impl Config {
         Ok(Self { uri, prefix: prefix.to_owned(), process: process.to_owned() })
     }
 
-    /// The broker's name of a queue.
+    /// Name of a queue at the broker.
     pub fn queue(&self, queue: Queue) -> String {
         format!("{}{queue}", self.prefix)
     }
 
-    /// The broker's name of both the dead-letter exchange and the queue behind it.
+    /// Name of both the dead-letter exchange and the queue bound to it.
     pub fn dead_letters(&self) -> String {
         format!("{}dead", self.prefix)
     }
 }
 
-/// Without the password.
+/// Omits the password.
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Config")

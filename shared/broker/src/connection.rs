@@ -1,4 +1,4 @@
-//! One connection, and the pace at which a lost one is sought again.
+//! One connection, and the backoff between attempts to restore it.
 
 use std::time::Duration;
 
@@ -8,26 +8,28 @@ use tokio::time::timeout;
 
 use crate::{Config, Error, topology};
 
-/// Limit for connecting and setting up, in all, and again for subscribing behind it. An attempt that is given up lingers in a
-/// thread of lapin's until TCP gives up too; with this limit and the backoff there are few of them.
+/// Time limit for connecting and declaring, and again for subscribing. An abandoned attempt stays
+/// in a thread of lapin until TCP times out. This limit and the backoff keep the number of such
+/// threads small.
 pub(crate) const SETUP_LIMIT: Duration = Duration::from_secs(10);
 
-/// Limit for a polite goodbye; the operating system says it otherwise.
+/// Time limit for an orderly close. After it, the operating system closes the socket.
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
-/// First pause before a new attempt; the pauses double …
+/// The first pause before a new attempt. Each pause is twice as long as the previous one, up to
+/// [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// … up to this one.
+/// The longest pause before a new attempt.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// A connection with its one channel, topology declared.
+/// A connection with its only channel and the topology declared.
 pub(crate) struct Link {
     pub(crate) connection: Connection,
     pub(crate) channel: Channel,
 }
 
 impl Link {
-    /// Connects. `role` tells the two connections of a process apart in the broker's listings.
+    /// Connects. `role` distinguishes the two connections of a process in the broker's management pages.
     pub(crate) async fn open(config: &Config, role: &str, confirms: bool) -> Result<Self, Error> {
         timeout(SETUP_LIMIT, Self::set_up(config, role, confirms))
             .await
@@ -35,7 +37,8 @@ impl Link {
     }
 
     async fn set_up(config: &Config, role: &str, confirms: bool) -> Result<Self, Error> {
-        // lapin's own recovery stays off: it replays acknowledgements and confirms across connections, and we rebuild all.
+        // lapin's own recovery is disabled: it replays acknowledgements and confirms across
+        // connections, whereas we rebuild everything.
         let properties =
             ConnectionProperties::default().with_connection_name(format!("{} {role}", config.process).into());
         let connection = Connection::connect_uri(config.uri.clone(), properties).await.map_err(Error::Connect)?;
@@ -47,12 +50,12 @@ impl Link {
         Ok(Self { connection, channel })
     }
 
-    /// Whether both ends still think so.
+    /// Whether connection and channel are open.
     pub(crate) fn is_up(&self) -> bool {
         self.connection.status().connected() && self.channel.status().connected()
     }
 
-    /// Says goodbye, as far as that is possible.
+    /// Closes the connection if possible.
     pub(crate) async fn close(&self) {
         let _ = timeout(CLOSE_LIMIT, self.connection.close(200, "done".into())).await;
     }
@@ -68,13 +71,13 @@ impl Backoff {
         Self { next: FIRST_PAUSE }
     }
 
-    /// Waits.
+    /// Waits for the current pause and doubles the next.
     pub(crate) async fn pause(&mut self) {
         tokio::time::sleep(self.next).await;
         self.next = LONGEST_PAUSE.min(self.next * 2);
     }
 
-    /// After a success.
+    /// Resets the pauses after a success.
     pub(crate) fn reset(&mut self) {
         self.next = FIRST_PAUSE;
     }

@@ -1,10 +1,11 @@
 //! Supervised consuming.
 //!
-//! One task owns connection, channel and consumer, and builds all three anew whenever any of them ends. Each time is a
-//! *generation*; a delivery carries the number of its own, and its acknowledgement is dropped when that generation is
-//! over: the broker has put the message back already, and the number of a delivery means something else on a new channel.
+//! One task owns the connection, the channel and the consumer, and rebuilds all three whenever one
+//! of them ends. Each rebuild starts a new *generation*. A delivery carries the number of its
+//! generation. If that generation has ended, its acknowledgement is dropped: the broker has already
+//! requeued the message, and on a new channel its delivery tag means another message.
 //!
-//! The broker sends no more than `prefetch` messages that are not acknowledged, so every buffer here is bounded by it.
+//! The broker sends at most `prefetch` unacknowledged messages, which bounds every buffer here.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,24 +23,24 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::connection::{Backoff, Link, SETUP_LIMIT};
 use crate::{Config, Error};
 
-/// Limit for writing an acknowledgement; a connection that takes longer is given up.
+/// Time limit for writing an acknowledgement. A connection that takes longer is abandoned.
 const ACK_LIMIT: Duration = Duration::from_secs(2);
 
-/// A message in hand. Dropped without an acknowledgement it comes back when the consumer's connection ends.
+/// A received message. When dropped without an acknowledgement, it is redelivered after the consumer's connection ends.
 #[derive(Debug)]
 pub struct Delivery {
-    /// What it says.
+    /// Content of the message.
     pub wake_up: WakeUp,
     acker: lapin::Acker,
     generation: u64,
     line: Arc<Line>,
 }
 
-/// What deliveries share with the supervisor.
+/// State that deliveries share with the supervisor.
 #[derive(Debug, Default)]
 struct Line {
     generation: AtomicU64,
-    /// An acknowledgement did not get through.
+    /// Notified when an acknowledgement could not be written.
     broken: Notify,
 }
 
@@ -50,8 +51,8 @@ impl Line {
 }
 
 impl Delivery {
-    /// Acknowledges. `false`: its generation is over, or the connection is; the message comes again. Takes at most two
-    /// seconds.
+    /// Acknowledges the message. Returns `false` if its generation or the connection has ended, so
+    /// that the message is redelivered. Takes at most two seconds.
     pub async fn ack(self) -> bool {
         if !self.line.is_current(self.generation) {
             return false;
@@ -66,7 +67,7 @@ impl Delivery {
     }
 }
 
-/// Wake-ups of one queue, over a connection that it keeps up by itself.
+/// Receives the wake-up messages of one queue, over a connection that it restores itself.
 #[derive(Debug)]
 pub struct Consumer {
     deliveries: mpsc::Receiver<Delivery>,
@@ -76,10 +77,10 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    /// Starts to consume, and keeps at it until it is closed or dropped. `prefetch` is how many messages may be
-    /// unacknowledged: as many as there are slots.
+    /// Starts to consume and continues until it is closed or dropped. `prefetch` is the maximum
+    /// number of unacknowledged messages: the number of slots.
     pub fn start(config: Config, queue: Queue, prefetch: u16) -> Self {
-        // To RabbitMQ zero means 2000 on a quorum queue.
+        // RabbitMQ reads zero as 2000 for a quorum queue.
         let prefetch = prefetch.max(1);
         let (sender, deliveries) = mpsc::channel(usize::from(prefetch));
         let (live_sender, live) = watch::channel(false);
@@ -89,30 +90,30 @@ impl Consumer {
         Self { deliveries, live, stop: stop.drop_guard(), supervisor: Some(supervisor) }
     }
 
-    /// Whether it is consuming, now and whenever that changes.
+    /// Whether it is consuming, as a watch channel.
     pub fn live(&self) -> watch::Receiver<bool> {
         self.live.clone()
     }
 
-    /// The next message, whenever it comes. Cancel safe.
+    /// Waits for the next message. Cancel safe.
     pub async fn next(&mut self) -> Delivery {
         match self.deliveries.recv().await {
             Some(delivery) => delivery,
-            // The supervisor ended, which it does only when told to: there is no more to come.
+            // The supervisor ends only when it is closed: no more messages follow.
             None => std::future::pending().await,
         }
     }
 
-    /// The next message, if it is there.
+    /// The next message, if one is buffered.
     pub fn try_next(&mut self) -> Option<Delivery> {
         self.deliveries.try_recv().ok()
     }
 
-    /// Stops consuming; the broker puts back what is not acknowledged.
+    /// Stops consuming. The broker requeues what is not acknowledged.
     pub async fn close(&mut self) {
         self.stop.token().cancel();
         if let Some(supervisor) = self.supervisor.take() {
-            // It neither panics nor is it aborted.
+            // The task does not panic and is not aborted.
             let _ = supervisor.await;
         }
         self.deliveries.close();
@@ -141,7 +142,7 @@ impl Supervisor {
                     self.live.send_replace(true);
                     tracing::info!(%queue, generation, "consuming from {queue}");
                     stop.run_until_cancelled(self.pump(consumer, generation)).await;
-                    // From here on no acknowledgement of this generation is sent.
+                    // From here on, no acknowledgement of this generation is sent.
                     self.line.generation.fetch_add(1, Ordering::AcqRel);
                     self.live.send_replace(false);
                     if !stop.is_cancelled() {
@@ -157,8 +158,8 @@ impl Supervisor {
         }
     }
 
-    /// Connects and subscribes. A broker that is just starting may take a subscription and never answer it, on a connection that is
-    /// alive otherwise: that is given up, too.
+    /// Connects and subscribes. A broker that is starting may accept a subscription and never
+    /// answer it, on a connection that is otherwise alive. Such an attempt also times out.
     async fn open(&self) -> Result<(Link, lapin::Consumer), Error> {
         let link = Link::open(&self.config, "consumer", false).await?;
         let subscribed = timeout(SETUP_LIMIT, self.subscribe(&link)).await;
@@ -179,7 +180,7 @@ impl Supervisor {
         link.channel.basic_consume(name.as_str().into(), "".into(), options, arguments).await.map_err(failed)
     }
 
-    /// Passes deliveries on until something ends.
+    /// Forwards deliveries until the connection, the consumer or the supervisor ends.
     async fn pump(&self, mut consumer: lapin::Consumer, generation: u64) {
         loop {
             let delivery = tokio::select! {
@@ -198,7 +199,7 @@ impl Supervisor {
                     metrics::counter!("canvas_broker_undecodable_total", "queue" => self.queue.as_str()).increment(1);
                     tracing::error!(
                         queue = %self.queue, error = &error as &dyn std::error::Error, size_bytes = delivery.data.len(),
-                        "undecodable message goes to the dead letters"
+                        "undecodable message is dead-lettered"
                     );
                     let reject = delivery.acker.reject(BasicRejectOptions { requeue: false });
                     if !matches!(timeout(ACK_LIMIT, reject).await, Ok(Ok(_))) {

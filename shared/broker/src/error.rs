@@ -1,71 +1,69 @@
-//! What can go wrong with the broker.
+//! Errors of the broker.
 
 use std::time::Duration;
 
-/// Why there is no connection.
+/// Why a connection could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The URL is none of AMQP.
+    /// The URL is not an AMQP URL.
     #[error("broker URL is invalid: {reason}")]
     Url {
-        /// What is wrong with it.
+        /// Why the URL was rejected.
         reason: String,
     },
-    /// TCP, TLS, or the AMQP handshake.
+    /// TCP, TLS or the AMQP handshake failed.
     #[error("cannot connect to the broker")]
     Connect(#[source] lapin::Error),
-    /// A step got no answer.
+    /// A step was not answered in time.
     #[error("broker did not answer within {}s", limit.as_secs())]
     Timeout {
-        /// How long it had.
+        /// The time limit of the step.
         limit: Duration,
     },
-    /// The channel.
+    /// The channel could not be opened.
     #[error("cannot open a channel")]
     Channel(#[source] lapin::Error),
-    /// Exchange, queues or binding; refused when they exist with other arguments.
+    /// An exchange, queue or binding could not be declared; rejected when it exists with other arguments.
     #[error("cannot declare or delete {name}")]
     Topology {
-        /// Exchange or queue.
+        /// The exchange or queue.
         name: String,
-        /// The broker's answer.
         #[source]
         source: lapin::Error,
     },
-    /// The consumer.
+    /// The consumer could not be started.
     #[error("cannot consume from {queue}")]
     Consume {
-        /// The queue.
+        /// The name of the queue.
         queue: String,
-        /// The broker's answer.
         #[source]
         source: lapin::Error,
     },
 }
 
-/// Why a message counts as not sent. It may have arrived all the same: then its repetition is a duplicate, which costs
-/// an empty claim.
+/// Why a message counts as not sent. It may have arrived nevertheless; then its repetition is a
+/// duplicate, which costs only a claim without a result.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum NotSent {
-    /// There is no connection at present.
+    /// There is currently no connection.
     #[error("not connected to the broker")]
     Disconnected,
-    /// The broker is short of memory or disk and reads nothing; or an earlier batch is stuck for that reason.
+    /// The broker is short of memory or disk and reads nothing, or an earlier batch is blocked for that reason.
     #[error("broker has blocked the connection")]
     Blocked,
-    /// No confirm in time.
+    /// The confirm did not arrive in time.
     #[error("broker did not confirm in time")]
     Timeout,
-    /// The broker could not take it.
+    /// The broker rejected the message.
     #[error("broker refused the message")]
     Refused,
-    /// No queue takes it.
+    /// No queue is bound for the message.
     #[error("no queue for the message")]
     Unroutable,
     /// The connection broke.
     #[error("publish failed")]
     Failed(#[source] lapin::Error),
-    /// It could not be written down.
+    /// The message could not be serialized.
     #[error("message cannot be encoded")]
     Encode(#[source] std::sync::Arc<serde_json::Error>),
 }

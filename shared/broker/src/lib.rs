@@ -1,12 +1,15 @@
-//! RabbitMQ: topology, confirmed publishing, supervised consuming. The only user of lapin.
+//! RabbitMQ: topology, confirmed publishing and supervised consuming. Only this crate uses lapin.
 //!
-//! A message is a wake-up and nothing more (decisions 9.8): the work is in Postgres. So the guarantees needed here are
-//! few and strict. [`Publisher`] says "sent" only of what the broker has confirmed *and* routed; everything else is "not
-//! sent" and stays in the outbox. [`Consumer`] yields wake-ups, survives every failure of the broker or the network by
-//! building connection, channel and consumer anew, and never acknowledges on a channel what came over another.
+//! A message is only a wake-up; the work itself is in Postgres
+//! (docs/architecture.md#how-work-moves). Therefore few guarantees are needed, but they are strict.
+//! [`Publisher`] reports a message as sent only if the broker has confirmed *and* routed it. Every
+//! other message counts as not sent and stays in the outbox. [`Consumer`] yields wake-up messages.
+//! It survives every failure of the broker or the network by rebuilding the connection, the channel
+//! and the consumer, and never acknowledges a message on another channel than the one on which it
+//! arrived.
 //!
-//! Publishing and consuming have a connection each, because a broker short of memory or disk stops reading from
-//! connections that publish, acknowledgements included.
+//! Publishing and consuming use separate connections, because a broker that is short of memory or
+//! disk stops reading from connections that publish, including their acknowledgements.
 
 mod config;
 mod connection;

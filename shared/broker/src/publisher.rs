@@ -1,12 +1,14 @@
 //! Confirmed publishing.
 //!
-//! "Sent" means: the broker has confirmed the message, hence written it to a quorum of disks, and did not return it as
-//! unroutable. An unroutable message is confirmed as well, so `mandatory` is set and a confirm that carries a returned
-//! message is no success. Whatever is not known to be sent within five seconds is "not sent", and its caller, who has it
-//! in the outbox, sends it again later.
+//! A message is sent if the broker has confirmed it, hence written it to a quorum of disks, and has
+//! not returned it as unroutable. An unroutable message is confirmed as well, so `mandatory` is
+//! set, and a confirm that carries a returned message counts as a failure. A message that is not
+//! known to be sent within five seconds counts as not sent. The caller has it in the outbox and
+//! sends it again later.
 //!
-//! A batch is pipelined: all is written before the first confirm is waited for. One batch is under way at a time, so what
-//! lapin queues internally, which it does without bound, is bounded by the size of a batch.
+//! A batch is pipelined: all messages are written before the first confirm is awaited. Only one
+//! batch is in progress at a time, so the size of a batch bounds lapin's internal queue, which has
+//! no limit of its own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,24 +31,24 @@ use crate::{Config, NotSent};
 /// Limit for publishing a batch and having all of it confirmed.
 const CONFIRM_LIMIT: Duration = Duration::from_secs(5);
 
-/// How often the supervisor looks whether the connection is up.
+/// How often the supervisor checks whether the connection is up.
 const WATCH_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Delivery mode of a message that outlives a restart of the broker (AMQP 0-9-1, Basic properties).
+/// Delivery mode of a message that survives a restart of the broker (AMQP 0-9-1, Basic properties).
 const PERSISTENT: u8 = 2;
 
-/// A wake-up to send.
+/// A wake-up message to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Whom to wake.
+    /// The queue whose worker is woken.
     pub queue: Queue,
-    /// The task that is ready.
+    /// Id of the ready task.
     pub task: Uuid,
-    /// W3C trace context of what caused it.
+    /// W3C trace context of the work that enqueued the task.
     pub traceparent: Option<String>,
 }
 
-/// Publishes over a connection of its own, which it keeps up by itself.
+/// Publishes over its own connection, which it restores itself.
 #[derive(Debug)]
 pub struct Publisher {
     shared: Arc<Shared>,
@@ -58,10 +60,11 @@ struct Shared {
     config: Config,
     link: watch::Sender<Option<Arc<Link>>>,
     connected: watch::Sender<bool>,
-    /// Something went wrong on the present link that calls for a new one.
+    /// Notified if the current link must be replaced.
     broken: Notify,
-    /// Held by the batch that is under way. What it guards are publishes of an earlier batch that outlived their limit
-    /// because the broker had blocked the link; a confirm that is waited for is never dropped while its link lives.
+    /// Locked by the batch in progress. Contains the publishes of an earlier batch that timed out
+    /// because the broker had blocked the link. A confirm that is awaited is never dropped while
+    /// its link is alive.
     stuck: Mutex<Option<Stuck>>,
 }
 
@@ -79,7 +82,7 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Publisher {
-    /// Starts to connect, and keeps at it until it is closed or dropped.
+    /// Starts to connect and reconnects until it is closed or dropped.
     pub fn start(config: Config) -> Self {
         let shared = Arc::new(Shared {
             config,
@@ -93,13 +96,13 @@ impl Publisher {
         Self { shared, stop: stop.drop_guard(), supervisor }
     }
 
-    /// Whether it is connected, now and whenever that changes.
+    /// Whether it is connected, as a watch channel.
     pub fn connected(&self) -> watch::Receiver<bool> {
         self.shared.connected.subscribe()
     }
 
-    /// Publishes a batch and tells of each message, in order, whether it was sent. Takes at most five seconds, plus those
-    /// of a batch that is under way already.
+    /// Publishes a batch and returns for each message, in order, whether it was sent. Takes at most
+    /// five seconds, plus those of a batch in progress.
     pub async fn publish(&self, messages: &[Message]) -> Vec<Result<(), NotSent>> {
         let all = |reason: NotSent| vec![Err(reason); messages.len()];
         let mut stuck = self.shared.stuck.lock().await;
@@ -126,7 +129,8 @@ impl Publisher {
         }
 
         if publishes.is_empty() {
-            // A queue that is missing is declared with the next link, like everything else.
+            // When the next link opens, a missing queue is declared together with the rest of the
+            // topology.
             if results.iter().any(|result| matches!(result, Err(NotSent::Failed(_) | NotSent::Unroutable))) {
                 self.shared.broken.notify_one();
             }
@@ -138,15 +142,15 @@ impl Publisher {
         results
     }
 
-    /// Says goodbye to the broker.
+    /// Closes the connection to the broker.
     pub async fn close(self) {
         drop(self.stop);
-        // The supervisor neither panics nor is it aborted.
+        // The supervisor does not panic and is not aborted.
         let _ = self.supervisor.await;
     }
 }
 
-/// Whether publishes of an earlier batch still wait on this very link; forgets them otherwise.
+/// Whether publishes of an earlier batch still wait on this link. If not, they are discarded.
 fn still_stuck(stuck: &mut Option<Stuck>, link: &Arc<Link>) -> bool {
     if let Some(earlier) = stuck
         && Arc::ptr_eq(&earlier.link, link)
@@ -174,7 +178,8 @@ async fn publish_one(link: Arc<Link>, queue: String, message: Message) -> Result
     match confirm.await.map_err(NotSent::Failed)? {
         Confirmation::Ack(None) => Ok(()),
         Confirmation::Ack(Some(_)) | Confirmation::Nack(Some(_)) => Err(NotSent::Unroutable),
-        // `NotRequested` cannot be: the link was opened with confirms. If it were, nothing would be known.
+        // `NotRequested` cannot occur, because the link was opened with confirms. If it did, the
+        // outcome would be unknown.
         Confirmation::Nack(None) | Confirmation::NotRequested => Err(NotSent::Refused),
     }
 }

@@ -1,12 +1,16 @@
-//! Exchanges and queues. Declared at every connect by publishers and consumers alike: declaring what exists changes
-//! nothing, and a broker that lost its disk is whole again with the first process that connects.
+//! Exchanges and queues. Publishers and consumers declare them on every connect. Declaring what
+//! exists changes nothing, and the first process that connects restores a broker that lost its
+//! disk.
 //!
-//! - `<prefix><queue>` for each [`Queue`]: quorum queues, written to disk before a publish is confirmed.
-//! - `<prefix>dead`: a fanout exchange and the quorum queue behind it, for what no worker could read, and for wake-ups
-//!   that came back [`DELIVERY_LIMIT`] times. No work is lost there: a task is found in Postgres without its message.
+//! - `<prefix><queue>` for each [`Queue`]: quorum queues, written to disk before a publish is
+//!   confirmed.
+//! - `<prefix>dead`: a fanout exchange and its quorum queue, for messages that no worker could
+//!   parse and for wake-up messages that were redelivered [`DELIVERY_LIMIT`] times. No work is lost
+//!   by that, because a task is found in Postgres without its message.
 //!
-//! Dead-lettering is at-least-once: the message stays in its queue until the dead-letter queue has confirmed it. RabbitMQ
-//! falls back to at-most-once, silently, unless the queue's overflow is `reject-publish` (quorum queues, 3.10 and later).
+//! Dead-lettering is at-least-once: the message stays in its queue until the dead-letter queue has
+//! confirmed it. RabbitMQ silently falls back to at-most-once unless the queue's overflow is
+//! `reject-publish` (quorum queues, 3.10 and later).
 
 use domain::message::Queue;
 use lapin::options::{
@@ -18,11 +22,11 @@ use lapin::{Channel, ExchangeKind};
 use crate::connection::Link;
 use crate::{Config, Error};
 
-/// Returns of a message to its queue, by crashed or cut-off consumers, before it is dead-lettered. RabbitMQ before 4.0
-/// has no limit of its own.
+/// How often a message is returned to its queue, by consumers that crashed or lost their connection, before it is
+/// dead-lettered. RabbitMQ before 4.0 has no default limit.
 const DELIVERY_LIMIT: i64 = 5;
 
-/// Declares everything.
+/// Declares all exchanges and queues.
 pub(crate) async fn declare(channel: &Channel, config: &Config) -> Result<(), Error> {
     let dead = config.dead_letters();
     let failed = |source| Error::Topology { name: dead.clone(), source };
@@ -54,7 +58,7 @@ pub(crate) async fn declare(channel: &Channel, config: &Config) -> Result<(), Er
     Ok(())
 }
 
-/// Deletes everything of this configuration's prefix, messages included. For tests, which have a prefix of their own.
+/// Deletes everything of this configuration's prefix, messages included. For tests, each of which has its own prefix.
 pub async fn remove(config: &Config) -> Result<(), Error> {
     let link = Link::open(config, "remover", false).await?;
     let queues = Queue::ALL.iter().map(|queue| config.queue(*queue)).chain([config.dead_letters()]);

@@ -1,8 +1,9 @@
-//! How much is held open at once under a key, over all processes.
+//! Limits on what is held open at once under a key, over all processes.
 //!
-//! A sorted set a key: what is held, by the time at which it is taken for lost. The clock is Redis's own, so that a process that
-//! dies keeps its places no longer than their lease, whatever its clock said. A lease can therefore be short: all that a process
-//! holds is renewed in one round trip.
+//! There is one sorted set per key. It contains the held ids, ordered by the expiry of their
+//! leases. Leases use the clock of Redis, so the slots of a process that dies are released when
+//! their leases expire, whatever its own clock says. A lease can be short, because everything that
+//! a process holds is renewed in one round trip.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -10,8 +11,8 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{RedisResult, Script};
 
-/// KEYS: the key. ARGV: what is held, the most that may be, its lease in ms.
-/// Returns: 1 when it is held now. What is held already is so for another lease.
+/// KEYS: the key. ARGV: the id to hold, the maximum number of held ids, the lease in ms. Returns 1
+/// if the id is held now. If the id is already held, its lease is renewed.
 static HOLD: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
@@ -29,10 +30,10 @@ static HOLD: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// KEYS: a key for each that is held. ARGV: the lease in ms, then what is held under each key.
+/// KEYS: one key for each held id. ARGV: the lease in ms, then the id held under each key.
 ///
-/// What is missing is held again: Redis has lost it, or its process was late, but it is open all the same, and who comes next has
-/// to be told so.
+/// A missing id is added again: Redis lost it, or its process was late. It is still open, and the
+/// next caller must count it.
 static RENEW: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
@@ -56,7 +57,7 @@ pub(crate) async fn hold(
     HOLD.key(key).arg(id).arg(most).arg(milliseconds(lease)).invoke_async(connection).await
 }
 
-/// `held`: keys, each with what is held under it.
+/// `held`: pairs of a key and an id held under it.
 pub(crate) async fn renew(
     connection: &mut MultiplexedConnection,
     held: &[(String, &str)],
@@ -83,7 +84,8 @@ mod tests {
 
     const LEASE: Duration = Duration::from_secs(60);
 
-    /// The next answer of Redis: a slow moment of the test machine may cost one its deadline.
+    /// The next answer of Redis. Repeats the call, because a slow test machine may make one miss
+    /// its deadline.
     async fn hold(cache: &Cache, key: &str, id: &str, lease: Duration) -> bool {
         wait_for("an answer", LIMIT, async || cache.hold(key, id, 2, lease).await).await
     }
@@ -101,7 +103,7 @@ mod tests {
         assert!(!hold(&cache, "k", "one", LEASE).await);
     }
 
-    /// What is held under a key and how long still, in ms, by the clock of Redis.
+    /// The ids held under a key and their remaining time in ms, by the clock of Redis.
     async fn remaining(cache: &Cache, key: &str) -> Vec<(String, i64)> {
         let client = redis::Client::open(testkit::redis_url()).expect("a URL");
         let mut connection = client.get_multiplexed_async_connection().await.expect("connects");
@@ -123,7 +125,7 @@ mod tests {
         for (key, id) in [("a", "one"), ("a", "two"), ("b", "one")] {
             assert!(hold(&cache, key, id, short).await);
         }
-        // Of those that are not renewed one ends by itself.
+        // The id that is not renewed expires.
         renew(&[("a", "one"), ("b", "one")], LEASE).await;
         let mut ids = remaining(&cache, "a").await;
         ids.sort();
@@ -131,7 +133,7 @@ mod tests {
         assert!(ids[1].1 <= 1500, "{ids:?}");
         wait_for("the other's end", LIMIT, async || hold(&cache, "a", "three", LEASE).await.then_some(())).await;
         assert!(!hold(&cache, "a", "two", LEASE).await);
-        // What Redis has lost is open all the same, even where somebody else has come in between.
+        // An id that Redis lost is still open, even if another id was added in between.
         cache.let_go("b", "one").await;
         for id in ["two", "three"] {
             wait_for("room", LIMIT, async || hold(&cache, "b", id, LEASE).await.then_some(())).await;

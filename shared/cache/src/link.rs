@@ -1,8 +1,9 @@
-//! The connection for commands: supervised, with a deadline on each call and a circuit breaker.
+//! The connection for commands: supervised, with a deadline for each call and a circuit breaker.
 //!
-//! The breaker is closed while the link is up. Five failures in a row, or the end of the connection, open it: calls then
-//! fail at once and cost nothing. A second later the supervisor probes with a connection and a `PING` of its own, so that no
-//! request is spent on finding out, and closes the breaker when they come in time.
+//! The breaker is closed while the link is up. Five failures in a row, or the end of the
+//! connection, open it. Calls then fail at once. One second later, the supervisor probes with a new
+//! connection and a `PING`, so that no request is used as a probe. It closes the breaker if both
+//! succeed in time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,18 +15,19 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-/// Every call, waiting for the first connection included (decisions 1.12).
+/// Time limit for every call, including the wait for the first connection.
 const DEADLINE: Duration = Duration::from_millis(50);
-/// Longer than a call's: names are resolved and handshakes made, and nobody waits for it.
+/// Time limit for connecting. It is longer than that of a call, because of name resolution and
+/// handshakes. No caller waits for it.
 pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(2);
-/// Between probes while the breaker is open, and between looks at an idle connection.
+/// Pause between probes while the breaker is open, and between pings of an idle connection.
 const PROBE_PAUSE: Duration = Duration::from_secs(1);
-/// One lost answer is an accident, five in a row are an outage.
+/// A single lost answer is tolerated; five in a row count as an outage.
 const FAILURES_TO_OPEN: u32 = 5;
 
 #[derive(Clone)]
 enum State {
-    /// The first connection is being made: a call may wait for it.
+    /// The first connection is being established. A call may wait for it.
     Connecting,
     /// The breaker is closed.
     Up(u64, MultiplexedConnection),
@@ -51,10 +53,10 @@ impl Link {
         Self { shared, _supervisor: AbortOnDropHandle::new(supervisor) }
     }
 
-    /// Waits until the first connection is made or has failed.
+    /// Waits until the first connection is established or has failed.
     pub(crate) async fn settled(&self) {
         let mut state = self.shared.state.subscribe();
-        // The sender is ours.
+        // We hold the sender, so the wait cannot fail.
         let _ = state.wait_for(|state| !matches!(state, State::Connecting)).await;
     }
 
@@ -62,7 +64,7 @@ impl Link {
         matches!(*self.shared.state.borrow(), State::Up(..))
     }
 
-    /// Runs a command within the deadline. `None`, counted: Redis did not answer.
+    /// Runs a command within the deadline. `None`: Redis did not answer; counted as a failure.
     pub(crate) async fn call<T>(
         &self,
         operation: &'static str,
@@ -79,7 +81,7 @@ impl Link {
     }
 }
 
-/// Why a call had no answer.
+/// Why a call has no result.
 enum Unanswered {
     BreakerOpen,
     Deadline,
@@ -128,8 +130,9 @@ impl Shared {
         }
     }
 
-    /// Counts a failure of a connection and opens the breaker when it was `fatal` or one too many. A late failure of an
-    /// earlier connection does not hurt the present one.
+    /// Counts a failure of a connection. Opens the breaker if the failure is `fatal` or too many
+    /// have occurred. A late failure of an earlier connection does not count against the current
+    /// one.
     fn failed(&self, generation: Option<u64>, fatal: bool) {
         let Some(generation) = generation else { return };
         let failures = self.failures.fetch_add(1, Ordering::Relaxed) + 1;
@@ -162,7 +165,7 @@ async fn supervise(client: Client, shared: Arc<Shared>) {
                 shared.failures.store(0, Ordering::Relaxed);
                 shared.state.send_replace(State::Up(generation, connection));
                 metrics::gauge!("canvas_cache_up").set(1);
-                tracing::info!("redis answers");
+                tracing::info!("redis is available");
                 attend(&shared).await;
             }
             Err(error) => {
@@ -174,7 +177,7 @@ async fn supervise(client: Client, shared: Arc<Shared>) {
     }
 }
 
-/// A connection that answers as fast as calls need it.
+/// Opens a connection that answers within the time limit of calls.
 async fn connect(client: &Client) -> RedisResult<MultiplexedConnection> {
     let config = AsyncConnectionConfig::new().set_connection_timeout(Some(CONNECT_LIMIT)).set_response_timeout(None);
     let late = |_| redis::RedisError::from(std::io::Error::from(std::io::ErrorKind::TimedOut));
@@ -185,7 +188,8 @@ async fn connect(client: &Client) -> RedisResult<MultiplexedConnection> {
     Ok(connection)
 }
 
-/// Returns when the breaker opens. An idle connection is pinged, so that its end is seen without a request.
+/// Pings an idle connection, so that its end is noticed without a request. Returns when the breaker
+/// opens.
 async fn attend(shared: &Shared) {
     let mut state = shared.state.subscribe();
     loop {

@@ -20,7 +20,8 @@ fn quota(per_minute: u32, burst: u32) -> Quota {
     Quota { per_minute, burst }
 }
 
-/// The next decision that Redis makes: a slow moment of the test machine may cost one its deadline.
+/// The next decision of Redis. Repeats the call, because a slow test machine may make one miss its
+/// deadline.
 async fn decide(cache: &Cache, key: &str, quota: Quota) -> RateDecision {
     wait_for("a decision", LIMIT, async || cache.rate_limit(key, quota).await).await
 }
@@ -42,7 +43,7 @@ async fn when_the_connection_is_settled_it_is_known_whether_redis_is_there() {
         cache.settled().await;
         cache.is_up()
     };
-    // A slow moment of the test machine may cost one its proof.
+    // A slow test machine may make one probe miss its deadline.
     wait_for("a connection", LIMIT, async || settled().await.then_some(())).await;
     proxy.cut();
     assert!(!settled().await);

@@ -1,6 +1,8 @@
-//! Draws a board with everything on it, to be looked at: `cargo run -p canvas --example board [picture.jpg…] > board.svg`.
+//! Draws a board with every kind of content, for visual inspection: `cargo run -p canvas-canvas --example board [picture.jpg…]
+//! > board.svg`.
 //!
-//! Pictures given as arguments fill the image nodes in turn; without any they show what stands in for a missing one.
+//! Pictures given as arguments fill the image nodes in turn. Without arguments the placeholders of missing pictures are
+//! drawn.
 
 use std::collections::HashMap;
 
@@ -124,7 +126,7 @@ fn nodes() -> Vec<Node> {
             Text,
             "Caption",
             [1640.0, 1480.0, 420.0, 120.0],
-            json!({"content": "White on dark, centred", "color": "#ffffff", "textAlign": "center", "fontSize": 24}),
+            json!({"content": "White on dark, centered", "color": "#ffffff", "textAlign": "center", "fontSize": 24}),
         ),
         node(
             "red",

@@ -1,4 +1,5 @@
-//! Draws the instance of a Recipe that ships, to be looked at: `cargo run -p canvas --example instance [name] > instance.svg`.
+//! Draws the instance of a shipped Recipe, for visual inspection: `cargo run -p canvas-canvas --example instance [name] >
+//! instance.svg`.
 
 use canvas::instance::{self, Filling, Ids, Instance};
 use canvas::svg::{Drawing, Picture};
@@ -9,7 +10,7 @@ use domain::recipe::file::{RecipeFile, SHIPPED};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = std::env::args().nth(1).unwrap_or_else(|| "ad-copy-and-banner".into());
-    let (_, text) = SHIPPED.iter().find(|(shipped, _)| *shipped == name).ok_or("no Recipe of this name ships")?;
+    let (_, text) = SHIPPED.iter().find(|(shipped, _)| *shipped == name).ok_or("no shipped Recipe has this name")?;
     let definition = serde_json::from_str::<RecipeFile>(text)?.definition();
     let fillings: Vec<Filling> =
         definition.inputs.iter().map(|input| Filling { held: input.default.clone(), source: None }).collect();

@@ -1,7 +1,7 @@
-//! A batch of operations that breaks no rule which the request alone can break (decisions 1.3: 400).
+//! A batch of operations that breaks no rule which depends on the request alone; such violations are answered with 400.
 //!
-//! Making a [`Batch`] is the check: ids are parsed, sizes and texts within their limits, metadata in its stored form.
-//! The engine takes nothing else, so that no rule is judged twice and none is forgotten.
+//! Constructing a [`Batch`] is the check: ids are parsed, sizes and texts are within their limits, metadata is in its
+//! stored form. The engine accepts nothing else, so that every rule is checked exactly once.
 
 use std::collections::HashSet;
 use std::str::FromStr;
@@ -9,53 +9,41 @@ use std::str::FromStr;
 use domain::Violation;
 use domain::graph::{NodeType, Position, Purpose, Role};
 use domain::id::{AssetHandle, ConnectionId, MalformedId, NodeId, is_plain_id};
-use domain::limits::{COORDINATE_MAX, NODE_SIDE_MAX, OPERATIONS_MAX, TITLE_MAX};
+use domain::limits::{COORDINATE_MAX, NODE_SIDE_MAX, OPERATIONS_MAX, TITLE_MAX, VIOLATIONS_MAX};
 use domain::operation::{NewNode, NodePatch, Operation};
 use serde_json::{Map, Value};
 
 use crate::metadata::{MetadataPatch, is_text};
+use crate::reference::Ref;
 
-/// Operations that can be applied to a graph, in their order.
+/// Operations that can be applied to a graph, in order.
 #[derive(Clone, Debug)]
 pub struct Batch {
     pub(crate) steps: Vec<Step>,
 }
 
 impl Batch {
-    /// Checks operations by themselves: 1 to 200 of them, well-formed ids, unique `clientId`s, positions, sizes,
+    /// Checks operations without a graph: 1 to 200 of them, well-formed ids, unique `clientId`s, positions, sizes,
     /// titles and metadata within their limits. The error lists every violation, each under a path such as
-    /// `operations[3].node.width`.
+    /// `operations[3].node.width`. Once there are [`VIOLATIONS_MAX`] violations, further operations are not checked.
     pub fn new(operations: Vec<Operation>) -> Result<Self, Vec<Violation>> {
         let mut check = Check::default();
         if !(1..=OPERATIONS_MAX).contains(&operations.len()) {
             check.violations.push(Violation::new("operations", format!("must hold 1 to {OPERATIONS_MAX} operations")));
-            return Err(check.violations);
         }
         let mut steps = Vec::with_capacity(operations.len());
         for (at, operation) in operations.into_iter().enumerate() {
+            if check.violations.len() >= VIOLATIONS_MAX {
+                break;
+            }
             check.at = at;
             steps.extend(check.step(operation));
         }
         if check.violations.is_empty() { Ok(Self { steps }) } else { Err(check.violations) }
     }
 
-    /// How many operations it has.
     pub fn operation_count(&self) -> usize {
         self.steps.len()
-    }
-}
-
-/// An id as a request wrote it.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Ref<Id> {
-    pub(crate) id: Id,
-    /// Whether it was written as a handle, which never names a `clientId`.
-    pub(crate) is_handle: bool,
-}
-
-impl<Id: FromStr<Err = MalformedId>> Ref<Id> {
-    pub(crate) fn parse(text: &str) -> Result<Self, MalformedId> {
-        Ok(Self { id: text.parse()?, is_handle: text.contains(':') })
     }
 }
 
@@ -102,7 +90,7 @@ pub(crate) enum Step {
     },
 }
 
-/// A node to make, with its defaults (decisions 3.2).
+/// A node to create, with its defaults.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     pub(crate) kind: NodeType,
@@ -114,16 +102,16 @@ pub(crate) struct Draft {
     pub(crate) given: Given,
 }
 
-/// What the service itself gives a node that it makes; nothing of it comes from a request's operations.
+/// Values that the service itself sets on a node that it creates. None of them comes from a request's operations.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Given {
-    /// Its id, where others have to name it before it is made.
+    /// Its id, if others must name it before it is created.
     pub(crate) id: Option<NodeId>,
     pub(crate) server: Map<String, Value>,
     pub(crate) asset: Option<AssetHandle>,
 }
 
-/// What changes about a node.
+/// Changes to a node.
 #[derive(Clone, Debug)]
 pub(crate) struct Patch {
     pub(crate) title: Option<String>,
@@ -227,7 +215,7 @@ impl Check {
 
     fn role(&mut self, purpose: Option<Purpose>, role: Option<Role>) {
         if role.is_some() && purpose.is_some_and(|purpose| purpose != Purpose::Reference) {
-            self.refuse("role", "must be left out unless the purpose is `reference`");
+            self.refuse("role", "must be omitted unless the purpose is `reference`");
         }
     }
 
@@ -301,6 +289,9 @@ mod tests {
         assert_eq!(batch(of(200)).operation_count(), 200);
         assert_eq!(refused(of(0)), ["operations"]);
         assert_eq!(refused(of(201)), ["operations"]);
+        let mut many = vec![json!({"type": "canvas.update", "title": "a"}); 200];
+        many.push(json!({"type": "node.delete", "nodeId": "a b"}));
+        assert_eq!(refused(many.into()), ["operations", "operations[200].nodeId"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Short ways to state graphs and batches in tests.
+//! Helpers to state graphs and batches in tests.
 
 use domain::Violation;
 use domain::graph::{Connection, Node, NodeType, Position, Purpose};
@@ -27,7 +27,7 @@ pub(crate) fn asset(id: &str) -> AssetHandle {
 pub(crate) fn object(value: Value) -> Object {
     match value {
         Value::Object(object) => object.into(),
-        other => panic!("no object: {other}"),
+        other => panic!("not an object: {other}"),
     }
 }
 
@@ -78,12 +78,12 @@ pub(crate) fn working(mut node: Node) -> Node {
     node
 }
 
-/// The node at a place of its own.
+/// The node at its own position.
 pub(crate) fn at(node: Node, x: f64, y: f64) -> Node {
     Node { position: Position { x, y }, ..node }
 }
 
-/// The node as an agent's.
+/// The node, owned by an agent.
 pub(crate) fn agents(node: Node) -> Node {
     Node { agent_owned: true, ..node }
 }
@@ -103,7 +103,7 @@ pub(crate) fn graph(nodes: Vec<Node>, connections: Vec<Connection>) -> Graph {
     Graph::new("Board".into(), bytes, nodes, connections)
 }
 
-/// Operations as a request writes them; a node that is given no position stands at the origin.
+/// Operations as a request writes them. A node without a position is placed at the origin.
 pub(crate) fn operations(mut list: Value) -> Vec<Operation> {
     for operation in list.as_array_mut().into_iter().flatten() {
         if let Some(Value::Object(node)) = operation.get_mut("node") {
@@ -126,12 +126,12 @@ pub(crate) fn fields(violations: &[Violation]) -> Vec<&str> {
     violations.iter().map(|violation| violation.field.as_str()).collect()
 }
 
-/// Everything that can be seen of a graph.
+/// Everything that is observable in a graph.
 pub(crate) fn seen(graph: &Graph) -> (String, i64, Vec<Node>, Vec<Connection>) {
     (graph.title().into(), graph.bytes(), graph.nodes().cloned().collect(), graph.connections().cloned().collect())
 }
 
-/// The fields refused with 422; the graph must be as it was.
+/// The fields rejected with 422; the graph must be unchanged.
 pub(crate) fn unprocessable(graph: &mut Graph, list: Value) -> Vec<String> {
     let before = seen(graph);
     let refused = run(graph, list).expect_err("a refusal");
@@ -142,7 +142,7 @@ pub(crate) fn unprocessable(graph: &mut Graph, list: Value) -> Vec<String> {
     }
 }
 
-/// The fields refused with 400 although the batch alone is well formed; the graph must be as it was.
+/// The fields rejected with 400 although the batch alone is well formed; the graph must be unchanged.
 pub(crate) fn invalid(graph: &mut Graph, list: Value) -> Vec<String> {
     let before = seen(graph);
     let refused = run(graph, list).expect_err("a refusal");

@@ -1,8 +1,8 @@
-//! A canvas's graph in memory, with the indexes that make each operation cost what it touches.
+//! The graph of a canvas in memory, with indexes that make the cost of an operation proportional to what it touches.
 //!
-//! Nodes and connections are found by id, a node's connections and a Section's members through sets of slots in the
-//! order of creation, and whether two nodes are already connected for a purpose through one lookup: a batch of 200 on
-//! a canvas of 20000 nodes does no step that grows with the canvas.
+//! Nodes and connections are found by id; the connections of a node and the members of a Section through sets of slots
+//! in order of creation; whether two nodes are connected for a purpose through one lookup. A batch of 200 operations on
+//! a canvas of 20000 nodes takes no step that grows with the canvas.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -11,30 +11,30 @@ use domain::id::{ConnectionId, NodeId};
 
 use crate::slots::Slots;
 
-/// Nodes and connections of one canvas, in the order of creation.
+/// Nodes and connections of one canvas, in order of creation.
 #[derive(Clone, Debug)]
 pub struct Graph {
     pub(crate) title: String,
     pub(crate) bytes: i64,
     pub(crate) nodes: Slots<Node>,
     pub(crate) connections: Slots<Connection>,
-    /// By node slot.
+    /// Connections of each node, by node slot.
     links: HashMap<usize, Links>,
-    /// From a Section's id to the slots of its members.
+    /// Slots of the members of each Section, by the Section's id.
     members: HashMap<String, BTreeSet<usize>>,
     ends: HashSet<Ends>,
     /// Videos that have a first or last frame.
     frames: HashSet<(usize, Purpose)>,
 }
 
-/// A node's connections, by slot.
+/// Slots of a node's connections.
 #[derive(Clone, Debug, Default)]
 struct Links {
     incoming: BTreeSet<usize>,
     outgoing: BTreeSet<usize>,
 }
 
-/// What no two connections of a canvas have in common (decisions 4.3): node slots and purpose.
+/// Unique key of a connection: node slots and purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Ends {
     pub(crate) from: usize,
@@ -43,9 +43,9 @@ pub(crate) struct Ends {
 }
 
 impl Graph {
-    /// The graph of these nodes and connections, each in the order of creation. `bytes` is their serialized size as
-    /// the canvas's record keeps it, so that it need not be measured again. A connection one end of which is no node
-    /// is left out: no read or operation could make sense of it.
+    /// The graph of these nodes and connections, each in order of creation. `bytes` is their serialized size from the
+    /// canvas's row, so that it is not measured again. A connection to or from a node that does not exist is dropped:
+    /// no read or operation could use it.
     pub fn new(title: String, bytes: i64, nodes: Vec<Node>, connections: Vec<Connection>) -> Self {
         let mut graph = Self {
             title,
@@ -68,12 +68,12 @@ impl Graph {
         graph
     }
 
-    /// Its nodes and connections, each in the order of creation: to be served without a copy of each.
+    /// Nodes and connections, each in order of creation, without copying them.
     pub fn into_parts(self) -> (Vec<Node>, Vec<Connection>) {
         (self.nodes.into_items(), self.connections.into_items())
     }
 
-    /// The canvas's title.
+    /// Title of the canvas.
     pub fn title(&self) -> &str {
         &self.title
     }
@@ -83,47 +83,43 @@ impl Graph {
         self.bytes
     }
 
-    /// How many nodes there are.
     pub fn node_count(&self) -> usize {
         self.nodes.len()
     }
 
-    /// How many connections there are.
     pub fn connection_count(&self) -> usize {
         self.connections.len()
     }
 
-    /// Every node, in the order of creation.
+    /// Every node, in order of creation.
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
         self.nodes.iter()
     }
 
-    /// Every connection, in the order of creation.
+    /// Every connection, in order of creation.
     pub fn connections(&self) -> impl Iterator<Item = &Connection> {
         self.connections.iter()
     }
 
-    /// One node.
     pub fn node(&self, id: &NodeId) -> Option<&Node> {
         self.nodes.get(self.nodes.find(id)?)
     }
 
-    /// One connection.
     pub fn connection(&self, id: &ConnectionId) -> Option<&Connection> {
         self.connections.get(self.connections.find(id)?)
     }
 
-    /// The connections into a node, in the order of creation; none for a node that is not there.
+    /// The connections into a node, in order of creation; empty if the node does not exist.
     pub fn incoming(&self, id: &NodeId) -> impl Iterator<Item = &Connection> {
         self.connections_in(self.links_of(id).map(|links| &links.incoming))
     }
 
-    /// The connections out of a node, in the order of creation; none for a node that is not there.
+    /// The connections out of a node, in order of creation; empty if the node does not exist.
     pub fn outgoing(&self, id: &NodeId) -> impl Iterator<Item = &Connection> {
         self.connections_in(self.links_of(id).map(|links| &links.outgoing))
     }
 
-    /// The nodes that belong to a Section, in the order of creation (decisions 3.4).
+    /// The members of a Section, in order of creation.
     pub fn members(&self, section: &NodeId) -> impl Iterator<Item = &Node> {
         self.members.get(section.as_str()).into_iter().flatten().filter_map(|slot| self.nodes.get(*slot))
     }
@@ -136,17 +132,17 @@ impl Graph {
         slots.into_iter().flatten().filter_map(|slot| self.connections.get(*slot))
     }
 
-    /// The slots of every connection into or out of the node in `slot`, in the order of creation.
+    /// The slots of every connection into or out of the node in `slot`, in order of creation.
     pub(crate) fn links_at(&self, slot: usize) -> BTreeSet<usize> {
         self.links.get(&slot).map(|links| &links.incoming | &links.outgoing).unwrap_or_default()
     }
 
-    /// The connections out of the node in `slot`, in the order of creation.
+    /// The connections out of the node in `slot`, in order of creation.
     pub(crate) fn outgoing_at(&self, slot: usize) -> impl Iterator<Item = &Connection> {
         self.connections_in(self.links.get(&slot).map(|links| &links.outgoing))
     }
 
-    /// The slots of a Section's members, in the order of creation.
+    /// The slots of a Section's members, in order of creation.
     pub(crate) fn members_at(&self, section: &NodeId) -> BTreeSet<usize> {
         self.members.get(section.as_str()).cloned().unwrap_or_default()
     }
@@ -159,7 +155,7 @@ impl Graph {
         self.ends.contains(&ends)
     }
 
-    /// Whether the node in slot `video` has its first or last frame already.
+    /// Whether the video in slot `video` already has a frame of this purpose.
     pub(crate) fn has_frame(&self, video: usize, purpose: Purpose) -> bool {
         self.frames.contains(&(video, purpose))
     }
@@ -172,8 +168,8 @@ impl Graph {
         })
     }
 
-    /// Puts a node, or nothing, into a slot and keeps the index of members true; what was there. A node is taken out
-    /// after its connections.
+    /// Replaces or removes the node in a slot, updates the index of members, and returns the previous node. The
+    /// connections of a node must be removed before it.
     pub(crate) fn set_node(&mut self, slot: usize, node: Option<Node>) -> Option<Node> {
         let old = self.nodes.set(slot, node);
         if let Some(section) = old.as_ref().and_then(Node::section_id)
@@ -190,8 +186,8 @@ impl Graph {
         old
     }
 
-    /// Puts a connection between nodes that are there, or nothing, into a slot and keeps the indexes true; what was
-    /// there.
+    /// Replaces or removes the connection in a slot, updates the indexes, and returns the previous connection. Both its
+    /// nodes must exist.
     pub(crate) fn set_connection(&mut self, slot: usize, connection: Option<Connection>) -> Option<Connection> {
         let old = self.connections.set(slot, connection);
         if let Some(ends) = old.as_ref().and_then(|old| self.ends_of(old)) {

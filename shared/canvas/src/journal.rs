@@ -1,8 +1,7 @@
-//! What a batch has touched so far, each as it was before.
+//! The original state of everything that a batch has touched.
 //!
-//! The journal makes a batch atomic without copying the graph: taking everything back costs what was touched. Compared
-//! with the graph afterwards it is also the report, so that a step which another one undid is no change (decisions 4.2,
-//! 4.4).
+//! The journal makes a batch atomic without a copy of the graph: a roll-back costs what was touched. Compared with the
+//! graph afterwards it is also the report, so that a change which a later operation reverses is not reported.
 
 use std::collections::HashSet;
 
@@ -20,13 +19,13 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Sets a node, or none, in a slot of the graph.
+    /// Sets or removes the node in a slot of the graph.
     pub(crate) fn set_node(&mut self, graph: &mut Graph, slot: usize, node: Option<Node>) {
         let old = graph.set_node(slot, node);
         self.nodes.note(slot, old);
     }
 
-    /// Sets a connection, or none, in a slot of the graph.
+    /// Sets or removes the connection in a slot of the graph.
     pub(crate) fn set_connection(&mut self, graph: &mut Graph, slot: usize, connection: Option<Connection>) {
         let old = graph.set_connection(slot, connection);
         self.connections.note(slot, old);
@@ -43,8 +42,8 @@ impl Journal {
         self.title.as_deref()
     }
 
-    /// Takes everything back. Connections leave first and return last, because the indexes of a connection need the
-    /// nodes at its ends.
+    /// Restores the graph. Connections are removed first and restored last, because the indexes of a connection need
+    /// the nodes at its ends.
     pub(crate) fn roll_back(self, graph: &mut Graph) {
         for (slot, _) in &self.connections.touched {
             graph.set_connection(*slot, None);
@@ -61,7 +60,8 @@ impl Journal {
     }
 }
 
-/// Touched items of one kind, once each in first-touch order, as they were before; `None` for what was not there.
+/// Touched items of one kind, each once in first-touch order, in their original state; `None` for an item that did not
+/// exist.
 pub(crate) struct Originals<T> {
     touched: Vec<(usize, Option<T>)>,
     seen: HashSet<usize>,
@@ -73,8 +73,8 @@ impl<T> Default for Originals<T> {
     }
 }
 
-/// What became of one item.
-pub(crate) enum Fate<'a, T> {
+/// How one item changed.
+pub(crate) enum ItemChange<'a, T> {
     Created(&'a T),
     Changed { before: &'a T, after: &'a T },
     Deleted(&'a T),
@@ -87,12 +87,12 @@ impl<T: Keyed + PartialEq> Originals<T> {
         }
     }
 
-    /// What became of every item that differs from before, in first-touch order.
-    pub(crate) fn fates<'a>(&'a self, now: &'a Slots<T>) -> impl Iterator<Item = Fate<'a, T>> {
+    /// The change of every item that differs from its original state, in first-touch order.
+    pub(crate) fn item_changes<'a>(&'a self, now: &'a Slots<T>) -> impl Iterator<Item = ItemChange<'a, T>> {
         self.touched.iter().filter_map(|(slot, original)| match (original, now.get(*slot)) {
-            (None, Some(after)) => Some(Fate::Created(after)),
-            (Some(before), None) => Some(Fate::Deleted(before)),
-            (Some(before), Some(after)) if before != after => Some(Fate::Changed { before, after }),
+            (None, Some(after)) => Some(ItemChange::Created(after)),
+            (Some(before), None) => Some(ItemChange::Deleted(before)),
+            (Some(before), Some(after)) if before != after => Some(ItemChange::Changed { before, after }),
             _ => None,
         })
     }

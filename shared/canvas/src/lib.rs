@@ -1,8 +1,9 @@
-//! The graph engine: what a batch of operations does to a canvas, decided in memory.
+//! The graph engine: computes in memory what a batch of operations does to a canvas.
 //!
-//! A request's operations become a [`Batch`], which holds every rule that the request alone can break; [`apply()`] takes
-//! the batch to a [`Graph`], atomically and in order, and reports exactly what changed. Both list every violation they
-//! can find, not only the first. [`validate()`] then says what is left to fix. Nothing here does I/O or reads a clock, so a dry run is the same call as a write.
+//! The operations of a request become a [`Batch`], whose construction checks every rule that depends on the request
+//! alone. [`apply()`] applies the batch to a [`Graph`], atomically and in order, and reports exactly what changed. Both
+//! report every violation they find, not only the first. [`validate()`] then lists the findings that remain. Nothing
+//! here does I/O or reads a clock, so a dry run is the same call as a write.
 
 pub mod apply;
 pub mod batch;
@@ -14,6 +15,7 @@ mod metadata;
 mod outline;
 pub mod pack;
 pub mod placement;
+mod reference;
 pub mod review;
 pub mod size;
 mod slots;

@@ -1,7 +1,8 @@
-//! The metadata that clients write (decisions 3.5): which keys there are, what each holds, how a patch merges.
+//! Client-written metadata: keys, values, and the merging of a patch. Rules:
+//! `docs/reference/canvases.md#writable-metadata-keys`.
 //!
-//! Values are brought to one form as they are read (`section: false` counts as `null`, a whole number is an integer
-//! however it was written), so that patching a key to the value that it has is seen to change nothing.
+//! Values are normalized as they are read (`section: false` becomes `null`, a whole number becomes an integer however
+//! it was written), so that setting a key to its present value is recognized as no change.
 
 use domain::Violation;
 use domain::graph::{Node, NodeType};
@@ -9,7 +10,7 @@ use domain::id::NodeId;
 use domain::limits::{METADATA_BYTES_MAX, PROMPT_MAX};
 use serde_json::{Map, Value};
 
-use crate::batch::Ref;
+use crate::reference::Ref;
 use crate::size::json_len;
 
 const CONTENT_MAX: usize = 24_000;
@@ -19,12 +20,12 @@ const TAGS_MAX: usize = 24;
 const FONT_SIZE_MAX: f64 = 1000.0;
 const COUNT_MAX: i64 = 4;
 const DURATION_SECONDS_MAX: i64 = 120;
-/// 2^53 - 1: beyond it JSON readers that hold numbers as doubles would not see the integer that was written.
+/// 2^53 - 1. JSON readers that store numbers as doubles would change larger integers.
 const INTEGER_MAX: i64 = (1 << 53) - 1;
 const TEXT_ALIGNMENTS: [&str; 3] = ["left", "center", "right"];
 const SERVER_KEYS: [&str; 7] = ["createdBy", "provenance", "job", "history", "upload", "source", "recipe"];
 
-/// What a batch does to the metadata of one node.
+/// Changes of a batch to the metadata of one node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct MetadataPatch {
     set: Map<String, Value>,
@@ -32,10 +33,10 @@ pub(crate) struct MetadataPatch {
     pub(crate) home: Home,
 }
 
-/// What a patch does to the Section that a node belongs to.
+/// Change of the Section that a node belongs to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum Home {
-    /// Nothing.
+    /// No change.
     #[default]
     Keep,
     /// The node leaves it.
@@ -45,7 +46,7 @@ pub(crate) enum Home {
 }
 
 impl MetadataPatch {
-    /// Reads the metadata of a request; what is wrong with it goes to `violations`, under `field`.
+    /// Parses the metadata of a request. Violations are added to `violations`, under `field`.
     pub(crate) fn parse(metadata: Map<String, Value>, field: &str, violations: &mut Vec<Violation>) -> Self {
         let mut patch = Self::default();
         for (key, value) in metadata {
@@ -72,17 +73,17 @@ impl MetadataPatch {
         self.set.is_empty() && self.removed.is_empty() && self.home == Home::Keep
     }
 
-    /// Whether it says `section: true`.
+    /// Whether it contains `section: true`.
     pub(crate) fn makes_section(&self) -> bool {
         self.set.contains_key("section")
     }
 
-    /// Whether it says `section: null`.
+    /// Whether it contains `section: null`.
     pub(crate) fn unmakes_section(&self) -> bool {
         self.removed.iter().any(|key| key == "section")
     }
 
-    /// What of it a node of this type cannot take: key and reason.
+    /// The keys that a node of this type cannot have: key and reason.
     pub(crate) fn unfit_for(&self, kind: NodeType) -> impl Iterator<Item = (&'static str, &'static str)> {
         let writes_text = self.set.get("content").and_then(Value::as_str).is_some_and(|content| !content.is_empty());
         let content = (writes_text && !kind.holds_text()).then_some((
@@ -123,17 +124,17 @@ impl MetadataPatch {
     }
 }
 
-/// Whether a node's client-written metadata is within its cap.
+/// Whether a node's client-written metadata is within its size limit.
 pub(crate) fn fits(metadata: &Map<String, Value>) -> bool {
     json_len(metadata) <= METADATA_BYTES_MAX
 }
 
-/// What is said of metadata over the cap.
+/// Violation message for metadata over the size limit.
 pub(crate) fn too_large() -> String {
     format!("must be at most {METADATA_BYTES_MAX} bytes, serialized")
 }
 
-/// What is said of a Section that would belong to a Section.
+/// Violation message for a Section that would belong to a Section.
 pub(crate) const SECTION_IN_SECTION: &str = "must not be set on a Section";
 
 enum Entry {
@@ -142,7 +143,7 @@ enum Entry {
     Join(Ref<NodeId>),
 }
 
-/// Reads one key; the error says what it should have been.
+/// Parses one key; the error says what the value must be.
 fn read(key: &str, value: Value) -> Result<Entry, String> {
     let reader: fn(Value) -> Result<Entry, String> = match key {
         "content" => |value| text(value, CONTENT_MAX),
@@ -161,7 +162,7 @@ fn read(key: &str, value: Value) -> Result<Entry, String> {
         "tags" => tags,
         "custom" => custom,
         _ if SERVER_KEYS.contains(&key) => return Err("belongs to the service and cannot be written".into()),
-        _ => return Err("is no writable metadata key".into()),
+        _ => return Err("is not a writable metadata key".into()),
     };
     if value.is_null() { Ok(Entry::Remove) } else { reader(value) }
 }
@@ -173,7 +174,7 @@ fn text(value: Value, max: usize) -> Result<Entry, String> {
     }
 }
 
-/// Whether `text` has at most `max` characters and no U+0000, which the database cannot hold.
+/// Whether `text` has at most `max` characters and no U+0000, which PostgreSQL cannot store.
 pub(crate) fn is_text(text: &str, max: usize) -> bool {
     !text.contains('\0') && (text.len() <= max || text.chars().count() <= max)
 }
@@ -185,7 +186,7 @@ fn integer(value: Value, min: i64, max: i64) -> Result<Entry, String> {
     }
 }
 
-/// The integer that a number stands for: JSON Schema makes no difference between `1` and `1.0`.
+/// The integer that a number is equal to: JSON Schema does not distinguish `1` from `1.0`.
 fn whole(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| {
         let number = value.as_f64()?;
@@ -250,7 +251,7 @@ fn custom(value: Value) -> Result<Entry, String> {
     storable(value)
 }
 
-/// Values of many texts, unless one of them is such that the database cannot hold it.
+/// A value made of many texts, unless PostgreSQL cannot store one of them.
 fn storable(value: Value) -> Result<Entry, String> {
     if has_nul(&value) { Err("must not contain the character U+0000".into()) } else { Ok(Entry::Set(value)) }
 }
@@ -276,7 +277,7 @@ mod tests {
         (MetadataPatch::parse(object(metadata).into(), "m", &mut violations), violations)
     }
 
-    /// What is stored of a key, or `None` when it is refused.
+    /// The stored value of a key, or `None` when it is rejected.
     fn stored(key: &str, value: Value) -> Option<Value> {
         let (patch, violations) = parse(json!({ key: value }));
         if violations.is_empty() {

@@ -1,7 +1,7 @@
-//! A canvas as an indented text for people and prompts (decisions 4.7).
+//! A canvas as an indented text for people and prompts. Format: `docs/reference/canvases.md#outline`.
 //!
-//! One line a node and one a connection, with the handles that operations take. What users wrote stands in JSON quotes, so
-//! that no title can pretend to be a line of its own.
+//! There is one line for each node and each connection, with the handles that operations take. User-authored text is
+//! quoted as JSON, so that no title can imitate a line of the outline.
 
 use std::fmt::Write;
 
@@ -10,26 +10,26 @@ use domain::graph::{Connection, Node, Purpose};
 
 use crate::Graph;
 
-/// Most bytes of an outline.
+/// Longest outline, in bytes.
 const OUTLINE_MAX: usize = 64 * 1024;
-/// Kept free for the line that says how much is not shown.
+/// Bytes reserved for the line that says how much is not shown.
 const LAST_LINE: usize = 128;
 /// Characters of a node's text that are shown.
 const EXCERPT: usize = 120;
 
-/// The outline: Sections with their members, then all other nodes, each followed by the connections out of it, all in the
-/// order of creation. At most 64 KiB: what does not fit is left out, and a last line says how much.
+/// The outline: Sections with their members, then all other nodes, each followed by its outgoing connections, all in
+/// order of creation. At most 64 KiB: the rest is omitted, and a last line says how much.
 pub fn outline(canvas: &CanvasRecord, graph: &Graph) -> String {
     let mut lines = Lines { text: String::new(), shown: 0, full: false };
     lines.push(
         0,
         &format!(
-            "{} {} revision {} ({} nodes, {} connections)",
+            "{} {} revision {} ({}, {})",
             canvas.handle,
             quoted(graph.title()),
             canvas.revision,
-            graph.node_count(),
-            graph.connection_count(),
+            counted(graph.node_count(), "node"),
+            counted(graph.connection_count(), "connection"),
         ),
     );
     for section in graph.nodes().filter(|node| node.is_section()) {
@@ -48,7 +48,8 @@ struct Lines {
     text: String,
     /// Nodes that are in the text.
     shown: usize,
-    /// Set with the first line that did not fit; no later one follows, however short, so that what is there is a beginning.
+    /// Set by the first line that does not fit. No later line is added, even a shorter one, so that the text is a
+    /// prefix of the full outline.
     full: bool,
 }
 
@@ -118,9 +119,14 @@ fn excerpt(content: &str) -> String {
     }
 }
 
-/// As a JSON text: line breaks and control characters are escaped.
+/// The text as a JSON string: line breaks and control characters are escaped.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
+}
+
+/// A number of things: `1 node`, `2 nodes`.
+fn counted(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]
@@ -167,6 +173,8 @@ mod tests {
             assert!(line.starts_with(start), "{line:?} begins with {start:?}");
         }
         assert_eq!(lines.len(), 7);
+        let alone = of("Board", vec![text("t"), text("u")], vec![connection("c", "t", "u", Purpose::Flow)]);
+        assert!(alone.starts_with(r#"canvas:me:c "Board" revision r7 (2 nodes, 1 connection)"#), "{alone}");
     }
 
     #[test]

@@ -1,27 +1,27 @@
-//! A Section of pictures: where a pack of them stands (decisions 14, specification: Product reference import).
+//! Layout of the Section with the pictures of a product import (`docs/reference/imports.md#import-product-references`).
 
 use crate::placement::{Frame, GAP, fitted, free_spot};
 use domain::graph::Position;
 use domain::limits::COORDINATE_MAX;
 
-/// Side of the cell that a picture is fitted into, in canvas units: the longest side of a placed upload.
+/// Side of the cell into which a picture is fitted, in canvas units: the longest side of a placed upload.
 const CELL: f64 = 320.0;
-/// From the Section's top edge to its first row: what renders write a Section's title into.
+/// Distance from the Section's top edge to its first row, where renders draw the title.
 const HEAD: f64 = 96.0;
-/// Columns at most: a pack of twelve is three rows of four.
+/// Most columns: a pack of twelve has three rows of four.
 const COLUMNS_MAX: usize = 4;
 
 /// Frames of a pack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pack {
-    /// The Section; it holds all places.
+    /// Frame of the Section; it contains all places.
     pub section: Frame,
-    /// One for each picture, in order.
+    /// Frame of each picture, in order.
     pub places: Vec<Frame>,
 }
 
-/// Puts pictures of these sizes (in pixels, at least one) into a grid to the right of the content, row by row, each in its own
-/// ratio and in the middle of its cell; a row is as high as its highest picture.
+/// Arranges pictures of these sizes (in pixels, at least one picture) in a grid to the right of the content, row by
+/// row. Each keeps its ratio and is centered in its cell; a row is as high as its highest picture.
 pub fn arrange(content: impl IntoIterator<Item = Frame>, pictures: &[(u32, u32)]) -> Pack {
     let columns = columns(pictures.len());
     let sizes: Vec<(f64, f64)> =
@@ -32,7 +32,7 @@ pub fn arrange(content: impl IntoIterator<Item = Frame>, pictures: &[(u32, u32)]
     let width = columns as f64 * (CELL + GAP) + GAP;
     let height = HEAD + heights.iter().map(|height| height + GAP).sum::<f64>();
     let spot = free_spot(content, width, height);
-    // Its members, too, have to stand on the canvas.
+    // The members must also lie within the bounds of the canvas.
     let at = Position { x: spot.x.min(COORDINATE_MAX - width), y: spot.y.min(COORDINATE_MAX - height) };
     let mut places = Vec::with_capacity(sizes.len());
     let mut top = at.y + HEAD;
@@ -47,7 +47,7 @@ pub fn arrange(content: impl IntoIterator<Item = Frame>, pictures: &[(u32, u32)]
     Pack { section: Frame::new(at, width, height), places }
 }
 
-/// As many columns as leave the fewest cells empty in a grid that is no higher than wide.
+/// The number of columns that leaves the fewest cells empty in a grid that is no higher than wide.
 fn columns(count: usize) -> usize {
     let grids = (1..=COLUMNS_MAX).filter(|columns| count.div_ceil(*columns) <= *columns);
     grids.min_by_key(|columns| count.div_ceil(*columns) * columns - count).unwrap_or(COLUMNS_MAX)

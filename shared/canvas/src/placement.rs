@@ -1,17 +1,17 @@
-//! Where the service puts what it adds to a canvas (decisions 6.2): the first free spot to the right of the content.
+//! Where the service places nodes that it adds to a canvas: the first free spot to the right of the content.
 
 use domain::graph::{Node, Position};
 use domain::limits::COORDINATE_MAX;
 
-/// Between the content and what is placed beside it, in canvas units.
+/// Distance between the content and what is placed next to it, in canvas units.
 pub const GAP: f64 = 40.0;
-/// Longest side of the node that shows a picture, in canvas units: that of a new image node (decisions 3.2).
+/// Longest side of a node that shows a picture, in canvas units: that of a new image node.
 const PICTURE_SIDE: f64 = 320.0;
-/// Rows in which a gap is looked for when neither side of the content is free: a bound on the work, far beyond what a
-/// canvas with both edges in use has been seen to need.
+/// Rows that are searched for a gap when neither side of the content is free. It bounds the work and is far more than
+/// any known canvas needs.
 const ROWS_MAX: usize = 64;
 
-/// What a node covers: `[left, right] × [top, bottom]` (decisions 5.1).
+/// The area of a node: `[left, right] × [top, bottom]`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Frame {
     /// Smallest x.
@@ -35,7 +35,7 @@ impl Frame {
         Self { left: position.x, top: position.y, right: position.x + width, bottom: position.y + height }
     }
 
-    /// The smallest frame that holds both.
+    /// The smallest frame that contains both.
     pub fn union(self, other: Self) -> Self {
         Self {
             left: self.left.min(other.left),
@@ -46,26 +46,27 @@ impl Frame {
     }
 }
 
-/// The size of the node that shows a picture of this size, in canvas units: its ratio, at least 1 unit each way.
+/// The size of the node that shows a picture of this size, in canvas units: same ratio, at least 1 unit in each
+/// direction.
 pub fn fitted(width: f64, height: f64) -> (f64, f64) {
     let scale = PICTURE_SIDE / width.max(height);
     ((width * scale).round().max(1.0), (height * scale).round().max(1.0))
 }
 
-/// The first free spot for something of this size: to the right of the content, level with its top; the origin on an
-/// empty canvas. Where the right edge of the canvas is too near, the spot is below the content; where the bottom is,
-/// too, it is the first gap in the content that is wide and high enough. When there is none, frames must overlap: the
-/// spot is then as far to the right as a node may stand.
+/// The first free spot for an area of this size: to the right of the content, aligned with its top; the origin on an
+/// empty canvas. If the right edge of the canvas is too near, the spot is below the content; if the bottom edge is too
+/// near as well, it is the first gap in the content that is wide and high enough. If there is no gap, frames must
+/// overlap: the spot is then as far to the right as a node may be.
 pub fn free_spot(frames: impl IntoIterator<Item = Frame>, width: f64, height: f64) -> Position {
     spot_up_to(frames, width, height, Position { x: COORDINATE_MAX, y: COORDINATE_MAX })
 }
 
-/// [`free_spot`] for several nodes that stand in an area of this size: each of them can stand there.
+/// [`free_spot`] for several nodes within an area of this size: every one of them lies within the bounds of the canvas.
 pub fn free_area(frames: impl IntoIterator<Item = Frame>, width: f64, height: f64) -> Position {
     spot_up_to(frames, width, height, Position { x: COORDINATE_MAX - width, y: COORDINATE_MAX - height })
 }
 
-/// The first free spot no further to the right and no lower than `last`.
+/// The first free spot that is no further to the right and no lower than `last`.
 fn spot_up_to(frames: impl IntoIterator<Item = Frame>, width: f64, height: f64, last: Position) -> Position {
     let frames: Vec<Frame> = frames.into_iter().collect();
     let Some(content) = frames.iter().copied().reduce(Frame::union) else {

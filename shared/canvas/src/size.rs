@@ -1,8 +1,8 @@
-//! Serialized sizes, counted without writing anything down.
+//! Serialized sizes, counted without building the text.
 //!
-//! A canvas's size (decisions 3.7) is the sum over its nodes and connections of the JSON that a read serves for each,
-//! with the comma after it. It is kept as a running sum in the canvas's record, so both sides of a change must be
-//! measured the same way: through [`serialized_size`].
+//! The size of a canvas is the sum over its nodes and connections of the JSON that a read serves for each, with the
+//! comma after it (`docs/reference/canvases.md#canvas-limits`). It is stored as a running sum in the canvas's row, so
+//! both sides of a change must be measured in the same way: by [`serialized_size`].
 
 use std::io;
 
@@ -12,13 +12,13 @@ use domain::id::{AssetHandle, NodeId};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-/// What counts towards the size of a canvas.
+/// A part of a canvas that counts toward its size.
 pub trait Measured {
-    /// Bytes of its served JSON.
+    /// Length of its served JSON, in bytes.
     fn served_len(&self) -> usize;
 }
 
-/// What `item` adds to the size of its canvas, in bytes.
+/// The contribution of `item` to the size of its canvas, in bytes.
 pub fn serialized_size(item: &impl Measured) -> i64 {
     i64::try_from(item.served_len() + 1).unwrap_or(i64::MAX)
 }
@@ -45,7 +45,7 @@ impl Measured for Connection {
     }
 }
 
-/// Bytes of `value` as JSON.
+/// Length of `value` as JSON, in bytes.
 pub(crate) fn json_len(value: &impl Serialize) -> usize {
     struct Count(usize);
     impl io::Write for Count {
@@ -64,7 +64,7 @@ pub(crate) fn json_len(value: &impl Serialize) -> usize {
     count.0
 }
 
-/// [`canvas::Node`] borrowed: metadata can be large, and measuring must not copy it.
+/// The serialized form of [`canvas::Node`] by reference: metadata can be large, and measuring must not copy it.
 #[derive(Serialize)]
 struct ServedNode<'a> {
     id: &'a NodeId,

@@ -1,6 +1,6 @@
-//! A list in the order of creation whose items are found by id and stay where they are.
+//! A list in order of creation whose items have stable positions and are found by id.
 //!
-//! An item's slot is its place in the list and is never given to another: a removed item leaves a hole. Slots are thus
+//! The slot of an item is its position in the list and is never reused: a removed item leaves a hole. Slots are thus
 //! cheap, stable names for the indexes of the graph, and putting an item back restores the order.
 
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::hash::Hash;
 use domain::graph::{Connection, Node};
 use domain::id::{ConnectionId, NodeId};
 
-/// What is found by an id of its own.
+/// An item that is found by its own id.
 pub(crate) trait Keyed {
     /// The id.
     type Key: Clone + Eq + Hash;
@@ -44,7 +44,7 @@ impl<T: Keyed> Slots<T> {
         Self { slots: Vec::with_capacity(capacity), index: HashMap::with_capacity(capacity) }
     }
 
-    /// How many items there are.
+    /// Number of items.
     pub(crate) fn len(&self) -> usize {
         self.index.len()
     }
@@ -62,7 +62,7 @@ impl<T: Keyed> Slots<T> {
         self.slots.get(slot)?.as_ref()
     }
 
-    /// Puts `item`, or nothing, into a slot up to [`Slots::end`]; what was there.
+    /// Replaces the item in a slot up to [`Slots::end`], or removes it, and returns the previous one.
     pub(crate) fn set(&mut self, slot: usize, item: Option<T>) -> Option<T> {
         if slot == self.slots.len() {
             self.slots.push(None);
@@ -77,17 +77,17 @@ impl<T: Keyed> Slots<T> {
         old
     }
 
-    /// With their slots, in the order of creation.
+    /// The items with their slots, in order of creation.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (usize, &T)> {
         self.slots.iter().enumerate().filter_map(|(slot, item)| Some((slot, item.as_ref()?)))
     }
 
-    /// The items alone, in the order of creation.
+    /// The items, in order of creation.
     pub(crate) fn into_items(self) -> Vec<T> {
         self.slots.into_iter().flatten().collect()
     }
 
-    /// In the order of creation.
+    /// The items, in order of creation.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().flatten()
     }

@@ -14,55 +14,56 @@ use crate::Result;
 use crate::canvases;
 use crate::error::known;
 
-/// A token with the session and account that it hangs on.
+/// A token with its session and account.
 #[derive(Clone, Debug)]
 pub struct Credential {
-    /// The token's id.
+    /// Id of the token.
     pub token: Uuid,
-    /// Its label.
+    /// Label of the token.
     pub label: String,
-    /// What it may do.
+    /// Scopes of the token.
     pub scopes: Scopes,
-    /// Through what it is used.
+    /// Client surface of the token.
     pub surface: Surface,
-    /// Keyed hash of its secret.
+    /// Keyed hash of the token's secret.
     pub secret_hash: Vec<u8>,
-    /// Neither expired nor revoked, of a live session of an enabled account: by Postgres's clock, at this statement.
+    /// Whether the token is neither expired nor revoked, its session is active and its account is enabled, by the database
+    /// clock at the time of this statement.
     pub valid: bool,
     /// Whether `lastUsedAt` is more than a minute old.
     pub use_unrecorded: bool,
-    /// When it ends by itself.
+    /// When the token expires.
     pub expires_at: Option<Timestamp>,
-    /// The account.
+    /// Uid of the account.
     pub account: AccountUid,
-    /// The account's email.
+    /// Email of the account.
     pub email: String,
-    /// The account's credits.
+    /// Credit balance of the account.
     pub credit_balance: i64,
 }
 
 impl Credential {
-    /// Who acts, as activities name them.
+    /// The actor that activity entries record.
     pub fn actor(&self) -> Actor {
         Actor { owner_uid: self.account.clone(), surface: self.surface, label: self.label.clone() }
     }
 }
 
-/// A credential, and the canvas that came with it as its account may see it.
+/// A credential, and the canvas of the request's path with the account's role on it.
 pub type Authenticated = (Credential, Option<(CanvasRecord, AccessRole)>);
 
-/// What a request brings to be let in with.
+/// What a request presents for authentication.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// The token that it names.
+    /// Id of the token in the Authorization header.
     pub token: Uuid,
-    /// The canvas of its path; without an owner that of the token's account.
+    /// The canvas in the request's path. Without an owner, the canvas belongs to the token's account.
     pub canvas: Option<CanvasRef>,
 }
 
-/// Tokens, each with the canvas of its request's path as the token's account may see it, in one statement and in the order of
-/// the questions: revocation takes effect with the very next request because nothing of this is ever cached (decisions 2.2).
-/// Shares are looked into only for a canvas of somebody else's. What cannot be read fails one question and no other.
+/// Reads tokens, each with the canvas of its request's path as the token's account may see it. One statement answers all
+/// questions, in their order. Nothing of this is cached, so a revocation takes effect with the next request. Shares are read
+/// only for a canvas of another account. An unreadable row fails its own question only.
 pub async fn authenticate(
     conn: &mut PgConnection,
     questions: &[Question],
@@ -71,11 +72,11 @@ pub async fn authenticate(
     let owners: Vec<Option<&str>> = canvases().map(|canvas| Some(canvas?.owner.as_ref()?.as_str())).collect();
     let ids: Vec<Option<&str>> = canvases().map(|canvas| Some(canvas?.id.as_str())).collect();
     let tokens: Vec<Uuid> = questions.iter().map(|question| question.token).collect();
-    // A sub-select with a limit is run for each question by its indexes, whatever the planner thinks of the tables' sizes. The
-    // arrays are sub-selects, too: Postgres cannot see how long they are, finds no plan better than the one that it has, and
-    // saves the planning, which would cost ten times what running it does.
+    // Postgres runs a sub-select with a limit once for each question, by its indexes, whatever it estimates about table sizes.
+    // The arrays are sub-selects as well: Postgres cannot see their length, so it reuses the generic plan and saves the planning,
+    // which would cost ten times as much as the execution.
     let rows = sqlx::query_as!(
-        Row,
+        CredentialRow,
         r#"SELECT asked.place AS "place!", found.* FROM unnest((SELECT $1::uuid[]), (SELECT $2::text[]), (SELECT $3::text[]))
                WITH ORDINALITY AS asked (token, owner, canvas, place)
            CROSS JOIN LATERAL (
@@ -106,7 +107,7 @@ pub async fn authenticate(
     .await?;
     let mut answers: Vec<_> = questions.iter().map(|_| Ok(None)).collect();
     for row in rows {
-        // Places count from 1.
+        // `row.place` counts from 1.
         if let Some(answer) = usize::try_from(row.place - 1).ok().and_then(|place| answers.get_mut(place)) {
             *answer = row.read().map(Some);
         }
@@ -114,8 +115,8 @@ pub async fn authenticate(
     Ok(answers)
 }
 
-/// A question's answer as it is stored.
-struct Row {
+/// A row of the answer.
+struct CredentialRow {
     place: i64,
     token: Uuid,
     label: String,
@@ -143,7 +144,7 @@ struct Row {
     role: Option<String>,
 }
 
-impl Row {
+impl CredentialRow {
     fn read(self) -> Result<Authenticated> {
         let credential = Credential {
             token: self.token,
@@ -158,7 +159,7 @@ impl Row {
             email: self.email,
             credit_balance: self.credit_balance,
         };
-        // A row of the outer join is there as a whole or not at all.
+        // A row of the outer join is either complete or entirely NULL.
         let canvas =
             match (self.key, self.owner_uid, self.id, self.title, self.revision, self.created_at, self.updated_at) {
                 (
@@ -170,7 +171,7 @@ impl Row {
                     Some(created_at),
                     Some(updated_at),
                 ) => {
-                    let (record, role) = canvases::Row {
+                    let (record, role) = canvases::CanvasRow {
                         key,
                         owner_uid,
                         id,
@@ -198,7 +199,7 @@ fn scopes(names: &[String]) -> Result<Scopes> {
     names.iter().map(|name| known::<Scope>("tokens.scopes", name)).collect()
 }
 
-/// Notes that a token was used, at most once a minute however many ask at once.
+/// Records that a token was used. Writes at most once a minute, however many requests use the token.
 #[instrument(skip_all, name = "db.token.record_use")]
 pub async fn record_use(conn: &mut PgConnection, token: Uuid) -> Result<()> {
     sqlx::query!(
@@ -211,27 +212,27 @@ pub async fn record_use(conn: &mut PgConnection, token: Uuid) -> Result<()> {
     Ok(())
 }
 
-/// Holds an account's row until the transaction ends, so that its active jobs and credit are judged one start at a time.
+/// Locks an account's row until the transaction ends, so that concurrent starts check active jobs and credit one at a time.
 #[instrument(skip_all, name = "db.account.lock")]
 pub async fn lock(conn: &mut PgConnection, account: &AccountUid) -> Result<()> {
     sqlx::query!("SELECT uid FROM accounts WHERE uid = $1 FOR NO KEY UPDATE", account.as_str()).fetch_one(conn).await?;
     Ok(())
 }
 
-/// An account, as administration sees it.
+/// An account as the admin commands show it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Account {
-    /// Its uid.
+    /// Uid of the account.
     pub uid: AccountUid,
-    /// Its email.
+    /// Email of the account.
     pub email: String,
-    /// Its credits.
+    /// Credit balance of the account.
     pub credit_balance: i64,
-    /// Whether its tokens work.
+    /// Whether the account is enabled. Tokens of a disabled account are rejected.
     pub enabled: bool,
 }
 
-/// Makes an account without credit; `None` when the uid or the email is taken. The uid of a purged account stays taken.
+/// Creates an account without credit. `None` when the uid or the email is taken. The uid of a purged account stays taken.
 #[instrument(skip_all, name = "db.account.create")]
 pub async fn create(conn: &mut PgConnection, uid: &AccountUid, email: &str) -> Result<Option<Account>> {
     let made = sqlx::query!(
@@ -244,7 +245,7 @@ pub async fn create(conn: &mut PgConnection, uid: &AccountUid, email: &str) -> R
     Ok(made.map(|_| Account { uid: uid.clone(), email: email.to_owned(), credit_balance: 0, enabled: true }))
 }
 
-/// The account of a uid or an email; one that was purged is none.
+/// Finds an account by uid or email. A purged account is not found.
 #[instrument(skip_all, name = "db.account.find")]
 pub async fn find(conn: &mut PgConnection, uid_or_email: &str) -> Result<Option<Account>> {
     let row = sqlx::query!(
@@ -262,16 +263,16 @@ pub async fn find(conn: &mut PgConnection, uid_or_email: &str) -> Result<Option<
     }))
 }
 
-/// Enables or disables an account; its sessions and tokens stay what they are (decisions 18.4).
+/// Enables or disables an account. Its sessions and tokens are not changed, so that enabling restores them.
 #[instrument(skip_all, name = "db.account.set_enabled")]
 pub async fn set_enabled(conn: &mut PgConnection, account: &AccountUid, enabled: bool) -> Result<()> {
     sqlx::query!("UPDATE accounts SET enabled = $2 WHERE uid = $1", account.as_str(), enabled).execute(conn).await?;
     Ok(())
 }
 
-/// Revokes an account's sessions and thereby every token under them; how many sessions.
+/// Revokes an account's sessions and with them all their tokens. Returns the number of sessions.
 ///
-/// Like the making of a token it holds the account's row, so that none is made under a session that is just ending.
+/// Locks the account's row, as creating a token does, so that no token is created under a session that is being revoked.
 #[instrument(skip_all, name = "db.session.revoke")]
 pub async fn revoke_sessions(conn: &mut PgConnection, account: &AccountUid) -> Result<u64> {
     let revoked = sqlx::query!(
@@ -284,36 +285,36 @@ pub async fn revoke_sessions(conn: &mut PgConnection, account: &AccountUid) -> R
     Ok(revoked.rows_affected())
 }
 
-/// A token to make.
+/// A token to create.
 pub struct NewToken<'a> {
-    /// Its id.
+    /// Id of the token.
     pub id: Uuid,
-    /// Whose it is.
+    /// The account that owns the token.
     pub account: &'a AccountUid,
-    /// At most 80 characters.
+    /// Label of the token, at most 80 characters.
     pub label: &'a str,
-    /// With every scope that they need.
+    /// Scopes of the token, with every scope that they depend on.
     pub scopes: Scopes,
-    /// Through what it will be used.
+    /// Client surface of the token.
     pub surface: Surface,
-    /// Keyed hash of its secret.
+    /// Keyed hash of the token's secret.
     pub secret_hash: &'a [u8],
-    /// Days until it expires.
+    /// Days until the token expires; `None`: it does not expire.
     pub expires_days: Option<u32>,
 }
 
-/// What was made.
+/// Result of creating a token.
 #[derive(Debug, PartialEq)]
 pub enum TokenCreated {
-    /// The token; when it expires.
+    /// The token was created and expires at this time.
     Done(Option<Timestamp>),
-    /// The account has as many active tokens as it may have.
+    /// The account already has the maximum number of active tokens.
     TooMany,
 }
 
-/// Makes a token under the account's session, which it opens when none is active (decisions 2.4).
+/// Creates a token under the account's session, and opens a session when none is active.
 ///
-/// Holds the account's row, so that two at once cannot both be the twentieth.
+/// Locks the account's row, so that two concurrent calls cannot both create the last permitted token.
 #[instrument(skip_all, name = "db.token.create")]
 pub async fn create_token(conn: &mut PgConnection, token: &NewToken<'_>) -> Result<TokenCreated> {
     lock(&mut *conn, token.account).await?;
@@ -354,31 +355,31 @@ pub async fn create_token(conn: &mut PgConnection, token: &NewToken<'_>) -> Resu
     Ok(TokenCreated::Done(row.expires_at.map(Timestamp::from)))
 }
 
-/// A token, as administration sees it.
+/// A token as the admin commands show it.
 #[derive(Clone, Debug)]
 pub struct TokenRow {
-    /// Its id.
+    /// Id of the token.
     pub id: Uuid,
-    /// Its label.
+    /// Label of the token.
     pub label: String,
-    /// What it may do.
+    /// Scopes of the token.
     pub scopes: Scopes,
-    /// Through what it is used.
+    /// Client surface of the token.
     pub surface: Surface,
-    /// When it was made.
+    /// When the token was created.
     pub created_at: Timestamp,
-    /// When it ends by itself.
+    /// When the token expires.
     pub expires_at: Option<Timestamp>,
-    /// When it, or its session, was revoked.
+    /// When the token or its session was revoked.
     pub revoked_at: Option<Timestamp>,
-    /// When it was last used, to the minute.
+    /// When the token was last used, to the minute.
     pub last_used_at: Option<Timestamp>,
 }
 
-/// An account's tokens, oldest first.
+/// Lists an account's tokens, oldest first.
 #[instrument(skip_all, name = "db.token.list")]
 pub async fn list_tokens(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<TokenRow>> {
-    struct Row {
+    struct ListedTokenRow {
         id: Uuid,
         label: String,
         scopes: Vec<String>,
@@ -389,7 +390,7 @@ pub async fn list_tokens(conn: &mut PgConnection, account: &AccountUid) -> Resul
         last_used_at: Option<DateTime<Utc>>,
     }
     let rows = sqlx::query_as!(
-        Row,
+        ListedTokenRow,
         r#"SELECT t.id, t.label, t.scopes, t.surface, t.created_at, t.expires_at,
                   coalesce(t.revoked_at, s.revoked_at) AS revoked_at, t.last_used_at
            FROM tokens t JOIN account_sessions s ON s.id = t.session_id
@@ -414,7 +415,8 @@ pub async fn list_tokens(conn: &mut PgConnection, account: &AccountUid) -> Resul
         .collect()
 }
 
-/// Revokes a token, for good; whose it is and when it was revoked first, or `None` when there is none.
+/// Revokes a token permanently. Returns its account and the time of the first revocation, or `None` when there is no such
+/// token.
 #[instrument(skip_all, name = "db.token.revoke")]
 pub async fn revoke_token(conn: &mut PgConnection, token: Uuid) -> Result<Option<(AccountUid, Timestamp)>> {
     let revoked = sqlx::query!(

@@ -1,7 +1,8 @@
-//! Assets: durable pictures, and who may see them.
+//! Assets: durable pictures, and who may read them.
 //!
-//! An asset belongs to an account, and to a canvas when it was stored in one; the members of that canvas may read it
-//! under its owner's handle (decisions 3.11). Its bytes are a blob, shared by all assets of the same content.
+//! An asset belongs to an account. One that is stored in a canvas also belongs to that canvas, whose members may read it under
+//! its owner's handle (docs/reference/assets.md#ownership-and-access). Its bytes are a blob, shared by all assets of the same
+//! content.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,32 +19,32 @@ use crate::Result;
 use crate::canvases::After;
 use crate::error::known;
 
-/// An asset to store. Its times are the transaction's.
+/// An asset to store. Its timestamps are those of the transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewAsset {
-    /// Owner and id.
+    /// Handle of the asset: owner and id.
     pub handle: AssetHandle,
-    /// The canvas that it is stored in; none: the account's own (decisions 6.2).
+    /// Key of the canvas that the asset is stored in; `None`: it is stored in no canvas.
     pub canvas_key: Option<i64>,
     /// The node that an upload was placed in.
     pub node: Option<NodeId>,
-    /// What it is.
+    /// Kind of the asset.
     pub kind: AssetKind,
-    /// The file's name.
+    /// File name.
     pub name: String,
     /// `image/png`, `image/jpeg`, `image/webp` or `image/gif`.
     pub mime_type: String,
-    /// Pixels, as displayed.
+    /// Width in pixels, as displayed.
     pub width: i32,
-    /// Pixels, as displayed.
+    /// Height in pixels, as displayed.
     pub height: i32,
-    /// Of the stored file.
+    /// Size of the stored file in bytes.
     pub bytes: i64,
-    /// A blob that this transaction adopted, so that no sweeper can take it.
+    /// Key of a blob that this transaction adopted, so that the sweeper cannot remove it.
     pub blob_key: Uuid,
 }
 
-struct Row {
+struct AssetRow {
     owner_uid: String,
     id: String,
     canvas_key: Option<i64>,
@@ -59,10 +60,10 @@ struct Row {
     updated_at: DateTime<Utc>,
 }
 
-impl TryFrom<Row> for AssetRecord {
+impl TryFrom<AssetRow> for AssetRecord {
     type Error = crate::Error;
 
-    fn try_from(row: Row) -> Result<Self> {
+    fn try_from(row: AssetRow) -> Result<Self> {
         Ok(Self {
             handle: AssetHandle { owner: AccountUid::from_stored(row.owner_uid), id: AssetId::from_stored(row.id) },
             canvas_key: row.canvas_key,
@@ -84,7 +85,7 @@ impl TryFrom<Row> for AssetRecord {
 #[tracing::instrument(skip_all, name = "db.asset.insert")]
 pub async fn insert(conn: &mut PgConnection, asset: &NewAsset) -> Result<AssetRecord> {
     let row = sqlx::query_as!(
-        Row,
+        AssetRow,
         "INSERT INTO assets
              (owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
@@ -107,12 +108,12 @@ pub async fn insert(conn: &mut PgConnection, asset: &NewAsset) -> Result<AssetRe
     row.try_into()
 }
 
-/// The asset of `handle`, whoever asks: for work that was permitted when it was accepted, and for previews, whose
-/// token is the permission.
+/// Reads the asset of `handle` without a permission check: for work that was permitted when it was accepted, and for previews,
+/// whose token is the permission.
 #[tracing::instrument(skip_all, name = "db.asset.get")]
 pub async fn get(conn: &mut PgConnection, handle: &AssetHandle) -> Result<Option<AssetRecord>> {
     let row = sqlx::query_as!(
-        Row,
+        AssetRow,
         "SELECT owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
                 created_at, updated_at
          FROM assets WHERE owner_uid = $1 AND id = $2",
@@ -124,8 +125,8 @@ pub async fn get(conn: &mut PgConnection, handle: &AssetHandle) -> Result<Option
     row.map(TryInto::try_into).transpose()
 }
 
-/// The stored ones among `handles`, and how each came to be: what a job made is stored in a canvas without a node of its
-/// own, what somebody brought is the account's own or was placed in a node.
+/// Returns the stored assets among `handles` and the origin of each. The output of a job is stored in a canvas without a node
+/// of its own; an upload or import is stored in no canvas or was placed in a node.
 #[tracing::instrument(skip_all, name = "db.asset.origins")]
 pub async fn origins(conn: &mut PgConnection, handles: &HashSet<AssetHandle>) -> Result<StoredAssets> {
     if handles.is_empty() {
@@ -153,7 +154,7 @@ pub async fn origins(conn: &mut PgConnection, handles: &HashSet<AssetHandle>) ->
         .collect())
 }
 
-/// The asset of `handle` if `caller` may read it, and as what: its owner, or a member of the canvas that it is stored in.
+/// Reads the asset of `handle` if `caller` may read it, and the caller's role: owner, or member of the canvas that stores it.
 #[tracing::instrument(skip_all, name = "db.asset.get_readable")]
 pub async fn get_readable(
     conn: &mut PgConnection,
@@ -161,7 +162,8 @@ pub async fn get_readable(
     handle: &AssetHandle,
 ) -> Result<Option<(AssetRecord, AccessRole)>> {
     let row = sqlx::query!(
-        r#"SELECT a.owner_uid, a.id, a.canvas_key, a.node_id, a.kind, a.name, a.mime_type, a.width, a.height, a.bytes,
+        r#"SELECT a.owner_uid, a.id, a.canvas_key,
+                  (SELECT n.id FROM nodes n WHERE n.canvas_key = a.canvas_key AND n.id = a.node_id) AS node_id, a.kind, a.name, a.mime_type, a.width, a.height, a.bytes,
                   a.blob_key, a.created_at, a.updated_at,
                   CASE WHEN a.owner_uid = $1 THEN 'owner' ELSE s.role END AS "role!"
            FROM assets a LEFT JOIN canvas_shares s ON s.canvas_key = a.canvas_key AND s.account_uid = $1
@@ -174,7 +176,7 @@ pub async fn get_readable(
     .await?;
     let Some(row) = row else { return Ok(None) };
     let role = known("canvas_shares.role", &row.role)?;
-    let record = Row {
+    let record = AssetRow {
         owner_uid: row.owner_uid,
         id: row.id,
         canvas_key: row.canvas_key,
@@ -192,7 +194,7 @@ pub async fn get_readable(
     Ok(Some((record.try_into()?, role)))
 }
 
-/// At most `limit` of the account's own assets, the ones stored in no canvas, the last changed first (decisions 6.5).
+/// Lists at most `limit` of the account's assets that are stored in no canvas, last changed first.
 #[tracing::instrument(skip_all, name = "db.asset.list_own")]
 pub async fn list_own(
     conn: &mut PgConnection,
@@ -201,7 +203,7 @@ pub async fn list_own(
     limit: i64,
 ) -> Result<Vec<AssetRecord>> {
     let rows = sqlx::query_as!(
-        Row,
+        AssetRow,
         "SELECT owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
                 created_at, updated_at
          FROM assets
@@ -218,7 +220,8 @@ pub async fn list_own(
     rows.into_iter().map(TryInto::try_into).collect()
 }
 
-/// At most `limit` of the assets stored in a canvas, the last changed first. The caller has been permitted the canvas.
+/// Lists at most `limit` of the assets stored in a canvas, last changed first. The caller of this function has checked access
+/// to the canvas.
 #[tracing::instrument(skip_all, name = "db.asset.list_canvas")]
 pub async fn list_canvas(
     conn: &mut PgConnection,
@@ -227,9 +230,10 @@ pub async fn list_canvas(
     limit: i64,
 ) -> Result<Vec<AssetRecord>> {
     let rows = sqlx::query_as!(
-        Row,
-        "SELECT owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
-                created_at, updated_at
+        AssetRow,
+        "SELECT owner_uid, id, canvas_key,
+                (SELECT n.id FROM nodes n WHERE n.canvas_key = assets.canvas_key AND n.id = node_id) AS node_id,
+                kind, name, mime_type, width, height, bytes, blob_key, created_at, updated_at
          FROM assets
          WHERE canvas_key = $1 AND ($2::timestamptz IS NULL OR (updated_at, id) < ($2, $3))
          ORDER BY updated_at DESC, id DESC LIMIT $4",
@@ -243,7 +247,7 @@ pub async fn list_canvas(
     rows.into_iter().map(TryInto::try_into).collect()
 }
 
-/// Which of `ids` name pictures of an account, in its canvases or not, and where their bytes are.
+/// Returns those of `ids` that are pictures of the account, in a canvas or not, with the keys of their blobs.
 #[tracing::instrument(skip_all, name = "db.asset.images")]
 pub async fn images(conn: &mut PgConnection, owner: &AccountUid, ids: &[AssetId]) -> Result<HashMap<AssetId, Uuid>> {
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
@@ -261,7 +265,7 @@ pub async fn images(conn: &mut PgConnection, owner: &AccountUid, ids: &[AssetId]
 #[tracing::instrument(skip_all, name = "db.asset.of_node")]
 pub async fn of_node(conn: &mut PgConnection, canvas_key: i64, node: &NodeId) -> Result<Option<AssetRecord>> {
     let row = sqlx::query_as!(
-        Row,
+        AssetRow,
         "SELECT a.owner_uid, a.id, a.canvas_key, a.node_id, a.kind, a.name, a.mime_type, a.width, a.height, a.bytes,
                 a.blob_key, a.created_at, a.updated_at
          FROM nodes n JOIN assets a ON a.owner_uid = n.asset_owner AND a.id = n.asset_id
@@ -274,8 +278,8 @@ pub async fn of_node(conn: &mut PgConnection, canvas_key: i64, node: &NodeId) ->
     row.map(TryInto::try_into).transpose()
 }
 
-/// The picture that a request on a canvas names: what a node of the canvas shows, or an asset that `caller` may read. The
-/// caller has been permitted the canvas.
+/// Resolves a picture that a request on a canvas names: the asset that a node of the canvas shows, or an asset that `caller`
+/// may read. The caller of this function has checked access to the canvas.
 #[tracing::instrument(skip_all, name = "db.asset.named")]
 pub async fn named(
     conn: &mut PgConnection,
@@ -290,22 +294,22 @@ pub async fn named(
     Ok(asset.filter(|asset| asset.kind == AssetKind::Image))
 }
 
-/// What a node of a canvas shows, as far as drawing the canvas needs it.
+/// The picture that a node of a canvas shows, with the fields that a render needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shown {
-    /// The node.
+    /// Id of the node.
     pub node: NodeId,
-    /// The asset's owner.
+    /// Owner of the asset.
     pub owner: AccountUid,
-    /// Where its bytes are.
+    /// Key of the asset's blob.
     pub blob_key: Uuid,
-    /// Pixels, as displayed.
+    /// Width in pixels, as displayed.
     pub width: i32,
-    /// Pixels, as displayed.
+    /// Height in pixels, as displayed.
     pub height: i32,
 }
 
-/// What the nodes of a canvas show; nodes that show nothing are left out.
+/// Lists the pictures that the nodes of a canvas show. Nodes without an asset are left out.
 #[tracing::instrument(skip_all, name = "db.asset.shown_in")]
 pub async fn shown_in(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<Shown>> {
     let rows = sqlx::query!(
@@ -340,7 +344,7 @@ mod tests {
         AssetHandle { owner: account("me"), id: AssetId::from_stored(id.into()) }
     }
 
-    /// A database with the accounts `me` and `you`, canvas 1 of `me`, and assets of `me` all of one moment.
+    /// A database with the accounts `me` and `you`, canvas 1 of `me`, and assets of `me` that all have the same timestamp.
     async fn database(own: &[&str], in_canvas: &[&str]) -> TestDatabase {
         let database = TestDatabase::new().await;
         let mut tx = database.pool().begin().await.expect("begins");

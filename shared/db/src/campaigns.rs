@@ -1,12 +1,12 @@
-//! Legacy campaigns (decisions 16). Deprecated.
+//! Legacy campaigns (docs/reference/campaigns.md). Deprecated.
 //!
-//! A shot stands as its job does; when the job's record has passed its time, the shot's node tells: it keeps the job's last
-//! status and the picture for as long as it is there.
+//! The status of a shot is the status of its job. When the job's record has been removed, the status comes from the shot's
+//! node, which keeps the job's last status and the picture for as long as the node exists.
 
 use chrono::{DateTime, Utc};
 use domain::campaign::{Campaign, CampaignStatus, Shot, ShotDecision};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, CanvasId, JobId, NodeId};
-use domain::job::{JobStatus, Outcome};
+use domain::job::{JobOutcome, JobStatus};
 use sqlx::PgConnection;
 use sqlx::types::Json;
 use tracing::instrument;
@@ -15,10 +15,10 @@ use uuid::Uuid;
 use crate::Result;
 use crate::error::known;
 
-/// Campaigns that one list shows: it has no pages (specification, Legacy campaigns).
+/// Maximum number of campaigns in a list, which has no pages.
 const LISTED_MAX: i64 = 200;
 
-struct Row {
+struct CampaignRow {
     id: Uuid,
     owner_uid: String,
     canvas_id: String,
@@ -32,17 +32,17 @@ struct Row {
     node_id: String,
     decision: Option<String>,
     status: Option<String>,
-    outcome: Option<Json<Outcome>>,
+    outcome: Option<Json<JobOutcome>>,
     last_status: Option<String>,
     asset_owner: Option<String>,
     asset_id: Option<String>,
 }
 
-impl Row {
+impl CampaignRow {
     fn shot(&self) -> Result<Shot> {
         let of_job = self.status.as_deref().map(|status| known("jobs.status", status)).transpose()?;
         let last = self.last_status.as_deref().map(|status| known("nodes.server", status)).transpose()?;
-        // Record and node are both gone: whatever it came to, there is no picture.
+        // Record and node were both deleted, so there is no picture to show, whatever the status was.
         let status: JobStatus = of_job.or(last).unwrap_or(JobStatus::Canceled);
         let status = CampaignStatus::of_job(status);
         let of_outcome = self.outcome.as_ref().and_then(|outcome| outcome.0.images.first());
@@ -64,7 +64,7 @@ impl Row {
     }
 }
 
-/// The account's campaigns, the newest first; those of one canvas when it is given, one alone when its id is.
+/// The account's campaigns, newest first; those of one canvas when `canvas_key` is given, a single one when its id is.
 async fn select(
     conn: &mut PgConnection,
     account: &AccountUid,
@@ -72,10 +72,10 @@ async fn select(
     id: Option<Uuid>,
 ) -> Result<Vec<Campaign>> {
     let rows = sqlx::query_as!(
-        Row,
+        CampaignRow,
         r#"SELECT c.id, v.owner_uid, v.id AS canvas_id, c.title, c.brief, c.created_at,
                   greatest(c.updated_at, j.updated_at) AS "updated_at!", s.id AS shot_id, s.prompt, s.job_id, s.node_id,
-                  s.decision, j.status AS "status?", j.outcome AS "outcome?: Json<Outcome>",
+                  s.decision, j.status AS "status?", j.outcome AS "outcome?: Json<JobOutcome>",
                   n.server -> 'job' ->> 'status' AS last_status, n.asset_owner AS "asset_owner?",
                   n.asset_id AS "asset_id?"
            FROM (SELECT * FROM campaigns
@@ -118,36 +118,36 @@ async fn select(
     Ok(campaigns)
 }
 
-/// The account's newest 200 campaigns, or those of one canvas, the newest first.
+/// Lists the account's newest 200 campaigns, or those of one canvas, newest first.
 #[instrument(skip_all, name = "db.campaign.list")]
 pub async fn list(conn: &mut PgConnection, account: &AccountUid, canvas_key: Option<i64>) -> Result<Vec<Campaign>> {
     select(conn, account, canvas_key, None).await
 }
 
-/// A campaign of an account.
+/// Reads a campaign of an account.
 #[instrument(skip_all, name = "db.campaign.get")]
 pub async fn get(conn: &mut PgConnection, id: Uuid, account: &AccountUid) -> Result<Option<Campaign>> {
     Ok(select(conn, account, None, Some(id)).await?.pop())
 }
 
-/// A campaign to record.
+/// A campaign to insert.
 #[derive(Clone, Debug)]
 pub struct NewCampaign<'a> {
-    /// Its id.
+    /// Id of the campaign.
     pub id: Uuid,
-    /// Who starts it.
+    /// The account that starts it.
     pub account: &'a AccountUid,
-    /// Where its pictures go.
+    /// Key of the canvas that gets the pictures.
     pub canvas_key: i64,
-    /// For people.
+    /// Title of the campaign.
     pub title: &'a str,
-    /// What it is about.
+    /// Brief of the campaign.
     pub brief: &'a str,
     /// Prompt, job and target node of each shot.
     pub shots: &'a [(String, JobId, NodeId)],
 }
 
-/// Records a campaign, in the transaction that starts its jobs.
+/// Inserts a campaign, in the transaction that starts its jobs.
 #[instrument(skip_all, name = "db.campaign.insert")]
 pub async fn insert(conn: &mut PgConnection, campaign: &NewCampaign<'_>) -> Result<()> {
     sqlx::query!(
@@ -176,7 +176,7 @@ pub async fn insert(conn: &mut PgConnection, campaign: &NewCampaign<'_>) -> Resu
     Ok(())
 }
 
-/// Notes what a person made of shots of a campaign; later words replace earlier ones.
+/// Records review decisions on shots of a campaign. A later decision replaces an earlier one.
 #[instrument(skip_all, name = "db.campaign.decide")]
 pub async fn decide(conn: &mut PgConnection, id: Uuid, decisions: &[(String, ShotDecision)]) -> Result<()> {
     let (shots, decisions): (Vec<String>, Vec<String>) =

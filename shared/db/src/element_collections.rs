@@ -1,4 +1,4 @@
-//! Collections of Elements (decisions 7.3).
+//! Collections of Elements (docs/reference/elements.md#collection-object).
 
 use domain::element::CollectionRecord;
 use domain::id::{AccountUid, ElementCollectionId};
@@ -9,7 +9,7 @@ use tracing::instrument;
 use crate::Result;
 use crate::canvases::After;
 
-struct Row {
+struct CollectionRow {
     owner_uid: String,
     id: String,
     name: String,
@@ -17,8 +17,8 @@ struct Row {
     updated_at: DateTime<Utc>,
 }
 
-impl From<Row> for CollectionRecord {
-    fn from(row: Row) -> Self {
+impl From<CollectionRow> for CollectionRecord {
+    fn from(row: CollectionRow) -> Self {
         Self {
             id: ElementCollectionId::from_stored(row.id),
             owner: AccountUid::from_stored(row.owner_uid),
@@ -29,12 +29,12 @@ impl From<Row> for CollectionRecord {
     }
 }
 
-/// Makes a collection.
+/// Creates a collection.
 #[instrument(skip_all, name = "db.element_collection.create")]
 pub async fn create(conn: &mut PgConnection, owner: &AccountUid, name: &str) -> Result<CollectionRecord> {
     let id = ElementCollectionId::generate();
     let row = sqlx::query_as!(
-        Row,
+        CollectionRow,
         "INSERT INTO element_collections (owner_uid, id, name) VALUES ($1, $2, $3)
          RETURNING owner_uid, id, name, created_at, updated_at",
         owner.as_str(),
@@ -46,7 +46,7 @@ pub async fn create(conn: &mut PgConnection, owner: &AccountUid, name: &str) -> 
     Ok(row.into())
 }
 
-/// Renames a collection; nothing when the account has none of this id.
+/// Renames a collection; `None` when the account has no collection of this id.
 #[instrument(skip_all, name = "db.element_collection.rename")]
 pub async fn rename(
     conn: &mut PgConnection,
@@ -55,7 +55,7 @@ pub async fn rename(
     name: &str,
 ) -> Result<Option<CollectionRecord>> {
     let row = sqlx::query_as!(
-        Row,
+        CollectionRow,
         "UPDATE element_collections SET name = $3, updated_at = now() WHERE owner_uid = $1 AND id = $2
          RETURNING owner_uid, id, name, created_at, updated_at",
         owner.as_str(),
@@ -67,8 +67,8 @@ pub async fn rename(
     Ok(row.map(Into::into))
 }
 
-/// Deletes a collection: its members keep their versions and lose the membership. What it was; nothing when the account
-/// has none of this id.
+/// Deletes a collection. Its members keep their versions and lose the membership. Returns the deleted collection; `None` when
+/// the account has no collection of this id.
 #[instrument(skip_all, name = "db.element_collection.delete")]
 pub async fn delete(
     conn: &mut PgConnection,
@@ -76,7 +76,7 @@ pub async fn delete(
     id: &ElementCollectionId,
 ) -> Result<Option<CollectionRecord>> {
     let row = sqlx::query_as!(
-        Row,
+        CollectionRow,
         "DELETE FROM element_collections WHERE owner_uid = $1 AND id = $2
          RETURNING owner_uid, id, name, created_at, updated_at",
         owner.as_str(),
@@ -87,7 +87,7 @@ pub async fn delete(
     Ok(row.map(Into::into))
 }
 
-/// At most `limit` of an account's collections, the last changed first.
+/// Lists at most `limit` of an account's collections, last changed first.
 #[instrument(skip_all, name = "db.element_collection.list")]
 pub async fn list(
     conn: &mut PgConnection,
@@ -96,7 +96,7 @@ pub async fn list(
     limit: i64,
 ) -> Result<Vec<CollectionRecord>> {
     let rows = sqlx::query_as!(
-        Row,
+        CollectionRow,
         "SELECT owner_uid, id, name, created_at, updated_at FROM element_collections
          WHERE owner_uid = $1 AND ($2::timestamptz IS NULL OR (updated_at, id) < ($2, $3))
          ORDER BY updated_at DESC, id DESC LIMIT $4",
@@ -110,8 +110,8 @@ pub async fn list(
     Ok(rows.into_iter().map(Into::into).collect())
 }
 
-/// Those of `ids` that are collections of the account. They cannot be deleted before the transaction ends, so that a
-/// membership made in it has something to belong to.
+/// Returns those of `ids` that are collections of the account, and locks them against deletion until the transaction ends, so
+/// that it can add memberships.
 #[instrument(skip_all, name = "db.element_collection.hold")]
 pub async fn hold(
     conn: &mut PgConnection,
@@ -119,7 +119,7 @@ pub async fn hold(
     ids: &[ElementCollectionId],
 ) -> Result<Vec<ElementCollectionId>> {
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-    // In one order, so that two holders cannot wait for each other.
+    // In a fixed order, to avoid deadlocks between two transactions.
     let held = sqlx::query_scalar!(
         "SELECT id FROM element_collections WHERE owner_uid = $1 AND id = ANY($2) ORDER BY id FOR KEY SHARE",
         owner.as_str(),

@@ -1,7 +1,8 @@
-//! Elements and their versions (decisions 7).
+//! Elements and their versions (docs/reference/elements.md).
 //!
-//! **Guarantee.** The versions of an Element are 1, 2, 3, … without gap or repeat, and none ever changes. **Mechanism.** Who
-//! appends one holds the Element's row ([`lock`]), whose `version` is the newest; a trigger refuses updates of versions.
+//! **Guarantee.** The versions of an Element are 1, 2, 3, … without gap or repeat, and none ever changes. **Mechanism.** A
+//! writer that appends a version locks the Element's row ([`lock`]), whose `version` is the newest. A trigger rejects updates
+//! of versions.
 
 use domain::element::{Content, ElementRecord, Lifecycle, VersionRecord};
 use domain::id::{AccountUid, AssetId, ElementCollectionId, ElementId};
@@ -13,7 +14,7 @@ use crate::Result;
 use crate::canvases::After;
 use crate::error::known;
 
-struct Row {
+struct ElementRow {
     owner_uid: String,
     id: String,
     lifecycle: String,
@@ -28,10 +29,10 @@ struct Row {
     archived_at: Option<DateTime<Utc>>,
 }
 
-impl TryFrom<Row> for ElementRecord {
+impl TryFrom<ElementRow> for ElementRecord {
     type Error = crate::Error;
 
-    fn try_from(row: Row) -> Result<Self> {
+    fn try_from(row: ElementRow) -> Result<Self> {
         Ok(Self {
             id: ElementId::from_stored(row.id),
             owner: AccountUid::from_stored(row.owner_uid),
@@ -76,7 +77,7 @@ fn content(name: String, kind: &str, sources: Vec<String>, guidelines: Option<St
     Ok(Content { name, kind: known("element_versions.type", kind)?, sources, guidelines })
 }
 
-/// Makes an Element in its first version and in no collection.
+/// Creates an Element in its first version, without collections.
 #[instrument(skip_all, name = "db.element.create")]
 pub async fn create(conn: &mut PgConnection, owner: &AccountUid, content: &Content) -> Result<ElementId> {
     let id = ElementId::generate();
@@ -93,7 +94,7 @@ pub async fn create(conn: &mut PgConnection, owner: &AccountUid, content: &Conte
     Ok(id)
 }
 
-/// Appends a version to an Element whose row the transaction holds, and puts it back in use if it was not.
+/// Appends a version to an Element whose row the transaction has locked, and restores the Element if it was archived.
 #[instrument(skip_all, name = "db.element.append")]
 pub async fn append(conn: &mut PgConnection, owner: &AccountUid, id: &ElementId, content: &Content) -> Result<()> {
     let version = sqlx::query_scalar!(
@@ -139,11 +140,11 @@ async fn insert_version(
     Ok(())
 }
 
-/// An Element of an account.
+/// Reads an Element of an account.
 #[instrument(skip_all, name = "db.element.find")]
 pub async fn find(conn: &mut PgConnection, owner: &AccountUid, id: &ElementId) -> Result<Option<ElementRecord>> {
     let row = sqlx::query_as!(
-        Row,
+        ElementRow,
         r#"SELECT e.owner_uid, e.id, e.lifecycle, e.version, v.name, v.type AS kind, v.source_asset_ids, v.guidelines,
                   ARRAY(SELECT collection_id FROM element_memberships m
                         WHERE m.owner_uid = e.owner_uid AND m.element_id = e.id ORDER BY place) AS "collection_ids!",
@@ -159,10 +160,10 @@ pub async fn find(conn: &mut PgConnection, owner: &AccountUid, id: &ElementId) -
     row.map(TryInto::try_into).transpose()
 }
 
-/// [`find`], and holds the Element's row until the transaction ends: every writer comes through here.
+/// [`find`], with the Element's row locked until the transaction ends. Every writer calls this.
 #[instrument(skip_all, name = "db.element.lock")]
 pub async fn lock(conn: &mut PgConnection, owner: &AccountUid, id: &ElementId) -> Result<Option<ElementRecord>> {
-    // A statement of its own: one that waits for the row would join its new form with the version it saw before.
+    // A separate statement. A single one that waited for the row would join the new row with the version that it saw before.
     let held = sqlx::query_scalar!(
         "SELECT version FROM elements WHERE owner_uid = $1 AND id = $2 FOR UPDATE",
         owner.as_str(),
@@ -176,7 +177,7 @@ pub async fn lock(conn: &mut PgConnection, owner: &AccountUid, id: &ElementId) -
     }
 }
 
-/// Puts away an Element whose row the transaction holds.
+/// Archives an Element whose row the transaction has locked.
 #[instrument(skip_all, name = "db.element.archive")]
 pub async fn archive(conn: &mut PgConnection, owner: &AccountUid, id: &ElementId) -> Result<()> {
     sqlx::query!(
@@ -190,7 +191,7 @@ pub async fn archive(conn: &mut PgConnection, owner: &AccountUid, id: &ElementId
     Ok(())
 }
 
-/// Puts an Element, whose row the transaction holds, into exactly these collections, which the transaction holds, too
+/// Sets the collections of an Element. The transaction has locked the Element's row and the collections
 /// ([`crate::element_collections::hold`]).
 #[instrument(skip_all, name = "db.element.organize")]
 pub async fn organize(
@@ -226,8 +227,8 @@ pub async fn organize(
     Ok(())
 }
 
-/// At most `limit` of an account's Elements, the last changed first; with `search`, those whose name or guidelines
-/// contain it, whatever its case (decisions 7.4).
+/// Lists at most `limit` of an account's Elements, last changed first; with `search`, those whose name or guidelines contain
+/// it, ignoring case.
 #[instrument(skip_all, name = "db.element.list")]
 pub async fn list(
     conn: &mut PgConnection,
@@ -238,7 +239,7 @@ pub async fn list(
     limit: i64,
 ) -> Result<Vec<ElementRecord>> {
     let rows = sqlx::query_as!(
-        Row,
+        ElementRow,
         r#"SELECT e.owner_uid, e.id, e.lifecycle, e.version, v.name, v.type AS kind, v.source_asset_ids, v.guidelines,
                   ARRAY(SELECT collection_id FROM element_memberships m
                         WHERE m.owner_uid = e.owner_uid AND m.element_id = e.id ORDER BY place) AS "collection_ids!",
@@ -261,7 +262,7 @@ pub async fn list(
     rows.into_iter().map(TryInto::try_into).collect()
 }
 
-/// One version of an Element of an account.
+/// Reads one version of an Element of an account.
 #[instrument(skip_all, name = "db.element.version")]
 pub async fn version(
     conn: &mut PgConnection,
@@ -282,8 +283,8 @@ pub async fn version(
     row.map(TryInto::try_into).transpose()
 }
 
-/// At most `limit` versions of an Element of an account, newest first, those before `before`. An Element has at least
-/// one, so that none at all without `before` means that there is no such Element.
+/// Lists at most `limit` versions of an Element of an account, newest first, below version `before`. An Element has at least
+/// one version, so an empty list without `before` means that the Element does not exist.
 #[instrument(skip_all, name = "db.element.versions")]
 pub async fn versions(
     conn: &mut PgConnection,

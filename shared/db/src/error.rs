@@ -1,8 +1,8 @@
-//! What can go wrong with the database.
+//! Errors of the database.
 
 use sqlx::migrate::MigrateError;
 
-/// A failure of the database, or a row that does not read back as what was written.
+/// A failure of the database, or a stored row that this build cannot read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The statement or the connection failed.
@@ -11,34 +11,34 @@ pub enum Error {
     /// The migrations failed.
     #[error("database migration failed")]
     Migrate(#[from] MigrateError),
-    /// The database did not answer in time; what was asked of it may have taken place.
+    /// The database did not answer in time. The statement may have taken effect.
     #[error("the database did not answer in time")]
     Timeout,
-    /// A stored value is none that this build knows.
+    /// A stored value is not known to this build.
     #[error("stored value of {column} is unknown: {value}")]
     Unreadable {
         /// Table and column.
         column: &'static str,
-        /// What was found.
+        /// The stored value.
         value: String,
     },
 }
 
-/// The result of a database function.
+/// Result of a database function.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
         let error = Error::Sql(error);
         if error.is_outage() {
-            crate::pool::note_trouble();
+            crate::outage::note();
         }
         error
     }
 }
 
 impl Error {
-    /// The name of the constraint that refused a write, if one did.
+    /// Name of the constraint that rejected a write, if any.
     pub fn constraint(&self) -> Option<&str> {
         match self {
             Error::Sql(sqlx::Error::Database(error)) => error.constraint(),
@@ -46,12 +46,13 @@ impl Error {
         }
     }
 
-    /// Whether Postgres could not be reached or asked, as against having refused.
+    /// Whether Postgres was unreachable or unable to execute statements, as opposed to rejecting one.
     pub fn is_outage(&self) -> bool {
         match self {
             Error::Timeout => true,
             other => match other.statement() {
-                // A server that goes away in the midst of a greeting, or a proxy before one that is away, breaks the protocol.
+                // A server that disconnects during the startup handshake, or a proxy in front of an unavailable server,
+                // violates the protocol.
                 Some(
                     sqlx::Error::Io(_)
                     | sqlx::Error::PoolTimedOut
@@ -59,8 +60,8 @@ impl Error {
                     | sqlx::Error::Protocol(_)
                     | sqlx::Error::Tls(_),
                 ) => true,
-                // Class 57: shutting down, starting up or out of time for a statement; class 53: out of connections or disk;
-                // 55P03 and 25P03: out of time for a lock and for a transaction.
+                // Class 57: shutdown, startup or statement timeout. Class 53: out of connections or disk. 55P03 and 25P03: lock
+                // and transaction timeout.
                 Some(sqlx::Error::Database(error)) => error.code().is_some_and(|code| {
                     code.starts_with("57") || code.starts_with("53") || matches!(&*code, "55P03" | "25P03")
                 }),
@@ -69,12 +70,12 @@ impl Error {
         }
     }
 
-    /// The SQLSTATE that Postgres refused with.
+    /// The SQLSTATE of the error.
     fn code(&self) -> Option<std::borrow::Cow<'_, str>> {
         self.statement()?.as_database_error()?.code()
     }
 
-    /// What a statement failed with, be it one of a migration.
+    /// The error of the statement, including one of a migration.
     fn statement(&self) -> Option<&sqlx::Error> {
         match self {
             Error::Sql(error)
@@ -83,34 +84,34 @@ impl Error {
         }
     }
 
-    /// Whether a table is not there: the database was not migrated yet.
+    /// Whether a table does not exist: the database has not been migrated.
     pub fn is_undefined_table(&self) -> bool {
         self.code().as_deref() == Some("42P01")
     }
 
-    /// Whether the connection was found to be lost, as all are after a restart of the server: on another one the same
-    /// statement may well succeed. It may also have taken place.
+    /// Whether the connection was lost, as all connections are after a restart of the server. The statement may have taken
+    /// effect; on another connection it may well succeed.
     pub fn is_connection_lost(&self) -> bool {
         match self {
             Error::Sql(sqlx::Error::Io(_)) => true,
-            // Ended by an administrator or by the crash of another backend (PostgreSQL manual, Appendix A).
+            // Terminated by an administrator or by the crash of another backend (PostgreSQL manual, Appendix A).
             Error::Sql(sqlx::Error::Database(error)) => matches!(error.code().as_deref(), Some("57P01" | "57P02")),
             _ => false,
         }
     }
 
-    /// Whether a stored value does not read back: whoever asks again gets the same answer.
+    /// Whether a stored value cannot be read. A retry gets the same result.
     pub fn is_unreadable(&self) -> bool {
         matches!(self, Error::Unreadable { .. } | Error::Sql(sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_)))
     }
 
-    /// Whether the transaction may simply be run again: a deadlock or a serialization failure.
+    /// Whether the transaction can simply be repeated: a deadlock or a serialization failure.
     pub fn is_transient(&self) -> bool {
         matches!(self.code().as_deref(), Some("40P01" | "40001"))
     }
 }
 
-/// Reads a stored name back.
+/// Parses a stored name.
 pub(crate) fn known<T: std::str::FromStr>(column: &'static str, value: &str) -> Result<T> {
     value.parse().map_err(|_| Error::Unreadable { column, value: value.to_owned() })
 }

@@ -1,11 +1,11 @@
-//! Idempotency keys, scoped to the account (decisions 1.12).
+//! Idempotency keys, scoped to the account (docs/reference/conventions.md#idempotency).
 //!
-//! A key is taken by [`take`] inside the transaction of the work it stands for: whoever takes it second waits for the
-//! first to end, and then either finds its outcome or, when it was rolled back, has the key for itself. So two equal
-//! requests at one moment give one effect and one replay, and a refused request consumes nothing.
+//! [`take`] takes a key inside the transaction of the work that the key stands for. A second transaction waits for the first to
+//! end. It then finds the first one's outcome or, after a rollback, takes the key itself. Thus two equal concurrent requests
+//! give one effect and one replay, and a rejected request does not use up the key.
 
 use domain::id::AccountUid;
-use domain::idempotency::Outcome;
+use domain::idempotency::{Fingerprint, StoredOutcome};
 use sqlx::PgConnection;
 use sqlx::types::Json;
 use tracing::instrument;
@@ -13,27 +13,27 @@ use uuid::Uuid;
 
 use crate::{Result, imports};
 
-/// What a key turned out to be.
+/// Result of taking a key.
 #[derive(Debug, PartialEq)]
 pub enum Taken {
-    /// It is the caller's; the outcome is stored with it ([`take_for`]) or has to be before the transaction ends ([`store`]).
+    /// The key is new. The outcome is stored with it ([`take_for`]) or must be stored before the transaction ends ([`store`]).
     Fresh,
-    /// An equal request took it before: its outcome.
-    Replay(Outcome),
-    /// Another request took it before.
+    /// An equal request took the key before; this is its outcome.
+    Replay(StoredOutcome),
+    /// A different request took the key before.
     Conflict,
 }
 
-/// What an earlier request did with a key, if anything; takes nothing.
+/// Returns what an earlier request did with a key, if any. Does not take the key.
 #[instrument(skip_all, name = "db.idempotency.look_up")]
 pub async fn look_up(
     conn: &mut PgConnection,
     account: &AccountUid,
     key: &str,
-    fingerprint: &[u8; 32],
+    fingerprint: &Fingerprint,
 ) -> Result<Option<Taken>> {
     let row = sqlx::query!(
-        r#"SELECT fingerprint, outcome AS "outcome: Json<Outcome>" FROM idempotency_keys
+        r#"SELECT fingerprint, outcome AS "outcome: Json<StoredOutcome>" FROM idempotency_keys
            WHERE account_uid = $1 AND key = $2"#,
         account.as_str(),
         key
@@ -41,59 +41,64 @@ pub async fn look_up(
     .fetch_optional(conn)
     .await?;
     Ok(row.map(|row| match row.outcome {
-        Some(outcome) if row.fingerprint == fingerprint => Taken::Replay(outcome.0),
+        Some(outcome) if fingerprint.matches(&row.fingerprint) => Taken::Replay(outcome.0),
         _ => Taken::Conflict,
     }))
 }
 
-/// Takes a key for the transaction, waiting for another one that is just taking it.
+/// Takes a key for the transaction. Waits while another transaction is taking the same key.
 #[instrument(skip_all, name = "db.idempotency.take")]
-pub async fn take(conn: &mut PgConnection, account: &AccountUid, key: &str, fingerprint: &[u8; 32]) -> Result<Taken> {
-    take_row(conn, &Row { account, key, fingerprint, outcome: None, job: None }).await
+pub async fn take(
+    conn: &mut PgConnection,
+    account: &AccountUid,
+    key: &str,
+    fingerprint: &Fingerprint,
+) -> Result<Taken> {
+    take_row(conn, &IdempotencyRow { account, key, fingerprint, outcome: None, job: None }).await
 }
 
-/// [`take`] for work whose outcome is known before it is done, as its id is: it is stored with the key. `job`: the id of
-/// the job or import under which the key is found when that is gone.
+/// [`take`] for work whose outcome, an id, is known before the work is done: the outcome is stored with the key. `job` is the
+/// id of the job or import, by which the key is found after that record was removed.
 #[instrument(skip_all, name = "db.idempotency.take_for")]
 pub async fn take_for(
     conn: &mut PgConnection,
     account: &AccountUid,
     key: &str,
-    fingerprint: &[u8; 32],
-    outcome: &Outcome,
+    fingerprint: &Fingerprint,
+    outcome: &StoredOutcome,
     job: Option<Uuid>,
 ) -> Result<Taken> {
-    take_row(conn, &Row { account, key, fingerprint, outcome: Some(outcome), job }).await
+    take_row(conn, &IdempotencyRow { account, key, fingerprint, outcome: Some(outcome), job }).await
 }
 
-/// A key's row to be.
-struct Row<'a> {
+/// A row of a key to insert.
+struct IdempotencyRow<'a> {
     account: &'a AccountUid,
     key: &'a str,
-    fingerprint: &'a [u8; 32],
-    outcome: Option<&'a Outcome>,
+    fingerprint: &'a Fingerprint,
+    outcome: Option<&'a StoredOutcome>,
     job: Option<Uuid>,
 }
 
-async fn take_row(conn: &mut PgConnection, row: &Row<'_>) -> Result<Taken> {
+async fn take_row(conn: &mut PgConnection, row: &IdempotencyRow<'_>) -> Result<Taken> {
     if insert(conn, row).await? {
         return Ok(Taken::Fresh);
     }
-    // The other transaction has ended, or the insert would still wait; its row is visible to a new statement.
+    // The other transaction has ended, since the insert waits for it. Its row is visible to a new statement.
     let taken = look_up(conn, row.account, row.key, row.fingerprint).await?.unwrap_or(Taken::Conflict);
-    // An import that came to nothing holds its key for those who ask for its outcome, and against nobody else.
+    // An import without a result keeps its key only for requests that ask for its outcome. A different request may take it.
     let is_free = taken == Taken::Conflict && imports::release_key(conn, row.account, row.key).await?;
     Ok(if is_free && insert(conn, row).await? { Taken::Fresh } else { taken })
 }
 
-/// Writes the key's row, unless there is one.
-async fn insert(conn: &mut PgConnection, row: &Row<'_>) -> Result<bool> {
+/// Inserts the key's row. `false`: the row exists.
+async fn insert(conn: &mut PgConnection, row: &IdempotencyRow<'_>) -> Result<bool> {
     let inserted = sqlx::query!(
         "INSERT INTO idempotency_keys (account_uid, key, fingerprint, outcome, job_id) VALUES ($1, $2, $3, $4, $5)
          ON CONFLICT DO NOTHING",
         row.account.as_str(),
         row.key,
-        row.fingerprint,
+        &row.fingerprint.canonical,
         row.outcome.map(Json) as _,
         row.job,
     )
@@ -104,7 +109,7 @@ async fn insert(conn: &mut PgConnection, row: &Row<'_>) -> Result<bool> {
 
 /// Stores the outcome of a key that the transaction took.
 #[instrument(skip_all, name = "db.idempotency.store")]
-pub async fn store(conn: &mut PgConnection, account: &AccountUid, key: &str, outcome: &Outcome) -> Result<()> {
+pub async fn store(conn: &mut PgConnection, account: &AccountUid, key: &str, outcome: &StoredOutcome) -> Result<()> {
     sqlx::query!(
         "UPDATE idempotency_keys SET outcome = $3 WHERE account_uid = $1 AND key = $2",
         account.as_str(),
@@ -116,7 +121,7 @@ pub async fn store(conn: &mut PgConnection, account: &AccountUid, key: &str, out
     Ok(())
 }
 
-/// Forgets at most `limit` keys that were taken more than `days` ago; how many.
+/// Deletes at most `limit` keys that were taken more than `days` ago. Returns the number deleted.
 #[instrument(skip_all, name = "db.idempotency.sweep")]
 pub async fn sweep(conn: &mut PgConnection, days: i32, limit: i64) -> Result<u64> {
     let swept = sqlx::query!(

@@ -1,4 +1,4 @@
-//! Credit: an append-only ledger whose sum is the balance (decisions 12.4).
+//! Credit: an append-only ledger whose sum is the balance (docs/reference/models.md#ledger).
 
 use domain::id::{AccountUid, JobId};
 use sqlx::PgConnection;
@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::Result;
 
-/// Grants `amount` credits and gives the new balance; `None` when there is no such account.
+/// Grants `amount` credits and returns the new balance; `None` when there is no such account.
 #[instrument(skip_all, name = "db.ledger.grant")]
 pub async fn grant(conn: &mut PgConnection, account: &AccountUid, amount: i64) -> Result<Option<i64>> {
     let balance = sqlx::query_scalar!(
@@ -25,11 +25,11 @@ pub async fn grant(conn: &mut PgConnection, account: &AccountUid, amount: i64) -
     Ok(balance)
 }
 
-/// Sets `amount` credits aside for a job, in the transaction that starts it; false when the balance does not cover them, and
-/// nothing is written. What is free of charge leaves no row.
+/// Reserves `amount` credits for a job, in the transaction that starts it. `false` when the balance does not cover them; then
+/// nothing is written. An amount of 0 leaves no row.
 ///
-/// The balance is lowered only where it covers the amount, in one statement, so that concurrent starts never overdraw it;
-/// what is not charged in the end is returned by the job's conclusion.
+/// The balance is reduced only where it covers the amount, in one statement, so that concurrent starts never overdraw it. What
+/// is not charged in the end is returned when the job is concluded.
 #[instrument(skip_all, name = "db.ledger.reserve")]
 pub async fn reserve(conn: &mut PgConnection, account: &AccountUid, job: JobId, amount: i64) -> Result<bool> {
     if amount == 0 {
@@ -50,7 +50,7 @@ pub async fn reserve(conn: &mut PgConnection, account: &AccountUid, job: JobId, 
     Ok(reserved.rows_affected() == 1)
 }
 
-/// Moves what is reserved under one id to another: a step of a Recipe run takes its share along. The balance stays.
+/// Moves a reservation from one id to another, for a step of a Recipe run. The balance does not change.
 #[instrument(skip_all, name = "db.ledger.transfer")]
 pub async fn transfer(conn: &mut PgConnection, account: &AccountUid, from: Uuid, to: Uuid, amount: i64) -> Result<()> {
     sqlx::query!(
@@ -68,7 +68,7 @@ pub async fn transfer(conn: &mut PgConnection, account: &AccountUid, from: Uuid,
     Ok(())
 }
 
-/// Gives back what was reserved under an id and not used; the transaction holds the account.
+/// Returns what was reserved under an id and not used. The transaction has locked the account.
 #[instrument(skip_all, name = "db.ledger.give_back")]
 pub async fn give_back(conn: &mut PgConnection, account: &AccountUid, id: Uuid, amount: i64) -> Result<()> {
     sqlx::query!(
@@ -95,7 +95,7 @@ mod tests {
         AccountUid::from_stored("me".into())
     }
 
-    /// A database with the account `me` of so many credits.
+    /// A database with the account `me` and its credits.
     async fn database(credits: i64) -> TestDatabase {
         let database = TestDatabase::new().await;
         let mut conn = database.pool().acquire().await.expect("connects");
@@ -148,7 +148,7 @@ mod tests {
             let reserved = reserve(&mut conn, &me(), JobId::generate(), amount).await.expect("answers");
             assert_eq!(reserved, covered, "{amount}");
         }
-        assert_eq!(books(&database).await, (0, 0, 1), "what is refused or free of charge writes nothing");
+        assert_eq!(books(&database).await, (0, 0, 1), "a rejected or free reservation writes nothing");
     }
 
     #[tokio::test]

@@ -1,7 +1,8 @@
-//! All SQL of the service: free functions over `&mut PgConnection`, one module an aggregate.
+//! All SQL of the service: free functions over `&mut PgConnection`, with one module for each aggregate.
 //!
-//! Queries are checked against the schema at compile time (`.sqlx/` holds what an offline build needs). Absent is
-//! `Ok(None)`; a state change is conditional and reports whether it took place. Nobody but this crate knows a column.
+//! Queries are checked against the schema at compile time; `.sqlx/` holds what an offline build needs. Each is one literal, which
+//! can be pasted into psql. An absent row is `Ok(None)`. A state change is conditional and reports whether it took effect. No
+//! other crate knows a column.
 
 pub mod accounts;
 pub mod assets;
@@ -18,6 +19,7 @@ pub mod imports;
 pub mod installation;
 pub mod jobs;
 pub mod ledger;
+mod outage;
 pub mod outbox;
 pub mod pool;
 pub mod purge;

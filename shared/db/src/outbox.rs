@@ -1,8 +1,8 @@
-//! Wake-ups that the broker has not confirmed yet (decisions 9.2).
+//! The outbox: wake-up messages that the broker has not confirmed yet (docs/reliability.md#outbox).
 //!
-//! A row is committed with the task that it announces ([`crate::tasks::enqueue`]) and deleted when the broker has
-//! confirmed it, so a wake-up is published at least once however often relay, broker or database fail. Relays share the
-//! work by leasing rows for a few seconds; no transaction is open while they publish.
+//! A row is committed with the task that it announces ([`crate::tasks::enqueue`]) and deleted when the broker has confirmed it.
+//! A wake-up message is therefore published at least once, however often relay, broker or database fail. Relays share the work
+//! by leasing rows for a few seconds. No transaction is open while they publish.
 
 use std::time::Duration;
 
@@ -14,45 +14,45 @@ use crate::Result;
 use crate::error::known;
 use crate::tasks::seconds;
 
-/// A wake-up to publish.
+/// A wake-up message to publish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WakeUpRow {
-    /// The row.
+    /// Id of the row.
     pub id: i64,
-    /// Where the task waits.
+    /// The queue in which the task waits.
     pub queue: Queue,
-    /// The task.
+    /// Id of the task.
     pub task: Uuid,
-    /// W3C trace context of what caused it.
+    /// W3C trace context of the work that enqueued the task.
     pub traceparent: Option<String>,
 }
 
-/// What [`claim_batch`] found.
+/// Result of [`claim_batch`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     /// Rows to publish, oldest first.
     pub rows: Vec<WakeUpRow>,
-    /// Whether there may be more.
+    /// Whether more rows may be waiting.
     pub full: bool,
 }
 
-/// How far the outbox is behind.
+/// Size and age of the outbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OutboxStats {
-    /// Rows that are not confirmed.
+    /// Number of unconfirmed rows.
     pub rows: i64,
-    /// Age of the oldest.
+    /// Age of the oldest row.
     pub oldest: Option<Duration>,
 }
 
-/// Leases up to `limit` rows from the id `floor` on for `hold`, in one short statement.
+/// Leases up to `limit` rows with ids from `mark` on for `hold`, in one short statement.
 ///
-/// Rows whose task is no longer ready are deleted instead: somebody has it, or it is settled, and a backlog that gathered
-/// while the broker was down is not replayed to workers that have long done the work. Queues that this
-/// build does not know are left to a build that does. Whether a task is ready is looked up for each row: of an `EXISTS` the
-/// planner may make one list of all that are.
+/// Rows whose task is no longer ready are deleted instead: the task is leased or settled. A backlog that accumulated while the
+/// broker was down is thus not replayed to workers that did the work long ago. Queues that this build does not know are left to
+/// a build that does. Whether a task is ready is looked up for each row: for an `EXISTS`, the planner may build one list of all
+/// ready tasks.
 #[tracing::instrument(skip_all, name = "db.outbox.claim_batch")]
-pub async fn claim_batch(conn: &mut PgConnection, floor: i64, limit: u16, hold: Duration) -> Result<Batch> {
+pub async fn claim_batch(conn: &mut PgConnection, mark: i64, limit: u16, hold: Duration) -> Result<Batch> {
     let queues: Vec<&str> = Queue::ALL.iter().map(|queue| queue.as_str()).collect();
     let rows = sqlx::query!(
         r#"WITH batch AS MATERIALIZED (
@@ -71,7 +71,7 @@ pub async fn claim_batch(conn: &mut PgConnection, floor: i64, limit: u16, hold: 
         i64::from(limit),
         hold.as_secs_f64(),
         &queues as &[&str],
-        floor,
+        mark,
     )
     .fetch_all(conn)
     .await?;
@@ -91,13 +91,13 @@ pub async fn claim_batch(conn: &mut PgConnection, floor: i64, limit: u16, hold: 
     Ok(Batch { rows, full })
 }
 
-/// The lowest id that there is, from `floor` on; of none the last that was drawn. Rows that were deleted while a transaction
-/// stayed open are read again by whoever begins before them ([`crate::tasks::survey`]).
+/// The lowest existing id from `mark` on; when there is none, the last id that was drawn. A search that starts lower also
+/// reads rows that were deleted while a transaction stayed open ([`crate::tasks::refresh_low_water`]).
 #[tracing::instrument(skip_all, name = "db.outbox.lowest")]
-pub async fn lowest(conn: &mut PgConnection, floor: i64) -> Result<i64> {
+pub async fn lowest(conn: &mut PgConnection, mark: i64) -> Result<i64> {
     let lowest = sqlx::query_scalar!(
         r#"SELECT coalesce((SELECT min(id) FROM outbox WHERE id >= $1), pg_sequence_last_value('outbox_id_seq'), 0) AS "lowest!""#,
-        floor,
+        mark,
     );
     Ok(lowest.fetch_one(conn).await?)
 }
@@ -109,7 +109,7 @@ pub async fn confirm(conn: &mut PgConnection, ids: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// How far the outbox is behind.
+/// Reads the size and age of the outbox.
 #[tracing::instrument(skip_all, name = "db.outbox.stats")]
 pub async fn stats(conn: &mut PgConnection) -> Result<OutboxStats> {
     let row = sqlx::query!(

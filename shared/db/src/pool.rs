@@ -1,12 +1,12 @@
 //! Connections and migrations.
 //!
-//! **Trust.** A connection that was used a moment ago is used again without asking whether it still answers: a question is
-//! a round trip, and most statements take no longer than one. Asked is who lay idle, and everybody for a while after this
-//! process has seen any trouble with the database, so that a restart costs the statements that were under way and no more.
+//! **Liveness checks.** A connection that was used a moment ago is used again without a check: a check costs a round trip, and
+//! most statements take no longer than one. A connection is checked when it was idle, and every connection is checked for a
+//! while after this process has seen an error of the database. A restart thus costs the statements that were running and no
+//! more.
 
 use std::pin::Pin;
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -15,25 +15,26 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection as _, PgPool};
 use tokio::time::timeout;
 
-use crate::{Error, Result};
+use crate::{Error, Result, outage};
 
-/// Migrations that this build does not know are of a later version, on whose schema it works (migrations/README.md).
+/// Migrations that this build does not know belong to a later version, whose schema it can use
+/// (shared/db/migrations/README.md).
 static MIGRATIONS: LazyLock<sqlx::migrate::Migrator> = LazyLock::new(|| {
     let mut migrations = sqlx::migrate!();
     migrations.set_ignore_missing(true);
     migrations
 });
 
-/// What the server ends by itself: whatever a client does that is stopped, cut off or stuck, its locks and its connection are
-/// free again well before a lease runs out.
+/// Timeouts that the server enforces. Whatever happens to a client that is stopped, disconnected or stuck, its locks and its
+/// connection are released well before a lease expires.
 const STATEMENT_LIMITS: [(&str, &str); 3] =
     [("idle_in_transaction_session_timeout", "5s"), ("lock_timeout", "5s"), ("statement_timeout", "30s")];
-/// Every statement has an index to go by. Without this a plan that was made while a queue stood empty reads the whole table, and is
-/// kept while the queue fills: a claim then costs what waits instead of what it takes. The few that count a whole small table are
-/// thought to cost the earth by this, so that the server would compile them each time, for half a second, to run for a tenth of a
-/// millisecond.
+/// Every statement has an index to use. Without this setting, a plan that was made while a queue was empty reads the whole
+/// table, and stays in use while the queue fills: a claim then costs as much as the whole queue instead of the rows that it takes.
+/// The setting makes the few statements that count a whole small table look so expensive that the server would compile them each
+/// time, half a second for an execution of a tenth of a millisecond; hence no JIT.
 const PLANS: [(&str, &str); 2] = [("enable_seqscan", "off"), ("jit", "off")];
-/// How soon the server notices that a client is gone, in the midst of a statement too.
+/// How soon the server notices that a client is gone, even during a statement.
 const CONNECTION_LIMITS: [(&str, &str); 5] = [
     ("client_connection_check_interval", "2s"),
     ("tcp_keepalives_idle", "5"),
@@ -41,40 +42,43 @@ const CONNECTION_LIMITS: [(&str, &str); 5] = [
     ("tcp_keepalives_count", "3"),
     ("tcp_user_timeout", "10000"),
 ];
-/// How long to wait for a connection.
+/// Longest wait for a connection.
 const ACQUIRE_LIMIT: Duration = Duration::from_secs(5);
-/// How long a connection may take to say that it still answers.
+/// Longest wait for the answer of a liveness check.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
-/// After lying idle for so long a connection is asked before it is used.
+/// A connection that was idle for this long is checked before use.
 const TRUSTED_FOR: Duration = Duration::from_secs(1);
-/// For so long after trouble every connection is asked.
-const DISTRUST: Duration = Duration::from_secs(30);
-/// How long a migration may queue for a lock: whoever reads the table queues behind it meanwhile.
+/// Longest time that a migration queues for a lock. Other readers of the table queue behind it meanwhile.
 const MIGRATION_LOCK_LIMIT: &str = "2s";
-/// Between two tries of a migration: what had queued behind it is served by then.
+/// Pause between two tries of a migration, in which everything that queued behind it is served.
 const MIGRATION_PAUSE: Duration = Duration::from_secs(5);
-/// For so long a migration waits: a database is made in less, and most dumps are.
+/// Total time that a migration keeps trying. Most dumps finish within it.
 const MIGRATION_PATIENCE: Duration = Duration::from_secs(600);
-/// How long a short statement may take, connecting included; see [`limited`].
+/// Longest time of a short statement, connecting included; see [`with_deadline`].
 const SHORT_LIMIT: Duration = Duration::from_secs(5);
 
-/// A pool of at most `connections`, opened on demand, so that a process starts without Postgres and says so in its
-/// readiness instead of dying.
+/// A pool of at most `connections`, opened on demand, so that a process starts without Postgres and reports it in its readiness
+/// instead of exiting.
 pub fn connect(url: &str, process: &str, connections: u32) -> Result<PgPool> {
     let options = connect_options(url, process)?.options(STATEMENT_LIMITS).options(PLANS);
     Ok(pool_options(connections).connect_lazy_with(options))
 }
 
-/// A pool of one connection whose statements may take their time: for migrations and for people at work.
+/// Checks the form of a URL, options included, without connecting.
+pub fn check_url(url: &str) -> Result<()> {
+    connect_options(url, "").map(drop)
+}
+
+/// A pool of one connection without a statement timeout: for migrations and admin commands.
 pub fn connect_for_maintenance(url: &str, process: &str) -> Result<PgPool> {
     Ok(pool_options(1).connect_lazy_with(connect_options(url, process)?))
 }
 
-/// A pool of `connections` to the same database beside `pool`, for the spine's own bookkeeping: what must not wait behind
-/// the pool's other users, and what may be forgotten when the server itself crashes. A commit is seen by everybody at once and
-/// on disk within a second; the answer does not wait for that. A claim, a renewal or a confirmation that was forgotten is
-/// made again, and the fencing token refuses who still builds on it.
-pub fn beside(pool: &PgPool, connections: u32) -> PgPool {
+/// A second pool of `connections` to the same database as `pool`, for the bookkeeping of the task queue, which must not wait
+/// behind the pool's other users and may be lost when the server itself crashes. It commits asynchronously: a commit is visible
+/// at once and on disk within a second, and the answer does not wait for the disk. A claim, renewal or confirmation that was
+/// lost is made again, and the fencing token rejects work based on it.
+pub fn dedicated_pool(pool: &PgPool, connections: u32) -> PgPool {
     let options = pool.connect_options().as_ref().clone().options([("synchronous_commit", "off")]);
     pool_options(connections).connect_lazy_with(options)
 }
@@ -92,16 +96,17 @@ fn pool_options(connections: u32) -> PgPoolOptions {
         .test_before_acquire(false)
         .before_acquire(|connection, meta| {
             Box::pin(async move {
-                if meta.idle_for >= TRUSTED_FOR || is_distrusted() {
+                if meta.idle_for >= TRUSTED_FOR || outage::is_recent() {
                     answers(connection).await?;
                 }
                 Ok(true)
             })
         })
-        // The pool asks, too, and would wait for ever for one whose other end is silent, and with it for a place.
+        // The pool checks the connection as well. It would wait forever for an unresponsive one, which would occupy its place in
+        // the pool.
         .after_release(|connection, _| {
             Box::pin(async move {
-                if is_distrusted() {
+                if outage::is_recent() {
                     answers(connection).await?;
                 }
                 Ok(true)
@@ -113,47 +118,27 @@ async fn answers(connection: &mut sqlx::PgConnection) -> Result<(), sqlx::Error>
     timeout(ANSWER_LIMIT, connection.ping()).await.unwrap_or_else(|elapsed| Err(sqlx::Error::Io(elapsed.into())))
 }
 
-/// When this process last saw trouble with a database, in milliseconds since [`BEGINNING`]; 0: never. One for all pools: they
-/// lead to the same server, and a needless question costs a round trip.
-static TROUBLE: AtomicU64 = AtomicU64::new(0);
-static BEGINNING: LazyLock<Instant> = LazyLock::new(Instant::now);
-
-/// Trusts no connection for a while.
-pub(crate) fn note_trouble() {
-    TROUBLE.store(milliseconds().max(1), Ordering::Relaxed);
-}
-
-fn is_distrusted() -> bool {
-    match TROUBLE.load(Ordering::Relaxed) {
-        0 => false,
-        at => u128::from(milliseconds().saturating_sub(at)) < DISTRUST.as_millis(),
-    }
-}
-
-fn milliseconds() -> u64 {
-    u64::try_from(BEGINNING.elapsed().as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Bounds a short statement, the wait for a connection included, where the server cannot: when it is the one that is silent.
+/// Limits a short statement, including the wait for a connection, for the case in which the server itself is silent and cannot
+/// enforce a timeout.
 ///
 /// # Errors
-/// [`Error::Timeout`]; the statement may have taken place.
-pub async fn limited<T>(statement: impl Future<Output = Result<T>>) -> Result<T> {
+/// [`Error::Timeout`]; the statement may have taken effect.
+pub async fn with_deadline<T>(statement: impl Future<Output = Result<T>>) -> Result<T> {
     timeout(SHORT_LIMIT, statement).await.unwrap_or_else(|_| {
-        note_trouble();
+        outage::note();
         Err(Error::Timeout)
     })
 }
 
-/// Brings the schema to this build's version; one that is ahead of it stays as it is. Safe to run from several places at once, and
-/// while everything runs.
+/// Migrates the schema to this build's version. A newer schema is left as it is. Safe to run from several places at once, and
+/// while all processes run.
 ///
-/// **Waits.** A table that it alters may be in the hands of a transaction that takes its time (a dump). It queues for the table for two
-/// seconds at most, gives way to whoever queues behind it, and tries again five seconds later; so it does while Postgres is away. Each
-/// time `on_wait` is told why. What was applied before stays applied.
+/// **Waits.** A long transaction (a dump) may hold a table that a migration alters. The migration queues for the table for two
+/// seconds at most, gives way to everything that queues behind it, and tries again five seconds later. It also retries while
+/// Postgres is unavailable. Each time it calls `on_wait` with the reason. Migrations that were applied before stay applied.
 ///
 /// # Errors
-/// What it waited for, after ten minutes; anything else at once.
+/// The reason for the wait, after ten minutes; any other error at once.
 pub async fn migrate(pool: &PgPool, on_wait: impl FnMut(&Error)) -> Result<()> {
     migrate_within(pool, MIGRATION_LOCK_LIMIT, MIGRATION_PAUSE, on_wait).await
 }
@@ -177,7 +162,8 @@ async fn migrate_within(
     }
 }
 
-/// On a connection of its own: a run that fails leaves its advisory lock to it, and the server frees that when it goes.
+/// Runs on its own connection: a failed run leaves its advisory lock on the connection, and the server releases it when the
+/// connection closes.
 async fn migrate_once(options: PgConnectOptions) -> Result<()> {
     let pool = pool_options(1).connect_lazy_with(options);
     let run = MIGRATIONS.run(&pool).await;
@@ -190,7 +176,7 @@ pub fn schema_version() -> i64 {
     MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default()
 }
 
-/// Whether every migration of this build has been applied. Until then no statement of it can work, and a process waits.
+/// Whether every migration of this build has been applied. Until then its statements cannot work, and the process waits.
 pub async fn is_migrated(pool: &PgPool) -> Result<bool> {
     let applied = pool.acquire().await?.list_applied_migrations(&MIGRATIONS.table_name).await;
     let applied = match applied.map_err(Error::from) {
@@ -206,49 +192,48 @@ pub async fn ping(pool: &PgPool) -> Result<()> {
     Ok(())
 }
 
-/// A connection out of a pool; returned on drop.
+/// A pooled connection, returned to the pool on drop.
 pub type Connection = sqlx::pool::PoolConnection<sqlx::Postgres>;
 
-/// A transaction; rolled back on drop unless committed.
+/// A transaction, rolled back on drop unless committed.
 pub type Transaction = sqlx::Transaction<'static, sqlx::Postgres>;
 
-/// Takes a connection, waiting at most five seconds for one.
+/// Takes a connection from the pool. Waits at most five seconds for one.
 pub async fn acquire(pool: &PgPool) -> Result<Connection> {
     Ok(pool.acquire().await?)
 }
 
-/// Begins a transaction. Whoever goes away before it has begun leaves nothing begun behind.
+/// Begins a transaction. A caller that is dropped before it has begun leaves no open transaction on the connection.
 pub async fn begin(pool: &PgPool) -> Result<Transaction> {
     let pool = pool.clone();
-    Ok(ToItsEnd::of(async move { pool.begin().await }).await?)
+    Ok(DetachOnDrop::of(async move { pool.begin().await }).await?)
 }
 
-/// Commits a transaction.
 pub async fn commit(transaction: sqlx::Transaction<'_, sqlx::Postgres>) -> Result<()> {
     Ok(transaction.commit().await?)
 }
 
-/// Begins a read-only transaction in which every statement sees the same state.
+/// Begins a read-only transaction in which every statement sees the same snapshot.
 pub async fn snapshot(pool: &PgPool) -> Result<Transaction> {
     let pool = pool.clone();
     let beginning = async move { pool.begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY").await };
-    Ok(ToItsEnd::of(beginning).await?)
+    Ok(DetachOnDrop::of(beginning).await?)
 }
 
-/// A future that is gone on with by a task of its own when nobody waits for it any more.
+/// A future that runs to completion in its own task when its caller is dropped.
 ///
-/// **Reason.** sqlx forgets a `BEGIN` whose caller goes away before the answer: the connection returns to the pool within a
-/// transaction, and what the next caller writes on it is rolled back some seconds after it was told to be done. A client that
-/// hangs up is enough.
-struct ToItsEnd<F: Future<Output: Send> + Send + 'static>(Option<Pin<Box<F>>>);
+/// **Reason.** sqlx loses track of a `BEGIN` whose caller is dropped before the answer. The connection returns to the pool
+/// inside a transaction, and writes of the next caller on it are rolled back some seconds after they were reported as done. A
+/// client that disconnects is enough to cause this.
+struct DetachOnDrop<F: Future<Output: Send> + Send + 'static>(Option<Pin<Box<F>>>);
 
-impl<F: Future<Output: Send> + Send + 'static> ToItsEnd<F> {
+impl<F: Future<Output: Send> + Send + 'static> DetachOnDrop<F> {
     fn of(future: F) -> Self {
         Self(Some(Box::pin(future)))
     }
 }
 
-impl<F: Future<Output: Send> + Send + 'static> Future for ToItsEnd<F> {
+impl<F: Future<Output: Send> + Send + 'static> Future for DetachOnDrop<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
@@ -261,7 +246,7 @@ impl<F: Future<Output: Send> + Send + 'static> Future for ToItsEnd<F> {
     }
 }
 
-impl<F: Future<Output: Send> + Send + 'static> Drop for ToItsEnd<F> {
+impl<F: Future<Output: Send> + Send + 'static> Drop for DetachOnDrop<F> {
     fn drop(&mut self) {
         if let (Some(future), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
             runtime.spawn(future);
@@ -269,7 +254,7 @@ impl<F: Future<Output: Send> + Send + 'static> Drop for ToItsEnd<F> {
     }
 }
 
-/// Begins a transaction on a connection that the caller holds, and lets go of only afterwards: for work that nobody cuts short.
+/// Begins a transaction on a connection that the caller holds until the transaction ends: for work that is not canceled midway.
 pub async fn begin_on(connection: &mut sqlx::PgConnection) -> Result<sqlx::Transaction<'_, sqlx::Postgres>> {
     Ok(connection.begin().await?)
 }
@@ -281,7 +266,7 @@ mod tests {
 
     use super::*;
 
-    /// The failure of a statement.
+    /// The error of a statement.
     async fn failure(connection: &mut sqlx::PgConnection, sql: &'static str) -> Error {
         sqlx::query(sql).execute(connection).await.expect_err("is ended").into()
     }
@@ -296,7 +281,7 @@ mod tests {
         assert!(is_migrated(database.pool()).await.expect("looks"));
     }
 
-    /// Migrates soon again after it had to wait; whenever it had to, that is sent.
+    /// Migrates, with a short pause between tries, and sends a message whenever it has to wait.
     async fn migrate_often(pool: &PgPool, waits: mpsc::UnboundedSender<()>) -> Result<()> {
         let on_wait = move |_: &Error| waits.send(()).expect("is heard");
         migrate_within(pool, "100ms", Duration::from_millis(10), on_wait).await
@@ -305,7 +290,7 @@ mod tests {
     #[tokio::test]
     async fn a_migration_gives_way_to_readers_while_a_dump_holds_what_it_alters() {
         let database = TestDatabase::new().await;
-        // It alters `renditions`, and may be applied again.
+        // This migration alters `renditions`, and can be applied again.
         sqlx::query("DELETE FROM _sqlx_migrations WHERE version = 21").execute(database.pool()).await.expect("forgets");
         let mut dump = begin(database.pool()).await.expect("begins");
         sqlx::query("LOCK TABLE renditions IN ACCESS SHARE MODE").execute(&mut *dump).await.expect("locks");
@@ -319,7 +304,7 @@ mod tests {
         }
         assert!(!is_migrated(database.pool()).await.expect("looks"));
         dump.rollback().await.expect("ends");
-        // It may have waited more than once meanwhile.
+        // It may have waited more than once.
         migrating.await.expect("no panic").expect("migrates");
         assert!(is_migrated(database.pool()).await.expect("looks"));
     }
@@ -356,7 +341,7 @@ mod tests {
         sqlx::query("UPDATE _sqlx_migrations SET checksum = '' WHERE version = 21")
             .execute(database.pool())
             .await
-            .expect("spoils it");
+            .expect("overwrites the checksum");
         migrate(database.pool(), |error| panic!("{error}")).await.expect_err("is another migration");
     }
 
@@ -368,7 +353,7 @@ mod tests {
         sqlx::query("LOCK TABLE accounts").execute(&mut *stopped).await.expect("locks");
         let mut other =
             connect_for_maintenance(&database.url(), "test").expect("a URL").acquire().await.expect("connects");
-        // No limit of its own: it waits until the server has ended the other.
+        // The test sets no timeout: the statement waits until the server has ended the other transaction.
         timeout(Duration::from_secs(9), sqlx::query("SELECT FROM accounts").execute(&mut *other))
             .await
             .expect("in time")
@@ -391,9 +376,9 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             drop(begun);
-            // The one connection there is. Outside of a transaction there are no savepoints.
+            // The pool's only connection. Outside of a transaction there are no savepoints.
             let savepoint = sqlx::query("SAVEPOINT within").execute(&pool).await;
-            assert!(savepoint.is_err(), "gone after {polls} polls, the next caller is within a transaction");
+            assert!(savepoint.is_err(), "dropped after {polls} polls, the next caller is within a transaction");
         }
     }
 
@@ -414,7 +399,7 @@ mod tests {
     async fn nothing_is_compiled_whatever_the_server_has_set() {
         let database = TestDatabase::new().await;
         let pool = connect(&database.url(), "test", 1).expect("a URL");
-        for pool in [&pool, &beside(&pool, 1)] {
+        for pool in [&pool, &dedicated_pool(&pool, 1)] {
             let plan: Vec<String> = sqlx::query_scalar("EXPLAIN (ANALYZE) SELECT count(kind) FROM tasks")
                 .fetch_all(pool)
                 .await
@@ -444,11 +429,14 @@ mod tests {
         ping(&pool).await.expect("answers");
         proxy.pause();
         let started = tokio::time::Instant::now();
-        assert!(matches!(limited(ping(&pool)).await, Err(Error::Timeout | Error::Sql(sqlx::Error::PoolTimedOut))));
+        assert!(matches!(
+            with_deadline(ping(&pool)).await,
+            Err(Error::Timeout | Error::Sql(sqlx::Error::PoolTimedOut))
+        ));
         assert!(started.elapsed() < SHORT_LIMIT + ANSWER_LIMIT, "{:?}", started.elapsed());
         proxy.reset();
         proxy.resume();
-        // The only place in the pool is free again.
+        // The pool's only place is free again.
         ping(&pool).await.expect("answers");
     }
 
@@ -457,21 +445,21 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("binds");
         let port = listener.local_addr().expect("an address").port();
         tokio::spawn(async move { while listener.accept().await.is_ok() {} });
-        // Whichever its driver begins with.
+        // Whichever the driver tries first.
         for ssl in ["prefer", "disable"] {
             let url = format!("postgres://canvas@127.0.0.1:{port}/canvas?sslmode={ssl}");
-            let error = ping(&connect(&url, "test", 1).expect("a URL")).await.expect_err("is away");
+            let error = ping(&connect(&url, "test", 1).expect("a URL")).await.expect_err("is unavailable");
             assert!(error.is_outage(), "{error:?}");
         }
     }
 
     #[tokio::test]
-    async fn after_trouble_the_connections_that_were_lost_are_found_before_they_are_used() {
+    async fn after_an_outage_the_connections_that_were_lost_are_found_before_they_are_used() {
         let database = TestDatabase::new().await;
         let pool = connect(&database.url(), "lost", 3).expect("a URL");
         let (mut one, two, three) = tokio::join!(pool.acquire(), pool.acquire(), pool.acquire());
         let _ = (two.expect("connects"), three.expect("connects"));
-        // The server ends all of them, as at a restart, and the first statement to meet that tells.
+        // The server terminates all of them, as at a restart, and the first statement to notice reports it.
         let mut admin =
             connect_for_maintenance(&database.url(), "admin").expect("a URL").acquire().await.expect("connects");
         sqlx::query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'lost'")
@@ -481,7 +469,7 @@ mod tests {
         let one = one.as_mut().expect("connects");
         assert!(failure(one, "SELECT 1").await.is_outage());
         for _ in 0..3 {
-            ping(&pool).await.expect("is asked first, and made anew");
+            ping(&pool).await.expect("is checked first, and replaced");
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Deleting for good what operators name: an asset, a canvas, an account.
+//! Permanent removal of an asset, a canvas or an account by operators.
 //!
-//! **Guarantee.** What work is under way on is not deleted: a start and a purge lock the same row (the canvas, the account),
-//! and whichever comes second sees what the first did. **What stays**: blobs, until the sweeper finds that nothing refers to
-//! them any more (decisions 6.6); what others did with the purged account's canvases in their own, and handles of what is
-//! gone; and of an account its uid and its ledger, which explains balances and names nobody.
+//! **Guarantee.** Nothing that unfinished work uses is removed: a start and a purge lock the same row (the canvas, the
+//! account), and the second sees what the first did. **What stays**: blobs, until the sweeper finds that nothing refers to
+//! them; other accounts' copies of what was on the purged account's canvases, and handles of removed records; and the account's
+//! uid and ledger, which explains balances and contains no names.
 
 use domain::id::{AccountUid, AssetHandle, CanvasHandle};
 use sqlx::PgConnection;
@@ -12,18 +12,18 @@ use uuid::Uuid;
 
 use crate::Result;
 
-/// Work that is not over.
+/// Unfinished work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Active {
-    /// Of the job, or of the run of a Recipe.
+    /// Id of the job or Recipe run.
     pub id: Uuid,
-    /// Whether it is a run of a Recipe, which takes its jobs along.
+    /// Whether it is a Recipe run, whose jobs belong to it.
     pub is_recipe: bool,
-    /// Who started it.
+    /// The account that started it.
     pub account: AccountUid,
 }
 
-/// What work of an account is not over, jobs of Recipe runs included: they may outlast their run.
+/// Lists the unfinished work of an account, including jobs of Recipe runs, which may outlast their run.
 #[instrument(skip_all, name = "db.purge.active_of_account")]
 pub async fn active_of_account(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<Active>> {
     let rows = sqlx::query!(
@@ -40,7 +40,7 @@ pub async fn active_of_account(conn: &mut PgConnection, account: &AccountUid) ->
     Ok(rows.into_iter().map(|row| active(row.id, row.is_recipe)).collect())
 }
 
-/// What work on a canvas is not over, whoever started it.
+/// Lists the unfinished work on a canvas, of any account.
 #[instrument(skip_all, name = "db.purge.active_on_canvas")]
 pub async fn active_on_canvas(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<Active>> {
     let rows = sqlx::query!(
@@ -57,7 +57,7 @@ pub async fn active_on_canvas(conn: &mut PgConnection, canvas_key: i64) -> Resul
     Ok(rows.into_iter().map(|row| active(row.id, row.is_recipe, row.account_uid)).collect())
 }
 
-/// The key of a canvas, which is held until the transaction ends: nothing is started on it meanwhile.
+/// Returns the key of a canvas, which stays locked until the transaction ends, so that nothing is started on it meanwhile.
 #[instrument(skip_all, name = "db.purge.lock_canvas")]
 pub async fn lock_canvas(conn: &mut PgConnection, canvas: &CanvasHandle) -> Result<Option<i64>> {
     let key = sqlx::query_scalar!(
@@ -68,16 +68,16 @@ pub async fn lock_canvas(conn: &mut PgConnection, canvas: &CanvasHandle) -> Resu
     Ok(key.fetch_optional(conn).await?)
 }
 
-/// What went with a canvas.
+/// What was removed with a canvas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PurgedCanvas {
-    /// Its nodes.
+    /// Number of its nodes.
     pub nodes: i64,
-    /// The assets that were stored in it.
+    /// Number of the assets that were stored in it.
     pub assets: i64,
 }
 
-/// Deletes a canvas that the transaction holds, with all that is stored in it.
+/// Deletes a canvas that the transaction has locked, with everything stored in it.
 #[instrument(skip_all, name = "db.purge.canvas")]
 pub async fn canvas(conn: &mut PgConnection, key: i64) -> Result<PurgedCanvas> {
     let purged = sqlx::query_as!(
@@ -92,15 +92,15 @@ pub async fn canvas(conn: &mut PgConnection, key: i64) -> Result<PurgedCanvas> {
     Ok(purged)
 }
 
-/// Some canvas of an account.
+/// Key of any canvas of an account.
 #[instrument(skip_all, name = "db.purge.next_canvas")]
 pub async fn next_canvas(conn: &mut PgConnection, account: &AccountUid) -> Result<Option<i64>> {
     let key = sqlx::query_scalar!("SELECT key FROM canvases WHERE owner_uid = $1 LIMIT 1 FOR UPDATE", account.as_str());
     Ok(key.fetch_optional(conn).await?)
 }
 
-/// Deletes an asset; its size in bytes, or nothing when there is none. Nodes that show it keep its handle, and reviews no
-/// longer count them as durable.
+/// Deletes an asset. Returns its size in bytes, or `None` when there is none. Nodes that show it keep its handle, and reviews
+/// no longer count them as durable.
 #[instrument(skip_all, name = "db.purge.asset")]
 pub async fn asset(conn: &mut PgConnection, handle: &AssetHandle) -> Result<Option<i64>> {
     let bytes = sqlx::query_scalar!(
@@ -111,25 +111,25 @@ pub async fn asset(conn: &mut PgConnection, handle: &AssetHandle) -> Result<Opti
     Ok(bytes.fetch_optional(conn).await?)
 }
 
-/// What went with an account, besides its canvases.
+/// What was removed with an account, apart from its canvases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PurgedAccount {
-    /// Its tokens.
+    /// Number of its tokens.
     pub tokens: u64,
-    /// Its saved connections.
+    /// Number of its saved connections.
     pub connections: u64,
-    /// Its own assets.
+    /// Number of its own assets.
     pub assets: u64,
-    /// Records of its jobs and runs.
+    /// Number of records of its jobs and runs.
     pub runs: u64,
 }
 
-/// Deletes everything of an account whose canvases are gone and that has no work under way; the transaction holds its row.
-/// The row itself is left blank: nobody finds it any more, and its email may be used again.
+/// Deletes everything of an account without canvases and unfinished work. The transaction has locked its row, which is blanked:
+/// it is not found anymore, and its email may be used again.
 #[instrument(skip_all, name = "db.purge.account")]
 pub async fn account(conn: &mut PgConnection, account: &AccountUid) -> Result<PurgedAccount> {
     let uid = account.as_str();
-    // What names tokens, jobs or nodes goes before them.
+    // Rows that refer to tokens, jobs or nodes are deleted first.
     sqlx::query!("DELETE FROM campaigns WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     sqlx::query!("DELETE FROM imports WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     sqlx::query!(
@@ -151,7 +151,7 @@ pub async fn account(conn: &mut PgConnection, account: &AccountUid) -> Result<Pu
     let assets = sqlx::query!("DELETE FROM assets WHERE owner_uid = $1", uid).execute(&mut *conn).await?;
     let tokens = sqlx::query!("DELETE FROM tokens WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     sqlx::query!("DELETE FROM account_sessions WHERE account_uid = $1", uid).execute(&mut *conn).await?;
-    // What is counted at the commit would count for an account that has no count any more.
+    // Deferred triggers would otherwise run at the commit and count for an account whose counter was deleted.
     sqlx::query!("SET CONSTRAINTS ALL IMMEDIATE").execute(&mut *conn).await?;
     sqlx::query!("DELETE FROM account_storage WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     sqlx::query!(

@@ -1,7 +1,7 @@
-//! Recipes: the catalogue, which everybody sees, and private workflows, which their account sees (decisions 13).
+//! Recipes: the catalog, which every account sees, and private workflows, which only their account sees.
 //!
-//! **Guarantee.** The versions of a Recipe are 0, 1, 2, … without gap or repeat, and none ever changes. **Mechanism.** Who
-//! appends one holds the Recipe's row, whose `version` is the newest; a trigger refuses updates of versions.
+//! **Guarantee.** The versions of a Recipe are 0, 1, 2, … without gap or repeat, and none ever changes. **Mechanism.** A writer
+//! that appends a version locks the Recipe's row, whose `version` is the newest. A trigger rejects updates of versions.
 
 use domain::id::{AccountUid, RecipeId};
 use domain::recipe::{Definition, RecipeRecord, Version, Visibility};
@@ -13,7 +13,7 @@ use tracing::instrument;
 use crate::Result;
 use crate::canvases::After;
 
-struct Row {
+struct RecipeRow {
     id: String,
     owner_uid: Option<String>,
     version: i32,
@@ -21,8 +21,8 @@ struct Row {
     updated_at: DateTime<Utc>,
 }
 
-impl From<Row> for RecipeRecord {
-    fn from(row: Row) -> Self {
+impl From<RecipeRow> for RecipeRecord {
+    fn from(row: RecipeRow) -> Self {
         Self {
             id: RecipeId::from_stored(row.id),
             owner: row.owner_uid.map(AccountUid::from_stored),
@@ -33,17 +33,17 @@ impl From<Row> for RecipeRecord {
     }
 }
 
-/// What became of a file that was published.
+/// Result of publishing a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Published {
-    /// The Recipe's version is this now, whether it was made or said so already (decisions 18.15).
+    /// The Recipe has this version now, whether it was created or its newest version was equal already.
     Version(Version),
-    /// The id is that of somebody's private workflow.
+    /// The id belongs to a private workflow.
     Taken,
 }
 
-/// Publishes a definition in the catalogue under `id`: as its first version, as the next one, or, when its newest says
-/// the same, not at all. Publishers of one id wait for each other.
+/// Publishes a definition in the catalog under `id`: as its first version, as the next one or, when the newest version is
+/// equal, not at all. Concurrent publishers of one id run one after the other.
 #[instrument(skip_all, name = "db.recipe.publish")]
 pub async fn publish(conn: &mut PgConnection, id: &RecipeId, definition: &Definition) -> Result<Published> {
     let made = sqlx::query!(
@@ -57,7 +57,7 @@ pub async fn publish(conn: &mut PgConnection, id: &RecipeId, definition: &Defini
         insert_version(conn, id, 0, definition).await?;
         return Ok(Published::Version(Version(0)));
     }
-    // A statement of its own: one that waits for the row would join its new form with the version it saw before.
+    // A separate statement. A single one that waited for the row would join the new row with the version that it saw before.
     let newest = sqlx::query!("SELECT owner_uid, version FROM recipes WHERE id = $1 FOR UPDATE", id.as_str())
         .fetch_one(&mut *conn)
         .await?;
@@ -88,7 +88,7 @@ pub async fn publish(conn: &mut PgConnection, id: &RecipeId, definition: &Defini
     Ok(Published::Version(Version(next)))
 }
 
-/// Makes an account's private workflow in its first version.
+/// Creates an account's private workflow in its first version.
 #[instrument(skip_all, name = "db.recipe.create_private")]
 pub async fn create_private(
     conn: &mut PgConnection,
@@ -119,7 +119,7 @@ async fn insert_version(conn: &mut PgConnection, id: &RecipeId, version: i32, de
     Ok(())
 }
 
-/// A Recipe as `caller` may see it, in its newest version or in exactly `version`.
+/// Reads a Recipe that `caller` may see, in its newest version or in exactly `version`.
 #[instrument(skip_all, name = "db.recipe.find")]
 pub async fn find(
     conn: &mut PgConnection,
@@ -128,7 +128,7 @@ pub async fn find(
     version: Option<Version>,
 ) -> Result<Option<RecipeRecord>> {
     let row = sqlx::query_as!(
-        Row,
+        RecipeRow,
         r#"SELECT r.id, r.owner_uid, v.version, v.definition AS "definition: _", r.updated_at
            FROM recipes r JOIN recipe_versions v ON v.recipe_id = r.id AND v.version = coalesce($3, r.version)
            WHERE r.id = $1 AND (r.owner_uid IS NULL OR r.owner_uid = $2)"#,
@@ -141,9 +141,8 @@ pub async fn find(
     Ok(row.map(Into::into))
 }
 
-/// At most `limit` Recipes that `caller` may see, the last changed first: those of the catalogue, their own, or both.
-/// With `words` those that have every one of them somewhere in name, texts, tags, category or what they make, whatever
-/// the case.
+/// Lists at most `limit` Recipes that `caller` may see, last changed first: those of the catalog, their own, or both. With
+/// `words`, those that contain every word somewhere in name, texts, tags, category or outputs, ignoring case.
 #[instrument(skip_all, name = "db.recipe.list")]
 pub async fn list(
     conn: &mut PgConnection,
@@ -154,7 +153,7 @@ pub async fn list(
     limit: i64,
 ) -> Result<Vec<RecipeRecord>> {
     let rows = sqlx::query_as!(
-        Row,
+        RecipeRow,
         r#"SELECT r.id, r.owner_uid, v.version, v.definition AS "definition: _", r.updated_at
            FROM recipes r JOIN recipe_versions v ON v.recipe_id = r.id AND v.version = r.version
            WHERE ((r.owner_uid IS NULL AND $2) OR (r.owner_uid = $1 AND $3))
@@ -260,7 +259,7 @@ mod tests {
                 tx.commit().await.expect("commits");
                 match published.expect("publishes") {
                     Published::Version(version) => version.0,
-                    Published::Taken => panic!("is nobody's"),
+                    Published::Taken => panic!("the id is not taken"),
                 }
             })
         });

@@ -1,23 +1,25 @@
-//! Whether processes of the release before can work on the new schema (migrations/README.md): they do while an upgrade rolls.
+//! Whether processes of the previous release can work on the new schema, as they do during a rolling upgrade
+//! (shared/db/migrations/README.md).
 //!
-//! The catalogue before and after is compared: what was there must be there as it was, and what is new must ask nothing of a
-//! statement that does not know it.
+//! Compares the catalog before and after: what existed must be unchanged, and what is new must require nothing of a statement
+//! that does not know it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use sqlx::PgPool;
 use testkit::TestDatabase;
 
-/// The last migration of the release before. Raised with each release.
+/// The last migration of the previous release. Raised with each release.
 const RELEASED: i64 = 16;
 
 /// Constraints that were replaced by wider ones, `table.name`, each with its reason.
 const WIDENED: [&str; 1] = [
-    // Narrower widths, which the release before never asks for, and makes like any other (0021).
+    // Narrower widths, which the previous release never requests, and makes like any other (0021).
     "renditions.renditions_width_check",
 ];
 
-/// The first migration whose indexes may be made beforehand (migrations/README.md); the earlier ones are not edited any more.
+/// The first migration whose indexes operators may create beforehand (shared/db/migrations/README.md). Earlier ones must not
+/// change.
 const PREPARABLE: i64 = 23;
 
 /// A table's column.
@@ -26,12 +28,12 @@ struct Column {
     table: String,
     column: String,
     kind: String,
-    /// Whether a row that leaves it out is refused.
+    /// Whether a row without it is rejected.
     is_asked_for: bool,
     is_not_null: bool,
 }
 
-/// A constraint, a unique index or a trigger: something that may refuse or change a write.
+/// A constraint, a unique index or a trigger: something that may reject or change a write.
 #[derive(Debug, PartialEq, Eq, sqlx::FromRow)]
 struct Rule {
     table: String,
@@ -87,19 +89,19 @@ impl Schema {
         Self { columns, rules, triggers }
     }
 
-    /// Everything for which a statement that knows only this schema would fail, or do something else, on `next`.
+    /// Everything for which a statement that knows only this schema would fail, or behave differently, on `next`.
     fn broken_by(&self, next: &Self) -> Vec<String> {
         let tables: BTreeSet<&str> = self.columns.values().map(|column| column.table.as_str()).collect();
         let mut broken = Vec::new();
         for ((table, name), column) in &self.columns {
             match next.columns.get(&(table.clone(), name.clone())) {
-                None => broken.push(format!("{table}.{name} is gone")),
-                Some(now) if now.kind != column.kind => broken.push(format!("{table}.{name} is {} now", now.kind)),
+                None => broken.push(format!("{table}.{name} was removed")),
+                Some(now) if now.kind != column.kind => broken.push(format!("{table}.{name} is now {}", now.kind)),
                 Some(now) if now.is_asked_for && !column.is_asked_for => {
-                    broken.push(format!("{table}.{name} has to be given"));
+                    broken.push(format!("{table}.{name} is now required"));
                 }
                 Some(now) if now.is_not_null && !column.is_not_null => {
-                    broken.push(format!("{table}.{name} may not be null any more"));
+                    broken.push(format!("{table}.{name} may no longer be null"));
                 }
                 Some(_) => {}
             }
@@ -109,13 +111,13 @@ impl Schema {
             tables.contains(column.table.as_str()) && !self.columns.contains_key(&key)
         };
         for column in next.columns.values().filter(added).filter(|column| column.is_asked_for) {
-            broken.push(format!("{}.{} is new and has to be given", column.table, column.column));
+            broken.push(format!("{}.{} is new and required", column.table, column.column));
         }
         for (key @ (table, name), rule) in &self.rules {
             let now = next.rules.get(key);
             if now != Some(rule) && !WIDENED.contains(&format!("{table}.{name}").as_str()) {
-                // What a statement names in ON CONFLICT, or relies upon.
-                broken.push(format!("{table}: {name} is {} now", now.map_or("gone", |now| now.definition.as_str())));
+                // A statement names it in ON CONFLICT, or relies on it.
+                broken.push(format!("{table}: {name} is now {}", now.map_or("removed", |now| now.definition.as_str())));
             }
         }
         for ((table, name), rule) in next.rules.iter().filter(|(key, _)| !self.rules.contains_key(*key)) {
@@ -126,7 +128,7 @@ impl Schema {
         }
         for ((table, name), trigger) in &self.triggers {
             if next.triggers.get(&(table.clone(), name.clone())) != Some(trigger) {
-                broken.push(format!("{table}: trigger {name} is gone or another"));
+                broken.push(format!("{table}: trigger {name} was removed or replaced"));
             }
         }
         broken
@@ -134,12 +136,12 @@ impl Schema {
 }
 
 async fn read_rules(pool: &PgPool, sql: &'static str) -> BTreeMap<(String, String), Rule> {
-    let rules: Vec<Rule> = sqlx::query_as(sql).fetch_all(pool).await.expect("reads the catalogue");
+    let rules: Vec<Rule> = sqlx::query_as(sql).fetch_all(pool).await.expect("reads the catalog");
     rules.into_iter().map(|rule| ((rule.table.clone(), rule.name.clone()), rule)).collect()
 }
 
-/// The indexes of a migration that fail where an operator made them beforehand: those on tables that were there before it, without
-/// IF NOT EXISTS.
+/// The indexes of a migration that fail where an operator created them beforehand: those on tables that existed before it,
+/// without IF NOT EXISTS.
 fn unprepared(sql: &str) -> Vec<&str> {
     let words: Vec<&str> = sql
         .lines()

@@ -1,4 +1,4 @@
-//! Accounts' tokens, scopes and surfaces.
+//! Scopes and surfaces of tokens.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What a token may do (specification, Authentication 4), in the order of the specification's table.
+/// Permission of a token. The order is that of lists and error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 pub enum Scope {
     /// Read canvases, nodes, connections, revisions, renders, Recipes, Actions.
@@ -36,7 +36,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Every scope, in the order in which they are listed.
+    /// Every scope, in the order of lists.
     pub const ALL: [Scope; 8] = [
         Scope::CanvasRead,
         Scope::CanvasWrite,
@@ -62,7 +62,7 @@ impl Scope {
         }
     }
 
-    /// The scopes that this one cannot be granted without (specification, Authentication 5).
+    /// The scopes that a grant of this one requires.
     pub const fn needs(self) -> &'static [Scope] {
         match self {
             Scope::CanvasWrite => &[Scope::CanvasRead],
@@ -87,7 +87,7 @@ impl FromStr for Scope {
     }
 }
 
-/// A name that stands for nothing.
+/// A name that is not a value of the enumeration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown name `{0}`")]
 pub struct UnknownName(pub String);
@@ -113,7 +113,7 @@ impl Scopes {
         self.0 & (1 << scope as u8) != 0
     }
 
-    /// What of `wanted` is not in the set.
+    /// The scopes of `wanted` that are not in the set.
     pub const fn missing(self, wanted: Scopes) -> Scopes {
         Scopes(wanted.0 & !self.0)
     }
@@ -123,12 +123,12 @@ impl Scopes {
         self.0 == 0
     }
 
-    /// The members, in the order of the specification's table.
+    /// The members, in the order of [`Scope::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Scope> {
         Scope::ALL.into_iter().filter(move |scope| self.contains(*scope))
     }
 
-    /// The first scope that is granted without one that it needs.
+    /// The first scope whose required scope is not in the set, with that scope.
     pub fn lacking_dependency(self) -> Option<(Scope, Scope)> {
         self.iter().find_map(|scope| {
             scope.needs().iter().find(|needed| !self.contains(**needed)).map(|needed| (scope, *needed))
@@ -142,18 +142,18 @@ impl FromIterator<Scope> for Scopes {
     }
 }
 
-/// Through what a token is used; decides who owns the nodes it creates (decisions 3.3).
+/// Kind of client that uses a token. It decides who owns the nodes that the client creates: the user or an agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Surface {
-    /// Programs.
+    /// A program.
     #[default]
     Api,
     /// The command-line client.
     Cli,
-    /// An AI agent's tool.
+    /// A tool of an AI agent.
     Tool,
-    /// The browser app: a person.
+    /// The browser application, used by a person.
     Browser,
 }
 
@@ -168,7 +168,7 @@ impl Surface {
         }
     }
 
-    /// Whether what it creates belongs to agents.
+    /// Whether the nodes that it creates are owned by an agent.
     pub const fn is_agent(self) -> bool {
         !matches!(self, Surface::Browser)
     }
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scopes_need_what_the_specification_says() {
+    fn scopes_require_their_documented_dependencies() {
         let lacking = |scopes: &[Scope]| Scopes::of(scopes).lacking_dependency();
         assert_eq!(lacking(&[Scope::CanvasWrite]), Some((Scope::CanvasWrite, Scope::CanvasRead)));
         assert_eq!(lacking(&[Scope::ElementWrite]), Some((Scope::ElementWrite, Scope::ElementRead)));

@@ -1,4 +1,4 @@
-//! Assets: durable pictures.
+//! Assets: stored pictures.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -9,42 +9,42 @@ use crate::graph::named;
 use crate::id::{AccountUid, AssetHandle, AssetId, NodeId};
 use crate::limits::RENDITION_EAGER;
 
-/// Widths of the renditions that renders embed, in pixels, the preferred first: those of previews up to
-/// [`RENDITION_EAGER`], so that most are shared with them, and on down by halves for pictures that are very high.
+/// Widths of the renditions that renders embed, in pixels, in order of preference. Up to [`RENDITION_EAGER`] they are
+/// those of previews, so that both share most renditions; smaller widths serve pictures that are very high.
 const THUMBNAIL_WIDTHS: [u32; 10] = [RENDITION_EAGER, 256, 128, 64, 32, 16, 8, 4, 2, 1];
 
 named! {
-    /// What an asset is.
+    /// Kind of an asset.
     AssetKind {
         /// A picture.
         Image = "image",
-        /// A prompt. Not made by this service: prompts are texts of nodes.
+        /// A prompt. This service stores none: prompts are texts of nodes.
         Prompt = "prompt",
     }
 }
 
-/// An asset's row.
+/// Row of an asset.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AssetRecord {
     /// Owner and id.
     pub handle: AssetHandle,
-    /// The canvas that it is stored in; none: the account's own (decisions 6.2).
+    /// Key of the canvas that the asset is stored in; `None` when it belongs to the account alone.
     pub canvas_key: Option<i64>,
-    /// The node that the upload was placed in.
+    /// The node in which the upload was placed.
     pub node: Option<NodeId>,
-    /// What it is.
+    /// Kind of the asset.
     pub kind: AssetKind,
-    /// The file's name.
+    /// File name.
     pub name: String,
     /// `image/png`, `image/jpeg`, `image/webp` or `image/gif`.
     pub mime_type: String,
-    /// Pixels, as displayed.
+    /// Width as displayed, in pixels.
     pub width: i32,
-    /// Pixels, as displayed.
+    /// Height as displayed, in pixels.
     pub height: i32,
-    /// Of the stored file.
+    /// Size of the stored file, in bytes.
     pub bytes: i64,
-    /// Where its bytes are.
+    /// Key of the file in the object store.
     pub blob_key: Uuid,
     /// When it was stored.
     pub created_at: Timestamp,
@@ -52,9 +52,9 @@ pub struct AssetRecord {
     pub updated_at: Timestamp,
 }
 
-/// The width of the rendition that renders embed of a picture of this size, in pixels: the largest neither side of which is
-/// longer than [`RENDITION_EAGER`] (decisions 3.10). `None`: a picture so high that even a column of single pixels would be
-/// longer; it is not shown.
+/// Width of the rendition that renders embed of a picture of this size, in pixels: the largest width for which neither
+/// side exceeds [`RENDITION_EAGER`]. `None` when even a column of single pixels is higher; renders then show no
+/// picture.
 pub fn thumbnail_width(width: i32, height: i32) -> Option<u32> {
     let fits = |rendition: u32| {
         let (width, height) = (i64::from(width.max(1)), i64::from(height));
@@ -65,54 +65,54 @@ pub fn thumbnail_width(width: i32, height: i32) -> Option<u32> {
     THUMBNAIL_WIDTHS.into_iter().find(|width| fits(*width))
 }
 
-/// A short-lived URL of a picture.
+/// Short-lived URL of a picture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preview {
-    /// Absolute.
+    /// Absolute URL.
     pub url: String,
-    /// How long it works from now, at least 1.
+    /// Remaining lifetime in seconds, at least 1.
     pub expires_in_seconds: u64,
 }
 
-/// An asset as it is served.
+/// An asset.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Asset {
-    /// Plain id.
+    /// Plain id of the asset.
     pub id: AssetId,
-    /// `asset:<ownerUid>:<id>`.
+    /// Handle of the asset, `asset:<ownerUid>:<id>`.
     pub handle: AssetHandle,
-    /// The owner.
+    /// Uid of the account that owns the asset.
     pub owner_uid: AccountUid,
-    /// What it is.
+    /// Kind of the asset.
     pub kind: AssetKind,
-    /// The file's name; user-authored.
+    /// File name. User-authored.
     pub name: String,
     /// Media type of the stored bytes.
     pub mime_type: String,
-    /// Pixels.
+    /// Width as displayed, in pixels.
     #[schema(minimum = 0)]
     pub width: i32,
-    /// Pixels.
+    /// Height as displayed, in pixels.
     #[schema(minimum = 0)]
     pub height: i32,
-    /// Of the stored file.
+    /// Size of the stored file, in bytes.
     #[schema(minimum = 0)]
     pub bytes: i64,
-    /// A capability for this one picture; not to be stored.
+    /// Short-lived URL of the picture. Anyone who has it can read the picture; do not store it.
     #[schema(format = Uri)]
     pub preview_url: String,
-    /// How long the preview works.
+    /// Remaining lifetime of `previewUrl`, in seconds.
     #[schema(minimum = 1)]
     pub preview_expires_in_seconds: u64,
-    /// `node:<id>` of the node that the upload was placed in.
+    /// Handle of the node in which the upload was placed, `node:<id>`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub node: Option<String>,
 }
 
 impl AssetRecord {
-    /// The served form, with `preview` of it.
+    /// The served form with this preview.
     pub fn document(self, preview: Preview) -> Asset {
         Asset {
             id: self.handle.id.clone(),

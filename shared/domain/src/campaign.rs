@@ -1,5 +1,4 @@
-//! Legacy campaigns: a brief, and up to eight shots that are made from it (specification, Legacy campaigns; decisions 16).
-//! Deprecated.
+//! Legacy campaigns: a brief and up to eight shots made from it. Deprecated. Rules: `docs/reference/campaigns.md`.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -12,23 +11,23 @@ use crate::job::JobStatus;
 use crate::limits::PROMPT_MAX;
 
 named! {
-    /// Where a campaign or a shot stands.
+    /// Status of a campaign or a shot.
     CampaignStatus {
-        /// No worker has taken anything.
+        /// No worker has started any of the work.
         Queued = "queued",
-        /// Work is under way.
+        /// At least one picture is unfinished.
         Running = "running",
-        /// Every picture is there.
+        /// Every picture is stored.
         Succeeded = "succeeded",
         /// It ended without all of its pictures.
         Failed = "failed",
-        /// It was stopped.
+        /// It was canceled.
         Canceled = "canceled",
     }
 }
 
 impl CampaignStatus {
-    /// The status of a shot whose job stands so.
+    /// The status of a shot whose job has this status.
     pub const fn of_job(status: JobStatus) -> Self {
         match status {
             JobStatus::Preparing | JobStatus::Queued => Self::Queued,
@@ -39,7 +38,7 @@ impl CampaignStatus {
         }
     }
 
-    /// The status of a campaign whose shots stand so: unfinished while one is, and then as good as its worst shot.
+    /// The status of a campaign with these shots: unfinished while one shot is unfinished, then that of its worst shot.
     pub fn of_shots(shots: &[Self]) -> Self {
         let all = |status| shots.iter().all(|shot| *shot == status);
         let any = |status| shots.contains(&status);
@@ -54,27 +53,27 @@ impl CampaignStatus {
 }
 
 named! {
-    /// What a person made of a shot.
+    /// Decision of a person about a shot.
     ShotDecision {
-        /// It is good.
+        /// The shot is approved.
         Approve = "approve",
-        /// It is not.
+        /// The shot is rejected.
         Reject = "reject",
     }
 }
 
-/// A campaign as it stands.
+/// A campaign in its present state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Campaign {
-    /// Its id.
+    /// Id of the campaign.
     pub id: Uuid,
-    /// Where its pictures are.
+    /// The canvas of its pictures.
     pub canvas: CanvasHandle,
-    /// For people.
+    /// Title. User-authored.
     pub title: String,
-    /// What it is about.
+    /// Brief. User-authored.
     pub brief: String,
-    /// One to eight.
+    /// One to eight shots.
     pub shots: Vec<Shot>,
     /// When it was started.
     pub created_at: Timestamp,
@@ -82,76 +81,76 @@ pub struct Campaign {
     pub updated_at: Timestamp,
 }
 
-/// A picture of a campaign.
+/// A shot of a campaign: one picture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shot {
-    /// Unique in its campaign.
+    /// Id, unique in the campaign.
     pub id: String,
-    /// What it shows.
+    /// Prompt of the picture.
     pub prompt: String,
     /// The job that makes it.
     pub job: JobId,
-    /// The node that takes it.
+    /// The node that receives the picture.
     pub node: NodeId,
-    /// Where it stands.
+    /// Status of the shot.
     pub status: CampaignStatus,
-    /// The picture.
+    /// The stored picture.
     pub asset: Option<AssetHandle>,
-    /// What a person made of it.
+    /// Decision of a person.
     pub decision: Option<ShotDecision>,
 }
 
-/// A campaign as it is served.
+/// A campaign.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CampaignRun {
-    /// Its id.
+    /// Id of the campaign.
     pub id: Uuid,
-    /// Where it stands.
+    /// Status of the campaign.
     pub status: CampaignStatus,
-    /// `canvas:<ownerUid>:<id>`.
+    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
     pub canvas_id: CanvasHandle,
-    /// User-authored.
+    /// Title. User-authored.
     #[schema(max_length = 160)]
     pub title: String,
-    /// User-authored.
+    /// Brief. User-authored.
     #[schema(max_length = 8000)]
     pub brief: String,
-    /// In the order of the plan.
+    /// Shots in the order of the plan.
     #[schema(min_items = 1, max_items = 8)]
     pub shots: Vec<CampaignShot>,
-    /// When it was started.
+    /// When the campaign was started.
     pub created_at: Timestamp,
-    /// When it or one of its jobs last changed.
+    /// When the campaign or one of its jobs last changed.
     pub updated_at: Timestamp,
 }
 
-/// A shot as it is served.
+/// A shot of a campaign: one picture.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CampaignShot {
-    /// Unique in its campaign.
+    /// Id of the shot, unique in the campaign.
     pub id: String,
-    /// User-authored.
+    /// Prompt of the picture. User-authored.
     #[schema(max_length = 8000)]
     pub prompt: String,
-    /// Where it stands.
+    /// Status of the shot.
     pub status: CampaignStatus,
-    /// `run:<id>` of the job that makes it.
+    /// Handle of the job that makes the picture, `run:<id>`.
     #[schema(required = false)]
     pub run_handle: String,
-    /// `asset:<ownerUid>:<id>`, once it is there.
+    /// Handle of the stored picture, `asset:<ownerUid>:<id>`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub asset_id: Option<AssetHandle>,
-    /// What a person made of it.
+    /// Decision of a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub decision: Option<ShotDecision>,
 }
 
 impl Campaign {
-    /// Whether a shot is still to come.
+    /// The status, derived from the shots.
     pub fn status(&self) -> CampaignStatus {
         CampaignStatus::of_shots(&self.shots.iter().map(|shot| shot.status).collect::<Vec<_>>())
     }
@@ -184,7 +183,7 @@ impl Shot {
     }
 }
 
-/// How a shot looks at what the brief is about, in the order in which a plan takes them.
+/// Framings of a subject, in the order in which a plan uses them.
 const FRAMINGS: [&str; 8] = [
     "Wide establishing shot",
     "Hero shot, front view",
@@ -196,10 +195,10 @@ const FRAMINGS: [&str; 8] = [
     "Closing shot with room for a line of text",
 ];
 
-/// Shots of a campaign at most (decisions 16.2).
+/// Shots of a campaign.
 pub const SHOTS_MAX: usize = FRAMINGS.len();
 
-/// The prompts of a plan of `count` shots: the brief, each time looked at in another way. The same brief gives the same plan.
+/// The prompts of a plan of `count` shots: the brief, each time with a different framing. Equal briefs give equal plans.
 pub fn plan(brief: &str, count: usize) -> Vec<String> {
     let prompts = FRAMINGS.iter().take(count).map(|framing| {
         let start = format!("{framing}: ");

@@ -1,4 +1,4 @@
-//! Nodes and connections as the service holds them; `canvas` has the forms that are served.
+//! Nodes and connections as the service stores them. [`crate::canvas`] has the served forms.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ macro_rules! named {
             }
         }
 
-        // By hand: the derive does not see the names through the macro.
+        // Written out: the derive cannot see the names inside the macro.
         impl utoipa::PartialSchema for $name {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
                 utoipa::openapi::schema::ObjectBuilder::new()
@@ -61,7 +61,7 @@ macro_rules! named {
 pub(crate) use named;
 
 named! {
-    /// What a node is (specification, Node).
+    /// Type of a node.
     NodeType {
         /// A picture, or an empty slot for one.
         Image = "image",
@@ -75,7 +75,7 @@ named! {
 }
 
 impl NodeType {
-    /// Width and height on creation, in canvas units (decisions 3.2).
+    /// Width and height on creation, in canvas units.
     pub const fn default_size(self) -> (f64, f64) {
         match self {
             NodeType::Image => (320.0, 320.0),
@@ -85,18 +85,18 @@ impl NodeType {
         }
     }
 
-    /// Whether `metadata.content` may be written (specification, Node rule 1).
+    /// Whether clients may write `metadata.content`.
     pub const fn holds_text(self) -> bool {
         matches!(self, NodeType::Text | NodeType::Sticky)
     }
 }
 
 named! {
-    /// What a connection is for (specification, Connection).
+    /// Purpose of a connection.
     Purpose {
         /// A plain dependency or transformation.
         Flow = "flow",
-        /// An image reference guiding another node.
+        /// An image reference that guides another node.
         Reference = "reference",
         /// A prompt list or image list.
         List = "list",
@@ -108,14 +108,14 @@ named! {
 }
 
 impl Purpose {
-    /// Whether it joins an image to a video, which has at most one of each kind (specification, Connection).
+    /// Whether it connects an image to a video. A video has at most one connection of each of these purposes.
     pub const fn is_frame(self) -> bool {
         matches!(self, Purpose::FirstFrame | Purpose::LastFrame)
     }
 }
 
 named! {
-    /// What a reference image is for.
+    /// Role of a reference image.
     Role {
         /// Who or what it shows.
         Identity = "identity",
@@ -131,7 +131,7 @@ named! {
 }
 
 impl Role {
-    /// Whether the picture stands for a product that outputs must match (decisions 5.4).
+    /// Whether the picture shows a product that outputs must match (`docs/reference/canvases.md#reference-roles`).
     pub const fn is_product(self) -> bool {
         matches!(self, Role::Identity | Role::Construction | Role::Texture | Role::Fit)
     }
@@ -141,61 +141,62 @@ impl Role {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Position {
-    /// Rightwards.
+    /// Horizontal coordinate; grows to the right.
     #[schema(minimum = -10_000_000, maximum = 10_000_000)]
     pub x: f64,
-    /// Downwards.
+    /// Vertical coordinate; grows downward.
     #[schema(minimum = -10_000_000, maximum = 10_000_000)]
     pub y: f64,
 }
 
-/// A node.
+/// A node as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// Unique in its canvas.
     pub id: NodeId,
-    /// What it is.
+    /// Type of the node.
     pub kind: NodeType,
     /// At most 160 characters.
     pub title: String,
-    /// Its top left corner.
+    /// Position of the top left corner.
     pub position: Position,
-    /// 1 to 100000 canvas units.
+    /// Width, 1 to 100000 canvas units.
     pub width: f64,
-    /// 1 to 100000 canvas units.
+    /// Height, 1 to 100000 canvas units.
     pub height: f64,
-    /// Whether an agent made it (decisions 3.3).
+    /// Whether an agent created it.
     pub agent_owned: bool,
-    /// What clients wrote: the writable keys of decisions 3.5.
+    /// Keys that clients wrote (`docs/reference/canvases.md#writable-metadata-keys`).
     pub metadata: Object,
-    /// What the service owns: `provenance`, `job`, `history`, `upload`, `source`, `recipe`; and `content` where the
-    /// service wrote it, which is outside the cap on what clients write (decisions 3.5).
+    /// Keys that the service owns: `provenance`, `job`, `history`, `upload`, `source`, `recipe`; and `content` when the
+    /// service wrote it, which does not count against the limit of client-written metadata.
     pub server: Object,
     /// The asset that it shows.
     pub asset: Option<AssetHandle>,
-    /// The unfinished job that will fill it.
+    /// The unfinished job that writes to it.
     pub active_job: Option<Uuid>,
 }
 
 impl Node {
-    /// Whether it is a titled frame for other nodes (decisions 3.4).
+    /// Whether it is a Section: a titled frame for other nodes.
     pub fn is_section(&self) -> bool {
         self.kind == NodeType::Sticky && self.metadata.get("section") == Some(&Value::Bool(true))
     }
 
-    /// Its text, whoever wrote it: the service's stands until a client writes its own.
+    /// Its text. Text that the service wrote is used until a client writes its own.
     pub fn content(&self) -> Option<&str> {
         self.server.get("content").or_else(|| self.metadata.get("content")).and_then(Value::as_str)
     }
 
-    /// The handle of what will fill it, as `metadata.job` has it: a job's, or a Recipe run's while none of its jobs is at this node.
+    /// Handle of the work that writes to it, as in `metadata.job`: a job, or a Recipe run while none of its jobs writes
+    /// to this node.
     pub fn awaited(&self) -> Option<&str> {
         self.active_job?;
         let note = self.server.get("job")?;
         note.get("id").or_else(|| note.get("run"))?.as_str()
     }
 
-    /// What it was made from, as its provenance says (decisions 3.5).
+    /// The sources of its picture, as its provenance lists them.
     pub fn sources(&self) -> impl Iterator<Item = Source> {
         let references = self.server.get("provenance").and_then(|provenance| provenance.get("references"));
         references.and_then(Value::as_array).into_iter().flatten().filter_map(|reference| {
@@ -209,7 +210,7 @@ impl Node {
         })
     }
 
-    /// The assets that it shows or was made from.
+    /// The asset that it shows and the assets in its provenance.
     pub fn named_assets(&self) -> impl Iterator<Item = AssetHandle> {
         let sources = self.sources().filter_map(|source| match source.named {
             Named::Asset(asset) => Some(asset),
@@ -218,32 +219,32 @@ impl Node {
         self.asset.clone().into_iter().chain(sources)
     }
 
-    /// The Section that it belongs to, as stored: a plain id.
+    /// Plain id of its Section, as stored.
     pub fn section_id(&self) -> Option<&str> {
         self.metadata.get("sectionId").and_then(Value::as_str)
     }
 }
 
-/// What an output was made from.
+/// A source of an output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
-    /// What it was called.
+    /// The picture.
     pub named: Named,
-    /// What it was for.
+    /// Its role as a reference.
     pub role: Option<Role>,
 }
 
-/// A picture as requests and provenance name it. Its text is the full handle.
+/// A picture as requests and provenance name it. Displays as the full handle.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Named {
-    /// What a node of the canvas shows.
+    /// The picture that a node of the canvas shows.
     Node(NodeId),
-    /// An asset.
     Asset(AssetHandle),
 }
 
 impl Named {
-    /// Takes a node or asset handle, `caller`'s when it names no owner; a plain id would not tell which of the two it is.
+    /// Parses a node or asset handle. An asset handle without an owner names an asset of `caller`. A plain id is
+    /// rejected, because it could name a node or an asset.
     pub fn parse(text: &str, caller: &AccountUid) -> Option<Self> {
         match text.split_once(':')?.0 {
             "node" => NodeId::parse(text).ok().map(Self::Node),
@@ -262,18 +263,18 @@ impl fmt::Display for Named {
     }
 }
 
-/// A connection from one node to another.
+/// A connection as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Connection {
     /// Unique in its canvas.
     pub id: ConnectionId,
-    /// Where it starts.
+    /// The source node.
     pub from: NodeId,
-    /// Where it ends.
+    /// The target node.
     pub to: NodeId,
-    /// What it is for.
+    /// Purpose of the connection.
     pub purpose: Purpose,
-    /// Only on references.
+    /// Role of the reference; only with purpose `reference`.
     pub role: Option<Role>,
 }
 

@@ -1,7 +1,7 @@
-//! Ids and handles (specification, Identifiers and handles).
+//! Ids and handles. Rules: `docs/reference/conventions.md#handles`.
 //!
 //! A *plain id* is what a record is stored under; a *handle* is its kind and id in one string. Requests take either,
-//! responses carry both. Handles of canvases and assets name the owner in responses, always (decisions 1.4).
+//! responses carry both. In responses, handles of canvases and assets always name the owner.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::limits::PLAIN_ID_MAX;
 
-/// A text that is no id or handle of the wanted kind.
+/// A text that is not an id or handle of the expected kind.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("must be {expected}")]
 pub struct MalformedId {
@@ -27,7 +27,7 @@ pub fn is_plain_id(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// The OpenAPI schema of a type that is written as a text of one pattern, inlined where it is used.
+/// The OpenAPI schema of a type that is a text with one pattern, inlined where it is used.
 macro_rules! text_schema {
     ($name:ident, $pattern:expr) => {
         impl utoipa::PartialSchema for $name {
@@ -50,18 +50,18 @@ macro_rules! plain_id {
         text_schema!($name, "^[A-Za-z0-9_-]{1,180}$");
 
         impl $name {
-            /// A fresh id: a UUIDv7, so that ids made later sort later.
+            /// A new id: a UUIDv7, so that ids sort by creation time.
             pub fn generate() -> Self {
                 Self(Uuid::now_v7().to_string())
             }
 
-            /// Takes a plain id or a handle of this kind without owner.
+            /// Parses a plain id or a handle of this kind without an owner.
             pub fn parse(text: &str) -> Result<Self, MalformedId> {
                 let id = text.strip_prefix(concat!($kind, ":")).unwrap_or(text);
                 if is_plain_id(id) { Ok(Self(id.to_owned())) } else { Err(MalformedId { expected: $expected }) }
             }
 
-            /// Takes back an id that was parsed before it was stored.
+            /// Restores an id that was parsed before it was stored.
             pub fn from_stored(id: String) -> Self {
                 Self(id)
             }
@@ -71,7 +71,7 @@ macro_rules! plain_id {
                 &self.0
             }
 
-            /// The handle without owner.
+            /// The handle without an owner.
             pub fn handle(&self) -> String {
                 format!(concat!($kind, ":{}"), self.0)
             }
@@ -106,7 +106,7 @@ macro_rules! plain_id {
 }
 
 plain_id! {
-    /// The plain id of an account, as it stands in handles.
+    /// The plain id of an account, as handles contain it.
     AccountUid, "account", "an account id of 1 to 180 letters, digits, `_` or `-`";
     /// The plain id of a canvas; unique for its owner.
     CanvasId, "canvas", "a canvas id or handle";
@@ -129,14 +129,14 @@ macro_rules! owned_ref {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         pub struct $name {
-            /// The owner, where the reference names one.
+            /// The owner, if the reference names one.
             pub owner: Option<AccountUid>,
             /// The plain id.
             pub id: $id,
         }
 
         impl $name {
-            /// Takes the plain id, the handle, and the handle with owner.
+            /// Parses the plain id, the handle, or the handle with an owner.
             pub fn parse(text: &str) -> Result<Self, MalformedId> {
                 let malformed = || MalformedId { expected: $expected };
                 let rest = text.strip_prefix(concat!($kind, ":"));
@@ -148,7 +148,7 @@ macro_rules! owned_ref {
                 if is_plain_id(id) { Ok(Self { owner, id: $id(id.to_owned()) }) } else { Err(malformed()) }
             }
 
-            /// The full form; without an owner of its own it is `caller`'s.
+            /// The full form. A reference without an owner names a record of `caller`.
             pub fn resolve(self, caller: &AccountUid) -> $handle {
                 $handle { owner: self.owner.unwrap_or_else(|| caller.clone()), id: self.id }
             }
@@ -161,7 +161,7 @@ macro_rules! owned_ref {
             }
         }
 
-        #[doc = concat!("The full handle `", $kind, ":<ownerUid>:<id>`, which serves every reader.")]
+        #[doc = concat!("The full handle `", $kind, ":<ownerUid>:<id>`, which means the same to every reader.")]
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
         pub struct $handle {
@@ -206,13 +206,13 @@ owned_ref!(
     AssetRef, AssetHandle, AssetId, "asset", "^asset:(?:[A-Za-z0-9_-]{1,180}:)?[A-Za-z0-9_-]{1,180}$"
 );
 
-/// The id of a job or run: a UUID, with or without `job:` or `run:` before it.
+/// The id of a job or run: a UUID. Its handles are `job:<uuid>` and `run:<uuid>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JobId(pub Uuid);
 
 impl JobId {
-    /// A fresh id.
+    /// A new id.
     pub fn generate() -> Self {
         Self(Uuid::now_v7())
     }

@@ -1,4 +1,5 @@
-//! Idempotency keys: what an answer is bound to and how it is found again (decisions 1.12).
+//! Idempotency keys: what a recorded response is bound to and how it is recreated. Rules:
+//! `docs/reference/conventions.md#idempotency`.
 
 use std::collections::BTreeMap;
 
@@ -12,52 +13,78 @@ use crate::id::AssetHandle;
 /// The original result of a request, as far as it cannot be read from the state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Outcome {
+pub enum StoredOutcome {
     /// A batch of operations.
     Operations {
-        /// From `clientId` to the id that was made.
+        /// Created id for each `clientId`.
         resolved_ids: BTreeMap<String, String>,
-        /// What it changed.
+        /// What the batch changed.
         changes: Changes,
     },
-    /// A private workflow: what its batch did, and the workflow as it was told.
+    /// A private workflow: what its batch changed, and the workflow as it was served.
     Workflow {
-        /// From `clientId` to the id that was made.
+        /// Created id for each `clientId`.
         resolved_ids: BTreeMap<String, String>,
-        /// What it changed.
+        /// What the batch changed.
         changes: Changes,
-        /// The workflow's part of the answer.
+        /// The workflow's part of the response.
         workflow: Value,
     },
     /// An upload.
     Asset {
-        /// What it stored.
+        /// The stored asset.
         handle: AssetHandle,
     },
-    /// A legacy campaign; the answer is the record as it is now.
+    /// A legacy campaign; a replay serves its present record.
     Campaign {
         /// The campaign.
         id: Uuid,
     },
-    /// An import; its record holds what came of it.
+    /// An import; its record holds the outcome.
     Import {
         /// The import.
         id: Uuid,
     },
-    /// A start of work; the answer is the record as it is now.
+    /// A start of work; a replay serves its present record.
     Job {
         /// The job.
         id: Uuid,
-        /// Its last served form without images, once the record is gone.
+        /// Its last served form without images, once the record is deleted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         snapshot: Option<Value>,
     },
 }
 
-/// The bytes that a fingerprint is taken of: method, path template, resolved resource and canonical body.
+/// The SHA-256 digests that bind a key to one request.
 ///
-/// Canonical means: object keys sorted at every level, no white space, `idempotencyKey` left out at the top.
-/// Handles in `body` are brought to their full form before (decisions 18.2).
+/// Earlier releases stored the digest of the request as sent, including members that equal their default. Their keys are kept for
+/// 30 days, so a stored digest of either form is accepted. Both are equal for a request without such members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// Digest of the request without members that equal their default. This is the digest that is stored.
+    pub canonical: [u8; 32],
+    /// Digest of the request with all members that were sent.
+    pub as_sent: [u8; 32],
+}
+
+impl Fingerprint {
+    /// Whether a key with this stored digest was taken by an equal request.
+    pub fn matches(&self, stored: &[u8]) -> bool {
+        stored == self.canonical || stored == self.as_sent
+    }
+}
+
+impl From<[u8; 32]> for Fingerprint {
+    /// The fingerprint of a request without members that equal their default.
+    fn from(digest: [u8; 32]) -> Self {
+        Self { canonical: digest, as_sent: digest }
+    }
+}
+
+/// The text that a fingerprint is computed from: method, path template, resolved resource and canonical body.
+///
+/// Canonical means: object keys sorted at every level, no white space, `idempotencyKey` omitted at the top level. The
+/// caller has replaced handles in `body` by their full form, so that spellings of one request have one fingerprint.
 pub fn canonical_request(method: &str, path_template: &str, resource: &str, body: &Map<String, Value>) -> String {
     let mut text = format!("{method}\n{path_template}\n{resource}\n");
     write_object(&mut text, body, true);
@@ -117,6 +144,12 @@ mod tests {
     fn the_key_itself_is_left_out_at_the_top_only() {
         assert_eq!(canonical(json!({"idempotencyKey": "one", "a": 1})), canonical(json!({"a": 1})));
         assert_ne!(canonical(json!({"a": {"idempotencyKey": "one"}})), canonical(json!({"a": {}})));
+    }
+
+    #[test]
+    fn a_digest_that_an_earlier_release_stored_is_accepted() {
+        let fingerprint = Fingerprint { canonical: [1; 32], as_sent: [2; 32] };
+        assert!(fingerprint.matches(&[1; 32]) && fingerprint.matches(&[2; 32]) && !fingerprint.matches(&[3; 32]));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Imports: one public picture, or the gallery of a product page, brought onto a canvas (specification, Product reference
-//! import result; decisions 14).
+//! Imports: one public picture, or the gallery of a product page, brought onto a canvas. Rules:
+//! `docs/reference/imports.md`.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -7,34 +7,34 @@ use utoipa::ToSchema;
 use crate::graph::named;
 use crate::id::{AssetId, NodeId};
 
-/// What is to be brought, by itself right: the URL has passed the egress guard by its form.
+/// What to import. The form of the URL has passed the egress guard.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Request {
-    /// One picture into one node.
+    /// Imports one picture into one node.
     Image {
-        /// Where it is.
+        /// URL of the picture.
         url: String,
-        /// The node's title; none: the file's name.
+        /// Title of the node; defaults to the file name.
         title: Option<String>,
-        /// Where the node's left edge lies; none: at the first free spot.
+        /// Left edge of the node; defaults to the first free spot.
         x: Option<f64>,
-        /// Where its top edge lies; none: at the first free spot.
+        /// Top edge of the node; defaults to the first free spot.
         y: Option<f64>,
     },
-    /// The gallery of a page into one Section.
+    /// Imports the gallery of a page into one Section.
     Product {
-        /// The page.
+        /// URL of the page.
         url: String,
-        /// The variant wanted, `key=value`.
+        /// The requested variant, `key=value`.
         selector: Option<String>,
-        /// The Section's title.
+        /// Title of the Section.
         title: String,
     },
 }
 
 impl Request {
-    /// The field of the request that names what is fetched.
+    /// The request field that holds the URL.
     pub const fn url_field(&self) -> &'static str {
         match self {
             Self::Image { .. } => "imageUrl",
@@ -43,114 +43,111 @@ impl Request {
     }
 }
 
-/// What came of an import; kept with it.
+/// Outcome of an import; stored with it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
-pub enum Outcome {
-    /// Pictures stand on the canvas.
+pub enum ImportOutcome {
+    /// Pictures were imported.
     Imported(Imported),
-    /// A person has to decide or to look; nothing was made.
+    /// A person must decide; nothing was imported.
     Review(Review),
-    /// It cannot be done; nothing was made.
+    /// The import failed; nothing was imported.
     Failed(Failure),
 }
 
-/// Pictures on a canvas.
+/// Imported pictures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Imported {
-    /// The revision that they made.
+    /// The revision that the import created.
     pub revision: String,
-    /// In the order of the page; exactly one of an image import.
+    /// Pictures in the order of the page; exactly one for an image import.
     pub images: Vec<Image>,
-    /// What a product import tells beyond.
+    /// What a product import reports in addition.
     pub pack: Option<Pack>,
 }
 
-/// One picture that was brought.
+/// An imported picture.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Image {
-    /// The plain id of its asset; the owner is the canvas's.
+    /// Plain id of its asset; the owner is the canvas's.
     pub asset: AssetId,
     /// The node that shows it.
     pub node: NodeId,
-    /// The node's title.
+    /// Title of the node.
     pub title: String,
     /// `image/png`, `image/jpeg`, `image/webp` or `image/gif`.
     pub media_type: String,
-    /// Pixels.
+    /// Width in pixels.
     pub width: u32,
-    /// Pixels.
+    /// Height in pixels.
     pub height: u32,
-    /// Of the file.
+    /// Size of the file, in bytes.
     pub bytes: u64,
-    /// Where its bytes came from, redirects followed.
+    /// URL of the file after redirects.
     pub source_url: String,
 }
 
-/// A Section of pictures of one product.
+/// A Section with the pictures of one product.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pack {
-    /// The Section.
+    /// Node of the Section.
     pub section: NodeId,
-    /// Its title.
+    /// Title of the Section.
     pub title: String,
-    /// The page that they are from.
     pub page: ProductPage,
-    /// The variant that they show.
+    /// The variant that the pictures show.
     pub variant: Variant,
-    /// How they were found.
+    /// How the pictures were found.
     pub discovery: Discovery,
 }
 
-/// Why nothing was imported that a person may yet import.
+/// Why nothing was imported although a person can still import something.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Review {
-    /// Why.
     pub reason: ReviewReason,
-    /// The page.
     pub page: ProductPage,
-    /// What is known of variants.
+    /// What is known about variants.
     pub variant: Variant,
     /// What was found.
     pub discovery: Discovery,
 }
 
 named! {
-    /// What a person has to decide or to look at (specification, Product reference import result).
+    /// What a person must decide or check (`docs/reference/imports.md#review-required`).
     ReviewReason {
-        /// The selector cannot be tied to pictures of the page.
+        /// Nothing on the page connects the selector with pictures.
         VariantEvidenceUnavailable = "variant_evidence_unavailable",
         /// The page shows several variants in different pictures, and no selector was sent.
         VariantSelectionRequired = "variant_selection_required",
-        /// The page names no picture of a product.
+        /// The page names no product picture.
         NoGalleryImagesDiscovered = "no_gallery_images_discovered",
-        /// None of the pictures that it names can be used.
+        /// None of the named pictures can be used.
         NoSupportedRasterImages = "no_supported_raster_images",
     }
 }
 
 named! {
-    /// How pictures and variant belong together.
+    /// How the pictures relate to the variant.
     Evidence {
-        /// The page's own data ties them.
+        /// The page's own data connects them.
         Exact = "exact",
-        /// No variant was asked for, and the page has no choice of pictures.
+        /// No variant was requested, and the page has one set of pictures.
         NotRequested = "not_requested",
-        /// One has to be asked for.
+        /// The request must select a variant.
         SelectionRequired = "selection_required",
-        /// Nothing ties the variant that was asked for to a picture.
+        /// Nothing connects the requested variant with a picture.
         Unavailable = "unavailable",
     }
 }
 
-/// A product's page.
+/// A product page.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProductPage {
-    /// As it was asked for.
+    /// URL as requested.
     #[schema(format = Uri)]
     pub url: String,
-    /// Where redirects led.
+    /// URL after redirects.
     #[schema(format = Uri)]
     pub resolved_url: String,
 }
@@ -158,60 +155,60 @@ pub struct ProductPage {
 /// A variant of a product.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Variant {
-    /// As it was asked for.
+    /// Selector as requested, `key=value`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub selector: Option<String>,
-    /// How it and the pictures belong together.
+    /// How the pictures relate to the variant.
     pub evidence: Evidence,
 }
 
-/// How the pictures of a page were found. Every picture that was discovered was imported, skipped, or is one more than a
-/// pack holds; the last kind counts as skipped and sets `limited`.
+/// How the pictures of a page were found. Every discovered picture was either imported or skipped. Pictures beyond the
+/// limit of one import count as skipped and set `limited`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Discovery {
-    /// Different pictures that the page names.
+    /// Number of distinct pictures that the page names.
     #[schema(minimum = 0)]
     pub discovered_candidate_count: usize,
-    /// Those that were not imported.
+    /// Number of discovered pictures that were not imported.
     #[schema(minimum = 0)]
     pub skipped_image_count: usize,
-    /// Whether more than 12 were left, or a budget cut the search (decisions 14.3).
+    /// Whether more than 12 pictures remained or a budget ended the search.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub limited: bool,
 }
 
-/// Why an import cannot be done.
+/// Why an import failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What kind of trouble.
+    /// Kind of the failure.
     pub kind: FailureKind,
-    /// The field of the request that it is about.
+    /// The request field that it is about.
     pub field: String,
-    /// For people; names no address of a network.
+    /// Message for people. It contains no network address.
     pub message: String,
 }
 
 named! {
-    /// What kind of trouble an import met; each is one status of the answer (decisions 14.2).
+    /// Kind of a failed import; each kind is one response status (`docs/reference/imports.md#import-failures`).
     FailureKind {
-        /// The other side answered an error, or could not be reached: 502.
+        /// The other server answered with an error or could not be reached: 502.
         Upstream = "upstream",
-        /// The other side took too long: 504.
+        /// The other server took too long: 504.
         Timeout = "timeout",
-        /// What is there, or where it leads, cannot be imported: 422.
+        /// The content, or the target of a redirect, cannot be imported: 422.
         Unprocessable = "unprocessable",
         /// The account may no longer write to the canvas: 403.
         Forbidden = "forbidden",
-        /// The service itself failed: 500.
+        /// The service failed: 500.
         Internal = "internal",
     }
 }
 
-impl Outcome {
-    /// Whether it stands for its key for good; any other outcome frees the key once it was received (decisions 1.12).
+impl ImportOutcome {
+    /// Whether the outcome keeps its idempotency key. Any other outcome releases the key once a client has received it.
     pub const fn is_success(&self) -> bool {
         matches!(self, Self::Imported(_))
     }

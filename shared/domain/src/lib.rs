@@ -1,8 +1,8 @@
-//! The words of the service: ids and handles, limits, resources, requests, job states and messages.
+//! The vocabulary of the service: ids and handles, limits, resources, requests, job states and messages.
 //!
 //! Everything here is a value: no I/O, no clock, no knowledge of HTTP, SQL or the broker. A type that is part of the
-//! public contract carries its serialisation and its OpenAPI schema, so that one definition is what is validated,
-//! served and documented.
+//! public contract carries its serialization and its OpenAPI schema, so that one definition is validated, served and
+//! documented.
 
 pub mod account;
 pub mod action;
@@ -10,6 +10,7 @@ pub mod asset;
 pub mod campaign;
 pub mod canvas;
 pub mod element;
+pub mod event;
 pub mod graph;
 pub mod id;
 pub mod idempotency;
@@ -29,5 +30,5 @@ pub mod webhook;
 pub use timestamp::Timestamp;
 pub use violation::Violation;
 
-/// The path that every endpoint is under (specification, Conventions).
+/// Path prefix of every endpoint.
 pub const API_ROOT: &str = "/api/canvas-agent/v1";

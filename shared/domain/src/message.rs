@@ -1,7 +1,7 @@
-//! What goes over the broker: wake-ups, small and versioned.
+//! Messages on the broker: small, versioned wake-ups.
 //!
-//! Postgres is the work; a message only says that there is some (decisions 9.8). A lost one costs seconds, a
-//! duplicate an empty claim, a late one nothing.
+//! The work itself is in PostgreSQL; a message only announces it (`docs/adr/0002-wake-up-messages.md`). A lost message
+//! costs seconds, a duplicate costs an empty claim, a late one costs nothing.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -9,27 +9,29 @@ use uuid::Uuid;
 use crate::graph::named;
 
 named! {
-    /// Where a kind of work waits.
+    /// Queue of one kind of work.
     Queue {
-        /// Actions and renditions: the image-worker's, bound by pixels.
+        /// Actions and renditions, run by the image-worker and limited by pixels in memory.
         Image = "image",
-        /// Imports: the image-worker's. A queue of its own, because an import waits for foreign servers, in one of few places: among
-        /// Actions it would be taken in the hope of a place and given back, and whose turn it is would tell nothing of imports.
+        /// Imports, run by the image-worker. An import waits for other servers and its slots are few. In the queue of
+        /// Actions it would be claimed without a free slot and rescheduled, and it would take part in fair scheduling
+        /// with work of another kind.
         Import = "import",
-        /// Image generation: the image-worker's, which mostly waits for providers and so has many in hand.
+        /// Image generation, run by the image-worker, which mostly waits for providers and so runs many at once.
         Generation = "generation",
-        /// Steps of Recipe runs: the image-worker's. A queue of its own, because a step waits for a text model or for a job:
-        /// among Actions it would hold a slot for pixels, among generations it would wait behind the very jobs it started.
+        /// Steps of Recipe runs, run by the image-worker. A step waits for a text model or for a job. In the queue of
+        /// Actions it would hold a slot for pixels; in the queue of generations it would wait behind the jobs that it
+        /// started.
         Recipe = "recipe",
-        /// Video generation: the video-worker's.
+        /// Video generation, run by the video-worker.
         Video = "video",
-        /// Webhook deliveries: the dispatcher's.
+        /// Webhook deliveries, run by the webhook-dispatcher.
         Webhook = "webhook",
     }
 }
 
 named! {
-    /// What a task works on; its id is that of a record of this kind.
+    /// Kind of a task. The id of a task is the id of a record of this kind.
     TaskKind {
         /// An Image Action: a job.
         Action = "action",
@@ -41,21 +43,21 @@ named! {
         Recipe = "recipe",
         /// A smaller copy of a picture: a rendition.
         Rendition = "rendition",
-        /// A picture, or the gallery of a page, out of the network: an import.
+        /// A picture or the gallery of a page from a public URL: an import.
         Import = "import",
         /// A webhook delivery.
         Delivery = "delivery",
     }
 }
 
-/// "There is work in this queue." Variants are kept readable until none can be in flight.
+/// Announces work in a queue. A variant stays readable until no message of its form can be in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "v")]
 pub enum WakeUp {
-    /// The first form.
+    /// Version 1.
     #[serde(rename = "1")]
     V1 {
-        /// The task that was committed; any due task may be claimed instead.
+        /// The task that was committed. The consumer may claim any other due task instead.
         task: Uuid,
         /// W3C trace context of the request that committed it.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! Models and saved provider connections (specification, Model and ProviderConnection; decisions 12).
+//! Models and saved provider connections. Rules: `docs/reference/models.md`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,9 +9,9 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use crate::graph::named;
 
 named! {
-    /// Who runs a model (decisions 12.1).
+    /// Kind of provider that runs a model.
     ProviderKind {
-        /// What the operator runs: the embedded runtime, or a server of the operator's own.
+        /// Run by the operator: the embedded runtime, or a self-hosted server.
         Managed = "managed",
         /// OpenAI.
         OpenAi = "openai",
@@ -31,7 +31,7 @@ named! {
 }
 
 impl ProviderKind {
-    /// The name for people (`Model.providerLabel`).
+    /// Name for people (`Model.providerLabel`).
     pub const fn label(self) -> &'static str {
         match self {
             ProviderKind::Managed => "Managed",
@@ -46,43 +46,43 @@ impl ProviderKind {
     }
 }
 
-/// Whether `text` has the form of a model's opaque key, `^[A-Za-z0-9_-]{8,600}$` (specification, Identifiers and handles).
+/// Whether `text` has the form of a model's opaque key, `^[A-Za-z0-9_-]{8,600}$`.
 pub fn is_model_key(text: &str) -> bool {
     (8..=600).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
 named! {
-    /// What a model can be asked for (specification, Model).
+    /// Capability of a model.
     Capability {
-        /// A picture from a text.
+        /// Makes an image from a text.
         ImageGenerate = "image.generate",
-        /// A picture from pictures and a text.
+        /// Makes an image from images and a text.
         ImageEdit = "image.edit",
-        /// A picture like a picture.
+        /// Makes variations of an image.
         ImageVariations = "image.variations",
-        /// A video from a text.
+        /// Makes a video from a text.
         VideoGenerate = "video.generate",
-        /// A video that begins with a picture.
+        /// Makes a video that begins with an image.
         VideoFromImage = "video.generate.fromImage",
-        /// A video from a first picture to a last.
+        /// Makes a video between a first and a last image.
         VideoFromFrames = "video.generate.fromFrames",
-        /// A video of what pictures show.
+        /// Makes a video of what reference images show.
         VideoFromReferences = "video.generate.fromReferences",
     }
 }
 
 impl Capability {
-    /// Whether a video comes of it; else a picture.
+    /// Whether the output is a video; otherwise it is an image.
     pub const fn is_video(self) -> bool {
         !matches!(self, Capability::ImageGenerate | Capability::ImageEdit | Capability::ImageVariations)
     }
 }
 
 named! {
-    /// What a model makes, as far as models are listed (decisions 12.3).
+    /// Kind of output of a listed model. Text models are not listed.
     ModelType {
-        /// Pictures.
+        /// Images.
         Image = "image",
         /// Videos.
         Video = "video",
@@ -100,42 +100,42 @@ named! {
         Number = "number",
         /// True or false.
         Boolean = "boolean",
-        /// Texts.
+        /// A list of texts.
         Strings = "string[]",
-        /// Pictures, by handle.
+        /// A list of images, by handle.
         Images = "image[]",
     }
 }
 
-/// One choice of a model's parameter.
+/// An option of a model's parameter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelParameterOption {
-    /// For people.
+    /// Label for people.
     pub label: String,
-    /// What is sent.
+    /// Value to send.
     pub value: Value,
-    /// For people.
+    /// Description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub description: Option<String>,
 }
 
-/// A parameter that a model takes.
+/// A parameter of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ModelParameter {
-    /// The request's field: `prompt`, `references`, `size`, `quality`; `durationSeconds`, `aspectRatio` and so on for
-    /// video.
+    /// Field of the request, such as `prompt`, `references`, `size` or `quality`; for videos also `durationSeconds` or
+    /// `aspectRatio`.
     pub name: String,
-    /// For people.
+    /// Label for people.
     pub label: String,
-    /// For people.
+    /// Description for people.
     pub description: String,
-    /// What values it takes.
+    /// Type of the value.
     #[serde(rename = "type")]
     pub kind: ModelParameterType,
-    /// Whether it must be sent.
+    /// Whether the request must contain it.
     pub required: bool,
     /// Least number, or fewest entries of a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,15 +145,15 @@ pub struct ModelParameter {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub max: Option<f64>,
-    /// The only values it takes; none means any of its type.
+    /// The permitted values; empty when any value of the type is permitted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<ModelParameterOption>,
-    /// The capabilities that it belongs to.
+    /// Capabilities that the parameter applies to.
     pub capabilities: Vec<Capability>,
 }
 
 impl ModelParameter {
-    /// Whether `value` is among the options; anything is where there are none.
+    /// Whether `value` is among the options. Any value is when there are no options.
     pub fn offers(&self, value: &Value) -> bool {
         self.options.is_empty() || self.options.iter().any(|option| option.value == *value)
     }
@@ -163,40 +163,40 @@ impl ModelParameter {
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Model {
-    /// The opaque key (decisions 12.3).
+    /// Opaque key of the model.
     #[schema(pattern = "^[A-Za-z0-9_-]{8,600}$")]
     pub id: String,
-    /// `model:<key>`.
+    /// Handle of the model, `model:<key>`.
     #[schema(pattern = "^model:[A-Za-z0-9_-]{8,600}$")]
     pub handle: String,
     /// The provider's own id.
     #[schema(min_length = 1, max_length = 240)]
     pub model_id: String,
-    /// For people.
+    /// Name for people.
     pub name: String,
-    /// Who runs it.
+    /// Kind of provider that runs it.
     pub provider: ProviderKind,
-    /// Who runs it, for people.
+    /// Name of the provider for people.
     pub provider_label: String,
-    /// The saved connection that it is run with; absent for managed models.
+    /// Id of the saved connection that runs it; `null` for managed models.
     #[schema(required)]
     pub connection_id: Option<String>,
-    /// That connection's name; the provider's label of managed models, which no connection is needed for.
+    /// Name of that connection; the name of the provider for managed models.
     pub connection_name: String,
-    /// What it makes.
+    /// Kind of output.
     #[serde(rename = "type")]
     pub kind: ModelType,
-    /// What it can be asked for.
+    /// Capabilities of the model.
     #[schema(min_items = 1)]
     pub capabilities: Vec<Capability>,
-    /// What it takes.
+    /// Parameters of the model.
     pub parameters: Vec<ModelParameter>,
-    /// Guidance.
+    /// Estimated duration in seconds. Guidance.
     #[schema(minimum = 1)]
     pub estimated_seconds: u32,
-    /// Whether the provider calls it unfinished.
+    /// Whether the provider calls it experimental.
     pub beta: bool,
-    /// Credits an output; 0 with a saved connection (decisions 12.4; an extension).
+    /// Credits for each output; 0 with a saved connection (an extension).
     pub credit_cost: i64,
 }
 
@@ -204,27 +204,27 @@ pub struct Model {
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderConnection {
-    /// Its plain id.
+    /// Plain id of the connection.
     #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$")]
     pub id: String,
-    /// Whose API it is; never `managed`.
+    /// Kind of provider; never `managed`.
     #[schema(schema_with = third_parties)]
     pub provider: ProviderKind,
-    /// For people.
+    /// Name for people.
     pub name: String,
-    /// Enough of the key to tell it from another, and no more.
+    /// Masked key: its last four characters at most.
     pub masked_key: String,
-    /// The ids of the models that it runs.
+    /// Ids of the models that the connection runs.
     pub models: Vec<String>,
 }
 
-/// The kinds that a connection can be saved for.
+/// Schema of the kinds that a connection can have.
 fn third_parties() -> RefOr<Schema> {
     let kinds = ProviderKind::ALL.iter().filter(|kind| **kind != ProviderKind::Managed).map(|kind| kind.as_str());
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(kinds)).into()
 }
 
-/// A key as it may be shown: its last four characters where at least twelve stay hidden, else none.
+/// A key as it may be shown: its last four characters if at least twelve stay hidden, otherwise none.
 pub fn masked(key: &str) -> String {
     let hidden = key.chars().count().saturating_sub(4);
     let shown: String = if hidden >= 12 { key.chars().skip(hidden).collect() } else { String::new() };

@@ -1,4 +1,4 @@
-//! JSON objects that stay text until somebody looks inside.
+//! JSON objects that stay text until they are read.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -6,13 +6,14 @@ use std::sync::OnceLock;
 
 use serde_json::{Map, Value};
 
-/// A JSON object, as text, as a map, or both.
+/// A JSON object, held as text, as a map, or as both.
 ///
-/// A canvas of ten thousand nodes is read, written and served for the sake of one: what nobody looks into is never parsed and
-/// never serialized again. [`Deref`] parses at the first look; a change makes the text out of date and drops it.
+/// A request for one node reads, writes and serves the whole canvas, which may have ten thousand nodes. An object that
+/// is not looked into is neither parsed nor serialized again. [`Deref`] parses on first access; a change drops the
+/// text.
 #[derive(Clone, Default)]
 pub struct Object {
-    /// Present as long as it says what the map says. One of the two is always there, or the object is empty.
+    /// Present as long as it equals the map. At least one of the two is present unless the object is empty.
     text: Option<Box<str>>,
     map: OnceLock<Map<String, Value>>,
 }
@@ -21,7 +22,8 @@ impl Object {
     /// Takes the text of an object that this service has written.
     ///
     /// # Errors
-    /// Gives back what is the text of something else. Whether the rest is JSON is the database's to know: its type is `json`.
+    /// Returns the text when it is not the text of an object. Only the first character is checked: the column's type is
+    /// `json`, so the database has checked the rest.
     pub fn from_stored(text: String) -> Result<Self, String> {
         match text.starts_with('{') {
             true => Ok(Self { text: Some(text.into_boxed_str()), map: OnceLock::new() }),
@@ -29,7 +31,7 @@ impl Object {
         }
     }
 
-    /// The value of `key`; without parsing where the text does not have the key's letters at all.
+    /// The value of `key`. Does not parse when the text does not contain the key.
     pub fn get(&self, key: &str) -> Option<&Value> {
         if self.map.get().is_none() && !self.mentions(key) {
             return None;
@@ -50,8 +52,8 @@ impl Object {
         }
     }
 
-    /// Whether the text, as long as it is all there is, has `key` in quotes: as a key, here or deeper, or as a value. Keys of this
-    /// service's making have nothing that JSON writes otherwise.
+    /// Whether the text contains `key` in quotes: as a key at any level, or as a value. False when there is no text.
+    /// The keys that this service looks up contain no characters that JSON escapes.
     fn mentions(&self, key: &str) -> bool {
         let Some(text) = &self.text else { return false };
         text.match_indices(key).any(|(at, _)| text[..at].ends_with('"') && text[at + key.len()..].starts_with('"'))
@@ -139,7 +141,7 @@ mod tests {
     fn what_nobody_looks_into_stays_the_text_that_it_was() {
         let object = stored(r#"{"b": 1e308, "a": "x"}"#);
         assert_eq!(object.get("c"), None);
-        assert!(object.map.get().is_none(), "a key that the text does not have is no reason to parse it");
+        assert!(object.map.get().is_none(), "looking up a key that the text does not contain does not parse it");
         assert_eq!(object.get("a"), Some(&json!("x")));
         assert_eq!(object.to_text(), r#"{"b": 1e308, "a": "x"}"#);
     }

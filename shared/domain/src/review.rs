@@ -1,5 +1,4 @@
-//! What is left to fix on a canvas: findings and what they come to (decisions 4.5, 4.6, 5; specification,
-//! CompletionReview).
+//! Findings on a canvas, and the reviews that summarize them. Rules: `docs/reference/findings.md`.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,39 +7,39 @@ use utoipa::ToSchema;
 
 use crate::canvas::{CanvasSummary, Changes};
 use crate::graph::named;
-use crate::id::AssetHandle;
+use crate::id::{AssetHandle, NodeId};
 
 named! {
-    /// What a finding is about; stable, to branch on (decisions 5.1).
+    /// Code of a finding; stable.
     FindingCode {
-        /// Two frames overlap, at least one of them an agent's.
+        /// Two frames overlap, and at least one is owned by an agent.
         AgentOverlap = "agent_overlap",
-        /// Two frames of the user's overlap.
+        /// Two frames owned by the user overlap.
         UserOverlap = "user_overlap",
-        /// A node's frame leaves the frame of its Section.
+        /// The frame of a node extends beyond the frame of its Section.
         SectionOverflow = "section_overflow",
-        /// A reference or frame starts at an image node that shows nothing.
+        /// The source of a reference or frame is an image node that shows nothing.
         ReferenceSourceEmpty = "reference_source_empty",
-        /// An output was made from a node or an asset that is gone.
+        /// A node or asset that an output was made from no longer exists.
         ReferenceSourceMissing = "reference_source_missing",
-        /// The batch's connections close a circle.
+        /// Connections of the batch form a cycle.
         ReferenceCycle = "reference_cycle",
     }
 }
 
-/// The three questions that findings answer (specification, CompletionReview).
+/// The three questions that findings answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// Whether frames cover each other.
     Overlap,
     /// Whether members lie within their Sections.
     Containment,
-    /// Whether references lead to what they name.
+    /// Whether the sources of references exist.
     ReferenceLineage,
 }
 
 impl FindingCode {
-    /// The group that it belongs to (decisions 5.1).
+    /// The group of the code.
     pub const fn group(self) -> Group {
         match self {
             FindingCode::AgentOverlap | FindingCode::UserOverlap => Group::Overlap,
@@ -53,85 +52,85 @@ impl FindingCode {
 }
 
 named! {
-    /// How much a finding weighs, heaviest first.
+    /// Severity of a finding, most severe first.
     Severity {
         /// Blocks a write without `force`.
         Error = "error",
-        /// Asks for a look.
+        /// Needs attention.
         Warning = "warning",
-        /// Is just said.
+        /// Information only.
         Info = "info",
     }
 }
 
 named! {
-    /// Whose work a finding is about (decisions 3.3).
+    /// Owner of the work that a finding is about.
     Ownership {
-        /// An agent's.
+        /// An agent.
         Agent = "agent",
-        /// The user's.
+        /// The user.
         User = "user",
     }
 }
 
-/// One thing that is not as it should be (decisions 4.6).
+/// A problem on a canvas.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// To branch on.
+    /// Stable code.
     pub code: FindingCode,
-    /// How much it weighs.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// For people; holds no user-authored text.
+    /// Message for people. It contains no user-authored text.
     pub message: String,
-    /// Whose work it is about.
+    /// Owner of the work that the finding is about.
     pub ownership: Ownership,
-    /// Node handles.
+    /// Handles of the nodes concerned.
     pub node_handles: Vec<String>,
-    /// Connection handles.
+    /// Handles of the connections concerned.
     pub connection_handles: Vec<String>,
 }
 
 named! {
-    /// What a validation came to.
+    /// Status of a validation.
     ValidationStatus {
         /// There are no findings.
         Ok = "ok",
-        /// No finding is an error.
+        /// There are findings; none is an error.
         Advisory = "advisory",
-        /// An error keeps a write without `force` from being applied.
+        /// At least one error. A write without `force` is rejected.
         Blocked = "blocked",
     }
 }
 
-/// The findings on a canvas and what they come to (decisions 4.5).
+/// The findings on a canvas and their summary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Validation {
-    /// What it came to.
+    /// Status of the validation.
     pub status: ValidationStatus,
-    /// Errors first, then warnings; of each what the batch touched first.
+    /// Findings: errors first, then warnings; within a severity, findings on what the batch touched come first.
     #[schema(max_items = 200)]
     pub findings: Vec<Finding>,
     /// Whether there are more findings than are listed.
     pub truncated: bool,
-    /// Whether the work can be called done.
+    /// Review of the canvas.
     pub completion_review: CompletionReview,
 }
 
 impl Validation {
-    /// Whether a write without `force` is refused.
+    /// Whether a write without `force` is rejected.
     pub fn is_blocked(&self) -> bool {
         self.status == ValidationStatus::Blocked
     }
 }
 
 named! {
-    /// What a review came to.
+    /// Status of a review.
     ReviewStatus {
         /// Nothing is left to do.
         Ready = "ready",
-        /// Somebody should look.
+        /// A person should check the result.
         NeedsReview = "needs-review",
         /// Something is broken or unfinished.
         Blocked = "blocked",
@@ -139,7 +138,7 @@ named! {
 }
 
 named! {
-    /// What a group of findings came to.
+    /// Status of a group of findings.
     GroupStatus {
         /// No errors, no warnings.
         Clear = "clear",
@@ -151,103 +150,103 @@ named! {
 }
 
 named! {
-    /// Whether pictures show the product that they were made from.
+    /// Whether outputs show the product that they were made from.
     FidelityStatus {
-        /// No output claims to show a product.
+        /// No output refers to a product.
         NotApplicable = "not-applicable",
-        /// Somebody should compare.
+        /// A person should compare outputs with the product.
         NeedsReview = "needs-review",
-        /// Every such output shows the product's own pixels.
+        /// Every output that refers to a product contains the product's own pixels.
         Passed = "passed",
     }
 }
 
 named! {
-    /// Whether every output is there.
+    /// Whether every output is stored and shown.
     DeliveryClearance {
         /// Every output is stored and shown.
         Clear = "clear",
-        /// Some are pending, failed or not stored.
+        /// Some outputs are pending, failed or not stored.
         Blocked = "blocked",
     }
 }
 
-/// Whether work on a canvas can be called done (specification, CompletionReview; decisions 5.2 to 5.4).
+/// Whether the work on a canvas can be called done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CompletionReview {
-    /// What it came to.
+    /// Status of the review.
     pub status: ReviewStatus,
-    /// Whether a client may claim to be done.
+    /// Whether a client may claim that the work is done.
     pub done_claim_allowed: bool,
-    /// What to do next, for agents and people.
+    /// Next step, for agents and people.
     pub instruction: String,
-    /// The canvas's outputs.
+    /// Outputs of the canvas.
     pub outputs: Outputs,
     /// Whether frames cover each other.
     pub overlap: GroupReview,
     /// Whether members lie within their Sections.
     pub containment: GroupReview,
-    /// Whether references lead to what they name.
+    /// Whether the sources of references exist.
     pub reference_lineage: GroupReview,
-    /// Whether pictures show the product that they were made from.
+    /// Whether outputs show the product that they were made from.
     pub product_fidelity: ProductFidelity,
-    /// Whether every output is there.
+    /// Whether every output is stored and shown.
     pub delivery: DeliveryReview,
-    /// Codes of the errors, once each.
+    /// Codes of the errors, each once.
     pub blocking_finding_codes: Vec<FindingCode>,
-    /// Codes of all other findings, once each.
+    /// Codes of all other findings, each once.
     pub advisory_finding_codes: Vec<FindingCode>,
 }
 
-/// The nodes that work fills (decisions 5.2).
+/// Outputs of a canvas: the nodes that work writes to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Outputs {
-    /// All of them.
+    /// Number of outputs.
     #[schema(minimum = 0)]
     pub count: usize,
-    /// Those that show something stored.
+    /// Number of outputs that show a stored asset.
     #[schema(minimum = 0)]
     pub durable_count: usize,
-    /// Those with an active job.
+    /// Number of outputs with an active job.
     #[schema(minimum = 0)]
     pub pending_count: usize,
-    /// Those whose last job failed or was canceled and that show nothing.
+    /// Number of outputs that show nothing and whose last job failed or was canceled.
     #[schema(minimum = 0)]
     pub failed_count: usize,
-    /// Node handles.
+    /// Node handles of the outputs.
     pub handles: Vec<String>,
 }
 
-/// What one group of findings came to.
+/// Summary of one group of findings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GroupReview {
-    /// What it came to.
+    /// Status of the group.
     pub status: GroupStatus,
-    /// Once each.
+    /// Codes of the findings, each once.
     pub finding_codes: Vec<FindingCode>,
-    /// Once each.
+    /// Handles of the nodes concerned, each once.
     pub node_handles: Vec<String>,
-    /// Once each.
+    /// Handles of the connections concerned, each once.
     pub connection_handles: Vec<String>,
 }
 
-/// A conservative signal; nobody has looked at the pictures (decisions 5.4).
+/// A conservative signal derived from provenance. The pictures themselves are not compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProductFidelity {
-    /// What it came to.
+    /// Status of the signal.
     pub status: FidelityStatus,
-    /// Outputs made of the product's own pixels.
+    /// Number of outputs that contain the product's own pixels.
     #[schema(minimum = 0)]
     pub reviewed_output_count: usize,
-    /// Node handles of outputs that somebody should compare with the product.
+    /// Node handles of outputs that a person should compare with the product.
     pub needs_review_output_handles: Vec<String>,
-    /// Those of them of which it cannot be told what they were made from.
+    /// Node handles of the outputs to compare whose sources are unknown.
     pub evidence_missing_output_handles: Vec<String>,
-    /// Why, output by output.
+    /// Reason for each output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<FidelityReason>,
 }
@@ -256,79 +255,88 @@ pub struct ProductFidelity {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FidelityReason {
-    /// `node:<id>`.
+    /// Handle of the output's node, `node:<id>`.
     pub node_handle: String,
-    /// For people.
+    /// Reason for people.
     pub reason: String,
 }
 
-/// Whether every output is there (decisions 5.3).
+/// Whether every output is stored and shown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeliveryReview {
-    /// What it came to.
+    /// Status of the delivery.
     pub status: DeliveryClearance,
-    /// For people.
+    /// Reasons for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
-    /// Node handles.
+    /// Node handles of pending outputs.
     pub pending_output_handles: Vec<String>,
-    /// Node handles.
+    /// Node handles of failed outputs.
     pub failed_output_handles: Vec<String>,
-    /// Node handles.
+    /// Node handles of outputs that are not stored.
     pub non_durable_output_handles: Vec<String>,
 }
 
-/// What a batch would do (decisions 4.5); the ids of what it makes are provisional.
+/// What a batch would do. Ids of created records are provisional.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Proposal {
-    /// How many operations it has.
+    /// Number of operations.
     #[schema(minimum = 1, maximum = 200)]
     pub operation_count: usize,
-    /// From `clientId` to a provisional id.
+    /// Provisional id for each `clientId`.
     pub resolved_ids: BTreeMap<String, String>,
     /// What would change.
     #[serde(flatten)]
     pub changes: Changes,
 }
 
-/// What a batch would take away (decisions 4.5).
+/// What a batch would delete.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DestructiveImpact {
-    /// Whether it takes anything away.
+    /// Whether the batch deletes anything.
     pub destructive: bool,
-    /// Plain ids.
+    /// Plain ids of nodes that the batch would delete.
     pub deleted_node_ids: Vec<crate::id::NodeId>,
-    /// Plain ids.
+    /// Plain ids of connections that the batch would delete.
     pub deleted_connection_ids: Vec<crate::id::ConnectionId>,
-    /// Assets that no node would show any more.
+    /// Handles of assets that no node would show any more.
     pub detached_assets: Vec<AssetHandle>,
 }
 
-/// The answer to a dry run.
+/// Response to a dry run.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DryRun {
-    /// The canvas as it is: nothing was written.
+    /// The canvas as it is; nothing was written.
     pub canvas: CanvasSummary,
     /// What the batch would do.
     pub proposal: Proposal,
-    /// What it would take away.
+    /// What the batch would delete.
     pub destructive_impact: DestructiveImpact,
-    /// What would be left to fix.
+    /// Findings that the batch would leave.
     pub validation: Validation,
 }
 
-/// How an asset came to be.
+/// Origin of an asset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Somebody uploaded or imported it.
+    /// It was uploaded or imported.
     Brought,
     /// A job made it.
     Made,
 }
 
-/// The stored ones among the assets that a graph names: what a review knows beyond the graph.
+/// An output of a job or Recipe run whose node was deleted before its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DetachedOutput {
+    /// The deleted node.
+    pub node: NodeId,
+    /// The image, if it was made. No node shows it.
+    pub asset: Option<AssetHandle>,
+}
+
+/// The stored assets among those that a graph names. A review needs this in addition to the graph.
 pub type StoredAssets = HashMap<AssetHandle, Origin>;

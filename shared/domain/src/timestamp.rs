@@ -1,9 +1,9 @@
-//! Times as the contract writes them.
+//! Times in the form of the contract.
 
 use chrono::{DateTime, SecondsFormat, SubsecRound, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A point in time: RFC 3339, UTC, millisecond precision, `Z` (decisions 1.7).
+/// A point in time: RFC 3339, UTC, millisecond precision, `Z`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(DateTime<Utc>);
 
@@ -13,7 +13,7 @@ impl Timestamp {
         self.0
     }
 
-    /// Whole milliseconds from `earlier` to this, never negative.
+    /// Whole milliseconds since `earlier`; 0 when `earlier` is later.
     pub fn millis_since(self, earlier: Timestamp) -> u64 {
         u64::try_from((self.0 - earlier.0).num_milliseconds()).unwrap_or(0)
     }

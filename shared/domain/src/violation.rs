@@ -3,12 +3,12 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// One thing wrong with one field of a request (specification, Errors: `fields`).
+/// One invalid field of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Violation {
-    /// Path of the field: `operations[3].node.width`, `params.height`, `webhook.url`.
+    /// Path of the field, such as `operations[3].node.width`, `params.height` or `webhook.url`.
     pub field: String,
-    /// What it should have been, for people.
+    /// What the field must be. For people.
     pub message: String,
 }
 

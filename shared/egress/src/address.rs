@@ -1,23 +1,23 @@
 //! Which addresses are public.
 //!
-//! IPv4 by deny-list, because what is special there is a finished list (IANA IPv4 Special-Purpose Address Registry, plus
-//! multicast, the reserved 240/4 and the one cloud metadata address outside them). IPv6 by allow-list, because
-//! everything IANA has handed out for the public internet lies in 2000::/3: whatever is new, translated or tunnelled
-//! (IPv4-compatible, NAT64, Teredo, 6to4) stays refused without being listed.
+//! IPv4 uses a deny list, because the special ranges are a finished list (IANA IPv4 Special-Purpose Address Registry, plus
+//! multicast, the reserved 240/4 and the one cloud metadata address outside them). IPv6 uses an allow list, because everything
+//! IANA has assigned to the public internet is in 2000::/3: new, translated or tunneled ranges (IPv4-compatible, NAT64, Teredo,
+//! 6to4) stay rejected without being listed.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::cidr::Cidr;
+use ipnet::IpNet;
 
-const fn v4(a: u8, b: u8, c: u8, d: u8, prefix: u8) -> Cidr {
-    Cidr::new(IpAddr::V4(Ipv4Addr::new(a, b, c, d)), prefix)
+const fn v4(a: u8, b: u8, c: u8, d: u8, prefix: u8) -> IpNet {
+    IpNet::new_assert(IpAddr::V4(Ipv4Addr::new(a, b, c, d)), prefix)
 }
 
-const fn v6(a: u16, b: u16, prefix: u8) -> Cidr {
-    Cidr::new(IpAddr::V6(Ipv6Addr::new(a, b, 0, 0, 0, 0, 0, 0)), prefix)
+const fn v6(a: u16, b: u16, prefix: u8) -> IpNet {
+    IpNet::new_assert(IpAddr::V6(Ipv6Addr::new(a, b, 0, 0, 0, 0, 0, 0)), prefix)
 }
 
-const V4_NOT_PUBLIC: [Cidr; 19] = [
+const V4_NOT_PUBLIC: [IpNet; 19] = [
     v4(0, 0, 0, 0, 8),        // "this network", unspecified (RFC 791)
     v4(10, 0, 0, 0, 8),       // private use (RFC 1918)
     v4(100, 64, 0, 0, 10),    // carrier-grade NAT (RFC 6598)
@@ -39,23 +39,23 @@ const V4_NOT_PUBLIC: [Cidr; 19] = [
     v4(240, 0, 0, 0, 4),      // reserved (RFC 1112), limited broadcast (RFC 919)
 ];
 
-const V6_GLOBAL_UNICAST: Cidr = v6(0x2000, 0, 3); // RFC 4291 section 2.4
+const V6_GLOBAL_UNICAST: IpNet = v6(0x2000, 0, 3); // RFC 4291 section 2.4
 
-const V6_NOT_PUBLIC: [Cidr; 4] = [
+const V6_NOT_PUBLIC: [IpNet; 4] = [
     v6(0x2001, 0, 23),      // IETF protocol assignments, Teredo among them (RFC 2928, RFC 4380)
     v6(0x2001, 0x0db8, 32), // documentation (RFC 3849)
     v6(0x2002, 0, 16),      // 6to4, which embeds any IPv4 address (RFC 3056)
     v6(0x3fff, 0, 20),      // documentation (RFC 9637)
 ];
 
-/// Whether `address` is on the public internet. An IPv4-mapped IPv6 address is judged as the IPv4 address that the
-/// kernel would dial for it.
+/// Whether `address` is on the public internet. An IPv4-mapped IPv6 address is checked as the IPv4 address that the kernel
+/// would connect to.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     let address = address.to_canonical();
-    let listed = |blocks: &[Cidr]| blocks.iter().any(|block| block.contains(address));
+    let listed = |blocks: &[IpNet]| blocks.iter().any(|block| block.contains(&address));
     match address {
         IpAddr::V4(_) => !listed(&V4_NOT_PUBLIC),
-        IpAddr::V6(_) => V6_GLOBAL_UNICAST.contains(address) && !listed(&V6_NOT_PUBLIC),
+        IpAddr::V6(_) => V6_GLOBAL_UNICAST.contains(&address) && !listed(&V6_NOT_PUBLIC),
     }
 }
 
@@ -69,7 +69,7 @@ mod tests {
         is_public(text.parse().unwrap())
     }
 
-    /// First and last address of each block, and the neighbours that are public.
+    /// First and last address of each block, and the adjacent addresses that are public.
     const REFUSED: [(&str, &str, Option<&str>, Option<&str>); 30] = [
         ("0.0.0.0", "0.255.255.255", None, Some("1.0.0.0")),
         ("10.0.0.0", "10.255.255.255", Some("9.255.255.255"), Some("11.0.0.0")),

@@ -1,47 +1,46 @@
-//! The operator's exceptions: `CANVAS_EGRESS_ALLOW` (decisions 15.3).
+//! The operator's allow list: `CANVAS_EGRESS_ALLOW` (docs/reference/webhooks.md#allow-list).
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use url::{Host, Url};
 
-use crate::cidr::Cidr;
-
-/// Targets an operator admits although they are not public; plain http is not among what can be admitted.
+/// Targets that an operator permits although they are not public. Plain http cannot be permitted.
 ///
-/// - A `host:port` is compared with host and port of the URL as written; what it resolves to is then the operator's word.
-/// - A CIDR is compared with the address: a literal in the URL, or each address a name resolves to. It admits no *name*
-///   that is refused by its form (`hooks.internal`); list that as `host:port`.
+/// - A `host:port` is compared with host and port of the parsed URL. The addresses that it resolves to are not checked.
+/// - A CIDR is compared with the address: a literal in the URL, or each address that a name resolves to. It does not permit a
+///   *name* that is rejected by its form (`hooks.internal`); list that as `host:port`.
 ///
-/// The default admits nothing; there are no built-in names.
+/// The default permits nothing. There are no built-in names.
 #[derive(Clone, Debug, Default)]
 pub struct AllowList {
-    blocks: Vec<Cidr>,
+    blocks: Vec<IpNet>,
     targets: Vec<(Host, u16)>,
 }
 
-/// Why an allow-list is refused; the text names the entry.
+/// Why an allow list is rejected; the text names the entry.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum AllowListError {
-    /// An entry with a `/` is no CIDR, or has bits set beyond its prefix.
+    /// An entry with a `/` is not a CIDR, or has bits set beyond its prefix.
     #[error("`{0}` is not a CIDR block such as 10.20.0.0/16 (no bits may be set beyond the prefix)")]
     Block(String),
-    /// An entry without a `/` is no `host:port`.
+    /// An entry without a `/` is not a `host:port`.
     #[error("`{0}` is not host:port such as hooks.corp.example:8443")]
     Target(String),
 }
 
 impl AllowList {
-    /// Reads comma separated CIDRs and `host:port`s. Space around entries and empty entries are ignored, so that an unset
-    /// variable and a trailing comma are no errors. An IPv6 host is written in brackets.
+    /// Parses comma-separated CIDRs and `host:port` entries. White space around entries and empty entries are ignored, so that
+    /// an unset variable and a trailing comma are no errors. An IPv6 host is written in brackets.
     ///
     /// # Errors
     ///
-    /// The first entry that is neither; an operator is told at start instead of wondering at the first delivery.
+    /// The first entry that is neither, so that a mistake is reported at the start and not at the first delivery.
     pub fn parse(text: &str) -> Result<Self, AllowListError> {
         let mut list = Self::default();
         for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
             if entry.contains('/') {
-                list.blocks.push(Cidr::parse(entry).ok_or_else(|| AllowListError::Block(entry.to_owned()))?);
+                list.blocks.push(parse_block(entry).ok_or_else(|| AllowListError::Block(entry.to_owned()))?);
             } else {
                 list.targets.push(parse_target(entry).ok_or_else(|| AllowListError::Target(entry.to_owned()))?);
             }
@@ -49,10 +48,10 @@ impl AllowList {
         Ok(list)
     }
 
-    /// Whether a CIDR holds `address`, an IPv4-mapped one taken as the IPv4 address it stands for.
+    /// Whether a CIDR contains `address`. An IPv4-mapped address is compared as the IPv4 address that it stands for.
     pub(crate) fn admits_address(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
-        self.blocks.iter().any(|block| block.contains(address))
+        self.blocks.iter().any(|block| block.contains(&address))
     }
 
     /// Whether a `host:port` equals that of `url`.
@@ -64,7 +63,18 @@ impl AllowList {
     }
 }
 
-/// Takes the host through the same parser as a URL's, so that both are compared in the same normal form.
+/// Parses `network/prefix` (RFC 4632 section 3.1, RFC 4291 section 2.3). `None` when the text is not a CIDR, when bits beyond the
+/// prefix are set (more likely a mistake than an intention), or when the network is IPv4-mapped: addresses are compared in
+/// canonical form, so such a block would never match.
+fn parse_block(entry: &str) -> Option<IpNet> {
+    let (network, prefix) = entry.split_once('/')?;
+    // Parsed by the standard library: `IpNet` accepts leading zeros, which other programs read as octal.
+    let network: IpAddr = network.parse().ok()?;
+    let block = IpNet::new(network, prefix.parse().ok()?).ok()?;
+    (block.network() == network && network.to_canonical() == network).then_some(block)
+}
+
+/// Parses the host like that of a URL, so that both are compared in the same normal form.
 fn parse_target(entry: &str) -> Option<(Host, u16)> {
     let (host, port) = entry.rsplit_once(':')?;
     let port: u16 = port.parse().ok().filter(|port| *port != 0)?;
@@ -75,8 +85,8 @@ fn parse_target(entry: &str) -> Option<(Host, u16)> {
     Some((host, port))
 }
 
-/// The name without the dot that marks it as absolute, or `None` when it cannot be a DNS name (RFC 1035 section 2.3.4,
-/// plus `_`, which occurs in real host names). `name` comes from the URL parser: lower case, IDNA applied.
+/// The name without the trailing dot of an absolute name, or `None` when it cannot be a DNS name (RFC 1035 section 2.3.4, plus
+/// `_`, which occurs in real host names). `name` comes from the URL parser: lower case, IDNA applied.
 pub(crate) fn normal_name(name: &str) -> Option<&str> {
     let name = name.strip_suffix('.').unwrap_or(name);
     let is_label = |label: &str| {
@@ -124,6 +134,31 @@ mod tests {
         assert!(list.admits_address("fd12::1".parse().unwrap()));
         assert!(!list.admits_address("10.2.0.0".parse().unwrap()));
         assert!(!list.admits_address("fe80::1".parse().unwrap()));
+        let list = AllowList::parse("0.0.0.0/0").unwrap();
+        assert!(list.admits_address("255.255.255.255".parse().unwrap()));
+        assert!(!list.admits_address("::1".parse().unwrap()));
+    }
+
+    #[test]
+    fn malformed_blocks_are_refused() {
+        for text in [
+            "10.0.0.0",
+            "10.0.0.0/",
+            "/8",
+            "10.0.0.0/33",
+            "10.0.0.1/8",
+            "10.0.0/8",
+            "010.0.0.0/8",
+            "::/129",
+            "fd00::1/8",
+            "10.0.0.0/-1",
+            "10.0.0.0/8/8",
+            "::ffff:10.0.0.0/104",
+            "[fd00::]/8",
+            "host/8",
+        ] {
+            assert_eq!(parse_block(text), None, "{text}");
+        }
     }
 
     #[test]

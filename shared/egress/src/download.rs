@@ -1,4 +1,5 @@
-//! A foreign file: redirects followed with every hop vetted, size and time of it all bounded (decisions 11.1, 14.2, 15.3).
+//! Downloads of foreign files: every hop of a redirect is checked; size and total time are limited
+//! (docs/reference/imports.md#redirects).
 
 use std::time::Duration;
 
@@ -10,55 +11,60 @@ use url::Url;
 
 use crate::{Client, Inbound, Outbound, SendError};
 
-/// Redirects that are followed.
+/// Maximum number of redirects that are followed.
 const REDIRECTS_MAX: usize = 3;
 
-/// What of a kind of file is asked for.
+/// Limits and headers for a kind of file.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
-    /// `User-Agent`: on whose behalf.
+pub struct DownloadRequest {
+    /// `User-Agent` header, which says on whose behalf the request is made.
     pub user_agent: &'static str,
-    /// `Accept`.
+    /// `Accept` header.
     pub accept: &'static str,
-    /// The most bytes that are read.
+    /// Maximum number of bytes that are read.
     pub bytes_max: usize,
 }
 
-/// A file.
 #[derive(Debug)]
 pub struct Downloaded {
-    /// Where redirects led.
+    /// The final URL, after redirects.
     pub url: Url,
-    /// As it was declared.
+    /// The declared media type.
     pub content_type: Option<String>,
-    /// At most as many as wanted.
+    /// The bytes, at most as many as wanted.
     pub bytes: Bytes,
-    /// Whether there were more.
+    /// Whether the file was longer.
     pub truncated: bool,
 }
 
-/// Why there is no file. Texts go on after the name of what was asked for; they are for whoever asked and tell nothing of our
-/// network.
+/// Why a file could not be downloaded. The text continues a sentence that begins with the name of
+/// the requested file. It is shown to the requester and discloses nothing about our network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DownloadError {
-    /// It leads to where it may not.
+    /// The URL, or a redirect, leads to a destination that is not permitted.
     #[error("{0}")]
     Refused(&'static str),
-    /// The other side failed.
+    /// The remote server failed.
     #[error("{0}")]
     Upstream(&'static str),
-    /// Time was up.
+    /// The deadline passed before the file was complete.
     #[error("did not answer in time")]
     Timeout,
 }
 
 impl Client {
-    /// Fetches the file behind `url` before `deadline`. One that is larger than wanted is cut, which is no error.
+    /// Downloads the file at `url` before `deadline`. A file larger than wanted is truncated, which
+    /// is not an error.
     ///
     /// # Errors
     ///
-    /// [`DownloadError`] tells whose fault it is that there is none.
-    pub async fn download(&self, url: &Url, wanted: Wanted, deadline: Instant) -> Result<Downloaded, DownloadError> {
+    /// [`DownloadError`] says which side caused the failure.
+    pub async fn download(
+        &self,
+        url: &Url,
+        wanted: DownloadRequest,
+        deadline: Instant,
+    ) -> Result<Downloaded, DownloadError> {
         let mut url = url.clone();
         for _ in 0..=REDIRECTS_MAX {
             let answer = call(self, &url, wanted, deadline).await?;
@@ -71,7 +77,12 @@ impl Client {
     }
 }
 
-async fn call(client: &Client, url: &Url, wanted: Wanted, deadline: Instant) -> Result<Inbound, DownloadError> {
+async fn call(
+    client: &Client,
+    url: &Url,
+    wanted: DownloadRequest,
+    deadline: Instant,
+) -> Result<Inbound, DownloadError> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left < Duration::from_millis(1) {
         return Err(DownloadError::Timeout);
@@ -80,7 +91,7 @@ async fn call(client: &Client, url: &Url, wanted: Wanted, deadline: Instant) -> 
         (USER_AGENT, HeaderValue::from_static(wanted.user_agent)),
         (ACCEPT, HeaderValue::from_static(wanted.accept)),
         (ACCEPT_LANGUAGE, HeaderValue::from_static("en;q=0.8, *;q=0.5")),
-        // The client undoes no content coding, so that a small body cannot become a large one.
+        // The client decodes no content coding, so a small body cannot expand to a large one.
         (ACCEPT_ENCODING, HeaderValue::from_static("identity")),
     ]);
     let call = Outbound {
@@ -111,7 +122,7 @@ fn is_redirect(status: StatusCode) -> bool {
     )
 }
 
-/// Where a redirect leads; the client judges it like any other URL (decisions 18.11, 18.20).
+/// The target of a redirect, which the client checks like any other URL.
 fn target(from: &Url, headers: &HeaderMap) -> Result<Url, DownloadError> {
     let unusable = || DownloadError::Upstream("redirects nowhere");
     let location = headers.get(LOCATION).and_then(|value| value.to_str().ok()).ok_or_else(unusable)?;
@@ -119,7 +130,7 @@ fn target(from: &Url, headers: &HeaderMap) -> Result<Url, DownloadError> {
     if url.scheme() != "https" {
         return Err(DownloadError::Refused("redirects to another scheme than https"));
     }
-    // A redirect may carry one (RFC 9110, 10.2.2), and it is never sent.
+    // A redirect may contain a fragment (RFC 9110, 10.2.2), which is never sent.
     url.set_fragment(None);
     Ok(url)
 }
@@ -163,7 +174,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_not_public_is_not_asked() {
         let client = Client::new(crate::ClientConfig::default()).expect("has roots");
-        let wanted = Wanted { user_agent: "test", accept: "*/*", bytes_max: 1 };
+        let wanted = DownloadRequest { user_agent: "test", accept: "*/*", bytes_max: 1 };
         for url in ["https://127.0.0.1/a.png", "https://10.0.0.1/a.png", "https://[::1]/a.png"] {
             let url = Url::parse(url).expect("a URL");
             let deadline = Instant::now() + Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! What can go wrong, and whether it went wrong before anything was sent.
+//! Errors, and whether they occurred before anything was sent.
 
 use std::error::Error;
 use std::io;
@@ -9,48 +9,48 @@ use crate::resolve::AddressNotPublic;
 /// Why a client cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The extra CA file is no PEM.
-    #[error("the extra CA is not readable as PEM")]
+    /// The extra CA file is not in PEM format.
+    #[error("the extra CA file is not in PEM format")]
     ExtraCaPem(#[source] rustls::pki_types::pem::Error),
-    /// A certificate in the extra CA file is none that can be a root.
-    #[error("the extra CA holds a certificate that cannot be a root")]
+    /// A certificate in the extra CA file cannot be a root.
+    #[error("the extra CA file contains an unusable certificate")]
     ExtraCa(#[source] rustls::Error),
-    /// The extra CA file holds no certificate.
-    #[error("the extra CA holds no certificate")]
+    /// The extra CA file contains no certificate.
+    #[error("the extra CA file contains no certificate")]
     ExtraCaEmpty,
-    /// Neither the machine nor the extra CA brought a root: no server could ever be verified.
-    #[error("no root certificate found, neither the machine's nor an extra CA")]
+    /// Neither the system nor the extra CA file provides a root, so no server could be verified.
+    #[error("no root certificate found, neither in the system's store nor in the extra CA file")]
     NoRoots,
     /// TLS cannot be set up.
-    #[error("TLS cannot be set up")]
+    #[error("cannot set up TLS")]
     Tls(#[source] rustls::Error),
     /// The HTTP client cannot be set up.
-    #[error("the HTTP client cannot be set up")]
+    #[error("cannot build the HTTP client")]
     Http(#[source] reqwest::Error),
 }
 
-/// Why a call has no answer. Texts carry neither the URL nor an address.
+/// Why a call has no response. The texts contain neither the URL nor an address.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// The URL is refused by its form.
+    /// The URL is rejected by its form.
     #[error("the destination is refused")]
     Refused(#[source] UrlRefusal),
-    /// The name resolves to at least one address that is neither public nor admitted.
+    /// The name resolves to at least one address that is neither public nor permitted.
     #[error("the destination resolves to an address that is not public")]
     AddressRefused,
     /// The name does not resolve.
     #[error("the destination's name does not resolve")]
     Dns(#[source] reqwest::Error),
-    /// No address of the destination accepts a connection in time.
+    /// No address of the destination accepted a connection in time.
     #[error("the destination accepts no connection")]
     Connect(#[source] reqwest::Error),
     /// The TLS handshake failed.
     #[error("the TLS handshake with the destination failed")]
     Tls(#[source] reqwest::Error),
-    /// The deadline passed, in whichever step.
+    /// The deadline passed, in any step.
     #[error("the destination did not answer in full before the deadline")]
     Timeout,
-    /// The exchange broke off, or was no HTTP, before the response's headers were complete.
+    /// The exchange broke off, or was not HTTP, before the response's headers were complete.
     #[error("the exchange with the destination broke off")]
     Protocol(#[source] reqwest::Error),
     /// The response's body broke off.
@@ -59,8 +59,8 @@ pub enum SendError {
 }
 
 impl SendError {
-    /// Whether it is proven that not one byte of the request was sent, so that trying again cannot do a thing twice. A
-    /// timeout proves nothing.
+    /// Whether it is certain that not a single byte of the request was sent, so that a retry cannot repeat an effect. A timeout
+    /// proves nothing.
     #[cfg(test)]
     pub(crate) fn is_before_send(&self) -> bool {
         match self {
@@ -69,7 +69,7 @@ impl SendError {
         }
     }
 
-    /// Tells the steps before the response's headers apart.
+    /// Classifies an error of a step before the response's headers.
     pub(crate) fn before_headers(error: reqwest::Error) -> Self {
         let error = error.without_url();
         if error.is_builder() {
@@ -88,14 +88,14 @@ impl SendError {
     }
 }
 
-/// `error` and what caused it, outermost first.
+/// `error` and its causes, outermost first.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// Whether a cause of a failed connect lies in the handshake. The TLS layer reports an `io::Error` that carries another
-/// one, be it the library's own or the socket's during the handshake; a failed TCP connect never does. `source()` would
-/// skip the carried error, hence `get_ref()`.
+/// Whether a cause of a failed connect is in the TLS handshake. The TLS layer reports an `io::Error` that contains another one,
+/// either the library's own or the socket's during the handshake; a failed TCP connect never does. `source()` would skip the
+/// contained error, hence `get_ref()`.
 fn is_tls(cause: &(dyn Error + 'static)) -> bool {
     let carried = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
     carried.is_some_and(|carried| carried.is::<io::Error>() || carried.is::<rustls::Error>())

@@ -1,28 +1,29 @@
-//! Hosts that the operator set for provider calls: `CANVAS_MANAGED_URL` and a connection's `--base-url` (decisions
-//! 15.3).
+//! Hosts that the operator configured for provider calls: `CANVAS_MANAGED_URL` and a connection's
+//! `--base-url` (docs/reference/webhooks.md#operator-hosts).
 
 use url::{Host, Url};
 
 use crate::guard::well_formed;
 
-/// What an operator's own server may be spoken to in.
+/// Schemes permitted for an operator's own server.
 const SCHEMES: [&str; 2] = ["https", "http"];
 
-/// The host of a base URL that an operator set. A call made for it ([`Client::send_for`](crate::Client::send_for)) may
-/// go to any port of that host, over https or plain http, and whatever its name resolves to: an inference server
-/// commonly stands in the operator's own network and serves its results from a port beside it. Every other host is
-/// judged as ever.
+/// The host of a base URL that an operator configured. A call for it
+/// ([`Client::send_for`](crate::Client::send_for)) may use any port of that host, HTTPS or plain
+/// HTTP, and any address that its name resolves to: an inference server is often in the operator's
+/// own network and serves its results from another port. Every other host is checked as usual.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperatorHost(Host);
 
 impl OperatorHost {
-    /// The host of `base`; `None` when `base` is no well-formed http or https URL without credentials and fragment.
+    /// The host of `base`; `None` if `base` is not a well-formed http or https URL without
+    /// credentials and fragment.
     #[must_use]
     pub fn of(base: &Url) -> Option<Self> {
         well_formed(base.as_str(), &SCHEMES).ok()?.host().map(|host| Self(host.to_owned()))
     }
 
-    /// The URL in normal form when it is on this host.
+    /// Returns the URL in normal form if it is on this host.
     pub(crate) fn admit(&self, url: &str) -> Option<Url> {
         well_formed(url, &SCHEMES).ok().filter(|url| url.host().is_some_and(|host| host.to_owned() == self.0))
     }

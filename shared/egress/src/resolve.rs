@@ -1,49 +1,139 @@
-//! Name resolution that judges what it finds.
+//! Name resolution that checks the addresses found.
 //!
-//! The dialler gets exactly the addresses judged here, for this one connect: a name that changes its answer between a
-//! check and a connect (DNS rebinding) gains nothing, because there is no second lookup.
+//! The connector gets exactly the addresses checked here, for this one connect. A name that changes its answer between check
+//! and connect (DNS rebinding) has no effect, because there is no second lookup.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::{BoxFuture, FutureExt};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::guard::Guard;
 
-/// System lookups that run at once. Each holds a thread of tokio's blocking pool (512), for tens of seconds when a name
-/// server is dead and even after its caller gave up; a quarter of the pool leaves the rest of the process its files.
+/// Maximum number of concurrent system lookups. Each blocks a thread of tokio's blocking pool
+/// (512), for tens of seconds if a name server does not answer, and even after its caller has given
+/// up. A quarter of the pool leaves the rest for file access.
 const MAX_LOOKUPS: usize = 128;
 
-/// The source of answers; tests put their own in its place.
+/// Maximum number of these lookups on behalf of one account. An account chooses its names and may
+/// run their name servers. Without this limit, names that hang would occupy every slot, long after
+/// their callers gave up.
+const MAX_LOOKUPS_OF_ACCOUNT: usize = 16;
+
+tokio::task_local! {
+    /// The account on whose behalf the current call is made.
+    static ACCOUNT: String;
+}
+
+/// Makes the calls of `work` on behalf of an account. Their lookups count against the account's
+/// share of the lookup slots.
+pub async fn on_behalf_of<F: Future>(account: &str, work: F) -> F::Output {
+    ACCOUNT.scope(account.to_owned(), work).await
+}
+
+/// The account on whose behalf the current call is made, if there is one.
+pub(crate) fn account() -> Option<String> {
+    ACCOUNT.try_with(String::clone).ok()
+}
+
+/// A source of addresses, which tests replace.
 pub(crate) trait Lookup: Send + Sync + 'static {
-    /// All addresses of `name`.
+    /// Returns all addresses of `name`.
     fn lookup(&self, name: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>>;
 }
 
-/// The operating system's resolver, hosts file included.
-pub(crate) struct SystemLookup {
-    slots: Arc<Semaphore>,
-}
-
-impl SystemLookup {
-    pub(crate) fn new() -> Self {
-        Self { slots: Arc::new(Semaphore::new(MAX_LOOKUPS)) }
-    }
-}
+/// The operating system's resolver, including the hosts file.
+pub(crate) struct SystemLookup;
 
 impl Lookup for SystemLookup {
     fn lookup(&self, name: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
-        let slots = Arc::clone(&self.slots);
         async move {
-            let slot = slots.acquire_owned().await.map_err(io::Error::other)?;
-            // In a task of its own: the slot is freed when the thread is, not when the caller's deadline passes.
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        }
+        .boxed()
+    }
+}
+
+/// A limit on concurrent lookups, in total and per account.
+pub(crate) struct LimitedLookup<L> {
+    lookup: Arc<L>,
+    slots: Arc<Slots>,
+}
+
+struct Slots {
+    all: Arc<Semaphore>,
+    /// The shares of the accounts that hold or await a slot.
+    accounts: Mutex<HashMap<String, Arc<Semaphore>>>,
+}
+
+/// A slot of an account's share, released on drop.
+struct AccountSlot {
+    slots: Arc<Slots>,
+    account: String,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Slots {
+    async fn enter(self: Arc<Self>, account: String) -> AccountSlot {
+        let share = {
+            let mut accounts = self.lock();
+            let share = accounts.entry(account.clone());
+            Arc::clone(share.or_insert_with(|| Arc::new(Semaphore::new(MAX_LOOKUPS_OF_ACCOUNT))))
+        };
+        // Created before the wait, so that a canceled wait is cleaned up too.
+        let mut slot = AccountSlot { slots: self, account, permit: None };
+        slot.permit = share.acquire_owned().await.ok();
+        slot
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Semaphore>>> {
+        // The map is consistent after every statement, so a poisoned lock guards a valid value.
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for AccountSlot {
+    fn drop(&mut self) {
+        self.permit = None;
+        let mut accounts = self.slots.lock();
+        // No slot of it is held or awaited anymore, and none can be acquired while the map is
+        // locked.
+        if accounts.get(&self.account).is_some_and(|share| Arc::strong_count(share) == 1) {
+            accounts.remove(&self.account);
+        }
+    }
+}
+
+impl<L: Lookup> LimitedLookup<L> {
+    pub(crate) fn new(lookup: L) -> Self {
+        let slots = Slots { all: Arc::new(Semaphore::new(MAX_LOOKUPS)), accounts: Mutex::default() };
+        Self { lookup: Arc::new(lookup), slots: Arc::new(slots) }
+    }
+}
+
+impl<L: Lookup> Lookup for LimitedLookup<L> {
+    fn lookup(&self, name: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
+        let (lookup, slots) = (Arc::clone(&self.lookup), Arc::clone(&self.slots));
+        let account = account();
+        async move {
+            let all = Arc::clone(&slots.all);
+            // The account's slot is acquired first: an account that waits for its own slots takes
+            // none from others.
+            let share = match account {
+                Some(account) => Some(slots.enter(account).await),
+                None => None,
+            };
+            let slot = all.acquire_owned().await.map_err(io::Error::other)?;
+            // The lookup runs in a separate task: the slots are released when the thread is free,
+            // not when the caller's deadline passes.
             let running = tokio::spawn(async move {
-                let _slot = slot;
-                let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-                Ok(found.map(|address| address.ip()).collect())
+                let _held = (share, slot);
+                lookup.lookup(name).await
             });
             running.await?
         }
@@ -51,13 +141,13 @@ impl Lookup for SystemLookup {
     }
 }
 
-/// A name resolves to at least one address that may not be dialled. Which one is nobody's business: this ends up in the
-/// error that the caller of [`Client::send`](crate::Client::send) sees.
+/// A name resolves to at least one address that is not permitted. The address is not disclosed: this becomes part of the error
+/// that the caller of [`Client::send`](crate::Client::send) sees.
 #[derive(Debug, thiserror::Error)]
 #[error("the name resolves to an address that is not public")]
 pub(crate) struct AddressNotPublic;
 
-/// A name exists and has no address.
+/// A name exists but has no address.
 #[derive(Debug, thiserror::Error)]
 #[error("the name has no address")]
 struct NoAddress;
@@ -65,7 +155,7 @@ struct NoAddress;
 /// The resolver of a client.
 pub(crate) struct VettingResolver {
     lookup: Arc<dyn Lookup>,
-    /// Absent for targets listed as `host:port`: their addresses are the operator's word.
+    /// `None` for targets listed as `host:port`, whose addresses are not checked.
     guard: Option<Guard>,
 }
 
@@ -84,8 +174,9 @@ impl Resolve for VettingResolver {
             if found.is_empty() {
                 return Err(NoAddress.into());
             }
-            // One bad answer refuses the name: an honest name has no mixed answers, and dialling "the good ones" would
-            // leave the choice to whoever runs the zone.
+            // One address that is not permitted rejects the whole name. Legitimate names do not
+            // have mixed answers, and connecting only to the permitted addresses would let the
+            // operator of the zone decide.
             if guard.is_some_and(|guard| !found.iter().all(|address| guard.check_address(*address))) {
                 return Err(AddressNotPublic.into());
             }
@@ -94,5 +185,52 @@ impl Resolve for VettingResolver {
                 Box::new(found.into_iter().map(|address| SocketAddr::new(address.to_canonical(), 0)));
             Ok(addresses)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(100);
+
+    /// Answers every name except those that begin with `hang`.
+    struct Hanging;
+
+    impl Lookup for Hanging {
+        fn lookup(&self, name: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
+            match name.starts_with("hang") {
+                true => std::future::pending().boxed(),
+                false => std::future::ready(Ok(vec![IpAddr::from([1, 2, 3, 4])])).boxed(),
+            }
+        }
+    }
+
+    /// Whether a lookup on behalf of an account is answered before its caller gives up.
+    async fn answered(lookup: &LimitedLookup<Hanging>, account: &str, name: String) -> bool {
+        on_behalf_of(account, async { timeout(SOON, lookup.lookup(name)).await.is_ok() }).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn names_that_hang_use_up_the_share_of_their_account_alone() {
+        let lookup = LimitedLookup::new(Hanging);
+        for number in 0..2 * MAX_LOOKUPS {
+            assert!(!answered(&lookup, "mallory", format!("hang{number}.example")).await);
+        }
+        assert!(!answered(&lookup, "mallory", "good.example".into()).await, "its share is used up");
+        assert!(answered(&lookup, "alice", "good.example".into()).await, "others have theirs");
+        assert!(timeout(SOON, lookup.lookup("good.example".into())).await.is_ok(), "so has the service itself");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_share_is_forgotten_when_nobody_uses_it() {
+        let lookup = LimitedLookup::new(Hanging);
+        assert!(answered(&lookup, "alice", "good.example".into()).await);
+        tokio::task::yield_now().await;
+        assert!(lookup.slots.lock().is_empty());
     }
 }

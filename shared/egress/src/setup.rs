@@ -1,42 +1,48 @@
-//! The way out as an operator sets it up.
+//! Builds the outbound client from the operator's configuration.
 
 use std::path::Path;
 
 use crate::{AllowList, AllowListError, Client, ClientConfig, ClientError, Guard};
 
-/// The variables, as they were read.
+/// The values of the environment variables.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a> {
-    /// `CANVAS_EGRESS_ALLOW`.
+    /// The value of `CANVAS_EGRESS_ALLOW`.
     pub allow: &'a str,
-    /// `CANVAS_EGRESS_CA_FILE`.
+    /// The value of `CANVAS_EGRESS_CA_FILE`.
     pub ca_file: Option<&'a Path>,
 }
 
-/// Why a process does not start with these settings.
+/// Why the settings are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// The list is refused.
-    #[error("CANVAS_EGRESS_ALLOW: it is refused")]
+    /// The allow list is invalid.
+    #[error("CANVAS_EGRESS_ALLOW: invalid")]
     Allow(#[from] AllowListError),
-    /// The file cannot be read.
-    #[error("CANVAS_EGRESS_CA_FILE: it cannot be read")]
+    /// The CA file cannot be read.
+    #[error("CANVAS_EGRESS_CA_FILE: cannot read the file")]
     Unreadable(#[source] std::io::Error),
-    /// The file is refused, or there is nothing else to verify servers with.
-    #[error("CANVAS_EGRESS_CA_FILE: no client can be made with it")]
-    Client(#[from] ClientError),
+    /// The CA file is invalid.
+    #[error("CANVAS_EGRESS_CA_FILE: cannot build a TLS client with these certificates")]
+    Client(#[source] ClientError),
+    /// There is no CA file, and the system has no certificates to verify servers with.
+    #[error("no root certificates on this system: install ca-certificates, or name a file in CANVAS_EGRESS_CA_FILE")]
+    NoRoots(#[source] ClientError),
 }
 
 impl Client {
-    /// Builds the client that is set up.
+    /// Builds the configured client.
     ///
     /// # Errors
     ///
-    /// The first setting that is refused, by its name.
+    /// The first invalid setting, with the name of its variable.
     pub fn load(settings: Settings<'_>) -> Result<Self, SetupError> {
         let guard = Guard::new(AllowList::parse(settings.allow)?);
         let extra_ca_pem = settings.ca_file.map(std::fs::read).transpose().map_err(SetupError::Unreadable)?;
-        Ok(Self::new(ClientConfig { guard, extra_ca_pem })?)
+        Self::new(ClientConfig { guard, extra_ca_pem }).map_err(|error| match settings.ca_file {
+            Some(_) => SetupError::Client(error),
+            None => SetupError::NoRoots(error),
+        })
     }
 }
 

@@ -1,4 +1,5 @@
-//! TLS of outbound calls: the machine's roots, plus one CA of the operator's (`CANVAS_EGRESS_CA_FILE`).
+//! The TLS configuration of outbound calls: the system's roots, plus the operator's CA
+//! (`CANVAS_EGRESS_CA_FILE`).
 
 use std::sync::Arc;
 
@@ -8,13 +9,16 @@ use rustls::pki_types::pem::PemObject;
 
 use crate::error::ClientError;
 
-/// A client configuration that verifies servers against the machine's roots and the certificates in `extra_ca_pem`.
+/// A client configuration that verifies servers against the system's roots and the certificates in
+/// `extra_ca_pem`.
 ///
-/// It offers HTTP/1.1 alone: with one exchange a connection, dropping the connection is what stops an endless body, and no
-/// destination gets the multiplexer's buffers and control frames to play with.
+/// It offers HTTP/1.1 only. With one exchange per connection, closing the connection stops an
+/// endless body, and no destination can exploit the buffers and control frames of a multiplexed
+/// protocol.
 pub(crate) fn config(extra_ca_pem: Option<&[u8]>) -> Result<rustls::ClientConfig, ClientError> {
     let mut roots = RootCertStore::empty();
-    // Single certificates that cannot be read are common in system stores and only make fewer servers trusted.
+    // System stores often contain a few unreadable certificates. Skipping them only means that
+    // fewer servers are trusted.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(pem) = extra_ca_pem {
         let mut found = false;

@@ -1,4 +1,4 @@
-//! The encodings that bodies are made of.
+//! Encodings of request bodies.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,30 +7,30 @@ use http::{HeaderValue, Method};
 use serde_json::{Map, Value, json};
 use url::Url;
 
+use crate::call_error::{CallError, Class};
 use crate::catalogue::{DurationForm, ReferenceField, ReferenceForm, SizeForm, parse_box};
-use crate::fault::{Class, Fault};
 use crate::order::{Order, Picture, Shape};
 use crate::protocol::Request;
 
-/// The picture in base64, bare.
+/// Encodes the picture in base64 without a prefix.
 pub(crate) fn base64(picture: &Picture) -> String {
     STANDARD.encode(&picture.bytes)
 }
 
-/// The picture as a `data:` URL.
+/// Encodes the picture as a `data:` URL.
 pub(crate) fn data_url(picture: &Picture) -> String {
     let mut url = format!("data:{};base64,", picture.media_type);
     STANDARD.encode_string(&picture.bytes, &mut url);
     url
 }
 
-/// What base64 stands for; `None` when it is none, or nothing.
+/// Decodes base64; `None` if it is invalid or empty.
 pub(crate) fn decode(text: &str) -> Option<Bytes> {
     STANDARD.decode(text).ok().filter(|bytes| !bytes.is_empty()).map(Bytes::from)
 }
 
-/// The fields of an order under the model's own names, but for its pictures.
-pub(crate) fn fields(order: &Order) -> Result<Map<String, Value>, Fault> {
+/// The fields of an order under the names that the model uses, without its pictures.
+pub(crate) fn fields(order: &Order) -> Result<Map<String, Value>, CallError> {
     let wire = &order.model.wire;
     let mut fields = wire.fixed.clone();
     if !order.references.is_empty() {
@@ -63,8 +63,8 @@ pub(crate) fn fields(order: &Order) -> Result<Map<String, Value>, Fault> {
                 fields.insert(takes.field.clone(), json!(size));
             }
             SizeForm::Box => {
-                let (width, height) =
-                    parse_box(size).ok_or_else(|| Fault::new(Class::Invalid, "the size is no WxH"))?;
+                let (width, height) = parse_box(size)
+                    .ok_or_else(|| CallError::new(Class::Invalid, "the size must have the form WIDTHxHEIGHT"))?;
                 fields.insert("width".into(), json!(width));
                 fields.insert("height".into(), json!(height));
             }
@@ -73,24 +73,25 @@ pub(crate) fn fields(order: &Order) -> Result<Map<String, Value>, Fault> {
     Ok(fields)
 }
 
-/// The size to ask for: the one that was ordered, but for models that take that of the reference.
+/// The size to request. It is that of the order, except for models that use the size of the
+/// reference.
 fn size(order: &Order) -> Option<&str> {
     let from_reference = order.model.wire.size_from_reference && !order.references.is_empty();
     order.size().filter(|_| !from_reference)
 }
 
-/// The fields of an order, its pictures and frames included, each written by `picture`.
+/// The fields of an order including its pictures and frames, each written by `picture`.
 pub(crate) fn fields_with_pictures(
     order: &Order,
     picture: fn(&Picture) -> String,
-) -> Result<Map<String, Value>, Fault> {
+) -> Result<Map<String, Value>, CallError> {
     let mut fields = fields(order)?;
     let wire = &order.model.wire;
     let (first, last) = order.frames();
     for (frame, field) in [(first, &wire.first_frame), (last, &wire.last_frame)] {
         if let Some(frame) = frame {
             let field =
-                field.as_ref().ok_or_else(|| Fault::new(Class::Invalid, "the model has no field for frames"))?;
+                field.as_ref().ok_or_else(|| CallError::new(Class::Invalid, "the model has no field for frames"))?;
             fields.insert(field.clone(), picture(frame).into());
         }
     }
@@ -114,14 +115,14 @@ pub(crate) fn fields_with_pictures(
     Ok(fields)
 }
 
-/// The field that takes the order's pictures.
-pub(crate) fn references_field(order: &Order) -> Result<&ReferenceField, Fault> {
+/// The field for the pictures of an order.
+pub(crate) fn references_field(order: &Order) -> Result<&ReferenceField, CallError> {
     let takes = order.model.wire.references.as_ref();
-    takes.ok_or_else(|| Fault::new(Class::Invalid, "the model has no field for pictures"))
+    takes.ok_or_else(|| CallError::new(Class::Invalid, "the model has no field for pictures"))
 }
 
-/// Where an order goes: the endpoint of its capability, that for pictures when some go along, the model's, or else its
-/// id.
+/// The endpoint of an order. In order of precedence: the endpoint of its capability, the endpoint
+/// for pictures if it has some, the endpoint of the model, the id of the model.
 pub(crate) fn endpoint(order: &Order) -> &str {
     let wire = &order.model.wire;
     let edit = wire.edit_endpoint.as_ref().filter(|_| !order.references.is_empty());
@@ -130,13 +131,14 @@ pub(crate) fn endpoint(order: &Order) -> &str {
 
 /// One part of a multipart body.
 pub(crate) enum Part<'a> {
-    /// A text.
+    /// A text field.
     Text(&'a str, &'a str),
-    /// A file of a picture.
+    /// A picture file.
     File(&'a str, &'a Picture),
 }
 
-/// A `multipart/form-data` POST (RFC 7578). Names are ours and need no escaping.
+/// Builds a `multipart/form-data` POST request (RFC 7578). Field names are constants and need no
+/// escaping.
 pub(crate) fn multipart(url: Url, parts: &[Part<'_>]) -> Request {
     let boundary = boundary(parts);
     let mut body = Vec::new();
@@ -164,7 +166,8 @@ pub(crate) fn multipart(url: Url, parts: &[Part<'_>]) -> Request {
         .with(http::header::CONTENT_TYPE, content_type.expect("a boundary of letters and digits"))
 }
 
-/// A boundary that occurs in no part: the first of a series, so that equal orders are equal requests.
+/// A boundary that occurs in no part. It is the first suitable one of a fixed series, so that equal
+/// orders give equal requests.
 fn boundary(parts: &[Part<'_>]) -> String {
     let occurs = |boundary: &str| {
         parts.iter().any(|part| {

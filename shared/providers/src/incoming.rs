@@ -1,34 +1,37 @@
-//! A result on its way: the provider's answer or file, piece by piece.
+//! A result that is being received in chunks: the provider's answer or a file.
 //!
-//! **Guarantee.** What is read is at most as large as a result may be, begins as what was ordered begins, and is whole when it
-//! ends: a body that breaks off is a fault. **Reason.** A video has hundreds of megabytes, and dozens may come at once: who can
-//! keep them little by little need not hold them.
+//! **Guarantee.** The number of bytes read is at most the maximum size of a result. The result
+//! begins like the ordered media type, and it is complete at the end: a body that breaks off is a
+//! error.
+//!
+//! **Reason.** A video can have hundreds of megabytes, and dozens can arrive at once. A caller that
+//! stores chunks does not need to hold whole results in memory.
 
 use bytes::{Bytes, BytesMut};
 
-use crate::fault::{Class, Fault};
+use crate::call_error::{CallError, Class};
 use crate::order::Media;
 use crate::outcome::{Artifact, TELLING, recognize};
 use crate::provider::lost;
 
-/// A result whose first bytes are here.
+/// A result whose first bytes have arrived.
 #[derive(Debug)]
 pub struct Incoming {
     media_type: &'static str,
     first: Option<Bytes>,
     body: Option<egress::Body>,
-    /// Bytes that may still come.
+    /// The number of bytes that may still arrive.
     room: u64,
 }
 
 impl Incoming {
-    /// A result that came in an answer.
-    pub(crate) fn of(media: Media, bytes: Bytes) -> Result<Self, Fault> {
+    /// A result that is contained in an answer.
+    pub(crate) fn of(media: Media, bytes: Bytes) -> Result<Self, CallError> {
         Self { media_type: "", first: None, body: None, room: bytes_max(media) }.begun(media, bytes)
     }
 
     /// A result that is being downloaded.
-    pub(crate) async fn from(media: Media, body: egress::Body) -> Result<Self, Fault> {
+    pub(crate) async fn from(media: Media, body: egress::Body) -> Result<Self, CallError> {
         let mut incoming = Self { media_type: "", first: None, body: Some(body), room: bytes_max(media) };
         let mut first = BytesMut::new();
         while first.len() < TELLING
@@ -39,25 +42,25 @@ impl Incoming {
         incoming.begun(media, first.freeze())
     }
 
-    fn begun(mut self, media: Media, first: Bytes) -> Result<Self, Fault> {
-        let wrong = || Fault::new(Class::Unavailable, "its result is not what was ordered");
+    fn begun(mut self, media: Media, first: Bytes) -> Result<Self, CallError> {
+        let wrong = || CallError::new(Class::Unavailable, "its result is not what was ordered");
         self.media_type = recognize(media, &first).ok_or_else(wrong)?;
         self.room = self.room.checked_sub(first.len() as u64).ok_or_else(too_large)?;
         self.first = Some(first);
         Ok(self)
     }
 
-    /// By its first bytes, whatever the provider called it.
+    /// The media type according to the first bytes, whatever the provider declares.
     pub fn media_type(&self) -> &'static str {
         self.media_type
     }
 
-    /// What came next; nothing at the end.
+    /// The next chunk; `None` at the end.
     ///
     /// # Errors
     ///
-    /// A retryable fault when it does not arrive whole, or is too large.
-    pub async fn next(&mut self) -> Result<Option<Bytes>, Fault> {
+    /// A retryable error if the result is incomplete or too large.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, CallError> {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
         }
@@ -66,15 +69,15 @@ impl Incoming {
         Ok(Some(piece))
     }
 
-    /// All of it.
+    /// Reads all bytes.
     ///
     /// # Errors
     ///
-    /// As [`next`](Self::next).
-    pub async fn whole(mut self) -> Result<Artifact, Fault> {
+    /// Those of [`next`](Self::next).
+    pub async fn whole(mut self) -> Result<Artifact, CallError> {
         let media_type = self.media_type;
         let first = self.first.take().unwrap_or_default();
-        // What came in an answer is not copied.
+        // The content of an answer is one chunk and is not copied.
         let Some(second) = self.next().await? else { return Ok(Artifact { bytes: first, media_type }) };
         let mut bytes = BytesMut::from(&first[..]);
         bytes.extend_from_slice(&second);
@@ -84,17 +87,18 @@ impl Incoming {
         Ok(Artifact { bytes: bytes.freeze(), media_type })
     }
 
-    async fn receive(&mut self) -> Result<Option<Bytes>, Fault> {
+    async fn receive(&mut self) -> Result<Option<Bytes>, CallError> {
         match &mut self.body {
-            // Whether the work was accepted is no question any more.
-            Some(body) => body.chunk().await.map_err(|error| Fault { maybe_accepted: false, ..lost(&error) }),
+            // The work was accepted. Only the download failed.
+            Some(body) => body.chunk().await.map_err(|error| CallError { maybe_accepted: false, ..lost(&error) }),
             None => Ok(None),
         }
     }
 }
 
-/// The most bytes of a result. A picture could also have been uploaded (decisions 1.5) and is held whole; a video is not, and this is
-/// more than a minute of one at the best rates of today.
+/// The maximum size of a result in bytes. The limit of a picture is that of an upload, because it
+/// is held in memory as a whole. That of a video is more than a minute at the highest bit rates in
+/// use.
 pub(crate) fn bytes_max(media: Media) -> u64 {
     match media {
         Media::Picture => domain::limits::UPLOAD_MAX,
@@ -102,8 +106,8 @@ pub(crate) fn bytes_max(media: Media) -> u64 {
     }
 }
 
-fn too_large() -> Fault {
-    Fault::new(Class::Unavailable, "its result is too large")
+fn too_large() -> CallError {
+    CallError::new(Class::Unavailable, "its result is too large")
 }
 
 #[cfg(test)]

@@ -1,22 +1,22 @@
-//! A provider's credential.
+//! The credential for a provider.
 
 use std::fmt;
 
 use http::HeaderValue;
 use zeroize::Zeroizing;
 
-/// A credential: wiped when dropped, hidden from `Debug`, without `Display`.
+/// A credential. It is wiped when dropped, hidden from `Debug`, and has no `Display`.
 #[derive(Clone)]
 pub struct ApiKey(Zeroizing<String>);
 
 impl ApiKey {
-    /// Takes a key; `None` when it cannot stand in a header (empty, or anything but visible ASCII).
+    /// Takes a key; `None` when it cannot be sent in a header (empty, or not visible ASCII).
     pub fn new(text: impl Into<String>) -> Option<Self> {
         let text = Zeroizing::new(text.into());
         (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())).then_some(Self(text))
     }
 
-    /// A header of `prefix` and the key, marked as sensitive so that no HTTP library prints it.
+    /// A header value of `prefix` and the key, marked as sensitive so that no HTTP library logs it.
     pub(crate) fn header(&self, prefix: &str) -> HeaderValue {
         let text = Zeroizing::new(format!("{prefix}{}", self.0.as_str()));
         let mut value = HeaderValue::from_str(&text).expect("prefix and key are visible ASCII");
@@ -24,7 +24,7 @@ impl ApiKey {
         value
     }
 
-    /// `text` without the key: providers quote a wrong key in their refusals.
+    /// Removes the key from `text`, because providers quote wrong keys in error messages.
     pub(crate) fn scrub(&self, text: &str) -> String {
         text.replace(self.0.as_str(), "[hidden]")
     }

@@ -1,4 +1,4 @@
-//! What a provider is asked for.
+//! Orders of images and videos.
 
 use std::sync::Arc;
 
@@ -6,87 +6,85 @@ use bytes::Bytes;
 use domain::graph::Role;
 use domain::model::Capability;
 
+use crate::call_error::{CallError, Class};
 use crate::catalogue::Entry;
-use crate::fault::{Class, Fault};
 
-/// The prompt of a variation that came without one: no provider has variations of its own any more, so that they are
-/// edits.
+/// The prompt of a variation without a prompt. No provider has a separate endpoint for variations
+/// anymore, so they are sent as edits.
 pub const VARIATION_PROMPT: &str =
     "Make a new variation of this image: keep its subject, style and mood, and vary composition and details.";
 
-/// A picture that goes along.
+/// A picture that is sent with an order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
-    /// The file.
+    /// The content of the file.
     pub bytes: Bytes,
-    /// `image/png`, `image/jpeg` or `image/webp`: what every provider reads.
+    /// `image/png`, `image/jpeg` or `image/webp`, which every provider reads.
     pub media_type: &'static str,
-    /// What it is for.
+    /// The role of the reference.
     pub role: Option<Role>,
 }
 
-/// What the output is like.
+/// The kind of output, with its options.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
     /// A picture.
     Image {
-        /// One of those that the model offers.
+        /// A size that the model offers.
         size: Option<String>,
-        /// One of those that the model offers.
+        /// A quality that the model offers.
         quality: Option<String>,
     },
-    /// A video.
     Video {
-        /// What it begins with.
         first_frame: Option<Picture>,
-        /// What it ends with; only together with a first.
+        /// The last frame; only together with a first frame.
         last_frame: Option<Picture>,
-        /// One of those that the model offers.
+        /// A duration that the model offers.
         duration_seconds: Option<u32>,
-        /// One of those that the model offers.
+        /// An aspect ratio that the model offers.
         aspect_ratio: Option<String>,
-        /// One of those that the model offers.
+        /// A resolution that the model offers.
         resolution: Option<String>,
-        /// Only for models that can leave it out.
+        /// Whether the video has sound; only for models that can omit it.
         generate_audio: Option<bool>,
     },
 }
 
-/// One output to make, by one model. Several of one job are several orders: half of the protocols know no other, and an
-/// output that fails alone can then be reported and refunded alone (decisions 10.6, 12.4).
+/// One output of one model. A job with several outputs places several orders: half of the protocols allow one output
+/// only, and an output that fails alone can then be reported and refunded alone.
 #[derive(Clone, Debug)]
 pub struct Order {
-    /// The model.
     pub model: Arc<Entry>,
-    /// What of it is asked for.
+    /// The capability of the model that is used.
     pub capability: Capability,
-    /// May be empty in a variation.
+    /// The prompt, which may be empty in a variation.
     pub prompt: String,
-    /// Pictures that guide the output; at least one in an edit or a variation.
+    /// The reference pictures; at least one in an edit or a variation.
     pub references: Vec<Picture>,
-    /// What the output is like; of the capability's kind.
+    /// The kind of output, which must match the capability.
     pub shape: Shape,
-    /// The same for every attempt at this output and no other: 1 to 200 of visible ASCII. It is sent to every provider
-    /// as `Idempotency-Key`; see [`Promises::idempotency`](crate::Promises::idempotency) for who honours it.
+    /// The key of this output: 1 to 200 characters of visible ASCII, the same in every attempt at
+    /// the output and different in every other order. It is sent to every provider as
+    /// `Idempotency-Key`; [`ProtocolCapabilities::idempotency`](crate::ProtocolCapabilities::idempotency) says which ones
+    /// honor it.
     pub idempotency_key: String,
 }
 
-/// What an output is.
+/// The kind of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Media {
-    /// PNG, JPEG, WebP or GIF.
+    /// A picture: PNG, JPEG, WebP or GIF.
     Picture,
-    /// MP4 or WebM.
+    /// A video: MP4 or WebM.
     Video,
 }
 
 impl Order {
-    /// What comes of it.
+    /// The kind of output of the order.
     pub fn media(&self) -> Media {
         if self.capability.is_video() { Media::Video } else { Media::Picture }
     }
 
-    /// The size that was asked for.
     pub(crate) fn size(&self) -> Option<&str> {
         match &self.shape {
             Shape::Image { size, .. } => size.as_deref(),
@@ -94,7 +92,6 @@ impl Order {
         }
     }
 
-    /// The quality that was asked for.
     pub(crate) fn quality(&self) -> Option<&str> {
         match &self.shape {
             Shape::Image { quality, .. } => quality.as_deref(),
@@ -110,13 +107,14 @@ impl Order {
         }
     }
 
-    /// The prompt that is sent; see [`instruction`].
+    /// The prompt that is sent. See [`instruction`].
     pub fn instruction(&self) -> String {
         instruction(self.capability, &self.prompt, self.references.iter().map(|picture| picture.role))
     }
 
-    /// A number that is this order's own, for the models that take a seed: the same in every attempt, so that a run can
-    /// be recognized by it. FNV-1a, folded to the 31 bits that every model takes.
+    /// A seed derived from the idempotency key, for models that have such a parameter. It is the
+    /// same in every attempt, so that a run can be recognized by it. It is an FNV-1a hash, folded
+    /// to the 31 bits that every model accepts.
     pub(crate) fn seed(&self) -> u32 {
         let hash = self
             .idempotency_key
@@ -125,10 +123,10 @@ impl Order {
         ((hash >> 32) ^ hash) as u32 & 0x7fff_ffff
     }
 
-    /// Judges the order by what the model declares, before anything is sent.
-    pub(crate) fn check(&self, picture_bytes_max: usize) -> Result<(), Fault> {
+    /// Checks the order against the model's catalog entry before anything is sent.
+    pub(crate) fn check(&self, picture_bytes_max: usize) -> Result<(), CallError> {
         let model = &self.model;
-        let refuse = |what: String| Err(Fault::new(Class::Invalid, what));
+        let refuse = |what: String| Err(CallError::new(Class::Invalid, what));
         if !model.capabilities.contains(&self.capability) {
             return refuse(format!("{} has no {}", model.id, self.capability));
         }
@@ -165,7 +163,7 @@ impl Order {
         Ok(())
     }
 
-    /// The first choice that the model does not offer.
+    /// The first parameter whose value the model does not offer.
     fn not_offered(&self) -> Option<&'static str> {
         let model = &self.model;
         let lacks = |offered: &[String], value: &Option<String>| value.as_ref().is_some_and(|it| !offered.contains(it));
@@ -183,9 +181,9 @@ impl Order {
     }
 }
 
-/// The prompt that is sent: what was asked, and what each reference with a role is for. Providers know no roles; words are
-/// all there is. Apart from [`Order`], so that whoever has no pictures yet can tell whether it fits a model's
-/// [`Entry::prompt_max`].
+/// The prompt that is sent: the requested prompt and, in words, the purpose of each reference with
+/// a role, because providers have no roles. It is not a method of [`Order`], so that a caller
+/// without the pictures can check it against a model's [`Entry::prompt_max`].
 pub fn instruction(capability: Capability, prompt: &str, roles: impl Iterator<Item = Option<Role>>) -> String {
     let prompt = match prompt.trim() {
         "" if capability == Capability::ImageVariations => VARIATION_PROMPT,

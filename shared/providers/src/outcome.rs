@@ -1,92 +1,93 @@
-//! What comes of asking a provider.
+//! Outcomes of calls to a provider.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::fault::Fault;
+use crate::call_error::CallError;
 use crate::order::Media;
 
-/// Work that a provider accepted. Stored before its first poll; holds no secret.
+/// Work that a provider accepted. Stored before its first poll; contains no secret.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
-    /// The provider's id of it (`providerRunId`).
+    /// The provider's id (`providerRunId`).
     pub id: String,
-    /// Where its state is asked for.
+    /// The URL to poll its state.
     pub poll: Url,
-    /// Where its result lies, when not in its state.
+    /// The URL of its result, if the state does not contain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Url>,
-    /// Where it is stopped.
+    /// The URL to cancel it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel: Option<Url>,
 }
 
-/// A result.
+/// A result as the provider reports it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// It came in the answer.
+    /// The answer contained it.
     Inline(Bytes),
-    /// It is to be fetched, soon: providers delete results after minutes or hours.
+    /// It must be fetched soon: providers delete results after minutes or hours.
     Remote(Url),
 }
 
-/// What came of a submit.
+/// The outcome of a submit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Submission {
-    /// It is done.
+    /// The work is done.
     Done(Output),
-    /// It was accepted: store the run, then poll it.
+    /// The work was accepted. Store the run, then poll it.
     Accepted(Run),
-    /// Nothing was begun. It may be submitted again when the fault is retryable.
-    Refused(Fault),
-    /// It may have been begun. It must not be submitted again, save to a provider that promises
+    /// No work was started. It may be submitted again if the error is retryable.
+    Refused(CallError),
+    /// Work may have been started. It must not be submitted again, except to a provider that promises
     /// [`Idempotency::Rejected`](crate::Idempotency::Rejected).
-    Unknown(Fault),
+    Unknown(CallError),
 }
 
-/// What came of a poll.
+/// The outcome of a poll.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Polled {
-    /// Not finished; from 0 to 1, where the provider says.
+    /// The run is not finished. Contains the progress from 0 to 1 if the provider reports it.
     Running(Option<f64>),
-    /// Finished.
+    /// The run finished with a result.
     Done(Output),
-    /// Finished without a result.
-    Failed(Fault),
-    /// Stopped.
+    /// The run finished without a result.
+    Failed(CallError),
+    /// The run was canceled.
     Canceled,
-    /// Its state could not be learned; the run goes on. Poll again.
-    Trouble(Fault),
+    /// The state could not be determined and the run continues. Poll again.
+    Unavailable(CallError),
 }
 
-/// What came of a cancel.
+/// The outcome of a cancellation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cancellation {
-    /// The provider took it. What was done until then may be charged; a result may still come.
+    /// The provider accepted it. Work done until then may be charged, and a result may still
+    /// arrive.
     Requested,
-    /// There was nothing left to stop.
+    /// The run had already finished.
     TooLate,
-    /// The protocol knows no cancel.
+    /// The protocol does not support cancellation.
     Unsupported,
-    /// It could not be asked for.
-    Failed(Fault),
+    /// The cancellation could not be sent.
+    Failed(CallError),
 }
 
-/// A fetched result, known by its first bytes to be what it should be; whether it decodes is not judged here.
+/// A fetched result. Its first bytes match the ordered media type; it is not decoded here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Artifact {
-    /// The file.
+    /// The content of the file.
     pub bytes: Bytes,
-    /// By its first bytes, whatever the provider called it.
+    /// The media type according to the first bytes, whatever the provider declares.
     pub media_type: &'static str,
 }
 
-/// The most bytes that [`recognize`] looks at.
+/// The maximum number of bytes that [`recognize`] reads.
 pub(crate) const TELLING: usize = 12;
 
-/// Recognizes by its first bytes what a result should be: PNG, JPEG, WebP or GIF; MP4 or WebM.
+/// Detects the media type of a result by its first bytes: PNG, JPEG, WebP or GIF; MP4 or WebM.
 pub(crate) fn recognize(media: Media, first: &[u8]) -> Option<&'static str> {
     Some(match (media, first) {
         (Media::Picture, [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..]) => "image/png",

@@ -1,4 +1,4 @@
-//! What an adapter is: a protocol in both directions, without I/O.
+//! The interface of an adapter: it converts between a protocol and our types, and does no I/O.
 
 use std::time::Duration;
 
@@ -9,144 +9,149 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use url::Url;
 
-use crate::fault::{Class, Fault};
+use crate::call_error::{CallError, Class};
+use crate::capabilities::ProtocolCapabilities;
 use crate::key::ApiKey;
 use crate::order::{Media, Order};
 use crate::outcome::{Cancellation, Output, Polled, Run};
-use crate::promises::Promises;
 use crate::text::TextOrder;
 
-/// The longest that a provider's wish to wait is followed (providers.md 0.4).
+/// The longest delay requested by a provider that is honored.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(120);
 
-/// One provider's protocol: requests out of orders and runs, outcomes out of answers. It never sends, waits or repeats.
+/// A provider's protocol: converts orders and runs to requests, and answers to outcomes. It never
+/// sends, waits or retries.
 pub(crate) trait Protocol: Send + Sync {
-    /// The base URL of the provider itself, version included, without a slash at its end.
+    /// The provider's own base URL, including the version, without a trailing slash.
     fn base(&self) -> &'static str;
 
-    /// Whether the provider's documents count the path of [`base`](Protocol::base) to the routes, so that another base gets it, too,
-    /// unless it ends with it already.
+    /// Whether the provider documents the path of [`base`](Protocol::base) as part of its routes. It is then appended
+    /// to another base URL, unless that ends with it.
     fn has_version_in_routes(&self) -> bool {
         false
     }
 
-    /// Domains of the provider besides the base's origin to which the key may go, over https; e.g. regional hosts.
+    /// Domains of the provider, such as regional hosts, to which the key may be sent over https in addition to the
+    /// base's origin.
     fn domains(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Whether it has a way to ask for this; every one has pictures.
+    /// Whether the protocol supports this kind of output. Every protocol supports pictures.
     fn makes(&self, media: Media) -> bool {
         media == Media::Picture
     }
 
-    /// What it promises of orders for `media`.
-    fn promises(&self, media: Media) -> Promises;
+    /// The protocol's capabilities for orders of `media`.
+    fn capabilities(&self, media: Media) -> ProtocolCapabilities;
 
-    /// The headers that carry `key`, and constants that go with every call.
+    /// Adds the header with `key`, and constant headers of every call.
     fn authorize(&self, key: Option<&ApiKey>, headers: &mut HeaderMap) {
         if let Some(key) = key {
             headers.insert(http::header::AUTHORIZATION, key.header("Bearer "));
         }
     }
 
-    /// Whether results may lie on the provider's own API, which wants the key. Where they never do their URLs are signed, and the
-    /// key stays here whatever host they name.
+    /// Whether results can be served by the provider's own API, which requires the key. Otherwise
+    /// their URLs are signed, and the key is not sent, whatever host they name.
     fn serves_results(&self) -> bool {
         true
     }
 
-    /// Calls that bring the pictures to the provider before the submit. They cost nothing, so that one whose answer is
-    /// lost may be repeated.
-    fn uploads(&self, _site: &Site, _order: &Order) -> Result<Vec<Request>, Fault> {
+    /// The calls that upload pictures before the submit. They are free of charge, so a call whose
+    /// answer is lost may be repeated.
+    fn uploads(&self, _site: &Site, _order: &Order) -> Result<Vec<Request>, CallError> {
         Ok(Vec::new())
     }
 
-    /// What an upload is called in the submit.
-    fn uploaded(&self, _answer: &Answer) -> Result<String, Fault> {
-        Err(Fault::new(Class::Runtime, "this protocol has no uploads"))
+    /// The name by which the submit refers to an upload.
+    fn uploaded(&self, _answer: &Answer) -> Result<String, CallError> {
+        Err(CallError::new(Class::Runtime, "this protocol has no uploads"))
     }
 
-    /// The call that submits `order`; the last thing that can refuse it for free.
-    fn submit(&self, site: &Site, order: &Order, uploads: &[String]) -> Result<Request, Fault>;
+    /// The call that submits `order`. It is the last step that can reject the order without cost.
+    fn submit(&self, site: &Site, order: &Order, uploads: &[String]) -> Result<Request, CallError>;
 
-    /// What a submit's good answer means. A fault is taken as [`Fault::maybe_accepted`] says.
-    fn submitted(&self, site: &Site, order: &Order, answer: &Answer) -> Result<Accepted, Fault>;
+    /// Interprets the successful answer to a submit. [`CallError::maybe_accepted`] applies to an error.
+    fn submitted(&self, site: &Site, order: &Order, answer: &Answer) -> Result<Accepted, CallError>;
 
-    /// Whether it has a way to ask for texts.
+    /// Whether the protocol supports texts.
     fn writes(&self) -> bool {
         false
     }
 
-    /// The call that asks for a text.
-    fn write(&self, _site: &Site, _order: &TextOrder) -> Result<Request, Fault> {
-        Err(Fault::new(Class::Invalid, "its protocol has no texts"))
+    /// The call that requests a text.
+    fn write(&self, _site: &Site, _order: &TextOrder) -> Result<Request, CallError> {
+        Err(CallError::new(Class::Invalid, "its protocol has no texts"))
     }
 
-    /// The text of a good answer; empty when there is none. A fault is taken as [`Fault::maybe_accepted`] says.
-    fn written(&self, _answer: &Answer) -> Result<String, Fault> {
-        Err(Fault::new(Class::Runtime, "this protocol has no texts"))
+    /// The text of a successful answer; empty if there is none. [`CallError::maybe_accepted`] applies
+    /// to an error.
+    fn written(&self, _answer: &Answer) -> Result<String, CallError> {
+        Err(CallError::new(Class::Runtime, "this protocol has no texts"))
     }
 
-    /// The call that asks how `run` is.
+    /// The call that polls `run`.
     fn poll(&self, run: &Run) -> Request {
         Request::get(run.poll.clone())
     }
 
-    /// What a poll's good answer means.
-    fn polled(&self, _site: &Site, _run: &Run, _answer: &Answer) -> Result<Progress, Fault> {
-        Err(Fault::new(Class::Runtime, "this protocol has no runs"))
+    /// Interprets the successful answer to a poll.
+    fn polled(&self, _site: &Site, _run: &Run, _answer: &Answer) -> Result<Progress, CallError> {
+        Err(CallError::new(Class::Runtime, "this protocol has no runs"))
     }
 
-    /// What the good answer to [`Progress::Collect`] holds.
-    fn collected(&self, _answer: &Answer) -> Result<Output, Fault> {
-        Err(Fault::new(Class::Runtime, "this protocol collects nothing"))
+    /// The result in the successful answer to [`Progress::Collect`].
+    fn collected(&self, _answer: &Answer) -> Result<Output, CallError> {
+        Err(CallError::new(Class::Runtime, "this protocol collects nothing"))
     }
 
-    /// The call that stops `run`.
+    /// The call that cancels `run`.
     fn cancel(&self, run: &Run) -> Option<Request> {
         run.cancel.clone().map(|url| Request::new(Method::POST, url))
     }
 
-    /// What a cancel's answer means, whatever its status.
+    /// Interprets the answer to a cancellation, whatever its status.
     fn canceled(&self, answer: &Answer) -> Cancellation {
         match answer.status.as_u16() {
             200..=299 => Cancellation::Requested,
             400 | 404 | 409 | 410 => Cancellation::TooLate,
-            _ => Cancellation::Failed(self.fault(answer)),
+            _ => Cancellation::Failed(self.call_error(answer)),
         }
     }
 
-    /// The call whose answer lists runs among which that of `order` may be, for protocols that promise to find them.
+    /// The call that lists runs which may include that of `order`, for protocols that can find
+    /// runs.
     fn search(&self, _site: &Site, _order: &Order) -> Option<Request> {
         None
     }
 
-    /// The run of `order` in a search's good answer.
+    /// The run of `order` in the successful answer to a search.
     fn found(&self, _site: &Site, _order: &Order, _answer: &Answer) -> Option<Run> {
         None
     }
 
-    /// What an answer other than 2xx means.
-    fn fault(&self, answer: &Answer) -> Fault;
+    /// Interprets an answer whose status is not 2xx.
+    fn call_error(&self, answer: &Answer) -> CallError;
 }
 
-/// What a submit's good answer means.
+/// The meaning of the successful answer to a submit.
 pub(crate) enum Accepted {
-    /// There is a run.
+    /// There is a run to poll.
     Run(Run),
-    /// It is done.
+    /// The work is done.
     Done(Output),
 }
 
-/// What a poll's good answer means.
+/// The meaning of the successful answer to a poll.
 pub(crate) enum Progress {
-    /// An outcome.
+    /// The outcome is known.
     Is(Polled),
-    /// It is finished, and what came of it is behind one more call.
+    /// The work is finished, and one more call returns the result.
     Collect(Request),
-    /// It failed, and one more call is refused with the reason; with the fault when that says nothing.
-    Explain(Request, Fault),
+    /// The work failed, and one more call is rejected with the reason. If that gives none, this
+    /// error applies.
+    Explain(Request, CallError),
 }
 
 impl From<Polled> for Progress {
@@ -155,9 +160,9 @@ impl From<Polled> for Progress {
     }
 }
 
-/// Where a protocol is spoken.
+/// The location of a provider's API.
 pub(crate) struct Site {
-    /// Without a slash at its end.
+    /// The base URL without a trailing slash.
     base: Url,
     domains: &'static [&'static str],
 }
@@ -170,7 +175,7 @@ impl Site {
         Self { base, domains }
     }
 
-    /// The base and `path`, which begins with a slash and is well encoded.
+    /// The URL of the base followed by `path`, which begins with a slash and is percent-encoded.
     pub(crate) fn url(&self, path: &str) -> Url {
         let mut url = self.base.clone();
         let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
@@ -179,22 +184,23 @@ impl Site {
         url
     }
 
-    /// Reads a URL that the provider sent, absolute or relative to the base.
+    /// Parses a URL from the provider, absolute or relative to the base.
     pub(crate) fn join(&self, url: &str) -> Option<Url> {
         self.base.join(url).ok()
     }
 
-    /// A URL of the provider's for further calls, or `own` where its host is none that may get the key.
+    /// A URL from the provider for further calls, or `own` if the key must not be sent to its host.
     pub(crate) fn trusted_or(&self, url: Option<&str>, own: Url) -> Url {
         url.and_then(|url| self.join(url)).filter(|url| self.trusts(url)).unwrap_or(own)
     }
 
-    /// Whether it is on the base's own origin.
+    /// Whether the URL has the base's origin.
     pub(crate) fn is_at_home(&self, url: &Url) -> bool {
         url.origin() == self.base.origin()
     }
 
-    /// Whether the key may go there: to the base's origin; from the provider's own domain to that domain, over https.
+    /// Whether the key may be sent to a URL: to the base's origin and, if that is in the provider's
+    /// own domain, also to that domain over HTTPS.
     pub(crate) fn trusts(&self, url: &Url) -> bool {
         let within = |url: &Url, domain: &str| {
             let host = url.host_str().unwrap_or_default();
@@ -204,7 +210,7 @@ impl Site {
     }
 }
 
-/// A call to make; the key is added by who sends it.
+/// A request to send. The sender adds the key.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) method: Method,
@@ -233,7 +239,7 @@ impl Request {
     }
 }
 
-/// A whole answer.
+/// A complete answer of a provider.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -241,8 +247,9 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The body as what the protocol says it is. It is no refusal: what was done by then is not known.
-    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, Fault> {
+    /// Parses the body as the protocol specifies. A parse error is not a refusal: the work may have
+    /// been done.
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, CallError> {
         serde_json::from_slice(&self.body).map_err(|_| self.unreadable())
     }
 
@@ -251,14 +258,15 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or(Value::Null)
     }
 
-    /// The fault of an answer that the protocol does not know.
-    pub(crate) fn unreadable(&self) -> Fault {
-        Fault::new(Class::Unavailable, "its answer is none that its protocol knows").maybe_accepted()
+    /// The error of an answer that does not conform to the protocol.
+    pub(crate) fn unreadable(&self) -> CallError {
+        CallError::new(Class::Unavailable, "its response does not conform to its protocol").maybe_accepted()
     }
 
-    /// A fault by status alone, the provider's words with it. 429 and 503 refuse before acceptance; the other 5xx, and 408,
-    /// do not say how far the provider had got (reliability.md, Provider submits).
-    pub(crate) fn fault(&self, class: Option<Class>, detail: impl AsRef<str>) -> Fault {
+    /// An error determined by the status alone, with the provider's message. 429 and 503 are sent
+    /// before acceptance. After 408 and the other 5xx it is unknown whether the provider started
+    /// the work (`docs/reference/providers.md#unknown-outcomes`).
+    pub(crate) fn call_error(&self, class: Option<Class>, detail: impl AsRef<str>) -> CallError {
         let status = self.status.as_u16();
         let class = class.unwrap_or(match status {
             401 | 403 => Class::Authentication,
@@ -268,15 +276,16 @@ impl Answer {
             400..=499 => Class::Invalid,
             _ => Class::Unavailable,
         });
-        Fault {
+        CallError {
             status: (400..=599).contains(&status).then_some(status),
             retry_after: self.retry_after(),
             maybe_accepted: status < 400 || status == 408 || (status >= 500 && status != 503),
-            ..Fault::new(class, detail)
+            ..CallError::new(class, detail)
         }
     }
 
-    /// `retry-after-ms`, then `Retry-After`: seconds, or a date against the answer's own.
+    /// The value of `retry-after-ms` or else `Retry-After`: seconds, or a date relative to the
+    /// answer's own date.
     fn retry_after(&self) -> Option<Duration> {
         let text = |name: &str| self.headers.get(name)?.to_str().ok();
         let date = |text: &str| chrono::DateTime::parse_from_rfc2822(text).ok();
@@ -292,7 +301,7 @@ impl Answer {
     }
 }
 
-/// A wish to wait so many seconds, when it is one.
+/// A requested delay in seconds, if it is valid.
 pub(crate) fn wait(seconds: f64) -> Option<Duration> {
     let wait = Duration::try_from_secs_f64(seconds).ok().filter(|wait| !wait.is_zero())?;
     Some(wait.min(RETRY_AFTER_MAX))
@@ -311,7 +320,7 @@ mod tests {
     }
 
     fn seconds(headers: &[(&str, &str)]) -> Option<f64> {
-        answer(429, headers).fault(None, "").retry_after.map(|wait| wait.as_secs_f64())
+        answer(429, headers).call_error(None, "").retry_after.map(|wait| wait.as_secs_f64())
     }
 
     #[test]
@@ -330,10 +339,11 @@ mod tests {
 
     #[test]
     fn only_a_refusal_before_acceptance_may_be_repeated() {
-        let unknown = [200, 302, 408, 500, 502, 504].map(|status| answer(status, &[]).fault(None, ""));
-        assert!(unknown.iter().all(|fault| fault.maybe_accepted));
-        let refused = [400, 401, 402, 403, 404, 413, 422, 429, 503].map(|status| answer(status, &[]).fault(None, ""));
-        assert!(refused.iter().all(|fault| !fault.maybe_accepted));
+        let unknown = [200, 302, 408, 500, 502, 504].map(|status| answer(status, &[]).call_error(None, ""));
+        assert!(unknown.iter().all(|call_error| call_error.maybe_accepted));
+        let refused =
+            [400, 401, 402, 403, 404, 413, 422, 429, 503].map(|status| answer(status, &[]).call_error(None, ""));
+        assert!(refused.iter().all(|call_error| !call_error.maybe_accepted));
     }
 
     #[test]

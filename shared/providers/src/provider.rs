@@ -1,4 +1,4 @@
-//! The one place that sends: it adds the key, caps size and time, and decides what a lost answer means.
+//! Sends all requests: adds the key, limits size and time, and determines what a lost answer means.
 
 use std::time::Duration;
 
@@ -9,40 +9,43 @@ use http::header::{ACCEPT, LOCATION};
 use http::{HeaderName, HeaderValue, Method};
 use url::Url;
 
-use crate::fault::{Class, Fault};
+use crate::call_error::{CallError, Class};
+use crate::capabilities::ProtocolCapabilities;
 use crate::incoming::Incoming;
 use crate::key::ApiKey;
 use crate::order::{Media, Order};
 use crate::outcome::{Artifact, Cancellation, Output, Polled, Run, Submission};
-use crate::promises::Promises;
 use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site};
 use crate::protocols::{self, ManagedProtocol};
 use crate::text::TextOrder;
 
-/// Bytes of an answer that holds a result in base64, with room for what stands around it: of one that could also have been
-/// uploaded (decisions 1.5).
+/// The maximum size of an answer that contains a result in base64: a picture as large as an upload
+/// may be, and the rest of the answer.
 const ANSWER_MAX: usize = domain::limits::UPLOAD_MAX as usize / 3 * 4 + 1024 * 1024;
 
-/// Bytes of an answer that holds a text: many times what an output of a Recipe may have (24000 characters), for what reasoning
-/// models put beside it.
+/// The maximum size of an answer that contains a text: many times the length of a Recipe's output
+/// (24000 characters), because reasoning models add to it.
 const TEXT_ANSWER_MAX: usize = 1024 * 1024;
 
-/// Redirects of a download that are followed, each vetted anew (decisions 14.2 has the same for imports).
+/// The maximum number of redirects of a download that are followed. Each target is checked by the
+/// egress guard.
 const REDIRECTS_MAX: usize = 3;
 
-/// See [`Deadlines::download`].
+/// The factor for the deadline of a video's download. See [`Deadlines::download`].
 const VIDEO_PATIENCE: u32 = 5;
 
-/// How long a call may take, connecting and the answer's body included.
+/// The deadlines of calls, including connecting and the body of the answer
+/// (`docs/reference/providers.md#deadlines`).
 #[derive(Clone, Copy, Debug)]
 pub struct Deadlines {
-    /// A submit whose answer is the result (providers.md 1.2: not under 300 s, better 600 s).
+    /// The deadline of a submit whose answer is the result. OpenAI recommends at least 300 s.
     pub result: Duration,
-    /// A call whose answer is a text (providers.md 0.4).
+    /// The deadline of a call whose answer is a text.
     pub text: Duration,
-    /// Every other call: submits to a queue, polls, cancels.
+    /// The deadline of every other call: submits to a queue, polls, cancellations.
     pub call: Duration,
-    /// The download of a result; of a video, which may be ten times as large, five times as long.
+    /// The deadline of the download of a result. A video may be ten times as large and has five
+    /// times as long.
     pub download: Duration,
 }
 
@@ -53,46 +56,48 @@ impl Default for Deadlines {
     }
 }
 
-/// Whom to speak to, and how.
+/// A provider's API, with the settings to call it.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// Whose protocol.
+    /// The kind of provider, which determines the protocol.
     pub kind: ProviderKind,
-    /// Which of the managed protocols; ignored for third parties.
+    /// The protocol of a managed server; ignored for third parties.
     pub managed: ManagedProtocol,
-    /// The operator's own base URL; required for `managed`. One without a path gets the path of the provider's own
-    /// (`/v1`), and one of a provider whose documents have that in their routes gets it in any case. Its host is admitted for
-    /// these calls, whatever it resolves to, over plain http too (decisions 15.3).
+    /// The operator's own base URL; required for `managed`. If it has no path, it gets that of the
+    /// provider's own base URL (`/v1`). If the provider documents the path as part of its routes,
+    /// it is always appended. For these calls, the egress guard permits any address of its host,
+    /// and also plain HTTP (`docs/reference/webhooks.md#operator-hosts`).
     pub base: Option<Url>,
-    /// Required for third parties.
+    /// The key; required for third parties.
     pub key: Option<ApiKey>,
 }
 
-/// Why an endpoint cannot be spoken to.
+/// Why an endpoint cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderError {
-    /// A third party without a key.
+    /// An endpoint of a third party has no key.
     #[error("this provider needs a key")]
     NoKey,
-    /// `managed` without a base URL: the embedded runtime is not behind this crate.
+    /// An endpoint of `managed` has no base URL. The embedded runtime is not part of this crate.
     #[error("this provider needs a base URL")]
     NoBase,
-    /// The base URL is no http or https URL, or carries credentials or a fragment.
+    /// The base URL is not an http or https URL, or contains credentials or a fragment.
     #[error("the base URL must be http or https, without credentials and fragment")]
     Base,
 }
 
-/// The base URL that an operator wrote.
+/// Parses the base URL of an operator.
 ///
 /// # Errors
 ///
-/// [`ProviderError::Base`] when it is no http or https URL, or carries credentials or a fragment.
+/// [`ProviderError::Base`] if it is not an http or https URL, or contains credentials or a
+/// fragment.
 pub fn base_url(text: &str) -> Result<Url, ProviderError> {
     let url = Url::parse(text).map_err(|_| ProviderError::Base)?;
     OperatorHost::of(&url).map(|_| url).ok_or(ProviderError::Base)
 }
 
-/// A provider that can be asked. Cheap to make; one for each connection.
+/// A provider that can be called. Cheap to create: there is one per connection.
 pub struct Provider {
     protocol: &'static dyn Protocol,
     site: Site,
@@ -103,11 +108,11 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// A provider behind `endpoint`, called through `client`.
+    /// Creates a provider at `endpoint`, called through `client`.
     ///
     /// # Errors
     ///
-    /// [`ProviderError`] when the endpoint lacks what its kind needs.
+    /// [`ProviderError`] if the endpoint lacks what its kind requires.
     pub fn new(endpoint: Endpoint, client: Client, deadlines: Deadlines) -> Result<Self, ProviderError> {
         let Endpoint { kind, managed, base, key } = endpoint;
         if kind == ProviderKind::Managed && base.is_none() {
@@ -132,126 +137,134 @@ impl Provider {
         Ok(Self { protocol, site: Site::new(base, protocol.domains()), operator, key, client, deadlines })
     }
 
-    /// What it promises of orders for `media`.
-    pub fn promises(&self, media: Media) -> Promises {
-        self.protocol.promises(media)
+    /// The protocol's capabilities for orders of `media`.
+    pub fn capabilities(&self, media: Media) -> ProtocolCapabilities {
+        self.protocol.capabilities(media)
     }
 
-    /// Submits an order, once. What the model does not declare is refused before anything is sent.
+    /// Submits an order once. An order that the model does not support is rejected before anything
+    /// is sent.
     ///
-    /// Dropping the future leaves the outcome unknown, as a crash does: record the attempt before the call.
+    /// Dropping the future leaves the outcome unknown, as a crash does. Record the attempt before
+    /// the call.
     pub async fn submit(&self, order: &Order) -> Submission {
         let request = match self.prepare(order).await {
             Ok(request) => request,
-            // An upload is no submit: nothing was begun, however it failed.
-            Err(fault) => return Submission::Refused(Fault { maybe_accepted: false, ..fault }),
+            // An upload is not a submit: no work was started, however it failed.
+            Err(call_error) => return Submission::Refused(CallError { maybe_accepted: false, ..call_error }),
         };
         let request = match keyed(request, &order.idempotency_key) {
             Ok(request) => request,
-            Err(fault) => return Submission::Refused(fault),
+            Err(call_error) => return Submission::Refused(call_error),
         };
-        let deadline = if self.promises(order.media()).inline { self.deadlines.result } else { self.deadlines.call };
+        let deadline =
+            if self.capabilities(order.media()).inline { self.deadlines.result } else { self.deadlines.call };
         let outcome = match self.call(request, deadline).await {
-            Ok(answer) => self.protocol.submitted(&self.site, order, &answer).map_err(|fault| self.shown(fault)),
-            Err(fault) => Err(fault),
+            Ok(answer) => {
+                self.protocol.submitted(&self.site, order, &answer).map_err(|call_error| self.shown(call_error))
+            }
+            Err(call_error) => Err(call_error),
         };
         match outcome {
             Ok(Accepted::Done(output)) => Submission::Done(output),
             Ok(Accepted::Run(run)) => Submission::Accepted(run),
-            Err(fault) if fault.maybe_accepted => Submission::Unknown(fault),
-            Err(fault) => Submission::Refused(fault),
+            Err(call_error) if call_error.maybe_accepted => Submission::Unknown(call_error),
+            Err(call_error) => Submission::Refused(call_error),
         }
     }
 
-    async fn prepare(&self, order: &Order) -> Result<Request, Fault> {
+    async fn prepare(&self, order: &Order) -> Result<Request, CallError> {
         let media = order.media();
         if !self.protocol.makes(media) {
-            return Err(Fault::new(Class::Invalid, "its protocol has no videos"));
+            return Err(CallError::new(Class::Invalid, "its protocol has no videos"));
         }
-        order.check(self.promises(media).picture_bytes_max)?;
+        order.check(self.capabilities(media).picture_bytes_max)?;
         let mut uploads = Vec::new();
         for upload in self.protocol.uploads(&self.site, order)? {
             let answer = self.call(upload, self.deadlines.download).await?;
-            uploads.push(self.protocol.uploaded(&answer).map_err(|fault| self.shown(fault))?);
+            uploads.push(self.protocol.uploaded(&answer).map_err(|call_error| self.shown(call_error))?);
         }
         self.protocol.submit(&self.site, order, &uploads)
     }
 
-    /// Asks for a text, once. What the model does not declare is refused before anything is sent.
+    /// Requests a text once. An order that the model does not support is rejected before anything
+    /// is sent.
     ///
-    /// Dropping the future leaves the outcome unknown, as a crash does: record the attempt before the call.
+    /// Dropping the future leaves the outcome unknown, as a crash does. Record the attempt before
+    /// the call.
     ///
     /// # Errors
     ///
-    /// When there is no text; [`Fault::maybe_accepted`] says whether one may have been written, and charged, all the same, so
-    /// that it must not be asked for again.
-    pub async fn write(&self, order: &TextOrder) -> Result<String, Fault> {
-        order.check(self.promises(Media::Picture).picture_bytes_max)?;
+    /// If there is no text. [`CallError::maybe_accepted`] says whether a text may have been written and
+    /// charged, so that it must not be requested again.
+    pub async fn write(&self, order: &TextOrder) -> Result<String, CallError> {
+        order.check(self.capabilities(Media::Picture).picture_bytes_max)?;
         let request = keyed(self.protocol.write(&self.site, order)?, &order.idempotency_key)?;
         let answer = self.call_for(request, self.deadlines.text, TEXT_ANSWER_MAX).await?;
-        let text = self.protocol.written(&answer).map_err(|fault| self.shown(fault))?;
+        let text = self.protocol.written(&answer).map_err(|call_error| self.shown(call_error))?;
         match text.trim() {
-            "" => Err(answer.fault(Some(Class::Unavailable), "it made no text")),
+            "" => Err(answer.call_error(Some(Class::Unavailable), "it made no text")),
             text => Ok(text.to_owned()),
         }
     }
 
-    /// Asks how a run is, once.
+    /// Polls a run once.
     pub async fn poll(&self, run: &Run) -> Polled {
         let progress = match self.call(self.protocol.poll(run), self.deadlines.call).await {
             Ok(answer) => self.protocol.polled(&self.site, run, &answer),
-            Err(fault) => Err(fault),
+            Err(call_error) => Err(call_error),
         };
         let outcome = match progress {
             Ok(Progress::Is(polled)) => Ok(polled),
             Ok(Progress::Collect(request)) => match self.call(request, self.deadlines.call).await {
                 Ok(answer) => self.protocol.collected(&answer).map(Polled::Done),
-                Err(fault) => Err(fault),
+                Err(call_error) => Err(call_error),
             },
             Ok(Progress::Explain(request, unexplained)) => match self.call(request, self.deadlines.call).await {
                 Ok(_) => Ok(Polled::Failed(unexplained)),
-                // An answer with a status is the explanation.
-                Err(fault) if fault.status.is_some() => Ok(Polled::Failed(fault)),
-                Err(fault) => Err(fault),
+                // An answer with a status is the expected explanation.
+                Err(call_error) if call_error.status.is_some() => Ok(Polled::Failed(call_error)),
+                Err(call_error) => Err(call_error),
             },
-            Err(fault) => Err(fault),
+            Err(call_error) => Err(call_error),
         };
-        // Whether the work was accepted is no question any more.
-        let settled = |fault| Fault { maybe_accepted: false, ..self.shown(fault) };
+        // The work was accepted. Only the download failed.
+        let settled = |call_error| CallError { maybe_accepted: false, ..self.shown(call_error) };
         match outcome.map_err(settled) {
-            Ok(Polled::Failed(fault)) => Polled::Failed(settled(fault)),
+            Ok(Polled::Failed(call_error)) => Polled::Failed(settled(call_error)),
             Ok(polled) => polled,
-            // A run that was accepted and is not there any more is the provider's doing, not a mistake of ours.
-            Err(fault) if matches!(fault.status, Some(404 | 410)) => {
-                Polled::Failed(Fault { class: Class::Unavailable, ..fault })
+            // If an accepted run no longer exists, the provider lost it. The request was not wrong.
+            Err(call_error) if matches!(call_error.status, Some(404 | 410)) => {
+                Polled::Failed(CallError { class: Class::Unavailable, ..call_error })
             }
-            // A state that cannot be learned now is no end of the run; the caller's own deadline ends the asking.
-            Err(fault) if fault.is_retryable() => Polled::Trouble(fault),
-            Err(fault) => Polled::Failed(fault),
+            // If the state cannot be determined now, the run continues. The caller's own deadline
+            // ends the polling.
+            Err(call_error) if call_error.is_retryable() => Polled::Unavailable(call_error),
+            Err(call_error) => Polled::Failed(call_error),
         }
     }
 
-    /// Asks to stop a run, once; it may be asked again.
+    /// Requests the cancellation of a run once. The call may be repeated.
     pub async fn cancel(&self, run: &Run) -> Cancellation {
         let Some(request) = self.protocol.cancel(run) else {
             return Cancellation::Unsupported;
         };
         match self.send(request, self.deadlines.call, ANSWER_MAX, true).await {
             Ok(answer) => match self.protocol.canceled(&answer) {
-                Cancellation::Failed(fault) => Cancellation::Failed(self.shown(fault)),
+                Cancellation::Failed(call_error) => Cancellation::Failed(self.shown(call_error)),
                 other => other,
             },
-            Err(fault) => Cancellation::Failed(fault),
+            Err(call_error) => Cancellation::Failed(call_error),
         }
     }
 
-    /// Looks for the run of an order whose submit has an unknown outcome. `Ok(None)` also where the protocol promises
-    /// no look-up.
+    /// Searches for the run of an order whose submit has an unknown outcome. Also returns
+    /// `Ok(None)` if the protocol cannot find runs.
     ///
     /// # Errors
     ///
-    /// When the provider could not be asked; ask again later.
-    pub async fn find(&self, order: &Order) -> Result<Option<Run>, Fault> {
+    /// If the provider could not be reached. Try again later.
+    pub async fn find(&self, order: &Order) -> Result<Option<Run>, CallError> {
         let Some(request) = self.protocol.search(&self.site, order) else {
             return Ok(None);
         };
@@ -259,71 +272,76 @@ impl Provider {
         Ok(self.protocol.found(&self.site, order, &answer))
     }
 
-    /// Fetches the result of an order for `media`. A download costs nothing and may be repeated.
+    /// Fetches the result of an order for `media`. A download is free of charge and may be
+    /// repeated.
     ///
     /// # Errors
     ///
-    /// A retryable fault when it does not arrive whole, is too large, or is not what was ordered; providers answer
-    /// error pages with status 200.
-    pub async fn fetch(&self, media: Media, output: &Output) -> Result<Artifact, Fault> {
+    /// A retryable error if the result is incomplete, too large, or not of the ordered kind. (Some
+    /// providers return error pages with status 200.)
+    pub async fn fetch(&self, media: Media, output: &Output) -> Result<Artifact, CallError> {
         self.open(media, output).await?.whole().await
     }
 
-    /// The same, piece by piece.
+    /// Like [`fetch`](Self::fetch), in chunks.
     ///
     /// # Errors
     ///
-    /// As [`fetch`](Self::fetch).
-    pub async fn open(&self, media: Media, output: &Output) -> Result<Incoming, Fault> {
+    /// Those of [`fetch`](Self::fetch).
+    pub async fn open(&self, media: Media, output: &Output) -> Result<Incoming, CallError> {
         match output {
             Output::Inline(bytes) => Incoming::of(media, bytes.clone()),
             Output::Remote(url) => {
                 let opened = self.download(media, url.clone()).await;
-                let body = opened.map_err(|fault| Fault { maybe_accepted: false, ..fault })?;
+                let body = opened.map_err(|call_error| CallError { maybe_accepted: false, ..call_error })?;
                 Incoming::from(media, body).await
             }
         }
     }
 
-    async fn download(&self, media: Media, mut url: Url) -> Result<Body, Fault> {
+    async fn download(&self, media: Media, mut url: Url) -> Result<Body, CallError> {
         let deadline = match media {
             Media::Picture => self.deadlines.download,
             Media::Video => self.deadlines.download * VIDEO_PATIENCE,
         };
         for _ in 0..=REDIRECTS_MAX {
             let request = Request::get(url.clone()).with(ACCEPT, HeaderValue::from_static("*/*"));
-            // Never to storage hosts, be they under the provider's own domain.
+            // The key is never sent to storage hosts, even within the provider's own domain.
             let with_key = self.protocol.serves_results() && self.site.is_at_home(&url);
             let call = self.outbound(request, deadline, 0, with_key);
             let opened = self.client.open_for(self.operator.as_ref(), call).await.map_err(|error| lost(&error))?;
-            // What is wrong is told by the status.
+            // The status identifies the error.
             let answer = Answer { status: opened.status, headers: opened.headers, body: Bytes::new() };
             match answer.status.as_u16() {
                 200..=299 => return Ok(opened.body),
                 301 | 302 | 303 | 307 | 308 => {
                     let target = answer.headers.get(LOCATION).and_then(|it| it.to_str().ok());
                     let target = target.and_then(|it| url.join(it).ok());
-                    url =
-                        target.ok_or_else(|| Fault::new(Class::Unavailable, "its result's redirect leads nowhere"))?;
+                    url = target
+                        .ok_or_else(|| CallError::new(Class::Unavailable, "its result's redirect leads nowhere"))?;
                 }
-                429 => return Err(answer.fault(None, "its result cannot be fetched yet")),
-                _ => return Err(answer.fault(Some(Class::Unavailable), "its result cannot be fetched, or has expired")),
+                429 => return Err(answer.call_error(None, "its result cannot be fetched yet")),
+                _ => {
+                    return Err(
+                        answer.call_error(Some(Class::Unavailable), "its result cannot be fetched, or has expired")
+                    );
+                }
             }
         }
-        Err(Fault::new(Class::Unavailable, "its result is behind too many redirects"))
+        Err(CallError::new(Class::Unavailable, "its result is behind too many redirects"))
     }
 
-    /// One call of the protocol; an answer other than 2xx is a fault.
-    async fn call(&self, request: Request, deadline: Duration) -> Result<Answer, Fault> {
+    /// Makes one call of the protocol. An answer other than 2xx is an error.
+    async fn call(&self, request: Request, deadline: Duration) -> Result<Answer, CallError> {
         self.call_for(request, deadline, ANSWER_MAX).await
     }
 
-    /// The same with an answer of at most so many bytes.
-    async fn call_for(&self, request: Request, deadline: Duration, answer_max: usize) -> Result<Answer, Fault> {
+    /// Like [`call`](Self::call), with a limit on the size of the answer.
+    async fn call_for(&self, request: Request, deadline: Duration, answer_max: usize) -> Result<Answer, CallError> {
         let answer = self.send(request, deadline, answer_max, true).await?;
         match answer.status.is_success() {
             true => Ok(answer),
-            false => Err(self.shown(self.protocol.fault(&answer))),
+            false => Err(self.shown(self.protocol.call_error(&answer))),
         }
     }
 
@@ -333,14 +351,14 @@ impl Provider {
         deadline: Duration,
         answer_max: usize,
         with_key: bool,
-    ) -> Result<Answer, Fault> {
+    ) -> Result<Answer, CallError> {
         let is_download = request.method == Method::GET;
         let call = self.outbound(request, deadline, answer_max, with_key);
         let answer = self.client.send_for(self.operator.as_ref(), call).await.map_err(|error| lost(&error))?;
         let Inbound { status, headers, body, truncated } = answer;
         match truncated {
-            true if is_download => Err(Fault::new(Class::Unavailable, "its answer is too large")),
-            true => Err(Fault::new(Class::Unavailable, "its answer is too large").maybe_accepted()),
+            true if is_download => Err(CallError::new(Class::Unavailable, "its answer is too large")),
+            true => Err(CallError::new(Class::Unavailable, "its answer is too large").maybe_accepted()),
             false => Ok(Answer { status, headers, body }),
         }
     }
@@ -353,33 +371,34 @@ impl Provider {
         Outbound { method, url, headers, body, deadline, response_limit }
     }
 
-    fn shown(&self, fault: Fault) -> Fault {
-        fault.shown(self.key.as_ref())
+    fn shown(&self, call_error: CallError) -> CallError {
+        call_error.shown(self.key.as_ref())
     }
 }
 
-/// The request with its idempotency key.
-fn keyed(request: Request, key: &str) -> Result<Request, Fault> {
+/// Adds the idempotency key to the request.
+fn keyed(request: Request, key: &str) -> Result<Request, CallError> {
     let key = HeaderValue::from_str(key);
-    let key = key.map_err(|_| Fault::new(Class::Runtime, "the idempotency key cannot stand in a header"))?;
+    let key = key.map_err(|_| CallError::new(Class::Runtime, "the idempotency key cannot stand in a header"))?;
     Ok(request.with(HeaderName::from_static("idempotency-key"), key))
 }
 
-/// What an answer that did not come means. Only what is proven to be before the send was surely not accepted.
-pub(crate) fn lost(error: &SendError) -> Fault {
+/// Interprets an answer that did not arrive. Acceptance is impossible only if the failure certainly
+/// preceded the send.
+pub(crate) fn lost(error: &SendError) -> CallError {
     match error {
-        SendError::Refused(_) => Fault::new(Class::Runtime, "its address is none that may be called"),
+        SendError::Refused(_) => CallError::new(Class::Runtime, "its address is not allowed"),
         SendError::AddressRefused => {
-            Fault::new(Class::Runtime, "its name resolves to an address that may not be called")
+            CallError::new(Class::Runtime, "its name resolves to an address that is not allowed")
         }
-        SendError::Dns(_) => Fault::new(Class::Unavailable, "its name does not resolve"),
-        SendError::Connect(_) => Fault::new(Class::Unavailable, "it accepts no connection"),
-        SendError::Tls(_) => Fault::new(Class::Unavailable, "no secure connection to it can be made"),
-        SendError::Timeout => Fault::new(Class::Timeout, "").maybe_accepted(),
+        SendError::Dns(_) => CallError::new(Class::Unavailable, "its name does not resolve"),
+        SendError::Connect(_) => CallError::new(Class::Unavailable, "it accepts no connection"),
+        SendError::Tls(_) => CallError::new(Class::Unavailable, "no secure connection to it can be made"),
+        SendError::Timeout => CallError::new(Class::Timeout, "").maybe_accepted(),
         SendError::Protocol(_) => {
-            Fault::new(Class::Timeout, "it closed the connection without an answer").maybe_accepted()
+            CallError::new(Class::Timeout, "it closed the connection without an answer").maybe_accepted()
         }
-        SendError::Body(_) => Fault::new(Class::Unavailable, "its answer broke off").maybe_accepted(),
+        SendError::Body(_) => CallError::new(Class::Unavailable, "its answer broke off").maybe_accepted(),
     }
 }
 
@@ -398,7 +417,7 @@ mod tests {
             let provider = Provider::new(endpoint, client, Deadlines::default()).expect("an endpoint");
             provider.site.url("/tasks").to_string()
         };
-        // Documents of most have the version in the base ...
+        // Most providers document the version as part of the base URL ...
         for (base, there) in [
             ("http://proxy", "http://proxy/v1/tasks"),
             ("http://proxy/", "http://proxy/v1/tasks"),
@@ -407,7 +426,7 @@ mod tests {
         ] {
             assert_eq!(route(ProviderKind::OpenAi, base), there, "{base}");
         }
-        // ... those of some in the routes (providers.md 6.2, 7.2).
+        // ... and some as part of the routes.
         for kind in [ProviderKind::BlackForestLabs, ProviderKind::Runway] {
             for base in ["http://proxy", "http://proxy/", "http://proxy/v1", "http://proxy/v1/"] {
                 assert_eq!(route(kind, base), "http://proxy/v1/tasks", "{base}");

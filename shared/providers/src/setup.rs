@@ -1,7 +1,9 @@
-//! What the operator set up: which models there are, and what runs the managed ones (decisions 12.2).
+//! The operator's settings: which models exist, and what runs the managed ones
+//! (`docs/reference/providers.md#managed`).
 //!
-//! Gateway and workers load it alike, at their start, so that what is offered is what is run. What is wrong with it stops
-//! the start with one line that names the variable.
+//! The gateway and the workers load them in the same way at their start, so that the offered models
+//! are the ones that can run. An invalid setting stops the start with one line that names the
+//! variable.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,16 +18,16 @@ use crate::order::Media;
 use crate::protocols::{self, ManagedProtocol};
 use crate::provider::Endpoint;
 
-/// The variables, as they were read.
+/// The values of the environment variables.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a> {
-    /// `CANVAS_MODEL_CATALOGUE`.
+    /// The value of `CANVAS_MODEL_CATALOGUE`.
     pub catalogue: Option<&'a Path>,
-    /// `CANVAS_MANAGED_URL`.
+    /// The value of `CANVAS_MANAGED_URL`.
     pub url: Option<&'a Url>,
-    /// `CANVAS_MANAGED_PROTOCOL`.
+    /// The value of `CANVAS_MANAGED_PROTOCOL`.
     pub protocol: &'a str,
-    /// `CANVAS_MANAGED_KEY`.
+    /// The value of `CANVAS_MANAGED_KEY`.
     pub key: Option<&'a str>,
 }
 
@@ -43,39 +45,38 @@ impl<'a> From<&'a Config> for Settings<'a> {
 /// Why a process does not start with these settings.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// The file cannot be read.
-    #[error("CANVAS_MODEL_CATALOGUE: {} cannot be read", path.display())]
+    /// The catalog file cannot be read.
+    #[error("CANVAS_MODEL_CATALOGUE: cannot read {}", path.display())]
     Unreadable {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
-    /// The file is no catalogue.
-    #[error("CANVAS_MODEL_CATALOGUE: it is refused")]
+    /// The file is not a valid catalog.
+    #[error("CANVAS_MODEL_CATALOGUE: invalid")]
     Catalogue(#[from] CatalogueError),
-    /// No such protocol.
+    /// The protocol is unknown.
     #[error("CANVAS_MANAGED_PROTOCOL: expected openai or comfy")]
     Protocol,
-    /// The key cannot stand in a header.
+    /// The key cannot be sent in a header.
     #[error("CANVAS_MANAGED_KEY: expected visible ASCII characters")]
     Key,
 }
 
-/// The server of the operator's own that runs the managed models.
+/// The self-hosted server that runs the managed models.
 #[derive(Clone, Debug)]
 pub struct Server {
-    /// Where it is.
+    /// The base URL of the server.
     pub base: Url,
-    /// What it speaks.
+    /// The protocol of the server.
     pub protocol: ManagedProtocol,
-    /// What it asks for, if anything.
+    /// The key, if the server requires one.
     pub key: Option<ApiKey>,
 }
 
 impl Server {
-    /// How it is spoken to.
+    /// The endpoint of the server.
     pub fn endpoint(&self) -> Endpoint {
         Endpoint {
             kind: ProviderKind::Managed,
@@ -86,21 +87,21 @@ impl Server {
     }
 }
 
-/// The models and what runs the managed ones. Cheap to clone.
+/// The models, and what runs the managed ones. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Every model, whether or not it can be run here; [`models`](Self::models) tells.
+    /// Every model, whether or not it can run here. See [`models`](Self::models).
     pub catalogue: Catalogue,
-    /// What runs the managed models; `None`: the embedded runtime.
+    /// The server that runs the managed models; `None` if the embedded runtime does.
     pub server: Option<Server>,
 }
 
 impl Setup {
-    /// Loads what the settings name.
+    /// Loads the settings.
     ///
     /// # Errors
     ///
-    /// [`SetupError`] names the first variable that is wrong, and never a key.
+    /// [`SetupError`] names the first invalid variable, and never contains a key.
     pub fn load<'a>(settings: impl Into<Settings<'a>>) -> Result<Self, SetupError> {
         let settings = settings.into();
         let mut catalogue = Catalogue::built_in()?;
@@ -115,10 +116,11 @@ impl Setup {
         Ok(Self { catalogue, server })
     }
 
-    /// The models of a provider that can be run here, in catalogue order.
+    /// The models of a provider that can run here, in catalog order.
     ///
-    /// A managed model runs on the runtime that it is written for: the embedded one, or the server that takes its place.
-    /// The embedded runtime's texts stay beside a server's: one that makes pictures commonly makes no texts.
+    /// A managed model runs on the runtime that it is written for: the embedded runtime, or the
+    /// server that replaces it. The text models of the embedded runtime remain available in
+    /// addition to a server, because servers for pictures usually do not write texts.
     pub fn models(&self, provider: ProviderKind) -> impl Iterator<Item = &Arc<Entry>> {
         self.catalogue.of(provider).filter(|entry| self.runs(entry))
     }
@@ -187,7 +189,7 @@ mod tests {
         let absent = Path::new("/nowhere/models.json");
         assert!(refused(Settings { catalogue: Some(absent), ..NONE }).starts_with("CANVAS_MODEL_CATALOGUE: "));
         assert!(refused(Settings { protocol: "grpc", ..NONE }).starts_with("CANVAS_MANAGED_PROTOCOL: "));
-        let told = refused(Settings { key: Some("schlüssel"), ..NONE });
-        assert!(told.starts_with("CANVAS_MANAGED_KEY: ") && !told.contains("schl"), "{told}");
+        let reported = refused(Settings { key: Some("schlüssel"), ..NONE });
+        assert!(reported.starts_with("CANVAS_MANAGED_KEY: ") && !reported.contains("schl"), "{reported}");
     }
 }

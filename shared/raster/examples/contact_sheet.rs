@@ -1,15 +1,17 @@
-//! One sheet with before and after of the Image Actions, made by the Actions themselves: `deploy/local/demo actions`.
+//! Draws a sheet with pictures before and after each Image Action, made by the Actions themselves:
+//! `deploy/local/demo actions`.
 //!
-//! Usage: `contact_sheet PHOTO OUT`; a row an Action, in the order of decisions 8, the photograph on the left of each.
+//! Usage: `contact_sheet PHOTO OUT`. There is one row per Action, in the order of
+//! `docs/reference/actions.md`, with the photograph on the left.
 
 use std::error::Error;
 
-use raster::beside::{Align, Beside, Direction};
-use raster::crop::{Crop, Place};
+use raster::crop::{Crop, CropPosition};
 use raster::grade::{Grade, Preset};
 use raster::overlay::{Blend, Overlay};
 use raster::ratio::{ChangeRatio, Mode};
 use raster::rotate::{Flip, Rotate};
+use raster::side_by_side::{Align, Direction, SideBySideOptions};
 use raster::text::{self, Caption, Family, Weight};
 use raster::{Anchor, Bounds, Color, Finish, Fit, FormatChoice, Output, Resize};
 
@@ -41,7 +43,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Each Action and three results of it.
+/// Each Action with three results of it.
 fn rows(photo: &File) -> Result<Vec<(&'static str, [File; 3])>> {
     let logo = logo(photo)?;
     let resized = |width: u32, height: u32, fit: Fit| {
@@ -50,7 +52,11 @@ fn rows(photo: &File) -> Result<Vec<(&'static str, [File; 3])>> {
         file(raster::transform_resize(photo, &resize, PNG.choice, PNG.quality))
     };
     let cropped = |anchor| {
-        file(raster::crop::transform(photo, &Crop { width: 400, height: 300, place: Place::Anchored(anchor) }, PNG))
+        file(raster::crop::transform(
+            photo,
+            &Crop { width: 400, height: 300, place: CropPosition::Anchored(anchor) },
+            PNG,
+        ))
     };
     let ratio = |ratio, mode| {
         let background = Color { r: 200, g: 120, b: 60, a: 255 };
@@ -66,8 +72,8 @@ fn rows(photo: &File) -> Result<Vec<(&'static str, [File; 3])>> {
     };
     let captioned = |caption: Caption| file(raster::text::add_text(photo, &caption, PNG));
     let beside = |first: &File, second: &File, direction, align, matches| {
-        let params = Beside { direction, gap: 24, matches, align, background: Color::WHITE };
-        file(raster::beside::transform(first, second, &params, PNG))
+        let params = SideBySideOptions { direction, gap: 24, matches, align, background: Color::WHITE };
+        file(raster::side_by_side::transform(first, second, &params, PNG))
     };
     Ok(vec![
         (
@@ -75,7 +81,7 @@ fn rows(photo: &File) -> Result<Vec<(&'static str, [File; 3])>> {
             [resized(300, 300, Fit::Cover)?, resized(300, 300, Fit::Contain)?, resized(400, 150, Fit::Fill)?],
         ),
         (
-            "crop: top left, centre, bottom right",
+            "crop: top left, center, bottom right",
             [cropped(Anchor::TopLeft)?, cropped(Anchor::Center)?, cropped(Anchor::BottomRight)?],
         ),
         (
@@ -109,7 +115,7 @@ fn rows(photo: &File) -> Result<Vec<(&'static str, [File; 3])>> {
             ],
         ),
         (
-            "overlay-image: normal, turned 30°, multiply",
+            "overlay-image: normal, rotated 30°, multiply",
             [
                 overlaid(Anchor::BottomRight, 0.0, Blend::Normal, 25.0)?,
                 overlaid(Anchor::Center, 30.0, Blend::Normal, 40.0)?,
@@ -139,7 +145,7 @@ fn rows(photo: &File) -> Result<Vec<(&'static str, [File; 3])>> {
     ])
 }
 
-/// White words of an even size at the foot of the picture.
+/// White text of a uniform size at the bottom of the picture.
 fn caption(text: &str) -> Caption {
     Caption {
         text: text.to_owned(),
@@ -159,9 +165,10 @@ fn caption(text: &str) -> Caption {
     }
 }
 
-/// A mark to overlay: the middle of the photograph, turned onto its corner, the rest transparent.
+/// A picture to overlay: the center of the photograph, rotated by 45 degrees, on a transparent
+/// background.
 fn logo(photo: &File) -> Result<File> {
-    let square = Crop { width: 300, height: 300, place: Place::Anchored(Anchor::Center) };
+    let square = Crop { width: 300, height: 300, place: CropPosition::Anchored(Anchor::Center) };
     let square = file(raster::crop::transform(photo, &square, PNG))?;
     let turn = Rotate { degrees: 45.0, expand: true, flip: Flip::None, background: Color::TRANSPARENT };
     file(raster::rotate::transform(&square, &turn, PNG))
@@ -173,11 +180,12 @@ fn cell(picture: &File) -> Result<File> {
     boxed(&shown, CELL.0, CELL.1)
 }
 
-/// A picture in the middle of a box of paper, never enlarged.
+/// A picture centered on a box of the paper color, never enlarged.
 fn boxed(picture: &File, width: u32, height: u32) -> Result<File> {
     let bounds = Bounds::new(Some(width), Some(height)).ok_or("not zero")?;
     let resize = Resize { fit: Fit::Contain, background: PAPER, enlarge: false, ..Resize::new(bounds) };
-    // Transparent pictures lie on the paper: JPEG would flatten them there, at a loss.
+    // Transparent pictures are drawn onto the paper color first, because the JPEG would otherwise
+    // be flattened on white.
     let boxed = file(raster::transform_resize(picture, &resize, PNG.choice, PNG.quality))?;
     let paper = Overlay {
         anchor: Anchor::Center,
@@ -190,7 +198,7 @@ fn boxed(picture: &File, width: u32, height: u32) -> Result<File> {
     file(raster::overlay::transform(&blank(width, height)?, &boxed, &paper, PNG))
 }
 
-/// Paper without a picture.
+/// A box of the paper color without a picture.
 fn blank(width: u32, height: u32) -> Result<File> {
     let pixels = PAPER.rgb().repeat(width as usize * height as usize);
     let picture = raster::Picture::new(raster::Size::new(width, height), raster::Channels::Rgb, pixels);
@@ -205,8 +213,8 @@ fn within(picture: &File, side: u32) -> Result<File> {
 }
 
 fn joined(first: &File, second: &File, direction: Direction) -> Result<File> {
-    let params = Beside { direction, gap: 0, matches: false, align: Align::Start, background: PAPER };
-    file(raster::beside::transform(first, second, &params, PNG))
+    let params = SideBySideOptions { direction, gap: 0, matches: false, align: Align::Start, background: PAPER };
+    file(raster::side_by_side::transform(first, second, &params, PNG))
 }
 
 fn file(output: std::result::Result<Output, raster::Error>) -> Result<File> {

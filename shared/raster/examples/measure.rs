@@ -1,7 +1,9 @@
-//! Times codec settings and the two whole jobs, to choose by figures: `cargo run --release -p raster --example measure`.
+//! Measures the time of codec settings and of two complete jobs, to choose settings: `cargo run
+//! --release -p canvas-raster --example measure`.
 //!
-//! Prints milliseconds (best of five) and bytes, for a photo-like and a flat picture. The choices that rest on it
-//! are named where they are made (`encode`, `decode::jpeg`).
+//! Prints milliseconds (best of five) and bytes, for a photo-like and a flat picture. Settings that
+//! were chosen by these measurements refer to this example where they are defined (`encode`,
+//! `decode::jpeg`).
 
 mod subjects;
 
@@ -51,7 +53,7 @@ fn main() {
     report("12 MP JPEG rendition 512", || raster::rendition(&jpeg, 512).map(|output| output.bytes).unwrap_or_default());
 }
 
-/// The Action's defaults, with a stroke.
+/// The default parameters of the Action, with a stroke.
 fn caption(text: &str) -> Caption {
     Caption {
         text: text.to_owned(),
@@ -71,7 +73,7 @@ fn caption(text: &str) -> Caption {
     }
 }
 
-/// Runs a job five times and prints its best time and its size.
+/// Runs a job five times and prints its best time and the size of its output.
 fn report(name: &str, job: impl Fn() -> Vec<u8>) {
     let mut best = Duration::MAX;
     let mut bytes = 0;

@@ -1,10 +1,10 @@
-//! Colours as the Actions' parameters write them.
+//! Colors in the syntax of the Actions' parameters.
 
 use std::str::FromStr;
 
 use crate::geometry::ParseError;
 
-/// An sRGB colour with straight (not premultiplied) alpha, 8 bits a channel.
+/// An sRGB color with straight (not premultiplied) alpha and 8 bits per channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Color {
     /// Red, 0 to 255.
@@ -20,10 +20,10 @@ pub struct Color {
 impl Color {
     /// Opaque white.
     pub const WHITE: Self = Self { r: 255, g: 255, b: 255, a: 255 };
-    /// `#00000000`, the default background of `resize`.
+    /// Transparent black (`#00000000`), the default background of `resize`.
     pub const TRANSPARENT: Self = Self { r: 0, g: 0, b: 0, a: 0 };
 
-    /// Whether nothing shines through.
+    /// Whether alpha is 255.
     pub fn is_opaque(self) -> bool {
         self.a == 255
     }
@@ -38,7 +38,7 @@ impl Color {
         [self.r, self.g, self.b, self.a]
     }
 
-    /// What a JPEG is flattened on: this colour when it is opaque, else white (decisions 8.1).
+    /// The color on which a JPEG is flattened: this color when it is opaque, otherwise white.
     pub fn flattening(self) -> Self {
         if self.is_opaque() { self } else { Self::WHITE }
     }
@@ -47,7 +47,7 @@ impl Color {
 impl FromStr for Color {
     type Err = ParseError;
 
-    /// Reads `#rgb`, `#rrggbb` or `#rrggbbaa`, digits of either case (decisions 8.1).
+    /// Parses `#rgb`, `#rrggbb` or `#rrggbbaa`, with digits of either case.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let digits = text.strip_prefix('#').ok_or(ParseError)?;
         if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {

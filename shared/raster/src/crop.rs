@@ -1,4 +1,4 @@
-//! The Action `crop` (decisions 8.1, 18.8): a rectangle of the picture as displayed, bit by bit.
+//! The Action `crop`: a rectangle of the picture as displayed, unchanged (`docs/reference/actions.md#crop`).
 
 use crate::color::Color;
 use crate::decode::{DecodeError, decode_part};
@@ -7,10 +7,10 @@ use crate::header::probe;
 use crate::pipeline::{Error, Finish, Output};
 use crate::resize::{PlanError, check_output};
 
-/// Where the rectangle lies.
+/// Position of the rectangle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// So many pixels from the left and from the top.
+pub enum CropPosition {
+    /// By its distances from the left and the top.
     At {
         /// Columns left of it.
         x: i64,
@@ -21,18 +21,18 @@ pub enum Place {
     Anchored(Anchor),
 }
 
-/// The parameters of the Action `crop`, as they were asked: whether they fit the picture is for [`plan`] to say.
+/// The parameters of the Action `crop`, as requested. [`plan`] checks that they fit the picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crop {
     /// Columns of the rectangle.
     pub width: i64,
     /// Rows of the rectangle.
     pub height: i64,
-    /// Where it lies.
-    pub place: Place,
+    /// Position of the rectangle.
+    pub place: CropPosition,
 }
 
-/// The rectangle in a picture that measures `source` as displayed.
+/// The rectangle in a picture with the displayed size `source`.
 ///
 /// # Errors
 /// `OutOfPicture` when a part of it lies outside, and the limits of results.
@@ -42,8 +42,8 @@ pub fn plan(source: Size, crop: &Crop) -> Result<Rect, PlanError> {
     };
     let size = Size::new(side(crop.width, source.width)?, side(crop.height, source.height)?);
     let (x, y) = match crop.place {
-        Place::Anchored(anchor) => anchor.place(size, source),
-        Place::At { x, y } => {
+        CropPosition::Anchored(anchor) => anchor.place(size, source),
+        CropPosition::At { x, y } => {
             let start = |at: i64, length: u32, of: u32| {
                 u32::try_from(at).ok().filter(|at| *at <= of - length).ok_or(PlanError::OutOfPicture)
             };
@@ -54,10 +54,11 @@ pub fn plan(source: Size, crop: &Crop) -> Result<Rect, PlanError> {
     Ok(Rect { x, y, size })
 }
 
-/// The whole Action. Of a JPEG no more is decoded than the rectangle needs.
+/// Runs the Action. A JPEG is decoded only as far as the rectangle requires.
 ///
 /// # Errors
-/// Any [`Error`]; a rectangle beyond the picture is refused before anything is decoded.
+///
+/// Any [`Error`]. A rectangle beyond the picture is rejected before anything is decoded.
 pub fn transform(bytes: &[u8], crop: &Crop, finish: Finish) -> Result<Output, Error> {
     let header = probe(bytes).map_err(DecodeError::from)?;
     let rect = plan(header.size(), crop)?;
@@ -76,13 +77,13 @@ mod tests {
     use crate::format::{FormatChoice, OutputFormat};
     use crate::orientation::Orientation;
     use crate::picture::{Channels, Picture};
-    use crate::pipeline::Fault;
+    use crate::pipeline::ErrorKind;
     use crate::testing::*;
 
     const PNG: Finish = Finish { choice: FormatChoice::Png, quality: 85 };
 
     fn at(width: i64, height: i64, x: i64, y: i64) -> Crop {
-        Crop { width, height, place: Place::At { x, y } }
+        Crop { width, height, place: CropPosition::At { x, y } }
     }
 
     fn whole(bytes: &[u8]) -> Picture {
@@ -108,11 +109,12 @@ mod tests {
             at(1, 0, 0, 0),
             at(i64::MAX, i64::MAX, i64::MAX, i64::MAX),
             at(i64::MIN, 1, i64::MIN, 0),
-            Crop { width: 31, height: 1, place: Place::Anchored(Anchor::Center) },
+            Crop { width: 31, height: 1, place: CropPosition::Anchored(Anchor::Center) },
         ] {
             assert_eq!(plan(source, &crop), Err(PlanError::OutOfPicture), "{crop:?}");
         }
-        let anchored = |anchor| plan(source, &Crop { width: 9, height: 9, place: Place::Anchored(anchor) }).unwrap();
+        let anchored =
+            |anchor| plan(source, &Crop { width: 9, height: 9, place: CropPosition::Anchored(anchor) }).unwrap();
         assert_eq!((anchored(Anchor::Center).x, anchored(Anchor::Center).y), (10, 5));
         assert_eq!((anchored(Anchor::BottomRight).x, anchored(Anchor::BottomRight).y), (21, 11));
         assert_eq!(plan(Size::new(30_000, 9), &at(16_385, 9, 0, 0)), Err(PlanError::SideTooLong));
@@ -146,20 +148,20 @@ mod tests {
         let mut file = jpeg(&photo(400, 400), &Jpeg::default());
         file.truncate(file.len() * 9 / 10);
         let error = transform(&file, &at(10, 10, 0, 0), PNG).unwrap_err();
-        assert_eq!(error.fault(), Fault::Picture);
-        // Complete by its segments; of its data the last quarter is missing.
+        assert_eq!(error.kind(), ErrorKind::Picture);
+        // The segments are complete, but the last quarter of the data is missing.
         let mut file = jpeg(&photo(400, 400), &Jpeg::default());
         let end = file.len() - 2;
         file.drain(end * 3 / 4..end);
         assert!(decode(&file, DecodeOptions::default()).is_err());
         for crop in [at(10, 10, 0, 0), at(400, 10, 0, 0), at(10, 400, 0, 0)] {
             let error = transform(&file, &crop, PNG).unwrap_err();
-            assert_eq!(error.fault(), Fault::Picture, "{crop:?}");
+            assert_eq!(error.kind(), ErrorKind::Picture, "{crop:?}");
         }
         let error = transform(&file, &at(10, 10, 391, 0), PNG).unwrap_err();
         assert_eq!(
-            (error.fault(), error.to_string().as_str()),
-            (Fault::Limit, "the rectangle reaches beyond the picture")
+            (error.kind(), error.to_string().as_str()),
+            (ErrorKind::Limit, "the rectangle extends beyond the picture")
         );
     }
 

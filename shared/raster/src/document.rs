@@ -1,8 +1,10 @@
-//! SVG documents of our own to pixels: renders of canvases (decisions 3.10).
+//! Rasterizes the service's own SVG documents: renders of canvases
+//! (`docs/reference/canvases.md#render`).
 //!
-//! **Guarantee.** Nothing but the document's own bytes and the bundled fonts is looked at: no file, no network, no system
-//! font. Pictures inside of it are PNG or JPEG data; anything else is not drawn. Memory is the document's own plus four
-//! bytes for each pixel of the result, a few times over.
+//! **Guarantee.** Only the document's own bytes and the bundled fonts are read: no files, no
+//! network, no system fonts. Embedded pictures are PNG or JPEG data; anything else is not drawn.
+//! The memory required is that of the document plus several times four bytes per pixel of the
+//! result.
 
 use std::sync::{Arc, LazyLock};
 
@@ -20,74 +22,78 @@ use crate::picture::{Channels, Picture};
 use crate::pipeline::Output;
 use crate::text;
 
-/// The family that stands for every other.
+/// The font family that replaces all others.
 const FAMILY: &str = "Noto Sans";
 
-/// The most pixels that a unit of a small document becomes.
+/// The maximum number of pixels per unit of a small document.
 const SCALE_MAX: f32 = 2.0;
 
-/// Buffers of the result's size that may exist at once: the result, what clips and groups are drawn on, and what is written.
+/// The number of buffers of the result's size that may exist at once: the result, the layers of
+/// clips and groups, and the encoded output.
 const LAYERS: u64 = 6;
 
-/// Memory for the parsed form, for each byte of a document.
+/// The memory of the parsed form per byte of a document.
 const PARSED_FACTOR: u64 = 12;
 
-/// The most stretches of a line, which is shaped once for each of them.
+/// The maximum number of runs per line, because a line is shaped once per run.
 const STRETCHES_MAX: usize = 16;
 
-/// Lines with more bytes are not taken apart.
+/// Lines with more bytes are not split into runs.
 const ITEMIZED_BYTES_MAX: usize = 2000;
 
-/// Families without a space, or with one that is another font's business.
+/// Families without a space glyph, or whose space comes from another font.
 const SPACELESS: [&str; 3] = [FAMILY, "Noto Sans CJK SC", "Twemoji Mozilla"];
 
-/// Why a document gave no picture.
+/// Why a document was not rasterized.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
-    /// It is no text.
+    /// It is not valid UTF-8.
     #[error("the document is not UTF-8")]
     Encoding(#[source] std::str::Utf8Error),
-    /// It is no SVG.
+    /// It is not valid SVG.
     #[error("the document cannot be parsed")]
     Parse(#[source] Box<usvg::Error>),
     /// It has no size.
     #[error("the document has no size")]
     Empty,
-    /// The result cannot be written.
+    /// The result cannot be encoded.
     #[error(transparent)]
     Encode(#[from] EncodeError),
 }
 
-/// Whether bytes are a document rather than a picture: no format of pictures begins like this.
+/// Whether bytes are a document rather than a picture. No picture format begins like this.
 pub fn is_document(bytes: &[u8]) -> bool {
     bytes.starts_with(b"<?xml ") || bytes.starts_with(b"<svg")
 }
 
-/// Memory that [`rasterize`] takes at most, about.
+/// An approximate upper limit of the memory that [`rasterize`] uses, in bytes.
 pub fn rasterize_bytes(document_bytes: u64, longest_side: u32) -> u64 {
     let pixels = u64::from(longest_side).pow(2);
     LAYERS * 4 * pixels + PARSED_FACTOR * document_bytes
 }
 
-/// A document as an opaque PNG whose longest side is at most `longest_side`, at twice its natural size where that fits.
+/// Rasterizes a document to an opaque PNG whose longest side is at most `longest_side`, at twice
+/// its natural size if that fits.
 ///
 /// # Errors
+///
 /// Any [`DocumentError`].
 pub fn rasterize(document: &[u8], longest_side: u32) -> Result<Output, DocumentError> {
     let document = itemized(std::str::from_utf8(document).map_err(DocumentError::Encoding)?);
     let tree = Tree::from_str(&document, &options()).map_err(|error| DocumentError::Parse(Box::new(error)))?;
     let natural = tree.size();
     let longest = longest_side.max(1);
-    // Sides below 2^24, which an `f32` holds exactly.
+    // Sides are below 2^24, so an `f32` represents them exactly.
     let scale = (longest as f32 / natural.width().max(natural.height())).min(SCALE_MAX);
     let side = |length: f32| ((length * scale).round() as u32).clamp(1, longest);
     let size = Size::new(side(natural.width()), side(natural.height()));
     let mut pixmap = Pixmap::new(size.width, size.height).ok_or(DocumentError::Empty)?;
     pixmap.fill(resvg::tiny_skia::Color::WHITE);
-    // Each axis by itself, so that the document fills the rounded size to the last row.
+    // Each axis is scaled separately, so that the document fills the rounded size up to the last
+    // row.
     let stretch = Transform::from_scale(size.width as f32 / natural.width(), size.height as f32 / natural.height());
     resvg::render(&tree, stretch, &mut pixmap.as_mut());
-    // Opaque from the start, so that no pixel is premultiplied with anything but one.
+    // The background is opaque, so every pixel is premultiplied by 1.
     let pixels = pixmap.data().chunks_exact(4).flat_map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect();
     let picture = Picture::made(size, Channels::Rgb, pixels);
     let encoding = Encoding { format: OutputFormat::Png, quality: 100, flatten: Color::WHITE };
@@ -122,14 +128,14 @@ static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
     Arc::new(database)
 });
 
-/// Puts the bundled fonts into a database, in the order in which they are asked for a character.
+/// Loads the bundled fonts into a database, in the order of their priority.
 fn load_fonts(database: &mut Database) {
     for font in text::fonts() {
         database.load_font_source(Source::Binary(Arc::new(font.bytes)));
     }
 }
 
-/// The first of the families that is bundled, in the weight that is asked for.
+/// The first of the families that is bundled, in the requested weight.
 fn font(font: &usvg::Font, fonts: &mut Arc<Database>) -> Option<fontdb::ID> {
     let find = |name: &str| {
         let (families, weight) = (&[Family::Name(name)], Weight(font.weight()));
@@ -142,9 +148,9 @@ fn font(font: &usvg::Font, fonts: &mut Arc<Database>) -> Option<fontdb::ID> {
     named.find_map(find).or_else(|| find(FAMILY))
 }
 
-/// A document whose lines of text name the family of each of their stretches. The resolver draws a line with one font and
-/// replaces what that lacks glyph by glyph, which goes wrong where a second font makes more or fewer glyphs of the line:
-/// in ligatures, emoji sequences, and between two scripts.
+/// Adds the font family to each run of the document's text lines. The resolver draws a line with
+/// one font and replaces missing glyphs one by one. This fails if a second font has more or fewer
+/// glyphs for the line: in ligatures, emoji sequences, and between two scripts.
 fn itemized(document: &str) -> String {
     let mut out = String::with_capacity(document.len() + document.len() / 8);
     let mut rest = document;
@@ -160,8 +166,8 @@ fn itemized(document: &str) -> String {
     out
 }
 
-/// Appends a line in stretches of one family each. One that is plain, marked up already, or too long to be shaped as often
-/// as it has stretches, is left as it is.
+/// Appends a line, split into runs of one font family each. A line is not changed if it is plain,
+/// already marked up, or too long to be shaped once per run.
 fn itemize(out: &mut String, line: &str) {
     if line.is_ascii() || line.contains('<') || line.len() > ITEMIZED_BYTES_MAX {
         out.push_str(line);
@@ -186,8 +192,8 @@ fn itemize(out: &mut String, line: &str) {
     }
 }
 
-/// The first font that has a character, in the weight of the text if there is one. The resolver's own choice would be logged
-/// as a warning for each.
+/// The first font that contains a character, in the weight of the text if possible. The resolver's
+/// own choice would log a warning each time.
 fn fallback(c: char, tried: &[fontdb::ID], fonts: &mut Arc<Database>) -> Option<fontdb::ID> {
     let weight = fonts.face(*tried.first()?)?.weight;
     let mut others = fonts.faces().filter(|face| !tried.contains(&face.id) && has(fonts, face.id, c));
@@ -216,7 +222,7 @@ mod tests {
         )
     }
 
-    /// The pixel in the middle of what a document becomes.
+    /// The center pixel of a rasterized document.
     fn middle(body: &str) -> [u8; 3] {
         let output = rasterize(document(20.0, 20.0, body).as_bytes(), 2048).expect("rasterizes");
         let picture = decode(&output.bytes, DecodeOptions::default()).expect("is a picture").into_picture();
@@ -272,14 +278,14 @@ mod tests {
 
     #[test]
     fn an_arrow_leaves_the_letters_of_its_line_alone() {
-        // Marked up already, so that nothing but the fallback chooses the arrow's font.
+        // The text is already marked up, so only the fallback selects the font of the arrow.
         let rendered = |text: &str| {
             let body = format!("<text x=\"-9\" y=\"0\" font-size=\"4\"><tspan>{text}</tspan></text>");
             let output = rasterize(document(40.0, 20.0, &body).as_bytes(), 2048).expect("rasterizes");
             decode(&output.bytes, DecodeOptions::default()).expect("is a picture").into_picture()
         };
-        // Of two pixels a unit, what lies left of the arrow; the letters are as wide in the symbols' font, which draws them
-        // with other curves, and far wider in the monospaced one.
+        // The part to the left of the arrow, at two pixels per unit. The font with symbols has
+        // letters of the same width but other curves; in the monospaced font they are much wider.
         let letters =
             |text: &str| rendered(text).cropped(crate::geometry::Rect { x: 0, y: 0, size: Size::new(17, 40) });
         let ink = |picture: &Picture| picture.pixels().iter().map(|sample| u32::from(255 - sample)).sum::<u32>();

@@ -1,10 +1,10 @@
-//! The file formats that come in and go out.
+//! File formats of inputs and outputs.
 
 use std::str::FromStr;
 
 use crate::geometry::ParseError;
 
-/// A format that is accepted as input (decisions 6.1).
+/// A format that is accepted as input (`docs/reference/assets.md#accepted-formats`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// PNG, including APNG, of which the default image is used.
@@ -18,12 +18,12 @@ pub enum Format {
 }
 
 impl Format {
-    /// How many leading bytes [`Format::sniff`] looks at.
+    /// Number of leading bytes that [`Format::sniff`] reads.
     pub const SNIFF_BYTES: usize = 12;
 
-    /// The format by its magic bytes, `None` when they are of no accepted format.
+    /// The format by its magic bytes; `None` for any other format.
     ///
-    /// [`Format::SNIFF_BYTES`] bytes always suffice; fewer suffice for the formats with a shorter signature.
+    /// [`Format::SNIFF_BYTES`] bytes always suffice; fewer suffice for formats with a shorter signature.
     pub fn sniff(bytes: &[u8]) -> Option<Self> {
         if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
             Some(Self::Png)
@@ -48,7 +48,7 @@ impl Format {
         }
     }
 
-    /// The file name extension without its dot; `jpg` for a JPEG (decisions 18.7).
+    /// The file name extension without its dot; `jpg` for a JPEG.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Png => "png",
@@ -59,7 +59,7 @@ impl Format {
     }
 }
 
-/// A format that is written.
+/// A format of outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OutputFormat {
     /// PNG, lossless.
@@ -81,9 +81,9 @@ impl From<OutputFormat> for Format {
 }
 
 impl OutputFormat {
-    /// The format to write when `choice` was asked of a picture that came as `source` (decisions 8.1).
+    /// The output format for `choice` when the source has the format `source`.
     ///
-    /// `auto`: JPEG stays JPEG unless the result needs alpha (then PNG), WebP stays WebP, everything else is PNG.
+    /// `auto`: JPEG stays JPEG unless the result needs alpha (then PNG), WebP stays WebP, everything else becomes PNG.
     pub fn resolve(choice: FormatChoice, source: Format, needs_alpha: bool) -> Self {
         match (choice, source) {
             (FormatChoice::Png, _) => Self::Png,
@@ -96,10 +96,10 @@ impl OutputFormat {
     }
 }
 
-/// The Actions' parameter `format` (decisions 8.1).
+/// The parameter `format` of the Actions (`docs/reference/actions.md#output-format`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum FormatChoice {
-    /// By the source, see [`OutputFormat::resolve`].
+    /// Depends on the source. See [`OutputFormat::resolve`].
     #[default]
     Auto,
     /// Always PNG.

@@ -2,17 +2,17 @@
 
 use std::str::FromStr;
 
-/// A parameter's text names nothing known.
+/// The text of a parameter is not one of the known values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the value is none of the known ones")]
+#[error("unknown value")]
 pub struct ParseError;
 
 /// Width and height in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Size {
-    /// Columns.
+    /// The number of columns.
     pub width: u32,
-    /// Rows.
+    /// The number of rows.
     pub height: u32,
 }
 
@@ -22,12 +22,12 @@ impl Size {
         Self { width, height }
     }
 
-    /// How many pixels there are.
+    /// The number of pixels.
     pub const fn pixels(self) -> u64 {
         self.width as u64 * self.height as u64
     }
 
-    /// Height as width and width as height.
+    /// The size with width and height swapped.
     pub const fn transposed(self) -> Self {
         Self { width: self.height, height: self.width }
     }
@@ -38,13 +38,14 @@ impl Size {
 pub struct Rect {
     /// Columns left of it.
     pub x: u32,
-    /// Rows above it.
+    /// The number of rows above the rectangle.
     pub y: u32,
-    /// Its extent.
+    /// The width and height of the rectangle.
     pub size: Size,
 }
 
-/// Which part of the slack lies left of and above a placed rectangle (decisions 8.1).
+/// A position: the share of the free space that is to the left of and above a placed rectangle
+/// (`docs/reference/actions.md#anchors`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Anchor {
     /// `top-left`
@@ -82,10 +83,10 @@ impl Anchor {
         Self::BottomRight,
     ];
 
-    /// Where `inner` lies in `outer`: columns left of it and rows above it.
+    /// The position of `inner` in `outer`, in columns and rows from the top left corner.
     ///
-    /// An odd pixel of centred slack goes right or to the bottom (decisions 8.1). An `inner` that is larger on
-    /// a side has no slack there.
+    /// If free space cannot be divided evenly, the additional pixel is on the right or at the
+    /// bottom. An `inner` that is larger in a direction has no free space there.
     pub fn place(self, inner: Size, outer: Size) -> (u32, u32) {
         use Anchor::{Bottom, BottomLeft, BottomRight, Center, Left, Right, Top, TopLeft, TopRight};
         let (slack_x, slack_y) = (outer.width.saturating_sub(inner.width), outer.height.saturating_sub(inner.height));
@@ -104,15 +105,17 @@ impl Anchor {
 }
 
 impl Anchor {
-    /// Where `inner` lies in `outer` when it may be the larger one: its left and top edge, negative where it sticks out.
+    /// The position of `inner` in `outer`, of which `inner` may be larger: its left and top edge,
+    /// which are negative if it extends beyond `outer`.
     ///
-    /// Of an odd pixel of centred excess, too, the larger half is on the right and at the bottom.
+    /// If the excess cannot be divided evenly, the additional pixel is on the right or at the
+    /// bottom.
     pub(crate) fn place_any(self, inner: (i64, i64), outer: Size) -> (i64, i64) {
         use Anchor::{Bottom, BottomLeft, BottomRight, Center, Left, Right, Top, TopLeft, TopRight};
         let (slack_x, slack_y) = (i64::from(outer.width) - inner.0, i64::from(outer.height) - inner.1);
         let x = match self {
             TopLeft | Left | BottomLeft => 0,
-            // Division rounds towards zero, for slack and excess alike.
+            // Division rounds towards zero, for free space and excess alike.
             Top | Center | Bottom => slack_x / 2,
             TopRight | Right | BottomRight => slack_x,
         };

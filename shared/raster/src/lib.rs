@@ -1,19 +1,21 @@
-//! Pixels: header probing, decoding, orientation, colour management, resizing, text and encoding.
+//! Pixels: header probing, decoding, orientation, color management, resizing, text and encoding.
 //!
-//! **Guarantee.** Pure functions from bytes and parameters to bytes: no I/O, no clock, no threads, and the same
-//! bytes out for the same bytes in (decisions 8.3). Foreign bytes never cause a panic, a partial picture, or an
-//! allocation that the header did not announce and the limits did not allow.
+//! **Guarantee.** All functions are pure: they convert bytes and parameters to bytes, without I/O,
+//! clock or threads, and give equal output for equal input
+//! (`docs/reference/actions.md#determinism`). Foreign bytes never cause a panic, a partial picture,
+//! or an allocation that the header did not declare within the limits.
 //!
-//! **Mechanism.** [`header`] reads sizes out of untrusted bytes with bounded memory; [`mod@decode`] checks them
-//! against the limits before anything is allocated and hands out 8-bit sRGB pixels; [`mod@resize`] first plans (sizes
-//! only, so that a caller can refuse early), then resamples; [`mod@encode`] writes JPEG, PNG or WebP. [`transform_resize`]
-//! and [`rendition`] are the whole way in one call, with the shortcuts that save work: a JPEG is decoded at a
-//! reduced scale where the result allows it, and turned upright only after it was made small.
+//! **Mechanism.** [`header`] reads sizes from untrusted bytes with bounded memory. [`mod@decode`]
+//! checks them against the limits before any allocation and returns 8-bit sRGB pixels.
+//! [`mod@resize`] first plans with sizes only, so that a caller can reject early, and then
+//! resamples. [`mod@encode`] writes JPEG, PNG or WebP. [`transform_resize`] and [`rendition`] are
+//! complete jobs in one call, with shortcuts that save work: a JPEG is decoded at a reduced scale
+//! if the result allows it, and transformed to its displayed orientation after it was reduced.
 //!
-//! **Reason.** The gateway needs sizes and refusals without ever touching foreign pixels, the image worker needs
-//! the pixels; both must agree to the pixel on what a picture measures, so both read it here.
+//! **Reason.** The gateway needs sizes and error messages without decoding foreign pixels; the
+//! image-worker needs the pixels. Both must agree on the exact size of a picture, so both use this
+//! crate.
 
-pub mod beside;
 pub mod crop;
 pub mod decode;
 pub mod document;
@@ -25,7 +27,7 @@ pub mod overlay;
 pub mod ratio;
 pub mod resize;
 pub mod rotate;
-pub mod sketch;
+pub mod side_by_side;
 pub mod text;
 
 mod color;
@@ -45,7 +47,7 @@ pub use geometry::{Anchor, ParseError, Rect, Size};
 pub use header::{Header, HeaderError, HeaderReader, Progress, probe};
 pub use orientation::Orientation;
 pub use picture::{Channels, Picture};
-pub use pipeline::{Error, Fault, Finish, Output, rendition, transform_resize};
+pub use pipeline::{Error, ErrorKind, Finish, Output, rendition, transform_resize};
 pub use resize::{Bounds, Fit, PlanError, Resize, resize};
 
 #[cfg(test)]

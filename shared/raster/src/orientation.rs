@@ -1,35 +1,35 @@
-//! EXIF orientation: how a stored picture is turned for display.
+//! EXIF orientation: how a stored picture must be transformed for display.
 //!
-//! Source: Exif 2.32, 4.6.4 tag 0x0112 (the meaning of the eight values) and 4.6.2 / TIFF 6.0, 2 (the structure
-//! that holds it).
+//! Sources: Exif 2.32, 4.6.4, tag 0x0112 (the meaning of the eight values); 4.6.2 and TIFF 6.0,
+//! section 2 (the structure that contains it).
 
 use crate::geometry::{Rect, Size};
 use crate::picture::Picture;
 
-/// One of the eight ways a picture can be stored: the value of the EXIF tag.
+/// One of the eight orientations in which a picture can be stored, with the value of the EXIF tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Orientation {
-    /// 1: as displayed.
+    /// 1: stored as displayed.
     #[default]
     Normal,
     /// 2: mirrored left to right.
     FlippedHorizontally,
-    /// 3: turned by half.
+    /// 3: rotated by 180 degrees.
     Rotated180,
     /// 4: mirrored top to bottom.
     FlippedVertically,
-    /// 5: mirrored at the main diagonal.
+    /// 5: mirrored along the main diagonal.
     Transposed,
-    /// 6: to be turned a quarter clockwise for display.
+    /// 6: must be rotated by 90 degrees clockwise for display.
     Rotate90,
-    /// 7: mirrored at the other diagonal.
+    /// 7: mirrored along the other diagonal.
     Transversed,
-    /// 8: to be turned a quarter counter-clockwise for display.
+    /// 8: must be rotated by 90 degrees counterclockwise for display.
     Rotate270,
 }
 
 impl Orientation {
-    /// The orientation of an EXIF value, `None` for a value outside 1 to 8.
+    /// The orientation for an EXIF value; `None` for a value outside 1 to 8.
     pub fn from_exif(value: u32) -> Option<Self> {
         Some(match value {
             1 => Self::Normal,
@@ -44,9 +44,10 @@ impl Orientation {
         })
     }
 
-    /// The orientation that an EXIF block (a TIFF structure, with or without its `Exif\0\0` prefix) names.
+    /// The orientation in an EXIF block (a TIFF structure, with or without its `Exif\0\0` prefix).
     ///
-    /// `None` when the block is broken or names none: metadata at fault does not make the pixels unusable.
+    /// `None` if the block is damaged or contains no orientation: damaged metadata does not make
+    /// the pixels unusable.
     pub(crate) fn from_exif_block(block: &[u8]) -> Option<Self> {
         const ORIENTATION: u16 = 0x0112;
         const SHORT: u16 = 3;
@@ -70,7 +71,7 @@ impl Orientation {
         for entry in 0..entries {
             let at = directory.checked_add(2 + entry * 12)?;
             if u16_at(at)? == ORIENTATION {
-                // Some writers store a LONG where the standard asks for a SHORT.
+                // Some writers store a LONG although the standard requires a SHORT.
                 return match u16_at(at + 2)? {
                     SHORT => Self::from_exif(u32::from(u16_at(at + 8)?)),
                     LONG => Self::from_exif(u32_at(at + 8)?),
@@ -81,30 +82,32 @@ impl Orientation {
         None
     }
 
-    /// Whether width and height change places.
+    /// Whether width and height are swapped.
     pub fn swaps_sides(self) -> bool {
         matches!(self, Self::Transposed | Self::Rotate90 | Self::Transversed | Self::Rotate270)
     }
 
-    /// Whether the first displayed column (row, when sides are swapped) is the last stored one.
+    /// Whether the first displayed column (or row, if sides are swapped) is the last stored one.
     fn flips_columns(self) -> bool {
         matches!(self, Self::FlippedHorizontally | Self::Rotated180 | Self::Transversed | Self::Rotate270)
     }
 
-    /// Whether the first displayed row (column, when sides are swapped) is the last stored one.
+    /// Whether the first displayed row (or column, if sides are swapped) is the last stored one.
     fn flips_rows(self) -> bool {
         matches!(self, Self::Rotated180 | Self::FlippedVertically | Self::Rotate90 | Self::Transversed)
     }
 
-    /// The size on display of a picture of this stored size, and the other way round: the swap is its own inverse.
+    /// The displayed size of a picture with this stored size. The reverse mapping is the same,
+    /// because the swap is its own inverse.
     pub fn apply_to_size(self, size: Size) -> Size {
         if self.swaps_sides() { size.transposed() } else { size }
     }
 
-    /// The turn that does this one and then `next`.
+    /// The combination of this transformation with `next`, which is applied after it.
     pub fn then(self, next: Self) -> Self {
         let (columns, rows) = (next.flips_columns(), next.flips_rows());
-        // A turn says from where in its source a pixel comes; `next` says it in terms of what this one made.
+        // A transformation maps positions of its output to positions of its input. The input of
+        // `next` is the output of this one.
         let (columns, rows) = if self.swaps_sides() { (rows, columns) } else { (columns, rows) };
         let swaps = self.swaps_sides() != next.swaps_sides();
         let flips = (self.flips_columns() != columns, self.flips_rows() != rows);
@@ -120,7 +123,7 @@ impl Orientation {
         }
     }
 
-    /// Where a rectangle of the displayed picture lies in the stored one, which measures `stored`.
+    /// The position in a stored picture of size `stored` of a rectangle of the displayed picture.
     pub(crate) fn rect_in_stored(self, displayed: Rect, stored: Size) -> Rect {
         let mut rect = displayed;
         if self.swaps_sides() {
@@ -135,7 +138,7 @@ impl Orientation {
         rect
     }
 
-    /// The picture as displayed. Moves pixels, changes none.
+    /// Transforms a stored picture to its displayed form. Pixels are moved but not changed.
     pub fn apply(self, picture: Picture) -> Picture {
         if self == Self::Normal {
             return picture;
@@ -155,22 +158,24 @@ impl Orientation {
         turned
     }
 
-    /// Puts some rows of a stored picture without alpha, `first` and those below it, where they are displayed in `turned`.
+    /// Copies rows of a stored picture without alpha, from row `first` onwards, to their displayed
+    /// position in `turned`.
     pub(crate) fn place_rows(self, rows: &[u8], first: u32, stored: Size, turned: &mut [u8]) {
         self.place::<3>(rows, first as usize, stored, turned);
     }
 
     fn place<const N: usize>(self, rows: &[u8], first: usize, stored: Size, turned: &mut [u8]) {
-        // Of a transposed picture, a square this wide is read and written while both its sides are in the cache.
+        // For a transposed picture, squares of this size are copied at once, so that source and
+        // destination stay in the cache.
         const TILE: usize = 64;
         let (width, height) = (stored.width as usize, stored.height as usize);
         let (stored, _) = rows.as_chunks::<N>();
         let (out, _) = turned.as_chunks_mut::<N>();
         let count = stored.len() / width;
-        // Where the rows are displayed: in these rows, or, of a transposed picture, in these columns.
+        // The range of displayed rows (or columns, if transposed) that the given rows fill.
         let begin = if self.flips_rows() { height - first - count } else { first };
         let column = |x: usize| if self.flips_columns() { width - 1 - x } else { x };
-        // Of the given rows, the one that is displayed in row or column `y`.
+        // The index of the given row that is displayed in row or column `y`.
         let row = |y: usize| if self.flips_rows() { begin + count - 1 - y } else { y - begin };
         if !self.swaps_sides() {
             for (y, out) in out.chunks_exact_mut(width).enumerate().skip(begin).take(count) {
@@ -187,7 +192,8 @@ impl Orientation {
             let rows = TILE.min(begin + count - tile_y);
             for tile_x in (0..width).step_by(TILE) {
                 let columns = TILE.min(width - tile_x);
-                // The tile's columns lie together in each row, forwards or backwards; a column becomes a row.
+                // The columns of the tile are contiguous in each row, forwards or backwards. A
+                // stored column becomes a displayed row.
                 let left = column(tile_x).min(column(tile_x + columns - 1));
                 for (y, line) in tile.iter_mut().enumerate().take(rows) {
                     line[..columns].copy_from_slice(&stored[row(tile_y + y) * width + left..][..columns]);
@@ -210,7 +216,7 @@ mod tests {
     use crate::picture::Channels;
     use crate::testing::exif_block;
 
-    /// Three columns, two rows, each pixel's red its own number:
+    /// A picture of three columns and two rows whose red values number the pixels:
     ///
     /// ```text
     /// 1 2 3
@@ -231,7 +237,8 @@ mod tests {
 
     #[test]
     fn all_eight_values_turn_the_picture_as_exif_says() {
-        // What the camera stored at the top left of its file is named by "row 0 is the visual …, column 0 the …".
+        // The orientation is defined as "row 0 is the visual …, column 0 is the visual …" of the
+        // stored picture.
         let expected: [(u32, Vec<Vec<u8>>); 8] = [
             (1, vec![vec![1, 2, 3], vec![4, 5, 6]]),
             (2, vec![vec![3, 2, 1], vec![6, 5, 4]]),

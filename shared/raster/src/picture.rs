@@ -3,17 +3,17 @@
 use crate::color::Color;
 use crate::geometry::{Rect, Size};
 
-/// What a pixel is made of.
+/// The channels of a pixel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Channels {
-    /// Red, green, blue.
+    /// Red, green and blue, without alpha.
     Rgb,
     /// Red, green, blue and straight alpha.
     Rgba,
 }
 
 impl Channels {
-    /// Bytes a pixel.
+    /// The number of bytes per pixel.
     pub const fn count(self) -> usize {
         match self {
             Self::Rgb => 3,
@@ -22,9 +22,9 @@ impl Channels {
     }
 }
 
-/// A picture: 8-bit sRGB samples, interleaved, rows from top to bottom without padding.
+/// A picture with 8-bit sRGB samples, interleaved, in rows from top to bottom without padding.
 ///
-/// Its sides are never zero and its buffer always fits them.
+/// Its sides are never zero, and the length of its buffer always matches them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
     size: Size,
@@ -33,21 +33,22 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// A picture over `pixels`; `None` when a side is zero or the length does not fit the size.
+    /// Creates a picture from `pixels`. `None` if a side is zero or the length does not match the
+    /// size.
     pub fn new(size: Size, channels: Channels, pixels: Vec<u8>) -> Option<Self> {
         let expected = size.pixels().checked_mul(channels.count() as u64)?;
         (size.pixels() > 0 && pixels.len() as u64 == expected).then_some(Self { size, channels, pixels })
     }
 
-    /// A picture over `pixels` that were made for exactly this size.
+    /// Creates a picture from `pixels` that are known to match the size.
     pub(crate) fn made(size: Size, channels: Channels, pixels: Vec<u8>) -> Self {
         debug_assert_eq!(pixels.len() as u64, size.pixels() * channels.count() as u64);
         debug_assert!(size.pixels() > 0);
         Self { size, channels, pixels }
     }
 
-    /// A picture of one colour; it has an alpha channel when asked for one.
-    pub(crate) fn filled(size: Size, channels: Channels, color: Color) -> Self {
+    /// Creates a picture of one color. No side may be 0.
+    pub fn filled(size: Size, channels: Channels, color: Color) -> Self {
         let count = size.pixels() as usize;
         let pixels = match channels {
             Channels::Rgb => color.rgb().repeat(count),
@@ -56,22 +57,21 @@ impl Picture {
         Self::made(size, channels, pixels)
     }
 
-    /// Width and height.
+    /// The width and height.
     pub fn size(&self) -> Size {
         self.size
     }
 
-    /// Columns.
+    /// The number of columns.
     pub fn width(&self) -> u32 {
         self.size.width
     }
 
-    /// Rows.
+    /// The number of rows.
     pub fn height(&self) -> u32 {
         self.size.height
     }
 
-    /// What a pixel is made of.
     pub fn channels(&self) -> Channels {
         self.channels
     }
@@ -81,16 +81,18 @@ impl Picture {
         &self.pixels
     }
 
-    /// Bytes a row.
+    /// The number of bytes per row.
     pub fn stride(&self) -> usize {
         self.size.width as usize * self.channels.count()
     }
 
-    /// Whether no pixel is transparent, not even a little: an alpha channel full of 255 counts as none.
+    /// Whether every pixel is completely opaque. This is also true for an alpha channel full of
+    /// 255.
     pub fn is_opaque(&self) -> bool {
         match self.channels {
             Channels::Rgb => true,
-            // Folding a block before testing lets the compiler use wide instructions; the early end is a block late.
+            // Testing a whole block at once lets the compiler use vector instructions. The loop
+            // then ends up to one block late.
             Channels::Rgba => self
                 .pixels
                 .chunks(4096)
@@ -111,9 +113,10 @@ impl Picture {
         }
     }
 
-    /// The same picture without its alpha channel: each pixel over an opaque `background`, blended in sRGB.
+    /// The picture without its alpha channel: each pixel is blended over an opaque `background` in
+    /// sRGB.
     ///
-    /// Rounds to nearest, so that an opaque pixel keeps its samples exactly.
+    /// Values are rounded to the nearest, so that an opaque pixel keeps its samples exactly.
     pub fn flattened(&self, background: Color) -> Self {
         let over = |sample: u8, below: u8, alpha: u8| {
             let (sample, below, alpha) = (u32::from(sample), u32::from(below), u32::from(alpha));
@@ -137,7 +140,7 @@ impl Picture {
         Self::made(self.size, Channels::Rgb, pixels)
     }
 
-    /// The same picture without its alpha channel, which hides nothing.
+    /// The picture without its alpha channel, which must be opaque.
     pub(crate) fn into_rgb(self) -> Self {
         debug_assert!(self.is_opaque());
         match self.channels {
@@ -149,7 +152,7 @@ impl Picture {
         }
     }
 
-    /// The same picture with an alpha channel.
+    /// The picture with an alpha channel.
     pub fn into_rgba(self) -> Self {
         match self.channels {
             Channels::Rgba => self,
@@ -163,18 +166,18 @@ impl Picture {
         }
     }
 
-    /// The samples, and nothing else.
+    /// Returns the samples without copying them.
     pub(crate) fn into_pixels(self) -> Vec<u8> {
         self.pixels
     }
 
-    /// The samples, to change in place.
+    /// The samples for changes in place.
     pub(crate) fn pixels_mut(&mut self) -> &mut [u8] {
         &mut self.pixels
     }
 
-    /// A copy of the rectangle, which lies within the picture.
-    pub(crate) fn cropped(&self, rect: Rect) -> Self {
+    /// A copy of the rectangle, which must lie within the picture.
+    pub fn cropped(&self, rect: Rect) -> Self {
         let left = rect.x as usize * self.channels.count();
         let width = rect.size.width as usize * self.channels.count();
         let mut pixels = Vec::with_capacity(width * rect.size.height as usize);
@@ -184,8 +187,13 @@ impl Picture {
         Self::made(rect.size, self.channels, pixels)
     }
 
-    /// Writes `inner`, of the same channels, with its top left pixel at column `x` of row `y`.
-    pub(crate) fn paste(&mut self, inner: &Self, x: u32, y: u32) {
+    /// Copies `inner`, which must have the same channels, to the picture with its top left pixel at
+    /// column `x` of row `y`. The part below the picture is clipped.
+    ///
+    /// # Panics
+    ///
+    /// If `inner` extends beyond the right edge.
+    pub fn paste(&mut self, inner: &Self, x: u32, y: u32) {
         debug_assert_eq!(self.channels, inner.channels);
         let (stride, inner_stride) = (self.stride(), inner.stride());
         let left = x as usize * self.channels.count();

@@ -1,11 +1,14 @@
-//! The Action `change-aspect-ratio` (decisions 8.1, 18.8): crops to a ratio, or pads to it.
+//! The Action `change-aspect-ratio`: crops or pads to an aspect ratio
+//! (`docs/reference/actions.md#change-aspect-ratio`).
 //!
-//! **Formulas.** With the ratio in whole hundredths, `crop` keeps the largest rectangle, rounded down and at least 1 a
-//! side; `pad` and `blur` make the smallest one that holds the picture, rounded up. No pixel of the picture is scaled.
+//! **Formulas.** With the ratio in whole hundredths, `crop` keeps the largest rectangle, rounded
+//! down and at least 1 in each direction. `pad` and `blur` make the smallest rectangle that
+//! contains the picture, rounded up. The picture itself is not scaled.
 //!
-//! **Blur.** The room is filled with the picture itself: scaled to cover it, its surplus cut evenly, and blurred by three
-//! passes of a box, which come close to a Gaussian (W3C Filter Effects, `feGaussianBlur`). It is done at a small size,
-//! where a wide blur is cheap, and scaled up: what is that soft has no detail to lose.
+//! **Blur.** The padding is filled with the picture itself, scaled to cover the result, cropped
+//! evenly, and blurred by three passes of a box filter, which approximate a Gaussian (W3C Filter
+//! Effects, `feGaussianBlur`). The blur is computed at a small size, where a wide blur is cheap,
+//! and scaled up: a picture this soft has no detail to lose.
 
 use std::str::FromStr;
 
@@ -18,21 +21,21 @@ use crate::picture::{Channels, Picture};
 use crate::pipeline::{Error, Finish, Output};
 use crate::resize::{Bounds, Fit, PlanError, Resize, check_output, resize, stretched};
 
-/// The longer side of the picture that is blurred.
+/// The longer side of the picture to blur.
 const BLUR_SIDE: u32 = 128;
 
-/// How far a pass reaches to each side there: three of them have a standard deviation of `sqrt(3 · ((2·3+1)² - 1) / 12)`,
-/// 3.5 pixels, or a 37th of the longer side.
+/// The radius of a pass in pixels of that size. Three passes have a standard deviation of `sqrt(3 ·
+/// ((2·3+1)² - 1) / 12)`, which is 3.5 pixels or a 37th of the longer side.
 const BLUR_REACH: usize = 3;
 
 /// How the ratio is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// What sticks out goes.
+    /// By cropping.
     Crop,
-    /// Background around the picture.
+    /// By padding with the background.
     Pad,
-    /// The picture, blurred, around itself.
+    /// By padding with the blurred picture.
     Blur,
 }
 
@@ -52,26 +55,26 @@ impl FromStr for Mode {
 /// The parameters of the Action `change-aspect-ratio`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChangeRatio {
-    /// Width to height, in any unit; neither is zero.
+    /// The width and height in any unit; neither is zero.
     pub ratio: (u32, u32),
-    /// How it is reached.
+    /// How the ratio is reached.
     pub mode: Mode,
-    /// What is kept, or where the picture lies.
+    /// The part that is kept, or the position of the picture.
     pub anchor: Anchor,
-    /// What `pad` pads with.
+    /// Color of the padding of `pad`.
     pub background: Color,
 }
 
-/// What becomes of a picture of a certain size.
+/// Layout for a picture of a certain size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// The result.
+    /// Size of the result.
     pub output: Size,
-    /// Its left and top edge: of the part that is kept in the picture, or of the picture in the result.
+    /// Left and top edge: of the kept part in the picture, or of the picture in the result.
     pub offset: (u32, u32),
 }
 
-/// Plans for a picture that measures `source` as displayed.
+/// The layout for a picture with the displayed size `source`.
 ///
 /// # Errors
 /// The limits of results.
@@ -83,7 +86,7 @@ pub fn plan(source: Size, change: &ChangeRatio) -> Result<Plan, PlanError> {
     let (width, height) = (u64::from(source.width), u64::from(source.height));
     let is_wider = width * ratio_height >= height * ratio_width;
     let grows = change.mode != Mode::Crop;
-    // One side stays: the one that is right for the other to shrink, or to grow.
+    // One side stays the same: the one with which the other side shrinks or grows.
     let (width, height) = match (is_wider, grows) {
         (true, false) => ((height * ratio_width / ratio_height).max(1), height),
         (false, false) => (width, (width * ratio_height / ratio_width).max(1)),
@@ -97,7 +100,7 @@ pub fn plan(source: Size, change: &ChangeRatio) -> Result<Plan, PlanError> {
     Ok(Plan { output, offset })
 }
 
-/// The whole Action.
+/// Runs the Action.
 ///
 /// # Errors
 /// Any [`Error`].
@@ -139,14 +142,14 @@ fn padded(picture: Picture, plan: &Plan, background: Color) -> Picture {
     canvas
 }
 
-/// The picture, scaled to cover `size` and blurred.
+/// Scales a picture to cover `size` and blurs it.
 fn blurred(picture: &Picture, size: Size) -> Picture {
     let longer = size.width.max(size.height);
     let scaled = |side: u32| if longer <= BLUR_SIDE { side } else { (side * BLUR_SIDE / longer).max(1) };
     let small = Size::new(scaled(size.width), scaled(size.height));
     let bounds = Bounds::new(Some(small.width), Some(small.height)).expect("neither side is zero");
     let cover = Resize { fit: Fit::Cover, ..Resize::new(bounds) };
-    // No larger than the result, whose limits were checked.
+    // The small size is no larger than the result, whose limits were checked.
     let mut small = resize(picture, &cover).expect("within the limits");
     for _ in 0..3 {
         small = box_blurred_rows(&box_blurred_rows(&small));
@@ -154,8 +157,8 @@ fn blurred(picture: &Picture, size: Size) -> Picture {
     stretched(&small, size)
 }
 
-/// Each pixel becomes the mean of its neighbours to both sides, edges repeated, weighed by alpha; the result is
-/// transposed, so that doing it twice blurs both ways.
+/// Replaces each pixel by the mean of its neighbors in the row, with repeated edges and weighted by
+/// alpha. The result is transposed, so that two calls blur in both directions.
 fn box_blurred_rows(picture: &Picture) -> Picture {
     let (width, height) = (picture.width() as usize, picture.height() as usize);
     let count = picture.channels().count();
@@ -260,7 +263,8 @@ mod tests {
         let output = transform(&file, &through, Finish { choice: FormatChoice::Auto, ..PNG }).unwrap();
         assert_eq!(read(&output.bytes).pixel(80, 5), Some([0, 0, 0, 0]));
         let soft = read(&transform(&file, &change((1, 1), Mode::Blur), PNG).unwrap().bytes);
-        // Red quarter on the left, green on the right, and a soft way from one to the other.
+        // The red quarter is on the left, the green one on the right, with a soft transition
+        // between them.
         let (left, middle, right) = (soft.pixel(3, 3), soft.pixel(45, 3), soft.pixel(87, 3));
         let (left, middle, right) = (left.unwrap(), middle.unwrap(), right.unwrap());
         assert!(left[0] > 230 && right[1] > 230, "{left:?} {right:?}");
@@ -297,7 +301,8 @@ mod tests {
                 let (cw, ch) = (u64::from(plan.output.width), u64::from(plan.output.height));
                 prop_assert!(cw <= u64::from(width) && ch <= u64::from(height));
                 prop_assert!(cw == u64::from(width) || ch == u64::from(height));
-                // One more pixel would be too wide, or too high; but no side is less than one (decisions 18.8).
+                // One more pixel would be too wide or too high, unless a side has its minimum of
+                // one.
                 let is_least = cw == 1 || ch == 1;
                 prop_assert!(is_least || ((cw + 1) * h > ch * w && (ch + 1) * w > cw * h));
             }

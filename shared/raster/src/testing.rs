@@ -1,4 +1,4 @@
-//! Pictures and files for tests, built byte by byte where no encoder offers what is needed.
+//! Pictures and files for tests. Files that no encoder can produce are assembled from bytes.
 
 use std::io::Write;
 
@@ -24,7 +24,7 @@ pub fn exif_block(orientation: u16, little: bool) -> Vec<u8> {
     block
 }
 
-/// A picture computed pixel by pixel.
+/// A picture whose pixels are computed by a function.
 pub fn drawn(width: u32, height: u32, channels: Channels, pixel: impl Fn(u32, u32) -> [u8; 4]) -> Picture {
     let mut pixels = Vec::new();
     for y in 0..height {
@@ -35,7 +35,7 @@ pub fn drawn(width: u32, height: u32, channels: Channels, pixel: impl Fn(u32, u3
     Picture::new(Size::new(width, height), channels, pixels).unwrap()
 }
 
-/// Smooth waves with some texture: the kind of content a photo has.
+/// Smooth waves with some texture, similar to a photo.
 pub fn photo(width: u32, height: u32) -> Picture {
     drawn(width, height, Channels::Rgb, |x, y| {
         let (x, y) = (f64::from(x), f64::from(y));
@@ -46,7 +46,8 @@ pub fn photo(width: u32, height: u32) -> Picture {
     })
 }
 
-/// Four quarters: red, green, blue, white. Distinguishes all eight orientations even after a lossy codec.
+/// Four quarters in red, green, blue and white. They distinguish all eight orientations even after
+/// lossy compression.
 pub fn quarters(width: u32, height: u32) -> Picture {
     drawn(width, height, Channels::Rgb, |x, y| match (x < width / 2, y < height / 2) {
         (true, true) => [255, 0, 0, 255],
@@ -60,7 +61,7 @@ pub fn written(picture: &Picture, format: OutputFormat, quality: u8) -> Vec<u8> 
     encode(picture, &Encoding { format, quality, flatten: Color::WHITE }).unwrap()
 }
 
-/// Options of a JPEG fixture.
+/// Options of a JPEG test file.
 pub struct Jpeg {
     pub quality: i32,
     pub progressive: bool,
@@ -88,7 +89,7 @@ pub fn jpeg(picture: &Picture, options: &Jpeg) -> Vec<u8> {
     compressor.compress_to_vec(image).unwrap()
 }
 
-/// A JPEG of four inks, as stored: inverted when its Adobe marker stays.
+/// A CMYK JPEG with `inks` as stored samples, which are inverted if the Adobe marker is present.
 pub fn cmyk_jpeg(width: usize, height: usize, inks: [u8; 4], colorspace: turbojpeg::Colorspace) -> Vec<u8> {
     let pixels = inks.repeat(width * height);
     let mut compressor = turbojpeg::Compressor::new().unwrap();
@@ -99,7 +100,7 @@ pub fn cmyk_jpeg(width: usize, height: usize, inks: [u8; 4], colorspace: turbojp
     compressor.compress_to_vec(image).unwrap()
 }
 
-/// A JPEG with one more segment right behind its start marker.
+/// A JPEG with an additional segment after its start marker.
 pub fn with_segment(jpeg: &[u8], marker: u8, data: &[u8]) -> Vec<u8> {
     let length = u16::try_from(data.len() + 2).unwrap().to_be_bytes();
     [&jpeg[..2], &[0xff, marker], &length, data, &jpeg[2..]].concat()
@@ -122,7 +123,8 @@ pub fn ihdr(width: u32, height: u32, depth: u8, color: u8, interlaced: bool) -> 
     png_chunk(b"IHDR", &data)
 }
 
-/// A PNG of whole chunks: a header, further chunks, `rows` (filter bytes included) as image data, the end.
+/// A PNG made of chunks: a header, further chunks, `rows` (including filter bytes) as image data,
+/// and the end chunk.
 pub fn png_file(header: Vec<u8>, chunks: &[Vec<u8>], rows: &[u8]) -> Vec<u8> {
     let mut deflated = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
     deflated.write_all(rows).unwrap();
@@ -137,7 +139,7 @@ pub fn iccp(profile: &[u8]) -> Vec<u8> {
     png_chunk(b"iCCP", &deflated.finish().unwrap())
 }
 
-/// A PNG of an RGB or RGBA picture without filters, with further chunks before the data.
+/// A PNG of an RGB or RGBA picture without filters, with further chunks before the image data.
 pub fn png_with(picture: &Picture, chunks: &[Vec<u8>]) -> Vec<u8> {
     let color = match picture.channels() {
         Channels::Rgb => 2,
@@ -164,7 +166,7 @@ pub fn vp8x(flags: u8, width: u32, height: u32) -> Vec<u8> {
     riff_chunk(b"VP8X", &data)
 }
 
-/// The chunks of a simple WebP file, without the container.
+/// The chunks of a simple WebP file without the container.
 pub fn webp_chunks(file: &[u8]) -> Vec<u8> {
     match &file[12..16] {
         b"VP8X" => file[12 + 18..].to_vec(),
@@ -172,7 +174,8 @@ pub fn webp_chunks(file: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A one-frame GIF: a screen, and the frame's place, size, palette indices and transparent index.
+/// A GIF with one frame: the screen size, the frame's position and size, its palette indices, and
+/// the transparent index.
 pub fn gif(screen: (u16, u16), frame: (u16, u16, u16, u16), indices: Vec<u8>, transparent: Option<u8>) -> Vec<u8> {
     let palette = [255, 0, 0, 0, 255, 0, 0, 0, 255, 255, 255, 255];
     let mut bytes = Vec::new();

@@ -1,8 +1,8 @@
-//! Hot loops in the widest instructions that the machine has.
+//! Compiles hot loops for the widest instructions of the machine.
 
-/// Defines a function whose body is compiled twice on x86-64, for every processor and for those with AVX2, and picked
-/// at run time. No instruction that rounds otherwise (such as a fused multiply-add) is allowed in either, so that both
-/// give the same bytes (decisions 8.3).
+/// Defines a function whose body is compiled twice on x86-64, for every processor and for those
+/// with AVX2, and selected at run time. Neither version may use instructions that round differently
+/// (such as a fused multiply-add), so both give the same results.
 macro_rules! wide {
     ($(#[$meta:meta])* $visibility:vis fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block) => {
         $(#[$meta])*

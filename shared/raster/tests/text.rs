@@ -1,7 +1,8 @@
-//! Text, pixel by pixel: one picture a script, compared with the one that was looked at and stored.
+//! Compares rendered text with stored pictures that were inspected, one for each script.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p raster --test text` writes the pictures anew; look at each that changed before it is
-//! committed. They hold for one architecture (decisions 8.3): another one may round otherwise.
+//! `UPDATE_GOLDEN=1 cargo test -p canvas-raster --test text` rewrites the pictures. Inspect each changed
+//! one before you commit it. They apply to one architecture, because another one may round
+//! differently.
 
 use std::path::PathBuf;
 
@@ -17,7 +18,7 @@ fn style(family: Family, weight: Weight) -> Style {
     Style { family, weight, size: SIZE, line_height: 1.2, align: Align::Left }
 }
 
-/// Text on paper, with a margin.
+/// Text on a plain background with a margin.
 fn drawn(text: &str, style: &Style, max_width: Option<f64>, ink: &Ink) -> Picture {
     let set = layout(text, style, max_width);
     let side = |length: f64| (length + 2.0 * MARGIN).ceil() as u32;

@@ -1,8 +1,9 @@
-//! The one door to blocking work.
+//! The only way to run blocking work.
 //!
-//! At most `threads` closures run at once, whatever is asked for: pixel work saturates the processors, and more of it at once only adds
-//! memory. A closure holds its place until it has really ended, even when nobody waits for it any more, because a thread cannot be stopped
-//! from outside; a place that is given back early would let the pool grow beyond its limit. A panic ends its closure and nothing else.
+//! At most `threads` closures run at once: pixel work uses the processors fully, so more parallel
+//! work would only need more memory. A closure keeps its slot until it has returned, even if its
+//! caller is gone, because a thread cannot be stopped from outside. Releasing the slot earlier
+//! would let the pool exceed its limit. A panic ends only its own closure.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -12,15 +13,15 @@ use thiserror::Error;
 use tokio::sync::Semaphore;
 use tracing::Span;
 
-/// A bounded pool for work that holds a thread. Clones share the limit.
+/// A bounded pool for blocking work. Clones share the limit.
 #[derive(Clone, Debug)]
 pub struct Blocking {
     places: Arc<Semaphore>,
-    /// Work that waits for a place.
+    /// Number of closures that wait for a slot.
     waiting: Arc<AtomicUsize>,
 }
 
-/// Stands in the line for a place.
+/// A place in the queue for a slot.
 struct InLine<'a>(&'a AtomicUsize);
 
 impl<'a> InLine<'a> {
@@ -36,11 +37,11 @@ impl Drop for InLine<'_> {
     }
 }
 
-/// The closure panicked, or the runtime went away before it ran.
+/// The closure panicked, or the runtime shut down before the closure ran.
 #[derive(Debug, Error)]
 #[error("blocking work panicked: {message}")]
 pub struct Panicked {
-    /// What the panic said.
+    /// Message of the panic.
     pub message: String,
 }
 
@@ -50,17 +51,18 @@ impl Blocking {
         Self { places: Arc::new(Semaphore::new(threads.max(1))), waiting: Arc::default() }
     }
 
-    /// How much work waits for a place.
+    /// Number of closures that wait for a slot.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Runs `work` on a thread of its own as soon as there is a place, in the order of asking, inside the caller's tracing span. Dropping
-    /// the future before the work began means that it never runs.
+    /// Runs `work` on a separate thread inside the caller's tracing span, as soon as there is a
+    /// slot. Slots are granted in the order of the calls. If the future is dropped before `work`
+    /// starts, it never runs.
     ///
     /// # Errors
     ///
-    /// [`Panicked`] when `work` panics.
+    /// [`Panicked`] if `work` panics.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Panicked> {
         let line = InLine::of(&self.waiting);
         let place = Arc::clone(&self.places)
@@ -69,7 +71,7 @@ impl Blocking {
             .expect("nothing closes the semaphore while the pool is alive");
         drop(line);
         let span = Span::current();
-        #[expect(clippy::disallowed_methods, reason = "this is the one door to blocking work")]
+        #[expect(clippy::disallowed_methods, reason = "the only place that spawns blocking work")]
         let thread = tokio::task::spawn_blocking(move || {
             let _place = place;
             span.in_scope(work)
@@ -83,7 +85,7 @@ impl Blocking {
     }
 }
 
-/// What a panic said: its text when it has one, as the payloads of `panic!` have.
+/// The message of a panic, if its payload is a string, as that of `panic!` is.
 pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("no message").to_owned()
@@ -125,7 +127,7 @@ mod tests {
                 .await
             });
             if name < 2 {
-                // Begun and then abandoned: the place stays taken.
+                // The work has started and its caller is gone: the slot stays occupied.
                 tokio::task::block_in_place(|| started_receive(&started));
                 waiting.abort();
             }

@@ -1,9 +1,9 @@
-//! Errors as text for people.
+//! Formats errors for operators.
 
 use std::error::Error;
 
-/// An error with everything that caused it, in one line: what failed above is rarely what is to be mended. A cause that an error
-/// tells itself, as some foreign ones do, is not told again.
+/// An error with all its causes, in one line: the outermost error rarely shows what must be fixed. A cause whose text is
+/// already contained in its error, as with some libraries, is not repeated.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -24,7 +24,7 @@ mod tests {
 
     use super::*;
 
-    /// What an error says, of itself and of what caused it.
+    /// An error with a message and an optional source.
     #[derive(Debug)]
     struct Said(&'static str, Option<Box<Said>>);
 

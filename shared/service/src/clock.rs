@@ -1,21 +1,21 @@
-//! The one door to the wall clock.
+//! The only access to the wall clock.
 //!
-//! Every moment the service makes has millisecond precision, because that is what it stores and shows (decisions 1.7): a moment read back
-//! from the database or from a response equals the one that was written. Moments that decide between processes (leases, due times) are
-//! PostgreSQL's `now()`, never this clock, so that clocks of different machines need not agree.
+//! All timestamps have millisecond precision, as they are stored and shown: a timestamp read back from the database or from a
+//! response equals the one that was written. Times that processes compare (leases, due times) come from PostgreSQL's `now()`
+//! and never from this clock, so the clocks of different machines need not agree.
 
 use std::time::SystemTime;
 
 use chrono::{DateTime, SubsecRound, Utc};
 
-/// The present moment in UTC, truncated to milliseconds.
-#[expect(clippy::disallowed_methods, reason = "this is the one door to the wall clock")]
+/// The current time in UTC, truncated to milliseconds.
+#[expect(clippy::disallowed_methods, reason = "the only access to the wall clock")]
 pub fn now() -> DateTime<Utc> {
     Utc::now().trunc_subsecs(3)
 }
 
-/// The present moment as precise as it is known: for spans, which are often shorter than a millisecond and are nobody's data.
-#[expect(clippy::disallowed_methods, reason = "this is the one door to the wall clock")]
+/// The current time with full precision, for spans, which are often shorter than a millisecond.
+#[expect(clippy::disallowed_methods, reason = "the only access to the wall clock")]
 pub(crate) fn precise() -> SystemTime {
     SystemTime::now()
 }

@@ -1,13 +1,16 @@
-//! What every process stands on, and nothing that is specific to one of them.
+//! Foundations of every process, with nothing that is specific to one of them.
 //!
 //! - [`config`]: one validated configuration from the environment;
 //! - [`keys`]: the key ring for secrets at rest, and the keys derived from the installation key;
-//! - [`clock`], [`random`], [`blocking`]: the one door each to time, randomness and threads (house rule 14);
-//! - [`telemetry`], [`metrics`], [`probes`], and errors by [`chain`](fn@chain): what operators see;
-//! - [`lifecycle`]: supervision of tasks and stopping in two stages.
+//! - [`clock`], [`random`], [`blocking`]: the only access to time, randomness and threads, enforced by clippy
+//!   (docs/architecture.md#rules);
+//! - [`admission`]: limits on memory and on concurrent work for each key;
+//! - [`telemetry`], [`metrics`], [`probes`], and error texts by [`chain`](fn@chain): what operators see;
+//! - [`lifecycle`]: supervision of tasks and two-stage shutdown.
 //!
-//! It imports no other room of the house.
+//! It imports no other crate of the workspace.
 
+pub mod admission;
 pub mod blocking;
 mod chain;
 pub mod clock;

@@ -1,7 +1,8 @@
 //! Metrics: one Prometheus recorder behind the `metrics` facade.
 //!
-//! Code that measures uses the macros of the `metrics` crate. A histogram named `*_seconds` has fixed buckets, so that those of many
-//! replicas can be added up; counters end in `_total`.
+//! Code records metrics with the macros of the `metrics` crate. A histogram named `*_seconds` has
+//! fixed buckets, so that the histograms of several replicas can be aggregated. The name of a
+//! counter ends in `_total`.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -11,30 +12,32 @@ use thiserror::Error;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-/// Upper bounds of the buckets of `*_seconds`, from a cached read (1 ms) to long video work (15 minutes); about 2.5 times apart, which
-/// bounds the error of a quantile.
+/// Upper bounds of the buckets of `*_seconds`, from a cached read (1 ms) to a long video job (15
+/// minutes). Neighbors differ by a factor of about 2.5, which bounds the error of a quantile.
 const SECONDS_BUCKETS: [f64; 18] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0];
-/// How often samples are moved into buckets. They pile up in memory until then, whether anybody scrapes or not.
+/// How often samples are aggregated into buckets. Until then they accumulate in memory, whether or
+/// not anything scrapes the process.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Handle to the metrics of this process; clones share them.
+/// Handle to the metrics of this process. Clones share them.
 #[derive(Clone)]
 pub struct Metrics {
     handle: PrometheusHandle,
 }
 
-/// Another recorder than ours is already installed.
+/// Another metrics recorder is already installed.
 #[derive(Clone, Copy, Debug, Error)]
 #[error("another metrics recorder is already installed")]
 pub struct RecorderTaken;
 
 impl Metrics {
-    /// Installs the recorder. The facade knows one recorder a process, so that later calls give handles to the first one.
+    /// Installs the recorder. The facade supports one recorder per process, so later calls return
+    /// handles to the first one.
     ///
     /// # Errors
     ///
-    /// [`RecorderTaken`] when something else installed a recorder.
+    /// [`RecorderTaken`] if other code installed a recorder.
     pub fn install() -> Result<Self, RecorderTaken> {
         static INSTALLED: OnceLock<Result<Metrics, RecorderTaken>> = OnceLock::new();
         INSTALLED
@@ -55,7 +58,8 @@ impl Metrics {
         self.handle.render()
     }
 
-    /// Keeps memory bounded until `stop` is cancelled. To be spawned once a process.
+    /// Aggregates samples regularly until `stop` is canceled, which bounds the memory they use.
+    /// Spawn it once per process.
     pub async fn upkeep(self, stop: CancellationToken) {
         let mut ticks = interval(UPKEEP_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

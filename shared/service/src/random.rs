@@ -1,7 +1,7 @@
-//! The one door to randomness.
+//! The only source of randomness.
 //!
-//! Everything comes from the thread's ChaCha generator, which the operating system seeds and reseeds: fit for secrets, and cheap enough that
-//! nothing needs a second, weaker source.
+//! Everything comes from the thread's ChaCha generator, which the operating system seeds and reseeds. It is suitable for
+//! secrets, and fast enough that nothing needs a second, weaker source.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,8 +11,8 @@ pub fn token_secret() -> String {
     URL_SAFE_NO_PAD.encode(bytes::<32>())
 }
 
-/// A new canvas revision: `r` and 16 random bytes as base64url, so that it is never reused and cannot be guessed from its predecessor
-/// (decisions 3.7).
+/// A new canvas revision: `r` and 16 random bytes as base64url, so that it is never reused and cannot be guessed from its
+/// predecessor.
 pub fn revision() -> String {
     format!("r{}", URL_SAFE_NO_PAD.encode(bytes::<16>()))
 }

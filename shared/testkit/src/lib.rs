@@ -1,7 +1,9 @@
-//! What tests stand on: a database of their own, a webhook receiver, an S3 server, a network that can fail, and patient waits.
+//! Test infrastructure: a database for each test, a webhook receiver, an S3 server, a proxy that
+//! simulates network failures, and polling waits.
 //!
-//! Only tests use it, so it panics where a library would return an error, with a line that says what to do. The services
-//! come from the environment that `tests/run` sets: `TEST_DATABASE_URL`, `TEST_REDIS_URL`, `TEST_AMQP_URL`.
+//! Only tests use this crate. It panics where a library would return an error, with a message that
+//! says what to do. The services are named by environment variables that `tests/run` sets:
+//! `TEST_DATABASE_URL`, `TEST_REDIS_URL`, `TEST_AMQP_URL`.
 
 mod database;
 mod environment;

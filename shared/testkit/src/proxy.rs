@@ -1,4 +1,4 @@
-//! A network that fails on command: a TCP proxy on loopback in front of any service.
+//! A TCP proxy on loopback that simulates network failures in front of any service.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
-/// How bytes pass at the moment.
+/// How the proxy treats traffic at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Traffic {
     Flowing,
@@ -23,7 +23,7 @@ enum Traffic {
     Cut,
 }
 
-/// A client said what is refused.
+/// The client sent the text that is to be refused.
 struct Refused;
 
 #[derive(Clone, Copy)]
@@ -33,7 +33,8 @@ struct State {
     generation: u64,
 }
 
-/// The proxy; everything passes until told otherwise. Its connections end when it is dropped.
+/// The proxy. It forwards everything until a test requests a failure. Dropping it ends its
+/// connections.
 pub struct Proxy {
     address: SocketAddr,
     upstream: Url,
@@ -42,13 +43,13 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Listens on a free port of 127.0.0.1, in front of the host and port of `upstream`, a URL such as
-    /// `redis://user:password@host:port/0`.
+    /// Listens on a free port of 127.0.0.1, in front of the host and port of `upstream`, a URL such
+    /// as `redis://user:password@host:port/0`.
     pub async fn in_front_of(upstream: &str) -> Self {
-        let upstream: Url = upstream.parse().unwrap_or_else(|error| panic!("no URL: {error}"));
+        let upstream: Url = upstream.parse().unwrap_or_else(|error| panic!("invalid URL: {error}"));
         let target = match (upstream.host_str(), upstream.port_or_known_default()) {
             (Some(host), Some(port)) => format!("{host}:{port}"),
-            _ => panic!("a URL to stand in front of names its host and port"),
+            _ => panic!("the upstream URL needs a host and a port"),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds a free port of loopback");
         let address = listener.local_addr().expect("has an address");
@@ -59,12 +60,12 @@ impl Proxy {
         Self { address, upstream, state, _stop: stop.drop_guard() }
     }
 
-    /// Where it listens.
+    /// The address that the proxy listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The URL of the service with the proxy's host and port in place of its own.
+    /// The URL of the service with the proxy's host and port instead of its own.
     pub fn url(&self) -> String {
         let mut url = self.upstream.clone();
         url.set_ip_host(self.address.ip()).expect("the URL has a host");
@@ -72,45 +73,47 @@ impl Proxy {
         url.into()
     }
 
-    /// Everything passes; connections that were paused go on.
+    /// Forwards everything; paused connections continue.
     pub fn resume(&self) {
         self.set(Traffic::Flowing);
     }
 
-    /// Every connection is reset, and so is each new one, until [`resume`](Self::resume).
+    /// Resets every connection, and every new one until [`resume`](Self::resume) is called.
     pub fn cut(&self) {
         self.set(Traffic::Cut);
         self.reset();
     }
 
-    /// Every connection there is now is reset; new ones pass.
+    /// Resets every current connection. New ones are forwarded.
     pub fn reset(&self) {
         self.state.send_modify(|state| state.generation += 1);
     }
 
-    /// Connections stay and new ones are accepted, but no byte passes either way.
+    /// Keeps connections open and accepts new ones, but forwards no byte in either direction.
     pub fn pause(&self) {
         self.set(Traffic::Paused);
     }
 
-    /// Every read, up to 16 KiB, is passed on so much later.
+    /// Delays every read of up to 16 KiB by `delay`.
     pub fn delay(&self, delay: Duration) {
         self.set(Traffic::Delayed(delay));
     }
 
-    /// One byte passes each `interval` and direction.
+    /// Forwards one byte per `interval` in each direction.
     pub fn drip(&self, interval: Duration) {
         self.set(Traffic::Dripping(interval));
     }
 
-    /// Every connection on which a client says this from now on is reset before it is heard; all else passes. Of HTTP it is a part of
-    /// a request's head, which comes in one piece.
+    /// From now on, resets every connection on which a client sends `words`, before they are
+    /// forwarded. Everything else is forwarded. `words` must arrive in one read, such as a part of
+    /// the head of an HTTP request.
     pub fn refuse(&self, words: &'static str) {
         self.set(Traffic::Refusing(words));
     }
 
-    /// On every connection on which a client says this from now on it is not heard, nor is what it says afterwards: the connection
-    /// stays, whatever becomes of the proxy, and all else passes.
+    /// From now on, discards `words` and everything after them on each connection on which a client
+    /// sends them. The connection stays open, even after the traffic mode changes. Everything else
+    /// is forwarded.
     pub fn swallow(&self, words: &'static str) {
         self.set(Traffic::Swallowing(words));
     }
@@ -128,7 +131,8 @@ async fn serve(listener: TcpListener, target: String, state: Arc<watch::Sender<S
     }
 }
 
-/// Joins a client to the service until either closes both ways or the connection is reset.
+/// Forwards bytes between a client and the service until either closes both directions or the
+/// connection is reset.
 async fn pass(mut client: TcpStream, target: String, mut state: watch::Receiver<State>) {
     let State { traffic, generation } = *state.borrow();
     if traffic == Traffic::Cut {
@@ -148,12 +152,14 @@ async fn pass(mut client: TcpStream, target: String, mut state: watch::Receiver<
         }
     };
     if broken {
-        // Closing with linger zero sends a reset; an orderly end must not, for a reset discards what is under way.
+        // Closing with linger zero sends a reset. An orderly close must not, because a reset
+        // discards data in flight.
         let _ = (client.set_zero_linger(), service.set_zero_linger());
     }
 }
 
-/// One direction, until its end; the end of input is passed on. `is_up`: it is the client's.
+/// Forwards one direction until its end, and forwards the end of input too. `is_up` marks the
+/// direction from the client.
 async fn carry(
     mut from: ReadHalf<'_>,
     mut to: WriteHalf<'_>,
@@ -195,7 +201,7 @@ mod tests {
     use super::*;
 
     const LIMIT: Duration = Duration::from_secs(5);
-    /// Long enough to see that nothing comes.
+    /// How long a test waits to conclude that nothing arrives.
     const SILENCE: Duration = Duration::from_millis(100);
 
     async fn echo() -> (Proxy, DropGuard) {

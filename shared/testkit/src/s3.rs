@@ -1,4 +1,5 @@
-//! A real S3 server for tests, with buckets of their own: moto's, installed from PyPI by `tests/s3`.
+//! A real S3 server for tests: moto's, installed from PyPI by `tests/s3`. Each test makes its own
+//! buckets.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
@@ -11,27 +12,27 @@ use tokio::net::TcpStream;
 use crate::environment::unique;
 use crate::wait_for;
 
-/// Makes the server's virtual environment where it is missing, and becomes the server.
+/// Creates the server's virtual environment if it is missing, then executes the server.
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/s3");
-/// For installing it, where `tests/run` has not, on a busy machine.
+/// Allows for the installation on a busy machine, if `tests/run` has not done it before.
 const STARTING: Duration = Duration::from_secs(240);
 
-/// The server, on a port of loopback; it keeps everything in memory, and ends when it is dropped.
+/// The server, on a loopback port. It keeps everything in memory and ends when it is dropped.
 pub struct S3 {
     child: Child,
     port: u16,
-    /// Where it writes every request down, to be asked them again after its death.
+    /// The file in which the server records every request, for replay after a restart.
     recording: Option<PathBuf>,
 }
 
 impl S3 {
-    /// Starts it and waits until it answers.
+    /// Starts a server and waits until it answers.
     pub async fn start() -> Self {
         Self::start_on(free_port(), None).await
     }
 
-    /// Starts one that may be [killed](Self::kill) and comes back with the objects that it had, as long as none was made in parts:
-    /// an upload has another id the second time.
+    /// Starts a server that can be [killed](Self::kill) and restarted with its objects. Objects of
+    /// multipart uploads are lost, because the replayed upload has another id.
     pub async fn start_durable() -> Self {
         let recording = std::env::temp_dir().join(format!("canvas-s3-{}", unique()));
         Self::start_on(free_port(), Some(recording)).await
@@ -48,7 +49,7 @@ impl S3 {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .unwrap_or_else(|error| panic!("{SCRIPT} does not start: {error}"));
+            .unwrap_or_else(|error| panic!("cannot start {SCRIPT}: {error}"));
         let mut server = Self { child, port, recording };
         wait_for("the S3 server (tests/s3 serve)", STARTING, async || {
             if let Ok(Some(status)) = server.child.try_wait() {
@@ -57,30 +58,33 @@ impl S3 {
             server.request("GET", "/", "").await.map(drop)
         })
         .await;
-        // Nobody reads what it tells of each request: a full pipe would stop it.
+        // Nothing reads the server's request log, and a full pipe would block it.
         drop(server.child.stderr.take());
         server
     }
 
-    /// Ends it without warning, in the midst of whatever it does.
+    /// Kills the server without warning, whatever it is doing.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Starts a durable one again where it was, after [`kill`](Self::kill). Nobody may reach it meanwhile: it fills little by little.
+    /// Restarts a durable server on the same port after [`kill`](Self::kill) and replays its
+    /// requests. Nothing else may use it until this returns, because it has only part of its
+    /// objects.
     pub async fn start_again(&mut self) {
         let recording = self.recording.take().expect("a server that was started as a durable one");
         *self = Self::start_on(self.port, Some(recording)).await;
         self.ask("POST", "/moto-api/recorder/replay-recording", "").await;
     }
 
-    /// `http://127.0.0.1:<port>`.
+    /// The URL `http://127.0.0.1:<port>`.
     pub fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// What an operator's environment says of a server at `endpoint`: this one's, or that of a network in front of it.
+    /// The environment variables that an operator sets for a server at `endpoint`, which is this
+    /// one's or that of a proxy in front of it.
     pub fn environment(endpoint: &str) -> [(&'static str, String); 5] {
         [
             ("AWS_ENDPOINT", endpoint.to_owned()),
@@ -91,7 +95,7 @@ impl S3 {
         ]
     }
 
-    /// Makes a bucket that no other test has, and returns its name.
+    /// Makes a bucket with a unique name, and returns the name.
     pub async fn make_bucket(&self) -> String {
         let name = format!("test-{}", unique());
         self.ask("PUT", &format!("/{name}"), "").await;
@@ -108,12 +112,12 @@ impl S3 {
         keys(&self.ask("GET", &format!("/{bucket}?list-type=2"), "").await)
     }
 
-    /// The keys of the multipart uploads of a bucket that were begun and neither completed nor aborted.
+    /// The keys of the multipart uploads of a bucket that were neither completed nor aborted.
     pub async fn unfinished_uploads(&self, bucket: &str) -> Vec<String> {
         keys(&self.ask("GET", &format!("/{bucket}?uploads"), "").await)
     }
 
-    /// From here on every signature is checked, and nobody's key is known.
+    /// From now on, every signature is checked and every key is unknown.
     pub async fn refuse_everybody(&self) {
         self.ask("POST", "/moto-api/reset-auth", "0").await;
     }
@@ -125,7 +129,8 @@ impl S3 {
         answer
     }
 
-    /// One request, unsigned; head and body of the answer. `None`: there is nobody.
+    /// Sends one unsigned request and returns the head and the body of the answer, or `None` if the
+    /// connection fails.
     async fn request(&self, method: &str, path: &str, body: &str) -> Option<String> {
         let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).await.ok()?;
         let (port, length) = (self.port, body.len());
@@ -156,7 +161,7 @@ fn free_port() -> u16 {
     free.expect("binds a free port of loopback").port()
 }
 
-/// The texts of all `Key` elements of a listing: keys of ours need no escapes.
+/// The texts of all `Key` elements of a listing. Our keys need no XML escapes.
 fn keys(listing: &str) -> Vec<String> {
     let after = listing.split("<Key>").skip(1);
     after.filter_map(|rest| rest.split("</Key>").next()).map(str::to_owned).collect()

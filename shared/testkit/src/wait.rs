@@ -1,23 +1,25 @@
-//! Level-triggered waiting.
+//! Waiting for a condition by polling it.
 
 use std::panic::Location;
 use std::time::{Duration, Instant};
 
-/// The first look comes at once, the next ones after pauses that double from here …
+/// The first probe runs at once. The pauses between probes begin with this and double …
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
-/// … up to here: quick to see a change, cheap while there is none.
+/// … up to this limit: short enough to notice a change quickly, long enough to cost little.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// Looks until `probe` finds something and returns it; panics at the caller's line after `deadline`.
+/// Calls `probe` until it returns something, and returns that. Panics at the caller's line after
+/// `deadline`.
 ///
-/// `what` completes the sentence "waited 5s for …". A look that hangs counts against the deadline like any other.
+/// `what` completes the sentence "waited 5s for …". A probe that hangs counts against the deadline
+/// too.
 #[track_caller]
 pub fn wait_for<T>(what: &str, deadline: Duration, probe: impl AsyncFnMut() -> Option<T>) -> impl Future<Output = T> {
     let caller = Location::caller();
     async move {
         match tokio::time::timeout(deadline, look(probe)).await {
             Ok(found) => found,
-            Err(_) => panic!("waited {deadline:?} for {what} in vain, at {caller}"),
+            Err(_) => panic!("waited {deadline:?} for {what} without success, at {caller}"),
         }
     }
 }
@@ -54,13 +56,13 @@ mod tests {
     }
 
     #[tokio::test]
-    #[should_panic(expected = "for a miracle in vain, at ")]
+    #[should_panic(expected = "for a miracle without success, at ")]
     async fn gives_up_at_the_deadline() {
         wait_for("a miracle", Duration::from_millis(20), async || None::<()>).await;
     }
 
     #[tokio::test]
-    #[should_panic(expected = "for an answer in vain")]
+    #[should_panic(expected = "for an answer without success")]
     async fn a_look_that_hangs_does_not_outlive_the_deadline() {
         wait_for("an answer", Duration::from_millis(20), async || std::future::pending::<Option<()>>().await).await;
     }

@@ -13,10 +13,10 @@ use crate::error::Error;
 /// The pause between two attempts.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// How long a poll asks the service to wait for news, in seconds (decisions 1.10).
+/// How long a poll asks the service to wait for a change, in seconds (docs/reference/conventions.md#long-polls).
 const WAIT_SECONDS: u32 = 20;
 
-/// A client with a token, of one service.
+/// An HTTP client of one service, with a token.
 pub struct Api {
     client: Client,
     base: String,
@@ -24,7 +24,7 @@ pub struct Api {
 }
 
 impl Api {
-    /// A client of the service at `base` (scheme, host and port) that shows `token`.
+    /// Creates a client of the service at `base` (scheme, host and port) that sends `token`.
     pub fn new(base: &str, token: &str) -> Result<Self, Error> {
         #[expect(
             clippy::disallowed_methods,
@@ -38,7 +38,7 @@ impl Api {
         Ok(Self { client, base: base.trim_end_matches('/').to_owned(), token: token.to_owned() })
     }
 
-    /// Creates the canvas `id`, or reads it where an attempt whose answer was lost has created it.
+    /// Creates the canvas `id`, or reads it if an earlier attempt created it and its response was lost.
     pub async fn create_canvas(&self, id: &str, title: &str) -> Result<Value, Error> {
         match self.post("/canvases", &json!({"id": id, "title": title})).await {
             Err(Error::Refused { status: 409, .. }) => self.canvas(id).await,
@@ -80,14 +80,14 @@ impl Api {
         self.json(&format!("POST {url}"), || self.client.post(&url).json(body)).await
     }
 
-    /// Reads the run at `poll_url`, a path from the service, waiting there for news.
+    /// Reads the run at `poll_url`, a path of the service, and waits there for a change.
     pub async fn poll(&self, poll_url: &str) -> Result<Value, Error> {
         let url = format!("{}{poll_url}", self.base);
         self.json(&format!("GET {url}"), || self.client.get(&url).header("Prefer", format!("wait={WAIT_SECONDS}")))
             .await
     }
 
-    /// Downloads what a preview URL shows. The URL names the service's public address; the demo reaches it at its local one.
+    /// Downloads the picture of a preview URL. The URL has the service's public address; the demo replaces it with the local one.
     pub async fn download(&self, preview_url: &str) -> Result<Vec<u8>, Error> {
         let path = preview_url.find("/api/").map_or(preview_url, |start| &preview_url[start..]);
         let url = format!("{}{path}", self.base);
@@ -103,7 +103,7 @@ impl Api {
         serde_json::from_slice(&body).map_err(|_| Error::Unexpected { what: "an answer of JSON" })
     }
 
-    /// Sends `request` until it is answered, to the last byte, with a success or a refusal that repeating would not change.
+    /// Sends `request` until it gets a complete response: a success, or an error that repeating would not change.
     async fn answer(&self, what: &str, request: impl Fn() -> RequestBuilder) -> Result<Bytes, Error> {
         let began = Instant::now();
         let mut hinted = false;
@@ -121,9 +121,7 @@ impl Api {
             }
             if !hinted {
                 hinted = true;
-                println!(
-                    "      {what} is not answered; if the gateway is down, deploy/local/up --no-demo brings it back"
-                );
+                println!("      {what} is not answered; if the gateway is down, deploy/local/up --no-demo restarts it");
             }
             tokio::time::sleep(RETRY_PAUSE).await;
         }
@@ -135,7 +133,7 @@ async fn exchange(request: RequestBuilder) -> Result<(StatusCode, Bytes), reqwes
     Ok((answer.status(), answer.bytes().await?))
 }
 
-/// Whether the same request may succeed later (the specification's retry guidance).
+/// Whether the same request may succeed later (docs/reference/errors.md#retrying).
 fn is_temporary(status: StatusCode) -> bool {
     status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
 }

@@ -1,103 +1,98 @@
-//! What can go wrong in the demo, one variant a failed step.
+//! The errors of the demo, one variant for each failed step.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// A failure of the demo.
+/// Why the demo failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The HTTP client could not be built.
-    #[error("the HTTP client could not be built")]
+    #[error("cannot build the HTTP client")]
     Client(#[source] reqwest::Error),
-    /// A request stayed without a usable answer for as long as the demo is patient.
-    #[error("{what} got no answer")]
+    /// A request got no usable response within the demo's time limit.
+    #[error("no response to {what}")]
     NoAnswer {
-        /// Method and path.
+        /// The method and the path.
         what: String,
-        /// The last attempt's failure.
+        /// The error of the last attempt.
         #[source]
         source: reqwest::Error,
     },
     /// The service refused a request.
-    #[error("{what} was answered {status}: {body}")]
+    #[error("{what} failed with status {status}: {body}")]
     Refused {
-        /// Method and path.
+        /// The method and the path.
         what: String,
-        /// The HTTP status.
         status: u16,
-        /// The error envelope.
+        /// The body of the response, an error envelope.
         body: String,
     },
-    /// An answer lacks what the contract promises.
-    #[error("an answer was expected to hold {what}")]
+    /// A response lacks a member that the contract promises.
+    #[error("a response lacks {what}")]
     Missing {
-        /// A JSON pointer.
+        /// The JSON pointer of the member.
         what: String,
     },
-    /// Something else than expected came back.
+    /// A response differs from the expected one.
     #[error("expected {what}")]
     Unexpected {
-        /// What was expected.
+        /// A description of the expected response.
         what: &'static str,
     },
     /// The run ended without success.
     #[error("the run ended without success: {record}")]
     Run {
-        /// The run's record.
+        /// The run's record as JSON.
         record: String,
     },
-    /// A wait took longer than the demo is patient.
+    /// A wait took longer than the demo's time limit.
     #[error("waited too long for {what}")]
     TooLong {
-        /// What was waited for.
+        /// A description of the awaited event.
         what: &'static str,
     },
     /// The receiver's certificate or key could not be used.
-    #[error("the receiver's certificate or key {} cannot be used", path.display())]
+    #[error("unusable certificate or key of the receiver: {}", path.display())]
     Certificate {
-        /// The PEM file.
+        /// The path of the PEM file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The receiver's address could not be bound.
     #[error("the webhook receiver cannot listen on {address} (is another demo running?)")]
     Bind {
-        /// The address.
+        /// The address, `host:port`.
         address: String,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
-    /// A webhook came whose signature is not the secret's.
-    #[error("a webhook came whose signature does not verify")]
+    /// A webhook arrived with a signature that was not made with the secret.
+    #[error("received a webhook with an invalid signature")]
     Signature,
     /// The receiver stopped.
     #[error("the webhook receiver stopped")]
     ReceiverGone,
     /// A file could not be read.
-    #[error("{} cannot be read", path.display())]
+    #[error("cannot read {}", path.display())]
     Read {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
     /// A file could not be written.
-    #[error("{} cannot be written", path.display())]
+    #[error("cannot write {}", path.display())]
     Write {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
 }
 
-/// The message of `error` and of everything beneath it, in one line.
+/// The message of `error` and of all its sources, in one line.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut source = error.source();

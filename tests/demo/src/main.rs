@@ -1,10 +1,10 @@
-//! The first-canvas demo: one photograph all the way through the service, as a client of it sees that.
+//! The first-canvas demo: sends one photograph through the whole service, as a client does.
 //!
 //! It creates a canvas, uploads the photograph, asks for a smaller one in a new node, follows the run by long poll, receives the
 //! signed webhook with an HTTPS receiver of its own, and saves the pictures and the canvas.
 //!
-//! Guarantee: it ends in success also when a process of the service is killed in the middle and started again within five minutes.
-//! Every request is repeated until it is answered, with the same idempotency key, so that a repetition never acts twice.
+//! Guarantee: the demo succeeds even if a process of the service is killed in the middle and restarted within five minutes.
+//! Every request is repeated with the same idempotency key until it is answered, so a repetition never has a second effect.
 
 mod api;
 mod error;
@@ -21,32 +21,33 @@ use crate::api::Api;
 use crate::error::{Error, text};
 use crate::receiver::{Delivery, Receiver};
 
-/// How long one step may take: enough to start a killed process again, and for the retries of a webhook up to the third.
+/// The time limit of a step: enough to restart a killed process, and for three attempts of a
+/// webhook.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// After this long without news the demo says what it waits for.
+/// After this long without progress the demo prints what it waits for.
 const HINT_AFTER: Duration = Duration::from_secs(15);
 
-/// The width asked for, in pixels; the photograph is wider.
+/// The requested width in pixels. The photograph is wider.
 const WIDTH: u32 = 320;
 
 /// Runs the first-canvas demo against a running Canvas Service.
 #[derive(Parser)]
 #[command(name = "canvas-demo")]
 struct Arguments {
-    /// Where the service answers, without a path.
+    /// The address of the service, without a path.
     #[arg(long, env = "CANVAS_BASE_URL")]
     base_url: String,
-    /// An access token of all scopes.
+    /// An access token with all scopes.
     #[arg(long, env = "CANVAS_TOKEN", hide_env_values = true)]
     token: String,
     /// The JPEG to upload.
     #[arg(long)]
     photo: PathBuf,
-    /// The directory that gets the pictures and the canvas.
+    /// The directory for the pictures and the canvas.
     #[arg(long)]
     out: PathBuf,
-    /// Where the webhook receiver listens, `host:port`; the service must admit it.
+    /// The address of the webhook receiver, `host:port`. The service must allow it.
     #[arg(long)]
     receiver: String,
     /// The receiver's certificate, PEM.
@@ -59,7 +60,7 @@ struct Arguments {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> std::process::ExitCode {
-    // Both the receiver and the client take the process's provider; a second installation is the only way this can fail.
+    // Receiver and client use the process's crypto provider. This only fails if one is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match run(Arguments::parse()).await {
         Ok(()) => std::process::ExitCode::SUCCESS,
@@ -73,7 +74,7 @@ async fn main() -> std::process::ExitCode {
 async fn run(arguments: Arguments) -> Result<(), Error> {
     let secret = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
     let id = format!("demo-{}", Uuid::new_v4());
-    // A path of its own: the next attempt of an earlier demo's webhook may still come.
+    // A new path for each demo, because a delivery of an earlier demo can still arrive.
     let path = format!("/{id}");
     let mut receiver =
         Receiver::start(&arguments.receiver, &path, &arguments.certificate, &arguments.key, secret.clone()).await?;
@@ -166,7 +167,7 @@ async fn follow(api: &Api, poll_url: &str) -> Result<Value, Error> {
             _ if !hinted && began.elapsed() > HINT_AFTER => {
                 hinted = true;
                 println!(
-                    "      the run is {status}; if the image-worker is down, deploy/local/up --no-demo brings it back"
+                    "      the run is {status}; if the image-worker is down, deploy/local/up --no-demo restarts it"
                 );
             }
             _ => {}
@@ -175,7 +176,7 @@ async fn follow(api: &Api, poll_url: &str) -> Result<Value, Error> {
     Err(Error::TooLong { what: "the run to end" })
 }
 
-/// Waits for the webhook of `run` (a run handle). The service may deliver an event more than once; the first will do.
+/// Waits for the webhook of `run` (a run handle). The service can deliver an event more than once; the first delivery is enough.
 async fn receive(receiver: &mut Receiver, run: &str) -> Result<Delivery, Error> {
     let began = Instant::now();
     let mut limit = HINT_AFTER;
@@ -190,7 +191,7 @@ async fn receive(receiver: &mut Receiver, run: &str) -> Result<Delivery, Error> 
             Err(_) if limit == HINT_AFTER => {
                 limit = PATIENCE;
                 println!(
-                    "      no webhook yet; if the webhook-dispatcher is down, deploy/local/up --no-demo brings it back"
+                    "      no webhook yet; if the webhook-dispatcher is down, deploy/local/up --no-demo restarts it"
                 );
             }
             Err(_) => return Err(Error::TooLong { what: "the webhook" }),
@@ -198,7 +199,7 @@ async fn receive(receiver: &mut Receiver, run: &str) -> Result<Delivery, Error> 
     }
 }
 
-/// Downloads the picture before and after, and saves them with the canvas as it is now.
+/// Downloads the picture before and after the resize, and saves both with the current canvas.
 async fn save(api: &Api, canvas: &str, asset: &str, run: &Value, out: &Path) -> Result<(), Error> {
     if run.pointer("/images/0/width").and_then(Value::as_u64) != Some(WIDTH.into()) {
         return Err(Error::Unexpected { what: "a picture of the width asked for" });

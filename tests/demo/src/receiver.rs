@@ -1,4 +1,4 @@
-//! The webhook receiver: HTTPS, one path, and the check every receiver should make before it believes a webhook.
+//! The webhook receiver: HTTPS, one path, and the signature check that every receiver should make.
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,16 +25,16 @@ use tokio_rustls::server::TlsStream;
 
 use crate::error::{Error, text};
 
-/// A connection that has not finished its TLS handshake by then is dropped.
+/// The time limit of a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
-/// A webhook whose signature was verified.
+/// A webhook with a verified signature.
 pub struct Delivery {
     /// The event's id, the same in every attempt.
     pub event: String,
     /// The event's type.
     pub kind: String,
-    /// The handle of the run it announces.
+    /// The handle of the event's run.
     pub run: String,
 }
 
@@ -50,8 +50,8 @@ struct Inbox {
 }
 
 impl Receiver {
-    /// Listens on `address` with the certificate and key of the two PEM files, for webhooks to `path` signed with `secret`.
-    /// Any other path was that of an earlier demo, which nobody waits for any more.
+    /// Listens on `address` with the certificate and key of the two PEM files, for webhooks to `path` that are signed with
+    /// `secret`. Any other path belongs to an earlier demo and is ignored.
     pub async fn start(
         address: &str,
         path: &str,
@@ -92,17 +92,18 @@ impl Drop for Receiver {
     }
 }
 
-/// Believes a webhook when its signature verifies; answers 2xx only then, so that the service goes on trying otherwise.
+/// Accepts a webhook if its signature verifies. Any other webhook gets an error status, so that the service retries it.
 async fn accept(State(inbox): State<Arc<Inbox>>, headers: HeaderMap, body: Bytes) -> StatusCode {
     let verified =
         if is_signed(&headers, &body, inbox.secret.as_bytes()) { parse(&body) } else { Err(Error::Signature) };
     let status = if verified.is_ok() { StatusCode::NO_CONTENT } else { StatusCode::INTERNAL_SERVER_ERROR };
-    // A full or closed inbox means that the demo has what it waits for.
+    // A full or closed inbox means that the demo already has its webhook.
     let _ = inbox.deliveries.try_send(verified);
     status
 }
 
-/// Whether the `v1` part of the signature header is HMAC-SHA256, under `secret`, of `<timestamp>.<body>` (specification, Events).
+/// Whether the `v1` part of the signature header is HMAC-SHA256, under `secret`, of `<timestamp>.<body>`
+/// (docs/reference/webhooks.md#signature).
 fn is_signed(headers: &HeaderMap, body: &[u8], secret: &[u8]) -> bool {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let (Some(timestamp), Some(signature)) = (header("service-webhook-timestamp"), header("service-webhook-signature"))
@@ -134,7 +135,7 @@ fn parse(body: &[u8]) -> Result<Delivery, Error> {
     })
 }
 
-/// TLS under axum's accept loop.
+/// A TLS listener for axum's accept loop.
 struct TlsListener {
     tcp: TcpListener,
     acceptor: TlsAcceptor,

@@ -36,7 +36,7 @@ pub async fn a_ratio_is_reached_by_padding(stack: &Stack) {
     }
     let clear = json!({"ratio": "2:1", "mode": "pad", "background": "#00ff0080"});
     let made = run(stack, &user, "change-aspect-ratio", &[pictures::jpeg(48, 48)], clear).await;
-    assert_eq!((made.size(), made.media_type.as_str()), ((96, 48), "image/png"), "alpha is needed");
+    assert_eq!((made.size(), made.media_type.as_str()), ((96, 48), "image/png"), "the format supports alpha");
     made.shows(2, 2, [0, 255, 0, 128], 0);
 }
 

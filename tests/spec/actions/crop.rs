@@ -24,7 +24,7 @@ pub async fn crop_cuts_at_a_place_or_an_anchor(stack: &Stack) {
 
 pub async fn crop_is_measured_on_the_picture_as_displayed(stack: &Stack) {
     let user = stack.user().await;
-    // Stored 40 by 20, to be turned a quarter clockwise: displayed 20 by 40.
+    // Stored as 40 by 20 with a quarter turn clockwise, so displayed as 20 by 40.
     let file = pictures::turned_jpeg(40, 20, 6);
     let source = decoded(&file);
     let params = json!({"width": 20, "height": 10, "x": 0, "y": 30, "format": "png"});

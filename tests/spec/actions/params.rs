@@ -2,7 +2,7 @@ use e2e::api::{key, text};
 use e2e::{Stack, pictures};
 use serde_json::{Value, json};
 
-/// Parameters that are right for an Action that needs some.
+/// Valid parameters for an Action that requires some.
 fn least(slug: &str) -> Value {
     match slug {
         "resize" => json!({"width": 4}),
@@ -14,7 +14,7 @@ fn least(slug: &str) -> Value {
     }
 }
 
-/// Every parameter of every served schema at, below and above its bounds: what is judged is what is served.
+/// Every parameter of every published schema, at, below and above its bounds. The service enforces exactly what it publishes.
 pub async fn every_bound_of_every_parameter_is_judged(stack: &Stack) {
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
@@ -29,13 +29,13 @@ pub async fn every_bound_of_every_parameter_is_judged(stack: &Stack) {
         let send = async |id: &str, value: Value| {
             let mut params = least(slug);
             params[id] = value;
-            // Those that come together.
+            // Parameters that must be sent together.
             for (one, other) in [("x", "y"), ("y", "x")] {
                 if id == one {
                     params[other] = json!(0);
                 }
             }
-            // No node of this name: what passes as a request is refused by the state.
+            // The node does not exist, so a request that passes its checks is rejected by the state.
             let request = json!({"canvasId": canvas, "baseRevision": revision, "idempotencyKey": key(),
                 "targetNodeId": "absent", "inputs": inputs, "params": params});
             user.send(&format!("/actions/{slug}/runs"), &request).await
@@ -113,6 +113,6 @@ pub async fn two_inputs_are_counted_and_each_must_resolve(stack: &Stack) {
     start(json!([asset, "asset:absent"])).await.expect_error(422, "unprocessable_entity", &["inputs[1]"]);
     let neither = start(json!(["asset:absent", "node:absent"])).await;
     neither.expect_error(422, "unprocessable_entity", &["inputs[0]", "inputs[1]"]);
-    // One picture may be both.
+    // One picture can be both inputs.
     start(json!([asset, asset])).await.expect(202);
 }

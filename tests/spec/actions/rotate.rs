@@ -40,9 +40,9 @@ pub async fn any_angle_grows_the_picture_or_keeps_its_size(stack: &Stack) {
     let kept = json!({"degrees": 30, "expand": "no", "background": "#00f"});
     let made = run(stack, &user, "rotate", &file, kept).await;
     assert_eq!(made.size(), (100, 50));
-    // Clockwise: the upper right corner is bare.
+    // The rotation is clockwise, so the upper right corner is uncovered.
     made.shows(99, 0, [0, 0, 255, 255], 0);
     let made = run(stack, &user, "rotate", &[pictures::jpeg(40, 40)], json!({"degrees": 45})).await;
-    assert_eq!(made.media_type, "image/png", "alpha is needed");
+    assert_eq!(made.media_type, "image/png", "the format supports alpha");
     refused(&user, "rotate", &[pictures::broken_png(16_384, 1000)], json!({"degrees": 5}), &["params.degrees"]).await;
 }

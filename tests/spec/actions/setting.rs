@@ -1,4 +1,4 @@
-//! What a run needs: a canvas, an empty node, pictures.
+//! What a run needs: a canvas, an empty node and pictures.
 
 use e2e::api::{key, text};
 use e2e::{Reply, Stack, User};
@@ -20,7 +20,7 @@ impl Setting {
         Self { canvas, target, asset: text(&asset, "/handle").to_owned() }
     }
 
-    /// A resize of the picture into the node, for the canvas as it is now, under a key of its own.
+    /// A request to resize the picture into the node, for the current revision and under a new key.
     pub async fn request(&self, user: &User) -> Value {
         user.resize_request(&self.canvas, &self.target, &self.asset).await
     }
@@ -31,21 +31,21 @@ impl Setting {
     }
 }
 
-/// What a run made.
+/// The result of a run.
 pub struct Made {
-    /// Its pixels.
+    /// The decoded result.
     pub picture: Picture,
-    /// As served.
+    /// The media type with which the result is served.
     pub media_type: String,
 }
 
 impl Made {
-    /// Columns and rows.
+    /// Width and height in pixels.
     pub fn size(&self) -> (u32, u32) {
         (self.picture.width(), self.picture.height())
     }
 
-    /// The pixel at `x`, `y`, with no channel further than `tolerance` from `expected`.
+    /// Asserts that no channel of the pixel at `x`, `y` differs from `expected` by more than `tolerance`.
     pub fn shows(&self, x: u32, y: u32, expected: [u8; 4], tolerance: u8) {
         let pixel = self.picture.pixel(x, y).expect("within the picture");
         let near = pixel.iter().zip(expected).all(|(sample, expected)| sample.abs_diff(expected) <= tolerance);
@@ -53,12 +53,12 @@ impl Made {
     }
 }
 
-/// Decodes a file whole, as displayed.
+/// Decodes a whole file, with its orientation applied.
 pub fn decoded(file: &[u8]) -> Picture {
     raster::decode(file, DecodeOptions::default()).map(Decoded::into_picture).expect("decodes")
 }
 
-/// Uploads the files and starts Action `slug` on them, in a canvas and into a node of their own.
+/// Uploads the files and starts Action `slug` on them, in a new canvas and into a new node.
 pub async fn start(user: &User, slug: &str, files: &[Vec<u8>], params: Value) -> Reply {
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let target = user.slot(&canvas).await;
@@ -74,7 +74,7 @@ pub async fn start(user: &User, slug: &str, files: &[Vec<u8>], params: Value) ->
     user.send(&format!("/actions/{slug}/runs"), &request).await
 }
 
-/// Runs Action `slug` to its good end.
+/// Runs Action `slug` and asserts that it succeeds.
 pub async fn run(stack: &Stack, user: &User, slug: &str, files: &[Vec<u8>], params: Value) -> Made {
     let job = start(user, slug, files, params.clone()).await.expect(202).json();
     let done = user.finished(&job).await;
@@ -89,7 +89,7 @@ pub async fn run(stack: &Stack, user: &User, slug: &str, files: &[Vec<u8>], para
     Made { picture, media_type: text(image, "/mediaType").to_owned() }
 }
 
-/// The start is refused for what the stored pictures are, each of `fields` named.
+/// Asserts that the start is rejected because of the stored pictures, with exactly these `fields`.
 pub async fn refused(user: &User, slug: &str, files: &[Vec<u8>], params: Value, fields: &[&str]) {
     start(user, slug, files, params).await.expect_error(422, "unprocessable_entity", fields);
 }

@@ -11,14 +11,14 @@ pub async fn two_pictures_lie_beside_or_above_each_other(stack: &Stack) {
     let made = run(stack, &user, slug, &files, json!({"gap": 4, "background": "#0000ff"})).await;
     assert_eq!(made.size(), (64, 30));
     assert_eq!(made.picture.pixel(39, 29), sources[0].pixel(39, 29));
-    assert_eq!(made.picture.pixel(44, 0), sources[1].pixel(0, 0), "the order of the inputs");
+    assert_eq!(made.picture.pixel(44, 0), sources[1].pixel(0, 0), "pictures are in the order of the inputs");
     made.shows(41, 15, [0, 0, 255, 255], 0);
     let down = json!({"direction": "vertical", "scale": "none", "align": "end"});
     let made = run(stack, &user, slug, &files, down).await;
     assert_eq!(made.size(), (40, 60));
     assert_eq!(made.picture.pixel(20, 30), sources[1].pixel(0, 0));
     made.shows(19, 30, [255; 4], 0);
-    // The larger one is scaled to the smaller: 40 wide becomes 20, and 30 high 15.
+    // The larger one is scaled to the smaller one: a width of 40 becomes 20, and a height of 30 becomes 15.
     assert_eq!(run(stack, &user, slug, &files, json!({"direction": "vertical"})).await.size(), (20, 45));
 }
 

@@ -1,4 +1,4 @@
-//! What each Action does to pixels, over HTTP (decisions 8.1, 18.8).
+//! The effect of each Action on pixels, over HTTP (docs/reference/actions.md).
 
 use e2e::{Stack, suite};
 

@@ -1,4 +1,5 @@
-//! Actions that nobody works on (decisions 8.4, 18.13).
+//! Queued Actions, which no worker claims (docs/reference/actions.md#target-node,
+//! docs/reference/jobs.md#cap-on-active-jobs).
 
 use e2e::api::{key, text};
 use e2e::{Stack, pictures, suite};
@@ -23,7 +24,7 @@ async fn a_node_with_an_active_job_is_taken_and_kept(stack: &Stack) {
     let refused = user.batch(&setting.canvas, text(&now, "/revision"), delete).await;
     refused.expect_error(422, "unprocessable_entity", &["operations[0].nodeId"]);
     let node = setting.target_of(&now);
-    assert!(node["metadata"]["job"].is_object(), "the node tells of its job: {node}");
+    assert!(node["metadata"]["job"].is_object(), "the node shows its job: {node}");
 }
 
 async fn a_node_of_another_type_with_an_active_job_is_taken_first(stack: &Stack) {
@@ -38,12 +39,12 @@ async fn a_node_of_another_type_with_an_active_job_is_taken_first(stack: &Stack)
     let path = format!("/recipes/{}/runs", text(&made, "/workflow/id"));
     let run = user.send(&path, &run).await.expect(202).json();
     let written = text(&run, "/outputs/0/nodeId");
-    // A text node that a step will fill: that it is taken is told before what it is, and before the input that is not there.
+    // A text node that a Recipe step will fill: the conflict is reported before the wrong type and before the missing input.
     for input in [setting.asset.as_str(), "asset:absent"] {
         let request = user.resize_request(&setting.canvas, written, input).await;
         user.send("/actions/resize/runs", &request).await.expect_error(409, "conflict", &[]);
     }
-    // Free again it is a text node, and all that does not fit is told.
+    // Once the node is free, the wrong type and every other violation are reported.
     user.delete(text(&run, "/pollUrl")).await.ok();
     let request = user.resize_request(&setting.canvas, written, "asset:absent").await;
     let refused = user.send("/actions/resize/runs", &request).await;
@@ -64,11 +65,11 @@ async fn an_account_has_a_cap_on_active_jobs(stack: &Stack) {
     let refused = user.send("/actions/resize/runs", &over).await;
     assert!(refused.header("retry-after").is_some(), "{refused}");
     refused.expect_error(429, "rate_limited", &[]);
-    // A replay is answered all the same, and so is another account.
+    // A replay still succeeds, and so does a start of another account.
     let (request, job) = &started[0];
     assert_eq!(user.send("/actions/resize/runs", request).await.expect(202).json()["id"], job["id"]);
     other.start_resize(text(&other.make_canvas().await, "/id"), json!({})).await;
-    // One that ends makes room, and the refused start took no key.
+    // A job that ends makes room. The rejected start did not consume its key.
     user.delete(text(job, "/pollUrl")).await.ok();
     user.send("/actions/resize/runs", &over).await.expect(202);
 }

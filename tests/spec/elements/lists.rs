@@ -1,4 +1,4 @@
-//! Lists of Elements, versions and collections, walked and searched (specification, Elements; decisions 1.8, 7).
+//! Lists of Elements, versions and collections: pages and search (docs/reference/elements.md#list-elements).
 
 use std::collections::BTreeSet;
 
@@ -24,10 +24,10 @@ pub(super) async fn versions_are_listed_newest_first(stack: &Stack) {
         versions.iter().map(|version| text(version, "/elementName").to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(names(&page), ["v5", "v4"]);
-    assert!(page["versions"][0].get("schemaVersion").is_none(), "on a single read only");
+    assert!(page["versions"][0].get("schemaVersion").is_none(), "only in a single read");
     assert_eq!((&page["page"]["limit"], &page["page"]["hasMore"]), (&json!(2), &json!(true)));
     let cursor = text(&page, "/page/nextCursor");
-    // A version that is appended meanwhile moves nothing.
+    // A version that is appended in the meantime does not shift the pages.
     patch(&user, id, json!({"operation": "update", "element": wanted("v6")})).await.ok();
     let rest = user.get(&format!("/elements/element:{id}/versions?limit=100&cursor={cursor}")).await.ok();
     assert_eq!(
@@ -83,7 +83,7 @@ pub(super) async fn the_list_is_filtered_by_state_and_search(stack: &Stack) {
         let refused = user.get(&format!("/elements{query}")).await;
         refused.expect_error(400, "input_validation_error", &[field]);
     }
-    // A cursor goes on under the filters that it was made under.
+    // A cursor continues under the filters that it was created with.
     let cursor = text(&user.get("/elements?limit=1").await.ok(), "/page/nextCursor").to_owned();
     for other in ["&search=neon", "&state=archived"] {
         let refused = user.get(&format!("/elements?limit=1&cursor={cursor}{other}")).await;
@@ -121,7 +121,7 @@ pub(super) async fn the_list_is_newest_first_and_walked_by_cursor(stack: &Stack)
     for limit in [1, 3, 7, 100] {
         assert_eq!(walk(&user, "/elements", limit).await, made);
     }
-    // An update brings an element to the top.
+    // An update moves an Element to the top of the list.
     patch(&user, &made[6], json!({"operation": "update", "element": wanted("y")})).await.ok();
     made.rotate_right(1);
     assert_eq!(walk(&user, "/elements", 2).await, made);
@@ -131,7 +131,7 @@ pub(super) async fn the_list_is_newest_first_and_walked_by_cursor(stack: &Stack)
         .await
         .expect("makes them equally old");
     made.sort_by(|one, other| other.as_bytes().cmp(one.as_bytes()));
-    assert_eq!(walk(&user, "/elements", 2).await, made, "by handle, descending");
+    assert_eq!(walk(&user, "/elements", 2).await, made, "by descending handle");
 }
 
 pub(super) async fn a_walk_meets_every_element_that_nobody_touches(stack: &Stack) {
@@ -162,7 +162,7 @@ pub(super) async fn a_walk_meets_every_element_that_nobody_touches(stack: &Stack
 pub(super) async fn collections_are_made_renamed_listed_and_deleted(stack: &Stack) {
     let user = stack.user().await;
     let made = user.send("/element-collections", &json!({"name": "ü".repeat(120)})).await.expect(201);
-    assert_eq!(made.header("location"), None, "it has no read of its own (18.1)");
+    assert_eq!(made.header("location"), None, "it has no read of its own");
     let made = made.json()["collection"].clone();
     let id = text(&made, "/id").to_owned();
     assert_eq!(
@@ -190,9 +190,9 @@ pub(super) async fn collections_are_made_renamed_listed_and_deleted(stack: &Stac
     let list = user.get("/element-collections").await.ok();
     let handles = [&id, &twin].map(|id| format!("element-collection:{id}"));
     assert_eq!(walk(&user, "/element-collections", 1).await, handles, "the last changed first");
-    assert!(list["collections"][0].get("schemaVersion").is_none(), "on a mutation response only");
+    assert!(list["collections"][0].get("schemaVersion").is_none(), "only in the response to a mutation");
     assert_eq!(list["page"]["limit"], 50);
-    // Deletion needs a confirmation; members stay as they are, without the membership.
+    // Deletion requires a confirmation. The members stay, without the membership.
     let mut body = wanted("member");
     body["collectionIds"] = json!([id, twin]);
     let member = make(&user, &body).await;
@@ -210,7 +210,7 @@ pub(super) async fn collections_are_made_renamed_listed_and_deleted(stack: &Stac
     let left = user.get(&format!("/elements/{}", text(&member, "/id"))).await.ok()["element"].clone();
     assert_eq!((&left["collectionIds"], &left["version"]), (&json!([twin]), &json!(1)));
     assert_eq!(walk(&user, "/element-collections", 5).await, handles[1..]);
-    // Deleting while others put elements into it leaves nothing behind.
+    // No membership remains when Elements are added while the collection is being deleted.
     let organizing = (0..8).map(|index| {
         let (user, twin) = (&user, &twin);
         async move {

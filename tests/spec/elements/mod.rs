@@ -1,4 +1,4 @@
-//! Elements, versions and collections (specification, Elements; decisions 7, 1.4, 1.8).
+//! Elements, versions and collections (docs/reference/elements.md).
 
 mod lists;
 
@@ -75,7 +75,7 @@ async fn an_element_is_created_in_version_1(stack: &Stack) {
         let (location, made) = (reply.header("location").expect("a location").to_owned(), reply.json());
         let element = &made["element"];
         let id = text(element, "/id");
-        assert_eq!(uuid::Uuid::parse_str(id).map(|id| id.get_version_num()), Ok(7), "1.6");
+        assert_eq!(uuid::Uuid::parse_str(id).map(|id| id.get_version_num()), Ok(7), "a UUIDv7");
         let expected = json!({
             "id": id, "handle": format!("element:{id}"), "versionHandle": format!("element:{id}@v1"),
             "name": "Mara", "type": kind, "sourceAssetIds": [source], "collectionIds": [group],
@@ -84,7 +84,7 @@ async fn an_element_is_created_in_version_1(stack: &Stack) {
             "sourceHealth": {"status": "available", "unavailableSourceAssetIds": []},
         });
         assert_eq!(*element, expected);
-        assert_eq!(user.get(&location).await.ok(), made, "the location leads to it");
+        assert_eq!(user.get(&location).await.ok(), made, "the location is the path of the Element");
         for form in [id.to_owned(), format!("element:{id}"), format!("element%3A{id}")] {
             assert_eq!(user.at(stack, 1).get(&format!("/elements/{form}")).await.ok(), made, "{form}");
         }
@@ -125,7 +125,7 @@ async fn names_guidelines_and_lists_have_their_limits(stack: &Stack) {
             reply.expect_error(400, "input_validation_error", &[field]);
         }
     }
-    // The same rules for an update, each with its path; and all that is wrong at once.
+    // An update follows the same rules. All violations are reported at once, each with its path.
     let element = make(&user, &wanted("x")).await;
     let wrong = json!({"name": "x".repeat(161), "type": "mood", "sourceAssetIds": sources, "guidelines": "x".repeat(2001),
         "collectionIds": []});
@@ -173,7 +173,7 @@ async fn ids_in_a_body_are_plain_known_and_given_once(stack: &Stack) {
     let (user, other) = (stack.user().await, stack.user().await);
     let (own, foreign) = (picture(&user).await, picture(&other).await);
     let (group, theirs) = (collection(&user, "c").await, collection(&other, "c").await);
-    // A picture in one of the account's canvases is the account's, too.
+    // A picture in one of the account's canvases counts as the account's.
     let canvas = user.make_canvas().await;
     let placed = user.upload_into(text(&canvas, "/id"), "image/png", pictures::png(4, 4)).await;
     let body = |sources: Value, groups: Value| json!({"name": "n", "type": "style", "guidelines": "g", "sourceAssetIds": sources, "collectionIds": groups});
@@ -198,7 +198,7 @@ async fn ids_in_a_body_are_plain_known_and_given_once(stack: &Stack) {
         let reply = user.send("/elements", &body(sources, groups)).await;
         reply.expect_error(400, "input_validation_error", fields);
     }
-    assert_eq!(user.get("/elements").await.ok()["elements"].as_array().map(Vec::len), Some(1), "nothing half-made");
+    assert_eq!(user.get("/elements").await.ok()["elements"].as_array().map(Vec::len), Some(1), "nothing was created");
     let element = make(&user, &wanted("x")).await;
     let update = json!({"operation": "update", "element": {"name": "n", "type": "style", "sourceAssetIds": [foreign]}});
     let refused = patch(&user, text(&element, "/id"), update).await;
@@ -234,7 +234,7 @@ async fn an_update_appends_a_version_that_replaces_the_content_whole(stack: &Sta
     expected.as_object_mut().expect("an object").remove("guidelines");
     assert_eq!(updated, expected, "the membership stays, the guidelines go");
     assert!(text(&updated, "/updatedAt") >= text(&first, "/updatedAt"));
-    // The same content again is a version of its own.
+    // The same content again makes a new version.
     let again = patch(&user, &format!("element:{id}"), json!({"operation": "update", "element": content})).await.ok();
     assert_eq!(again["element"]["version"], 3);
     patch(&user, "absent", json!({"operation": "restore"})).await.expect_error(404, "not_found", &[]);
@@ -281,7 +281,7 @@ async fn an_archived_element_can_be_restored_and_not_updated(stack: &Stack) {
     let archived = patch(&user, id, json!({"operation": "archive", "confirm": true})).await.ok()["element"].clone();
     assert_eq!((&archived["lifecycle"], &archived["version"]), (&json!("archived"), &json!(1)), "no new version");
     assert_eq!(archived["archivedAt"], archived["updatedAt"]);
-    assert_eq!(user.get(&format!("/elements/{id}")).await.ok()["element"], archived, "it is still read");
+    assert_eq!(user.get(&format!("/elements/{id}")).await.ok()["element"], archived, "it can still be read");
     patch(&user, id, json!({"operation": "archive", "confirm": true})).await.expect_error(409, "conflict", &[]);
     let update = json!({"operation": "update", "element": wanted("y")});
     patch(&user, id, update.clone()).await.expect_error(409, "conflict", &[]);
@@ -334,7 +334,12 @@ async fn a_version_is_read_exactly_and_never_upgraded(stack: &Stack) {
         assert_eq!(user.get(&format!("/elements/{path}")).await.ok(), expected, "{path}");
     }
     assert_eq!(user.get(&format!("/elements/{id}?version=2")).await.ok()["version"]["elementName"], "Two");
-    for absent in [format!("{id}?version=3"), format!("element:{id}@v3"), "absent?version=1".to_owned()] {
+    // Version numbers have no upper limit.
+    let beyond = ["2147483647", "2147483648", "4294967296", "99999999999999999999"].map(|version| version.to_owned());
+    let beyond =
+        beyond.iter().flat_map(|version| [format!("{id}?version={version}"), format!("element:{id}@v{version}")]);
+    let absent = [format!("{id}?version=3"), format!("element:{id}@v3"), "absent?version=1".to_owned()];
+    for absent in absent.into_iter().chain(beyond) {
         user.get(&format!("/elements/{absent}")).await.expect_error(404, "not_found", &[]);
     }
     for (path, field) in [
@@ -366,12 +371,12 @@ async fn concurrent_updates_neither_share_nor_skip_a_version(stack: &Stack) {
     });
     let made = join_all(updates).await;
     let numbers: BTreeSet<u64> = made.iter().map(|(version, _)| *version).collect();
-    assert_eq!(numbers, (2..=25).collect(), "each once, none left out");
+    assert_eq!(numbers, (2..=25).collect(), "each exactly once");
     for (version, name) in made {
         let read = user.get(&format!("/elements/{id}?version={version}")).await.ok();
-        assert_eq!(text(&read, "/version/elementName"), name, "each answer told its own version");
+        assert_eq!(text(&read, "/version/elementName"), name, "each response reported its own version");
     }
-    // Of archivings at one moment one takes place.
+    // Of concurrent archive requests, one takes effect.
     let archivings = (0..6).map(|_| patch(&user, id, json!({"operation": "archive", "confirm": true})));
     let mut seen: Vec<u16> = join_all(archivings).await.iter().map(|reply| reply.status).collect();
     seen.sort_unstable();
@@ -407,7 +412,7 @@ async fn another_account_sees_nothing(stack: &Stack) {
     assert_eq!(owner.get(&format!("/elements/{id}")).await.ok()["element"], element);
 }
 
-/// Deletes the bytes of an asset behind the service's back.
+/// Deletes the bytes of an asset without the service.
 pub async fn lose(stack: &Stack, asset: &str) {
     let key: uuid::Uuid = sqlx::query_scalar("SELECT blob_key FROM assets WHERE id = $1")
         .bind(asset)
@@ -443,12 +448,12 @@ async fn source_health_is_unknown_while_the_store_cannot_be_asked(stack: &Stack)
     let pictured = make(&user, &json!({"name": "n", "type": "style", "sourceAssetIds": [source]})).await;
     let written = make(&user, &wanted("without pictures")).await;
     let aside = stack.blobs().with_extension("aside");
-    std::fs::rename(stack.blobs(), &aside).expect("takes the store away");
+    std::fs::rename(stack.blobs(), &aside).expect("moves the store away");
     let health = async |element: &Value| {
         user.get(&format!("/elements/{}", text(element, "/id"))).await.ok()["element"]["sourceHealth"].clone()
     };
     assert_eq!(health(&pictured).await, json!({"status": "unknown", "unavailableSourceAssetIds": []}));
-    assert_eq!(health(&written).await, written["sourceHealth"], "nothing to ask for");
-    std::fs::rename(&aside, stack.blobs()).expect("brings it back");
+    assert_eq!(health(&written).await, written["sourceHealth"], "no picture to check");
+    std::fs::rename(&aside, stack.blobs()).expect("moves the store back");
     assert_eq!(health(&pictured).await, pictured["sourceHealth"]);
 }

@@ -1,6 +1,6 @@
-//! Random faults under a load of everything that is started (Actions, pictures by a provider, Recipe runs, videos): kill, stop for a
-//! while, restart a service, cut a network; the checker after every round. What is done when follows from the seed. `tests/run` runs
-//! one short round, `tests/campaign` many long ones.
+//! Random faults under a mixed load of Actions, pictures of a provider, Recipe runs and videos: processes are killed or stopped,
+//! services are restarted and networks are cut. The checker runs after every round. The seed decides which fault happens when.
+//! `tests/run` runs one short round, `tests/campaign` many long ones.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use e2e::{Chance, Load, Part, Plan, SETTLING, Service, Services, Stack, Work, ch
 use super::scale::measured;
 use super::{LEASE, doubled};
 
-/// How long one round is.
+/// The length of one round.
 #[derive(Clone, Copy)]
 struct Round {
     faults: Duration,
@@ -18,21 +18,21 @@ struct Round {
 
 const SHORT: Round = Round { faults: Duration::from_secs(15), jobs: 150 };
 
-/// What may happen to the stack; drawn with these weights.
+/// The possible faults. A kind that is listed several times is drawn more often.
 const FAULTS: [Fault; 8] =
     [Fault::Kill, Fault::Kill, Fault::Kill, Fault::Pause, Fault::Pause, Fault::Service, Fault::Cut, Fault::Reset];
 
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// SIGKILL to a process, and its restart.
+    /// SIGKILL to a process, which is then restarted.
     Kill,
-    /// SIGSTOP, and SIGCONT up to three leases later.
+    /// SIGSTOP to a process, and SIGCONT at most three leases later.
     Pause,
-    /// A service dies and comes back.
+    /// The death and the restart of a service.
     Service,
-    /// A network is cut and comes back.
+    /// A network that is cut and restored.
     Cut,
-    /// Every connection of a network is reset.
+    /// A reset of every connection of a network.
     Reset,
 }
 
@@ -97,7 +97,7 @@ async fn campaign(rounds: usize, round: Round) {
     }
 }
 
-/// One short round, or as many and as long as `tests/campaign` asks for.
+/// One short round, or the number and length that `tests/campaign` sets.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_load_survives_random_faults() {
     let round = asked("FAULT_SECONDS").map_or(SHORT, |seconds| Round {
@@ -108,7 +108,7 @@ async fn a_load_survives_random_faults() {
     campaign(rounds, round).await;
 }
 
-/// A number that the environment may set.
+/// A number from a variable of the environment.
 fn asked(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|error| panic!("{name}: {error}")))

@@ -1,5 +1,6 @@
-//! Processes that die or stall at the worst moment (reliability.md 2, R3 and R4). That one run alone survives them is shown in
-//! `processes.rs`; here there are others beside it, and everything is looked at afterwards.
+//! Processes that die or stall at the worst moment (docs/reliability.md#r2-commit-to-claim,
+//! docs/reliability.md#r3-a-worker-that-dies-or-stalls and docs/reliability.md#r4-fault-matrix). `processes.rs` shows that a
+//! single run survives this. Here other jobs run concurrently, and the checker runs afterwards.
 
 use std::time::{Duration, Instant};
 
@@ -12,17 +13,17 @@ use tokio::time::timeout;
 use super::scale::{R2_LOST, R3_KILLED, R3_STOPPED, is_full, measured};
 use super::{LEASE, OTHER_WORKER, doubled, few, mortal, start};
 
-/// Loads that a process gets in which to come by a failpoint: what others beside it take first, it never sees.
+/// The number of loads in which a process can reach a failpoint. Another process can take the task first.
 const LOADS_MAX: usize = 3;
 
-/// Kills `part` when it first comes by each of `failpoints`, under a load, and starts it again.
+/// Kills `part` when it first reaches each of `failpoints` under a load, and restarts it.
 async fn dies_at_each_of(part: Part, failpoints: &[&str]) {
     let builder = doubled().receivers(failpoints.len() * LOADS_MAX);
     let (chance, stack) = (Chance::new(), start(builder).await);
     for (round, failpoint) in failpoints.iter().enumerate() {
         let mut loads = 0..LOADS_MAX;
         loop {
-            let number = loads.next().unwrap_or_else(|| panic!("{part} never came by {failpoint}"));
+            let number = loads.next().unwrap_or_else(|| panic!("{part} never reached {failpoint}"));
             let load = Load::prepare(&stack, &chance.fork((round * LOADS_MAX + number) as u64), few(16)).await;
             stack.restart_with(part, &[("CANVAS_FAILPOINTS", &format!("{failpoint}=kill"))]).await;
             let death = async {
@@ -70,11 +71,11 @@ async fn a_gateway_that_dies_between_commit_and_publish_loses_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wake_up_that_is_lost_costs_seconds() {
-    // The product's own interval between idle looks; R2: at most 10 s.
+    // The default interval of idle claims. R2 allows at most 10 s.
     let stack = start(mortal().env("CANVAS_IDLE_CLAIM_MILLISECONDS", 2000)).await;
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
-    // As if it had been published and lost: no message ever comes.
+    // As if each message had been published and lost: none ever arrives.
     stack.execute("CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'").await;
     stack.execute("CREATE TRIGGER lose BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION lose()").await;
     let mut longest = Duration::ZERO;
@@ -90,7 +91,7 @@ async fn a_wake_up_that_is_lost_costs_seconds() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_of_a_killed_worker_is_resumed_when_its_lease_is_over() {
-    // In full with the product's own lease and idle looks, and within R3's 35 s.
+    // A full run uses the default lease and interval of idle claims, and must stay within the 35 s of R3.
     let (lease, idle, resumed) = match is_full() {
         true => (30, 2000, Duration::from_secs(35)),
         false => (LEASE.as_secs(), 500, LEASE + PATIENCE / 2),
@@ -147,14 +148,14 @@ async fn stop_past_the_lease() {
     let job = user.start_resize(&canvas, json!({})).await;
     hold_first.reached().await;
     stack.pause(Part::IMAGE_WORKER);
-    // The other one takes over, and has it in hand when the first comes back with its result.
+    // The other worker takes over and is running the task when the first one returns with its result.
     let began = Instant::now();
     stack.restart_with(OTHER_WORKER, &[("CANVAS_FAILPOINTS", &at_loaded)]).await;
     hold_second.reached().await;
     assert!(began.elapsed() < LEASE + PATIENCE / 2, "{:?}", began.elapsed());
     hold_first.release();
     stack.resume(Part::IMAGE_WORKER);
-    wait_for("the first worker's result to be refused", PATIENCE, async || {
+    wait_for("the first worker's result to be rejected", PATIENCE, async || {
         (stack.metric(Part::IMAGE_WORKER, "canvas_stale_writes_refused_total").await > 0.0).then_some(())
     })
     .await;
@@ -178,7 +179,7 @@ async fn a_dispatcher_that_was_stopped_past_its_lease_records_nothing() {
     let job = user.start_resize(&canvas, webhook).await;
     hold_first.reached().await;
     stack.pause(Part::DISPATCHER);
-    // The second attempt is refused for the moment, so that the delivery is still open when the first one comes back.
+    // The second attempt gets a 503, so that the delivery is still open when the first dispatcher resumes.
     receiver.answer(testkit::Answer::status(503));
     stack.restart(super::OTHER_DISPATCHER).await;
     let again = user.until(&job, |record| record["webhook"]["lastStatus"] == 503).await;
@@ -187,7 +188,7 @@ async fn a_dispatcher_that_was_stopped_past_its_lease_records_nothing() {
     hold_first.release();
     stack.resume(Part::DISPATCHER);
     let done = user.until(&job, |record| record["webhook"]["status"] == "delivered").await;
-    assert_eq!(done["webhook"]["attempts"], 3, "the attempt of before the pause ended nothing");
+    assert_eq!(done["webhook"]["attempts"], 3, "the attempt from before the pause does not end the delivery");
     let requests = receiver.requests();
     assert!(requests.iter().all(|request| request.body == requests[0].body));
     checker::settled(&stack, SETTLING).await;

@@ -1,4 +1,4 @@
-//! Many events while those who deliver them die (reliability.md 3, R9).
+//! Many events while their dispatchers die (docs/reliability.md#r9-no-event-is-lost).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use testkit::Receiver;
 use super::scale::{Scale, measured, scale};
 use super::{OTHER_DISPATCHER, doubled};
 
-/// Rounds, the events of each, and its kills of a dispatcher, of the broker and of the database.
+/// Rounds, the events of each round, and its kills of a dispatcher, of the broker and of the database.
 const R9_ROUNDS: Scale<usize> = scale(1, 10);
 const R9_EVENTS: Scale<usize> = scale(2000, 20_000);
 const R9_DISPATCHER_KILLS: Scale<usize> = scale(4, 10);
@@ -18,14 +18,14 @@ const R9_BROKER_KILLS: Scale<usize> = scale(1, 2);
 const R9_DATABASE_STOPS: Scale<usize> = scale(1, 2);
 
 const DISPATCHERS: [Part; 2] = [Part::DISPATCHER, OTHER_DISPATCHER];
-/// Long enough that a busy machine is no death: what is sent twice is to be what was in flight.
+/// Long enough that a lease does not expire on a busy machine, so that only attempts in flight are repeated.
 const LEASE_SECONDS: u64 = 5;
-/// How long the events of one round may take, outages included.
+/// The longest time for the events of one round, outages included.
 const ROUND: Duration = Duration::from_secs(1800);
-/// What a dispatcher has in hand of one destination at most (`canvas-webhook-dispatcher`, IN_HAND).
+/// The most deliveries to one destination that a dispatcher holds (`canvas-webhook-dispatcher`, IN_HAND).
 const IN_FLIGHT: usize = 16;
 
-/// What may die, and how many dispatchers lose what they have in hand by it: without RabbitMQ they go on.
+/// What can die. Each has a number of dispatchers that lose their deliveries in flight. Without RabbitMQ they continue.
 #[derive(Clone, Copy, Debug)]
 enum Death {
     Dispatcher,
@@ -60,7 +60,7 @@ async fn restart(services: &Services, service: Service) {
     services.start_again().await;
 }
 
-/// The deaths of a round in an order of chance.
+/// The deaths of a round in random order.
 fn deaths(chance: &mut Chance) -> Vec<Death> {
     let mut left = [
         vec![Death::Dispatcher; R9_DISPATCHER_KILLS.now()],
@@ -75,13 +75,13 @@ fn deaths(chance: &mut Chance) -> Vec<Death> {
     deaths
 }
 
-/// Every event came, each time under its id with its body; how many came more than once.
+/// Asserts that every event arrived, each time under its id and with its body. Returns how many arrived more than once.
 fn duplicates(receiver: &Receiver, events: &BTreeMap<String, Vec<u8>>, chance: &Chance) -> usize {
     let mut times: BTreeMap<&str, usize> = BTreeMap::new();
     let requests = receiver.requests();
     for request in &requests {
         let id = request.header("service-webhook-id").expect("an id");
-        let body = events.get(id).unwrap_or_else(|| panic!("seed {}: {id} was never made", chance.seed()));
+        let body = events.get(id).unwrap_or_else(|| panic!("seed {}: {id} was never created", chance.seed()));
         assert!(request.body == body.as_slice(), "seed {}: {id} came with another body", chance.seed());
         request.verify_signature(e2e::load::SECRET).expect("is signed");
         *times.entry(id).or_default() += 1;
@@ -101,12 +101,12 @@ async fn no_event_is_lost_over_kills_of_dispatchers_broker_and_database() {
     for round in 0..rounds {
         let mut chance = chance.fork(round as u64);
         let (receiver, deaths) = (stack.take_receiver(), deaths(&mut chance));
-        // All of it waits when they begin: to the last kill there is something in flight.
+        // All events wait when the dispatchers start, so that deliveries are in flight until the last kill.
         join_all(DISPATCHERS.map(|part| stack.stop(part))).await;
         let events = stack.leave_events(count, &receiver.url("/events")).await;
         join_all(DISPATCHERS.map(|part| stack.restart(part))).await;
         for (number, death) in deaths.iter().enumerate() {
-            // Spread over the whole round.
+            // The kills are spread over the whole round.
             receiver.wait_for(count * (number + 1) / (deaths.len() + 1), ROUND).await;
             death.strike(&stack, &services, &mut chance).await;
             *struck.entry(format!("{death:?}")).or_default() += 1;
@@ -116,7 +116,11 @@ async fn no_event_is_lost_over_kills_of_dispatchers_broker_and_database() {
         let duplicates = duplicates(&receiver, &events, &chance);
         let in_flight = IN_FLIGHT * deaths.iter().map(|death| death.loses()).sum::<usize>();
         println!("round {round}: {duplicates} duplicates of at most {in_flight} in flight");
-        assert!(duplicates <= in_flight, "seed {}: {duplicates} of {in_flight} came twice", chance.seed());
+        assert!(
+            duplicates <= in_flight,
+            "seed {}: {duplicates} duplicates, but only {in_flight} in flight",
+            chance.seed()
+        );
         twice += duplicates;
         checker::forget(&stack).await;
     }

@@ -1,4 +1,5 @@
-//! Films of the embedded runtime whose worker dies over them (decisions 9.2, 9.5, 12.2, 12.4; reliability.md 2).
+//! Videos of the embedded runtime whose worker dies (docs/reference/jobs.md#crash-guarantees,
+//! docs/reference/models.md#embedded-runtime).
 
 use bytes::Bytes;
 use e2e::api::{key, text};
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{mortal, start};
 
-/// Where a worker comes by with a film, in this order: taken, about to be made, made, stored, shown, and its task over.
+/// The failpoints of a video, in order: claimed, about to be made, made, stored, committed, task completed.
 const FAILPOINTS: [&str; 6] = [
     "task.claimed",
     "generation.submitting",
@@ -17,10 +18,10 @@ const FAILPOINTS: [&str; 6] = [
     "task.finished",
 ];
 
-/// What an account has.
+/// The credit of the account.
 const GRANT: i64 = 100;
 
-/// Starts a film, always the same.
+/// Starts a video with the same parameters each time.
 async fn film(user: &User) -> Value {
     let request = json!({
         "model": "animatic", "prompt": "a kite over the sea", "durationSeconds": 1, "resolution": "480p",
@@ -29,7 +30,7 @@ async fn film(user: &User) -> Value {
     user.send("/videos/generate", &request).await.expect(202).json()
 }
 
-/// The end of a film that succeeded.
+/// The file of a video that succeeded.
 async fn shown(user: &User, job: &Value, what: &str) -> Bytes {
     let end = user.finished(job).await;
     let told = (&end["status"], &end["progress"], &end["creditCost"]);
@@ -41,8 +42,8 @@ async fn balance(user: &User) -> i64 {
     user.get("/auth/status").await.ok()["creditBalance"].as_i64().expect("a balance")
 }
 
-/// Starts the worker anew, to be held at a failpoint, and a film; and kills the worker when it is there with it. What is done
-/// `meanwhile` is done before.
+/// Starts a video and restarts the worker so that it stops at a failpoint. When the worker reaches it, runs `meanwhile` and then
+/// kills the worker.
 async fn dies_with_a_film(stack: &Stack, user: &User, failpoint: &str, meanwhile: impl AsyncFnOnce(&Value)) -> Value {
     let (hold, held) = stack.make_hold(failpoint);
     stack.restart_with(Part::VIDEO_WORKER, &[("CANVAS_FAILPOINTS", &held)]).await;
@@ -63,7 +64,7 @@ async fn a_film_whose_worker_dies_anywhere_is_shown_and_charged_once() {
     for failpoint in FAILPOINTS {
         let job = dies_with_a_film(&stack, &user, failpoint, async |_| {}).await;
         let film = shown(&user, &job, failpoint).await;
-        assert!(film == undisturbed, "{failpoint}: the same order gives the same film");
+        assert!(film == undisturbed, "{failpoint}: the same request gives the same video");
     }
     let films = 1 + FAILPOINTS.len() as i64;
     assert_eq!(balance(&user).await, GRANT - films);
@@ -78,7 +79,7 @@ async fn a_canceled_film_whose_worker_dies_is_canceled_and_paid_back() {
     let stack = start(mortal().video_workers(1)).await;
     let user = stack.user().await;
     stack.grant(&user.uid, GRANT).await;
-    // Before it is made, and when it is made and nobody has seen it.
+    // Before the video is made, and when it is made but not committed.
     for failpoint in ["generation.submitting", "generation.accepted", "generation.stored"] {
         let cancel = async |job: &Value| {
             user.delete(text(job, "/pollUrl")).await.expect(202);

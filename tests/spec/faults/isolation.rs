@@ -1,4 +1,5 @@
-//! Those who misbehave hurt themselves (reliability.md 3, R8, R14 and R16).
+//! Misbehaving receivers, messages and accounts do not affect others (docs/reliability.md#r8-misbehaving-receivers,
+//! docs/reliability.md#r14-poison-messages, docs/reliability.md#r16-fairness-between-accounts).
 
 use std::time::Duration;
 
@@ -12,12 +13,12 @@ use testkit::{Answer, Receiver, wait_for};
 use super::scale::{R8_HEALTHY, R8_SICK, R14_ROUNDS, R16_BACKLOG, is_full, measured};
 use super::{doubled, few, mortal, start};
 
-/// By how much the memory of a dispatcher may grow beside receivers that misbehave (R8).
+/// The most by which the memory of a dispatcher may grow because of misbehaving receivers (R8).
 const GROWTH_BYTES: u64 = 50 << 20;
-/// Jobs of a flood on one canvas: every start reads it.
+/// Jobs on one canvas. Their number is limited because every start reads the canvas.
 const JOBS_A_CANVAS: usize = 100;
 
-/// Starts so many jobs of one account, each in a node of its own, with webhooks to `receiver` where there is one.
+/// Starts `count` jobs of one account, each into a new node, with webhooks to `receiver` if it is given.
 async fn flood(user: &User, count: usize, receiver: Option<&Receiver>) {
     let asset = user.upload("image/png", e2e::pictures::png(64, 48)).await;
     for started in (0..count).step_by(JOBS_A_CANVAS) {
@@ -40,7 +41,7 @@ async fn flood_canvas(user: &User, count: usize, asset: &Value, receiver: Option
             request["webhook"] = json!({"url": receiver.url("/sick"), "secret": e2e::load::SECRET});
         }
         let reply = user.send("/actions/resize/runs", &request).await;
-        // A job that ended meanwhile has changed the canvas.
+        // A job that ended in the meantime changed the revision of the canvas.
         if reply.status != 409 {
             reply.expect(202);
             started += 1;
@@ -48,15 +49,15 @@ async fn flood_canvas(user: &User, count: usize, asset: &Value, receiver: Option
     }
 }
 
-/// How healthy deliveries fared.
+/// Measurements of healthy deliveries.
 struct Health {
     /// The 99th percentile of the time from a job's end to its recorded delivery, in seconds.
     p99: f64,
-    /// Deliveries a second.
+    /// Deliveries per second.
     rate: f64,
 }
 
-/// Runs a load whose receiver is healthy, until everything has arrived.
+/// Runs a load with a healthy receiver until every event has arrived.
 async fn health(stack: &Stack, load: &Load<'_>, jobs: usize) -> Health {
     load.run().await;
     load.receiver().wait_for(jobs, PATIENCE).await;
@@ -74,7 +75,7 @@ async fn health(stack: &Stack, load: &Load<'_>, jobs: usize) -> Health {
 async fn receivers_that_never_answer_or_never_end_hurt_nobody_else() {
     let (chance, stack) = (Chance::new(), start(mortal().dispatchers(1).receivers(5)).await);
     let plan = Plan { jobs: R8_HEALTHY.now(), clients: 4, pause: Duration::from_millis(50) };
-    // The figures are ratios; what they are of is measured only where they are judged.
+    // The figures are ratios. The baseline is measured only in a full run, which judges them.
     let before = match is_full() {
         true => Some(health(&stack, &Load::prepare(&stack, &chance.fork(1), plan).await, plan.jobs).await),
         false => None,
@@ -90,7 +91,7 @@ async fn receivers_that_never_answer_or_never_end_hurt_nobody_else() {
         let user = stack.user().await;
         flood(&user, R8_SICK.now(), Some(receiver)).await;
     });
-    // They are all at it before the healthy begin.
+    // All misbehaving deliveries are in progress before the healthy load starts.
     join_all(floods).await;
     let resident = stack.peak_resident(Part::DISPATCHER);
     let beside = health(&stack, &load, plan.jobs).await;
@@ -98,14 +99,14 @@ async fn receivers_that_never_answer_or_never_end_hurt_nobody_else() {
     measured(
         "R8",
         format_args!(
-            "beside 3 x {} sick deliveries: {:.0} /s, p99 of the lag {:.3} s, {} MiB more",
+            "with 3 x {} misbehaving deliveries: {:.0} /s, p99 of the lag {:.3} s, {} MiB more",
             R8_SICK.now(),
             beside.rate,
             beside.p99,
             growth >> 20
         ),
     );
-    // Far below the 10 s that an attempt at the sick takes.
+    // Far below the 10 s that an attempt to a misbehaving receiver takes.
     assert!(beside.p99 < 3.0, "{}", beside.p99);
     if let Some(before) = before {
         measured("R8", format_args!("without them: {:.0} /s, p99 of the lag {:.3} s", before.rate, before.p99));
@@ -128,7 +129,7 @@ async fn poison_goes_to_the_dead_letters_and_its_neighbours_are_unhurt() {
                 stack.publish_raw(Queue::Webhook, body).await;
             }
         }
-        // A wake-up for a task that never was is an empty claim.
+        // A wake-up message for a task that never existed leads to an empty claim.
         let stray = json!({"v": "1", "task": uuid::Uuid::new_v4()}).to_string();
         stack.publish_raw(Queue::Image, stray.as_bytes()).await;
     };
@@ -142,12 +143,12 @@ async fn poison_goes_to_the_dead_letters_and_its_neighbours_are_unhurt() {
     stack.purge_queues().await;
     checker::check(&stack, &load, SETTLING).await;
     load.assert_untroubled();
-    measured("R14", format_args!("{letters} poisonous messages, {letters} dead letters, 24 neighbours unhurt"));
+    measured("R14", format_args!("{letters} poison messages, {letters} dead letters, 24 neighbors unaffected"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_job_is_not_starved_by_another_accounts_backlog() {
-    // All jobs go through one slot, which is held until the backlog is there.
+    // All jobs use one slot, which is held until the backlog exists.
     let builder = mortal().image_workers(1).env("CANVAS_SLOTS", 1).env("CANVAS_ACTIVE_JOBS", 10_000);
     let stack = start(builder.hold("action.loaded")).await;
     let (busy, late) = (stack.user().await, stack.user().await);
@@ -165,12 +166,12 @@ async fn one_job_is_not_starved_by_another_accounts_backlog() {
     .await
     .expect("counts");
     measured("R16", format_args!("{before} of {} jobs of the other account began before, one slot", R16_BACKLOG.now()));
-    // The one in hand, and twice as many as there are slots (renditions are no jobs).
+    // The running one, and twice as many as there are slots. Renditions are not jobs.
     assert!(before <= 3, "{before} jobs of the other account began before");
     unfinished_is_fine(&stack).await;
 }
 
-/// What is left of the backlog is nobody's concern, and takes no time from the next test.
+/// Deletes the rest of the backlog, so that it does not slow down the next test.
 async fn unfinished_is_fine(stack: &Stack) {
     stack.execute("TRUNCATE tasks").await;
 }

@@ -1,8 +1,9 @@
-//! Every failpoint of the job and delivery path meets every fault (reliability.md 3, R4): a process is held exactly there, under a
-//! load; then it or what it talks to goes away. A test for each fault, so that the whole can be run in pieces.
+//! Every failpoint of jobs and deliveries combined with every fault (docs/reliability.md#r4-fault-matrix). A process is held at
+//! the failpoint under a load; then the process, or a service that it uses, goes away. Each fault is a test of its own, so that
+//! the matrix can be run in parts.
 //!
-//! Two failpoints are not here: `recipe.written` lies behind a text that a provider writes (`steps.rs` has it), and those of imports
-//! are on no job's path.
+//! Two kinds of failpoints are not in the matrix: `recipe.written` follows a text of a provider and is covered by `steps.rs`, and
+//! the failpoints of imports are not part of any job.
 
 use std::time::Duration;
 
@@ -11,10 +12,10 @@ use e2e::{Chance, Hold, Load, Part, Plan, SETTLING, Service, Services, Stack, Wo
 use super::scale::{Scale, measured, scale};
 use super::{LEASE, mortal};
 
-/// How often each failpoint meets each fault.
+/// How often each failpoint is combined with each fault.
 const R4_STRIKES: Scale<usize> = scale(1, 25);
 
-/// Who is held where, and what has to be started so that it comes by.
+/// The process that is held, its failpoint, and the work that reaches it.
 const PLACES: [(Part, &str, &[Work]); 26] = [
     (Part::GATEWAY, "start.committed", &[Work::Resize]),
     (Part::GATEWAY, "relay.claimed", &[Work::Resize]),
@@ -46,10 +47,10 @@ const PLACES: [(Part, &str, &[Work]); 26] = [
 
 /// Clients of a load.
 const CLIENTS: usize = 4;
-/// Starts that a load has for each strike: more than come in the time of the slowest.
+/// The starts of a load for each strike. The slowest failpoint uses fewer.
 const STARTS: usize = 60;
 
-/// The longest pause of a client: something always comes by soon, and no more than two processors do meanwhile.
+/// The longest pause of a client: short enough that some work always reaches the failpoint soon, long enough for two processors.
 fn pause(works: &[Work]) -> Duration {
     let is_dear = works.iter().any(|work| matches!(work, Work::Recipe | Work::Video));
     Duration::from_secs(if is_dear { 16 } else { 4 })
@@ -63,12 +64,12 @@ enum Fault {
     Postgres,
     /// SIGKILL to RabbitMQ.
     RabbitMq,
-    /// All that the processes talk to is out of reach.
+    /// A cut of every network between processes and services.
     Cut,
 }
 
 impl Fault {
-    /// Strikes while somebody is held, lets go, and mends it after a moment.
+    /// Strikes while a process is held, releases the process, and repairs the damage after `time`.
     async fn strike(self, on: &Struck<'_>, time: Duration) {
         let networks = on.stack.networks();
         let networks = [&networks.database, &networks.redis, &networks.broker];
@@ -88,18 +89,18 @@ impl Fault {
     }
 }
 
-/// What a fault strikes.
+/// The target of a fault.
 struct Struck<'a> {
     stack: &'a Stack,
     services: &'a Services,
     part: Part,
     hold: Hold,
-    /// That the part is started with, so that it is held.
+    /// The environment that makes the part stop at the failpoint.
     held: &'a str,
 }
 
-/// Strikes at each place as often as R4 wants, and looks at everything after each place. `E2E_ONLY=<part of a failpoint's name>`
-/// leaves out the others.
+/// Strikes at each place [`R4_STRIKES`] times and runs the checker after each place. `E2E_ONLY` restricts the run to failpoints
+/// whose name contains its value.
 async fn every_place_survives(fault: Fault) {
     let (chance, services) = (Chance::new(), Services::start().await);
     let (strikes, only) = (R4_STRIKES.now(), std::env::var("E2E_ONLY").unwrap_or_default());
@@ -120,10 +121,10 @@ async fn every_place_survives(fault: Fault) {
                 on.hold.arm();
                 on.hold.reached().await;
                 fault.strike(&on, chance.time(2 * LEASE)).await;
-                // What was caught is not caught again: a job is claimed five times at most, a delivery attempted four times.
+                // Waits, so that no work is hit twice: a job has at most five claims, a delivery at most four attempts.
                 checker::drained(&stack, SETTLING).await;
             }
-            // Some that met no fault.
+            // Some jobs without any fault.
             load.until(load.accepted().len() + CLIENTS).await;
             load.stop();
         };

@@ -1,8 +1,8 @@
-//! The spine under fire (reliability.md 3), scaled down: leases of a second, loads of seconds.
+//! Fault tests (docs/reliability.md#figures), scaled down to leases of a second and loads of seconds.
 //!
-//! Every test runs a seeded load of jobs with webhooks, breaks something meanwhile, and lets [`e2e::checker`] look at what it left.
-//! `FAULT_SEED=<seed>` repeats what a seed decided. [`scale`] has the sizes of this form and of the full one, which `tests/campaign`
-//! runs. `tests/mutants` shows that each of these can fail.
+//! Every test runs a seeded load of jobs with webhooks, injects a fault, and then runs [`e2e::checker`]. `FAULT_SEED=<seed>`
+//! repeats the random decisions. [`scale`] has the sizes for this form and for the full one, which `tests/campaign` runs.
+//! `tests/mutants` shows that each of these tests can fail.
 
 mod campaign;
 mod deaths;
@@ -34,10 +34,10 @@ const OTHER_WORKER: Part = Part(Kind::ImageWorker, 1);
 const OTHER_DISPATCHER: Part = Part(Kind::Dispatcher, 1);
 const OTHER_GATEWAY: Part = Part(Kind::Gateway, 1);
 
-/// The lease of these tests in seconds; the product's is thirty times as long.
+/// The lease of these tests. The default is thirty seconds.
 const LEASE: Duration = Duration::from_secs(1);
 
-/// A whole service with one receiver, in which the work of the dead is soon somebody else's.
+/// A whole service with one receiver and short leases, so that the work of a killed process is soon claimed by another one.
 fn mortal() -> Builder {
     Stack::builder()
         .image_workers(1)
@@ -46,23 +46,23 @@ fn mortal() -> Builder {
         .env("CANVAS_LEASE_SECONDS", LEASE.as_secs())
         .env("CANVAS_IDLE_CLAIM_MILLISECONDS", 500)
         .env("CANVAS_WEBHOOK_BACKOFF_SECONDS", "0.5,1,2")
-        // A load is no abuse.
+        // The load must not hit the rate limit.
         .env("CANVAS_RATE_PER_MINUTE", 0)
 }
 
-/// The same with two of everything: nothing may depend on being alone.
+/// The same with two processes of each kind.
 fn doubled() -> Builder {
     mortal().gateways(2).image_workers(2).dispatchers(2)
 }
 
-/// Starts a stack, and forgets the messages that an earlier one left in its virtual host.
+/// Starts a stack and removes the messages that an earlier stack left in its virtual host.
 async fn start(builder: Builder) -> Stack {
     let stack = builder.start().await;
     stack.purge_queues().await;
     stack
 }
 
-/// A few jobs, one after the other at each client.
+/// A few jobs; each client starts one after the other.
 fn few(jobs: usize) -> Plan {
     Plan { jobs, clients: 4, pause: Duration::ZERO }
 }

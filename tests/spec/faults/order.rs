@@ -1,4 +1,4 @@
-//! Start order: any process may start before its dependencies and before migrations; it waits, is not ready, and says so.
+//! Start order: any process can start before its dependencies and before the migrations. It waits, is not ready, and reports why.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ async fn processes_that_start_first_wait_for_services_and_for_the_schema() {
     }
     services.start_again().await;
     for part in PARTS {
-        // Everything is there but the schema.
+        // The schema is the only thing that is missing.
         testkit::wait_for(&format!("{part} to miss the schema"), e2e::PATIENCE, async || {
             let report = stack.readiness(part, "unready").await;
             let message = report["components"]["database"]["message"].as_str()?.to_owned();
@@ -41,16 +41,16 @@ async fn processes_that_start_first_wait_for_services_and_for_the_schema() {
     load.assert_untroubled();
 }
 
-/// What processes make of a service that is away.
+/// How processes react to a missing service.
 struct Missing {
     service: Service,
-    /// What an operator is to do, in the log.
+    /// The advice for the operator in the log.
     advice: &'static str,
-    /// Who needs it, with the component that `/readyz` names, and what it says altogether.
+    /// The processes that need the service, the component in their `/readyz`, and their overall status.
     needed_by: &'static [(Part, &'static str, &'static str)],
-    /// Who says so in the log alone, and is ready: without Redis nothing that a worker does is wrong, or later by more than seconds.
+    /// The processes that only log the outage and stay ready: without Redis, workers are correct and late by seconds.
     told_by: &'static [Part],
-    /// Who has no business with it.
+    /// The processes that do not use the service.
     indifferent: &'static [Part],
 }
 
@@ -59,7 +59,8 @@ const MISSING: [Missing; 3] = [
         service: Service::RabbitMq,
         advice: "broker is not connected: start RabbitMQ, or correct CANVAS_AMQP_URL",
         needed_by: &[
-            // Nothing is refused for want of a broker, and what is accepted is found without it (decisions 9.2).
+            // No request is rejected because the broker is missing, and the workers find accepted work without it
+            // (docs/reference/jobs.md#crash-guarantees).
             (Part::GATEWAY, "broker publisher", "degraded"),
             (Part::IMAGE_WORKER, "broker consumer image", "unready"),
             (Part::IMAGE_WORKER, "broker consumer import", "unready"),
@@ -92,7 +93,7 @@ const MISSING: [Missing; 3] = [
     },
 ];
 
-/// Waits until a part has logged this.
+/// Waits until a part has logged this advice.
 async fn logs(stack: &Stack, part: Part, advice: &str) {
     testkit::wait_for(&format!("{part} to log {advice:?}"), e2e::PATIENCE, async || {
         stack.log(part).contains(advice).then_some(())
@@ -104,7 +105,8 @@ async fn logs(stack: &Stack, part: Part, advice: &str) {
 async fn a_process_that_starts_without_a_service_says_which_and_what_to_do_and_needs_no_restart() {
     let services = Services::start().await;
     let builder = mortal().video_workers(1).on(&services);
-    // Only for the schema. No process makes a queue: one that RabbitMQ made a moment before it is killed may never answer again.
+    // Only to migrate the schema. No process declares a queue here, because a queue that RabbitMQ declared just before
+    // it was killed may never respond again.
     drop(Stack::builder().gateways(0).on(&services).start().await);
     for Missing { service, advice, needed_by, told_by, indifferent } in MISSING {
         services.kill(service).await;
@@ -113,8 +115,8 @@ async fn a_process_that_starts_without_a_service_says_which_and_what_to_do_and_n
             let report = stack.readiness(*part, status).await;
             assert_eq!(report["components"][component]["ok"], false, "{part}: {report}");
             logs(&stack, *part, advice).await;
-            // The first look at it may be still to come.
-            testkit::wait_for(&format!("{part} to say so of {component}"), e2e::PATIENCE, async || {
+            // The first check of the component may still be pending.
+            testkit::wait_for(&format!("{part} to report {component}"), e2e::PATIENCE, async || {
                 let report = stack.readiness(*part, status).await;
                 text(&report, &format!("/components/{component}/message")).contains(advice).then_some(())
             })
@@ -130,7 +132,7 @@ async fn a_process_that_starts_without_a_service_says_which_and_what_to_do_and_n
         }
         services.start_again().await;
         for part in PARTS {
-            // The process that was started, which panics here when it has ended.
+            // The process is still the one that was started: this panics if it has exited.
             stack.ready(part).await;
         }
     }

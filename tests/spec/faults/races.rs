@@ -1,4 +1,4 @@
-//! Requests and work that meet (reliability.md 3, R5 and R6).
+//! Races between requests and work (docs/reliability.md#r5-equal-starts, docs/reliability.md#r6-cancel-against-completion).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,15 +12,15 @@ use testkit::Receiver;
 use super::scale::{R5_ROUNDS, R6_ACTIONS, R10_JOBS, measured};
 use super::{doubled, start};
 
-/// Equal requests at once.
+/// Concurrent equal requests.
 const EQUAL: usize = 200;
-/// Cancels against completions that go on at once.
+/// Concurrent races between a cancel and a completion.
 const RACES_AT_ONCE: usize = 12;
-/// Races on one canvas, each of which changes it three times: of a canvas a thousand changes are kept to be checked (decisions 4.7).
+/// Races on one canvas. Each changes it three times, and the checks need every change, of which a canvas keeps the last 1000.
 const RACES_ON_A_CANVAS: usize = 300;
-/// How long each job takes at least: a small one is over before a cancel can be asked for.
+/// The minimum duration of each job. Without it, a small job is over before a cancel can arrive.
 const WORK: &str = "action.loaded=sleep:400";
-/// The first time that a completion is ahead of its cancel, and the bounds of the later ones.
+/// The initial delay between a start and its cancel, and the bounds of the later delays.
 const LEAD: Duration = Duration::from_millis(60);
 const LEADS: [Duration; 2] = [Duration::from_millis(1), Duration::from_secs(4)];
 
@@ -82,7 +82,7 @@ async fn a_cancel_against_a_completion_leaves_one_end_and_one_event() {
     measured("R6", format_args!("Actions: {}", judge(&ends, &receiver, &chance)));
 }
 
-/// Who races, and how often.
+/// The account that races, and how often.
 pub(super) struct Racing<'a> {
     pub stack: &'a Stack,
     pub receiver: &'a Receiver,
@@ -91,8 +91,8 @@ pub(super) struct Racing<'a> {
     pub rounds: usize,
 }
 
-/// Starts jobs one after the other and cancels each after a moment; their ends, with the paths of their webhooks. After a
-/// success the next cancel comes sooner, after a cancel later: however fast or slow the machine is, they meet.
+/// Starts jobs one after the other, cancels each after a delay, and returns their final records with the paths of their webhooks.
+/// The delay becomes shorter after a success and longer after a cancel, so that both meet on a machine of any speed.
 pub(super) async fn race(
     racing: &Racing<'_>,
     mut chance: Chance,
@@ -110,7 +110,7 @@ pub(super) async fn race(
         assert!(matches!(answer.status, 200 | 202), "{answer}");
         let end = user.finished(&job).await;
         if answer.status == 200 {
-            assert_eq!(answer.json()["status"], end["status"], "what was told is what is");
+            assert_eq!(answer.json()["status"], end["status"], "the response to the cancel reports the actual end");
         }
         lead = if end["status"] == "succeeded" { lead / 2 } else { lead * 2 }.clamp(LEADS[0], LEADS[1]);
         ends.push((end, path));
@@ -118,7 +118,7 @@ pub(super) async fn race(
     ends
 }
 
-/// Every job ended one of two ways, both happened, and each told its end in one event; says how many there were of each.
+/// Asserts that every job ended in one of the two ways, that both occurred, and that each job sent one event. Reports the counts.
 pub(super) fn judge(ends: &[(Value, String)], receiver: &Receiver, chance: &Chance) -> String {
     let mut told: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for request in receiver.requests() {
@@ -140,7 +140,7 @@ pub(super) fn judge(ends: &[(Value, String)], receiver: &Receiver, chance: &Chan
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn work_goes_on_beside_an_old_snapshot() {
     let (chance, stack) = (Chance::new(), start(doubled()).await);
-    // A reader that holds back the removal of dead rows (R10), as a backup does.
+    // An open snapshot, as a backup holds it, prevents the removal of dead rows (docs/reliability.md#r10-job-throughput).
     let mut reader = stack.pool().begin().await.expect("begins");
     sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").execute(&mut *reader).await.expect("sets");
     sqlx::query("SELECT count(*) FROM tasks").execute(&mut *reader).await.expect("takes its snapshot");
@@ -152,5 +152,5 @@ async fn work_goes_on_beside_an_old_snapshot() {
     let old: i64 = sqlx::query_scalar("SELECT count(*) FROM jobs").fetch_one(&mut *reader).await.expect("reads");
     assert_eq!(old, 0, "the snapshot was held all the time");
     load.assert_untroubled();
-    measured("R10", format_args!("{} jobs beside an old snapshot", R10_JOBS.now()));
+    measured("R10", format_args!("{} jobs with an old snapshot open", R10_JOBS.now()));
 }

@@ -1,4 +1,4 @@
-//! Two of everything (nothing depends on being alone), and stops under load (decisions 17.2).
+//! Two processes of each kind, and stops under load (docs/reference/command-line.md#signals).
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,13 +11,13 @@ use serde_json::json;
 
 use super::{OTHER_DISPATCHER, OTHER_GATEWAY, OTHER_WORKER, doubled, start};
 
-/// Clients at a gateway while it stops, and how long each waits between two requests.
+/// Clients of a gateway while it stops, and the pause of each between two requests.
 const CLIENTS: usize = 12;
 const PAUSE: Duration = Duration::from_millis(5);
-/// Open waits and streams of a token, and how long those of a gateway count that is gone.
+/// The limit on open waits and streams of a token, and how long those of a killed gateway still count.
 const WAITS_MAX: usize = 64;
 const WAIT_LEASE: Duration = Duration::from_secs(15);
-/// The product's lease, in seconds: where nothing dies, a busy machine must not look like a death.
+/// The default lease, in seconds: long enough that a lease does not expire on a busy machine.
 const LONG_LEASE: u64 = 30;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -30,16 +30,16 @@ async fn nothing_depends_on_being_alone() {
     load.run().await;
     checker::check(&stack, &load, SETTLING).await;
     load.assert_untroubled();
-    // Both have worked, and what one sees the other has: no claim was lost to the other's.
+    // Both processes worked on the same load.
     for (one, other, metric) in [
         (Part::IMAGE_WORKER, OTHER_WORKER, "canvas_claims_total"),
         (Part::DISPATCHER, OTHER_DISPATCHER, "canvas_claims_total"),
     ] {
         for part in [one, other] {
-            assert!(stack.metric(part, metric).await > 0.0, "{part} has done nothing");
+            assert!(stack.metric(part, metric).await > 0.0, "{part} has done no work");
         }
     }
-    // The Agent Canvas is one, whichever gateway is asked first.
+    // Both gateways return the same Agent Canvas, whichever is asked first.
     let user = stack.user().await;
     let asked = (0..20).map(|number| {
         let user = user.at(&stack, number % 2);
@@ -61,7 +61,8 @@ async fn a_rate_is_one_for_all_gateways() {
     });
     let statuses = join_all(asked).await;
     let admitted = statuses.iter().filter(|status| **status == 200).count();
-    // The burst, and one a second; and whom Redis, on a machine that has no time for it, gave no answer (decisions 1.11).
+    // The burst, one more each second, and requests that were admitted because Redis did not respond in time
+    // (docs/reference/conventions.md#rate-limits).
     let allowed = 10 + 1 + usize::try_from(began.elapsed().as_secs()).expect("seconds");
     let mut unanswered = 0.0;
     for gateway in [Part::GATEWAY, OTHER_GATEWAY] {
@@ -85,9 +86,9 @@ async fn open_waits_are_counted_for_all_gateways() {
     let statuses = join_all(asked).await;
     let (admitted, refused): (Vec<u16>, Vec<u16>) = statuses.into_iter().partition(|status| *status == 202);
     assert!(refused.iter().all(|status| *status == 429), "{refused:?}");
-    // 60 at each, which by itself would admit them; a slow moment of Redis lets one pass.
+    // Each gateway gets 60 requests, fewer than the limit. A slow response of Redis admits a request.
     assert!(admitted.len() >= 64 && !refused.is_empty(), "{} admitted", admitted.len());
-    // What ended is open nowhere.
+    // A wait that ended does not count at any gateway.
     user.at(&stack, 1).get(path).header("prefer", "wait=1").await.expect(202);
 }
 
@@ -100,17 +101,17 @@ async fn the_open_waits_of_a_killed_gateway_are_soon_open_no_more() {
     let path = text(&job, "/pollUrl");
     let events = format!("{path}/events");
     let elsewhere = user.at(&stack, 1);
-    // As many as a token may have; a stream that is answered is counted.
+    // As many as the limit. A stream counts once its response has started.
     let open = join_all((0..WAITS_MAX).map(|_| elsewhere.get(&events).streamed())).await;
     assert!(open.iter().all(|stream| stream.status() == 200), "{open:?}");
     let poll = async || user.get(path).header("prefer", "wait=1").await.status;
-    testkit::wait_for("the other gateway's to count here", PATIENCE, async || (poll().await == 429).then_some(()))
+    testkit::wait_for("the other gateway's waits to count", PATIENCE, async || (poll().await == 429).then_some(()))
         .await;
     stack.kill(OTHER_GATEWAY);
     let killed = Instant::now();
-    testkit::wait_for("them to be forgotten", WAIT_LEASE + PATIENCE, async || (poll().await == 202).then_some(()))
+    testkit::wait_for("its waits to be released", WAIT_LEASE + PATIENCE, async || (poll().await == 202).then_some(()))
         .await;
-    // The poll that was let in took its second.
+    // The admitted poll took one second.
     assert!(killed.elapsed() < WAIT_LEASE + Duration::from_secs(3), "{:?}", killed.elapsed());
 }
 
@@ -129,9 +130,9 @@ async fn a_gateway_that_stops_under_load_answers_every_request_it_took() {
                     answered.fetch_add(1, Ordering::Relaxed);
                     tokio::time::sleep(PAUSE).await;
                 }
-                // Nobody listens any more: the one failure that tells a client to go elsewhere at once.
+                // The gateway no longer listens. A client can retry this failure at another gateway at once.
                 Err(error) if error.is_connect() => return,
-                Err(error) => panic!("a request that was taken was not answered: {error:?}"),
+                Err(error) => panic!("an accepted request was not answered: {error:?}"),
             }
         }
     };
@@ -145,22 +146,22 @@ async fn a_gateway_that_stops_under_load_answers_every_request_it_took() {
     tokio::join!(join_all((0..CLIENTS).map(|_| client())), stop);
 }
 
-/// Stops and starts every process, one after the other, while a load comes in. Each ends well, and the load goes on beside it.
+/// Stops and starts every process, one after the other, under a load. Each must exit successfully while the load continues.
 async fn roll(stack: &Stack, load: &Load<'_>, jobs: usize) {
     load.until(10).await;
     for part in stack.parts() {
         let before = load.accepted().len();
         assert_eq!(stack.stop(part).await.code(), Some(0), "{part}");
         stack.restart(part).await;
-        // Beside every single restart, or it shows nothing.
+        // The load must last beyond every single restart; otherwise the test shows nothing.
         assert!(load.accepted().len() < jobs, "the load was over before {part} was back");
         load.until(before + 1).await;
     }
     load.stop();
 }
 
-/// Nobody was refused for more than the moment in which one gateway was closed, and no process gave back work, or lost it: no run of a
-/// task had one of these ends.
+/// Asserts that clients were rejected only while one gateway was closed, and that no run of a task ended in one of `fates`, that
+/// is, with work released or lost.
 async fn assert_unnoticed(stack: &Stack, load: &Load<'_>, fates: &[&str]) {
     checker::check(stack, load, SETTLING).await;
     load.assert_served();
@@ -168,14 +169,14 @@ async fn assert_unnoticed(stack: &Stack, load: &Load<'_>, fates: &[&str]) {
         let log = stack.log(part);
         for fate in fates {
             let fate = format!(r#""result":"{fate}""#);
-            assert!(!log.contains(&fate), "{part} handed back what it could have finished: {fate}");
+            assert!(!log.contains(&fate), "{part} released or lost work: {fate}");
         }
     }
     let retried = "SELECT count(*) FROM webhook_deliveries WHERE attempts <> 1";
     assert_eq!(stack.count(retried).await, 0, "nothing was sent twice");
 }
 
-/// An upgrade: every process of a stack of two of everything is stopped and started again, one after the other, while jobs come in.
+/// A rolling restart: every process of a doubled stack is stopped and started again, one after the other, while jobs arrive.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rolling_restart_fails_no_request_and_loses_no_work() {
     let builder = doubled().video_workers(2).env("CANVAS_LEASE_SECONDS", LONG_LEASE);
@@ -186,8 +187,8 @@ async fn a_rolling_restart_fails_no_request_and_loses_no_work() {
     assert_unnoticed(&stack, &load, &["released", "retry", "stale"]).await;
 }
 
-/// The same while pictures wait for a provider, and Recipe runs are between two steps: what waits is nobody's, and is taken up again
-/// by whoever is there when its time comes.
+/// The same while pictures wait for a provider and Recipe runs are between two steps. Waiting work has no owner, and any worker
+/// resumes it when it is due.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rolling_restart_fails_no_picture_and_no_recipe_run() {
     const WORKS: &[Work] = &[Work::Picture, Work::Picture, Work::Picture, Work::Recipe, Work::Picture, Work::Picture];
@@ -195,13 +196,13 @@ async fn a_rolling_restart_fails_no_picture_and_no_recipe_run() {
     let (chance, stack) = (Chance::new(), start(builder).await);
     let plan = Plan { jobs: 200, clients: 6, pause: Duration::from_secs(4) };
     let load = Load::of(&stack, &chance, plan, WORKS).await;
-    let simulator = load.simulator().expect("pictures are by a provider");
-    // Longer than a restart, so that there is always something under way at it.
+    let simulator = load.simulator().expect("a provider makes the pictures");
+    // Longer than a restart, so that some work is in progress during each one.
     simulator.take(Duration::from_secs(3));
     tokio::join!(load.run(), roll(&stack, &load, plan.jobs));
-    // On a busy machine the database may be late for a worker, whose task is then tried again: no matter of the restart.
+    // A slow database on a busy machine can fail a task, which is then retried. That is unrelated to the restart.
     assert_unnoticed(&stack, &load, &["released", "stale"]).await;
-    // A fault may cost a picture or a step; a restart may not.
+    // A fault can fail a picture or a step. A restart must not.
     let failed = "SELECT (SELECT count(*) FROM jobs WHERE status <> 'succeeded')
                        + (SELECT count(*) FROM recipe_runs WHERE status <> 'succeeded')";
     assert_eq!(stack.count(failed).await, 0);

@@ -1,4 +1,5 @@
-//! Services that die under a stream of jobs (reliability.md 3, R1 and R4), and networks that fail.
+//! Services that die during a stream of jobs (docs/reliability.md#r1-accepting-work-without-rabbitmq,
+//! docs/reliability.md#r4-fault-matrix), and networks that fail.
 
 use std::time::Duration;
 
@@ -7,12 +8,12 @@ use e2e::{Chance, Load, Plan, SETTLING, Service, Services, checker};
 use super::scale::{R1_AWAY, R1_JOBS, R1_PAUSE, measured};
 use super::{doubled, start};
 
-/// Clients of a stream of jobs.
+/// Clients of the stream of jobs.
 const CLIENTS: usize = 8;
-/// How long what was accepted without the broker may take when that is back (R1).
+/// The longest time until work that was accepted without the broker is done, once the broker is back (R1).
 const DRAINED: Duration = Duration::from_secs(60);
 
-/// The longest that clients insist on a start, less what a start of PostgreSQL takes.
+/// The longest time that clients retry a start, minus the time in which PostgreSQL starts.
 const POSTGRES_AWAY: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -25,7 +26,7 @@ async fn a_stream_of_jobs_survives_the_death_of_each_service() {
         let fault = async {
             load.until(stream.jobs / 4).await;
             services.kill(service).await;
-            // A client gives up on a database that is away for long.
+            // Clients give up when the database is away for too long.
             let away = if service == Service::Postgres { R1_AWAY.now().min(POSTGRES_AWAY) } else { R1_AWAY.now() };
             tokio::time::sleep(away).await;
             let before = load.accepted().len();
@@ -44,7 +45,7 @@ async fn a_stream_of_jobs_survives_the_death_of_each_service() {
         println!("{service:?}: settled {settled:?} after the last start, clients saw {:?}", load.trouble());
         checker::check(&stack, &load, SETTLING).await;
         if service != Service::Postgres {
-            // Without broker or cache no request fails (reliability.md 2).
+            // Requests do not need the broker or the cache (docs/reliability.md#guarantees).
             load.assert_untroubled();
         }
         checker::forget(&stack).await;

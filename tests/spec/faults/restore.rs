@@ -1,5 +1,5 @@
-//! A backup that was made amid work, restored after that work had gone on (deploy/README.md, "What a restore loses, and what it
-//! repeats"). That the data itself comes back is shown by `tests/restore`.
+//! A backup that was made during work and is restored after that work continued (deploy/README.md, "What a restore loses, and
+//! what it repeats"). `tests/restore` checks that the data itself is restored.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 
 use super::{mortal, start};
 
-/// Long enough that a busy machine is no death, for everything is counted; short enough to wait for after the restore.
+/// Long enough that a lease does not expire on a busy machine, because the test counts attempts. Short enough to wait for.
 const LEASE_SECONDS: u64 = 4;
 
 /// Runs `deploy/<script>` with the stack's database and blobs.
@@ -24,7 +24,7 @@ async fn deploy(stack: &Stack, script: &str, directory: &Path) {
     assert!(output.status.success(), "{}: {}", script.display(), String::from_utf8_lossy(&output.stderr));
 }
 
-/// Loses everything that the stack has, and brings back what is in `directory`.
+/// Deletes all data of the stack and restores it from `directory`.
 async fn restore(stack: &Stack, directory: &Path) {
     stack.parts().into_iter().for_each(|part| stack.kill(part));
     stack.execute("DROP SCHEMA public CASCADE").await;
@@ -52,8 +52,8 @@ async fn what_was_under_way_at_a_backup_is_repeated_once_after_the_restore() {
         user.send("/actions/resize/runs", &request).await.expect(202).json()
     };
 
-    // A delivery that counts as an attempt and was not sent; a job in hand; and a submit that the provider has taken, of which
-    // nobody has recorded that.
+    // A delivery that counts as an attempt but was not sent, a running job, and a submit that the provider accepted
+    // but that is not recorded.
     let (begun, at_begun) = stack.make_hold("delivery.begun");
     stack.restart_with(Part::DISPATCHER, &[("CANVAS_FAILPOINTS", &at_begun)]).await;
     let ended = resize("/ended").await;
@@ -77,7 +77,7 @@ async fn what_was_under_way_at_a_backup_is_repeated_once_after_the_restore() {
     let directory = std::env::temp_dir().join(format!("canvas-backup-{}", key()));
     deploy(&stack, "backup", &directory).await;
 
-    // All of it goes on and ends, and that is lost.
+    // All of it continues and ends. The restore loses that progress.
     [&begun, &loaded, &accepted].into_iter().for_each(|hold| hold.release());
     join_all(jobs.map(|job| user.finished(job))).await;
     receiver.wait_for(3, PATIENCE).await;
@@ -88,13 +88,13 @@ async fn what_was_under_way_at_a_backup_is_repeated_once_after_the_restore() {
     }
     checker::settled(&stack, SETTLING).await;
     assert_eq!(checker::invariants(&stack).await, [""; 0]);
-    assert_eq!(simulator.submits().len(), 1, "what the provider had taken was looked up");
+    assert_eq!(simulator.submits().len(), 1, "the accepted submit was looked up, not repeated");
     let requests = receiver.requests();
     for path in ["/ended", "/in-hand", "/submitted"] {
         let told: Vec<_> = requests.iter().filter(|request| request.path == path).collect();
         assert_eq!(told.len(), 2, "{path}: once before it was lost, and once after the restore");
         assert!(told.iter().all(|request| request.verify_signature(SECRET).is_ok()), "{path}");
-        // The event of a job that had ended was in the backup; the others ended anew.
+        // The backup contained the event of the job that had ended. The other jobs ended again, with a new event.
         assert_eq!(told[0].body == told[1].body, path == "/ended", "{path}");
     }
     std::fs::remove_dir_all(&directory).expect("deletes the backup");

@@ -1,30 +1,30 @@
-//! How much of each figure of reliability.md 3 a run shows: a little in `tests/run`, all of it in `tests/campaign`, which sets
-//! `FAULT_SCALE=full`. Those of R9 and of R4's other faults stand at their tests, which only `tests/campaign` builds.
+//! The sizes of the figures in docs/reliability.md#figures: small ones for `tests/run` and full ones for `tests/campaign`, which
+//! sets `FAULT_SCALE=full`. The sizes of R9 and of the matrix of R4 are in their tests, which only `tests/campaign` builds.
 
 use std::fmt::Display;
 use std::time::Duration;
 
-/// A size of a test, in both forms.
+/// A size of a test, small and full.
 #[derive(Clone, Copy)]
 pub(super) struct Scale<T> {
     small: T,
     full: T,
 }
 
-/// A size in both forms.
+/// Returns a size with a small and a full value.
 pub(super) const fn scale<T>(small: T, full: T) -> Scale<T> {
     Scale { small, full }
 }
 
 impl<T: Copy> Scale<T> {
-    /// The size of this run.
+    /// The value for this run.
     pub(super) fn now(self) -> T {
         if is_full() { self.full } else { self.small }
     }
 }
 
-/// Whether the figures themselves are asked for. Some are judged only then: a machine that runs other tests meanwhile tells
-/// nothing about a p99.
+/// Whether the full figures are measured. Some are judged only then, because other tests on the same machine would distort
+/// latencies such as a p99.
 pub(super) fn is_full() -> bool {
     match std::env::var("FAULT_SCALE").as_deref() {
         Err(_) | Ok("" | "small") => false,
@@ -42,31 +42,31 @@ const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// R1: jobs of the stream, the longest pause between two starts of a client, and how long a service is away.
+/// R1: jobs of the stream, the longest pause between two starts of a client, and how long a service is unavailable.
 pub(super) const R1_JOBS: Scale<usize> = scale(200, 2000);
 pub(super) const R1_PAUSE: Scale<Duration> = scale(Duration::from_millis(200), seconds(2));
 pub(super) const R1_AWAY: Scale<Duration> = scale(seconds(2), seconds(180));
-/// R2: wake-ups that are lost.
+/// R2: lost wake-up messages.
 pub(super) const R2_LOST: Scale<usize> = scale(1, 20);
-/// R3: workers that are stopped past their leases, and workers that are killed in a job.
+/// R3: workers that are stopped past their leases, and workers that are killed during a job.
 pub(super) const R3_STOPPED: Scale<usize> = scale(1, 25);
 pub(super) const R3_KILLED: Scale<usize> = scale(1, 10);
-/// R4 over the submit path: deaths of the workers at each of its places.
+/// R4 for submits to providers: deaths of the workers at each failpoint.
 pub(super) const R4_SUBMITS: Scale<usize> = scale(1, 25);
 /// R5: rounds of equal starts.
 pub(super) const R5_ROUNDS: Scale<usize> = scale(3, 500);
-/// R6: cancels against completions, of Actions and of a provider's runs: 10000 together.
+/// R6: cancels that race completions, of Actions and of jobs at a provider: 10000 together.
 pub(super) const R6_ACTIONS: Scale<usize> = scale(120, 9000);
 pub(super) const R6_PROVIDER: Scale<usize> = scale(36, 1002);
-/// R8: healthy deliveries, and those to each of the three that misbehave: 5 % of all.
+/// R8: healthy deliveries, and deliveries to each of three misbehaving receivers: 5 % of all.
 pub(super) const R8_HEALTHY: Scale<usize> = scale(80, 2040);
 pub(super) const R8_SICK: Scale<usize> = scale(8, 120);
-/// R10: jobs beside an old snapshot.
+/// R10: jobs with an old snapshot open.
 pub(super) const R10_JOBS: Scale<usize> = scale(120, 5000);
-/// R13: slow sockets of each of three kinds, and reads of the healthy client before them and beside them.
+/// R13: slow sockets of each of three kinds, and requests of the healthy client before and during the attack.
 pub(super) const R13_SOCKETS: Scale<usize> = scale(60, 667);
 pub(super) const R13_READS: Scale<(usize, usize)> = scale((100, 300), (500, 500));
-/// R14: rounds of ten poisonous messages.
+/// R14: rounds of ten poison messages.
 pub(super) const R14_ROUNDS: Scale<usize> = scale(1, 50);
 /// R16: the backlog of one account.
 pub(super) const R16_BACKLOG: Scale<usize> = scale(100, 5000);

@@ -1,4 +1,4 @@
-//! Machines whose clocks are a minute apart: what must agree is decided by Postgres's clock and Redis's, and by no process's own.
+//! Machines whose clocks differ by a minute. Everything that must agree uses the clocks of PostgreSQL and Redis.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,18 +9,18 @@ use sqlx::types::chrono::{DateTime, Utc};
 
 use super::{OTHER_DISPATCHER, OTHER_GATEWAY, OTHER_WORKER, doubled, start};
 
-/// The parts of the first machine run behind, those of the second ahead.
+/// The processes of the first machine are behind, those of the second are ahead.
 const SKEWS: [(&str, [Part; 3]); 2] = [
     ("-60s", [Part::GATEWAY, Part::IMAGE_WORKER, Part::DISPATCHER]),
     ("+60s", [OTHER_GATEWAY, OTHER_WORKER, OTHER_DISPATCHER]),
 ];
 
-#[expect(clippy::disallowed_methods, reason = "the clock of the test, against which those of the processes are off")]
+#[expect(clippy::disallowed_methods, reason = "the clock of the test, with which the processes' clocks are compared")]
 fn now() -> DateTime<Utc> {
     Utc::now()
 }
 
-/// Debian's libfaketime, which tests/run installs.
+/// Debian's libfaketime, which `tests/run` installs.
 fn faketime() -> PathBuf {
     let machines = std::fs::read_dir("/usr/lib").expect("lists /usr/lib").flatten();
     machines
@@ -35,9 +35,9 @@ async fn machines_two_minutes_apart_do_all_work_once() {
     let (chance, stack) = (Chance::new(), start(doubled().env("CANVAS_SWEEP_SECONDS", 0.1)).await);
     for (skew, parts) in SKEWS {
         for part in parts {
-            // Intervals are measured by another clock, which no machine sets.
+            // The monotonic clock, which measures intervals, is not changed.
             let env = [
-                ("LD_PRELOAD", library.to_str().expect("a path of letters")),
+                ("LD_PRELOAD", library.to_str().expect("a UTF-8 path")),
                 ("FAKETIME", skew),
                 ("DONT_FAKE_MONOTONIC", "1"),
             ];
@@ -57,7 +57,7 @@ async fn machines_two_minutes_apart_do_all_work_once() {
     checker::check(&stack, &load, SETTLING).await;
     load.assert_untroubled();
 
-    // What one gateway made is good at the other: a preview's end is nearer or further by the difference, and not past.
+    // A preview URL of one gateway is valid at the other. The difference only moves its expiry.
     let asset = user.upload("image/png", e2e::pictures::png(8, 8)).await;
     for gateway in [0, 1] {
         let made = user.at(&stack, gateway).get(&format!("/assets/{}", text(&asset, "/id"))).await.ok();

@@ -1,4 +1,4 @@
-//! Slow sockets at the gateway (reliability.md 3, R13).
+//! Slow sockets at the gateway (docs/reliability.md#r13-slow-sockets).
 
 use std::time::{Duration, Instant};
 
@@ -11,13 +11,13 @@ use tokio::net::TcpStream;
 use super::scale::{R13_READS, R13_SOCKETS, is_full, measured};
 use super::start;
 
-/// When those that send must be gone, and those that do not read.
+/// The time until slow senders must be disconnected, and until readers that stall must be.
 const SENDERS_GONE: Duration = Duration::from_secs(15);
 const READERS_GONE: Duration = Duration::from_secs(30);
-/// Between two bytes of an attacker.
+/// The pause between two bytes of a slow sender.
 const DRIP: Duration = Duration::from_millis(900);
 
-/// Sends `head` and then drips `byte`; when the gateway had enough.
+/// Sends `head` and then one `byte` at a time. Returns the time until the gateway closed the connection.
 async fn drip(stack: &Stack, head: String, byte: &[u8]) -> Duration {
     let mut socket = TcpStream::connect(stack.authority(0)).await.expect("connects");
     let began = Instant::now();
@@ -28,7 +28,7 @@ async fn drip(stack: &Stack, head: String, byte: &[u8]) -> Duration {
             tokio::time::sleep(DRIP).await;
         }
     };
-    // An answer may come first; what counts is the end.
+    // A response can arrive first. Only the end of the connection counts.
     let reading = async { while matches!(from.read(&mut [0; 1024]).await, Ok(1..)) {} };
     tokio::select! {
         () = dripping => {}
@@ -38,15 +38,15 @@ async fn drip(stack: &Stack, head: String, byte: &[u8]) -> Duration {
     began.elapsed()
 }
 
-/// Asks for much and reads nothing; when the gateway had enough.
+/// Sends many requests and reads nothing. Returns the time until the gateway closed the connection.
 async fn stare(stack: &Stack, token: &str) -> Duration {
     let request =
         format!("GET {}/openapi.json HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n", e2e::API_ROOT);
-    // Enough of them that the answers fill every buffer on the way.
+    // Enough requests that the responses fill every buffer between gateway and client.
     stare_at(stack, &request.repeat(40)).await
 }
 
-/// Sends this and reads nothing; when the gateway had enough.
+/// Sends these requests and reads nothing. Returns the time until the gateway closed the connection.
 async fn stare_at(stack: &Stack, requests: &str) -> Duration {
     let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(4096).expect("a small buffer");
@@ -56,7 +56,7 @@ async fn stare_at(stack: &Stack, requests: &str) -> Duration {
     let _ = socket.write_all(requests.as_bytes()).await;
     let gone = async {
         loop {
-            // The peer's reset shows as an error of the socket without a read.
+            // A reset by the peer is visible as an error of the socket without a read.
             if socket.take_error().ok().flatten().is_some() || socket.try_write(b"").is_err() {
                 return;
             }
@@ -107,7 +107,7 @@ async fn slow_sockets_are_closed_in_time_and_hurt_nobody() {
     measured(
         "R13",
         format_args!(
-            "{} slow sockets: healthy median and p99 {calm:.1?}, under attack {under_attack:.1?}; gone after {heads:.1?} (heads), \
+            "{} slow sockets: healthy median and p99 {calm:.1?}, under attack {under_attack:.1?}; closed after {heads:.1?} (heads), \
              {bodies:.1?} (bodies), {readers:.1?} (readers)",
             3 * attackers
         ),
@@ -115,13 +115,13 @@ async fn slow_sockets_are_closed_in_time_and_hurt_nobody() {
     assert!(heads <= SENDERS_GONE, "{heads:?}");
     assert!(bodies <= SENDERS_GONE, "{bodies:?}");
     assert!(readers <= READERS_GONE, "{readers:?}");
-    // R13 has twice the p99, on a machine that does nothing else; the median tells as much on one that does.
+    // R13 limits the p99 to twice its value on an idle machine. On a busy machine the median is compared instead.
     assert!(under_attack.0 <= calm.0 * 2 + Duration::from_millis(50), "{under_attack:?} against {calm:?}");
     assert!(!is_full() || under_attack.1 <= calm.1 * 2, "p99 {:?} against {:?}", under_attack.1, calm.1);
 }
 
-/// Sixty-four ask for a canvas of 12 MiB, by reading it or by sending again what it was once answered to, and read nothing of it:
-/// together more than the process may have.
+/// Sixty-four clients request a canvas of 12 MiB, as a read or as a replay of a batch, and read nothing of the response. Together
+/// the responses are larger than the memory that the process may use.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_of_a_large_canvas_that_stall_hold_bounded_memory() {
     const MIB: u64 = 1024 * 1024;
@@ -132,7 +132,7 @@ async fn readers_of_a_large_canvas_that_stall_hold_bounded_memory() {
     let custom = json!({"text": "x".repeat(63 * 1024)});
     let create = json!({"type": "node.create", "node": {"type": "text", "metadata": {"custom": custom}}});
     let made = user.batch(id, e2e::api::text(&large, "/revision"), json!(vec![create; 200])).await.ok();
-    assert_eq!(user.canvas(id).await["revision"], made["canvas"]["revision"], "it is served to who reads");
+    assert_eq!(user.canvas(id).await["revision"], made["canvas"]["revision"], "a client that reads gets it");
     let workflow = json!({
         "name": "Names", "idempotencyKey": e2e::api::key(),
         "inputs": [{"key": "thing", "label": "Thing", "type": "text", "useAsDefault": false}],
@@ -166,9 +166,12 @@ async fn readers_of_a_large_canvas_that_stall_hold_bounded_memory() {
     assert_eq!(seen["id"], small["id"]);
     let growth = stack.peak_resident(Part::GATEWAY) - resident;
     let longest = readers.into_iter().max().expect("some");
-    measured("R13", format_args!("64 stalled readers of 12 MiB: {} MiB more, gone after {longest:.1?}", growth / MIB));
+    measured(
+        "R13",
+        format_args!("64 stalled readers of 12 MiB: {} MiB more, closed after {longest:.1?}", growth / MIB),
+    );
     assert!(growth <= 512 * MIB, "{} MiB more", growth / MIB);
-    // Some waited for room before they stalled.
+    // Some waited for memory before they stalled.
     assert!(longest <= READERS_GONE * 2, "{longest:?}");
     testkit::wait_for("room for the canvas again", PATIENCE, async || {
         (user.get(&format!("/canvases/{id}")).await.status == 200).then_some(())

@@ -1,4 +1,5 @@
-//! Recipe runs whose worker dies within a step and between two (decisions 13.6; reliability.md 2).
+//! Recipe runs whose worker dies during a step or between two steps (docs/reference/jobs.md#crash-guarantees,
+//! docs/reference/recipes.md#steps).
 
 use e2e::api::{key, text};
 use e2e::{Part, SETTLING, Stack, User, checker, pictures};
@@ -7,14 +8,14 @@ use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor, written};
 
 use super::{mortal, start};
 
-/// Writes copy, then the picture behind it.
+/// Makes a text and then a picture from it.
 const RECIPE: &str = "ad-copy-and-banner";
 
-/// Within the step that makes a text, between the two, within the one that makes a picture, and when that is stored and shown.
+/// During the step of the text, between the two steps, during the step of the picture, and after its result is committed.
 const FAILPOINTS: [&str; 5] =
     ["recipe.writing", "recipe.stepped", "generation.submitting", "generation.stored", "job.committed"];
 
-/// What a run says of its progress before it ends: text made, picture begun, picture there.
+/// The progress events of a run before it ends: text made, picture started, picture made.
 const STEPS: usize = 3;
 
 /// Starts a run on a canvas of its own.
@@ -28,7 +29,7 @@ async fn run(user: &User) -> Value {
     user.send(&format!("/recipes/{RECIPE}/runs"), &request).await.expect(202).json()
 }
 
-/// The run succeeded, each of its steps taken once.
+/// Asserts that the run succeeded and that each of its steps ran once.
 async fn judge(stack: &Stack, user: &User, run: &Value, what: &str) {
     let end = user.finished(run).await;
     assert_eq!((&end["status"], &end["creditCost"]), (&json!("succeeded"), &run["creditCost"]), "{what}: {end}");
@@ -52,7 +53,7 @@ async fn a_run_whose_worker_dies_anywhere_takes_each_step_once() {
         stack.restart(Part::IMAGE_WORKER).await;
         judge(&stack, &user, &run, failpoint).await;
     }
-    // And after every step of one run.
+    // The worker also dies after every step of a single run.
     let run = run(&user).await;
     for _ in 0..STEPS {
         let (hold, held) = stack.make_hold("recipe.stepped");
@@ -64,7 +65,7 @@ async fn a_run_whose_worker_dies_anywhere_takes_each_step_once() {
     judge(&stack, &user, &run, "after every step").await;
 }
 
-/// Where a worker comes by with a text that a provider writes, and how often that was asked by then.
+/// The failpoints of a text of a provider, and how many requests the provider has received by then.
 const TEXT_FAILPOINTS: [(&str, usize); 2] = [("recipe.writing", 0), ("recipe.written", 1)];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -104,7 +105,7 @@ async fn a_provider_is_asked_for_a_text_once_wherever_the_worker_dies() {
     let end = user.finished(&run().await).await;
     assert_eq!((&end["status"], &end["creditCost"]), (&json!("succeeded"), &json!(0)), "{end}");
     assert_eq!(end["outputs"][0]["value"], json!(written("Names for a kite")));
-    assert_eq!(simulator.submits().len(), 2, "once for each that came to ask");
+    assert_eq!(simulator.submits().len(), 2, "one submit for each worker that asked");
     checker::settled(&stack, SETTLING).await;
     assert_eq!(checker::invariants(&stack).await, [""; 0]);
 }

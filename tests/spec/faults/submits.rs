@@ -1,4 +1,5 @@
-//! Work that costs money at a provider, and workers that die over it (reliability.md 2, "Provider submits"; 3, R4 and R6).
+//! Paid work at a provider whose workers die (docs/reliability.md#provider-submits, docs/reliability.md#r4-fault-matrix and
+//! docs/reliability.md#r6-cancel-against-completion).
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -15,39 +16,39 @@ use super::races::{Racing, judge, race};
 use super::scale::{R4_SUBMITS, R6_PROVIDER, measured};
 use super::{mortal, start};
 
-/// Where a worker comes by with an output that a provider makes, in this order.
+/// The failpoints of an output that a provider makes, in order.
 const FAILPOINTS: [&str; 5] =
     ["generation.submitting", "generation.accepted", "generation.submitted", "generation.fetched", "generation.stored"];
 
-/// Where it matters most: the provider has begun, and nobody has put that on record.
+/// The decisive failpoint: the provider has started, and the worker has not recorded it.
 const DECISIVE: &str = "generation.accepted";
 
-/// Both drive providers.
+/// Both kinds of workers drive providers.
 const WORKERS: [Part; 2] = [Part::IMAGE_WORKER, Part::VIDEO_WORKER];
 
-/// Cancels against completions that go on at once.
+/// Concurrent races between a cancel and a completion.
 const RACES_AT_ONCE: usize = 6;
-/// The first time that a completion is ahead of its cancel: a run is first looked at after a second, as its provider advises.
+/// The initial delay before a cancel. The first poll of a run happens after a second, as the provider advises.
 const LEAD: Duration = Duration::from_millis(1200);
 
-/// What a provider's protocol lets a worker do about a submit of which nobody knows what came of it.
+/// How a provider's protocol allows a worker to handle a submit with an unknown outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// Nothing: the answer is the result itself, and there is no run to follow.
+    /// It cannot: the response is the result itself, and there is no run to poll.
     AtOnce,
-    /// Nothing, until the answer has told the run's id, by which it is followed.
+    /// It cannot until the response with the run's id has arrived. Then it polls the run.
     Queued,
-    /// Its run is found again without the answer.
+    /// It finds the run again without the response.
     Found,
-    /// It is submitted again under its key: the provider refuses the second, and does not tell the first one's id.
+    /// It submits again under the same key. The provider rejects the second submit and does not return the first one's id.
     Refused,
 }
 
-/// A kind of provider, with models of its own and the way that each goes.
+/// A kind of provider, its models, and the [`Way`] of each.
 #[derive(Clone, Copy)]
 struct Kind {
     vendor: Vendor,
-    /// As connections name it; the operator's own server has none.
+    /// The name in connections. `None` for the operator's own server.
     provider: Option<&'static str>,
     picture: (&'static str, Way),
     video: Option<(&'static str, Way)>,
@@ -66,8 +67,8 @@ impl Kind {
         Self { video: Some((model, way)), ..self }
     }
 
-    /// Whether its workers die at this failpoint: in `tests/run` one kind of each way dies everywhere and the others where it
-    /// matters most, in `tests/campaign` every kind everywhere.
+    /// Whether its workers die at this failpoint. In `tests/run`, one kind for each way dies at every failpoint and the
+    /// others only at the decisive one. In `tests/campaign`, every kind dies at every failpoint.
     fn dies_at(&self, failpoint: &str) -> bool {
         let is_example = matches!(self.vendor, Vendor::Compatible | Vendor::Comfy | Vendor::Fal | Vendor::Replicate);
         cfg!(feature = "campaign") || failpoint == DECISIVE || is_example
@@ -77,7 +78,7 @@ impl Kind {
 const FAL: Kind =
     Kind::saved(Vendor::Fal, "fal", ("fal-ai/flux/schnell", Way::Queued)).filming("fal-ai/veo3.1", Way::Queued);
 
-/// Kinds that an account connects to.
+/// The kinds that an account can connect to.
 const SAVED: [Kind; 7] = [
     Kind::saved(Vendor::OpenAi, "openai", ("gpt-image-2", Way::AtOnce)),
     Kind::saved(Vendor::Google, "google", ("gemini-3.1-flash-lite-image", Way::AtOnce))
@@ -91,16 +92,17 @@ const SAVED: [Kind; 7] = [
     Kind::saved(Vendor::Runway, "runway", ("gen4_image", Way::Queued)).filming("veo3.1", Way::Queued),
 ];
 
-/// Servers that an operator has, one at a time.
+/// The servers of an operator. A stack has one of them.
 const COMPATIBLE: Kind = Kind::own(Vendor::Compatible, ("sd-cpp-local", Way::AtOnce));
 const COMFY: Kind = Kind::own(Vendor::Comfy, ("sdxl", Way::Refused)).filming("wan2.2-5b", Way::Refused);
 
-/// Long enough that a busy machine does not take work from a worker that is held with more than a dozen jobs.
+/// Long enough that a lease does not expire on a busy machine while a worker is held with more than a dozen jobs.
 const LEASE_SECONDS: u64 = 5;
-/// Providers are hurried on as often as this: more often than they are looked at.
+/// How often the simulators are told to finish their runs: more often than workers poll.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// How a job ends whose worker died at a failpoint, and how often its provider began; nothing where no job comes by.
+/// The final status of a job whose worker died at a failpoint, and how often the provider started it. `None` if no job of this
+/// way reaches the failpoint.
 fn ending(way: Way, failpoint: &str) -> Option<(&'static str, usize)> {
     match (way, failpoint) {
         (Way::Refused, "generation.submitting") => Some(("succeeded", 1)),
@@ -118,22 +120,22 @@ struct Payer {
     kind: Kind,
     simulator: Simulator,
     user: User,
-    /// What a request says of the saved connection; nothing of the operator's own server.
+    /// The member of a request that names the saved connection. Empty for the operator's own server.
     connection: Value,
     canvas: String,
 }
 
 impl Payer {
-    /// With a saved connection, which costs no credit.
+    /// Uses a saved connection, which costs no credit.
     async fn connected(stack: &Stack, kind: Kind) -> Self {
         let mut payer = Self::of(stack, Simulator::start(kind.vendor).await, kind).await;
-        let (provider, url) = (kind.provider.expect("a kind that is connected to"), payer.simulator.url());
+        let (provider, url) = (kind.provider.expect("a kind with saved connections"), payer.simulator.url());
         let connection = stack.connect_to(&payer.user.uid, provider, url, SIMULATOR_KEY).await;
         payer.connection = json!({"connectionId": connection});
         payer
     }
 
-    /// With the server that the stack's operator has, which costs credit.
+    /// Uses the server of the stack's operator, which costs credit.
     async fn of(stack: &Stack, simulator: Simulator, kind: Kind) -> Self {
         let user = stack.user().await;
         stack.grant(&user.uid, 10_000).await;
@@ -141,7 +143,7 @@ impl Payer {
         Self { kind, simulator, user, connection: json!({}), canvas }
     }
 
-    /// Starts a picture in a new node, for the canvas as it is then; `more` is merged into the request.
+    /// Starts a picture in a new node for the current revision. `more` is merged into the request.
     async fn picture(&self, canvas: &str, more: Value) -> Value {
         let target = self.user.slot(canvas).await;
         let now = self.user.canvas(canvas).await;
@@ -162,7 +164,7 @@ impl Payer {
         self.user.send(path, &request).await.expect(202).json()
     }
 
-    /// Judges the end of a job of which the provider saw at most one submit.
+    /// Checks the end of a job, and that the provider received exactly this number of submits.
     async fn check(&self, stack: &Stack, job: &Value, failpoint: &str, (status, submits): (&str, usize)) {
         let what = format!("{:?}, {} at {failpoint}", self.kind.vendor, text(job, "/kind"));
         let end = self.user.finished(job).await;
@@ -178,26 +180,27 @@ impl Payer {
         .bind(text(job, "/rawId").parse::<Uuid>().expect("a uuid"))
         .fetch_one(stack.pool())
         .await
-        .expect("reads the books");
+        .expect("reads orphans and ledger");
         let is_charged = job["creditCost"] != 0;
         assert_eq!(is_charged, self.connection == json!({}), "{what}: a saved connection costs no credit");
         if status == "failed" {
             let failure = &end["failure"];
-            // A video has one code for every failure, and tells which in words (specification, VideoJob).
+            // A video has one failure code for every cause; the message names the cause
+            // (docs/reference/videos.md#video-failures).
             let told_why = match text(job, "/kind") {
                 "video" => text(failure, "/message").starts_with("provider_timeout: "),
                 _ => failure["code"] == "provider_timeout",
             };
             assert!(told_why && failure["retryable"] == true && end["creditCost"] == 0, "{what}: {end}");
-            assert_eq!((orphans, told), (1, i64::from(is_charged)), "{what}: what may have been made is on record");
+            assert_eq!((orphans, told), (1, i64::from(is_charged)), "{what}: a possible output is recorded");
         } else {
             assert_eq!((&end["creditCost"], orphans, told), (&job["creditCost"], 0, 0), "{what}: paid once");
         }
     }
 }
 
-/// Starts what each payer's provider makes, and kills the workers when all of it is at a failpoint. Every job ends as its way lets
-/// it, whoever takes it over.
+/// Starts a job for each payer's provider and kills the workers when all jobs are at a failpoint. Every job must end as its way
+/// requires, whichever worker resumes it.
 async fn die_at(stack: &Stack, payers: &[Payer], failpoint: &str) {
     let (hold, held) = stack.make_hold(failpoint);
     let env = [("CANVAS_FAILPOINTS", held.as_str())];
@@ -221,7 +224,7 @@ async fn die_at(stack: &Stack, payers: &[Payer], failpoint: &str) {
     join_all(ends).await;
 }
 
-/// What providers begin is finished by the first look at it: what they take otherwise is time alone.
+/// Finishes every run that a provider has started, so that the first poll finds it complete. This only saves time.
 async fn hasten(payers: &[Payer]) -> Infallible {
     loop {
         payers.iter().for_each(|payer| payer.simulator.finish());
@@ -229,7 +232,7 @@ async fn hasten(payers: &[Payer]) -> Infallible {
     }
 }
 
-/// Lets workers die over the operator's own server and over those that accounts connect to.
+/// Kills workers that use the operator's own server and the servers that accounts connect to.
 async fn survive(own: Kind, protocol: &str, saved: &[Kind]) {
     let server = Simulator::start(own.vendor).await;
     let builder = mortal().video_workers(1).env("CANVAS_LEASE_SECONDS", LEASE_SECONDS);

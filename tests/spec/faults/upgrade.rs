@@ -1,4 +1,4 @@
-//! Processes of the release before on this release's schema, as an upgrade has them for a while (shared/db/migrations/README.md).
+//! Processes of the previous release on the schema of this release, as during an upgrade (shared/db/migrations/README.md).
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use e2e::{Chance, Load, Plan, SETTLING, Work, checker};
 use super::scale::measured;
 use super::{doubled, start};
 
-/// The product's lease, in seconds: where nothing dies, a busy machine must not look like a death.
+/// The default lease, in seconds: long enough that a lease does not expire on a busy machine.
 const LEASE: u64 = 30;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

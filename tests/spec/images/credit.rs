@@ -1,4 +1,4 @@
-//! Credit of a start (decisions 9.5, 12.4, 18.18).
+//! Credit of a start (docs/reference/models.md#credit).
 
 use e2e::api::{key, text};
 use e2e::{Stack, suite};
@@ -16,7 +16,7 @@ suite! {
     a_cancel_before_any_work_returns_the_credit,
 }
 
-/// Whether each balance is the sum of its ledger.
+/// Asserts that each balance is the sum of its ledger entries.
 async fn books_balance(stack: &Stack) {
     let off = stack
         .count("SELECT count(*) FROM accounts a WHERE credit_balance <> (SELECT coalesce(sum(amount), 0) FROM ledger WHERE account_uid = a.uid)")
@@ -28,7 +28,7 @@ async fn a_start_reserves_the_price_of_each_output(stack: &Stack) {
     let setting = Setting::with_credits(stack, 10).await;
     let one = setting.job("generate", json!({})).await;
     let price = one["creditCost"].as_i64().expect("a price");
-    assert!(price >= 1, "12.4: the whole path is real");
+    assert!(price >= 1, "the embedded runtime charges credit");
     assert_eq!(setting.balance().await, 10 - price);
     let targets = [setting.user.slot(&setting.canvas).await, setting.user.slot(&setting.canvas).await];
     let two = setting.job("generate", json!({"targetNodeId": null, "targetNodeIds": targets})).await;
@@ -43,7 +43,7 @@ async fn what_the_balance_does_not_cover_is_402_and_writes_nothing(stack: &Stack
     let request = setting.request(json!({"targetNodeId": null, "targetNodeIds": targets})).await;
     setting.user.send("/images/generate", &request).await.expect_error(402, "payment_required", &[]);
     assert_eq!((setting.user.canvas(&setting.canvas).await, setting.balance().await), (before, 1));
-    // The refusal took no key: with credit the same request is accepted.
+    // The rejected start did not consume its key: with credit the same request is accepted.
     stack.grant(&setting.user.uid, 1).await;
     let job = setting.user.send("/images/generate", &request).await.expect(202).json();
     assert!(job.get("replayed").is_none_or(|replayed| replayed == false), "{job}");
@@ -60,7 +60,7 @@ async fn concurrent_starts_never_overdraw(stack: &Stack) {
     let setting = Setting::with_credits(stack, 2).await;
     let mut requests = Vec::new();
     for _ in 0..5 {
-        // Each in a canvas of its own, so that the revision is nobody's obstacle.
+        // Each start has a canvas of its own, so that no revision conflicts.
         let canvas = text(&setting.user.make_canvas().await, "/id").to_owned();
         let target = setting.user.slot(&canvas).await;
         let revision = setting.user.canvas(&canvas).await["revision"].clone();

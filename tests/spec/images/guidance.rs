@@ -1,5 +1,5 @@
-//! What guides a generation: references with roles, connections, notes, Elements (specification, Images rules 2, 4 and 5;
-//! decisions 10.3, 10.4, 18.2, 18.12).
+//! The inputs of a generation: references with roles, connections, notes and Elements (docs/reference/images.md#references,
+//! docs/reference/images.md#incoming-connections, docs/reference/images.md#elements-in-a-request).
 
 use e2e::api::text;
 use e2e::{Stack, suite};
@@ -33,7 +33,7 @@ async fn references_keep_their_full_handle_and_role(stack: &Stack) {
     assert_eq!(job["referenceInputs"], json!(expected));
     let handles: Vec<&Value> = expected.iter().map(|reference| &reference["handle"]).collect();
     assert_eq!(job["references"], json!(handles));
-    // The picture that a node showed at the start is the one that counts.
+    // The job uses the picture that the node showed at the start.
     let shown = setting.read(&picture).await["asset"].clone();
     assert_eq!(stored(stack, &job).await["references"][5], json!({"handle": picture, "asset": shown}));
 }
@@ -55,16 +55,16 @@ async fn connections_bring_references_where_none_are_named(stack: &Stack) {
         cancel(&job).await;
     }
     let listed = setting.job("edit", json!({"targetNodeId": null, "targetNodeIds": [setting.target]})).await;
-    assert_eq!(listed["referenceInputs"], brought, "one target is one, however it is named");
+    assert_eq!(listed["referenceInputs"], brought, "a target counts once, in either form");
     cancel(&listed).await;
-    // The source comes after them, unless it is one of them.
+    // The source comes after the references, unless it is one of them.
     let job = setting.job("edit", json!({"source": setting.asset})).await;
     assert_eq!(job["references"], json!([second, first, setting.asset]));
     cancel(&job).await;
     let job = setting.job("edit", json!({"source": second})).await;
     assert_eq!(job["referenceInputs"], brought);
     cancel(&job).await;
-    // Named references stand alone, and several targets have none of their own.
+    // Explicit references replace the connections, and several targets have no connections of their own.
     let job = setting.job("edit", json!({"references": [setting.asset]})).await;
     assert_eq!(job["references"], json!([setting.asset]));
     cancel(&job).await;
@@ -113,10 +113,10 @@ async fn an_element_guides_by_words_and_pictures(stack: &Stack) {
     let mut rest = prompt;
     for (kind, _) in cast {
         for part in [format!("My {kind}"), format!("Mind the {kind}.")] {
-            rest = rest.split_once(&part).unwrap_or_else(|| panic!("{part}, in its order: {prompt}")).1;
+            rest = rest.split_once(&part).unwrap_or_else(|| panic!("{part} is missing or out of order: {prompt}")).1;
         }
     }
-    // A later version does not change what was named.
+    // A later version of the Element does not change the request.
     let path = format!("/elements/{}", elements[0].split("@v").next().expect("a handle"));
     let update = json!({"operation": "update", "element": {"name": "New", "type": "style", "sourceAssetIds": [],
         "guidelines": "New words."}});
@@ -137,7 +137,7 @@ async fn pictures_of_elements_share_the_budget_of_sixteen(stack: &Stack) {
     setting.unprocessable("edit", named(&handles[12..17]), &["elements"]).await;
     let job = setting.job("edit", named(&handles[12..16])).await;
     assert_eq!(job["references"].as_array().map(Vec::len), Some(16));
-    // One picture is one, whoever names it: it keeps the role of the request.
+    // A picture that several inputs name counts once, with the role of the request.
     let target = setting.user.slot(&setting.canvas).await;
     let mut again = named(&[]);
     again["targetNodeId"] = json!(target);
@@ -156,7 +156,7 @@ async fn a_variation_under_an_element_still_says_what_it_is(stack: &Stack) {
     let (asked, guidelines) = prompt.as_str().and_then(|prompt| prompt.split_once("\n\n")).expect("two parts");
     assert!(asked.contains("variation"), "{prompt}");
     assert_eq!(guidelines, "Studio:\nSoft light.");
-    // Without words of anybody's the provider's own stand, which the work adds.
+    // Without a prompt in the request or on the canvas, none is stored: the worker adds the provider's default.
     let target = setting.user.slot(&setting.canvas).await;
     let bare = json!({"prompt": null, "source": setting.asset, "targetNodeId": target});
     assert_eq!(stored(stack, &setting.job("variations", bare).await).await["prompt"], "");

@@ -1,4 +1,4 @@
-//! What the request alone tells: 400, every field named (specification, Images rules 1 to 3; decisions 1.3, 1.4, 10.3).
+//! Errors that follow from the request alone: 400, with every field named (docs/reference/images.md#request-fields).
 
 use e2e::{Stack, suite};
 use serde_json::json;
@@ -73,7 +73,7 @@ async fn every_field_has_its_form_and_range(stack: &Stack) {
         let named = field.split(['[', '.']).next().expect("a name");
         setting.invalid("edit", json!({"source": setting.asset, named: wrong}), &[field]).await;
     }
-    // `null` is no way to leave a field out.
+    // `null` does not count as an omitted field.
     for field in ["source", "count", "connectionId", "model", "size", "quality", "webhook", "references", "elements"] {
         let mut request = setting.request(json!({})).await;
         request[field] = json!(null);
@@ -86,7 +86,7 @@ async fn a_prompt_has_1_to_8000_characters(stack: &Stack) {
     let setting = Setting::new(stack).await;
     setting.invalid("generate", json!({"prompt": ""}), &["prompt"]).await;
     setting.invalid("generate", json!({"prompt": "x".repeat(8001)}), &["prompt"]).await;
-    // Characters, whatever they weigh.
+    // The limit counts characters, not bytes.
     setting.invalid("generate", json!({"prompt": "🪑".repeat(8001)}), &["prompt"]).await;
     for prompt in ["x", &"x".repeat(8000), &"🪑".repeat(8000)] {
         let target = setting.user.slot(&setting.canvas).await;
@@ -151,7 +151,7 @@ async fn elements_are_versions_eight_at_most_and_each_once(stack: &Stack) {
     setting.invalid("generate", json!({"elements": elements}), &["elements"]).await;
     let unpinned = elements[0].split("@v").next().expect("a handle");
     let id = unpinned.replace("element:", "");
-    for wrong in [unpinned, &id, &format!("{id}@v1"), &format!("{unpinned}@v0"), &format!("{unpinned}@v99999999999")] {
+    for wrong in [unpinned, &id, &format!("{id}@v1"), &format!("{unpinned}@v0"), &format!("{unpinned}@v1.5")] {
         setting.invalid("generate", json!({"elements": [elements[1], wrong]}), &["elements[1]"]).await;
     }
     let again = json!({"elements": [elements[0], elements[1], elements[0]]});

@@ -1,5 +1,4 @@
-//! Images: what a start accepts and refuses (specification, Images; decisions 1.3, 10, 12.3, 12.4). No worker runs: what is
-//! accepted stays queued.
+//! Images: which starts are accepted (docs/reference/images.md). No worker runs, so accepted jobs stay queued.
 
 mod credit;
 mod guidance;
@@ -95,7 +94,7 @@ async fn several_targets_are_one_job_and_one_revision(stack: &Stack) {
     targets.sort_unstable();
     assert_eq!(changed, targets);
     assert_eq!(changes["activity"].as_array().map(Vec::len), Some(1), "{changes}");
-    // None of them is anybody else's until the job is over.
+    // No other job can use a target until the job is over.
     for target in &targets {
         setting.start("generate", json!({"targetNodeId": target})).await.expect_error(409, "conflict", &[]);
     }
@@ -104,11 +103,11 @@ async fn several_targets_are_one_job_and_one_revision(stack: &Stack) {
 async fn what_a_target_shows_does_not_matter(stack: &Stack) {
     let setting = Setting::new(stack).await;
     let shown = setting.picture().await;
-    // It may guide its own successor, too.
+    // A node's picture can be the source of its replacement.
     let job = setting.job("edit", json!({"targetNodeId": shown, "source": shown})).await;
     assert_eq!((&job["targets"], &job["references"]), (&json!([shown]), &json!([shown])));
     let node = setting.read(&shown).await;
-    assert!(node["asset"].is_string(), "it shows what it showed until the job is over: {node}");
+    assert!(node["asset"].is_string(), "it keeps its picture until the job is over: {node}");
 }
 
 async fn a_start_with_a_webhook_shows_it_to_those_who_manage_jobs(stack: &Stack) {
@@ -117,7 +116,7 @@ async fn a_start_with_a_webhook_shows_it_to_those_who_manage_jobs(stack: &Stack)
     let request = setting.request(json!({"webhook": webhook})).await;
     let job = setting.user.send("/images/generate", &request).await.expect(202).json();
     assert_eq!((&job["webhook"]["status"], &job["webhook"]["attempts"]), (&json!("pending"), &json!(0)), "{job}");
-    assert!(!job.to_string().contains("example.com"), "the endpoint is never told");
+    assert!(!job.to_string().contains("example.com"), "the endpoint is never returned");
     let account = e2e::Account { uid: setting.user.uid.clone(), email: String::new() };
     let other = stack.user_of(&account, "canvas:read,canvas:write,asset:read,image:generate").await;
     let replay = other.send("/images/generate", &request).await.expect(202).json();
@@ -133,7 +132,7 @@ async fn an_equal_start_is_replayed_and_starts_nothing(stack: &Stack) {
     assert!(starts.iter().all(|job| job["id"] == starts[0]["id"]), "one job");
     assert_eq!(starts.iter().filter(|job| job["replayed"] == true).count(), 4);
     assert_eq!(setting.balance().await, 0, "paid once");
-    // A replay is answered without a look at revision, targets or funds.
+    // A replay checks neither the revision, the targets nor the credit.
     let again = setting.user.send("/images/generate", &request).await.expect(202);
     assert_eq!((&again.json()["id"], &again.json()["replayed"]), (&starts[0]["id"], &json!(true)));
     assert_eq!(again.header("location"), Some(text(&starts[0], "/pollUrl")));
@@ -146,7 +145,11 @@ async fn two_spellings_of_a_request_are_one(stack: &Stack) {
     let other = setting.assets(1).await.remove(0);
     let request = setting.request(json!({"references": references(format!("asset:{other}"))})).await;
     let job = setting.user.send("/images/edit", &request).await.expect(202).json();
-    assert_eq!(job["references"], json!([format!("asset:{}:{other}", setting.user.uid), setting.asset]), "18.2");
+    assert_eq!(
+        job["references"],
+        json!([format!("asset:{}:{other}", setting.user.uid), setting.asset]),
+        "in their full form"
+    );
     let mut spelled = request.clone();
     spelled["canvasId"] = json!(format!("canvas:{}:{}", setting.user.uid, setting.canvas));
     spelled["targetNodeId"] = json!(format!("node:{}", setting.target));
@@ -154,12 +157,17 @@ async fn two_spellings_of_a_request_are_one(stack: &Stack) {
         json!([{"handle": format!("asset:{}:{other}", setting.user.uid), "role": "style"}, format!("asset:{id}")]);
     let replay = setting.user.send("/images/edit", &spelled).await.expect(202).json();
     assert_eq!((&replay["id"], &replay["replayed"]), (&job["id"], &json!(true)));
+    // Members that equal their default.
+    spelled["count"] = json!(1);
+    spelled["elements"] = json!([]);
+    let replay = setting.user.send("/images/edit", &spelled).await.expect(202).json();
+    assert_eq!((&replay["id"], &replay["replayed"]), (&job["id"], &json!(true)));
 }
 
 async fn a_key_belongs_to_one_request(stack: &Stack) {
     let setting = Setting::new(stack).await;
     let request = setting.request(json!({"source": setting.asset})).await;
-    // A refused start takes no key.
+    // A rejected start does not consume its key.
     let mut refused = request.clone();
     refused["size"] = json!("7x7");
     setting.user.send("/images/edit", &refused).await.expect_error(422, "unprocessable_entity", &["size"]);
@@ -168,7 +176,6 @@ async fn a_key_belongs_to_one_request(stack: &Stack) {
     for (field, other) in [
         ("prompt", json!("A table")),
         ("source", json!(format!("{}x", setting.asset))),
-        ("count", json!(1)),
         ("model", json!("sketch")),
         ("size", json!("1024x1024")),
         ("webhook", json!({"url": "https://example.com/", "secret": "s".repeat(32)})),
@@ -208,7 +215,7 @@ async fn a_member_pays_for_what_they_start_on_a_shared_canvas(stack: &Stack) {
     assert_eq!((owned.balance().await, member.balance().await), (0, 4));
     owned.user.get(text(&job, "/pollUrl")).await.expect_error(404, "not_found", &[]);
     assert_eq!(member.user.get(text(&job, "/pollUrl")).await.expect(202).json(), job);
-    // The same key of another account is another key.
+    // Keys are scoped to the account.
     let mut theirs = owned.request(json!({"targetNodeId": owned.user.slot(&owned.canvas).await})).await;
     theirs["idempotencyKey"] = json!(key());
     owned.user.send("/images/generate", &theirs).await.expect_error(402, "payment_required", &[]);

@@ -1,4 +1,4 @@
-//! The model of a generation (decisions 10.5, 12.2, 12.3).
+//! Model selection of a generation (docs/reference/images.md#model-selection).
 
 use e2e::{Stack, suite};
 use serde_json::json;
@@ -65,8 +65,8 @@ async fn a_connection_is_the_callers_own_and_agrees_with_the_model(stack: &Stack
     let job = setting.job("generate", more).await;
     let model = stored(stack, &job).await["model"].clone();
     assert_eq!((&model["connection"], &model["provider"]), (&json!(own), &json!("openai")));
-    assert_eq!(job["creditCost"], 0, "12.4: it is charged by the provider");
-    // Its prompts have a bound of their own, which words of Elements count towards.
+    assert_eq!(job["creditCost"], 0, "the provider charges it");
+    // The model has its own limit for prompts, which includes the guidelines of Elements.
     let mut elements = Vec::new();
     for _ in 0..8 {
         elements.push(setting.element(json!({"guidelines": "🪑".repeat(2000)})).await);

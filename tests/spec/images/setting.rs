@@ -1,10 +1,10 @@
-//! What a generation needs: a canvas, empty nodes, a picture, credits.
+//! What a generation needs: a canvas, empty nodes, a picture and credits.
 
 use e2e::api::{key, text};
 use e2e::{Reply, Stack, User, pictures};
 use serde_json::{Value, json};
 
-/// A canvas with an empty node, and a picture of the account's own.
+/// A canvas with an empty node, and a picture of the account.
 pub struct Setting {
     pub user: User,
     pub canvas: String,
@@ -13,12 +13,12 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Of an account of its own with 100 credits.
+    /// For a new account with 100 credits.
     pub async fn new(stack: &Stack) -> Self {
         Self::with_credits(stack, 100).await
     }
 
-    /// Of an account of its own with so many credits.
+    /// For a new account with this many credits.
     pub async fn with_credits(stack: &Stack, credits: i64) -> Self {
         let user = stack.user().await;
         if credits > 0 {
@@ -30,8 +30,8 @@ impl Setting {
         Self { user, canvas, target, asset }
     }
 
-    /// A request for one output in the node, for the canvas as it is now and under a key of its own; `more` is merged into
-    /// it, and takes away what it says is `null`.
+    /// A request for one output in the node, for the current revision and under a new key. `more` is merged into it; a member
+    /// that is `null` in `more` is removed.
     pub async fn request(&self, more: Value) -> Value {
         let now = self.user.canvas(&self.canvas).await;
         let mut request = json!({
@@ -47,45 +47,45 @@ impl Setting {
         request
     }
 
-    /// Starts `operation` so.
+    /// Starts `operation` with this request.
     pub async fn start(&self, operation: &str, more: Value) -> Reply {
         self.user.send(&format!("/images/{operation}"), &self.request(more).await).await
     }
 
-    /// The start is accepted: its job.
+    /// Asserts that the start is accepted and returns its job.
     pub async fn job(&self, operation: &str, more: Value) -> Value {
         self.start(operation, more).await.expect(202).json()
     }
 
-    /// The start is refused for the request alone.
+    /// Asserts that the start is rejected from the request alone, with these fields.
     pub async fn invalid(&self, operation: &str, more: Value, fields: &[&str]) {
         self.start(operation, more).await.expect_error(400, "input_validation_error", fields);
     }
 
-    /// The start is refused for what is stored.
+    /// Asserts that the start is rejected because of stored state, with these fields.
     pub async fn unprocessable(&self, operation: &str, more: Value, fields: &[&str]) {
         self.start(operation, more).await.expect_error(422, "unprocessable_entity", fields);
     }
 
-    /// Makes a node of the canvas; its id.
+    /// Creates a node on the canvas and returns its id.
     pub async fn node(&self, node: Value) -> String {
         let made =
             self.user.apply(&self.canvas, json!([{"type": "node.create", "clientId": "made", "node": node}])).await;
         text(&made, "/resolvedIds/made").to_owned()
     }
 
-    /// Makes a text node with this content; its id.
+    /// Creates a text node with this content and returns its id.
     pub async fn note(&self, content: &str) -> String {
         self.node(json!({"type": "text", "metadata": {"content": content}})).await
     }
 
-    /// Makes an image node that shows a picture; its handle.
+    /// Creates an image node that shows a picture and returns its handle.
     pub async fn picture(&self) -> String {
         let asset = self.user.upload_into(&self.canvas, "image/png", pictures::png(8, 8)).await;
         text(&asset, "/node").to_owned()
     }
 
-    /// Joins two nodes by a reference connection.
+    /// Creates a reference connection between two nodes.
     pub async fn refer(&self, from: &str, to: &str, role: Option<&str>) {
         let mut connection =
             json!({"type": "connection.create", "fromNodeId": from, "toNodeId": to, "purpose": "reference"});
@@ -95,7 +95,7 @@ impl Setting {
         self.user.apply(&self.canvas, json!([connection])).await;
     }
 
-    /// Makes an Element; its version handle.
+    /// Creates an Element and returns its version handle.
     pub async fn element(&self, element: Value) -> String {
         let mut body = json!({"name": "Studio", "type": "style", "sourceAssetIds": []});
         body.as_object_mut().expect("an object").extend(element.as_object().cloned().expect("an object"));
@@ -103,7 +103,7 @@ impl Setting {
         text(&made, "/element/versionHandle").to_owned()
     }
 
-    /// Pictures of the account's own: plain ids.
+    /// Uploads pictures outside any canvas and returns their plain ids.
     pub async fn assets(&self, count: usize) -> Vec<String> {
         let mut ids = Vec::new();
         for _ in 0..count {
@@ -112,18 +112,18 @@ impl Setting {
         ids
     }
 
-    /// The account's credits.
+    /// The balance of the account in credits.
     pub async fn balance(&self) -> i64 {
         self.user.get("/auth/status").await.ok()["creditBalance"].as_i64().expect("a balance")
     }
 
-    /// A node of the canvas as it is now.
+    /// The current state of a node.
     pub async fn read(&self, node: &str) -> Value {
         self.user.get(&format!("/canvases/{}/nodes/{node}", self.canvas)).await.ok()["node"].clone()
     }
 }
 
-/// What is stored of a job's request, for what its record does not show.
+/// The stored request of a job, for values that its record does not show.
 pub async fn stored(stack: &Stack, job: &Value) -> Value {
     let id: uuid::Uuid = text(job, "/rawId").parse().expect("a uuid");
     sqlx::query_scalar("SELECT request FROM jobs WHERE id = $1").bind(id).fetch_one(stack.pool()).await.expect("reads")

@@ -1,4 +1,5 @@
-//! What only stored state tells: 409 and 422, by field (decisions 1.2, 1.3, 10.2 to 10.4).
+//! Errors that depend on stored state: 409 and 422, with their fields (docs/reference/conventions.md#order-of-checks,
+//! docs/reference/conventions.md#choosing-400-404-or-422).
 
 use e2e::api::text;
 use e2e::{Stack, pictures, suite};
@@ -49,7 +50,7 @@ async fn a_target_is_an_image_node_without_an_active_job(stack: &Stack) {
     setting.unprocessable("generate", listed.clone(), &["targetNodeIds[0]", "targetNodeIds[2]"]).await;
     setting.job("generate", json!({})).await;
     setting.start("generate", json!({})).await.expect_error(409, "conflict", &[]);
-    // State comes before meaning.
+    // State is checked before meaning.
     setting.start("generate", listed).await.expect_error(409, "conflict", &[]);
     let resize = setting.user.resize_request(&setting.canvas, &setting.target, &setting.asset).await;
     setting.user.send("/actions/resize/runs", &resize).await.expect_error(409, "conflict", &[]);
@@ -89,13 +90,13 @@ async fn edit_and_variations_start_from_pictures(stack: &Stack) {
     let picture = setting.picture().await;
     let empty = setting.user.slot(&setting.canvas).await;
     let note = setting.note("Warm").await;
-    // Neither an empty node nor a note brings a picture.
+    // Neither an empty node nor a note provides a picture.
     setting.refer(&empty, &setting.target, None).await;
     setting.refer(&note, &setting.target, Some("style")).await;
     let guided = setting.element(json!({"sourceAssetIds": setting.assets(1).await})).await;
     for operation in ["edit", "variations"] {
         setting.unprocessable(operation, json!({}), &["references"]).await;
-        // What an Element shows guides; it is no start.
+        // The pictures of an Element are references, not a source.
         setting.unprocessable(operation, json!({"elements": [guided]}), &["references"]).await;
     }
     // Connections count for one target, not for several.
@@ -110,16 +111,16 @@ async fn elements_are_the_callers_and_their_pictures_are_there(stack: &Stack) {
     let (setting, other) = (Setting::new(stack).await, Setting::new(stack).await);
     let own = setting.element(json!({"guidelines": "Soft light."})).await;
     let theirs = other.element(json!({"guidelines": "Soft light."})).await;
-    let beyond = own.replace("@v1", "@v2");
-    for refused in ["element:absent@v1", &theirs, &beyond] {
+    let [beyond, huge] = ["@v2", "@v2147483648"].map(|version| own.replace("@v1", version));
+    for refused in ["element:absent@v1", &theirs, &beyond, &huge] {
         setting.unprocessable("generate", json!({"elements": [own, refused]}), &["elements[1]"]).await;
     }
-    // A picture that the store lost.
+    // A picture whose bytes are missing from the store.
     let lost = setting.user.upload("image/png", pictures::png(5, 5)).await;
     let element = setting.element(json!({"sourceAssetIds": [lost["id"]]})).await;
     crate::elements::lose(stack, text(&lost, "/id")).await;
     setting.unprocessable("generate", json!({"elements": [element]}), &["elements[0]"]).await;
-    // Archived ones stay what they were.
+    // An archived Element keeps its versions.
     let path = format!("/elements/{}", own.split("@v").next().expect("a handle"));
     let archive = json!({"operation": "archive", "confirm": true}).to_string();
     setting.user.call(reqwest::Method::PATCH, &path).body("application/json", archive).await.expect(200);
@@ -147,7 +148,7 @@ async fn an_account_has_a_cap_on_active_jobs(stack: &Stack) {
         let target = setting.user.slot(&setting.canvas).await;
         jobs.push(setting.job("generate", json!({"targetNodeId": target})).await);
     }
-    // It is judged with the state, before meaning and funds.
+    // The limit on active jobs is checked with the state, before the model and the credit.
     let refused = setting.start("generate", json!({"model": "absent"})).await;
     assert!(refused.header("retry-after").is_some(), "{refused}");
     refused.expect_error(429, "rate_limited", &[]);

@@ -1,4 +1,4 @@
-//! `POST /images/import` (decisions 14.1, 14.2).
+//! `POST /images/import` (docs/reference/imports.md#import-an-image).
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ async fn a_picture_is_brought_as_it_is(stack: &Stack) {
     let preview = text(image, "/previewUrl");
     assert_eq!(text(image, "/markdown"), format!(r"![shoe\.png]({preview})"));
     let shown = stack.anonymous().get(preview).await.expect(200);
-    assert_eq!(shown.body, bytes, "the stored bytes are the bytes that came");
+    assert_eq!(shown.body, bytes, "the stored bytes are the received bytes");
     let now = user.canvas(&canvas).await;
     assert_eq!((&import["canvasRevision"], text(&import, "/canvasUrl").is_empty()), (&now["revision"], false));
     let node = &now["nodes"][0];
@@ -145,7 +145,7 @@ async fn equal_requests_at_once_are_one_import(stack: &Stack) {
     let replayed = [&one, &two, &three].iter().filter(|reply| reply["replayed"] == true).count();
     assert_eq!((replayed, shop.requests().len(), nodes(&user, &canvas).await.len()), (2, 1, 1));
     assert!(one["image"]["nodeId"] == two["image"]["nodeId"] && two["image"]["nodeId"] == three["image"]["nodeId"]);
-    // What fails is told to all of them.
+    // A failure is returned to every waiting request.
     shop.answer(Answer::status(500).after(Duration::from_millis(300)));
     let request = image_request(&canvas, &shop.url("/b.png"));
     let send = || async { user.send("/images/import", &request).await.status };
@@ -181,14 +181,14 @@ async fn what_is_no_supported_picture_is_422(stack: &Stack) {
         let reply = import_image(&user, &canvas, &shop.url(path)).await;
         reply.expect_error(422, "unprocessable_entity", &["imageUrl"]);
     }
-    assert!(nodes(&user, &canvas).await.is_empty(), "nothing was made");
+    assert!(nodes(&user, &canvas).await.is_empty(), "nothing was created");
 }
 
 async fn what_is_too_large_is_422(stack: &Stack) {
     const LIMIT: usize = 52_428_800;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let mut most = pictures::png(30, 20);
-    // What follows the end of a PNG is not looked at.
+    // Bytes after the end of a PNG are ignored.
     most.resize(LIMIT, 0);
     let over = [&most[..], b"x"].concat();
     serve(&shop, vec![png("/most", most), png("/over", over), File { path: "/endless", answer: Answer::endless() }]);
@@ -230,7 +230,7 @@ async fn an_error_of_the_other_side_is_502_and_frees_the_key(stack: &Stack) {
     }
     shop.answer(Answer::status(200).body(pictures::png(10, 10)));
     let import = user.send("/images/import", &request).await.ok();
-    assert_eq!(import["replayed"], false, "no failure took the key");
+    assert_eq!(import["replayed"], false, "failures do not consume the key");
     let refused = import_image(&user, &canvas, "https://absent.invalid/a.png").await;
     assert!(matches!(refused.status, 422 | 502), "{refused}");
 }
@@ -349,7 +349,7 @@ async fn fields_have_their_lengths_and_ranges(stack: &Stack) {
         request[field] = value;
         request
     };
-    // The URL is wrong in each, so that a request that is right otherwise goes nowhere: what else is wrong is told with it.
+    // The URL is invalid in each request, so that no valid request is sent. Other violations are reported with it.
     for (field, value, right) in [
         ("title", json!("t".repeat(160)), true),
         ("title", json!("t".repeat(161)), false),

@@ -1,4 +1,4 @@
-//! Imports (specification, Product reference import result; decisions 14, 18.11, 18.20).
+//! Imports of images and product references (docs/reference/imports.md).
 
 mod images;
 mod pages;
@@ -28,7 +28,7 @@ fn png(path: &'static str, body: Vec<u8>) -> File {
     file(path, "image/png", body)
 }
 
-/// Lets a receiver serve these files by their paths, without the query, and 404 for every other.
+/// Serves these files by their paths, without the query, and 404 for every other path.
 fn serve(shop: &Receiver, files: Vec<File>) {
     shop.answer_with(move |request| {
         let path = request.path.split('?').next().unwrap_or_default();
@@ -37,7 +37,7 @@ fn serve(shop: &Receiver, files: Vec<File>) {
     });
 }
 
-/// A canvas of `user`'s, by its plain id.
+/// Creates a canvas of `user` and returns its plain id.
 async fn canvas(user: &User) -> String {
     text(&user.make_canvas().await, "/id").to_owned()
 }

@@ -1,4 +1,4 @@
-//! Pages as servers have them: kinds, charsets, sizes, errors (decisions 14.2, 14.3).
+//! Real-world pages: content types, character encodings, sizes and errors (docs/reference/imports.md#gallery-discovery).
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ async fn what_is_no_page_is_422(stack: &Stack) {
         reply.expect_error(422, "unprocessable_entity", &["productPageUrl"]);
     }
     let empty = import_product(&user, &canvas, &shop.url("/disguised"), json!({})).await.ok();
-    assert_eq!(empty["reason"], "no_gallery_images_discovered", "an empty page is a page");
+    assert_eq!(empty["reason"], "no_gallery_images_discovered", "an empty page is a valid page");
     assert!(nodes(&user, &canvas).await.is_empty());
 }
 
@@ -77,7 +77,7 @@ async fn a_redirect_to_a_private_address_is_422(stack: &Stack) {
         let reply = import_product(&user, &canvas, &shop.url("/boots"), json!({})).await;
         reply.expect_error(422, "unprocessable_entity", &["productPageUrl"]);
     }
-    // A picture that leads astray is skipped.
+    // A picture that redirects to a forbidden address is skipped.
     let astray = File { path: "/astray.png", answer: Answer::redirect("https://10.0.0.1/a.png") };
     let page = html("/boots", "<img src=/astray.png><img src=https://192.168.0.1/b.png><img src=/a.png>");
     serve(&shop, vec![page, astray, png("/a.png", pictures::scene(300, 300, 1))]);
@@ -91,7 +91,7 @@ async fn a_page_in_another_encoding_is_read(stack: &Stack) {
     serve(
         &shop,
         vec![
-            // Says UTF-8 and is Windows-1251: the name of the picture is in it.
+            // Declares UTF-8 but is Windows-1251. The URL of the picture contains letters of that encoding.
             file("/wrong", "text/html; charset=utf-8", b"<title>\xca\xee\xe6\xe0\xed\xfb\xe5 \xe1\xee\xf2\xe8\xed\xea\xe8</title><p>\xee\xf1\xe5\xed\xed\xff\xff \xea\xee\xeb\xeb\xe5\xea\xf6\xe8\xff <img src='/\xe1\xee\xf2.png'>".to_vec()),
             file("/utf16", "text/html", utf16),
             png("/%D0%B1%D0%BE%D1%82.png", pictures::scene(300, 300, 1)),

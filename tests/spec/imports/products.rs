@@ -1,4 +1,4 @@
-//! `POST /product-references/import`: packs (decisions 14.3, 14.4).
+//! `POST /product-references/import` (docs/reference/imports.md#import-product-references).
 
 use e2e::api::text;
 use e2e::{Stack, pictures, suite};
@@ -21,7 +21,7 @@ suite! {
     one_picture_at_several_sizes_is_brought_once_and_large,
 }
 
-/// A page that says in JSON-LD what it sells, in these pictures.
+/// A page whose JSON-LD describes a product with these pictures.
 fn linked(images: &[&str]) -> String {
     let product = json!({"@context": "https://schema.org", "@type": "Product", "name": "Boots", "image": images});
     format!("<html><head><script type='application/ld+json'>{product}</script></head><body></body></html>")
@@ -120,7 +120,7 @@ async fn a_pack_stands_tidily_beside_the_content(stack: &Stack) {
     let sections: Vec<Value> =
         nodes(&user, &canvas).await.into_iter().filter(|node| node["type"] == "sticky").collect();
     assert!(sections.iter().all(|section| section["position"]["y"] == -50.0), "level with the content: {sections:?}");
-    // Renders have the pictures once their small copies are there.
+    // Renders have the pictures once their renditions exist.
     let png = testkit::wait_for("a render with all pictures", e2e::PATIENCE, async || {
         let render = user.get(&format!("/canvases/{canvas}/render")).header("accept", "image/png").await;
         (render.status == 200 && render.header("etag").is_some()).then_some(render.body)
@@ -147,14 +147,14 @@ async fn a_variant_is_taken_when_the_page_ties_it_to_pictures(stack: &Stack) {
     assert_eq!(nodes(&user, &canvas).await.len(), 2);
 }
 
-/// Asserts a review of this reason and evidence, and that nothing was made.
+/// Asserts a review with this reason and evidence, and that nothing was created.
 async fn reviewed(user: &e2e::User, canvas: &str, import: &Value, reason: &str, evidence: &str) {
     assert_eq!((text(import, "/status"), &import["reviewRequired"]), ("review_required", &json!(true)), "{import}");
     assert_eq!((text(import, "/reason"), text(import, "/variant/evidence")), (reason, evidence), "{import}");
     assert_eq!(import["canvasId"], format!("canvas:{}:{canvas}", user.uid));
     assert!(import["page"]["resolvedUrl"].is_string() && import["discovery"]["discoveredCandidateCount"].is_u64());
     assert!(import.get("pack").is_none() && import.get("images").is_none());
-    assert!(nodes(user, canvas).await.is_empty(), "nothing was made");
+    assert!(nodes(user, canvas).await.is_empty(), "nothing was created");
 }
 
 async fn several_variants_in_different_pictures_need_a_selection(stack: &Stack) {
@@ -258,7 +258,7 @@ async fn one_picture_at_several_sizes_is_brought_once_and_large(stack: &Stack) {
         &shop,
         vec![
             html("/boots", &body),
-            // The same picture under another name, small and large, and once more byte for byte.
+            // The same picture under another name, small and large, and a byte-identical copy.
             file("/hero.jpg", "image/jpeg", small),
             png("/copy.png", large.clone()),
             png("/twin.png", large),

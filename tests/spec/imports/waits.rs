@@ -1,4 +1,4 @@
-//! An import and those who wait for it (decisions 14.2).
+//! Requests that wait for an import (docs/reference/imports.md#waiting-for-the-outcome).
 
 use e2e::api::text;
 use e2e::{Part, Stack, User, pictures, suite};
@@ -40,7 +40,7 @@ async fn after_55_seconds_it_is_504_and_the_key_resumes(stack: &Stack) {
 }
 
 async fn imports_take_none_of_the_open_waits_of_a_token(stack: &Stack) {
-    /// One more than it may have (decisions 1.10).
+    /// One more than the limit on open waits of a token (docs/reference/conventions.md#limits-on-open-waits).
     const MANY: i64 = 65;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     serve(&shop, vec![png("/a.png", pictures::png(10, 10))]);
@@ -70,7 +70,7 @@ async fn an_account_has_a_cap_on_imports_under_way(stack: &Stack) {
         let refused = user.send("/images/import", &third).await;
         assert!(refused.header("retry-after").is_some(), "{refused}");
         refused.expect_error(429, "rate_limited", &[]);
-        // A replay starts nothing, and another account has a count of its own.
+        // A replay starts nothing, and another account has its own count.
         let released = async {
             shop.wait_for(3, e2e::PATIENCE).await;
             stack.hold("import.gathered").release();

@@ -1,4 +1,4 @@
-//! Connections, made, kept to the rules of the graph, and gone with their nodes (decisions 4.1, 4.3).
+//! Connections: creation, the rules of the graph, and removal with their nodes (docs/reference/operations.md#rules-of-the-graph).
 
 use e2e::Stack;
 use e2e::api::text;
@@ -78,7 +78,7 @@ pub(super) async fn connections_obey_the_graph(stack: &Stack) {
     }
     let unknown = connect("text", "other", "love");
     user.batch(id, revision, unknown).await.expect_error(400, "input_validation_error", &["operations[0].purpose"]);
-    // The same pair in another direction or for another purpose is another connection.
+    // The same pair in the other direction or for another purpose is a different connection.
     for allowed in [
         connect("image", "text", "list"),
         connect("text", "image", "reference"),

@@ -1,4 +1,4 @@
-//! Operations (specification, Node and Canvases; decisions 3.1 to 3.5, 4.1 to 4.4).
+//! Operations (docs/reference/operations.md).
 
 mod connections;
 
@@ -19,6 +19,7 @@ suite! {
     a_stale_revision_is_a_conflict_that_tells_the_current_one,
     of_concurrent_batches_on_one_revision_one_is_applied,
     an_equal_batch_is_replayed_and_not_applied_again,
+    a_batch_that_spells_defaults_replays_one_that_leaves_them_out,
     equal_batches_at_one_moment_give_one_effect,
     a_key_names_one_request,
     a_refused_batch_takes_no_key_and_leaves_nothing,
@@ -128,7 +129,7 @@ async fn ids_are_taken_as_plain_ids_handles_and_client_ids(stack: &Stack) {
         let batch = json!([{"type": "node.delete", "nodeId": wrong}]);
         user.batch(id, revision, batch).await.expect_error(400, "input_validation_error", &["operations[0].nodeId"]);
     }
-    // Made later in the batch is not made yet.
+    // A node that is created later in the batch does not exist yet.
     let early = json!([{"type": "node.delete", "nodeId": "n"}, create(json!({"type": "text"}))]);
     user.batch(id, revision, early).await.expect_error(422, "unprocessable_entity", &["operations[0].nodeId"]);
 }
@@ -179,7 +180,7 @@ async fn an_equal_batch_is_replayed_and_not_applied_again(stack: &Stack) {
     let path = format!("/canvases/{id}/operations");
     let batch = json!({"baseRevision": canvas["revision"], "idempotencyKey": key(), "operations": [create(json!({"type": "text"}))]});
     let first = user.send(&path, &batch).await.ok();
-    // Meanwhile the canvas goes on.
+    // The canvas changes in the meantime.
     let later = user.apply(id, json!([{"type": "node.create", "node": {"type": "sticky"}}])).await;
     let mut replay = user.send(&path, &batch).await.ok();
     assert_eq!((&replay["replayed"], &first["replayed"]), (&json!(true), &json!(false)));
@@ -188,7 +189,7 @@ async fn an_equal_batch_is_replayed_and_not_applied_again(stack: &Stack) {
     replay["canvas"] = first["canvas"].clone();
     assert_eq!(replay, first, "the original ids and lists");
     assert_eq!(user.canvas(id).await, later["canvas"], "nothing was done");
-    // The order of keys, spaces, and the form of ids make no other request.
+    // Neither the order of members, whitespace nor the form of ids makes a different request.
     let node = text(&first, "/resolvedIds/n");
     let revision = text(&later, "/canvas/revision");
     let name = key();
@@ -202,6 +203,45 @@ async fn an_equal_batch_is_replayed_and_not_applied_again(stack: &Stack) {
     user.post(&path).body("application/json", one).await.ok();
     let again = user.post(&owned).body("application/json", two).await.ok();
     assert_eq!((&again["replayed"], &again["deletedNodeIds"]), (&json!(true), &json!([node])));
+}
+
+async fn a_batch_that_spells_defaults_replays_one_that_leaves_them_out(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
+    let at = |x: i32| json!({"x": x, "y": 0});
+    let mut revision = text(&canvas, "/revision").to_owned();
+    let batch = |operations: Value| json!({"force": true, "operations": operations});
+    let plain = batch(json!([
+        {"type": "node.create", "clientId": "a", "node": {"type": "text", "position": at(0)}},
+        {"type": "node.create", "clientId": "b", "node": {"type": "image", "position": at(1000)}},
+        {"type": "connection.create", "fromNodeId": "a", "toNodeId": "b"},
+    ]));
+    let mut spelled = batch(json!([
+        {"type": "node.create", "clientId": "a", "node":
+            {"type": "text", "title": "text", "position": at(0), "width": 320, "height": 160.0, "metadata": {}}},
+        {"type": "node.create", "clientId": "b", "node":
+            {"type": "image", "title": "image", "position": at(1000), "width": 320, "height": 320,
+             "metadata": {"section": false, "prompt": null}}},
+        {"type": "connection.create", "fromNodeId": "a", "toNodeId": "b", "purpose": "flow"},
+    ]));
+    spelled["validateOnly"] = json!(false);
+    for (first, second) in [(&plain, &spelled), (&spelled, &plain)] {
+        let name = key();
+        let named = |body: &Value| {
+            let mut body = body.clone();
+            body["idempotencyKey"] = json!(name);
+            body["baseRevision"] = json!(revision);
+            body
+        };
+        let made = user.send(&path, &named(first)).await.ok();
+        let replay = user.send(&path, &named(second)).await.ok();
+        assert_eq!((&made["replayed"], &replay["replayed"]), (&json!(false), &json!(true)));
+        let mut other = named(second);
+        other["operations"][0]["node"]["width"] = json!(321);
+        user.send(&path, &other).await.expect_error(409, "conflict", &[]);
+        revision = text(&made, "/canvas/revision").to_owned();
+    }
 }
 
 async fn equal_batches_at_one_moment_give_one_effect(stack: &Stack) {
@@ -224,13 +264,13 @@ async fn a_key_names_one_request(stack: &Stack) {
     let name = key();
     let batch = |canvas: &Value, kind: &str| json!({"baseRevision": canvas["revision"], "idempotencyKey": name, "operations": [create(json!({"type": kind, "position": {"x": 0, "y": 0}}))]});
     user.send(&path(&canvas), &batch(&canvas, "text")).await.ok();
-    // Another body, another canvas, another endpoint.
+    // Another body, another canvas and another endpoint.
     user.send(&path(&canvas), &batch(&canvas, "sticky")).await.expect_error(409, "conflict", &[]);
     user.send(&path(&second), &batch(&second, "text")).await.expect_error(409, "conflict", &[]);
     let run = json!({"canvasId": second["id"], "baseRevision": second["revision"], "idempotencyKey": name,
         "targetNodeId": "t", "inputs": ["node:n"], "params": {"width": 1}});
     user.send("/actions/resize/runs", &run).await.expect_error(409, "conflict", &[]);
-    // Scoped to the account, not the token.
+    // Keys are scoped to the account, not to the token.
     assert_eq!(colleague.send(&path(&canvas), &batch(&canvas, "text")).await.ok()["replayed"], true);
     let theirs = other.make_canvas().await;
     assert_eq!(other.send(&path(&theirs), &batch(&theirs, "text")).await.ok()["replayed"], false);

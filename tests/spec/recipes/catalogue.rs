@@ -1,4 +1,4 @@
-//! What everybody sees, and how it gets there.
+//! The public Recipes, and how operators publish them (docs/reference/recipes.md#publishing).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ pub(super) async fn the_catalogue_has_recipes_for_every_shelf(stack: &Stack) {
     let user = stack.user_with("canvas:read").await;
     let page = user.get("/recipes?limit=100").await.ok();
     let mut shelves: BTreeMap<String, usize> = BTreeMap::new();
-    // What other tests publish meanwhile is in two versions at once.
+    // Recipes of other tests are left out, because they can be published while this test reads.
     for recipe in page["recipes"].as_array().expect("recipes").iter().filter(|recipe| !is_of_a_test(recipe)) {
         *shelves.entry(text(recipe, "/category").to_owned()).or_default() += 1;
         assert_eq!(text(recipe, "/handle"), format!("recipe:{}", text(recipe, "/id")));
@@ -26,7 +26,7 @@ pub(super) async fn the_catalogue_has_recipes_for_every_shelf(stack: &Stack) {
             assert!(!text(port, "/label").is_empty() && !text(port, "/description").is_empty(), "{port}");
         }
         let read = user.get(&format!("/recipes/{}", text(recipe, "/handle"))).await.ok();
-        assert_eq!(read["recipe"], *recipe, "a list and a read say the same");
+        assert_eq!(read["recipe"], *recipe, "a list and a read return the same");
     }
     assert!(shelves.values().sum::<usize>() >= 6, "{shelves:?}");
     let known: BTreeSet<_> = shelves.keys().map(String::as_str).collect();
@@ -42,7 +42,7 @@ pub(super) async fn the_catalogue_is_searched_and_walked(stack: &Stack) {
     user.get(&format!("/recipes?q={}", "a".repeat(501))).await.expect_error(400, "input_validation_error", &["q"]);
     user.get("/recipes?limit=101").await.expect_error(400, "input_validation_error", &["limit"]);
     user.get("/recipes?visibility=mine").await.expect_error(400, "input_validation_error", &["visibility"]);
-    // What other tests publish meanwhile moves to the front and may be missed.
+    // Recipes that other tests publish in the meantime move to the front, so this walk can miss them.
     let stays = |id: &String| !id.starts_with("r-");
     let all: BTreeSet<_> = listed(&user, "limit=100").await.into_iter().filter(stays).collect();
     let (mut met, mut cursor) = (Vec::new(), String::new());
@@ -60,7 +60,7 @@ fn is_of_a_test(recipe: &Value) -> bool {
     text(recipe, "/id").starts_with("r-")
 }
 
-/// A file as operators publish it.
+/// A Recipe file as operators publish it.
 pub(super) fn file(id: &str, prompt: &str) -> Value {
     json!({
         "id": id, "name": "Published", "category": "Marketing & Ads", "summary": "s", "tags": ["t"],
@@ -69,7 +69,7 @@ pub(super) fn file(id: &str, prompt: &str) -> Value {
     })
 }
 
-/// Publishes a file; what the command said.
+/// Publishes a file and returns how the command ended.
 pub(super) async fn publish(stack: &Stack, file: &Value) -> e2e::Admin {
     let path = stack.blobs().join(format!("{}.json", key()));
     std::fs::write(&path, file.to_string()).expect("writes the file");
@@ -99,7 +99,7 @@ pub(super) async fn a_published_version_never_changes(stack: &Stack) {
     for (prompt, version) in [("{{a}}", "1.0.0"), ("{{a}}", "1.0.0"), ("{{a}}.", "1.0.1"), ("{{a}}", "1.0.2")] {
         assert_eq!(publish(stack, &file(&id, prompt)).await.expect_success()["version"], version);
     }
-    // What ships is published again by every migration, and stays in the version that there is.
+    // Every migration publishes the shipped Recipes again. Unchanged ones keep their version.
     let schema = stack.admin(&["migrate"]).await.expect_success();
     assert!(schema["schemaVersion"].as_i64() > Some(0), "{schema}");
     let user = stack.user_with("canvas:read").await;

@@ -1,10 +1,10 @@
-//! A Recipe copied into a canvas: an instance that never runs.
+//! Forks: a Recipe copied into a canvas, without a run (docs/reference/recipes.md#fork-a-recipe).
 
 use super::*;
 
 const RECIPE: &str = "ad-copy-and-banner";
 
-/// The ids that a fork says it made, by role.
+/// The ids of the nodes that a fork created, by role.
 fn made(result: &Value) -> (String, Vec<String>, Vec<String>) {
     let ids = result["resolvedIds"].as_object().expect("ids");
     let of = |keys: &[&str]| keys.iter().map(|key| ids[*key].as_str().expect("an id").to_owned()).collect();
@@ -111,7 +111,7 @@ pub(super) async fn a_fork_that_is_sent_again_makes_no_second_one(stack: &Stack)
     assert_eq!(statuses, [200, 201], "one effect and one replay");
     let ids = both.0.json()["resolvedIds"].clone();
     assert_eq!(both.1.json()["resolvedIds"], ids);
-    // Another spelling of the same request, after the canvas has gone on.
+    // Another spelling of the same request, after the canvas has changed.
     user.apply(text(&canvas, "/id"), json!([{"type": "canvas.update", "title": "t"}])).await;
     let spelled = with(body.clone(), json!({"canvasId": canvas["handle"]}));
     let again = user.send(&format!("/recipes/recipe:{RECIPE}/fork"), &spelled).await.ok();
@@ -169,7 +169,7 @@ pub(super) async fn the_ports_of_a_fork_are_the_users_to_edit(stack: &Stack) {
     let now = nodes(&user.canvas(id).await);
     assert_eq!(text(&now[&inputs[2]], "/metadata/content"), "Gardeners.");
     assert_eq!(text(&now[&outputs[0]], "/metadata/prompt"), "Write one line about {{offer}}");
-    // What makes them the Recipe's is the service's.
+    // Clients cannot write the metadata that marks nodes as part of an instance.
     let revision = user.canvas(id).await["revision"].clone();
     let forged =
         user.batch(id, revision.as_str().expect("a revision"), json!([patch(&instance, json!({"recipe": {}}))])).await;

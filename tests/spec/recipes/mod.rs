@@ -1,4 +1,4 @@
-//! Recipes, forks and private workflows (specification, Recipes and workflows; decisions 13, 18.1, 18.4, 18.10, 18.15).
+//! Recipes, forks and private workflows (docs/reference/recipes.md).
 
 mod catalogue;
 mod fork;
@@ -55,12 +55,12 @@ suite! {
     the_ranges_of_a_workflow,
 }
 
-/// An input that is asked for in every run.
+/// An input that every run must provide.
 fn input(key: &str, kind: &str) -> Value {
     json!({"key": key, "label": format!("The {key}"), "description": "d", "type": kind, "useAsDefault": false})
 }
 
-/// An output made from `from`, whose prompt names all of them.
+/// An output that depends on `from` and whose prompt names all of them.
 fn output(key: &str, kind: &str, from: &[&str]) -> Value {
     let places: Vec<String> = from.iter().map(|key| format!("{{{{{key}}}}}")).collect();
     json!({
@@ -69,7 +69,7 @@ fn output(key: &str, kind: &str, from: &[&str]) -> Value {
     })
 }
 
-/// A workflow of a text and a picture that makes a text and, of that, a picture.
+/// A workflow with a text and a picture as inputs, which makes a text and then a picture from that text.
 fn workflow() -> Value {
     json!({
         "name": "Two steps", "description": "A text, then its picture.", "category": "Content Package",
@@ -79,7 +79,7 @@ fn workflow() -> Value {
     })
 }
 
-/// `base` with other members.
+/// `base` with the members of `more`.
 fn with(mut base: Value, more: Value) -> Value {
     for (name, value) in more.as_object().expect("an object") {
         base[name] = value.clone();
@@ -91,7 +91,7 @@ async fn make_workflow(user: &Client, canvas: &str, body: &Value) -> Reply {
     user.send(&format!("/canvases/{canvas}/workflows"), body).await
 }
 
-/// Forks a Recipe onto the canvas as it is now; `more` is merged into the request.
+/// Forks a Recipe onto the current revision of the canvas. `more` is merged into the request.
 async fn fork_onto(user: &Client, recipe: &str, canvas: &Value, more: Value) -> Reply {
     let now = user.canvas(text(canvas, "/handle")).await;
     let body = json!({"canvasId": canvas["id"], "baseRevision": now["revision"], "idempotencyKey": key()});
@@ -104,7 +104,7 @@ fn nodes(canvas: &Value) -> BTreeMap<String, Value> {
     nodes.map(|node| (text(node, "/id").to_owned(), node.clone())).collect()
 }
 
-/// Where the connections into and out of a node come from and go to, in the order of creation.
+/// The sources and the targets of the connections of a node, in the order of creation.
 fn neighbours(canvas: &Value, node: &str) -> (Vec<String>, Vec<String>) {
     let ends = |far: &str, near: &str| {
         let connections = canvas["connections"].as_array().expect("connections").iter();

@@ -1,4 +1,4 @@
-//! Explicit runs (specification, RecipeRun and Recipes; decisions 3.11, 9.5, 13.3 to 13.6, 15.2, 18.10, 18.13).
+//! Recipe runs (docs/reference/recipes.md#run-a-recipe).
 
 use serde_json::Value;
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
@@ -7,7 +7,7 @@ use super::catalogue::{file, publish};
 use super::*;
 use crate::jobs::events;
 
-/// Writes copy, then the picture behind it.
+/// Makes a text and then a picture from it.
 const RECIPE: &str = "ad-copy-and-banner";
 pub(super) const SECRET: &str = "a secret of the caller's own, long enough";
 
@@ -57,7 +57,7 @@ impl Setting {
         self.user.canvas(text(&self.canvas, "/handle")).await
     }
 
-    /// A request for the canvas as it is now; `more` is merged into it.
+    /// A request for the current revision of the canvas. `more` is merged into it.
     async fn request(&self, more: Value) -> Value {
         let inputs = json!({"product": self.picture, "offer": "Chairs, a fifth off until Sunday."});
         let body = json!({
@@ -79,7 +79,7 @@ impl Setting {
         self.send(&self.request(more).await).await
     }
 
-    /// Starts a run of another Recipe, whose inputs `more` has.
+    /// Starts a run of another Recipe. `more` has its inputs.
     pub(super) async fn start_of(&self, recipe: &str, more: Value) -> Reply {
         self.send_to(recipe, &self.request(more).await).await
     }
@@ -261,7 +261,7 @@ async fn an_instance_is_run_with_what_its_ports_hold(stack: &Stack) {
     assert_eq!(run["inputs"][1]["summary"], "From the port");
     assert_eq!(run["targets"], json!([format!("node:{}", id("output-copy")), format!("node:{}", id("output-banner"))]));
     assert_eq!(nodes(&setting.now().await).len(), 6, "no second instance");
-    // What its state forbids comes before what is wrong with it (decisions 1.2).
+    // State is checked before meaning (docs/reference/conventions.md#order-of-checks).
     let wrong = json!({"instanceNodeId": id("recipe"), "version": "9.9.9", "inputs": {"nothing": "of the kind"}});
     for run in [instance, wrong] {
         setting.start(run).await.expect_error(409, "conflict", &[]);
@@ -291,7 +291,7 @@ async fn a_run_makes_its_text_and_then_its_picture(stack: &Stack) {
     assert_eq!(written["metadata"]["content"], copy["value"]);
     assert_eq!(shown["asset"], banner["assetId"]);
     for node in [written, shown] {
-        assert_eq!(node["metadata"]["provenance"]["kind"], "recipe", "18.5: {node}");
+        assert_eq!(node["metadata"]["provenance"]["kind"], "recipe", "{node}");
     }
     let child = setting.user.get(&format!("/runs/{}", text(banner, "/runHandle"))).await.expect(200).json();
     assert_eq!((&child["status"], &child["operation"]), (&json!("succeeded"), &json!("edit")));
@@ -325,7 +325,7 @@ async fn a_step_that_fails_leaves_what_does_not_need_it(stack: &Stack) {
     });
     let canvas = text(&setting.canvas, "/id");
     let made = user.send(&format!("/canvases/{canvas}/workflows"), &workflow).await.expect(201).json();
-    // What is data in a prompt is an order to the simulator: it refuses the content.
+    // The simulator rejects a prompt that contains this marker, here as the value of an input.
     let webhook = json!({"url": receiver.url("/"), "secret": SECRET});
     let request = setting.request(json!({"inputs": {"brief": "a kite [[sim:content]]"}, "webhook": webhook})).await;
     let started = setting.send_to(text(&made, "/workflow/id"), &request).await.expect(202).json();
@@ -335,7 +335,7 @@ async fn a_step_that_fails_leaves_what_does_not_need_it(stack: &Stack) {
         (&run["status"], &run["failure"]["code"], &run["failure"]["outputKey"]),
         (&json!("failed"), &json!("recipe_step_failed"), &json!("hero"))
     );
-    assert_eq!((&run["creditCost"], setting.balance().await), (&json!(1), 4), "what was made is charged, and no more");
+    assert_eq!((&run["creditCost"], setting.balance().await), (&json!(1), 4), "only finished outputs are charged");
     let nodes = nodes(&setting.now().await);
     let shown = |at: usize| nodes[text(&run, &format!("/outputs/{at}/nodeId"))]["asset"].clone();
     assert_eq!((shown(0), shown(1), shown(3)), (Value::Null, Value::Null, run["outputs"][3]["assetId"].clone()));
@@ -370,14 +370,14 @@ async fn an_editor_runs_on_a_shared_canvas(stack: &Stack) {
     let run = editor.send(&path, &request).await.expect(202).json();
     let done = editor.finished(&run).await;
     assert_eq!((&done["status"], &done["canvasHandle"]), (&json!("succeeded"), &setting.canvas["handle"]), "{done}");
-    // What is made is the owner's, and is seen by them.
+    // The owner of the canvas owns the outputs and can read them.
     let picture = text(&done, "/outputs/1/assetId");
     assert!(picture.starts_with(&format!("asset:{}:", owner.uid)), "{picture}");
     assert_eq!(nodes(&owner.canvas(id).await)[text(&done, "/outputs/1/nodeId")]["asset"], json!(picture));
     let read = owner.get(&format!("/canvases/{id}")).await.ok();
     let told = &read["activity"][0];
     assert_eq!((&told["type"], &told["actor"]["ownerUid"]), (&json!("recipe.finished"), &json!(editor.uid)));
-    // The run is the editor's, and so is its price.
+    // The run belongs to the editor, who is charged for it.
     assert_eq!((&done["creditCost"], setting.balance().await), (&json!(1), 4));
     assert_eq!(owner.get("/auth/status").await.ok()["creditBalance"], 0);
     for other in [&owner, &viewer] {
@@ -437,6 +437,6 @@ async fn an_event_stream_follows_a_run_to_its_end(stack: &Stack) {
     assert_eq!(
         events(&setting.user, &run).await,
         [("run".to_owned(), last.clone())],
-        "of a run that is over its end alone"
+        "the stream of a finished run has only the terminal event"
     );
 }

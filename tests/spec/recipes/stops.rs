@@ -1,5 +1,5 @@
-//! Runs that are stopped: by a cancel, by a cancel of a step, by a revocation (specification, Recipe run and Authorization;
-//! decisions 9.5, 12.4, 13.6, 13.7, 15.2, 18.10, 18.19).
+//! Runs that are stopped by a cancel, by a cancel of a step or by a revoked token (docs/reference/recipes.md#cancel-a-run,
+//! docs/reference/recipes.md#cancel-a-step, docs/reference/recipes.md#delegation).
 
 use e2e::{Account, PATIENCE};
 use testkit::Receiver;
@@ -14,9 +14,10 @@ suite! {
     a_run_is_canceled_while_a_provider_makes_its_picture,
     a_picture_that_is_canceled_by_itself_fails_the_run_at_the_end,
     a_run_that_is_over_is_not_canceled,
+    a_run_whose_output_nodes_were_deleted_is_not_done,
 }
 
-/// The one event of a run, signed.
+/// The only event of a run. Its signature is checked.
 async fn announced(receiver: &Receiver) -> Value {
     let requests = receiver.wait_for(1, PATIENCE).await;
     requests[0].verify_signature(SECRET).expect("is signed");
@@ -24,8 +25,8 @@ async fn announced(receiver: &Receiver) -> Value {
     serde_json::from_slice(&requests[0].body).expect("JSON")
 }
 
-/// A run whose first picture a provider has in hand and does not finish. Another picture of that one, a text and a picture of the
-/// text come after it.
+/// A run whose first picture is running at a provider and does not finish. Another picture depends on it; a text, and a
+/// picture of that text, do not.
 struct Painting {
     setting: Setting,
     receiver: Receiver,
@@ -53,9 +54,9 @@ impl Painting {
         });
         let run = setting.start_of(text(&made, "/workflow/id"), more).await.expect(202).json();
         assert_eq!((&run["creditCost"], setting.balance().await), (&json!(2), 3), "two pictures are reserved");
-        // A run of the provider that is asked after is on record.
+        // The provider's run id is recorded once the run has been polled.
         let polled = async || (simulator.polls() > 0).then_some(());
-        testkit::wait_for("the provider to be asked how the picture is", PATIENCE, polled).await;
+        testkit::wait_for("the provider to be polled", PATIENCE, polled).await;
         let run = setting.user.get(text(&run, "/pollUrl")).await.expect(202).json();
         assert_eq!(
             (text(&run, "/status"), statuses(&run)),
@@ -65,12 +66,12 @@ impl Painting {
         Self { setting, receiver, simulator, run }
     }
 
-    /// The path of the run of the picture that the provider has in hand.
+    /// The path of the job of the provider's picture.
     fn step(&self) -> String {
         format!("/runs/{}", text(&self.run, "/outputs/0/runHandle"))
     }
 
-    /// The step ends canceled, its provider having been asked to stop, and leaves nothing.
+    /// Asserts that the step was canceled at the provider and stored nothing.
     async fn judge_step(&self) {
         let job = json!({"pollUrl": self.step()});
         let step = self.setting.user.finished(&job).await;
@@ -91,7 +92,7 @@ async fn a_run_is_canceled_while_a_provider_makes_its_picture(stack: &Stack) {
     let mut stream = setting.user.get(&format!("{path}/events")).streamed().await;
     let mut told = String::new();
     let mut more = async |told: &mut String| {
-        let chunk = tokio::time::timeout(PATIENCE, stream.chunk()).await.expect("the stream goes on or ends");
+        let chunk = tokio::time::timeout(PATIENCE, stream.chunk()).await.expect("the stream continues or ends");
         let chunk = chunk.expect("a chunk");
         chunk.map(|chunk| told.push_str(std::str::from_utf8(&chunk).expect("UTF-8"))).is_some()
     };
@@ -110,12 +111,39 @@ async fn a_run_is_canceled_while_a_provider_makes_its_picture(stack: &Stack) {
     let states: Vec<&str> = shown.iter().map(|(_, run)| text(run, "/status")).collect();
     assert_eq!((states.first(), states.last()), (Some(&"running"), Some(&"canceled")), "{states:?}");
     painting.judge_step().await;
-    assert_eq!(setting.balance().await, 5, "nothing was made, nothing is charged");
+    assert_eq!(setting.balance().await, 5, "nothing was made or charged");
     let event = announced(&painting.receiver).await;
     assert_eq!((&event["type"], &event["data"]["run"]["id"]), (&json!("recipe_run.canceled"), &painting.run["id"]));
     let ended = setting.user.get(path).await.expect(200).json();
-    assert_eq!(statuses(&ended), ["canceled"; 4], "no step was taken after it");
+    assert_eq!(statuses(&ended), ["canceled"; 4], "no later step was started");
     assert!((1..4).all(|at| ended["outputs"][at].get("runHandle").is_none()), "{ended}");
+}
+
+async fn a_run_whose_output_nodes_were_deleted_is_not_done(stack: &Stack) {
+    let setting = Setting::of(stack, 5).await;
+    let simulator = Simulator::start(Vendor::Fal).await;
+    simulator.take(PATIENCE * 10);
+    stack.connect_to(&setting.user.uid, "fal", simulator.url(), SIMULATOR_KEY).await;
+    let hero = with(output("hero", "image", &["brief"]), json!({"model": "fal-ai/flux/schnell"}));
+    let copy = with(output("copy", "text", &["brief"]), json!({"model": "outline"}));
+    let body = with(workflow(), json!({"inputs": [input("brief", "text")], "outputs": [copy, hero]}));
+    let made = make_workflow(&setting.user, text(&setting.canvas, "/id"), &body).await.expect(201).json();
+    let more = json!({"inputs": {"brief": "A kite."}});
+    let run = setting.start_of(text(&made, "/workflow/id"), more).await.expect(202).json();
+    testkit::wait_for("the provider to be polled", PATIENCE, async || (simulator.polls() > 0).then_some(())).await;
+    let nodes: Vec<&str> = (0..2).map(|at| text(&run, &format!("/outputs/{at}/nodeId"))).collect();
+    let deletions: Vec<Value> = nodes.iter().map(|node| json!({"type": "node.delete", "nodeId": node})).collect();
+    let path = format!("/canvases/{}/operations", text(&setting.canvas, "/id"));
+    let batch = json!({"baseRevision": setting.now().await["revision"], "idempotencyKey": key(), "force": true,
+                       "operations": deletions});
+    setting.user.send(&path, &batch).await.ok();
+    setting.user.delete(text(&run, "/pollUrl")).await.expect(200);
+    let ended = setting.user.finished(&run).await;
+    assert_eq!(statuses(&ended), ["succeeded", "canceled"], "{ended}");
+    let review = &ended["completionReview"];
+    assert_eq!((&review["status"], &review["doneClaimAllowed"]), (&json!("blocked"), &json!(false)), "{review}");
+    let handles: Vec<String> = nodes.iter().map(|node| format!("node:{node}")).collect();
+    assert_eq!(review["delivery"]["nonDurableOutputHandles"], json!(handles), "{review}");
 }
 
 async fn a_picture_that_is_canceled_by_itself_fails_the_run_at_the_end(stack: &Stack) {
@@ -123,13 +151,13 @@ async fn a_picture_that_is_canceled_by_itself_fails_the_run_at_the_end(stack: &S
     let setting = &painting.setting;
     setting.user.delete(&painting.step()).await.expect(202);
     let run = setting.user.finished(&painting.run).await;
-    // What does not need it is made all the same.
+    // Steps that do not depend on it are still made.
     assert_eq!(statuses(&run), ["canceled", "canceled", "succeeded", "succeeded"], "{run}");
     let failure = &run["failure"];
     assert_eq!((&run["status"], &failure["code"]), (&json!("failed"), &json!("recipe_step_failed")), "{run}");
     assert_eq!((&failure["outputKey"], &failure["retryable"]), (&json!("hero"), &json!(false)), "{run}");
     assert!(run.get("canceledAt").is_none() && run["outputs"][0].get("failure").is_none(), "{run}");
-    assert_eq!((&run["creditCost"], setting.balance().await), (&json!(1), 4), "the banner alone");
+    assert_eq!((&run["creditCost"], setting.balance().await), (&json!(1), 4), "only the banner is charged");
     painting.judge_step().await;
     let event = announced(&painting.receiver).await;
     assert_eq!((&event["type"], &event["data"]["run"]["failure"]), (&json!("recipe_run.failed"), failure));
@@ -148,10 +176,10 @@ async fn a_run_that_is_over_is_not_canceled(stack: &Stack) {
     assert_eq!(setting.balance().await, 4);
 }
 
-/// A run that lost its token while the worker of its picture was held.
+/// A run whose token was revoked while the worker of its picture was held.
 struct Revoked {
     stack: Stack,
-    /// Of another token of the account.
+    /// Uses another token of the same account.
     setting: Setting,
     receiver: Receiver,
     run: Value,
@@ -170,12 +198,12 @@ impl Revoked {
         Self { setting: Setting { user: other, ..setting }, stack, receiver, run }
     }
 
-    /// The run ends for the revocation, and says so.
+    /// Asserts that the run ends with the failure of a revocation.
     async fn judge_run(&self) -> Value {
         let ended = self.setting.user.finished(&self.run).await;
         let failure = &ended["failure"];
         assert_eq!((&ended["status"], &failure["code"]), (&json!("failed"), &json!("delegation_revoked")), "{ended}");
-        assert_eq!(statuses(&ended), ["succeeded", "canceled"], "what was made before stays");
+        assert_eq!(statuses(&ended), ["succeeded", "canceled"], "earlier outputs are kept");
         let event = announced(&self.receiver).await;
         let told = &event["data"]["run"];
         assert_eq!((&event["type"], &told["id"]), (&json!("recipe_run.failed"), &self.run["id"]));
@@ -183,7 +211,7 @@ impl Revoked {
         ended
     }
 
-    /// The job of the picture is over: nothing is shown, stored or charged. Its record.
+    /// Asserts that the picture's job is over, and that nothing is shown, stored or charged. Returns its record.
     async fn judge_step(&self, ended: &Value) -> Value {
         let (user, canvas) = (&self.setting.user, text(&self.setting.canvas, "/id"));
         let banner = &ended["outputs"][1];
@@ -197,7 +225,7 @@ impl Revoked {
         let review = user.get(&format!("/canvases/{canvas}/review")).await.ok();
         assert_eq!(
             review["validation"]["completionReview"]["outputs"]["pendingCount"], 0,
-            "nothing waits any more: {review}"
+            "no output is pending: {review}"
         );
         step
     }
@@ -207,18 +235,18 @@ impl Revoked {
 async fn a_token_that_is_revoked_in_the_middle_ends_its_run() {
     let failpoint = "generation.submitting";
     let revoked = Revoked::at(failpoint).await;
-    // However long the picture takes: the worker is held all the while.
+    // The run ends although the worker is still held.
     let ended = revoked.judge_run().await;
     let (user, path) = (&revoked.setting.user, text(&revoked.run, "/pollUrl"));
     let told = testkit::wait_for("the run's webhook to be over", PATIENCE, async || {
         Some(user.get(path).await.expect(200)).filter(|reply| reply.json()["webhook"]["status"] == "delivered")
     })
     .await;
-    assert_eq!(told.json()["creditCost"], 1, "the picture's is still held");
+    assert_eq!(told.json()["creditCost"], 1, "the reservation for the picture is still held");
     revoked.stack.hold(failpoint).release();
     let step = revoked.judge_step(&ended).await;
     assert!(matches!(text(&step, "/status"), "canceled" | "failed"), "{step}");
-    // What the picture's end changed is another state of the run (decisions 18.3).
+    // The end of the picture's job changed the run's record, so the earlier `ETag` no longer matches.
     user.get(path).header("if-none-match", told.header("etag").expect("a tag")).await.expect(200);
 }
 

@@ -1,4 +1,4 @@
-//! Private workflows.
+//! Private workflows (docs/reference/recipes.md#create-a-workflow).
 
 use super::*;
 
@@ -22,7 +22,7 @@ pub(super) async fn a_workflow_is_made_with_its_instance(stack: &Stack) {
     assert_eq!(ids("inputs", "nodeId"), ports.0);
     assert_eq!(ids("outputs", "templateNodeId"), ports.1);
     assert_eq!(text(&nodes(&now)[&ports.1[1]], "/metadata/prompt"), "{{copy}} {{pack}}");
-    // It is a Recipe of its maker's, whose ports are these nodes.
+    // The workflow is a Recipe of its creator with these nodes as ports.
     let recipe = user.get(&format!("/recipes/{}", text(made, "/id"))).await.ok()["recipe"].clone();
     assert_eq!(
         (&recipe["visibility"], &recipe["description"]),
@@ -71,7 +71,7 @@ pub(super) async fn a_workflow_begins_with_its_sources_and_values(stack: &Stack)
         recipe["inputs"].as_array().expect("inputs").iter().map(|port| &port["useAsPreset"]).collect();
     assert_eq!(presets, [true, true, true, false, true, true]);
     assert_eq!(recipe["inputs"][5]["writtenReference"], true);
-    // A fork begins with what was saved, and with nothing else.
+    // A fork starts with the saved values only.
     let other = user.make_canvas().await;
     let forked = fork_onto(&user, text(&result, "/workflow/id"), &other, json!({})).await.expect(201).json();
     let nodes = super::nodes(&forked["canvas"]);
@@ -106,14 +106,14 @@ pub(super) async fn a_workflow_is_its_makers_alone(stack: &Stack) {
     let made = make_workflow(&editor, text(&canvas, "/handle"), &workflow()).await.expect(201).json();
     let id = text(&made, "/workflow/id");
     editor.get(&format!("/recipes/{id}")).await.ok();
-    // The instance is on the canvas, the workflow is the editor's.
+    // The instance is on the owner's canvas, but the workflow belongs to the editor.
     owner.get(&format!("/recipes/{id}")).await.expect_error(404, "not_found", &[]);
     fork_onto(&owner, id, &canvas, json!({})).await.expect_error(404, "not_found", &[]);
     let ids = async |user: &User, query: &str| {
         let page = user.get(&format!("/recipes?limit=100{query}")).await.ok();
         page["recipes"].as_array().expect("recipes").iter().any(|recipe| recipe["id"] == id)
     };
-    assert!(!ids(&editor, "").await, "the catalogue holds no private workflow");
+    assert!(!ids(&editor, "").await, "the catalog has no private workflow");
     assert!(ids(&editor, "&visibility=private").await && ids(&editor, "&visibility=all").await);
     assert!(!ids(&owner, "&visibility=private").await && !ids(&owner, "&visibility=all").await);
 }

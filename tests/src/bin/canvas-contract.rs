@@ -1,10 +1,9 @@
-//! A running service for the contract test: `tests/contract` starts it, reads where it is, and ends it.
+//! A running service for the contract test. `tests/contract` starts it, reads its address, and ends it.
 //!
-//! **Guarantee.** What it prints, one line of JSON, names a service of its own that is ready: `baseUrl`, `documentUrl`,
+//! **Guarantee.** The one line of JSON that it prints describes a new service that is ready: `baseUrl`, `documentUrl`,
 //! `token` (every scope, credit, and a saved connection to a simulator), `shopUrl` (a server that imports may fetch from), and
-//! ids of what was made in it, so that generated requests meet something: of every resource that the contract knows, in a
-//! state that stays. It lives until its standard input ends, and everything goes with it, also when whoever started it is
-//! killed.
+//! ids of existing resources of every kind in the contract, in a stable state, so that generated requests can find them. The
+//! service runs until its standard input is closed, also when the process that started it is killed, and leaves nothing behind.
 
 use std::io::Read;
 
@@ -14,22 +13,22 @@ use serde_json::{Value, json};
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 use testkit::{Answer, Receiver};
 
-/// More than any run can spend.
+/// More credit than any run can spend.
 const CREDIT: i64 = 1_000_000_000;
 
 #[tokio::main(worker_threads = 2)]
 async fn main() {
     let setting = start().await;
-    // On this thread: nothing else is to be done by it.
+    // Blocks this thread, which has nothing else to do.
     let ended = std::io::stdin().read_to_end(&mut Vec::new());
     drop(setting);
     ended.expect("waits for the end of its standard input");
 }
 
-/// The service, seeded and announced, a shop for its imports, and the provider of its saved connection.
+/// Starts the service, a shop for its imports, and the provider of its saved connection.
 async fn start() -> (Stack, Receiver, Simulator) {
-    // Generated requests come as fast as they are answered, many of them with a broken credential; what they start is not
-    // waited for; the routes of legacy campaigns are to do something, and a preview token to outlive the run.
+    // Generated requests arrive as fast as they are answered, many of them with an invalid credential, and nobody waits for the
+    // work that they start. The routes of legacy campaigns are active, and a preview token outlives the run.
     let stack = Stack::builder()
         .image_workers(1)
         .video_workers(1)
@@ -55,7 +54,7 @@ async fn start() -> (Stack, Receiver, Simulator) {
     (stack, shop, provider)
 }
 
-/// Puts into the shop the page `/boots`, which says in JSON-LD what it sells, and its pictures.
+/// Adds to the shop the page `/boots`, whose JSON-LD describes a product, and its pictures.
 fn furnish(shop: &Receiver) {
     let images = ["/boots.png", "/sole.png"];
     let product = json!({"@context": "https://schema.org", "@type": "Product", "name": "Boots", "image": images});
@@ -72,7 +71,7 @@ fn furnish(shop: &Receiver) {
     });
 }
 
-/// One of everything, by the names that `tests/contract` has for them.
+/// Creates one resource of every kind, by the names that `tests/contract` uses.
 async fn seed(user: &User) -> Value {
     let canvas = user.make_canvas().await;
     let canvas = text(&canvas, "/id");
@@ -111,7 +110,7 @@ fn preview_token(asset: &Value) -> String {
     token.expect("a preview URL has a token").1.into_owned()
 }
 
-/// A finished video.
+/// Makes a video and returns its final record.
 async fn video(user: &User) -> String {
     let body = json!({"model": "animatic", "prompt": "a kite over the sea", "idempotencyKey": key()});
     let job = user.send("/videos/generate", &body).await.expect(202).json();
@@ -119,7 +118,7 @@ async fn video(user: &User) -> String {
     text(&job, "/rawId").to_owned()
 }
 
-/// A campaign of one shot.
+/// Starts a campaign of one shot.
 async fn campaign(user: &User) -> String {
     let canvas = user.make_canvas().await;
     let body = json!({"canvasId": canvas["id"], "baseRevision": canvas["revision"], "idempotencyKey": key(),

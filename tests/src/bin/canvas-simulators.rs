@@ -1,9 +1,9 @@
-//! The simulators of all providers, to be pointed at by hand, and by programs in other processes (`tests/sdk`).
+//! The simulators of all providers, for use by hand and by programs in other processes (`tests/sdk`).
 //!
-//! **Guarantee.** What it prints is a shell's: `export` lines that say where each simulator is and which key it takes, comments
-//! that say how a service is pointed at them, and `# ready` as the last line, when all of them listen. They keep what they are
-//! told in memory and run until the process is stopped (Ctrl-C, SIGTERM) or, with `--until-eof`, until whoever started it closes
-//! its standard input, also by dying.
+//! **Guarantee.** The output is shell code: `export` lines with the address and the key of each simulator, comments that explain
+//! how to point a service at them, and `# ready` as the last line, once all of them listen. They keep their state in memory and
+//! run until the process is stopped (Ctrl-C, SIGTERM) or, with `--until-eof`, until standard input is closed, which also happens
+//! when the parent process dies.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
-use testkit::providers::{SIMULATOR_KEY, Simulator, Trouble, Vendor};
+use testkit::providers::{FailureMode, SIMULATOR_KEY, Simulator, Vendor};
 
-/// How a service is pointed at the simulators.
+/// The comments that explain how to point a service at the simulators.
 const HOW: &str = r#"
 # Point a saved connection of an account at one (after `source .local/env` of deploy/local/up):
 #   printf %s "$SIMULATOR_KEY" | "$CANVAS_GATEWAY_BIN" admin connection create --account demo@example.com \
@@ -23,21 +23,21 @@ const HOW: &str = r#"
 #   CANVAS_MANAGED_URL=$SIMULATOR_COMFY_URL CANVAS_MANAGED_PROTOCOL=comfy deploy/local/up"#;
 
 #[derive(Parser)]
-#[command(about = "Simulates every provider on loopback", after_help = troubles())]
+#[command(about = "Simulates every provider on loopback", after_help = failure_modes())]
 struct CommandLine {
-    /// First of the ports, two for each simulator in the order of the output; without it, whichever are free.
+    /// First of the ports, two for each simulator in the order of the output. Without it, free ports are used.
     #[arg(long)]
     port: Option<u16>,
-    /// Seconds that all work takes.
+    /// Duration of all work in seconds.
     #[arg(long, default_value_t = 0.0, value_parser = seconds)]
     latency: f64,
-    /// These speak HTTPS, comma separated.
+    /// Simulators that use HTTPS, comma separated.
     #[arg(long, value_delimiter = ',', value_parser = names(), requires = "authorities")]
     https: Vec<String>,
-    /// Directory for the certificates of the authorities of those that speak HTTPS, each as <name>.pem.
+    /// Directory for the certificate authorities of the simulators that use HTTPS, each as <name>.pem.
     #[arg(long)]
     authorities: Option<PathBuf>,
-    /// Stop when standard input ends, too.
+    /// Stop when standard input is closed.
     #[arg(long)]
     until_eof: bool,
 }
@@ -51,9 +51,9 @@ fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(Vendor::ALL.map(|(name, _)| name))
 }
 
-fn troubles() -> String {
-    let names = Trouble::ALL.map(|(name, _)| name).join(", ");
-    format!("A prompt with [[sim:NAME]] in it goes wrong in that way. NAME: {names}")
+fn failure_modes() -> String {
+    let names = FailureMode::ALL.map(|(name, _)| name).join(", ");
+    format!("A prompt that contains [[sim:NAME]] causes the failure NAME: {names}")
 }
 
 #[tokio::main(worker_threads = 2)]
@@ -66,7 +66,7 @@ async fn main() {
     }
     println!("{HOW}\n# ready");
     if line.until_eof {
-        // On this thread: nothing else is to be done by it.
+        // Blocks this thread, which has nothing else to do.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
     } else {
         std::future::pending::<()>().await;

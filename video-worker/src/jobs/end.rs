@@ -1,28 +1,34 @@
-//! The end of a video job: the video, its credit and everything that tells of it in one transaction (decisions 9.5, 12.4).
+//! The end of a video job: video, credit, record and notifications in one transaction.
 
+use app::job::{Completion, CompletionResult, VideoOutput};
 use db::jobs::outputs::JobOutput;
-use db::jobs::{Concluded, Ending, Film};
 use domain::job::Failure;
-use spine::{Decision, Task};
-use workshop::{Error, Stop, decision};
+use taskqueue::{Decision, Task};
+use worker::{Error, Interrupt, decision};
 
 use super::run::Run;
 
 impl Run<'_> {
-    /// Shows the video, which is in the store.
-    pub(super) async fn finish(&self, task: &Task, film: &Film) -> Result<Decision, Error> {
-        spine::failpoint!("generation.stored");
-        if !self.turn.lease.check() {
+    /// Completes the job with its stored video.
+    pub(super) async fn finish(&self, task: &Task, video: &VideoOutput) -> Result<Decision, Error> {
+        taskqueue::failpoint!("generation.stored");
+        if !self.task_run.lease.check() {
             return Ok(Decision::Stale);
         }
-        match self.turn.generator.worker.conclude(task, self.turn.lease, &Ending::Filmed(*film)).await? {
-            // It is fetched or filmed again.
-            Concluded::BlobGone => Err(Error::BlobGone),
+        match self
+            .task_run
+            .generator
+            .worker
+            .complete(task, self.task_run.lease, &Completion::SucceededVideo(*video))
+            .await?
+        {
+            // The video is fetched or made again.
+            CompletionResult::BlobGone => Err(Error::BlobGone),
             concluded => Ok(decision(&concluded)),
         }
     }
 
-    /// Ends a job that will have no video; `orphan`: a provider may have made one all the same.
+    /// Ends a job without a video. `orphan` says that a provider may have made one anyway.
     pub(super) async fn fail(
         &self,
         task: &Task,
@@ -31,13 +37,13 @@ impl Run<'_> {
         orphan: bool,
     ) -> Result<Decision, Error> {
         if !output.state.is_terminal() {
-            match self.turn.fail(output, &failure, orphan).await {
+            match self.task_run.fail(output, &failure, orphan).await {
                 Ok(()) => {}
-                Err(Stop::Error(error)) => return Err(error),
+                Err(Interrupt::Error(error)) => return Err(error),
                 Err(_) => return Ok(Decision::Stale),
             }
         }
-        let ending = Ending::Failed(failure, Vec::new());
-        Ok(decision(&self.turn.generator.worker.conclude(task, self.turn.lease, &ending).await?))
+        let completion = Completion::Failed(failure, Vec::new());
+        Ok(decision(&self.task_run.generator.worker.complete(task, self.task_run.lease, &completion).await?))
     }
 }

@@ -1,14 +1,17 @@
-//! Video jobs: one video each, made by one model, served by the job itself (specification, VideoJob; decisions 9.5, 9.8, 11).
+//! Video jobs: one video each, made by one model and served by the job itself
+//! (docs/reference/videos.md).
 //!
-//! **Guarantee.** Every job ends, and its credit is settled then; no video is paid for twice ([`workshop::generation`]).
+//! **Guarantee.** Every job ends, and its credit is settled then. No video is paid for twice
+//! ([`worker::generation`]).
 //!
-//! **Mechanism.** A run of the task takes the job one step further ([`run`]) and parks the task until the next step is due; while
-//! a provider works on it, it is one of many that are looked at together ([`watch`]). The embedded runtime films here ([`film`]).
-//! A video goes into the store as it comes ([`keep`]) and is shown in one transaction ([`end`]): what a crash keeps from that is
-//! fetched or filmed again, which costs nothing.
+//! **Mechanism.** One run of the task advances the job by one step ([`run`]) and reschedules the
+//! task for the next step. While a provider works on the video, many such jobs are polled together
+//! ([`watch`]). The embedded runtime makes its videos in this process ([`embedded`]). A video is
+//! stored as it arrives ([`keep`]) and becomes visible in one transaction ([`end`]). After a crash
+//! before that transaction, it is fetched or made again, which costs nothing.
 
+mod embedded;
 mod end;
-mod film;
 mod keep;
 mod pictures;
 mod run;
@@ -17,9 +20,9 @@ mod watch;
 use std::sync::Arc;
 
 use domain::message::TaskKind;
-use spine::{Handler, Lease, Outcome, Task};
-use workshop::generation::Generator;
-use workshop::{Error, wait_out};
+use taskqueue::{Handler, HandlerResult, Lease, Task};
+use worker::generation::Generator;
+use worker::{Error, wait_out};
 
 use watch::Watch;
 
@@ -31,7 +34,8 @@ pub struct Videos {
 }
 
 impl Videos {
-    /// With what jobs of models need, and the work behind it, to be run; that ends with the last clone.
+    /// Creates the handler from what all jobs that run models need. Also returns the worker of the
+    /// shared statements, which the caller must run; it ends with the last clone.
     pub fn new(generator: Generator) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let (watch, work) = Watch::new(&generator.worker);
         (Self { generator, watch: Arc::new(watch) }, work)
@@ -39,7 +43,7 @@ impl Videos {
 }
 
 impl Handler for Videos {
-    async fn run(&self, task: &Task, lease: &Lease) -> Outcome {
+    async fn run(&self, task: &Task, lease: &Lease) -> HandlerResult {
         let outcome = match task.kind {
             TaskKind::Video => self.step(task, lease).await,
             kind => Err(Error::WrongQueue(kind)),
@@ -47,10 +51,10 @@ impl Handler for Videos {
         wait_out(task, outcome)
     }
 
-    async fn exhausted(&self, task: &Task, lease: &Lease) -> Outcome {
+    async fn exhausted(&self, task: &Task, lease: &Lease) -> HandlerResult {
         let outcome = match task.kind {
             TaskKind::Video => self.generator.worker.give_up(task, lease).await,
-            // Nobody waits for it here; its record's owner would have to mend it.
+            // Nothing waits for this task here, and no retry would help.
             _ => self.generator.worker.settle(task, lease).await,
         };
         wait_out(task, outcome)

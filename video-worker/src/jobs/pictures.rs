@@ -1,70 +1,72 @@
-//! Frames and references: found, fetched, and brought into a form that a provider takes.
+//! Frames and references: found, fetched, and converted into a form that a provider accepts.
 
 use bytes::Bytes;
 use domain::asset::AssetRecord;
 use domain::job::VideoPicture;
-use egress::Wanted;
-use providers::{Picture, Promises};
+use egress::DownloadRequest;
+use providers::{Picture, ProtocolCapabilities};
 use raster::DecodeOptions;
 use tokio::time::Instant;
 use url::Url;
-use workshop::Stop;
-use workshop::generation::{Admitted, order_bytes};
-use workshop::picture::{fitted, unusable};
+use worker::Interrupt;
+use worker::generation::{Admitted, order_bytes};
+use worker::picture::{fitted, unusable};
 
 use super::run::Run;
 
-/// What of a foreign picture is asked for: as many bytes as an upload may have (decisions 1.5), less what others of its job took.
-const WANTED: Wanted = Wanted {
+/// Limits of a foreign picture: the size of an upload, minus the size of the job's other foreign pictures.
+const WANTED: DownloadRequest = DownloadRequest {
     user_agent: "Canvas-Videos/1.0",
     accept: "image/png, image/jpeg, image/webp, image/gif;q=0.9",
     bytes_max: domain::limits::UPLOAD_MAX as usize,
 };
 
-/// For whom pictures are loaded.
+/// Who receives the pictures.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Reader {
-    /// The embedded runtime, which takes every file as it is and says itself what it cannot read.
+    /// The embedded runtime. It accepts every file unchanged and reports pictures that it cannot
+    /// decode.
     Embedded,
-    /// A provider that promises this: it takes PNG, JPEG and WebP up to a size.
-    Provider(Promises),
+    /// A provider with these capabilities. It accepts PNG, JPEG and WebP up to a size limit.
+    Provider(ProtocolCapabilities),
 }
 
-/// A request's pictures, by what they are for.
+/// A request's pictures by purpose.
 #[derive(Default)]
 pub(super) struct Pictures {
-    /// What it begins with.
     pub first: Option<Picture>,
-    /// What it ends with.
     pub last: Option<Picture>,
-    /// What guides it.
     pub references: Vec<Picture>,
-    /// Their place in memory.
+    /// The memory reserved for them.
     pub admitted: Option<Admitted>,
 }
 
 impl Run<'_> {
-    /// Loads the request's pictures as soon as there is memory for them, once `enter` has the place that they are for; nothing when
-    /// it has none, and when it is not the account's turn to have foreign ones fetched.
+    /// Loads the request's pictures once `enter` has acquired a slot and there is memory for them.
+    /// `None` if there is no slot, or if foreign pictures are needed and it is not the account's
+    /// turn to fetch them.
     ///
-    /// Foreign ones are fetched first, in room of their own: they are counted with the others by what they have, which shows when
-    /// they are there. That they were fetched for nothing would be seen outside, so that the place is held meanwhile.
+    /// Foreign pictures are fetched first, in separate memory, and then counted with the others by
+    /// their actual size. The slot is held meanwhile, so that foreign hosts are not asked for
+    /// pictures that no slot is available for.
     pub(super) async fn pictures<P>(
         &self,
         reader: Reader,
         enter: impl Future<Output = Option<P>>,
-    ) -> Result<Option<(Pictures, P)>, Stop> {
-        let generator = self.turn.generator;
+    ) -> Result<Option<(Pictures, P)>, Interrupt> {
+        let generator = self.task_run.generator;
         let stored = self.stored().await?;
         let (place, fetched, admitted) = if stored.len() == self.request.pictures().count() {
             let admitted = self.admitted(reader, &stored, &[]).await?;
             let Some(place) = enter.await else { return Ok(None) };
             (place, Vec::new(), admitted)
         } else {
-            let room = self.turn.unless_canceled(generator.in_hand.foreign(&self.turn.job.account)).await?;
+            let room = self.task_run.unless_canceled(generator.memory.foreign(&self.task_run.job.account)).await?;
             let Some(_room) = room else { return Ok(None) };
             let Some(place) = enter.await else { return Ok(None) };
-            let fetched = self.fetched(reader).await?;
+            // Slow name lookups use only the account's share.
+            let account = &self.task_run.job.account;
+            let fetched = egress::on_behalf_of(account.as_str(), self.fetched(reader)).await?;
             let admitted = self.admitted(reader, &stored, &fetched).await?;
             (place, fetched, admitted)
         };
@@ -72,7 +74,7 @@ impl Run<'_> {
         let mut next = async |picture: &VideoPicture| {
             let gone = || unusable(&picture.named, "it is gone");
             if picture.asset.is_none() {
-                return Ok::<_, Stop>(fetched.next().ok_or_else(gone)?);
+                return Ok::<_, Interrupt>(fetched.next().ok_or_else(gone)?);
             }
             let file = match stored.next() {
                 Some(asset) => generator.worker.get(asset.blob_key).await?,
@@ -93,18 +95,23 @@ impl Run<'_> {
         Ok(Some((pictures, place)))
     }
 
-    /// A place in memory for these pictures, on their way to their reader.
-    async fn admitted(&self, reader: Reader, stored: &[AssetRecord], fetched: &[Picture]) -> Result<Admitted, Stop> {
+    /// Reserves memory for these pictures until the consumer has them.
+    async fn admitted(
+        &self,
+        reader: Reader,
+        stored: &[AssetRecord],
+        fetched: &[Picture],
+    ) -> Result<Admitted, Interrupt> {
         let files = stored.iter().map(|asset| asset.bytes.unsigned_abs());
         let bytes = files.chain(fetched.iter().map(|picture| picture.bytes.len() as u64)).sum();
         let bytes = match reader {
             Reader::Embedded => bytes,
-            Reader::Provider(promises) => order_bytes(&promises, bytes, 1),
+            Reader::Provider(capabilities) => order_bytes(&capabilities, bytes, 1),
         };
-        self.turn.unless_canceled(self.turn.generator.in_hand.order(bytes)).await
+        self.task_run.unless_canceled(self.task_run.generator.memory.order(bytes)).await
     }
 
-    /// The same without their bytes, as a look-up names them.
+    /// The pictures without their bytes, to look up an earlier submit.
     pub(super) fn blank_pictures(&self) -> Pictures {
         let blank = |it: &VideoPicture| Picture { bytes: Bytes::new(), media_type: "image/png", role: it.role };
         Pictures {
@@ -115,24 +122,24 @@ impl Run<'_> {
         }
     }
 
-    /// What is stored of the pictures that are the account's, in their order.
-    async fn stored(&self) -> Result<Vec<AssetRecord>, Stop> {
+    /// The records of the stored pictures, in order.
+    async fn stored(&self) -> Result<Vec<AssetRecord>, Interrupt> {
         let mut assets = Vec::new();
         for picture in self.request.pictures() {
             let Some(handle) = &picture.asset else { continue };
-            let asset = db::assets::get(&mut *self.turn.generator.worker.connection().await?, handle).await?;
+            let asset = db::assets::get(&mut *self.task_run.generator.worker.connection().await?, handle).await?;
             assets.push(asset.ok_or_else(|| unusable(&picture.named, "it is gone"))?);
         }
         Ok(assets)
     }
 
-    /// The foreign pictures in their order, within one deadline and one file's room: each is in the form that its reader takes
-    /// before the next is fetched.
-    async fn fetched(&self, reader: Reader) -> Result<Vec<Picture>, Stop> {
-        let until = Instant::now() + self.turn.generator.settings.foreign_max;
+    /// Fetches the foreign pictures in order, within one deadline and with the memory for one file:
+    /// each is converted for its consumer before the next is fetched.
+    async fn fetched(&self, reader: Reader) -> Result<Vec<Picture>, Interrupt> {
+        let until = Instant::now() + self.task_run.generator.settings.foreign_max;
         let (mut room, mut fetched) = (WANTED.bytes_max, Vec::new());
         for picture in self.request.pictures().filter(|picture| picture.asset.is_none()) {
-            let file = self.turn.unless_canceled(self.fetch(&picture.named, room, until)).await?;
+            let file = self.task_run.unless_canceled(self.fetch(&picture.named, room, until)).await?;
             let file = file.map_err(|why| unusable(&picture.named, why))?;
             let read = self.read(picture, file, reader).await?;
             room = room.saturating_sub(read.bytes.len());
@@ -141,32 +148,32 @@ impl Run<'_> {
         Ok(fetched)
     }
 
-    /// A foreign picture, or why there is none.
+    /// Fetches a foreign picture; the error says why that failed.
     async fn fetch(&self, url: &str, bytes_max: usize, until: Instant) -> Result<Bytes, String> {
-        let url = Url::parse(url).map_err(|_| "it is no URL".to_owned())?;
-        let wanted = Wanted { bytes_max, ..WANTED };
-        let fetching = self.turn.generator.worker.egress.download(&url, wanted, until);
+        let url = Url::parse(url).map_err(|_| "it is not a valid URL".to_owned())?;
+        let wanted = DownloadRequest { bytes_max, ..WANTED };
+        let fetching = self.task_run.generator.worker.egress.download(&url, wanted, until);
         let fetched = fetching.await.map_err(|error| format!("it {error}"))?;
         if fetched.truncated { Err("it is too large".to_owned()) } else { Ok(fetched.bytes) }
     }
 
-    /// A file in the form that its reader takes. What comes from a foreign host is decoded once, all of it, before anybody is
-    /// paid to look at it; what is stored was, when it was uploaded.
-    async fn read(&self, picture: &VideoPicture, file: Bytes, reader: Reader) -> Result<Picture, Stop> {
+    /// Converts a file for its consumer. A picture from a foreign host is decoded completely once, before a provider is paid to
+    /// use it; a stored picture was decoded for its rendition.
+    async fn read(&self, picture: &VideoPicture, file: Bytes, reader: Reader) -> Result<Picture, Interrupt> {
         let refuse = |why: String| unusable(&picture.named, why);
         let header = raster::probe(&file).map_err(|error| refuse(error.to_string()))?;
         let (bytes, format) = match reader {
             Reader::Embedded => (file, header.format),
-            Reader::Provider(promises) => {
-                let pixels = &self.turn.generator.worker.pixels;
+            Reader::Provider(capabilities) => {
+                let pixels = &self.task_run.generator.worker.pixels;
                 if picture.asset.is_none() {
                     let file = file.clone();
                     let decode = move || raster::decode(&file, DecodeOptions::default()).map(drop);
-                    let decoded = self.turn.unless_canceled(pixels.run(header.decoded_bytes(), decode)).await??;
+                    let decoded = self.task_run.unless_canceled(pixels.run(header.decoded_bytes(), decode)).await??;
                     decoded.map_err(|error| refuse(error.to_string()))?;
                 }
-                let fitting = fitted(pixels, file, &header, promises.picture_bytes_max);
-                self.turn.unless_canceled(fitting).await??.map_err(refuse)?
+                let fitting = fitted(pixels, file, &header, capabilities.picture_bytes_max);
+                self.task_run.unless_canceled(fitting).await??.map_err(refuse)?
             }
         };
         Ok(Picture { bytes, media_type: format.media_type(), role: picture.role })

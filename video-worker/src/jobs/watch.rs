@@ -1,14 +1,16 @@
-//! The videos that providers are working on, watched many at a time.
+//! Polls videos that providers are working on, many at a time.
 //!
-//! **Guarantee.** Ten thousand of them cost the database some dozen statements a second, and memory only while they are looked
-//! at. What is heard of one is exactly what a look at it alone would have heard, under its own lease.
+//! **Guarantee.** Ten thousand such videos cost the database about a dozen statements per second,
+//! and memory only while they are polled. The result for one video is exactly that of polling it
+//! alone, under its own lease.
 //!
-//! **Mechanism.** Tasks that become due at about the same time are claimed together (`RunnerOptions::gather`) and looked at
-//! together here: one statement reads what a poll needs of all of them ([`waiting::look`]), each is polled, and those that go on
-//! are put off and parked in two more. Whatever else is to be done with a job, its end above all, takes the way of a job
-//! ([`super::run`]); so does one whose batch failed.
+//! **Mechanism.** Tasks that become due at about the same time are claimed together
+//! (`RunnerOptions::gather`) and polled together. One statement reads what all polls need
+//! ([`waiting::look`]), each video is polled, and two more statements reschedule the jobs that
+//! continue and their tasks. Every other step of a job, above all its end, takes the usual path
+//! ([`super::run`]); so does a job whose batch failed.
 //!
-//! **Reason.** A video takes minutes, and nearly every look at it finds nothing new.
+//! **Reason.** A video takes minutes, and nearly every poll finds nothing new.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -16,98 +18,99 @@ use std::time::Duration;
 use db::jobs::waiting::{self, Unfinished, Waiting};
 use futures_util::future::join_all;
 use providers::{Calls, Media};
-use spine::{Batcher, Decision, Lease, Task};
+use taskqueue::{Batcher, Decision, Lease, Task};
 use tokio::time::sleep;
 use uuid::Uuid;
-use workshop::generation::{Generator, Heard, Maker, SOON};
-use workshop::{Stop, Worker};
+use worker::generation::{Backend, Generator, Heard, SOON};
+use worker::{Interrupt, Worker};
 
-/// Tasks of one claim begin within moments of each other.
+/// How long to collect tasks of one claim. They start within moments of each other.
 const TOGETHER: Duration = Duration::from_millis(5);
-/// Providers' answers come within a moment of each other.
+/// How long to collect results. The providers' answers arrive within moments of each other.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// The statements that jobs share.
+/// The database statements that jobs share.
 #[derive(Debug)]
 pub(super) struct Watch {
     looks: Batcher<(Uuid, Uuid), Option<Waiting>>,
-    parks: Batcher<Unfinished, bool>,
+    reschedules: Batcher<Unfinished, bool>,
 }
 
-/// What a look at a job came to.
+/// The result of polling a job.
 pub(super) enum Watched {
-    /// What is to become of its task.
+    /// The decision for its task.
     Over(Decision),
-    /// What the provider said, which is for the job to heed.
+    /// What the provider reported, for the job to act on.
     Heard(Heard),
-    /// It waits for no provider, or not for a provider alone.
+    /// The job is not waiting for a provider, or not only for one.
     Otherwise,
 }
 
 impl Watch {
-    /// A watch, and the work behind it, to be run; it ends with the watch.
+    /// Creates a watch and its worker, which the caller must run. The worker ends when the watch is
+    /// dropped.
     pub(super) fn new(worker: &Worker) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let pool = worker.pool.clone();
-        let (looks, looking) = Batcher::gathering(TOGETHER, move |held: Vec<(Uuid, Uuid)>| {
+        let (looks, looking) = Batcher::gathering(TOGETHER, move |leased: Vec<(Uuid, Uuid)>| {
             let pool = pool.clone();
             async move {
-                let found = waiting::look(&mut *db::pool::acquire(&pool).await?, &held).await?;
+                let found = waiting::look(&mut *db::pool::acquire(&pool).await?, &leased).await?;
                 let mut found: HashMap<Uuid, Waiting> =
                     found.into_iter().map(|waiting| (waiting.id.0, waiting)).collect();
-                let answers = held.iter().map(|(task, _)| found.remove(task)).collect();
+                let answers = leased.iter().map(|(task, _)| found.remove(task)).collect();
                 Ok(answers)
             }
         });
         let worker = worker.clone();
-        let (parks, parking) = Batcher::gathering(MOMENT, move |unfinished: Vec<Unfinished>| {
+        let (reschedules, rescheduling) = Batcher::gathering(MOMENT, move |unfinished: Vec<Unfinished>| {
             let worker = worker.clone();
-            async move { park(&worker, &unfinished).await }
+            async move { reschedule(&worker, &unfinished).await }
         });
         let work = async move {
-            tokio::join!(looking, parking);
+            tokio::join!(looking, rescheduling);
         };
-        (Self { looks, parks }, work)
+        (Self { looks, reschedules }, work)
     }
 
-    /// Looks at the job of a task, if a provider is working on it.
+    /// Polls the job of a task, if a provider is working on it.
     pub(super) async fn look(&self, generator: &Generator, task: &Task, lease: &Lease) -> Watched {
         let found = self.looks.apply((task.id, lease.token())).await;
         let Ok(Some(waiting)) = found else { return Watched::Otherwise };
         if waiting.due_in > SOON {
-            return self.park(&waiting, lease, waiting.due_in, None).await;
+            return self.reschedule(&waiting, lease, waiting.due_in, None).await;
         }
         sleep(waiting.due_in).await;
-        let maker = generator.maker_with(&waiting.model, waiting.credentials.clone());
-        let (Ok(Maker::Remote(remote)), Ok(run)) = (maker, serde_json::from_value(waiting.run.clone())) else {
+        let backend = generator.backend_with(&waiting.model, waiting.credentials.clone());
+        let (Ok(Backend::Remote(remote)), Ok(run)) = (backend, serde_json::from_value(waiting.run.clone())) else {
             return Watched::Otherwise;
         };
         match generator.hear(&remote, Media::Video, lease, &run, waiting.running_for).await {
-            Ok(Heard::Unfinished { again_in, share }) => self.park(&waiting, lease, again_in, share).await,
-            Ok(Heard::Crowded) => self.park(&waiting, lease, Calls::RETURN, None).await,
+            Ok(Heard::Unfinished { again_in, share }) => self.reschedule(&waiting, lease, again_in, share).await,
+            Ok(Heard::Crowded) => self.reschedule(&waiting, lease, Calls::RETURN, None).await,
             Ok(heard) => Watched::Heard(heard),
-            Err(Stop::Stale) => Watched::Over(Decision::Stale),
+            Err(Interrupt::Stale) => Watched::Over(Decision::Stale),
             Err(_) => Watched::Otherwise,
         }
     }
 
-    /// Parks a job until its next poll. Where that did not work out together with the others the runner sees to it.
-    async fn park(&self, waiting: &Waiting, lease: &Lease, due_in: Duration, share: Option<f64>) -> Watched {
+    /// Reschedules a job for its next poll. If its batch failed, the runner reschedules it.
+    async fn reschedule(&self, waiting: &Waiting, lease: &Lease, due_in: Duration, share: Option<f64>) -> Watched {
         let percent = share.map(|share| share * 100.0);
         let unfinished = Unfinished { id: waiting.id, lease_token: lease.token(), due_in, percent };
-        Watched::Over(match self.parks.apply(unfinished).await {
-            Ok(true) => Decision::Parked { after: due_in },
-            Ok(false) | Err(_) => Decision::Later { after: due_in },
+        Watched::Over(match self.reschedules.apply(unfinished).await {
+            Ok(true) => Decision::Rescheduled { after: due_in },
+            Ok(false) | Err(_) => Decision::Snooze { after: due_in },
         })
     }
 }
 
-/// Puts jobs off and parks their tasks; whether each was parked.
-async fn park(worker: &Worker, unfinished: &[Unfinished]) -> db::Result<Vec<bool>> {
+/// Reschedules jobs and their tasks. Returns whether each task was rescheduled.
+async fn reschedule(worker: &Worker, unfinished: &[Unfinished]) -> db::Result<Vec<bool>> {
     let mut connection = db::pool::acquire(&worker.pool).await?;
     let further = waiting::put_off(&mut connection, unfinished).await?;
     let plans: Vec<_> = unfinished.iter().map(|it| (it.id.0, it.lease_token, it.due_in)).collect();
-    let parked: HashSet<Uuid> = db::tasks::reschedule_all(&mut connection, &plans).await?.into_iter().collect();
+    let rescheduled: HashSet<Uuid> = db::tasks::reschedule_all(&mut connection, &plans).await?.into_iter().collect();
     drop(connection);
     join_all(further.into_iter().map(|id| worker.announce(id))).await;
-    Ok(unfinished.iter().map(|it| parked.contains(&it.id.0)).collect())
+    Ok(unfinished.iter().map(|it| rescheduled.contains(&it.id.0)).collect())
 }

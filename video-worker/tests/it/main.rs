@@ -1,6 +1,3 @@
-//! Tests of the video-worker: its films beside the tools that judge them (`ffprobe` and `ffmpeg`, a decoder that is not ours),
-//! and its jobs against simulated providers.
+//! Tests of the video-worker: its jobs are run against simulated providers.
 
-mod animatic;
-mod decoder;
 mod jobs;

@@ -1,4 +1,4 @@
-//! What one delivery goes through.
+//! Tests of a single delivery.
 
 use std::time::{Duration, Instant};
 
@@ -161,7 +161,7 @@ async fn four_attempts_are_made_at_the_configured_times_with_the_same_event() {
         )
         .fetch_one(site.pool())
         .await
-        .expect("is parked");
+        .expect("is rescheduled");
         assert!((least..=1.1 * least).contains(&delay), "{delay} s after attempt {attempts}");
         assert_eq!(receiver.requests().len(), usize::try_from(attempts).expect("small"), "no attempt before its time");
         sqlx::query("UPDATE tasks SET due_at = now()").execute(site.pool()).await.expect("updates");

@@ -1,30 +1,31 @@
-//! A dispatcher in this process, its database and its deliveries.
+//! Test fixture: a dispatcher in this process, its database and its deliveries.
 
 use std::time::Duration;
 
 use broker::Consumer;
 use db::deliveries::{self, NewDelivery, NewEvent};
 use db::{PgPool, deliveries::operation};
+use domain::event::EventType;
 use domain::id::{AccountUid, JobId};
 use domain::message::Queue;
-use domain::webhook::{DeliveryState, DeliveryStatus, EventType};
+use domain::webhook::{DeliveryState, DeliveryStatus};
 use egress::{AllowList, Client, ClientConfig, Guard};
 use service::keys::KeyRing;
-use spine::{Runner, RunnerOptions};
+use taskqueue::{Runner, RunnerOptions};
 use testkit::{Receiver, TestDatabase, wait_for};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use webhook_dispatcher::{Backoff, Dispatcher, IN_HAND, Journal, Settings, account_cap};
 
-/// Far more than anything here takes, far less than anybody waits.
+/// A deadline far longer than anything in these tests takes.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 pub const SECRET: &str = "0123456789abcdef0123456789abcdef";
 pub const BODY: &[u8] = br#"{"id":"event:1","type":"image_job.succeeded"}"#;
 pub const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 pub const OLD_KEY: &str = "k1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 pub const NEW_KEY: &str = "k2:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
-/// Short, so that a crash is noticed soon.
+/// A short lease, so that a crash is noticed quickly.
 const LEASE: Duration = Duration::from_millis(1500);
 
 /// A database with one account, and the receivers that may be reached.
@@ -42,7 +43,7 @@ pub struct Sent {
     pub job: JobId,
 }
 
-/// How a dispatcher is set up.
+/// Configuration of a dispatcher.
 #[derive(Clone, Copy)]
 pub struct Setup {
     pub settings: Settings,
@@ -51,27 +52,27 @@ pub struct Setup {
 }
 
 impl Default for Setup {
-    /// Retries at once, and the rest as in production.
+    /// Immediate retries; everything else as in production.
     fn default() -> Self {
         let settings = Settings { backoff: Backoff([Duration::from_millis(1); 3]), ..Settings::default() };
         Self { settings, keys: OLD_KEY, slots: 16 }
     }
 }
 
-/// A dispatcher at work. Dropped, it is gone as after SIGKILL: what it held stays leased.
+/// A running dispatcher. Dropping it has the effect of SIGKILL: its tasks stay leased.
 pub struct Running {
     stop: CancellationToken,
     runner: JoinHandle<()>,
 }
 
 impl Running {
-    /// Stops gracefully and waits for the end.
+    /// Stops gracefully and waits until it has ended.
     pub async fn stop(mut self) {
         self.stop.cancel();
         (&mut self.runner).await.expect("ends");
     }
 
-    /// Dies, whatever is in hand.
+    /// Aborts it, whatever is in progress.
     pub async fn kill(mut self) {
         self.runner.abort();
         assert!((&mut self.runner).await.is_err_and(|error| error.is_cancelled()), "it was running");
@@ -109,7 +110,7 @@ impl Site {
         self.send_for(&self.account, url, keys).await
     }
 
-    /// A delivery of another account, which is made if need be.
+    /// A delivery of another account, which is created if needed.
     pub async fn send_of(&self, account: &str, url: &str) -> Sent {
         sqlx::query("INSERT INTO accounts (uid, email) VALUES ($1, $1 || '@example.com') ON CONFLICT DO NOTHING")
             .bind(account)
@@ -138,14 +139,14 @@ impl Site {
         self.send_sealed(url, OLD_KEY).await
     }
 
-    /// Asks for a replay.
+    /// Requests a replay.
     pub async fn replay(&self, sent: Sent) {
         let mut conn = self.pool().acquire().await.expect("connects");
         let asked = operation::replay(&mut conn, sent.id).await.expect("replays");
         assert_eq!(asked, Some(operation::Replay::Enqueued(DeliveryStatus::Pending)));
     }
 
-    /// A dispatcher that begins to work.
+    /// Starts a dispatcher.
     pub fn start(&self, setup: Setup) -> Running {
         let (journal, writing) = Journal::new(self.pool().clone(), Duration::from_secs(900));
         tokio::spawn(writing);
@@ -154,7 +155,7 @@ impl Site {
         let broker = broker::Config::new(&testkit::amqp_url(), &self.prefix, "test").expect("a broker");
         let consumer = Consumer::start(broker, Queue::Webhook, 1);
         let options = RunnerOptions {
-            lane_cap: Some(IN_HAND),
+            fairness_key_cap: Some(IN_HAND),
             tenant_cap: Some(account_cap(setup.slots)),
             lease: LEASE,
             heartbeat: LEASE / 3,
@@ -173,7 +174,7 @@ impl Site {
         deliveries::state(&mut conn, sent.job).await.expect("reads").expect("is there")
     }
 
-    /// Waits until a delivery is over.
+    /// Waits until a delivery has finished.
     pub async fn ended(&self, sent: Sent) -> DeliveryState {
         wait_for("the end of a delivery", PATIENCE, async || {
             let state = self.state(sent).await;

@@ -1,4 +1,4 @@
-//! Destinations do not stand in each other's way.
+//! Tests that destinations do not delay each other.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use webhook_dispatcher::{DESTINATION_CAP, IN_HAND, account_cap};
 
 use crate::harness::{Setup, Site};
 
-/// Slots of a dispatcher of which one account may have half.
+/// The slots of a dispatcher; one account may have half of them.
 const SLOTS: usize = 4 * IN_HAND;
 
 #[tokio::test]
@@ -28,7 +28,7 @@ async fn a_black_hole_delays_nobody_else() {
     for sent in sent {
         assert_eq!(site.ended(sent).await.status, DeliveryStatus::Delivered);
     }
-    assert!(start.elapsed() < Duration::from_secs(10), "before the first attempt at the hole has ended");
+    assert!(start.elapsed() < Duration::from_secs(10), "healthy deliveries waited for the unresponsive destination");
     assert!(hole.requests().len() <= DESTINATION_CAP, "{} at the hole", hole.requests().len());
 }
 

@@ -1,4 +1,4 @@
-//! The dispatcher against a real database and broker, and receivers that misbehave.
+//! Tests of the dispatcher with a real database and broker and with failing receivers.
 
 mod deliver;
 mod harness;

@@ -1,4 +1,5 @@
-//! Deaths of the dispatcher. The failpoints are armed for the process, so each test must have one of its own (nextest).
+//! Tests of crashes of the dispatcher. Failpoints are armed for the whole process, so each test
+//! needs its own process (nextest).
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,11 +17,11 @@ impl Hold {
     fn at(name: &str) -> Self {
         let file = std::env::temp_dir().join(format!("canvas-hold-{}", Uuid::new_v4()));
         std::fs::write(&file, "").expect("writes");
-        spine::failpoint::arm(&format!("{name}=hold:{}*1", file.display())).expect("a failpoint");
+        taskqueue::failpoint::arm(&format!("{name}=hold:{}*1", file.display())).expect("a failpoint");
         Self(file)
     }
 
-    /// Waits until a run has come to the failpoint.
+    /// Waits until a run has reached the failpoint.
     async fn reached(&self) {
         let is_reached = async || std::fs::metadata(&self.0).is_ok_and(|file| file.len() > 0).then_some(());
         wait_for("a run at the failpoint", PATIENCE, is_reached).await;
@@ -29,7 +30,7 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // Nobody minds a file that is left.
+        // A leftover file does no harm.
         let _ = std::fs::remove_file(&self.0);
     }
 }
@@ -76,7 +77,7 @@ async fn a_death_between_send_and_record_repeats_the_same_event() {
 
 #[tokio::test]
 async fn a_death_in_the_fourth_attempt_is_not_followed_by_a_fifth() {
-    spine::failpoint::arm("delivery.sent=hold*4").expect("a failpoint");
+    taskqueue::failpoint::arm("delivery.sent=hold*4").expect("a failpoint");
     let receiver = Receiver::start().await;
     let site = Site::new(&[&receiver]).await;
     let sent = site.send(&receiver.url("/")).await;

@@ -1,99 +1,81 @@
-//! The memory that bodies take, and the shares of it that they wait for.
+//! The memory that bodies take: an estimate before parsing, and budgets to wait for.
 //!
-//! **Guarantee.** Bodies that are being received take at most 128 MiB in one process and what is made of them at most 256 MiB,
-//! whatever is in them. A body that would need more than all of that by itself is refused (413) before it is parsed.
+//! **Guarantee.** In one process, bodies being received take at most 128 MiB, the values made of them at most 256 MiB, and the
+//! violations of rejected ones at most 64 MiB, whatever they contain. A body that alone would exceed the budget is rejected with 413
+//! before it is parsed.
 //!
-//! **Mechanism.** One look at the bytes says what `serde_json` will make of them: so much for each object, list, key and text.
-//! Twice that is reserved, since a body is copied once more where it is brought to its canonical form, and held as long as the
-//! value lives. There are two budgets, so that who holds one of them never waits for others who wait for the same.
+//! **Mechanism.** One pass over the bytes computes what `serde_json` will allocate for each object, array, key and string. Twice
+//! that amount is reserved, since a body is copied once more when it is brought to its canonical form, and it is held as long as
+//! the value lives. There are three budgets, so that a request that holds one of them never waits for requests that wait for the
+//! same one.
 //!
-//! **Reason.** `{"":0},` is seven bytes on the wire and some 700 in memory: 16 MiB of it are 1.6 GB.
+//! **Reason.** `{"":0},` is seven bytes on the wire and about 700 in memory: 16 MiB of it are 1.6 GB.
+
+use std::sync::LazyLock;
 
 use domain::limits::OPERATIONS_BODY_MAX;
 use serde_json::Value;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use service::admission::{ByteBudget, MemoryPermit};
 
+use crate::admission::admitted;
 use crate::problem::{Problem, Result};
-use crate::turnstile::admitted;
 
-/// Bytes of one share.
-const UNIT: u64 = 64 * 1024;
-/// For bodies as they are received: eight of the largest.
-static TEXTS: Budget = Budget::new(8 * OPERATIONS_BODY_MAX as u64);
-/// For what is made of them.
-static VALUES: Budget = Budget::new(256 * 1024 * 1024);
-/// How often what is in a body lies in memory at most while it is handled.
+/// Reservations are multiples of this many bytes, which covers what a short buffer allocates ahead.
+const BLOCK: u64 = 64 * 1024;
+/// Budget for bodies being received: eight of the largest.
+static TEXTS: LazyLock<ByteBudget> = LazyLock::new(|| ByteBudget::new(8 * OPERATIONS_BODY_MAX as u64));
+/// Budget for parsed values.
+static VALUES: LazyLock<ByteBudget> = LazyLock::new(|| ByteBudget::new(256 * 1024 * 1024));
+/// Budget for the violations of rejected bodies.
+static REFUSALS: LazyLock<ByteBudget> = LazyLock::new(|| ByteBudget::new(64 * 1024 * 1024));
+/// Copies of a body's content that exist at the same time, at most.
 const COPIES: u64 = 2;
+/// Copies of a value that the violations of its schema can hold.
+pub const REFUSAL_COPIES: u64 = 40;
 
-/// A share of the memory for bodies; given back when it is dropped.
-pub struct Share {
-    _permit: SemaphorePermit<'static>,
+async fn reserve(budget: &ByteBudget, bytes: u64) -> Result<MemoryPermit> {
+    admitted(budget.acquire(bytes.max(1).next_multiple_of(BLOCK)), "too many large bodies at once").await
 }
 
-struct Budget {
-    bytes: u64,
-    shares: Semaphore,
+/// Memory to receive a body of `bytes`.
+pub(super) async fn for_text(bytes: u64) -> Result<MemoryPermit> {
+    reserve(&TEXTS, bytes).await
 }
 
-/// Shares of so many bytes; every body takes one at least.
-const fn units(bytes: u64) -> u32 {
-    let units = bytes.div_ceil(UNIT);
-    match units {
-        0 => 1,
-        _ if units > u32::MAX as u64 => u32::MAX,
-        _ => units as u32,
-    }
-}
-
-impl Budget {
-    const fn new(bytes: u64) -> Self {
-        Self { bytes, shares: Semaphore::const_new(units(bytes) as usize) }
-    }
-
-    async fn reserve(&'static self, bytes: u64) -> Result<Share> {
-        let permit = admitted(self.shares.acquire_many(units(bytes)), "too many large bodies at once").await?;
-        Ok(Share { _permit: permit })
-    }
-
-    fn try_reserve(&'static self, bytes: u64) -> Option<Share> {
-        Some(Share { _permit: self.shares.try_acquire_many(units(bytes)).ok()? })
-    }
-}
-
-/// A share for a body of so many bytes that is to be received.
-pub(super) async fn for_text(bytes: u64) -> Result<Share> {
-    TEXTS.reserve(bytes).await
-}
-
-/// A share for what will be made of a body; 413 for one that needs more than there is.
-pub(super) async fn for_value(text: &[u8]) -> Result<Share> {
+/// Memory for the value parsed from a body; 413 when it exceeds the whole budget.
+pub(super) async fn for_value(text: &[u8]) -> Result<MemoryPermit> {
     let bytes = COPIES * weigh(text);
-    if bytes > VALUES.bytes {
+    if bytes > VALUES.total_bytes() {
         return Err(Problem::PayloadTooHeavy);
     }
-    VALUES.reserve(bytes).await
+    reserve(&VALUES, bytes).await
 }
 
-/// A share for as many copies of a value, if it is to be had at once.
-pub(super) fn for_copies(value: &Value, copies: u64) -> Option<Share> {
-    VALUES.try_reserve(copies * weight_of(value))
+/// Whether the budget for violations admits those of `value` as a whole.
+pub(super) fn admits_copies(value: &Value) -> bool {
+    REFUSAL_COPIES * weight_of(value) <= REFUSALS.total_bytes()
 }
 
-/// What an allocation takes beyond its bytes, and at least.
+/// Memory for the violations of `value`, which [`admits_copies`] has admitted.
+pub(super) async fn for_copies(value: &Value) -> Result<MemoryPermit> {
+    reserve(&REFUSALS, REFUSAL_COPIES * weight_of(value)).await
+}
+
+/// Overhead of an allocation, and its minimum size.
 const CHUNK: u64 = 16;
 const CHUNK_LEAST: u64 = 32;
 const VALUE: u64 = size_of::<Value>() as u64;
-/// What parsing anything takes, be it to say why it cannot be parsed.
+/// The minimum that parsing takes, including the error message for malformed JSON.
 const LEAST: u64 = 1024;
-/// A node of the `BTreeMap` that an object is, with its eleven places, and one that has further nodes below it.
+/// A leaf of the `BTreeMap` behind an object, with its eleven slots, and an inner node with its edges.
 const LEAF: u64 = 11 * (size_of::<String>() as u64 + VALUE) + 24;
 const INNER: u64 = LEAF + 12 * 8;
-/// Places of a list at its first item.
+/// Capacity of an array after its first item.
 const ITEMS_LEAST: u64 = 4;
-/// Where `serde_json` refuses to go deeper, and stops.
+/// The depth at which `serde_json` rejects a text and stops.
 const DEPTH_MAX: usize = 128;
 
-/// An object or a list that is open, with the fields or items so far.
+/// An object or array that is still open, with its fields or items so far.
 #[derive(Clone, Copy)]
 enum Open {
     Object(u64),
@@ -101,10 +83,10 @@ enum Open {
 }
 
 impl Open {
-    /// What one field or item more takes.
+    /// Bytes that one more field or item takes.
     fn grow(&mut self) -> u64 {
         match self {
-            // A full node is split, and the halves are never less than five fields.
+            // A full node splits; each half holds at least five fields.
             Open::Object(fields) => {
                 *fields += 1;
                 match *fields {
@@ -113,7 +95,7 @@ impl Open {
                     _ => 0,
                 }
             }
-            // A full list is moved to one of twice its places.
+            // A full array moves to one of twice the capacity.
             Open::List(items) => {
                 *items += 1;
                 let before = *items - 1;
@@ -127,13 +109,13 @@ fn text_weight(bytes: usize) -> u64 {
     if bytes == 0 { 0 } else { CHUNK_LEAST.max(bytes as u64 + CHUNK) }
 }
 
-/// Bytes of memory that the parsed form of a JSON text takes at most while it is made and afterwards. Of what is no JSON: until
-/// the parser finds that out.
+/// Upper bound of the memory that parsing a JSON text takes, during parsing and afterwards. For malformed JSON: until the parser
+/// finds the error.
 pub(super) fn weigh(text: &[u8]) -> u64 {
     let mut open = [Open::List(0); DEPTH_MAX];
     let mut depth = 0;
     let mut weight = LEAST;
-    // A text with escapes is put together in a buffer that stays.
+    // A string with escapes is assembled in a buffer that is kept.
     let mut longest = 0;
     let mut rest = text.iter();
     while let Some(byte) = rest.next() {
@@ -170,8 +152,8 @@ pub(super) fn weigh(text: &[u8]) -> u64 {
     weight + 2 * longest as u64
 }
 
-/// The same of a value that is there.
-fn weight_of(value: &Value) -> u64 {
+/// The same for a value that is parsed already.
+pub(super) fn weight_of(value: &Value) -> u64 {
     VALUE
         + match value {
             Value::String(text) => text_weight(text.len()),
@@ -193,7 +175,7 @@ mod tests {
 
     const MIB: usize = 1024 * 1024;
 
-    /// What a text is said to take, and what it does take.
+    /// The estimated and the measured bytes of a text.
     fn said_and_taken(text: &str) -> (u64, u64) {
         (weigh(text.as_bytes()), peak_of(|| serde_json::from_str::<Value>(text)))
     }
@@ -222,7 +204,7 @@ mod tests {
             format!("\"{}\"", "x".repeat(MIB)),
             format!("\"{}\"", "\\n".repeat(MIB / 2)),
             format!("{}1{}", "[".repeat(120), "]".repeat(120)),
-            // What is no JSON costs what was made of it before.
+            // Malformed JSON costs what was parsed before the error.
             format!("[{}", r#"{"a":[1,"b"]},"#.repeat(1000)),
             "[".repeat(100_000),
             format!("\"{}", "x".repeat(MIB)),
@@ -255,7 +237,7 @@ mod tests {
             "metadata": {"custom": custom}}});
         let batch = json!({"baseRevision": "r", "idempotencyKey": "12345678", "operations": vec![create; 200]});
         assert!(for_value(batch.to_string().as_bytes()).await.is_ok());
-        // And so is a body of another kind, even of what takes most.
+        // Neither does a body of another kind, even of the costliest values.
         let worst = format!("[{}]", vec![r#"{"":0}"#; domain::limits::JSON_BODY_MAX / 7].join(","));
         assert!(for_value(worst.as_bytes()).await.is_ok());
     }

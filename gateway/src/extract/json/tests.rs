@@ -1,8 +1,9 @@
-//! What is read and what is refused of a JSON body.
+//! Which JSON bodies are accepted and which are rejected.
 
 use serde::Deserialize;
 
 use super::*;
+use crate::extract::draft::{Check, Field};
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -14,6 +15,8 @@ struct Sample {
     count: Option<u32>,
     #[serde(default)]
     shapes: Vec<Shape>,
+    #[serde(default)]
+    others: Vec<Shape>,
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -56,7 +59,7 @@ struct Named {
 
 impl Input for Named {}
 
-/// What a refusal names.
+/// The fields that a rejection names.
 fn refused<T: std::fmt::Debug>(outcome: Result<T>) -> Vec<String> {
     let refused = match outcome {
         Ok(input) => panic!("accepted {input:?}"),
@@ -68,8 +71,12 @@ fn refused<T: std::fmt::Debug>(outcome: Result<T>) -> Vec<String> {
     fields
 }
 
+fn judged<T: Input>(value: Value) -> Result<T> {
+    block_on(validate(value, Ok))
+}
+
 fn fields(text: &str) -> Vec<String> {
-    refused(parse(text.as_bytes()).and_then(validate::<Sample>))
+    refused(parse(text.as_bytes()).and_then(judged::<Sample>))
 }
 
 #[test]
@@ -96,17 +103,45 @@ fn of_forms_without_a_tag_the_one_of_the_values_type_is_judged() {
         (json!({"first": 1, "last": "b", "middle": 1}), &["name.first", "name.last", "name.middle"]),
         (json!(7), &["name"]),
     ] {
-        assert_eq!(refused(validate::<Named>(json!({"name": name}))), fields);
+        assert_eq!(refused(judged::<Named>(json!({"name": name}))), fields);
     }
 }
 
+/// A draft.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Pair {
+    #[schema(value_type = String, max_length = 3)]
+    first_name: Field<String>,
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 9, nullable = false)]
+    count: Field<u32>,
+}
+
+impl Input for Pair {}
+
+fn checked(value: Value) -> Result<(String, Option<u32>)> {
+    let check = |pair: Pair| {
+        let mut check = Check::default();
+        check.note_if(pair.first_name.is_present() && pair.count.is_present(), "count", "comes alone");
+        check.note_if(pair.first_name.get().is_some_and(|name| name == "a"), "firstName", "is taken");
+        check.finish(|| Some((pair.first_name.given()?, pair.count.given())))
+    };
+    block_on(validate(value, check))
+}
+
 #[test]
-fn rules_speak_of_what_the_schema_has_not_refused() {
-    let rules = |_: &Value| vec![Violation::new("count", "too many"), Violation::new("shapes", "too few")];
-    assert_eq!(refused(validate_by::<Sample, _>(json!({"name": "a", "count": 1}), rules)), ["count", "shapes"]);
-    let told = refused(validate_by::<Sample, _>(json!({"name": 1, "count": 10}), rules));
-    assert_eq!(told, ["count", "name", "shapes"], "once each");
-    assert_eq!(refused(validate_by::<Sample, _>(json!([]), rules)), [""], "what is no object has no fields");
+fn a_draft_is_checked_whether_or_not_its_schema_rejects_it() {
+    assert_eq!(checked(json!({"firstName": "b"})).expect("is accepted"), ("b".into(), None));
+    for (body, fields) in [
+        (json!({"firstName": "a", "count": 1}), &["count", "firstName"][..]),
+        (json!({"firstName": "a", "count": 10}), &["count", "firstName"]),
+        (json!({"firstName": "a", "count": null, "more": 1}), &["count", "firstName", "more"]),
+        (json!({"firstName": 1, "count": 1}), &["count", "firstName"]),
+        (json!({"count": 1}), &["firstName"]),
+        (json!(["a", 1]), &[""]),
+    ] {
+        assert_eq!(refused(checked(body.clone())), fields, "{body}");
+    }
 }
 
 #[test]
@@ -120,7 +155,7 @@ fn a_whole_number_may_be_written_with_a_fraction_of_nothing() {
     let parsed = |text: &str| parse(text.as_bytes()).expect("parses");
     assert_eq!(parsed(r#"[1.0, -2.50e1, -0.0, 1.5, 1e300]"#), json!([1, -25, 0, 1.5, 1e300]));
     assert_eq!(parsed(r#"{"custom": {"a": 1.0}}"#).to_string(), r#"{"custom":{"a":1.0}}"#);
-    assert!(validate::<Sample>(parsed(r#"{"name": "a", "count": 9.0}"#)).is_ok());
+    assert!(judged::<Sample>(parsed(r#"{"name": "a", "count": 9.0}"#)).is_ok());
     assert_eq!(fields(r#"{"name": "a", "count": 10.0}"#), ["count"]);
 }
 
@@ -128,11 +163,11 @@ fn a_whole_number_may_be_written_with_a_fraction_of_nothing() {
 fn nul_is_refused_wherever_it_stands() {
     assert_eq!(fields(r#"{"name": "a\u0000"}"#), ["name"]);
     assert_eq!(fields(r#"{"name": "a", "shapes": [{"type": "\u0000"}]}"#), ["shapes[0].type"]);
-    assert_eq!(fields(r#"{"a\u0000": 1}"#), ["a\u{fffd}", "name"], "with what else is wrong, once each");
+    assert_eq!(fields(r#"{"a\u0000": 1}"#), ["a\u{fffd}", "name"], "together with the other violations, once each");
     assert_eq!(fields(r#"{"name": "four\u0000", "count": 10}"#), ["count", "name"]);
 }
 
-/// What has a rule over two fields, and a field that does not count.
+/// A body with a rule over two fields, and a field that is ignored.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Span {
@@ -146,34 +181,38 @@ struct Span {
 
 impl Input for Span {
     const IGNORED: &[&str] = &["note"];
+}
 
-    fn check(&self) -> Vec<Violation> {
-        if self.to < self.from { vec![Violation::new("to", "must not be less than from")] } else { Vec::new() }
-    }
+fn judged_span(value: Value) -> Result<Span> {
+    let check = |span: Span| match span.to < span.from {
+        true => Err(vec![Violation::new("to", "must not be less than from")]),
+        false => Ok(span),
+    };
+    block_on(validate(value, check))
 }
 
 #[test]
 fn rules_are_asked_of_a_refused_body_that_can_be_read() {
-    assert_eq!(refused(validate::<Span>(json!({"from": 3, "to": 1}))), ["to"]);
-    assert_eq!(refused(validate::<Span>(json!({"from": 10, "to": 1}))), ["from", "to"]);
-    assert_eq!(refused(validate::<Span>(json!({"from": 10}))), ["from", "to"]);
+    assert_eq!(refused(judged_span(json!({"from": 3, "to": 1}))), ["to"]);
+    assert_eq!(refused(judged_span(json!({"from": 10, "to": 1}))), ["from", "to"]);
+    assert_eq!(refused(judged_span(json!({"from": 10}))), ["from", "to"]);
 }
 
 #[test]
 fn a_field_of_the_wrong_type_is_told_once() {
     for from in [json!("x"), json!(9.5), json!(null), json!([10])] {
-        let Err(Problem::Invalid(told)) = validate::<Span>(json!({"from": from, "to": 1})) else { panic!("{from}") };
-        assert_eq!(told.iter().map(|it| it.field.as_str()).collect::<Vec<_>>(), ["from"], "{from}");
+        let Err(Problem::Invalid(reported)) = judged_span(json!({"from": from, "to": 1})) else { panic!("{from}") };
+        assert_eq!(reported.iter().map(|it| it.field.as_str()).collect::<Vec<_>>(), ["from"], "{from}");
     }
 }
 
 #[test]
 fn a_field_that_does_not_count_is_not_looked_at() {
     for note in [json!(null), json!("\0"), json!({"\0": 1}), json!(vec![0; WIDTH_MAX + 1])] {
-        assert!(validate::<Span>(json!({"from": 1, "to": 1, "note": note})).is_ok());
+        assert!(judged_span(json!({"from": 1, "to": 1, "note": note})).is_ok());
     }
     let wide = json!(vec![0; WIDTH_MAX + 1]);
-    assert_eq!(refused(validate::<Span>(json!({"from": wide, "to": 1, "note": 1}))), ["from"]);
+    assert_eq!(refused(judged_span(json!({"from": wide, "to": 1, "note": 1}))), ["from"]);
 }
 
 #[test]
@@ -189,4 +228,61 @@ fn what_does_not_parse_is_invalid_json() {
     for text in ["", "{", "nul", "{\"a\": 1e999}", "\u{feff}{}", "{} {}"] {
         assert!(matches!(parse(text.as_bytes()), Err(Problem::InvalidJson(_))), "{text:?}");
     }
+}
+
+#[test]
+fn a_wide_array_hides_nothing_else_that_is_wrong() {
+    let circle = json!({"type": "circle", "radius": 1});
+    let mut shapes = vec![circle; WIDTH_MAX];
+    shapes[1] = json!({"type": "circle", "radius": 0});
+    assert_eq!(refused(judged::<Sample>(json!({"name": "four", "shapes": shapes}))), ["name", "shapes[1].radius"]);
+    shapes.push(json!({"type": "line"}));
+    let reported = refused(judged::<Sample>(json!({"name": "four", "shapes": shapes})));
+    assert_eq!(reported, ["name", "shapes", "shapes[1].radius"], "items beyond the limit are not validated");
+    let fields: serde_json::Map<String, Value> = (0..=WIDTH_MAX).map(|at| (format!("{at:04}"), json!(1))).collect();
+    let reported = refused(judged::<Sample>(json!({"name": "four", "shapes": [fields]})));
+    assert_eq!(
+        reported,
+        ["name", "shapes[0]"],
+        "a missing field of a cut object is not reported, because it may have been cut"
+    );
+    let mut fields: serde_json::Map<String, Value> = (0..=WIDTH_MAX).map(|at| (format!("{at:04}"), json!(1))).collect();
+    fields.extend([("name".to_owned(), json!("a")), ("shapes".to_owned(), json!([]))]);
+    let reported = refused(judged::<Sample>(fields.into()));
+    assert!(
+        reported.contains(&String::new()) && !reported.iter().any(|field| field == "name" || field == "shapes"),
+        "{reported:?}"
+    );
+}
+
+#[test]
+fn a_body_that_is_too_large_for_its_copies_is_judged_in_parts() {
+    let text = "x".repeat(20_000);
+    let mut shapes = vec![json!({"type": "circle", "radius": 1}); 500];
+    for at in [0, 7, 499] {
+        shapes[at] = json!({"type": "box", "width": text, "height": 1});
+    }
+    let long = "x".repeat(5_000_000);
+    let reported = refused(judged::<Sample>(json!({"name": "four", "shapes": shapes, "extra": long})));
+    assert_eq!(reported, ["extra", "name", "shapes[0].width", "shapes[499].width", "shapes[7].width"]);
+    let shapes = vec![json!({"type": "box", "width": text, "height": 1}); 500];
+    let others = vec![json!({"type": "box", "width": text, "height": 1}); 500];
+    let reported = refused(judged::<Sample>(json!({"name": "a", "shapes": shapes, "others": others})));
+    let of =
+        |array: &str| reported.iter().filter(|field| field.starts_with(array) && field.ends_with(".width")).count();
+    assert_eq!(
+        (reported.len(), of("shapes["), of("others[")),
+        (1000, 500, 500),
+        "each of two large arrays is judged in parts"
+    );
+    let texts: Vec<&str> = vec![&text; 500];
+    let reported = refused(judged::<Sample>(json!({"name": "a", "shapes": [{"type": "circle", "radius": texts}]})));
+    assert_eq!(reported, ["shapes[0]"], "an item that is too large by itself is named");
+}
+
+#[test]
+fn a_long_key_is_cut_in_a_path() {
+    let key = "k".repeat(300);
+    let reported = refused(judged::<Sample>(json!({"name": "a", "shapes": [], &key: 1})));
+    assert_eq!(reported, [format!("{}…", "k".repeat(200))]);
 }

@@ -1,4 +1,4 @@
-//! `GET /actions` (decisions 8.5).
+//! `GET /actions` (docs/reference/actions.md#list-actions).
 
 use axum::extract::{OriginalUri, State};
 use domain::action::{self, Action};
@@ -13,31 +13,34 @@ use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
 
-/// A page of Actions, in the order of the decisions' table.
+/// A page of Actions, in a fixed order.
 #[derive(Serialize, ToSchema)]
 pub struct ActionList {
-    /// Their schemas, whole.
+    /// Actions with their full schemas.
     actions: Vec<&'static Action>,
-    /// Where the list stands.
+    /// Position in the list.
     page: Page,
 }
 
 /// List Image Actions
+///
+/// Returns the eight deterministic image transformations with their inputs and parameters. Use it to build a form
+/// or to choose an Action. It runs nothing.
 #[utoipa::path(
     get, path = "/actions", operation_id = "listActions", tag = "Image Actions",
     security(("bearer" = ["canvas:read"])),
     params(
-        ("q" = Option<String>, Query, max_length = 240, description = "Found in slug, title or summary."),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Most items; 50 when left out."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the page before."),
+        ("q" = Option<String>, Query, max_length = 240, description = "Text that occurs in slug, title or summary. Case-insensitive."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
+        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, body = ActionList))
+    responses((status = 200, description = "One page of Actions.", body = ActionList))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
     let text = query.text("q", ACTION_QUERY_MAX).unwrap_or_default().to_lowercase();
     let scope = ListScope::new("actions", &caller.account, &[&text]);
-    // An Action's place is its slug's in the fixed order.
+    // The position of an Action is the index of its slug in the fixed order.
     let request = page_request::<String>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
     query.finish()?;
     let matches = |action: &&Action| {

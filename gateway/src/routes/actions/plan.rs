@@ -1,35 +1,35 @@
-//! What the stored dimensions of the inputs already tell about an Action's result (decisions 8.1).
+//! What the stored dimensions of the inputs determine about an Action's result
+//! (docs/reference/actions.md#size-limits-of-a-result).
 //!
-//! The sizes are worked out by the very functions that the worker uses, so that what is let in here is not refused there.
+//! The sizes are computed by the same functions as in the worker, so that what is accepted here does not fail there.
 
 use domain::Violation;
 use domain::action::{
     Action, ChangeAspectRatioParams, CropParams, Ratio, ResizeParams, RotateParams, SideBySideCompositeParams,
 };
 use domain::asset::AssetRecord;
-use raster::beside::{self, Beside};
-use raster::crop::{self, Crop, Place};
+use raster::crop::{self, Crop, CropPosition};
 use raster::ratio::{self, ChangeRatio};
 use raster::resize::PlanError;
 use raster::rotate::{self, Flip, Rotate};
+use raster::side_by_side::{self, SideBySideOptions};
 use raster::{Anchor, Bounds, Color, Format, FormatChoice, OutputFormat, Resize, Size};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// The size of the result, or the field at fault and why. `None`: a parameter is not of its form, which validation has
-/// seen to.
+/// The size of the result, or the field at fault and why. `None`: a parameter is malformed, which validation reports.
 type Planned = Option<Result<Size, (&'static str, PlanError)>>;
 
-/// How long an Action on these inputs will take, in seconds; or why it cannot succeed.
+/// The estimated duration of an Action on these inputs, in seconds; or why it cannot succeed.
 pub fn estimate(action: &Action, params: &Map<String, Value>, inputs: &[AssetRecord]) -> Result<i32, Vec<Violation>> {
     let sizes: Vec<Size> = inputs.iter().map(size).collect();
     let planned = match (action.slug, &*sizes) {
         ("resize", [image]) => plan_resize(params, *image),
         ("crop", [image]) => plan_crop(params, *image),
         ("change-aspect-ratio", [image]) => plan_ratio(params, *image),
-        ("side-by-side-composite", [first, second]) => plan_beside(params, [*first, *second]),
+        ("side-by-side-composite", [first, second]) => plan_side_by_side(params, [*first, *second]),
         ("rotate", [image]) => plan_rotate(params, *image),
-        // The result measures what its first input does.
+        // The result has the size of its first input.
         (_, [image, ..]) => Some(raster::grade::plan(*image).map_err(|error| ("inputs[0]", error))),
         _ => None,
     };
@@ -45,7 +45,7 @@ fn size(asset: &AssetRecord) -> Size {
     Size::new(side(asset.width), side(asset.height))
 }
 
-/// WebP is a pixel short of the longest side of a result.
+/// A WebP side is one pixel short of the longest side of a result.
 fn refuse_webp(params: &Map<String, Value>, inputs: &[AssetRecord], output: Size) -> Option<Violation> {
     let choice: FormatChoice = params.get("format")?.as_str()?.parse().ok()?;
     let source = match inputs.first()?.mime_type.as_str() {
@@ -75,8 +75,8 @@ fn plan_resize(params: &Map<String, Value>, image: Size) -> Planned {
 fn plan_crop(params: &Map<String, Value>, image: Size) -> Planned {
     let params: CropParams = typed(params)?;
     let place = match (params.x, params.y) {
-        (Some(x), Some(y)) => Place::At { x, y },
-        _ => Place::Anchored(params.anchor.parse().ok()?),
+        (Some(x), Some(y)) => CropPosition::At { x, y },
+        _ => CropPosition::Anchored(params.anchor.parse().ok()?),
     };
     let crop = Crop { width: params.width, height: params.height, place };
     let field = || {
@@ -106,16 +106,16 @@ fn plan_ratio(params: &Map<String, Value>, image: Size) -> Planned {
     Some(ratio::plan(image, &change).map(|plan| plan.output).map_err(|error| ("params.ratio", error)))
 }
 
-fn plan_beside(params: &Map<String, Value>, images: [Size; 2]) -> Planned {
+fn plan_side_by_side(params: &Map<String, Value>, images: [Size; 2]) -> Planned {
     let params: SideBySideCompositeParams = typed(params)?;
-    let beside = Beside {
+    let options = SideBySideOptions {
         direction: params.direction.parse().ok()?,
         gap: params.gap,
         matches: params.scale == "match",
         align: params.align.parse().ok()?,
         background: Color::WHITE,
     };
-    Some(beside::plan(images, &beside).map(|plan| plan.output).map_err(|error| ("inputs", error)))
+    Some(side_by_side::plan(images, &options).map(|plan| plan.output).map_err(|error| ("inputs", error)))
 }
 
 fn plan_rotate(params: &Map<String, Value>, image: Size) -> Planned {

@@ -14,28 +14,31 @@ use crate::reply;
 /// One Action.
 #[derive(Serialize, ToSchema)]
 pub struct ActionRead {
-    /// Its schema.
+    /// The Action with its parameter schema.
     action: &'static Action,
 }
 
-/// Read one Image Action's schema
+/// Read the schema of an Image Action
+///
+/// Returns one Action: its inputs in order, its parameters with types, ranges and defaults, and its estimated
+/// duration. Use it to learn what a run takes. It runs nothing.
 #[utoipa::path(
     get, path = "/actions/{actionKey}", operation_id = "getAction", tag = "Image Actions",
     security(("bearer" = ["canvas:read"])),
     params(("actionKey" = String, Path, pattern = "^(action:)?[A-Za-z0-9_-]{1,180}$", description = "Slug, or `action:<slug>`.")),
-    responses((status = 200, body = ActionRead))
+    responses((status = 200, description = "The Action.", body = ActionRead))
 )]
 pub async fn read(_caller: Caller<ReadCanvas>, params: PathText) -> Result {
     Ok(reply::ok(&ActionRead { action: action_of(&params)? }))
 }
 
-/// The Action that the path names; a malformed key is 400, an unknown one 404.
+/// The Action that the path names; 400 for a malformed key, 404 for an unknown one.
 pub fn action_of(params: &PathText) -> Result<&'static Action> {
     let ActionKey(slug) = params.parameter("actionKey")?;
     action::find(&slug).ok_or(Problem::NotFound("action"))
 }
 
-/// A slug, or `action:<slug>`.
+/// Key of an Action in a path: `<slug>` or `action:<slug>`.
 struct ActionKey(String);
 
 impl FromStr for ActionKey {

@@ -1,4 +1,4 @@
-//! `GET /assets` (decisions 6.5).
+//! `GET /assets` (docs/reference/assets.md#list-assets).
 
 use axum::extract::{OriginalUri, State};
 use db::canvases::After;
@@ -14,26 +14,29 @@ use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
 
-/// A page of assets, newest update first.
+/// A page of assets, most recently updated first.
 #[derive(Serialize, ToSchema)]
 pub struct AssetList {
-    /// Each with a fresh preview URL.
+    /// Assets, each with a new preview URL.
     assets: Vec<Asset>,
-    /// Where the list stands.
+    /// Position in the list.
     page: Page,
 }
 
-/// List assets: the account's own, or those stored in a canvas
+/// List assets of the account or of a canvas
+///
+/// Returns one page of assets, newest update first: the account's own without `canvasId`, otherwise those stored
+/// in that canvas. Each has a fresh preview URL. Store the handle, never the URL.
 #[utoipa::path(
     get, path = "/assets", operation_id = "listAssets", tag = "Assets",
     security(("bearer" = ["asset:read"])),
     params(
         ("canvasId" = Option<String>, Query, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle of a canvas."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "Most items; 50 when left out."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the page before."),
+        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "Items in a page. Default: 50."),
+        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, body = AssetList))
+    responses((status = 200, description = "One page of assets.", body = AssetList))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ReadAsset>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);

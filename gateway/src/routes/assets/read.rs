@@ -9,30 +9,33 @@ use utoipa::ToSchema;
 use crate::extract::caller::{Caller, ReadAsset};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
-use crate::problem::{Problem, Result, both};
+use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
 
 /// One asset.
 #[derive(Serialize, ToSchema)]
 pub struct AssetRead {
-    /// The asset, with a fresh preview URL.
+    /// The asset, with a new preview URL.
     pub asset: Asset,
-    /// Whether this answers an earlier, equal upload.
+    /// Whether the response repeats that of an earlier, equal upload.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub replayed: Option<bool>,
 }
 
 /// Read one asset
+///
+/// Returns one asset with a fresh preview URL. Use it to get size and type of a picture, or a new preview URL
+/// after the old one expired. It never returns the bytes: load them from the preview URL.
 #[utoipa::path(
     get, path = "/assets/{assetId}", operation_id = "getAsset", tag = "Assets",
     security(("bearer" = ["asset:read"])),
     params(
         ("assetId" = String, Path, pattern = "^(asset:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
+        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
     ),
-    responses((status = 200, body = AssetRead))
+    responses((status = 200, description = "The asset.", body = AssetRead))
 )]
 pub async fn read(
     State(app): State<App>,
@@ -42,7 +45,7 @@ pub async fn read(
 ) -> Result {
     let mut query = QueryReader::new(&uri);
     let owner = query.owner();
-    let (named, ()) = both(params.parameter::<AssetRef>("assetId"), query.finish())?;
+    let (named, ()) = combine_violations(params.parameter::<AssetRef>("assetId"), query.finish())?;
     let handle = resolve(named, owner, &caller.account)?;
     let mut connection = app.connection().await?;
     let (record, _) =
@@ -51,7 +54,7 @@ pub async fn read(
     Ok(reply::ok(&AssetRead { asset: record.document(preview), replayed: None }))
 }
 
-/// The full handle; an owner in the handle that differs from `ownerUid` is 400 (decisions 18.2).
+/// The full handle; 400 when the handle names a different owner than `ownerUid`.
 fn resolve(named: AssetRef, owner: Option<AccountUid>, caller: &AccountUid) -> Result<AssetHandle> {
     match (&named.owner, owner) {
         (Some(named), Some(owner)) if *named != owner => {

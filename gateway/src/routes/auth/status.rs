@@ -1,4 +1,4 @@
-//! `GET /auth/status` (decisions 2.3).
+//! `GET /auth/status` (docs/reference/authentication.md#authentication-status).
 
 use domain::Timestamp;
 use domain::account::Scope;
@@ -11,33 +11,39 @@ use crate::extract::caller::{AnyToken, Caller};
 use crate::problem::Result;
 use crate::reply;
 
-/// Who the token stands for and what it may do.
+/// The account and the permissions of the presented token.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthStatus {
-    /// Always true: a failed credential is a 401.
+    /// Always true; a rejected credential is a 401.
     authenticated: bool,
-    /// `agent_token`.
+    /// Always `agent_token`.
     auth_type: &'static str,
-    /// The account's email.
+    /// Email of the account.
     email: String,
-    /// In the order of the specification's table.
+    /// Scopes of the token, in a fixed order.
     scopes: Vec<Scope>,
-    /// The token's id.
+    /// Id of the token.
     agent_token_id: Uuid,
-    /// The token's label.
+    /// Label of the token.
     agent_label: String,
-    /// The account's uid (an extension).
+    /// Uid of the account (an extension).
     uid: AccountUid,
-    /// The account's credits (an extension).
+    /// Credits of the account (an extension).
     credit_balance: i64,
-    /// When the token ends by itself (an extension).
+    /// When the token expires; null if it does not expire (an extension).
     #[schema(required = true)]
     expires_at: Option<Timestamp>,
 }
 
-/// Tell who the token stands for
-#[utoipa::path(get, path = "/auth/status", operation_id = "getAuthStatus", tag = "Authentication", responses((status = 200, body = AuthStatus)))]
+/// Check the credential
+///
+/// Returns the account and the scopes of the token. Call it first to check that a token works and what it may do.
+/// It changes nothing and needs no scope.
+#[utoipa::path(
+    get, path = "/auth/status", operation_id = "getAuthStatus", tag = "Authentication",
+    responses((status = 200, description = "The credential is valid.", body = AuthStatus))
+)]
 pub async fn status(caller: Caller<AnyToken>) -> Result {
     let credential = caller.credential;
     Ok(reply::ok(&AuthStatus {

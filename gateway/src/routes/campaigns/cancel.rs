@@ -10,15 +10,19 @@ use crate::extract::path::PathText;
 use crate::observe::Trace;
 use crate::problem::Result;
 use crate::reply;
-use crate::routes::runs::cancel_job;
+use crate::runs::cancel_job;
 use crate::state::App;
 
 /// Cancel a legacy campaign
+///
+/// Stops the unfinished shots. Use it to end a campaign early. Finished shots keep their pictures, nothing is
+/// deleted, and a finished campaign is returned unchanged. Deprecated: 410 unless the operator has enabled legacy
+/// campaigns.
 #[utoipa::path(
     delete, path = "/campaigns/{runId}", operation_id = "cancelCampaign", tag = "Legacy campaigns",
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate", "job:manage"])),
-    params(("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Its id.")),
-    responses((status = 200, body = CampaignRead, description = "Its unfinished shots stop; a finished campaign is unchanged."))
+    params(("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id of the campaign.")),
+    responses((status = 200, description = "The campaign.", body = CampaignRead))
 )]
 pub async fn cancel(
     State(app): State<App>,

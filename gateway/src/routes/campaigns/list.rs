@@ -16,19 +16,22 @@ use crate::state::App;
 /// The newest 200 campaigns.
 #[derive(Serialize, ToSchema)]
 pub struct CampaignList {
-    /// The account's own, the newest first.
+    /// Campaigns of the account, newest first.
     runs: Vec<CampaignRun>,
 }
 
 /// List legacy campaigns
+///
+/// Returns the newest 200 campaigns of the account, newest first. Use it to find earlier campaigns. It never
+/// starts or changes one. Deprecated: new clients use Recipes and image jobs.
 #[utoipa::path(
     get, path = "/campaigns", operation_id = "listCampaigns", tag = "Legacy campaigns",
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate", "job:manage"])),
     params(
-        ("canvasId" = Option<String>, Query, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Those of this canvas alone."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
+        ("canvasId" = Option<String>, Query, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Only campaigns of this canvas."),
+        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
     ),
-    responses((status = 200, body = CampaignList))
+    responses((status = 200, description = "The campaigns.", body = CampaignList))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ManageCampaigns>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);

@@ -1,8 +1,8 @@
-//! Legacy campaigns (specification, Legacy campaigns; decisions 16). Deprecated: reads always work, mutations answer 410
-//! unless the operator has switched them on.
+//! Legacy campaigns (docs/reference/campaigns.md). Deprecated: reads always work, mutations answer 410 unless the operator has
+//! enabled them.
 //!
-//! The room is whole in itself, to be taken out in one piece: this folder, `db::campaigns`, `domain::campaign`, the tables of
-//! migration 15, one variable of the configuration and one line of the router.
+//! The feature is self-contained, so that it can be removed as a whole: this directory, `app::campaign`, `db::campaigns`,
+//! `domain::campaign`, the tables of migration 15, one configuration variable and one line of the router.
 
 pub mod cancel;
 pub mod list;
@@ -27,21 +27,21 @@ use crate::extract::path::{PathText, RunInPath};
 use crate::problem::{Problem, Result};
 use crate::state::App;
 
-/// When the campaigns came to be deprecated (RFC 9745): 2026-01-01T00:00:00Z.
+/// Date since which campaigns are deprecated (RFC 9745): 2026-01-01T00:00:00Z.
 const DEPRECATED_SINCE: &str = "@1767225600";
 
 /// A campaign.
 #[derive(Serialize, ToSchema)]
 pub struct CampaignRead {
-    /// As it stands.
+    /// The campaign with its current status.
     run: CampaignRun,
-    /// Whether an equal request was answered before; only with a start.
+    /// Whether the response repeats that of an earlier, equal request; only in responses to a start.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     replayed: Option<bool>,
 }
 
-/// The routes, every response of which says that they are deprecated.
+/// The routes; every response carries the deprecation headers.
 pub fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list::list))
@@ -52,7 +52,7 @@ pub fn router() -> OpenApiRouter<App> {
         .layer(middleware::map_response(deprecated))
 }
 
-/// Marks a response of a deprecated operation, whatever it is (decisions 16.2).
+/// Adds the deprecation headers to a response, whatever its status (docs/reference/campaigns.md#deprecation-headers).
 async fn deprecated(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(HeaderName::from_static("deprecation"), HeaderValue::from_static(DEPRECATED_SINCE));
@@ -60,18 +60,18 @@ async fn deprecated(mut response: Response) -> Response {
     response
 }
 
-/// Refuses a mutation that the operator has not switched on: before its body is looked at (decisions 1.2).
+/// Rejects a mutation that the operator has not enabled, before its body is read.
 fn require_switched_on(app: &App) -> Result<()> {
     if app.config.legacy_campaigns { Ok(()) } else { Err(Problem::Gone("legacy campaigns are retired")) }
 }
 
-/// The campaign of the path, if it is the account's.
+/// Loads the campaign of the path, if it belongs to the account.
 async fn load(app: &App, account: &AccountUid, id: Uuid) -> Result<Campaign> {
     let found = db::campaigns::get(&mut *app.connection().await?, id, account).await?;
     found.ok_or(Problem::NotFound("campaign"))
 }
 
-/// The id in the path; only a UUID can name a campaign.
+/// The id in the path; only a UUID can identify a campaign.
 fn id_of(params: &PathText) -> Result<Uuid> {
     match params.parameter("runId")? {
         RunInPath::Work(Some(id)) => Ok(id.0),

@@ -1,86 +1,92 @@
-//! `POST /campaigns/plan`: writes nothing.
+//! `POST /campaigns/plan`: returns a plan and writes nothing.
 
 use axum::extract::State;
 use domain::Violation;
 use domain::campaign;
-use domain::id::CanvasRef;
+use domain::id::{AccountUid, CanvasHandle};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::require_switched_on;
 use crate::extract::caller::{Caller, PlanCampaigns};
-use crate::extract::json::{Input, Unread};
+use crate::extract::canvas::canvas_of;
+use crate::extract::draft::{Check, Field};
+use crate::extract::json::{Input, JsonBody};
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
 
-/// A campaign to plan.
+/// Request to plan a campaign.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CampaignPlanRequest {
-    /// Plain id or handle.
-    #[schema(max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
-    canvas_id: String,
-    /// What it is about.
-    #[schema(min_length = 1, max_length = 8000)]
-    brief: String,
-    /// How many shots.
-    #[schema(minimum = 1, maximum = 8)]
-    shot_count: usize,
+    /// Plain id or handle of the canvas.
+    #[schema(value_type = String, max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
+    canvas_id: Field<String>,
+    /// Brief of the campaign.
+    #[schema(value_type = String, min_length = 1, max_length = 8000)]
+    brief: Field<String>,
+    /// Number of shots.
+    #[schema(value_type = usize, minimum = 1, maximum = 8)]
+    shot_count: Field<usize>,
 }
 
-impl Input for CampaignPlanRequest {
-    fn check_value(body: &Value) -> Vec<Violation> {
-        let canvas = body["canvasId"].as_str().unwrap_or_default();
-        CanvasRef::parse(canvas).err().map(|error| Violation::new("canvasId", error.to_string())).into_iter().collect()
+impl Input for CampaignPlanRequest {}
+
+impl CampaignPlanRequest {
+    /// The canvas, the brief and the number of shots.
+    fn check(self, account: &AccountUid) -> Result<(CanvasHandle, String, usize), Vec<Violation>> {
+        let mut check = Check::default();
+        let canvas = canvas_of(&mut check, self.canvas_id, Field::Absent, account);
+        check.finish(|| Some((canvas?, self.brief.given()?, self.shot_count.given()?)))
     }
 }
 
-/// A plan.
+/// Response with a planned campaign.
 #[derive(Serialize, ToSchema)]
 pub struct CampaignPlanned {
-    /// To be sent to the start, as it is or changed.
+    /// Plan to send with the start request, unchanged or edited.
     plan: CampaignPlan,
 }
 
-/// What a campaign is to be.
+/// Plan of a campaign.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CampaignPlan {
-    /// What it is about.
+    /// Brief of the campaign.
     #[schema(min_length = 1, max_length = 8000)]
     pub brief: String,
-    /// Its pictures.
+    /// Shots of the campaign.
     #[schema(min_items = 1, max_items = 8)]
     pub shots: Vec<PlannedShot>,
 }
 
-/// A picture to be made.
+/// A planned shot: one picture.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedShot {
-    /// What it shows.
+    /// Prompt of the shot.
     #[schema(min_length = 1, max_length = 8000)]
     pub prompt: String,
 }
 
 /// Plan a legacy campaign
+///
+/// Proposes the shots of a campaign from a brief. Use it before `startCampaign`, which takes the plan, edited or
+/// not. It writes nothing and spends no credit. Deprecated: 410 unless the operator has enabled legacy campaigns.
 #[utoipa::path(
     post, path = "/campaigns/plan", operation_id = "planCampaign", tag = "Legacy campaigns",
     request_body = CampaignPlanRequest, security(("bearer" = ["canvas:read", "canvas:write", "asset:read"])),
-    responses((status = 200, body = CampaignPlanned))
+    responses((status = 200, description = "The plan.", body = CampaignPlanned))
 )]
-pub async fn plan(State(app): State<App>, caller: Caller<PlanCampaigns>, body: Unread) -> Result {
+pub async fn plan(State(app): State<App>, caller: Caller<PlanCampaigns>, body: JsonBody) -> Result {
     require_switched_on(&app)?;
-    let request: CampaignPlanRequest = body.json().await?;
-    let canvas =
-        CanvasRef::parse(&request.canvas_id).map_err(|error| Problem::invalid("canvasId", error.to_string()))?;
-    let canvas = canvas.resolve(&caller.account);
+    let check = |request: CampaignPlanRequest| request.check(&caller.account);
+    let (canvas, brief, shot_count) = body.checked(check).await?;
     db::canvases::find(&mut *app.connection().await?, &caller.account, &canvas)
         .await?
         .ok_or(Problem::NotFound("canvas"))?;
-    let shots = campaign::plan(&request.brief, request.shot_count);
+    let shots = campaign::plan(&brief, shot_count);
     let shots = shots.into_iter().map(|prompt| PlannedShot { prompt }).collect();
-    Ok(reply::ok(&CampaignPlanned { plan: CampaignPlan { brief: request.brief, shots } }))
+    Ok(reply::ok(&CampaignPlanned { plan: CampaignPlan { brief, shots } }))
 }

@@ -10,57 +10,71 @@ use utoipa::ToSchema;
 
 use super::{CampaignRead, id_of, load, require_switched_on};
 use crate::extract::caller::{Caller, ManageCampaigns};
-use crate::extract::json::{Input, Unread};
+use crate::extract::draft::Check;
+use crate::extract::json::{Input, JsonBody};
 use crate::extract::path::PathText;
-use crate::problem::{Problem, Result, both};
+use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
 
-/// What a person made of a campaign's shots.
+/// A person's decisions on the shots of a campaign.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CampaignReviewRequest {
-    /// One a shot.
+    /// Decisions, at most one for each shot.
     #[schema(min_items = 1, max_items = 8)]
     decisions: Vec<DecisionInput>,
 }
 
-/// What a person made of a shot.
+/// A person's decision on a shot.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DecisionInput {
-    /// The shot.
+    /// Id of the shot.
     #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$")]
     shot_id: String,
-    /// What was made of it.
+    /// Decision on the shot.
     decision: ShotDecision,
 }
 
-impl Input for CampaignReviewRequest {
-    fn check(&self) -> Vec<Violation> {
+impl Input for CampaignReviewRequest {}
+
+impl CampaignReviewRequest {
+    fn check(self) -> Result<Self, Vec<Violation>> {
+        let mut check = Check::default();
         let mut seen = HashSet::new();
-        let named = self.decisions.iter().enumerate();
-        let twice = named.filter(|(_, decision)| !seen.insert(&decision.shot_id));
-        twice.map(|(index, _)| Violation::new(format!("decisions[{index}].shotId"), "is decided twice")).collect()
+        for (index, decision) in self.decisions.iter().enumerate() {
+            let is_repeated = !seen.insert(&decision.shot_id);
+            check.note_if(is_repeated, format!("decisions[{index}].shotId"), "is decided twice");
+        }
+        check.finish(|| Some(self))
     }
 }
 
 /// Review a legacy campaign
+///
+/// Records a person's decision on shots. Use it after the pictures have been seen. It deletes nothing and starts
+/// nothing. Deprecated: 410 unless the operator has enabled legacy campaigns.
 #[utoipa::path(
     post, path = "/campaigns/{runId}/review", operation_id = "reviewCampaign", tag = "Legacy campaigns",
     request_body = CampaignReviewRequest,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate", "job:manage"])),
-    params(("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Its id.")),
-    responses((status = 200, body = CampaignRead))
+    params(("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id of the campaign.")),
+    responses((status = 200, description = "The campaign after the review.", body = CampaignRead))
 )]
-pub async fn review(State(app): State<App>, caller: Caller<ManageCampaigns>, params: PathText, body: Unread) -> Result {
+pub async fn review(
+    State(app): State<App>,
+    caller: Caller<ManageCampaigns>,
+    params: PathText,
+    body: JsonBody,
+) -> Result {
     require_switched_on(&app)?;
-    let (request, id) = both(body.json::<CampaignReviewRequest>().await, id_of(&params))?;
+    let (request, id) = combine_violations(body.checked(CampaignReviewRequest::check).await, id_of(&params))?;
     let campaign = load(&app, &caller.account, id).await?;
     let known: HashSet<&str> = campaign.shots.iter().map(|shot| shot.id.as_str()).collect();
     let unknown = request.decisions.iter().enumerate().filter(|(_, decision)| !known.contains(&*decision.shot_id));
     let violations: Vec<Violation> = unknown
-        .map(|(index, _)| Violation::new(format!("decisions[{index}].shotId"), "is no shot of the campaign"))
+        .map(|(index, _)| Violation::new(format!("decisions[{index}].shotId"), "is not a shot of the campaign"))
         .collect();
     if !violations.is_empty() {
         return Err(Problem::Unprocessable(violations));

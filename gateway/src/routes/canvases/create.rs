@@ -1,4 +1,4 @@
-//! `POST /canvases` (decisions 3.8).
+//! `POST /canvases` (docs/reference/canvases.md#create-a-canvas).
 
 use axum::extract::State;
 use db::canvases::NewCanvas;
@@ -6,35 +6,35 @@ use domain::Violation;
 use domain::canvas::{CanvasRecord, CanvasType};
 use domain::id::{CanvasHandle, CanvasId};
 use serde::Deserialize;
-use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::read::{CanvasRead, document_of};
 use crate::extract::caller::{Caller, WriteCanvas};
-use crate::extract::json::{Input, Unread};
+use crate::extract::draft::{Check, Field};
+use crate::extract::json::{Input, JsonBody};
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
 
-/// A canvas to make, or the Agent Canvas to resolve.
+/// Request to create a canvas, or to resolve the Agent Canvas.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateCanvas {
-    /// A plain id of the caller's choice.
-    #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    id: Option<String>,
-    /// `Untitled` when left out.
-    #[schema(max_length = 160, nullable = false)]
-    title: Option<String>,
-    /// Makes it, or resolves, the account's one Agent Canvas.
-    #[schema(nullable = false)]
-    canvas_type: Option<CanvasType>,
-    /// `agent-canvas` resolves the account's one Agent Canvas.
-    #[schema(nullable = false)]
-    destination: Option<Destination>,
+    /// Plain id that the caller chooses; generated when omitted.
+    #[schema(value_type = Option<String>, pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    id: Field<String>,
+    /// Title; `Untitled` when omitted.
+    #[schema(value_type = Option<String>, max_length = 160, nullable = false)]
+    title: Field<String>,
+    /// Canvas type; `agent` creates or resolves the account's one Agent Canvas.
+    #[schema(value_type = Option<CanvasType>, nullable = false)]
+    canvas_type: Field<CanvasType>,
+    /// Destination; `agent-canvas` resolves the account's one Agent Canvas.
+    #[schema(value_type = Option<Destination>, nullable = false)]
+    destination: Field<Destination>,
 }
 
-/// Where work is to go.
+/// Destination of work.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, ToSchema)]
 pub enum Destination {
     /// The account's one Agent Canvas.
@@ -46,20 +46,42 @@ impl Input for CreateCanvas {
     const MAY_BE_EMPTY: bool = true;
 }
 
-/// An id is chosen, or a destination.
-fn violation(body: &Value) -> Option<Violation> {
-    let both = body.get("destination").is_some() && body.get("id").is_some();
-    both.then(|| Violation::new("id", "cannot be chosen together with a destination"))
+/// A checked request.
+struct Wanted {
+    id: Option<String>,
+    title: Option<String>,
+    canvas_type: Option<CanvasType>,
+    destination: Option<Destination>,
+}
+
+impl CreateCanvas {
+    fn check(self) -> Result<Wanted, Vec<Violation>> {
+        let mut check = Check::default();
+        let is_both = self.destination.is_present() && self.id.is_present();
+        check.note_if(is_both, "id", "cannot be chosen together with a destination");
+        check.finish(|| {
+            Some(Wanted {
+                id: self.id.given(),
+                title: self.title.given(),
+                canvas_type: self.canvas_type.given(),
+                destination: self.destination.given(),
+            })
+        })
+    }
 }
 
 /// Create a canvas, or resolve the Agent Canvas
+///
+/// Creates an empty canvas. Use it to begin new work. With `destination: "agent-canvas"` it returns the account's
+/// one Agent Canvas and creates it the first time. It never changes an existing canvas: an `id` that is already in
+/// use is a conflict. Every call without `id` and `destination` creates another canvas.
 #[utoipa::path(
     post, path = "/canvases", operation_id = "createCanvas", tag = "Canvases", request_body = CreateCanvas,
     security(("bearer" = ["canvas:read", "canvas:write"])),
-    responses((status = 201, body = CanvasRead))
+    responses((status = 201, description = "The canvas, with its whole graph.", body = CanvasRead))
 )]
-pub async fn create(State(app): State<App>, caller: Caller<WriteCanvas>, body: Unread) -> Result {
-    let wanted: CreateCanvas = body.json_by(violation).await?;
+pub async fn create(State(app): State<App>, caller: Caller<WriteCanvas>, body: JsonBody) -> Result {
+    let wanted = body.checked(CreateCanvas::check).await?;
     let resolves = wanted.destination.is_some() || (wanted.canvas_type.is_some() && wanted.id.is_none());
     let record =
         if resolves { resolve_agent(&app, &caller, wanted).await? } else { make(&app, &caller, wanted).await? };
@@ -67,12 +89,12 @@ pub async fn create(State(app): State<App>, caller: Caller<WriteCanvas>, body: U
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
     let (record, _) = db::canvases::find(&mut snapshot, &caller.account, &record.handle)
         .await?
-        .ok_or_else(|| Problem::internal("a canvas that was just made is not there"))?;
+        .ok_or_else(|| Problem::internal("a canvas that was just created was not found"))?;
     Ok(reply::created(&location, &document_of(&mut snapshot, &record).await?))
 }
 
-/// Makes the Agent Canvas or finds it; of equal calls at one moment one makes it and all find the same.
-async fn resolve_agent(app: &App, caller: &Caller<WriteCanvas>, wanted: CreateCanvas) -> Result<CanvasRecord> {
+/// Creates the Agent Canvas or finds it. Of concurrent calls one creates it and all return the same canvas.
+async fn resolve_agent(app: &App, caller: &Caller<WriteCanvas>, wanted: Wanted) -> Result<CanvasRecord> {
     let mut connection = app.connection().await?;
     if let Some(record) = db::canvases::agent(&mut connection, &caller.account).await? {
         return Ok(record);
@@ -82,18 +104,18 @@ async fn resolve_agent(app: &App, caller: &Caller<WriteCanvas>, wanted: CreateCa
         Some(record) => Ok(record),
         None => db::canvases::agent(&mut connection, &caller.account)
             .await?
-            .ok_or_else(|| Problem::internal("an Agent Canvas could neither be made nor found")),
+            .ok_or_else(|| Problem::internal("an Agent Canvas could neither be created nor found")),
     }
 }
 
-async fn make(app: &App, caller: &Caller<WriteCanvas>, wanted: CreateCanvas) -> Result<CanvasRecord> {
+async fn make(app: &App, caller: &Caller<WriteCanvas>, wanted: Wanted) -> Result<CanvasRecord> {
     let mut connection = app.connection().await?;
     let id = wanted.id.map_or_else(CanvasId::generate, CanvasId::from_stored);
     let title = wanted.title.as_deref().unwrap_or("Untitled");
     insert(&mut connection, caller, id, wanted.canvas_type, title).await?.ok_or_else(|| {
         let message = match wanted.canvas_type {
-            Some(CanvasType::Agent) => "the account has a canvas of this id, or an Agent Canvas, already",
-            None => "the account has a canvas of this id already",
+            Some(CanvasType::Agent) => "the account already has a canvas with this id, or an Agent Canvas",
+            None => "the account already has a canvas with this id",
         };
         Problem::Conflict(message.into(), None)
     })

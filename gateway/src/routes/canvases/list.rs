@@ -14,24 +14,27 @@ use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
 
-/// A page of canvases, newest update first.
+/// A page of canvases, most recently updated first.
 #[derive(Serialize, ToSchema)]
 pub struct CanvasList {
-    /// Owned and shared canvases, merged.
+    /// Owned and shared canvases in one list.
     canvases: Vec<CanvasSummary>,
-    /// Where the list stands.
+    /// Position in the list.
     page: Page,
 }
 
 /// List canvases, owned and shared
+///
+/// Returns one page of canvas summaries, newest update first. Use it to find a canvas; read one canvas to get its
+/// graph. Summaries never contain nodes or connections.
 #[utoipa::path(
     get, path = "/canvases", operation_id = "listCanvases", tag = "Canvases",
     security(("bearer" = ["canvas:read"])),
     params(
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 25, description = "Most items; 25 when left out."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the page before."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 25, description = "Items in a page. Default: 25."),
+        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, body = CanvasList))
+    responses((status = 200, description = "One page of canvases.", body = CanvasList))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUri(uri): OriginalUri) -> Result {
     let scope = ListScope::new("canvases", &caller.account, &[]);

@@ -1,4 +1,4 @@
-//! Canvases: one graph under one revision each.
+//! Canvases: a graph each, under one revision.
 
 pub mod changes;
 pub mod create;
@@ -10,4 +10,3 @@ pub mod read;
 pub mod render;
 pub mod review;
 pub mod workflows;
-pub mod write;

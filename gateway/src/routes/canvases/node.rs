@@ -1,4 +1,4 @@
-//! `GET /canvases/{canvasId}/nodes/{nodeId}` (decisions 3.9).
+//! `GET /canvases/{canvasId}/nodes/{nodeId}` (docs/reference/canvases.md#read-a-node).
 
 use axum::extract::State;
 use domain::canvas::{CanvasSummary, Connection, Node};
@@ -7,47 +7,50 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::extract::caller::ReadCanvas;
-use crate::extract::canvas::OnCanvas;
+use crate::extract::canvas::CanvasAccess;
 use crate::extract::path::PathText;
-use crate::problem::{Problem, Result, both};
+use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
 
-/// A node among its connections.
+/// A node with its connections.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeRead {
     /// The node.
     node: Node,
-    /// Connections that end at it.
+    /// Connections that end at the node.
     incoming: Vec<Connection>,
-    /// Connections that start at it.
+    /// Connections that start at the node.
     outgoing: Vec<Connection>,
-    /// Its canvas.
+    /// Summary of the canvas.
     canvas: CanvasSummary,
-    /// Of the picture that it shows.
+    /// Preview URL of the picture that the node shows.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = Uri, nullable = false)]
     preview_url: Option<String>,
-    /// How long the preview works.
+    /// Remaining lifetime of the preview URL, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, nullable = false)]
     preview_expires_in_seconds: Option<u64>,
 }
 
 /// Read one node with its connections
+///
+/// Returns one node, its incoming and outgoing connections and, for a picture, a short-lived preview URL. Use it
+/// to look at one node of a large canvas. It never returns other nodes.
 #[utoipa::path(
     get, path = "/canvases/{canvasId}/nodes/{nodeId}", operation_id = "getNode", tag = "Canvases",
     security(("bearer" = ["canvas:read"])),
     params(
         ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
         ("nodeId" = String, Path, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
+        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
     ),
-    responses((status = 200, body = NodeRead))
+    responses((status = 200, description = "The node.", body = NodeRead))
 )]
-pub async fn node(State(app): State<App>, on: OnCanvas<ReadCanvas>, params: PathText) -> Result {
-    let (id, _) = both(params.parameter::<NodeId>("nodeId"), on.named())?;
+pub async fn node(State(app): State<App>, on: CanvasAccess<ReadCanvas>, params: PathText) -> Result {
+    let (id, _) = combine_violations(params.parameter::<NodeId>("nodeId"), on.named())?;
     let (handle, ..) = on.readable()?;
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
     let (record, role) =

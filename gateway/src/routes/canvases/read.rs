@@ -1,4 +1,5 @@
-//! `GET /canvases/{canvasId}`: the whole graph, out of the document cache where its revision is known (decisions 1.9).
+//! `GET /canvases/{canvasId}`: the whole graph, from the document cache when its revision is cached
+//! (docs/reference/conventions.md#caching).
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -11,32 +12,36 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::extract::caller::ReadCanvas;
-use crate::extract::canvas::OnCanvas;
+use crate::extract::canvas::CanvasAccess;
 use crate::problem::{Problem, Result};
 use crate::reply::{self, none_match};
 use crate::state::App;
 
-/// A canvas and what happened to it.
+/// A canvas and its recent activity.
 #[derive(Serialize, ToSchema)]
 pub struct CanvasRead {
-    /// The whole graph.
+    /// The canvas with its whole graph.
     canvas: Canvas,
-    /// The newest 50 entries, newest first.
+    /// The newest 50 activity entries, newest first.
     activity: Vec<Activity>,
 }
 
-/// Read a canvas whole
+/// Read a whole canvas
+///
+/// Returns the canvas with all nodes, connections and its newest activity. Use it before writing: `revision` is
+/// the `baseRevision` of the next write. Send `If-None-Match` to read again only after a change. To follow a
+/// canvas that is already known, read its changes instead.
 #[utoipa::path(
     get, path = "/canvases/{canvasId}", operation_id = "getCanvas", tag = "Canvases",
     security(("bearer" = ["canvas:read"])),
     params(
         ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
-        ("If-None-Match" = Option<String>, Header, description = "An `ETag` that is known."),
+        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
+        ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches."),
     ),
-    responses((status = 200, body = CanvasRead), (status = 304, description = "Unchanged."))
+    responses((status = 200, description = "The canvas.", body = CanvasRead), (status = 304, description = "The canvas still has the revision in `If-None-Match`."))
 )]
-pub async fn read(State(app): State<App>, on: OnCanvas<ReadCanvas>, headers: HeaderMap) -> Result {
+pub async fn read(State(app): State<App>, on: CanvasAccess<ReadCanvas>, headers: HeaderMap) -> Result {
     let (handle, record, _) = on.readable()?;
     if none_match(&headers, &etag(&record.revision)) {
         return Ok(cacheable(&record.revision, StatusCode::NOT_MODIFIED.into_response()));
@@ -54,16 +59,16 @@ fn etag(revision: &str) -> String {
     format!("W/\"{revision}\"")
 }
 
-/// The document and its revision, out of one snapshot: a write since the caller was admitted is in both or in neither.
+/// The document and its revision, from one snapshot: a write since the caller was admitted is in both or in neither.
 async fn load(
     app: &App,
     caller: &AccountUid,
     handle: &CanvasHandle,
     admitted: &CanvasRecord,
 ) -> Result<(String, Bytes)> {
-    // Before a connection is taken, which others need meanwhile.
-    let room = app.documents.room(admitted.graph_bytes).await?;
-    // Of many that waited for room one has made it by now.
+    // Taken before a connection, so that no connection is held while waiting for memory.
+    let room = app.documents.reserve(admitted.graph_bytes).await?;
+    // A concurrent request may have made the document while this one waited for memory.
     if let Some(document) = app.documents.get(admitted.key, &admitted.revision) {
         return Ok((admitted.revision.clone(), document));
     }
@@ -71,7 +76,7 @@ async fn load(
     let (record, _) = db::canvases::find(&mut snapshot, caller, handle).await?.ok_or(Problem::NotFound("canvas"))?;
     let read = document_of(&mut snapshot, &record).await?;
     drop(snapshot);
-    let document = room.house_json(&read)?;
+    let document = room.into_json(&read)?;
     app.documents.put(record.key, &record.revision, document.clone());
     Ok((record.revision, document))
 }

@@ -1,55 +1,52 @@
-//! `GET /canvases/{canvasId}/review`: what is left to fix on a canvas as it is (decisions 4.7).
+//! `GET /canvases/{canvasId}/review`: the findings and the review of a canvas in its present state
+//! (docs/reference/canvases.md#review).
 
 use axum::extract::State;
 use canvas::{Graph, Touched};
 use domain::canvas::CanvasSummary;
-use domain::review::{StoredAssets, Validation};
+use domain::review::Validation;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::extract::caller::ReadCanvas;
-use crate::extract::canvas::OnCanvas;
+use crate::extract::canvas::CanvasAccess;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
 
-/// A canvas and what is left to fix on it.
+/// A canvas and its review.
 #[derive(Serialize, ToSchema)]
 pub struct CanvasReview {
-    /// The canvas.
+    /// Summary of the canvas.
     canvas: CanvasSummary,
-    /// Findings and review.
+    /// Findings and completion review.
     validation: Validation,
 }
 
 /// Review a canvas as it is
 ///
-/// Findings and completion review of the stored canvas (an extension).
+/// Returns the findings and the completion review of the stored canvas. Use it before reporting that work is
+/// done: do not claim completion while `completionReview.doneClaimAllowed` is false. It changes nothing. This
+/// operation is an extension.
 #[utoipa::path(
     get, path = "/canvases/{canvasId}/review", operation_id = "reviewCanvas", tag = "Canvases",
     security(("bearer" = ["canvas:read"])),
     params(
         ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
+        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
     ),
-    responses((status = 200, body = CanvasReview))
+    responses((status = 200, description = "Findings and completion review.", body = CanvasReview))
 )]
-pub async fn review(State(app): State<App>, on: OnCanvas<ReadCanvas>) -> Result {
+pub async fn review(State(app): State<App>, on: CanvasAccess<ReadCanvas>) -> Result {
     let (handle, record, _) = on.readable()?;
-    let room = app.documents.room(record.graph_bytes).await?;
+    let room = app.documents.reserve(record.graph_bytes).await?;
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
     let (record, role) =
         db::canvases::find(&mut snapshot, &on.caller.account, handle).await?.ok_or(Problem::NotFound("canvas"))?;
     let (nodes, connections) = db::canvases::skeleton(&mut snapshot, record.key).await?;
     let graph = Graph::new(record.title.clone(), record.graph_bytes, nodes, connections);
-    let assets = stored_assets(&mut snapshot, &graph).await?;
+    let assets = app::canvas::stored_assets(&mut snapshot, &graph).await?;
     let validation = canvas::validate(&graph, &Touched::default(), &assets);
     let review = CanvasReview { canvas: record.summary(Some(role)), validation };
-    Ok(reply::private(reply::document(room.house_json(&review)?)))
-}
-
-/// The stored ones among the assets that a graph names: what a validation asks about.
-pub(super) async fn stored_assets(connection: &mut db::PgConnection, graph: &Graph) -> Result<StoredAssets> {
-    let named = canvas::review::named_assets(graph).collect();
-    Ok(db::assets::origins(connection, &named).await?)
+    Ok(reply::private(reply::document(room.into_json(&review)?)))
 }

@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, WriteElements};
-use crate::extract::json::{Input, Unread};
+use crate::extract::json::{Input, JsonBody};
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
 
-/// The name of a collection.
+/// Name of a collection.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CollectionName {
-    /// Need not be unique.
+    /// Name; need not be unique.
     #[schema(min_length = 1, max_length = 120)]
     pub name: String,
 }
@@ -26,19 +26,22 @@ impl Input for CollectionName {}
 /// One collection.
 #[derive(Serialize, ToSchema)]
 pub struct CollectionRead {
-    /// As it is now.
+    /// The collection in its present state.
     pub collection: ElementCollection,
 }
 
-/// Create a collection of Elements
+/// Create an Element collection
+///
+/// Creates an empty collection. Use it to group Elements; add them with the operation `collections` of an Element.
+/// Names need not be unique, so repeating the call creates another collection.
 #[utoipa::path(
     post, path = "/element-collections", operation_id = "createElementCollection", tag = "Elements", request_body = CollectionName,
     security(("bearer" = ["element:write"])),
-    responses((status = 201, body = CollectionRead))
+    responses((status = 201, description = "The collection.", body = CollectionRead))
 )]
-pub async fn create(State(app): State<App>, caller: Caller<WriteElements>, body: Unread) -> Result {
+pub async fn create(State(app): State<App>, caller: Caller<WriteElements>, body: JsonBody) -> Result {
     let wanted: CollectionName = body.json().await?;
     let made = db::element_collections::create(&mut *app.connection().await?, &caller.account, &wanted.name).await?;
-    // No `Location`: a collection has no read of its own (decisions 18.1).
+    // No `Location`: a collection cannot be read on its own.
     Ok(reply::with_status(StatusCode::CREATED, &CollectionRead { collection: made.document(Listed::No) }))
 }

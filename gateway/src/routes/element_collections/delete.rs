@@ -1,4 +1,4 @@
-//! `DELETE /element-collections/{collectionId}` (decisions 7.3).
+//! `DELETE /element-collections/{collectionId}` (docs/reference/elements.md#delete-a-collection).
 
 use axum::extract::State;
 use domain::element::{ElementCollection, Listed};
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, WriteElements};
-use crate::extract::json::{Input, Unread, only};
+use crate::extract::json::{Input, JsonBody, only};
 use crate::extract::path::PathText;
-use crate::problem::{Problem, Result, both};
+use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::{App, retrying};
 
-/// The confirmation of a deletion.
+/// Confirmation of a deletion.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeleteCollection {
-    /// Sent only after a person confirmed it.
+    /// Must be `true`. Agents must ask a person for confirmation first.
     #[schema(schema_with = only::<true>)]
     #[expect(dead_code, reason = "the schema admits `true` alone")]
     confirm: bool,
@@ -25,26 +25,29 @@ pub struct DeleteCollection {
 
 impl Input for DeleteCollection {}
 
-/// What was deleted.
+/// A deleted collection.
 #[derive(Serialize, ToSchema)]
 pub struct CollectionDeleted {
     /// Always `true`.
     #[schema(schema_with = only::<true>)]
     deleted: bool,
-    /// As it was.
+    /// The collection before its deletion.
     collection: ElementCollection,
 }
 
-/// Delete a collection; its Elements stay
+/// Delete an Element collection
+///
+/// Deletes a collection after `confirm: true`. Use it only when a person has agreed. Its Elements lose the
+/// membership and are never deleted.
 #[utoipa::path(
     delete, path = "/element-collections/{collectionId}", operation_id = "deleteElementCollection", tag = "Elements", request_body = DeleteCollection,
     security(("bearer" = ["element:write"])),
     params(("collectionId" = String, Path, pattern = "^(element-collection:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle.")),
-    responses((status = 200, body = CollectionDeleted))
+    responses((status = 200, description = "The deleted collection.", body = CollectionDeleted))
 )]
-pub async fn delete(State(app): State<App>, caller: Caller<WriteElements>, params: PathText, body: Unread) -> Result {
+pub async fn delete(State(app): State<App>, caller: Caller<WriteElements>, params: PathText, body: JsonBody) -> Result {
     let id = params.parameter::<ElementCollectionId>("collectionId");
-    let (DeleteCollection { .. }, id) = both(body.json().await, id)?;
+    let (DeleteCollection { .. }, id) = combine_violations(body.json().await, id)?;
     let deleted = retrying(async || {
         Ok(db::element_collections::delete(&mut *app.connection().await?, &caller.account, &id).await?)
     });

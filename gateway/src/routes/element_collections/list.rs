@@ -14,24 +14,27 @@ use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
 
-/// A page of collections, newest update first.
+/// A page of collections, most recently updated first.
 #[derive(Serialize, ToSchema)]
 pub struct CollectionList {
-    /// The account's own.
+    /// Collections of the account.
     collections: Vec<ElementCollection>,
-    /// Where the list stands.
+    /// Position in the list.
     page: Page,
 }
 
-/// List collections of Elements
+/// List Element collections
+///
+/// Returns one page of the account's collections. Use it to find a collection's id. It never returns members: each
+/// Element lists its collections.
 #[utoipa::path(
     get, path = "/element-collections", operation_id = "listElementCollections", tag = "Elements",
     security(("bearer" = ["element:read"])),
     params(
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Most items; 50 when left out."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the page before."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
+        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, body = CollectionList))
+    responses((status = 200, description = "One page of collections.", body = CollectionList))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ReadElements>, OriginalUri(uri): OriginalUri) -> Result {
     let scope = ListScope::new("element collections", &caller.account, &[]);

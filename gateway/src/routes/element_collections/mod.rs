@@ -1,4 +1,4 @@
-//! Collections of Elements (decisions 7.3).
+//! Collections of Elements (docs/reference/elements.md#collection-endpoints).
 
 pub mod create;
 pub mod delete;

@@ -1,60 +1,72 @@
-//! `POST /elements` (decisions 7.1).
+//! `POST /elements` (docs/reference/elements.md#create-an-element).
 
 use axum::extract::State;
 use domain::Violation;
 use domain::element::{Content, ElementRecord, ElementType, Listed};
 use domain::id::{AssetId, ElementCollectionId};
 use serde::Deserialize;
-use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::body::{ElementRead, content_violations, repeated, require_known, unknown_collections, unknown_images};
-use super::sources::Sources;
+use super::body::{
+    ElementContent, ElementRead, all, note_repeated, require_known, unknown_collections, unknown_images,
+};
 use crate::extract::caller::{Caller, WriteElements};
-use crate::extract::json::{Input, Unread};
+use crate::extract::draft::{Check, Field};
+use crate::extract::json::{Input, JsonBody};
 use crate::problem::{Problem, Result};
 use crate::reply;
+use crate::source_health::Sources;
 use crate::state::{App, retrying};
 
-/// An Element to make: from guidelines, from one to eight pictures, or from both.
+/// Request to create an Element from guidelines, from one to eight pictures, or from both.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateElement {
-    /// For people and prompts.
-    #[schema(min_length = 1, max_length = 160)]
-    name: String,
-    /// What it is a reference of.
+    /// Name, shown to people and used in prompts.
+    #[schema(value_type = String, min_length = 1, max_length = 160)]
+    name: Field<String>,
+    /// Type of what the Element represents.
     #[serde(rename = "type")]
-    kind: ElementType,
+    #[schema(value_type = ElementType)]
+    kind: Field<ElementType>,
     /// Plain ids of image assets of the account.
-    #[schema(max_items = 8)]
-    source_asset_ids: Vec<AssetId>,
-    /// Appended to prompts that use it.
-    #[schema(max_length = 2000, nullable = false)]
-    guidelines: Option<String>,
+    #[schema(value_type = Vec<AssetId>, max_items = 8)]
+    source_asset_ids: Field<Vec<Field<AssetId>>>,
+    /// Guidelines, appended to prompts that use the Element.
+    #[schema(value_type = Option<String>, max_length = 2000, nullable = false)]
+    guidelines: Field<String>,
     /// Plain ids of collections of the account.
-    #[serde(default)]
-    #[schema(max_items = 24)]
-    collection_ids: Vec<ElementCollectionId>,
+    #[schema(value_type = Vec<ElementCollectionId>, max_items = 24, required = false)]
+    collection_ids: Field<Vec<Field<ElementCollectionId>>>,
 }
 
 impl Input for CreateElement {}
 
-fn violations(body: &Value) -> Vec<Violation> {
-    let collections = repeated::<ElementCollectionId>("collectionIds", &body["collectionIds"]);
-    [content_violations("", body), collections].concat()
+impl CreateElement {
+    /// The content and the collections.
+    fn check(self) -> Result<(Content, Vec<ElementCollectionId>), Vec<Violation>> {
+        let Self { name, kind, source_asset_ids, guidelines, collection_ids } = self;
+        let mut check = Check::default();
+        let content = ElementContent { name, kind, source_asset_ids, guidelines }.check(&mut check, "");
+        note_repeated(&mut check, "collectionIds", collection_ids.items());
+        let collections = if collection_ids.is_present() { all(collection_ids) } else { Some(Vec::new()) };
+        check.finish(|| content.zip(collections))
+    }
 }
 
 /// Create an Element
+///
+/// Creates version 1 of a reusable visual reference. Use it for what should look the same in many pictures. It is
+/// made from written guidelines, from one to eight pictures of the account, or from both. It never copies pictures
+/// and spends no credit. Repeating the call creates another Element.
 #[utoipa::path(
     post, path = "/elements", operation_id = "createElement", tag = "Elements", request_body = CreateElement,
     security(("bearer" = ["element:write"])),
-    responses((status = 201, body = ElementRead))
+    responses((status = 201, description = "The Element.", body = ElementRead))
 )]
-pub async fn create(State(app): State<App>, caller: Caller<WriteElements>, body: Unread) -> Result {
-    let CreateElement { name, kind, source_asset_ids, guidelines, collection_ids } = body.json_by(violations).await?;
-    let content = Content { name, kind, sources: source_asset_ids, guidelines };
-    let record = retrying(|| attempt(&app, &caller, &content, &collection_ids)).await?;
+pub async fn create(State(app): State<App>, caller: Caller<WriteElements>, body: JsonBody) -> Result {
+    let (content, collections) = body.checked(CreateElement::check).await?;
+    let record = retrying(|| attempt(&app, &caller, &content, &collections)).await?;
     let health = Sources::of(&app, &caller.account, [&record.content].into_iter()).await?.health(&record.content);
     let location = format!("/elements/{}", record.id);
     Ok(reply::created(&location, &ElementRead { element: record.document(health, Listed::No) }))
@@ -68,7 +80,7 @@ async fn attempt(
 ) -> Result<ElementRecord> {
     let mut transaction = app.transaction().await?;
     let account = &caller.account;
-    let made = || Problem::internal("an element that was just made is not there");
+    let made = || Problem::internal("an element that was just created was not found");
     let mut unknown = unknown_images(&mut transaction, account, "sourceAssetIds", &content.sources).await?;
     if !collections.is_empty() {
         unknown.extend(unknown_collections(&mut transaction, account, collections).await?);

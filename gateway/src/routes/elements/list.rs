@@ -1,4 +1,4 @@
-//! `GET /elements` (decisions 7.4).
+//! `GET /elements` (docs/reference/elements.md#list-elements).
 
 use axum::extract::{OriginalUri, State};
 use db::canvases::After;
@@ -7,34 +7,37 @@ use domain::limits::{ELEMENT_QUERY_MAX, PAGE_DEFAULT, PAGE_MAX};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::sources::Sources;
 use crate::extract::caller::{Caller, ReadElements};
 use crate::extract::page::{ListScope, Page, page, page_request};
 use crate::extract::query::QueryReader;
 use crate::problem::Result;
 use crate::reply;
+use crate::source_health::Sources;
 use crate::state::App;
 
-/// A page of Elements, newest update first.
+/// A page of Elements, most recently updated first.
 #[derive(Serialize, ToSchema)]
 pub struct ElementList {
-    /// Each with its newest version.
+    /// Elements, each with its newest version.
     elements: Vec<Element>,
-    /// Where the list stands.
+    /// Position in the list.
     page: Page,
 }
 
 /// List Elements
+///
+/// Returns one page of Elements, each in its current version. Use `search` to find one by name or guidelines and
+/// `state=archived` for archived ones. It never lists earlier versions.
 #[utoipa::path(
     get, path = "/elements", operation_id = "listElements", tag = "Elements",
     security(("bearer" = ["element:read"])),
     params(
-        ("state" = Option<Lifecycle>, Query, description = "`active` when left out."),
-        ("search" = Option<String>, Query, max_length = 160, description = "Found in name or guidelines, whatever its case."),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Most items; 50 when left out."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the page before."),
+        ("state" = Option<Lifecycle>, Query, description = "Lifecycle of the Elements. Default: `active`."),
+        ("search" = Option<String>, Query, max_length = 160, description = "Text that occurs in name or guidelines. Case-insensitive."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
+        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, body = ElementList))
+    responses((status = 200, description = "One page of Elements.", body = ElementList))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ReadElements>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);

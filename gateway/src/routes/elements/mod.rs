@@ -1,9 +1,8 @@
-//! Elements and their versions (decisions 7).
+//! Elements and their versions (docs/reference/elements.md).
 
 mod body;
 pub mod create;
 pub mod list;
 pub mod read;
-pub mod sources;
 pub mod update;
 pub mod versions;

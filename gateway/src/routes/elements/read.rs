@@ -1,49 +1,50 @@
-//! `GET /elements/{elementId}`: the Element with its newest version, or one version of it, never another (decisions 1.4).
+//! `GET /elements/{elementId}`: the Element with its newest version, or exactly the requested version of it
+//! (docs/reference/elements.md#read-an-element).
 
 use axum::extract::{OriginalUri, State};
-use domain::element::{ElementRef, ElementVersion, Listed};
+use domain::element::{ElementRef, ElementVersion, Listed, version_number};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::body::ElementRead;
-use super::sources::Sources;
 use crate::extract::caller::{Caller, ReadElements};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
-use crate::problem::{Problem, Result, both};
+use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
+use crate::source_health::Sources;
 use crate::state::App;
 
-/// Versions that can be asked for.
-const VERSION_MAX: u32 = i32::MAX.unsigned_abs();
-
-/// One version.
+/// One version of an Element.
 #[derive(Serialize, ToSchema)]
 pub struct VersionRead {
-    /// As it was appended, and as it will always be.
+    /// The version; it never changes.
     version: ElementVersion,
 }
 
-/// What was asked for.
+/// The Element, or the requested version of it.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "names the two forms of the answer for the contract document")]
 pub enum ElementOrVersion {
-    /// Without a version.
+    /// Response to a request without a version.
     Element(ElementRead),
-    /// With one.
+    /// Response to a request with a version.
     Version(VersionRead),
 }
 
-/// Read an Element, or one version of it
+/// Read an Element or one of its versions
+///
+/// Returns the Element in its current version, or exactly the version that `version` names. A pinned read never
+/// returns a newer version.
 #[utoipa::path(
     get, path = "/elements/{elementId}", operation_id = "getElement", tag = "Elements",
     security(("bearer" = ["element:read"])),
     params(
-        ("elementId" = String, Path, pattern = "^((element:)?[A-Za-z0-9_-]{1,180}|element:[A-Za-z0-9_-]{1,180}@v[1-9][0-9]{0,8})$", description = "Plain id or handle; `element:<id>@v<n>` asks for that version."),
-        ("version" = Option<u32>, Query, minimum = 1, maximum = 2147483647, description = "Exactly this version."),
+        ("elementId" = String, Path, pattern = "^((element:)?[A-Za-z0-9_-]{1,180}|element:[A-Za-z0-9_-]{1,180}@v[1-9][0-9]*)$", description = "Plain id or handle; `element:<id>@v<n>` asks for that version."),
+        ("version" = Option<u32>, Query, minimum = 1, description = "Exactly this version. Default: the current one."),
     ),
-    responses((status = 200, body = ElementOrVersion))
+    responses((status = 200, description = "The Element, or the version asked for.", body = ElementOrVersion))
 )]
 pub async fn read(
     State(app): State<App>,
@@ -52,14 +53,20 @@ pub async fn read(
     OriginalUri(uri): OriginalUri,
 ) -> Result {
     let mut query = QueryReader::new(&uri);
-    let asked = query.integer("version", 1..=VERSION_MAX).and_then(|version| i32::try_from(version).ok());
+    let asked = query.text("version", 1024).and_then(|text| {
+        let version = version_number(&text);
+        if version.is_none() {
+            query.refuse("version", "must be a whole number of at least 1");
+        }
+        version
+    });
     let named = params.parameter::<ElementRef>("elementId");
     if let (Ok(ElementRef { version: Some(pinned), .. }), Some(asked)) = (&named, asked)
         && *pinned != asked
     {
         query.refuse("version", "differs from the version that the handle pins");
     }
-    let (ElementRef { id, version }, ()) = both(named, query.finish())?;
+    let (ElementRef { id, version }, ()) = combine_violations(named, query.finish())?;
     let account = &caller.account;
     match version.or(asked) {
         None => {

@@ -7,34 +7,37 @@ use domain::limits::{PAGE_DEFAULT, PAGE_MAX};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::sources::Sources;
 use crate::extract::caller::{Caller, ReadElements};
 use crate::extract::page::{ListScope, Page, page, page_request};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
-use crate::problem::{Problem, Result, both};
+use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
+use crate::source_health::Sources;
 use crate::state::App;
 
 /// A page of an Element's versions, newest first.
 #[derive(Serialize, ToSchema)]
 pub struct VersionList {
-    /// Each as it was appended.
+    /// Versions; they never change.
     versions: Vec<ElementVersion>,
-    /// Where the list stands.
+    /// Position in the list.
     page: Page,
 }
 
 /// List the versions of an Element
+///
+/// Returns one page of immutable versions, newest first. Use a `versionHandle` to pin a version in an image
+/// request. It never lists other Elements.
 #[utoipa::path(
     get, path = "/elements/{elementId}/versions", operation_id = "listElementVersions", tag = "Elements",
     security(("bearer" = ["element:read"])),
     params(
         ("elementId" = String, Path, pattern = "^(element:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Most items; 50 when left out."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the page before."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
+        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, body = VersionList))
+    responses((status = 200, description = "One page of versions.", body = VersionList))
 )]
 pub async fn versions(
     State(app): State<App>,
@@ -47,7 +50,7 @@ pub async fn versions(
     let filter = id.as_ref().map(ElementId::as_str).unwrap_or_default();
     let scope = ListScope::new("element versions", &caller.account, &[filter]);
     let request = page_request::<i32>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
-    let (id, ()) = both(id, query.finish())?;
+    let (id, ()) = combine_violations(id, query.finish())?;
     let mut found = {
         let mut connection = app.connection().await?;
         let limit = i64::from(request.limit) + 1;

@@ -1,112 +1,77 @@
-//! What the three requests say.
+//! The body of the three image requests (docs/reference/images.md#request-fields).
 
-use domain::graph::{Named, Role};
-use domain::id::AccountUid;
+use domain::graph::Role;
 use domain::webhook::WebhookInput;
 use serde::Deserialize;
-use serde_json::Value;
 use utoipa::openapi::schema::{AdditionalProperties, Array, ArrayBuilder, ObjectBuilder, OneOfBuilder, Type};
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::extract::draft::{Field, ReferenceItem};
 use crate::extract::json::Input;
+use crate::start::WebhookDraft;
 
-/// A node as requests name it.
+/// Pattern of a node in a request.
 const NODE: &str = "^(node:)?[A-Za-z0-9_-]{1,180}$";
-/// A picture as requests name it.
+/// Pattern of a picture in a request.
 const PICTURE: &str = "^(node:|asset:([A-Za-z0-9_-]{1,180}:)?)[A-Za-z0-9_-]{1,180}$";
-/// A version of an Element.
-const ELEMENT_VERSION: &str = "^element:[A-Za-z0-9_-]{1,160}@v[1-9][0-9]{0,8}$";
+/// Pattern of an Element version in a request.
+const ELEMENT_VERSION: &str = "^element:[A-Za-z0-9_-]{1,160}@v[1-9][0-9]*$";
 
-/// Images to generate, to edit or to vary. Edit and variations need pictures to start from, generate and edit a prompt.
+/// Request to generate, edit or vary images. Edit and variations need pictures to start from; generate and edit need a prompt.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ImageStart {
-    /// Plain id or handle.
-    #[schema(max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
-    pub canvas_id: String,
-    /// The revision that the request was made for.
-    #[schema(min_length = 1, max_length = 200)]
-    pub base_revision: String,
-    /// Names this request, so that sending it again starts nothing twice.
-    #[schema(min_length = 8, max_length = 200)]
-    pub idempotency_key: String,
-    /// The image node that takes the one result; this or `targetNodeIds`.
-    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    pub target_node_id: Option<String>,
-    /// Image nodes that take one result each, in this order.
-    #[schema(schema_with = target_nodes)]
-    pub target_node_ids: Option<Vec<String>>,
-    /// What to make; this or `promptNodeId`.
-    #[schema(min_length = 1, max_length = 8000, nullable = false)]
-    pub prompt: Option<String>,
-    /// A text or sticky node whose content says what to make.
-    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    pub prompt_node_id: Option<String>,
-    /// Pictures that guide the results. Left out for one target: those that `reference` connections bring to it.
-    #[schema(schema_with = references)]
-    pub references: Option<Vec<ReferenceItem>>,
+    /// Plain id or handle of the canvas.
+    #[schema(value_type = String, max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
+    pub canvas_id: Field<String>,
+    /// The canvas revision that the request is based on.
+    #[schema(value_type = String, min_length = 1, max_length = 200)]
+    pub base_revision: Field<String>,
+    /// Idempotency key: an equal request with the same key returns the same job.
+    #[schema(value_type = String, min_length = 8, max_length = 200)]
+    pub idempotency_key: Field<String>,
+    /// Image node that receives the only result; excludes `targetNodeIds`.
+    #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    pub target_node_id: Field<String>,
+    /// Image nodes that receive one result each, in this order.
+    #[schema(schema_with = target_nodes, required = false)]
+    pub target_node_ids: Field<Vec<Field<String>>>,
+    /// Prompt; excludes `promptNodeId`.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 8000, nullable = false)]
+    pub prompt: Field<String>,
+    /// Text or sticky node whose content is the prompt.
+    #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    pub prompt_node_id: Field<String>,
+    /// Pictures that guide the results. When omitted with one target: the pictures of its incoming `reference` connections.
+    #[schema(schema_with = references, required = false)]
+    pub references: Field<Vec<ReferenceItem>>,
     /// Versions of the caller's Elements, `element:<id>@v<n>`.
-    #[serde(default)]
-    #[schema(schema_with = element_versions)]
-    pub elements: Vec<String>,
-    /// A node or asset handle that is appended to the references.
-    #[schema(pattern = "^(node:|asset:([A-Za-z0-9_-]{1,180}:)?)[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    pub source: Option<String>,
-    /// The number of targets, said once more.
-    #[schema(minimum = 1, maximum = 4, nullable = false)]
-    pub count: Option<u32>,
+    #[schema(schema_with = element_versions, required = false)]
+    pub elements: Field<Vec<Field<String>>>,
+    /// Node or asset handle of a picture that is appended to the references.
+    #[schema(value_type = Option<String>, pattern = "^(node:|asset:([A-Za-z0-9_-]{1,180}:)?)[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    pub source: Field<String>,
+    /// Number of targets; must equal their actual number.
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 4, nullable = false)]
+    pub count: Field<u64>,
     /// Plain id of the saved connection to run the model with.
-    #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    pub connection_id: Option<String>,
-    /// The provider's model id or a `model:` handle; left out, the account's first model that can do it.
-    #[schema(max_length = 650, nullable = false)]
-    pub model: Option<String>,
-    /// One of those that the model offers.
-    #[schema(max_length = 80, nullable = false)]
-    pub size: Option<String>,
-    /// One of those that the model offers.
-    #[schema(max_length = 80, nullable = false)]
-    pub quality: Option<String>,
-    /// Where to announce the end.
-    #[schema(nullable = false)]
-    pub webhook: Option<WebhookInput>,
+    #[schema(value_type = Option<String>, pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    pub connection_id: Field<String>,
+    /// Provider's model id or a `model:` handle; when omitted, the account's first model with the capability.
+    #[schema(value_type = Option<String>, max_length = 650, nullable = false)]
+    pub model: Field<String>,
+    /// Size, one of those that the model offers.
+    #[schema(value_type = Option<String>, max_length = 80, nullable = false)]
+    pub size: Field<String>,
+    /// Quality, one of those that the model offers.
+    #[schema(value_type = Option<String>, max_length = 80, nullable = false)]
+    pub quality: Field<String>,
+    /// Webhook to notify when the job ends.
+    #[schema(value_type = Option<WebhookInput>, nullable = false)]
+    pub webhook: Field<WebhookDraft>,
 }
 
 impl Input for ImageStart {}
-
-/// A reference: a handle, or a handle and what it is for.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub enum ReferenceItem {
-    /// A handle.
-    Handle(String),
-    /// A handle and what it is for.
-    WithRole(ReferenceWithRole),
-}
-
-/// A handle and what it is for.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReferenceWithRole {
-    handle: String,
-    role: Option<Role>,
-}
-
-impl ReferenceItem {
-    /// The picture, and what it is for.
-    pub fn named(&self, account: &AccountUid) -> Option<(Named, Option<Role>)> {
-        let (handle, role) = match self {
-            Self::Handle(handle) => (handle, None),
-            Self::WithRole(ReferenceWithRole { handle, role }) => (handle, *role),
-        };
-        Some((Named::parse(handle, account)?, role))
-    }
-
-    /// The handle in an item that need not be of this form.
-    pub fn handle_in(item: &Value) -> Option<&str> {
-        item.as_str().or_else(|| item.get("handle")?.as_str())
-    }
-}
 
 fn text(pattern: &str) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern))

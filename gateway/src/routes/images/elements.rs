@@ -1,4 +1,4 @@
-//! The Elements of a request (decisions 10.4).
+//! The Elements of an image request (docs/reference/images.md#elements-in-a-request).
 
 use domain::Violation;
 use domain::element::{ElementRef, VersionRecord};
@@ -6,10 +6,10 @@ use domain::graph::Role;
 use domain::id::{AccountUid, AssetHandle};
 
 use crate::problem::Result;
-use crate::routes::elements::sources::Sources;
+use crate::source_health::Sources;
 use crate::state::App;
 
-/// A version of an Element, as far as it guides a picture.
+/// The parts of an Element version that guide a picture.
 struct Element {
     name: String,
     guidelines: Option<String>,
@@ -19,16 +19,16 @@ struct Element {
 
 /// The Elements of a request.
 pub struct Elements {
-    /// `element:<id>@v<n>` of each, as the request named it.
+    /// `element:<id>@v<n>` of each, as the request names it.
     pub handles: Vec<String>,
-    /// What is wrong with them: unknown, or with pictures that are not there.
+    /// Violations: unknown Elements, and Elements with missing pictures.
     pub refused: Vec<Violation>,
     found: Vec<Element>,
 }
 
 impl Elements {
-    /// Loads the versions that `named` names, all of them `account`'s, and asks the object store for their pictures: before
-    /// the transaction that starts the work, which asks nobody but Postgres. What is found stays true, because a version
+    /// Loads the versions that `named` names, all of them owned by `account`, and checks their pictures in the object store. This
+    /// happens before the transaction that starts the work, which uses Postgres alone. The result stays valid, because a version
     /// never changes and an asset is never deleted.
     pub async fn load(app: &App, account: &AccountUid, named: &[String]) -> Result<Self> {
         let mut elements = Self { handles: named.to_vec(), refused: Vec::new(), found: Vec::new() };
@@ -46,13 +46,13 @@ impl Elements {
             };
             match version {
                 Some(version) => versions.push((index, version)),
-                None => elements.refuse(index, "is no version of an Element of the account"),
+                None => elements.refuse(index, "is not a version of an Element of the account"),
             }
         }
         drop(connection);
         let sources = Sources::of(app, account, versions.iter().map(|(_, version)| &version.content)).await?;
         for (index, version) in versions {
-            // What the store does not say now the work will find out.
+            // When the object store does not answer, the job itself detects a missing picture.
             match sources.health(&version.content).unavailable_source_asset_ids.first() {
                 Some(missing) => elements.refuse(index, &format!("its picture `{missing}` is unavailable")),
                 None => elements.found.push(Element::of(version)),
@@ -65,12 +65,12 @@ impl Elements {
         self.refused.push(Violation::new(format!("elements[{index}]"), message));
     }
 
-    /// Their pictures and what each is for, in the order of the request.
+    /// Their pictures with roles, in the order of the request.
     pub fn pictures(&self) -> impl Iterator<Item = (&AssetHandle, Role)> {
         self.found.iter().flat_map(|element| element.pictures.iter().map(|picture| (picture, element.role)))
     }
 
-    /// `prompt` with the guidelines of each under its name. `bare` stands for a prompt that is empty where there are some.
+    /// `prompt` with the guidelines of each Element under its name. With guidelines, `bare` replaces an empty prompt.
     pub fn guide(&self, prompt: &str, bare: &str) -> String {
         let guidelines: Vec<String> = self
             .found

@@ -6,25 +6,30 @@ use domain::job::{ImageJob, JobOperation};
 
 use super::body::ImageStart;
 use crate::extract::caller::{Caller, GenerateImages};
-use crate::extract::json::Unread;
+use crate::extract::json::JsonBody;
 use crate::observe::Trace;
 use crate::problem::{ErrorEnvelope, Result};
 use crate::state::App;
 
 /// Generate images
+///
+/// Queues one generated picture for each target node. Use it to make pictures from a prompt; it needs `prompt` or
+/// `promptNodeId`, and references and Elements guide the result. The scope element:read is needed as well when
+/// `elements` is not empty. Credit is reserved on acceptance, charged for each stored output and returned for the
+/// others. The service never retries a start in a way that could charge twice, and a replay starts nothing.
 #[utoipa::path(
     post, path = "/images/generate", operation_id = "generateImages", tag = "Images", request_body = ImageStart,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate"])),
     responses(
-        (status = 202, body = ImageJob),
-        (status = 402, body = ErrorEnvelope, description = "The account's credit does not cover the work."),
+        (status = 202, description = "The job is queued, or is a replay of an earlier start.", body = ImageJob),
+        (status = 402, description = "The account's credit does not cover the work. Nothing is reserved.", body = ErrorEnvelope),
     )
 )]
 pub async fn generate(
     State(app): State<App>,
     caller: Caller<GenerateImages>,
     Extension(trace): Extension<Trace>,
-    body: Unread,
+    body: JsonBody,
 ) -> Result {
     super::start(&app, &caller, JobOperation::Generate, body, trace).await
 }

@@ -1,13 +1,12 @@
-//! Image generation, edit and variations (specification, Images; decisions 10).
+//! Image generation, edit and variations (docs/reference/images.md).
 //!
-//! The three take the same fields and differ in what they need of them. A request goes through three rooms: [`body`] judges
-//! it by itself (400), [`elements`] loads the Elements that it names, [`plan`] judges it by what is stored (409, 422) inside
-//! the transaction that accepts it.
+//! The three requests have the same fields and differ in what is required. A request passes three stages: [`rules`] checks it
+//! alone (400), [`elements`] loads the Elements that it names, [`plan`] checks it against stored state (409, 422) inside the
+//! transaction that accepts it.
 
 mod body;
 pub mod edit;
 mod elements;
-pub(super) mod fit;
 pub mod generate;
 mod plan;
 mod references;
@@ -21,7 +20,7 @@ use self::body::ImageStart;
 use self::elements::Elements;
 use self::plan::Generation;
 use crate::extract::caller::{Caller, GenerateImages};
-use crate::extract::json::Unread;
+use crate::extract::json::JsonBody;
 use crate::observe::Trace;
 use crate::problem::Result;
 use crate::state::App;
@@ -31,13 +30,14 @@ async fn start(
     app: &App,
     caller: &Caller<GenerateImages>,
     operation: JobOperation,
-    body: Unread,
+    body: JsonBody,
     trace: Trace,
 ) -> Result {
-    let request: ImageStart = body.json_by(|value| rules::violations(app, &caller.account, operation, value)).await?;
+    let check = |request: ImageStart| request.check(&caller.account, operation, &app.guard);
+    let request = body.checked(check).await?;
     if !request.elements.is_empty() {
         caller.require(&[Scope::ElementRead])?;
     }
     let elements = Elements::load(app, &caller.account, &request.elements).await?;
-    Generation::judge(app, &caller.account, operation, request, elements, trace)?.run(app, caller).await
+    crate::start::start(app, &Generation::start(app, caller, operation, request, elements, trace)).await
 }

@@ -1,29 +1,29 @@
-//! A generation, judged by what is stored (decisions 10).
+//! The checks of an image request against stored state (docs/reference/images.md).
 
+use app::job::{JobPlan, StartJob, Work, target_is_taken};
 use db::PgConnection;
 use db::accounts::Credential;
 use domain::Violation;
 use domain::canvas::CanvasRecord;
 use domain::graph::{Node, NodeType, Role};
-use domain::id::{AccountUid, CanvasRef, NodeId};
+use domain::id::{JobId, NodeId};
 use domain::job::{ImageRequest, JobOperation, Request};
 use domain::limits::PROMPT_MAX;
 use domain::model::Capability;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::body::{ImageStart, ReferenceItem};
 use super::elements::Elements;
-use super::fit::{self, Asked};
 use super::references::Pictures;
-use crate::extract::idempotency::fingerprint;
+use super::rules::{Checked, Prompt, Targets};
+use crate::extract::idempotency::fingerprint_without_defaults;
 use crate::models::choose;
+use crate::models::fit::{self, Asked};
 use crate::observe::Trace;
-use crate::problem::{Problem, Result};
-use crate::start::{Plan, Start, Work, checked_webhook, target_is_taken};
 use crate::state::App;
 
-/// Images to make.
+/// Images to generate.
 pub struct Generation {
+    app: App,
     operation: JobOperation,
     targets: Targets,
     prompt: Prompt,
@@ -35,12 +35,6 @@ pub struct Generation {
     quality: Option<String>,
 }
 
-/// The nodes that take the results, as the request names them.
-enum Targets {
-    One(NodeId),
-    Listed(Vec<NodeId>),
-}
-
 impl Targets {
     fn ids(&self) -> &[NodeId] {
         match self {
@@ -49,21 +43,13 @@ impl Targets {
         }
     }
 
-    /// The field that names the target of this place.
+    /// The field that names the target at this index.
     fn field(&self, index: usize) -> String {
         match self {
             Self::One(_) => "targetNodeId".to_owned(),
             Self::Listed(_) => format!("targetNodeIds[{index}]"),
         }
     }
-}
-
-/// Where the words come from.
-enum Prompt {
-    /// Variations need none.
-    None,
-    Text(String),
-    Node(NodeId),
 }
 
 impl Prompt {
@@ -76,48 +62,17 @@ impl Prompt {
 }
 
 impl Generation {
-    /// A request whose form and rules hold, as it can be started. Two spellings of one request have one fingerprint.
-    pub fn judge(
-        app: &App,
-        account: &AccountUid,
+    /// The start of the work. Different spellings of one request have the same fingerprint.
+    pub fn start<'a>(
+        app: &'a App,
+        caller: &'a Credential,
         operation: JobOperation,
-        request: ImageStart,
+        request: Checked,
         elements: Elements,
         trace: Trace,
-    ) -> Result<Start<Self>> {
-        let malformed =
-            |field: &'static str| move |error: domain::id::MalformedId| Problem::invalid(field, error.to_string());
-        let node = |field, id: &String| NodeId::parse(id).map_err(malformed(field));
-        let canvas = CanvasRef::parse(&request.canvas_id).map_err(malformed("canvasId"))?.resolve(account);
-        let targets = match (&request.target_node_id, &request.target_node_ids) {
-            (Some(target), _) => Targets::One(node("targetNodeId", target)?),
-            (None, listed) => {
-                let listed = listed.iter().flatten().map(|target| node("targetNodeIds", target));
-                Targets::Listed(listed.collect::<Result<_>>()?)
-            }
-        };
-        let prompt = match (request.prompt, &request.prompt_node_id) {
-            (Some(text), _) => Prompt::Text(text),
-            (None, Some(id)) => Prompt::Node(node("promptNodeId", id)?),
-            (None, None) => Prompt::None,
-        };
-        let not_a_handle = |field: &str| Problem::invalid(field, "must be a node or asset handle");
-        let named = |items: &Vec<ReferenceItem>| {
-            let named = items.iter().map(|item| item.named(account));
-            named.collect::<Option<Vec<_>>>().ok_or_else(|| not_a_handle("references"))
-        };
-        let source = request
-            .source
-            .as_deref()
-            .map(|source| domain::graph::Named::parse(source, account).ok_or_else(|| not_a_handle("source")));
-        let pictures = Pictures {
-            references: request.references.as_ref().map(named).transpose()?,
-            source: source.transpose()?,
-            needed: matches!(operation, JobOperation::Edit | JobOperation::Variations),
-        };
-        let webhook = request.webhook.map(|webhook| checked_webhook(app, webhook)).transpose()?;
-
-        let references = pictures.references.as_ref().map(|them| {
+    ) -> StartJob<'a, Self> {
+        let Checked { canvas, targets, prompt, references, source, webhook, .. } = request;
+        let spelled = references.as_ref().map(|them| {
             them.iter().map(|(named, role)| json!({"handle": named.to_string(), "role": role})).collect::<Vec<_>>()
         });
         let body = json!({
@@ -125,40 +80,44 @@ impl Generation {
             "one": matches!(targets, Targets::One(_)), "count": request.count,
             "prompt": match &prompt { Prompt::Text(text) => Some(text), _ => None },
             "promptNodeId": match &prompt { Prompt::Node(node) => Some(node), _ => None },
-            "references": references, "source": pictures.source.as_ref().map(ToString::to_string),
-            "elements": elements.handles, "connectionId": request.connection_id, "model": request.model,
+            "references": spelled, "source": source.as_ref().map(ToString::to_string),
+            "elements": elements.handles, "connectionId": request.connection, "model": request.model,
             "size": request.size, "quality": request.quality, "webhook": webhook,
         });
-        Ok(Start {
-            fingerprint: fingerprint(&format!("/images/{operation}"), &canvas.to_string(), &body),
+        let omit_defaults = |body: &mut Value| {
+            // A count that is sent equals the number of targets.
+            body["count"] = json!(null);
+        };
+        let (path, resource) = (format!("/images/{operation}"), canvas.to_string());
+        let needed = matches!(operation, JobOperation::Edit | JobOperation::Variations);
+        StartJob {
+            caller,
+            settings: app.job_settings(),
+            id: JobId::generate(),
+            fingerprint: fingerprint_without_defaults(&path, &resource, body, omit_defaults),
             canvas,
             base_revision: request.base_revision,
-            key: request.idempotency_key,
+            key: request.key,
             webhook,
             traceparent: trace.0.to_string(),
             work: Self {
+                app: app.clone(),
                 operation,
                 targets,
                 prompt,
-                pictures,
+                pictures: Pictures { references, source, needed },
                 elements,
-                connection: request.connection_id,
+                connection: request.connection,
                 model: request.model,
                 size: request.size,
                 quality: request.quality,
             },
-        })
+        }
     }
 }
 
 impl Work for Generation {
-    async fn plan(
-        &self,
-        app: &App,
-        conn: &mut PgConnection,
-        caller: &Credential,
-        canvas: &CanvasRecord,
-    ) -> Result<Plan> {
+    async fn plan(&self, conn: &mut PgConnection, caller: &Credential, canvas: &CanvasRecord) -> app::Result<JobPlan> {
         let (targets, mut refused) = self.find_targets(conn, canvas).await?;
         let prompt = self.find_prompt(conn, canvas, &mut refused).await?;
         let prompt = self.elements.guide(&prompt, providers::VARIATION_PROMPT);
@@ -177,7 +136,7 @@ impl Work for Generation {
             size: self.size.as_deref(),
             quality: self.quality.as_deref(),
         };
-        let models = app.runnable(conn, &caller.account).await?;
+        let models = self.app.runnable(conn, &caller.account).await?;
         let model = choose(&models, self.model.as_deref(), self.connection.as_deref(), asked.capability);
         let model = match model {
             Ok(model) => {
@@ -186,17 +145,17 @@ impl Work for Generation {
             }
             Err(violation) => {
                 refused.push(violation);
-                return Err(Problem::Unprocessable(refused));
+                return Err(app::Error::Unprocessable(refused));
             }
         };
         if !refused.is_empty() {
-            return Err(Problem::Unprocessable(refused));
+            return Err(app::Error::Unprocessable(refused));
         }
-        let (model, estimated_seconds) = (model.chosen(), model.entry.estimated_seconds);
-        Ok(Plan {
+        let (model, estimated_seconds) = (model.chosen(), model.estimated_seconds());
+        Ok(JobPlan {
             operation: self.operation,
-            estimated_seconds: i32::try_from(estimated_seconds).unwrap_or(i32::MAX),
-            // At most four targets, and prices are far from the end of the type.
+            estimated_seconds,
+            // At most four targets, and prices are far below the maximum of the type.
             credit_cost: model.credit_cost.saturating_mul(targets.len() as i64),
             summary: summary(self.operation).to_owned(),
             request: Request::Image(ImageRequest {
@@ -214,13 +173,13 @@ impl Work for Generation {
 }
 
 impl Generation {
-    /// Image nodes of the canvas (422) that no other job will fill (409, which comes first); what they show does not matter
-    /// (decisions 10.2).
+    /// Looks up the targets: image nodes of the canvas (422) without an active job (409, reported first). A target may show an
+    /// asset (docs/reference/images.md#targets).
     async fn find_targets(
         &self,
         conn: &mut PgConnection,
         canvas: &CanvasRecord,
-    ) -> Result<(Vec<Node>, Vec<Violation>)> {
+    ) -> app::Result<(Vec<Node>, Vec<Violation>)> {
         let (mut found, mut refused) = (Vec::new(), Vec::new());
         for (index, target) in self.targets.ids().iter().enumerate() {
             let node = db::canvases::node(conn, canvas.key, target).await?;
@@ -231,20 +190,20 @@ impl Generation {
                     continue;
                 }
                 Some(_) => "must be an image node",
-                None => "is no node of the canvas",
+                None => "is not a node of the canvas",
             };
             refused.push(Violation::new(self.targets.field(index), message));
         }
         Ok((found, refused))
     }
 
-    /// The words: the request's, or a text or sticky node's (decisions 10.3).
+    /// The prompt: that of the request, or the content of a text or sticky node (docs/reference/images.md#prompt).
     async fn find_prompt(
         &self,
         conn: &mut PgConnection,
         canvas: &CanvasRecord,
         refused: &mut Vec<Violation>,
-    ) -> Result<String> {
+    ) -> app::Result<String> {
         let id = match &self.prompt {
             Prompt::None => return Ok(String::new()),
             Prompt::Text(text) => return Ok(text.clone()),
@@ -252,7 +211,7 @@ impl Generation {
         };
         let node = db::canvases::node(conn, canvas.key, id).await?;
         let message = match node.as_ref().map(|node| (node.kind.holds_text(), node.content().unwrap_or_default())) {
-            None => "is no node of the canvas".to_owned(),
+            None => "is not a node of the canvas".to_owned(),
             Some((false, _)) => "must be a text or sticky node".to_owned(),
             Some((true, content)) if content.trim().is_empty() => "has no content".to_owned(),
             Some((true, content)) if content.chars().count() > PROMPT_MAX => {

@@ -1,4 +1,4 @@
-//! The pictures that guide a generation (specification, Images rules 2 to 5; decisions 10.4).
+//! The pictures that guide a generation (docs/reference/images.md#references).
 
 use db::PgConnection;
 use db::accounts::Credential;
@@ -10,23 +10,22 @@ use domain::job::Reference;
 use domain::limits::IMAGE_REFERENCES_MAX;
 
 use super::elements::Elements;
-use crate::problem::Result;
 
 /// The pictures that a request names, or leaves to its target.
 pub struct Pictures {
-    /// Each with what it is for.
+    /// References with roles, if the request names any.
     pub references: Option<Vec<(Named, Option<Role>)>>,
-    /// Comes after them.
+    /// Picture appended to the references.
     pub source: Option<Named>,
-    /// Whether the work starts from pictures, so that it needs one that the request names or a connection brings (decisions
-    /// 1.3); those of Elements guide, they are no start.
+    /// Whether the operation starts from pictures, so that the request or a connection must provide one. Pictures of Elements
+    /// guide the result and do not count.
     pub needed: bool,
 }
 
 impl Pictures {
-    /// The pictures as they are now, in the order in which they are sent: references (or, where none are named and
-    /// `target` is the only one, what its incoming `reference` connections bring), the source, those of the Elements.
-    /// What is wrong goes to `refused`.
+    /// The pictures in the order in which they are sent: references (or, when the request names none and `target` is the only
+    /// one, the pictures of its incoming `reference` connections), the source, those of the Elements. Violations are added to
+    /// `refused`.
     pub async fn resolve(
         &self,
         conn: &mut PgConnection,
@@ -35,7 +34,7 @@ impl Pictures {
         target: Option<&NodeId>,
         elements: &Elements,
         refused: &mut Vec<Violation>,
-    ) -> Result<Vec<Reference>> {
+    ) -> app::Result<Vec<Reference>> {
         let mut resolved = Vec::new();
         match (&self.references, target) {
             (Some(named), _) => {
@@ -66,7 +65,7 @@ impl Pictures {
         if resolved.len() > IMAGE_REFERENCES_MAX {
             let field = if elements.handles.is_empty() { "references" } else { "elements" };
             let message = format!(
-                "with them {} pictures would guide the result, at most {IMAGE_REFERENCES_MAX} may",
+                "{} pictures in total would guide the result, at most {IMAGE_REFERENCES_MAX} are allowed",
                 resolved.len()
             );
             refused.push(Violation::new(field, message));
@@ -75,7 +74,7 @@ impl Pictures {
     }
 }
 
-/// Adds what is not there under the same handle, which keeps its place and role.
+/// Adds a reference unless its handle is present already; the earlier one keeps its position and role.
 fn add(references: &mut Vec<Reference>, reference: Reference) {
     if references.iter().all(|there| there.handle != reference.handle) {
         references.push(reference);
@@ -88,19 +87,19 @@ async fn reference(
     canvas: &CanvasRecord,
     named: &Named,
     role: Option<Role>,
-) -> Result<Option<Reference>> {
+) -> app::Result<Option<Reference>> {
     let asset = db::assets::named(conn, &caller.account, canvas.key, named).await?;
     Ok(asset.map(|asset| Reference { handle: named.to_string(), asset: asset.handle, role }))
 }
 
-/// What the `reference` connections into `target` bring, in the order in which they were made: the pictures of image
-/// nodes that show one.
+/// The pictures of the `reference` connections into `target`, in the order in which the connections were created: those of image
+/// nodes that show an asset.
 async fn incoming(
     conn: &mut PgConnection,
     caller: &Credential,
     canvas: &CanvasRecord,
     target: &NodeId,
-) -> Result<Vec<Reference>> {
+) -> app::Result<Vec<Reference>> {
     let mut references = Vec::new();
     let (incoming, _) = db::canvases::connections_of(conn, canvas.key, target).await?;
     for connection in incoming.into_iter().filter(|connection| connection.purpose == Purpose::Reference) {

@@ -1,145 +1,208 @@
-//! The rules over several fields: everything that the request alone can tell and its schema cannot (decisions 1.3).
-//!
-//! They look at the body as it came, so that they speak of one with malformed fields, too; of a malformed field itself the
-//! schema has spoken.
+//! The rules over several fields: what the request alone determines and its schema cannot express.
 
 use std::collections::HashSet;
+use std::hash::Hash;
 
 use domain::Violation;
 use domain::element::ElementRef;
-use domain::graph::Named;
-use domain::id::{AccountUid, NodeId};
+use domain::graph::{Named, Role};
+use domain::id::{AccountUid, CanvasHandle, NodeId};
 use domain::job::JobOperation;
 use domain::limits::IMAGE_REFERENCES_MAX;
-use serde_json::Value;
+use domain::webhook::WebhookInput;
+use egress::Guard;
 
-use super::body::ReferenceItem;
-use crate::extract::json::items;
+use super::body::ImageStart;
+use crate::extract::canvas::canvas_of;
+use crate::extract::draft::{Check, Field};
 use crate::models::malformed_name;
-use crate::start::webhook_violation;
-use crate::state::App;
+use crate::start::webhook_of;
 
-/// Every violation of a request for `operation`.
-pub fn violations(app: &App, account: &AccountUid, operation: JobOperation, body: &Value) -> Vec<Violation> {
-    let mut violations = of_body(account, operation, body);
-    violations.extend(webhook_violation(app, body));
-    violations
+/// A checked request.
+pub struct Checked {
+    pub canvas: CanvasHandle,
+    pub base_revision: String,
+    pub key: String,
+    pub targets: Targets,
+    pub count: Option<u64>,
+    pub prompt: Prompt,
+    pub references: Option<References>,
+    pub source: Option<Named>,
+    pub elements: Vec<String>,
+    pub connection: Option<String>,
+    pub model: Option<String>,
+    pub size: Option<String>,
+    pub quality: Option<String>,
+    pub webhook: Option<WebhookInput>,
 }
 
-fn of_body(account: &AccountUid, operation: JobOperation, body: &Value) -> Vec<Violation> {
-    let mut rules = Rules { body, violations: Vec::new() };
-    rules.targets();
-    rules.prompt(operation);
-    rules.references(account);
-    rules.elements();
-    rules.violations.extend(malformed_name("model", &body["model"]));
-    rules.violations
+/// Pictures with their roles.
+pub type References = Vec<(Named, Option<Role>)>;
+
+/// The target nodes, as the request names them.
+pub enum Targets {
+    One(NodeId),
+    Listed(Vec<NodeId>),
 }
 
-struct Rules<'a> {
-    body: &'a Value,
-    violations: Vec<Violation>,
+/// Source of the prompt.
+pub enum Prompt {
+    /// None; variations do not need a prompt.
+    None,
+    Text(String),
+    Node(NodeId),
 }
 
-impl Rules<'_> {
-    fn note(&mut self, field: impl Into<String>, message: &str) {
-        self.violations.push(Violation::new(field, message));
+impl ImageStart {
+    /// Checks a request for `operation`.
+    pub fn check(
+        mut self,
+        account: &AccountUid,
+        operation: JobOperation,
+        guard: &Guard,
+    ) -> Result<Checked, Vec<Violation>> {
+        let mut check = Check::default();
+        let canvas = canvas_of(&mut check, std::mem::take(&mut self.canvas_id), Field::Absent, account);
+        let targets = self.targets(&mut check);
+        let prompt = self.prompt(&mut check, operation);
+        let pictures = self.references(&mut check, account);
+        let elements = self.elements(&mut check);
+        check.extend(self.model.get().and_then(|model| malformed_name("model", model)));
+        let webhook = webhook_of(&mut check, guard, self.webhook);
+        check.finish(|| {
+            let (references, source) = pictures?;
+            Some(Checked {
+                canvas: canvas?,
+                base_revision: self.base_revision.given()?,
+                key: self.idempotency_key.given()?,
+                targets: targets?,
+                count: self.count.given(),
+                prompt,
+                references,
+                source,
+                elements,
+                connection: self.connection_id.given(),
+                model: self.model.given(),
+                size: self.size.given(),
+                quality: self.quality.given(),
+                webhook,
+            })
+        })
     }
 
-    fn has(&self, field: &str) -> bool {
-        self.body.get(field).is_some()
-    }
-
-    fn items(&self, field: &str) -> &[Value] {
-        items(&self.body[field])
-    }
-
-    /// One of two fields, which exclude each other; `needed`: and not none.
-    fn either(&mut self, fields: [&str; 2], needed: bool) {
-        let message = match fields.map(|field| self.has(field)) {
-            [true, true] => "one of the two excludes the other",
-            [false, false] if needed => "one of the two is required",
-            _ => return,
-        };
-        let [first, second] = fields;
-        self.note(first, &format!("{first} or {second}: {message}"));
-        self.note(second, &format!("{first} or {second}: {message}"));
-    }
-
-    /// Exactly one way to name 1 to 4 targets, each once, and a count that agrees (rule 1).
-    fn targets(&mut self) {
-        self.either(["targetNodeId", "targetNodeIds"], true);
-        let targets = match (self.has("targetNodeId"), self.body["targetNodeIds"].as_array()) {
+    /// Exactly one way to name 1 to 4 distinct targets, and a matching count (docs/reference/images.md#targets).
+    fn targets(&self, check: &mut Check) -> Option<Targets> {
+        let (one, listed) = (&self.target_node_id, &self.target_node_ids);
+        either(check, ["targetNodeId", "targetNodeIds"], [one.is_present(), listed.is_present()], true);
+        let number = match (one.is_present(), listed.get()) {
             (true, None) => Some(1),
-            (false, Some(targets)) => Some(targets.len()),
+            (false, Some(targets)) => Some(targets.len() as u64),
             _ => None,
         };
-        let counted = self.body["count"].as_u64();
-        if let (Some(targets), Some(counted)) = (targets, counted)
-            && targets as u64 != counted
+        if let (Some(number), Some(count)) = (number, self.count.get())
+            && number != *count
         {
-            self.note("count", &format!("must be the number of targets, {targets}, or be left out"));
+            check.note("count", format!("must be the number of targets, {number}, or be left out"));
         }
-        let ids = self.items("targetNodeIds").iter().map(|item| NodeId::parse(item.as_str()?).ok());
-        for index in repeated(ids) {
-            self.note(format!("targetNodeIds[{index}]"), "was given before");
+        let mut node = |field: String, id: &Field<String>| check.parsed(field, NodeId::parse(id.get()?));
+        let ids = listed.items().iter().enumerate().map(|(index, id)| node(format!("targetNodeIds[{index}]"), id));
+        let ids: Vec<Option<NodeId>> = ids.collect();
+        let targets = match one.is_present() {
+            true => node("targetNodeId".into(), one).map(Targets::One),
+            false => ids.iter().cloned().collect::<Option<_>>().map(Targets::Listed),
+        };
+        note_repeated(check, &ids, |index| format!("targetNodeIds[{index}]"));
+        targets
+    }
+
+    /// A prompt or a node that holds one; optional for variations (docs/reference/images.md#differences-between-operations).
+    fn prompt(&mut self, check: &mut Check, operation: JobOperation) -> Prompt {
+        let present = [self.prompt.is_present(), self.prompt_node_id.is_present()];
+        either(check, ["prompt", "promptNodeId"], present, operation != JobOperation::Variations);
+        match (std::mem::take(&mut self.prompt).given(), self.prompt_node_id.get()) {
+            (Some(text), _) => Prompt::Text(text),
+            (None, Some(id)) => check.parsed("promptNodeId", NodeId::parse(id)).map_or(Prompt::None, Prompt::Node),
+            (None, None) => Prompt::None,
         }
     }
 
-    /// A prompt or a node with one, which variations can do without (rule 3).
-    fn prompt(&mut self, operation: JobOperation) {
-        self.either(["prompt", "promptNodeId"], operation != JobOperation::Variations);
-    }
-
-    /// References and source: at most 16, each once, whichever way it is spelled (rule 2).
-    fn references(&mut self, account: &AccountUid) {
-        let references = self.items("references").len();
-        let named = |text: &str| Named::parse(text, account);
-        let listed = self.items("references").iter().map(|item| named(ReferenceItem::handle_in(item)?));
-        let source = self.body.get("source").map(|source| named(source.as_str()?));
-        for index in repeated(listed.chain(source)) {
-            let field = if index < references { format!("references[{index}]") } else { "source".to_owned() };
-            self.note(field, "was given before");
-        }
-        if references == IMAGE_REFERENCES_MAX && self.has("source") {
+    /// References and source: at most 16, each once in whatever spelling (docs/reference/images.md#references). `None` when one of
+    /// them is malformed, which the schema reports.
+    fn references(&self, check: &mut Check, account: &AccountUid) -> Option<(Option<References>, Option<Named>)> {
+        let items = self.references.items();
+        let texts = items.iter().map(|item| item.handle.as_ref()).chain([self.source.get()]);
+        let mut named: Vec<Option<Named>> = texts.map(|text| Named::parse(text?, account)).collect();
+        note_repeated(check, &named, |index| match index < items.len() {
+            true => format!("references[{index}]"),
+            false => "source".to_owned(),
+        });
+        if items.len() == IMAGE_REFERENCES_MAX && self.source.is_present() {
             let message = format!("references and source must be at most {IMAGE_REFERENCES_MAX} together");
-            self.note("references", &message);
-            self.note("source", &message);
+            check.note("references", message.as_str());
+            check.note("source", message);
         }
+        let source = named.pop().flatten();
+        let roles = items.iter().map(|item| item.role);
+        let references =
+            named.into_iter().zip(roles).map(|(named, role)| Some((named?, role))).collect::<Option<_>>()?;
+        let is_read = source.is_some() == self.source.is_present();
+        is_read.then(|| (self.references.get().map(|_| references), source))
     }
 
     /// Versions of Elements, each once.
-    fn elements(&mut self) {
-        let parse = |item: &Value| item.as_str()?.parse::<ElementRef>().ok().filter(|named| named.version.is_some());
-        let elements: Vec<Option<ElementRef>> = self.items("elements").iter().map(parse).collect();
-        for index in elements.iter().enumerate().filter(|(_, element)| element.is_none()).map(|(index, _)| index) {
-            self.note(format!("elements[{index}]"), "must be `element:<id>@v<n>`");
+    fn elements(&self, check: &mut Check) -> Vec<String> {
+        // A version has one spelling, so equal texts are equal versions.
+        let is_version = |text: &&String| text.parse::<ElementRef>().is_ok_and(|named| named.version.is_some());
+        let elements: Vec<Option<String>> =
+            self.elements.items().iter().map(|item| item.get().filter(is_version).cloned()).collect();
+        for (index, element) in elements.iter().enumerate() {
+            check.note_if(element.is_none(), format!("elements[{index}]"), "must be `element:<id>@v<n>`");
         }
-        for index in repeated(elements.into_iter()) {
-            self.note(format!("elements[{index}]"), "was given before");
-        }
+        note_repeated(check, &elements, |index| format!("elements[{index}]"));
+        elements.into_iter().flatten().collect()
     }
 }
 
-/// The places of what was there before; what could not be understood equals nothing.
-fn repeated<T: Eq + std::hash::Hash>(items: impl Iterator<Item = Option<T>>) -> Vec<usize> {
+/// Two fields exclude each other; with `needed`, one of them is required.
+fn either(check: &mut Check, [first, second]: [&str; 2], present: [bool; 2], needed: bool) {
+    let message = match present {
+        [true, true] => "only one of the two may be sent",
+        [false, false] if needed => "one of the two is required",
+        _ => return,
+    };
+    for field in [first, second] {
+        check.note(field, format!("{first} or {second}: {message}"));
+    }
+}
+
+/// Notes repeated items; an item that could not be parsed equals no other.
+fn note_repeated<T: Eq + Hash>(check: &mut Check, items: &[Option<T>], field: impl Fn(usize) -> String) {
     let mut seen = HashSet::new();
-    let again = items.enumerate().filter_map(|(index, item)| (!seen.insert(item?)).then_some(index));
-    again.collect()
+    for (index, item) in items.iter().enumerate() {
+        let is_repeated = item.as_ref().is_some_and(|item| !seen.insert(item));
+        check.note_if(is_repeated, field(index), "was given before");
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     fn fields(operation: JobOperation, body: Value) -> Vec<String> {
-        let violations = of_body(&AccountUid::from_stored("me".into()), operation, &body);
-        violations.into_iter().map(|violation| violation.field).collect()
+        let mut body = body;
+        body.as_object_mut().expect("an object").extend([
+            ("canvasId".to_owned(), json!("c")),
+            ("baseRevision".to_owned(), json!("r")),
+            ("idempotencyKey".to_owned(), json!("12345678")),
+        ]);
+        let request: ImageStart = serde_json::from_value(body).expect("a draft");
+        let checked = request.check(&AccountUid::from_stored("me".into()), operation, &Guard::default());
+        checked.err().unwrap_or_default().into_iter().map(|violation| violation.field).collect()
     }
 
-    /// The violations of an edit that is right but for `more`.
+    /// The violations of a valid edit with the fields of `more` replaced.
     fn with(more: Value) -> Vec<String> {
         let mut body = json!({"targetNodeId": "t", "prompt": "p", "references": ["asset:a"]});
         body.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
@@ -175,6 +238,13 @@ mod tests {
     }
 
     #[test]
+    fn a_malformed_reference_is_left_to_the_schema() {
+        for malformed in [json!("a"), json!({"handle": "a"}), json!({"role": "style"}), json!(7)] {
+            assert!(with(json!({"references": [malformed]})).is_empty());
+        }
+    }
+
+    #[test]
     fn references_and_source_are_sixteen_at_most() {
         let references = |count: usize| (0..count).map(|index| format!("asset:a{index}")).collect::<Vec<_>>();
         assert!(with(json!({"references": references(16)})).is_empty());
@@ -197,7 +267,7 @@ mod tests {
 
     #[test]
     fn elements_are_pinned_to_a_version() {
-        for wrong in ["element:e", "e", "e@v1", "element:e@v0", "element:e@v99999999999"] {
+        for wrong in ["element:e", "e", "e@v1", "element:e@v0", "element:e@v1.0"] {
             assert_eq!(with(json!({"elements": [wrong]})), ["elements[0]"], "{wrong}");
         }
     }

@@ -6,25 +6,29 @@ use domain::job::{ImageJob, JobOperation};
 
 use super::body::ImageStart;
 use crate::extract::caller::{Caller, GenerateImages};
-use crate::extract::json::Unread;
+use crate::extract::json::JsonBody;
 use crate::observe::Trace;
 use crate::problem::{ErrorEnvelope, Result};
 use crate::state::App;
 
-/// Vary images
+/// Create variations of images
+///
+/// Queues variations of reference pictures, one for each target node. Use it to get alternatives; it needs at
+/// least one reference or `source`, and a prompt is optional. The scope element:read is needed as well when
+/// `elements` is not empty. The source pictures are never changed. Credit works as in image generation.
 #[utoipa::path(
     post, path = "/images/variations", operation_id = "varyImages", tag = "Images", request_body = ImageStart,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate"])),
     responses(
-        (status = 202, body = ImageJob),
-        (status = 402, body = ErrorEnvelope, description = "The account's credit does not cover the work."),
+        (status = 202, description = "The job is queued, or is a replay of an earlier start.", body = ImageJob),
+        (status = 402, description = "The account's credit does not cover the work. Nothing is reserved.", body = ErrorEnvelope),
     )
 )]
 pub async fn variations(
     State(app): State<App>,
     caller: Caller<GenerateImages>,
     Extension(trace): Extension<Trace>,
-    body: Unread,
+    body: JsonBody,
 ) -> Result {
     super::start(&app, &caller, JobOperation::Variations, body, trace).await
 }

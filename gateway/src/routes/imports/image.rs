@@ -1,90 +1,128 @@
-//! `POST /images/import`: one public picture as a durable node (decisions 14.1).
+//! `POST /images/import`: imports one public picture as an image node (docs/reference/imports.md#import-an-image).
 
 use axum::Extension;
 use axum::extract::State;
+use db::accounts::Credential;
+use domain::Violation;
 use domain::id::{AccountUid, CanvasHandle};
-use domain::import::{Outcome, Request};
+use domain::import::{ImportOutcome, Request};
 use domain::job::canvas_url;
+use egress::Guard;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
+use url::Url;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use super::{ImportedImage, Start, answer};
 use crate::extract::caller::{Caller, ImportImage};
 use crate::extract::canvas::canvas_of;
+use crate::extract::draft::{Check, Field};
 use crate::extract::idempotency::fingerprint;
-use crate::extract::json::{Input, Unread};
+use crate::extract::json::{Input, JsonBody};
 use crate::observe::Trace;
 use crate::problem::{ErrorEnvelope, Problem, Result};
 use crate::reply;
-use crate::start::url_violation;
 use crate::state::App;
 
 const PATH: &str = "/images/import";
 
-/// A picture to import.
+/// Request to import a picture.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ImageImportRequest {
-    /// Plain id or handle.
-    #[schema(min_length = 1, max_length = 600, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
-    canvas_id: String,
-    /// A public HTTPS URL.
-    #[schema(min_length = 9, max_length = 4096, pattern = "^https://", format = Uri)]
-    image_url: String,
-    /// The node's title; the file's name when it is left out.
-    #[schema(min_length = 1, max_length = 160, nullable = false)]
-    title: Option<String>,
-    /// Names this import, so that sending it again brings nothing twice.
-    #[schema(min_length = 8, max_length = 200)]
-    idempotency_key: String,
-    /// Left edge of the node; the first free spot to the right of the content when it is left out (an extension).
-    #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
-    x: Option<f64>,
-    /// Top edge of the node, likewise (an extension).
-    #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
-    y: Option<f64>,
+    /// Plain id or handle of the canvas.
+    #[schema(value_type = String, min_length = 1, max_length = 600, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
+    canvas_id: Field<String>,
+    /// Public HTTPS URL of the picture.
+    #[schema(value_type = String, min_length = 9, max_length = 4096, pattern = "^https://", format = Uri)]
+    image_url: Field<String>,
+    /// Title of the node; the name of the file when omitted.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 160, nullable = false)]
+    title: Field<String>,
+    /// Idempotency key: an equal request with the same key imports the picture once.
+    #[schema(value_type = String, min_length = 8, max_length = 200)]
+    idempotency_key: Field<String>,
+    /// Left edge of the node, in canvas units; the first free spot to the right of the content when omitted (an extension).
+    #[schema(value_type = Option<f64>, minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+    x: Field<f64>,
+    /// Top edge of the node, in canvas units; placed like `x` when omitted (an extension).
+    #[schema(value_type = Option<f64>, minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+    y: Field<f64>,
 }
 
 impl Input for ImageImportRequest {}
 
-/// What an image import made.
+/// A checked request.
+struct Checked {
+    canvas: CanvasHandle,
+    key: String,
+    url: Url,
+    title: Option<String>,
+    x: Option<f64>,
+    y: Option<f64>,
+}
+
+impl ImageImportRequest {
+    fn check(self, account: &AccountUid, guard: &Guard) -> Result<Checked, Vec<Violation>> {
+        let mut check = Check::default();
+        let url = self.image_url.given().and_then(|url| check.parsed("imageUrl", guard.check_url(&url)));
+        let canvas = canvas_of(&mut check, self.canvas_id, Field::Absent, account);
+        check.finish(|| {
+            Some(Checked {
+                canvas: canvas?,
+                key: self.idempotency_key.given()?,
+                url: url?,
+                title: self.title.given(),
+                x: self.x.given(),
+                y: self.y.given(),
+            })
+        })
+    }
+}
+
+/// Result of an image import.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageImport {
-    /// `canvas:<ownerUid>:<id>`.
+    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
     canvas_id: CanvasHandle,
-    /// The revision that it made.
+    /// Canvas revision that the import created.
     canvas_revision: String,
-    /// For people.
+    /// URL of the canvas for people.
     #[schema(format = Uri)]
     canvas_url: String,
-    /// Whether this is the answer to an earlier, equal request.
+    /// Whether the response repeats that of an earlier, equal request.
     replayed: bool,
-    /// The picture.
+    /// The imported picture.
     image: ImportedImage,
 }
 
 /// Import a public picture
+///
+/// Fetches one picture from a public HTTPS URL, stores it as an asset and shows it in a new image node. Use it to
+/// bring a picture from the web onto a canvas. Private addresses are refused, also behind redirects. It never
+/// calls a model and spends no credit. The call waits up to 55 seconds; repeat it with the same key after a
+/// timeout.
 #[utoipa::path(
     post, path = "/images/import", operation_id = "importImage", tag = "Images", request_body = ImageImportRequest,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate"])),
     responses(
-        (status = 200, body = ImageImport),
-        (status = 502, body = ErrorEnvelope, description = "The picture's server answers an error or cannot be reached."),
-        (status = 504, body = ErrorEnvelope, description = "It took too long; the same key takes the import up again."),
+        (status = 200, description = "The imported picture.", body = ImageImport),
+        (status = 502, description = "The picture's server cannot be reached or returns an error.", body = ErrorEnvelope),
+        (status = 504, description = "The import takes too long. The same key resumes it.", body = ErrorEnvelope),
     )
 )]
 pub async fn import(
     State(app): State<App>,
     caller: Caller<ImportImage>,
     Extension(trace): Extension<Trace>,
-    body: Unread,
+    body: JsonBody,
 ) -> Result {
-    let rules = |body: &Value| url_violation(&app, "imageUrl", &body["imageUrl"]);
-    let start = judge(&app, &caller.account, body.json_by(rules).await?, trace)?;
-    let answer = answer(&app, &caller, &start).await?;
-    let Outcome::Imported(imported) = &answer.outcome else {
+    let check = |request: ImageImportRequest| request.check(&caller.account, &app.guard);
+    let start = start(&app, &caller, body.checked(check).await?, trace);
+    let answer = answer(&caller, &start).await?;
+    let ImportOutcome::Imported(imported) = &answer.outcome else {
         return Err(Problem::internal("an image import was left for review"));
     };
     let image = imported.images.first().ok_or_else(|| Problem::internal("an image import without an image"))?;
@@ -97,18 +135,18 @@ pub async fn import(
     }))
 }
 
-/// A request whose form and rules hold. Two spellings of one request have one fingerprint.
-fn judge(app: &App, account: &AccountUid, request: ImageImportRequest, trace: Trace) -> Result<Start> {
-    let canvas = canvas_of(&request.canvas_id, None, account)?;
-    let url = app.guard.check_url(&request.image_url);
-    let url = url.map_err(|refusal| Problem::invalid("imageUrl", refusal.to_string()))?;
-    let ImageImportRequest { title, x, y, idempotency_key: key, .. } = request;
+/// The start of an import. Different spellings of one request have the same fingerprint.
+fn start<'a>(app: &'a App, caller: &'a Credential, request: Checked, trace: Trace) -> Start<'a> {
+    let Checked { canvas, key, url, title, x, y } = request;
     let body = json!({ "imageUrl": url, "title": title, "x": x, "y": y });
-    Ok(Start {
+    Start {
+        app,
+        caller,
+        id: Uuid::now_v7(),
         fingerprint: fingerprint(PATH, &canvas.to_string(), &body),
         canvas,
         key,
         request: Request::Image { url: url.into(), title, x, y },
         trace,
-    })
+    }
 }

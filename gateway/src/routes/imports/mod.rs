@@ -1,21 +1,24 @@
-//! Imports: what both have in common, from the key to the outcome (decisions 14.2).
+//! What both imports share, from the idempotency key to the outcome (docs/reference/imports.md#how-an-import-runs).
 //!
-//! **Guarantee.** The gateway neither fetches nor decodes what is foreign: it records the import with its task and waits for
-//! what an image-worker makes of it. Who stops waiting loses nothing: the same key takes the import up again.
+//! **Guarantee.** The gateway neither fetches nor decodes foreign content: it records the import with its task and waits for the
+//! outcome of the image-worker. A client that stops waiting loses nothing: a request with the same key waits for the same import.
 //!
-//! **Mechanism.** One transaction takes the key and makes record and task; a change is announced through Redis, and looked
-//! for in Postgres by time besides (`crate::wait`).
+//! **Mechanism.** One transaction takes the key and creates record and task. A change is announced through Redis; in addition the
+//! gateway polls Postgres (`crate::wait`).
 
 pub mod image;
 pub mod product;
 
 use std::time::Duration;
 
+use app::{CanvasWrite, Command, Key, KnownOutcome, Locks};
+use db::PgConnection;
+use db::accounts::Credential;
 use db::imports::NewImport;
 use db::tasks::NewTask;
-use domain::id::{AssetHandle, CanvasHandle};
+use domain::id::{AccountUid, AssetHandle, CanvasHandle};
 use domain::idempotency;
-use domain::import::{Failure, FailureKind, Image, Outcome, Request};
+use domain::import::{Failure, FailureKind, Image, ImportOutcome, Request};
 use domain::message::{Queue, TaskKind};
 use serde::Serialize;
 use tokio::time::{Instant, timeout_at};
@@ -23,115 +26,133 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::extract::caller::Caller;
-use crate::extract::canvas::require_writer;
-use crate::extract::idempotency::replay;
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
-use crate::start::CAP_RETRY;
-use crate::state::{App, retrying};
+use crate::state::App;
 use crate::wait::{Changes, while_held};
 
-/// How long an outcome is waited for (decisions 14.2).
+/// Maximum wait for an outcome (docs/reference/imports.md#waiting-for-the-outcome).
 const WAIT: Duration = Duration::from_secs(55);
 
-/// An import that is right by itself.
-struct Start {
+/// A valid import request.
+struct Start<'a> {
+    app: &'a App,
+    caller: &'a Credential,
+    /// Id of the import, if it is accepted.
+    id: Uuid,
     canvas: CanvasHandle,
     key: String,
-    fingerprint: [u8; 32],
+    fingerprint: idempotency::Fingerprint,
     request: Request,
     trace: Trace,
 }
 
-/// What an import came to, and whether its key was taken before.
+/// The outcome of an import, and whether its key was taken before.
 struct Answer {
-    outcome: Outcome,
+    outcome: ImportOutcome,
     replayed: bool,
 }
 
-/// Starts an import, or takes up the one of its key, and waits for its outcome. What came to nothing frees its key as it is
-/// handed out.
-async fn answer<G>(app: &App, caller: &Caller<G>, start: &Start) -> Result<Answer> {
-    while_held(app, caller, outcome(app, caller, start)).await
+/// Starts an import, or finds the one of its key, and waits for its outcome. The key of a failed import is released when the
+/// failure is returned.
+async fn answer<G>(caller: &Caller<G>, start: &Start<'_>) -> Result<Answer> {
+    while_held(start.app, caller, outcome(caller, start)).await
 }
 
-async fn outcome<G>(app: &App, caller: &Caller<G>, start: &Start) -> Result<Answer> {
+async fn outcome<G>(caller: &Caller<G>, start: &Start<'_>) -> Result<Answer> {
+    let app = start.app;
     let deadline = Instant::now() + WAIT;
-    let (id, replayed) = retrying(|| begin(app, caller, start)).await?;
+    let (id, replayed) = app::run(&app.pool, start).await?;
     if !replayed {
-        app.nudge.nudge();
+        app.waker.wake();
     }
     let outcome = wait(app, caller, id, deadline).await?;
     if !outcome.is_success() {
         db::imports::release(&mut *app.connection().await?, id).await?;
     }
     match outcome {
-        Outcome::Failed(failure) => Err(problem(failure)),
+        ImportOutcome::Failed(failure) => Err(problem(failure)),
         outcome => Ok(Answer { outcome, replayed }),
     }
 }
 
-/// One transaction: access, key, record, task.
-async fn begin<G>(app: &App, caller: &Caller<G>, start: &Start) -> Result<(Uuid, bool)> {
-    let mut transaction = app.transaction().await?;
-    let conn = &mut *transaction;
-    let (canvas, role) =
-        db::canvases::find(conn, &caller.account, &start.canvas).await?.ok_or(Problem::NotFound("canvas"))?;
-    require_writer(role)?;
-    let id = Uuid::now_v7();
-    let outcome = idempotency::Outcome::Import { id };
-    let (key, fingerprint) = (&start.key, &start.fingerprint);
-    let taken = db::idempotency::take_for(conn, &caller.account, key, fingerprint, &outcome, Some(id)).await?;
-    if let Some(outcome) = replay(taken)? {
-        let idempotency::Outcome::Import { id } = outcome else {
-            return Err(Problem::internal("the outcome of an import is of another kind"));
+impl Command for Start<'_> {
+    /// Key of the canvas.
+    type Subject = i64;
+    /// The import, and whether an earlier, equal request started it.
+    type Reply = (Uuid, bool);
+
+    fn account(&self) -> &AccountUid {
+        &self.caller.account
+    }
+
+    fn key(&self) -> Option<Key<'_>> {
+        Some(Key { text: &self.key, fingerprint: &self.fingerprint })
+    }
+
+    fn known_outcome(&self) -> Option<KnownOutcome> {
+        Some(KnownOutcome { outcome: idempotency::StoredOutcome::Import { id: self.id }, record: Some(self.id) })
+    }
+
+    async fn authorize(&self, conn: &mut PgConnection) -> app::Result<i64> {
+        let (account, canvas) = (&self.caller.account, &self.canvas);
+        let target = CanvasWrite { account, canvas, base_revision: None, locks: Locks::Canvas };
+        target.check_access(conn).await.map(|canvas| canvas.key)
+    }
+
+    async fn execute(&self, conn: &mut PgConnection, canvas_key: i64) -> app::Result<(Uuid, bool)> {
+        self.require_room(conn).await?;
+        let account = &self.caller.account;
+        let new = NewImport { id: self.id, account, token_id: self.caller.token, canvas_key, request: &self.request };
+        db::imports::insert(conn, &new).await?;
+        let task = NewTask {
+            id: self.id,
+            queue: Queue::Import,
+            kind: TaskKind::Import,
+            fairness_key: account.as_str(),
+            due_in: None,
+            traceparent: Some(&self.trace.0.to_string()),
         };
-        return Ok((id, true));
+        db::tasks::enqueue(conn, &task).await?;
+        Ok((self.id, false))
     }
-    require_room(app, conn, caller).await?;
-    let new = NewImport {
-        id,
-        account: &caller.account,
-        token_id: caller.token,
-        canvas_key: canvas.key,
-        request: &start.request,
-    };
-    db::imports::insert(conn, &new).await?;
-    let traceparent = start.trace.0.to_string();
-    let task = NewTask {
-        id,
-        queue: Queue::Import,
-        kind: TaskKind::Import,
-        lane: caller.account.as_str(),
-        due_in: None,
-        traceparent: Some(&traceparent),
-    };
-    db::tasks::enqueue(conn, &task).await?;
-    db::pool::commit(transaction).await?;
-    Ok((id, false))
-}
 
-/// Refuses an account that has as many imports under way as it may have active jobs: imports are none, and are counted by
-/// themselves (decisions 18.13). What bounds the table needs no lock: starts at one moment may pass the limit together.
-async fn require_room<G>(app: &App, conn: &mut db::PgConnection, caller: &Caller<G>) -> Result<()> {
-    let cap = i64::from(app.config.active_jobs);
-    match db::imports::count_pending(conn, &caller.account, cap).await? < cap {
-        true => Ok(()),
-        false => Err(Problem::RateLimited(format!("an account has at most {cap} imports under way"), CAP_RETRY)),
+    fn outcome(&self, _: &(Uuid, bool)) -> Option<idempotency::StoredOutcome> {
+        None
+    }
+
+    async fn replay(&self, _: &mut PgConnection, outcome: idempotency::StoredOutcome) -> app::Result<(Uuid, bool)> {
+        match outcome {
+            idempotency::StoredOutcome::Import { id } => Ok((id, true)),
+            _ => Err(app::Error::Inconsistent("the key of an import holds an outcome of another kind".into())),
+        }
     }
 }
 
-async fn wait<G>(app: &App, caller: &Caller<G>, id: Uuid, deadline: Instant) -> Result<Outcome> {
+impl Start<'_> {
+    /// Rejects an account that has as many active imports as it may have active jobs
+    /// (docs/reference/jobs.md#cap-on-active-jobs). Imports are not jobs and are counted separately. The cap only bounds the table
+    /// and takes no lock: concurrent starts may exceed it together.
+    async fn require_room(&self, conn: &mut PgConnection) -> app::Result<()> {
+        let cap = i64::from(self.app.config.active_jobs);
+        match db::imports::count_pending(conn, &self.caller.account, cap).await? < cap {
+            true => Ok(()),
+            false => Err(app::Error::TooMuchWork(format!("an account has at most {cap} active imports"))),
+        }
+    }
+}
+
+async fn wait<G>(app: &App, caller: &Caller<G>, id: Uuid, deadline: Instant) -> Result<ImportOutcome> {
     let mut changes = Changes::of(app, &format!("{}:{id}", TaskKind::Import));
     loop {
         let found = db::imports::outcome(&mut *app.connection().await?, id, &caller.account).await?;
         match found {
             Some(Some(outcome)) => return Ok(outcome),
             Some(None) => {}
-            None => return Err(Problem::internal("an import is gone while its key is there")),
+            None => return Err(Problem::internal("an import is missing although its key exists")),
         }
         if app.stopping.is_cancelled() {
-            return Err(Problem::Unavailable("the gateway stops; the import goes on".into(), Some(1)));
+            return Err(Problem::Unavailable("the gateway is stopping; the import continues".into(), Some(1)));
         }
         if timeout_at(deadline, changes.next()).await.is_err() {
             return Err(Problem::UpstreamTimeout);
@@ -139,7 +160,7 @@ async fn wait<G>(app: &App, caller: &Caller<G>, id: Uuid, deadline: Instant) -> 
     }
 }
 
-/// The answer that a failed import gets (decisions 14.2).
+/// The response to a failed import (docs/reference/imports.md#import-failures).
 fn problem(failure: Failure) -> Problem {
     let Failure { kind, field, message } = failure;
     match kind {
@@ -151,33 +172,33 @@ fn problem(failure: Failure) -> Problem {
     }
 }
 
-/// A picture that was imported.
+/// An imported picture.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportedImage {
-    /// `asset:<ownerUid>:<id>`.
+    /// Handle of the asset, `asset:<ownerUid>:<id>`.
     asset_id: AssetHandle,
-    /// `node:<id>`.
+    /// Handle of the node, `node:<id>`.
     node_id: String,
-    /// By its bytes.
+    /// Media type, detected from the bytes.
     #[schema(pattern = "^image/(png|jpeg|webp|gif)$")]
     media_type: String,
-    /// Pixels.
+    /// Width in pixels.
     #[schema(minimum = 1)]
     width: u32,
-    /// Pixels.
+    /// Height in pixels.
     #[schema(minimum = 1)]
     height: u32,
-    /// Of the file.
+    /// Size of the file in bytes.
     #[schema(minimum = 1, maximum = 52_428_800)]
     bytes: u64,
-    /// Where the bytes came from, redirects followed.
+    /// URL that the bytes came from, after redirects.
     #[schema(format = Uri)]
     source_image_url: String,
-    /// A capability for this one picture; not to be stored.
+    /// Preview URL, a short-lived capability for this picture; do not store it.
     #[schema(format = Uri)]
     preview_url: String,
-    /// An image link.
+    /// Markdown image link.
     markdown: String,
 }
 
@@ -199,7 +220,7 @@ impl ImportedImage {
     }
 }
 
-/// A text that means nothing in Markdown but itself: every punctuation character escaped (CommonMark 2.4), on one line.
+/// Escapes a text for Markdown: every punctuation character is escaped (CommonMark 2.4), on one line.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

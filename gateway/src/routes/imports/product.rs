@@ -1,23 +1,29 @@
-//! `POST /product-references/import`: the gallery of a public product page as a pack (decisions 14.2 to 14.4).
+//! `POST /product-references/import`: imports the gallery of a public product page as a pack
+//! (docs/reference/imports.md#gallery-discovery).
 
 use axum::Extension;
 use axum::extract::State;
+use db::accounts::Credential;
+use domain::Violation;
 use domain::id::{AccountUid, CanvasHandle, NodeId};
-use domain::import::{Discovery, Outcome, ProductPage, Request, ReviewReason, Variant};
+use domain::import::{Discovery, ImportOutcome, ProductPage, Request, ReviewReason, Variant};
 use domain::job::canvas_url;
+use egress::Guard;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
+use url::Url;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use super::{ImportedImage, Start, answer};
 use crate::extract::caller::{Caller, ImportProduct};
 use crate::extract::canvas::canvas_of;
+use crate::extract::draft::{Check, Field};
 use crate::extract::idempotency::fingerprint;
-use crate::extract::json::{Input, Unread, only};
+use crate::extract::json::{Input, JsonBody, only};
 use crate::observe::Trace;
 use crate::problem::{ErrorEnvelope, Problem, Result};
 use crate::reply;
-use crate::start::url_violation;
 use crate::state::App;
 
 const PATH: &str = "/product-references/import";
@@ -26,63 +32,88 @@ fn default_title() -> String {
     "Product References".to_owned()
 }
 
-/// A product page to import from.
+/// Request to import the gallery of a product page.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProductImportRequest {
-    /// Plain id or handle.
-    #[schema(min_length = 1, max_length = 600, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
-    canvas_id: String,
-    /// A public HTTPS URL.
-    #[schema(min_length = 9, max_length = 4096, pattern = "^https://", format = Uri)]
-    product_page_url: String,
-    /// The variant wanted, exactly as the page's own data names it: `key=value`.
-    #[schema(min_length = 3, max_length = 300, pattern = "^[^=]+=.", nullable = false)]
-    variant_selector: Option<String>,
-    /// The Section's title.
-    #[serde(default = "default_title")]
-    #[schema(min_length = 1, max_length = 160, default = default_title)]
-    title: String,
-    /// Names this import, so that sending it again brings nothing twice.
-    #[schema(min_length = 8, max_length = 200)]
-    idempotency_key: String,
+    /// Plain id or handle of the canvas.
+    #[schema(value_type = String, min_length = 1, max_length = 600, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
+    canvas_id: Field<String>,
+    /// Public HTTPS URL of the product page.
+    #[schema(value_type = String, min_length = 9, max_length = 4096, pattern = "^https://", format = Uri)]
+    product_page_url: Field<String>,
+    /// Variant to import, `key=value` exactly as the page's own data names it.
+    #[schema(value_type = Option<String>, min_length = 3, max_length = 300, pattern = "^[^=]+=.", nullable = false)]
+    variant_selector: Field<String>,
+    /// Title of the Section.
+    #[schema(value_type = String, min_length = 1, max_length = 160, default = default_title, required = false)]
+    title: Field<String>,
+    /// Idempotency key: an equal request with the same key imports the gallery once.
+    #[schema(value_type = String, min_length = 8, max_length = 200)]
+    idempotency_key: Field<String>,
 }
 
 impl Input for ProductImportRequest {}
 
-/// What a product import came to.
+/// A checked request.
+struct Checked {
+    canvas: CanvasHandle,
+    key: String,
+    url: Url,
+    selector: Option<String>,
+    title: String,
+}
+
+impl ProductImportRequest {
+    fn check(self, account: &AccountUid, guard: &Guard) -> Result<Checked, Vec<Violation>> {
+        let mut check = Check::default();
+        let url = self.product_page_url.given().and_then(|url| check.parsed("productPageUrl", guard.check_url(&url)));
+        let canvas = canvas_of(&mut check, self.canvas_id, Field::Absent, account);
+        check.finish(|| {
+            Some(Checked {
+                canvas: canvas?,
+                key: self.idempotency_key.given()?,
+                url: url?,
+                selector: self.variant_selector.given(),
+                title: self.title.given().unwrap_or_else(default_title),
+            })
+        })
+    }
+}
+
+/// Outcome of a product import.
 #[derive(Serialize, ToSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum ProductImport {
-    /// A pack stands on the canvas.
+    /// The pack is on the canvas.
     Succeeded(ImportedPack),
-    /// A person has to decide or to look first; nothing was made.
+    /// A person has to decide or check first; nothing was imported.
     ReviewRequired(ImportReview),
 }
 
-/// A pack of pictures.
+/// An imported pack of pictures.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportedPack {
-    /// Whether this is the answer to an earlier, equal request.
+    /// Whether the response repeats that of an earlier, equal request.
     replayed: bool,
-    /// `canvas:<ownerUid>:<id>`.
+    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
     canvas_id: CanvasHandle,
-    /// The revision that it made.
+    /// Canvas revision that the import created.
     canvas_revision: String,
-    /// For people.
+    /// URL of the canvas for people.
     #[schema(format = Uri)]
     canvas_url: String,
-    /// The page.
+    /// The product page.
     page: ProductPage,
     /// The variant that the pictures show.
     variant: Variant,
-    /// The Section.
+    /// The Section that holds the pictures.
     pack: PackSection,
-    /// The pictures, in the order of the page.
+    /// Imported pictures, in the order of the page.
     #[schema(min_items = 1, max_items = 12)]
     images: Vec<ImportedImage>,
-    /// How they were found.
+    /// How the pictures were found.
     discovery: Discovery,
 }
 
@@ -90,56 +121,61 @@ pub struct ImportedPack {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PackSection {
-    /// Its plain id, as `metadata.sectionId` of its members has it.
+    /// Plain id of the Section node, which its members carry as `metadata.sectionId`.
     section_id: NodeId,
-    /// Its title.
+    /// Title of the Section.
     title: String,
-    /// How many pictures it holds.
+    /// Number of pictures in the Section.
     #[schema(minimum = 1, maximum = 12)]
     image_count: usize,
 }
 
-/// What a person has to decide or to look at.
+/// An import that a person has to decide on or check.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportReview {
     /// Always true.
     #[schema(schema_with = only::<true>)]
     review_required: bool,
-    /// Why.
+    /// Why a person has to decide or check.
     reason: ReviewReason,
-    /// `canvas:<ownerUid>:<id>`.
+    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
     canvas_id: CanvasHandle,
-    /// The page.
+    /// The product page.
     page: ProductPage,
-    /// What is known of variants.
+    /// What the page says about variants.
     variant: Variant,
-    /// What was found.
+    /// What was found on the page.
     discovery: Discovery,
 }
 
 /// Import a product page's gallery
+///
+/// Reads a public product page and stores up to 12 pictures of its gallery as assets and nodes in one new
+/// Section. Use it to collect references of a product. A variant is never guessed: when the pictures depend on
+/// one, the answer is `review_required` and nothing is created. No model is called and no credit is spent. The
+/// call waits up to 55 seconds; repeat it with the same key after a timeout.
 #[utoipa::path(
     post, path = "/product-references/import", operation_id = "importProductReferences", tag = "Assets",
     request_body = ProductImportRequest, security(("bearer" = ["canvas:read", "canvas:write", "asset:read"])),
     responses(
-        (status = 200, body = ProductImport),
-        (status = 502, body = ErrorEnvelope, description = "The page's server answers an error or cannot be reached."),
-        (status = 504, body = ErrorEnvelope, description = "It took too long; the same key takes the import up again."),
+        (status = 200, description = "The imported pack, or the reason why a person must decide.", body = ProductImport),
+        (status = 502, description = "The page's server cannot be reached or returns an error.", body = ErrorEnvelope),
+        (status = 504, description = "The import takes too long. The same key resumes it.", body = ErrorEnvelope),
     )
 )]
 pub async fn import(
     State(app): State<App>,
     caller: Caller<ImportProduct>,
     Extension(trace): Extension<Trace>,
-    body: Unread,
+    body: JsonBody,
 ) -> Result {
-    let rules = |body: &Value| url_violation(&app, "productPageUrl", &body["productPageUrl"]);
-    let start = judge(&app, &caller.account, body.json_by(rules).await?, trace)?;
-    let answer = answer(&app, &caller, &start).await?;
+    let check = |request: ProductImportRequest| request.check(&caller.account, &app.guard);
+    let start = start(&app, &caller, body.checked(check).await?, trace);
+    let answer = answer(&caller, &start).await?;
     let canvas = start.canvas;
     let document = match answer.outcome {
-        Outcome::Imported(imported) => {
+        ImportOutcome::Imported(imported) => {
             let pack = imported.pack.ok_or_else(|| Problem::internal("a product import without a pack"))?;
             ProductImport::Succeeded(ImportedPack {
                 replayed: answer.replayed,
@@ -153,7 +189,7 @@ pub async fn import(
                 canvas_id: canvas,
             })
         }
-        Outcome::Review(review) => ProductImport::ReviewRequired(ImportReview {
+        ImportOutcome::Review(review) => ProductImport::ReviewRequired(ImportReview {
             review_required: true,
             reason: review.reason,
             canvas_id: canvas,
@@ -161,23 +197,23 @@ pub async fn import(
             variant: review.variant,
             discovery: review.discovery,
         }),
-        Outcome::Failed(_) => return Err(Problem::internal("a failed import was answered")),
+        ImportOutcome::Failed(_) => return Err(Problem::internal("a failed import was answered")),
     };
     Ok(reply::ok(&document))
 }
 
-/// A request whose form and rules hold. Two spellings of one request have one fingerprint.
-fn judge(app: &App, account: &AccountUid, request: ProductImportRequest, trace: Trace) -> Result<Start> {
-    let canvas = canvas_of(&request.canvas_id, None, account)?;
-    let url = app.guard.check_url(&request.product_page_url);
-    let url = url.map_err(|refusal| Problem::invalid("productPageUrl", refusal.to_string()))?;
-    let ProductImportRequest { variant_selector: selector, title, idempotency_key: key, .. } = request;
+/// The start of an import. Different spellings of one request have the same fingerprint.
+fn start<'a>(app: &'a App, caller: &'a Credential, request: Checked, trace: Trace) -> Start<'a> {
+    let Checked { canvas, key, url, selector, title } = request;
     let body = json!({ "productPageUrl": url, "variantSelector": selector, "title": title });
-    Ok(Start {
+    Start {
+        app,
+        caller,
+        id: Uuid::now_v7(),
         fingerprint: fingerprint(PATH, &canvas.to_string(), &body),
         canvas,
         key,
         request: Request::Product { url: url.into(), selector, title },
         trace,
-    })
+    }
 }

@@ -8,17 +8,21 @@ use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::{JobInPath, PathText};
 use crate::observe::Trace;
 use crate::problem::Result;
-use crate::routes::runs::{Target, cancel_record};
+use crate::runs::{Target, cancel_record};
 use crate::state::App;
 
 /// Cancel a job
+///
+/// Asks an image, Action or video job to stop. Use it for work whose result is no longer wanted. A job that no
+/// worker has taken is canceled at once. Work that a provider has accepted may still finish and be charged. Stored
+/// outputs are never removed, and a terminal job is returned unchanged.
 #[utoipa::path(
     delete, path = "/jobs/{jobId}", operation_id = "cancelJob", tag = "Jobs",
     security(("bearer" = ["job:manage"])),
     params(("jobId" = String, Path, pattern = "^(?:job:)?[0-9a-fA-F-]{36}$", description = "Id or `job:` handle.")),
     responses(
-        (status = 200, body = JobDocument, description = "It is over."),
-        (status = 202, body = JobDocument, description = "It will stop at its next step."),
+        (status = 200, description = "The job is over.", body = JobDocument),
+        (status = 202, description = "The job stops at its next step.", body = JobDocument),
     )
 )]
 pub async fn cancel(

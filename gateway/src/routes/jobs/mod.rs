@@ -1,4 +1,4 @@
-//! Jobs: videos, and a compatibility alias of runs for image and Action work (decisions 9.1).
+//! Jobs: videos, and a compatibility alias of runs for image and Action work (docs/reference/jobs.md#jobs-and-runs).
 
 pub mod cancel;
 pub mod output;

@@ -1,46 +1,51 @@
-//! `GET /jobs/{jobId}/output`: a finished video (decisions 9.9).
+//! `GET /jobs/{jobId}/output`: downloads a finished video (docs/reference/videos.md#download).
 
 use axum::extract::State;
 use blob::BlobKey;
 use domain::job::{JobKind, JobStatus};
-use http::HeaderMap;
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION};
+use http::{HeaderMap, Method};
 
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::{JobInPath, PathText};
 use crate::openapi::Binary;
-use crate::problem::{ErrorEnvelope, Problem, Result};
-use crate::routes::runs::{View, load};
+use crate::problem::{ErrorEnvelope, Problem, Result, combine_violations};
+use crate::runs::{View, load};
 use crate::state::App;
-use crate::stored;
+use crate::stored::{self, Selection};
 
-/// What it is served as.
+/// Media type of every stored video.
 const MEDIA_TYPE: &str = "video/mp4";
 
 /// Download a finished video
+///
+/// Streams the MP4 file of a video job that has succeeded. Supports one byte range, so that players can seek and
+/// downloads can resume. It never waits: a job that is not over is a conflict.
 #[utoipa::path(
     get, path = "/jobs/{jobId}/output", operation_id = "getJobOutput", tag = "Jobs",
     security(("bearer" = ["job:manage"])),
     params(
         ("jobId" = String, Path, pattern = "^(?:job:)?[0-9a-fA-F-]{36}$", description = "Id or `job:` handle."),
-        ("Range" = Option<String>, Header, description = "One range of bytes."),
-        ("If-None-Match" = Option<String>, Header, description = "An `ETag` that is known."),
+        ("Range" = Option<String>, Header, description = "One byte range."),
+        ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches."),
     ),
     responses(
-        (status = 200, content_type = "video/mp4", body = Binary),
-        (status = 206, content_type = "video/mp4", body = Binary, description = "The range."),
-        (status = 304, description = "Unchanged."),
-        (status = 409, body = ErrorEnvelope, description = "It is not finished."),
-        (status = 416, body = ErrorEnvelope, description = "No such range."),
+        (status = 200, description = "The video.", content_type = "video/mp4", body = Binary),
+        (status = 206, description = "The requested range.", content_type = "video/mp4", body = Binary),
+        (status = 304, description = "The video still has the entity tag in `If-None-Match`."),
+        (status = 409, description = "The job is not over yet.", body = ErrorEnvelope),
+        (status = 416, description = "The range is outside the video.", body = ErrorEnvelope),
     )
 )]
 pub async fn output(
     State(app): State<App>,
     caller: Caller<ManageJobs>,
     params: PathText,
+    method: Method,
     headers: HeaderMap,
 ) -> Result {
-    let JobInPath(id) = params.parameter("jobId")?;
+    let selection = Selection::of(&method, &headers).map_err(Problem::Invalid);
+    let (JobInPath(id), selection) = combine_violations(params.parameter("jobId"), selection)?;
     let id = id.ok_or(Problem::NotFound("job"))?;
     let record = load(&app, &caller.account, View::Job, id).await?;
     if record.kind == JobKind::Video && !record.status.is_terminal() {
@@ -48,7 +53,7 @@ pub async fn output(
     }
     let video = record.outcome.video.filter(|_| record.status == JobStatus::Succeeded);
     let video = video.ok_or(Problem::NotFound("video"))?;
-    let mut response = stored::serve(&app, BlobKey(video.blob_key), MEDIA_TYPE, &headers).await?;
+    let mut response = stored::serve(&app, BlobKey(video.blob_key), MEDIA_TYPE, &selection).await?;
     let headers = response.headers_mut();
     stored::set(headers, CACHE_CONTROL, "private, no-store")?;
     stored::set(headers, CONTENT_DISPOSITION, &format!("attachment; filename=\"{}.mp4\"", id.0))?;

@@ -1,4 +1,4 @@
-//! `GET /models` (decisions 12.3).
+//! `GET /models` (docs/reference/models.md#list-models).
 
 use axum::extract::{OriginalUri, State};
 use domain::limits::{MODEL_QUERY_MAX, PAGE_DEFAULT, PAGE_MAX};
@@ -9,32 +9,35 @@ use utoipa::ToSchema;
 use crate::extract::caller::{Caller, Generate};
 use crate::extract::page::{ListScope, Page, page, page_request};
 use crate::extract::query::QueryReader;
-use crate::models::{Place, Runnable};
+use crate::models::{ModelPosition, Runnable};
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
 
-/// A page of models: saved connections, the oldest first, then the managed runtime, each in catalogue order.
+/// A page of models: saved connections, oldest first, then the managed runtime, each in catalog order.
 #[derive(Serialize, ToSchema)]
 pub struct ModelList {
-    /// Those that the caller's scopes let it run; text models are not among them.
+    /// Models that the caller's scopes allow; text models are not listed.
     models: Vec<Model>,
-    /// Where the list stands.
+    /// Position in the list.
     page: Page,
 }
 
-/// List models that can be run
+/// List runnable models
+///
+/// Returns one page of the models that the caller's scopes and connections can run, saved connections first. Use
+/// `capability` to find a model for a task; `creditCost` is the price of one output. Text models are never listed.
 #[utoipa::path(
     get, path = "/models", operation_id = "listModels", tag = "Models and providers",
     security(("bearer" = ["image:generate"]), ("bearer" = ["video:generate"])),
     params(
-        ("q" = Option<String>, Query, max_length = 240, description = "Found in id, name, provider or connection, whatever its case."),
-        ("provider" = Option<ProviderKind>, Query, description = "Models of this provider alone."),
-        ("capability" = Option<Capability>, Query, description = "Models that can be asked for this alone."),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Most items; 50 when left out."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the page before."),
+        ("q" = Option<String>, Query, max_length = 240, description = "Text that occurs in id, name, provider or connection. Case-insensitive."),
+        ("provider" = Option<ProviderKind>, Query, description = "Only models of this provider."),
+        ("capability" = Option<Capability>, Query, description = "Only models with this capability."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
+        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, body = ModelList))
+    responses((status = 200, description = "One page of models.", body = ModelList))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<Generate>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
@@ -43,7 +46,7 @@ pub async fn list(State(app): State<App>, caller: Caller<Generate>, OriginalUri(
     let capability = named::<Capability>(&mut query, "capability", Capability::ALL);
     let filters = [&*text, provider.map_or("", ProviderKind::as_str), capability.map_or("", Capability::as_str)];
     let scope = ListScope::new("models", &caller.account, &filters);
-    let request = page_request::<Place>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
+    let request = page_request::<ModelPosition>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
     query.finish()?;
     let all = app.runnable(&mut *app.connection().await?, &caller.account).await?;
     let wanted = |model: &Runnable| {
@@ -58,7 +61,7 @@ pub async fn list(State(app): State<App>, caller: Caller<Generate>, OriginalUri(
     Ok(reply::ok(&ModelList { models: found.iter().filter_map(Runnable::document).collect(), page }))
 }
 
-/// A parameter that is one of a few names.
+/// A parameter with one of a few values.
 fn named<T: std::str::FromStr + std::fmt::Display>(query: &mut QueryReader<'_>, name: &str, all: &[T]) -> Option<T> {
     let text = query.text(name, 80)?;
     let value = text.parse().ok();
@@ -69,7 +72,7 @@ fn named<T: std::str::FromStr + std::fmt::Display>(query: &mut QueryReader<'_>, 
     value
 }
 
-/// Whether the text, in lower case, is found in what people know a model by.
+/// Whether the text, in lower case, occurs in the names of the model.
 fn mentions(model: &Runnable, text: &str) -> bool {
     let entry = &model.entry;
     let connection = model.connection.as_ref().map_or("", |connection| &connection.name);

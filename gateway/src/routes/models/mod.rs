@@ -1,4 +1,4 @@
-//! Models that the caller can run (decisions 12.3).
+//! Models that the caller can run (docs/reference/models.md).
 
 pub mod list;
 pub mod read;

@@ -1,4 +1,4 @@
-//! `GET /models/{modelKey}` (decisions 12.3).
+//! `GET /models/{modelKey}` (docs/reference/models.md#read-a-model).
 
 use std::str::FromStr;
 
@@ -13,14 +13,14 @@ use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
 
-/// A model.
+/// One model.
 #[derive(Serialize, ToSchema)]
 pub struct ModelRead {
-    /// It can be run by the caller.
+    /// The model; the caller can run it.
     model: Model,
 }
 
-/// `^[A-Za-z0-9_-]{8,600}$`, with or without `model:` before it.
+/// Key of a model in a path: `^[A-Za-z0-9_-]{8,600}$`, with or without the prefix `model:`.
 struct ModelKey(String);
 
 impl FromStr for ModelKey {
@@ -32,11 +32,14 @@ impl FromStr for ModelKey {
 }
 
 /// Read a model
+///
+/// Returns one model with its parameters and price. Use it before a start to learn which sizes, qualities and
+/// durations the model offers. It runs nothing. The key is opaque: take it from a list, never build or decode one.
 #[utoipa::path(
     get, path = "/models/{modelKey}", operation_id = "getModel", tag = "Models and providers",
     security(("bearer" = ["image:generate"]), ("bearer" = ["video:generate"])),
     params(("modelKey" = String, Path, pattern = "^(model:)?[A-Za-z0-9_-]{8,600}$", description = "Key, or `model:<key>`.")),
-    responses((status = 200, body = ModelRead))
+    responses((status = 200, description = "The model.", body = ModelRead))
 )]
 pub async fn read(State(app): State<App>, caller: Caller<Generate>, params: PathText) -> Result {
     let ModelKey(key) = params.parameter("modelKey")?;

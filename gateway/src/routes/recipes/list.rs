@@ -1,4 +1,4 @@
-//! `GET /recipes` (decisions 13.3).
+//! `GET /recipes` (docs/reference/recipes.md#list-recipes).
 
 use axum::extract::{OriginalUri, State};
 use db::canvases::After;
@@ -14,26 +14,42 @@ use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
 
-/// A page of Recipes, the last changed first.
+/// A page of Recipes, most recently changed first.
 #[derive(Serialize, ToSchema)]
 pub struct RecipeList {
-    /// Each in its newest version.
+    /// Recipes, each in its newest version.
     recipes: Vec<Recipe>,
-    /// Where the list stands.
+    /// Position in the list.
     page: Page,
 }
 
+/// Values of the parameter `visibility`, for the contract document.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[expect(dead_code, reason = "the document's form of a value that is read as text")]
+pub enum VisibilityFilter {
+    /// Recipes of the catalog.
+    Approved,
+    /// The account's own workflows.
+    Private,
+    /// Both.
+    All,
+}
+
 /// Search Recipes
+///
+/// Returns one page of Recipes, each in its newest version, most recently changed first. Use `q` to search the
+/// catalog and `visibility=private` for the account's own workflows. It runs nothing.
 #[utoipa::path(
     get, path = "/recipes", operation_id = "listRecipes", tag = "Recipes",
     security(("bearer" = ["canvas:read"])),
     params(
-        ("q" = Option<String>, Query, max_length = 500, description = "Words, each of which is found in name, texts, tags, category or outputs, whatever its case."),
-        ("visibility" = Option<String>, Query, pattern = "^(approved|private|all)$", description = "`approved` when left out: the catalogue. `private`: the account's own workflows (an extension)."),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Most items; 50 when left out."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the page before."),
+        ("q" = Option<String>, Query, max_length = 500, description = "Words that must all occur in name, texts, tags, category or outputs. Case-insensitive."),
+        ("visibility" = Option<VisibilityFilter>, Query, description = "`approved`: the catalog. `private`: the account's own workflows. `all`: both. Default: `approved` (an extension)."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
+        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, body = RecipeList))
+    responses((status = 200, description = "One page of Recipes.", body = RecipeList))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);

@@ -1,9 +1,6 @@
-//! Recipes: the catalogue and an account's private workflows (decisions 13).
+//! Recipes: the catalog and the private workflows of an account (docs/reference/recipes.md).
 
 pub mod fork;
 pub mod list;
-mod ports;
 pub mod read;
 pub mod run;
-pub mod sources;
-pub mod steps;

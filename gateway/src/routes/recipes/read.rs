@@ -10,26 +10,29 @@ use utoipa::ToSchema;
 use crate::extract::caller::{Caller, ReadCanvas};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
-use crate::problem::{Problem, Result, both};
+use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
 
 /// One Recipe.
 #[derive(Serialize, ToSchema)]
 pub struct RecipeRead {
-    /// In the version asked for.
+    /// The Recipe in the requested version.
     recipe: Recipe,
 }
 
 /// Read a Recipe
+///
+/// Returns one Recipe with its input and output ports. Use it to learn which inputs a run needs. `version` pins a
+/// version, which never changes; without it the newest is returned. It runs nothing.
 #[utoipa::path(
     get, path = "/recipes/{recipeId}", operation_id = "getRecipe", tag = "Recipes",
     security(("bearer" = ["canvas:read"])),
     params(
         ("recipeId" = String, Path, pattern = "^(recipe:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("version" = Option<String>, Query, max_length = 80, description = "Exactly this version; the newest when left out."),
+        ("version" = Option<String>, Query, max_length = 80, description = "Exactly this version. Default: the newest."),
     ),
-    responses((status = 200, body = RecipeRead))
+    responses((status = 200, description = "The Recipe.", body = RecipeRead))
 )]
 pub async fn read(
     State(app): State<App>,
@@ -39,7 +42,7 @@ pub async fn read(
 ) -> Result {
     let mut query = QueryReader::new(&uri);
     let version = query.text("version", RECIPE_VERSION_MAX);
-    let (id, ()) = both(params.parameter::<RecipeId>("recipeId"), query.finish())?;
+    let (id, ()) = combine_violations(params.parameter::<RecipeId>("recipeId"), query.finish())?;
     let version = version.map(|version| version.parse::<Version>());
     let version = version.transpose().map_err(|_| Problem::NotFound("recipe version"))?;
     let mut connection = app.connection().await?;

@@ -3,21 +3,25 @@
 use axum::Extension;
 use axum::extract::State;
 
-use super::{RunDocument, Target};
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::PathText;
 use crate::observe::Trace;
 use crate::problem::Result;
+use crate::runs::{RunDocument, Target, cancel_record};
 use crate::state::App;
 
 /// Cancel a run
+///
+/// Asks an image, Action or Recipe run to stop. Use it for work whose result is no longer wanted. Work that has
+/// not been taken is canceled at once; other work stops at its next step. A provider may still charge work that it
+/// has accepted. Stored outputs are never removed, and a terminal run is returned unchanged.
 #[utoipa::path(
     delete, path = "/runs/{runId}", operation_id = "cancelRun", tag = "Runs",
     security(("bearer" = ["job:manage"])),
     params(("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id or `run:` handle.")),
     responses(
-        (status = 200, body = RunDocument, description = "It is over."),
-        (status = 202, body = RunDocument, description = "It will stop at its next step."),
+        (status = 200, description = "The run is over.", body = RunDocument),
+        (status = 202, description = "The run stops at its next step.", body = RunDocument),
     )
 )]
 pub async fn cancel(
@@ -26,5 +30,5 @@ pub async fn cancel(
     params: PathText,
     Extension(trace): Extension<Trace>,
 ) -> Result {
-    super::cancel_record(&app, &caller, Target::of_run(params.parameter("runId")?)?, trace).await
+    cancel_record(&app, &caller, Target::of_run(params.parameter("runId")?)?, trace).await
 }

@@ -1,4 +1,4 @@
-//! `GET /runs/{runId}/events`: the record on every change, as server-sent events (decisions 1.10).
+//! `GET /runs/{runId}/events`: the record on every change, as server-sent events (docs/reference/conventions.md#event-streams).
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -8,28 +8,33 @@ use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use db::accounts::Credential;
 use futures_util::Stream;
-use http::header::{ACCEPT, CACHE_CONTROL};
+use http::header::CACHE_CONTROL;
 use http::{HeaderMap, HeaderValue};
 use tokio::sync::mpsc::Sender;
 use tokio::time::{Instant, sleep_until};
 
-use super::view::Target;
+use crate::extract::accept::Accepted;
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::PathText;
+use crate::open_waits::Wait;
 use crate::problem::{Problem, Result};
+use crate::runs::Target;
 use crate::state::App;
-use crate::wait::{Changes, Wait, holds, loss};
+use crate::wait::{Changes, holds, loss};
 
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// Follow a run as server-sent events
 ///
-/// `event: run` with the run as `data` on every change, a comment every 15 seconds; ends after the terminal record (an extension).
+/// Streams the run as a server-sent event on every change, starting with its present state, and ends after the
+/// terminal one. Use it instead of polling. Each event has the name `run` and the run as JSON in `data`. A comment
+/// every 15 seconds keeps the connection open. The stream never outlives the credential. This operation is an
+/// extension.
 #[utoipa::path(
     get, path = "/runs/{runId}/events", operation_id = "followRun", tag = "Runs",
     security(("bearer" = ["job:manage"])),
     params(("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id or `run:` handle.")),
-    responses((status = 200, content_type = "text/event-stream", body = String))
+    responses((status = 200, description = "The stream of events.", content_type = "text/event-stream", body = String))
 )]
 pub async fn events(
     State(app): State<App>,
@@ -39,8 +44,8 @@ pub async fn events(
 ) -> Result {
     let target = Target::of_run(params.parameter("runId")?)?;
     target.load(&app, &caller.account).await?;
-    if !accepts_event_stream(&headers) {
-        return Err(Problem::NotAcceptable("text/event-stream"));
+    if Accepted::of(&headers).quality("text", "event-stream") == 0 {
+        return Err(Problem::NotAcceptable("text/event-stream".into()));
     }
     let wait = app.waits.open(caller.token).await?;
     let stream = follow(app, caller.credential, target, wait);
@@ -49,21 +54,13 @@ pub async fn events(
     Ok(response)
 }
 
-fn accepts_event_stream(headers: &HeaderMap) -> bool {
-    let mut accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
-    accepts.peek().is_none()
-        || accepts.flat_map(|value| value.split(',')).any(|range| {
-            let range = range.split(';').next().unwrap_or_default().trim();
-            matches!(range.to_ascii_lowercase().as_str(), "*/*" | "text/*" | "text/event-stream")
-        })
-}
-
-/// The stream of a run; it ends after the terminal record, as soon as the credential no longer holds, and when the process stops.
+/// The stream of a run. It ends after the terminal record, as soon as the credential is no longer valid, and when the process
+/// stops.
 fn follow(app: App, caller: Credential, target: Target, wait: Wait) -> impl Stream<Item = Result<Event, Infallible>> {
     let (sender, receiver) = tokio::sync::mpsc::channel(1);
     tokio::spawn(async move {
         tokio::select! {
-            () = tell(&app, &caller, target, &sender) => {}
+            () = send_events(&app, &caller, target, &sender) => {}
             () = loss(&app, &caller) => {}
         }
         wait.close().await;
@@ -71,9 +68,9 @@ fn follow(app: App, caller: Credential, target: Target, wait: Wait) -> impl Stre
     tokio_stream::wrappers::ReceiverStream::new(receiver)
 }
 
-/// Tells of a run until it is over or nobody listens. The credential is looked at before each word (decisions 1.10): who does not
-/// read at once may long have lost it.
-async fn tell(app: &App, caller: &Credential, target: Target, sender: &Sender<Result<Event, Infallible>>) {
+/// Sends the record of a run on every change until it is terminal or the client disconnects. The credential is checked before
+/// each event, because a slow reader may have lost it since the stream was opened.
+async fn send_events(app: &App, caller: &Credential, target: Target, sender: &Sender<Result<Event, Infallible>>) {
     let mut changes = Changes::of(app, &target.channel());
     let mut shown = None;
     let mut heartbeat = Instant::now() + HEARTBEAT;

@@ -3,27 +3,32 @@
 use axum::extract::State;
 use http::HeaderMap;
 
-use super::{RunDocument, Target};
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::PathText;
 use crate::problem::Result;
+use crate::runs::{RunDocument, Target, read_record};
 use crate::state::App;
 
 /// Read a run, or wait for it to change
+///
+/// Returns an image, Action or Recipe run. Use it to wait for a result: poll about every 1.5 seconds, or send
+/// `Prefer: wait=N` to get the answer as soon as the run changes. With `If-None-Match` the wait starts from a
+/// known state, so no change is missed. Reading never advances or charges work; the first read of a terminal run
+/// starts its retention window.
 #[utoipa::path(
     get, path = "/runs/{runId}", operation_id = "getRun", tag = "Runs",
     security(("bearer" = ["job:manage"])),
     params(
         ("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id or `run:` handle."),
-        ("Prefer" = Option<String>, Header, description = "`wait=N`: answer when the run changes, after 1 to 30 seconds at the latest (an extension)."),
-        ("If-None-Match" = Option<String>, Header, description = "An `ETag` that is known: waits are measured from it."),
+        ("Prefer" = Option<String>, Header, description = "`wait=N`: wait up to N seconds, 1 to 30, for a change (an extension)."),
+        ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches; a wait starts from that state."),
     ),
     responses(
-        (status = 200, body = RunDocument, description = "It is over."),
-        (status = 202, body = RunDocument, description = "It is under way."),
-        (status = 304, description = "Unchanged."),
+        (status = 200, description = "The run is over.", body = RunDocument),
+        (status = 202, description = "The run is not over yet.", body = RunDocument),
+        (status = 304, description = "The run still has the entity tag in `If-None-Match`."),
     )
 )]
 pub async fn read(State(app): State<App>, caller: Caller<ManageJobs>, params: PathText, headers: HeaderMap) -> Result {
-    super::read_record(&app, &caller, Target::of_run(params.parameter("runId")?)?, &headers).await
+    read_record(&app, &caller, Target::of_run(params.parameter("runId")?)?, &headers).await
 }

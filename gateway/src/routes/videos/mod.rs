@@ -1,4 +1,4 @@
-//! Videos (decisions 11).
+//! Videos (docs/reference/videos.md).
 
 mod body;
 pub mod generate;

@@ -1,4 +1,4 @@
-//! Frames and references: what they are called, and what they stand for (decisions 11.1).
+//! Frames and references: how requests name them, and what they refer to (docs/reference/videos.md#image-sources).
 
 use std::collections::HashSet;
 use std::fmt;
@@ -10,18 +10,16 @@ use domain::graph::{self, Role};
 use domain::id::AccountUid;
 use domain::job::VideoPicture;
 use egress::Guard;
-use serde_json::Value;
 
-use super::body::{ReferenceItem, VideoStart};
-use crate::extract::json::items;
-use crate::problem::{Problem, Result};
+use super::body::VideoStart;
+use crate::extract::draft::{Check, Field};
 
-/// A picture as the request names it. Its text is the full form.
+/// A picture as a request names it; its text is the full form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Named {
-    /// What a node of the canvas shows, or an asset.
+    /// A node's picture or an asset.
     Stored(graph::Named),
-    /// A public https URL, by its form.
+    /// A public HTTPS URL, checked by its form.
     Url(String),
 }
 
@@ -45,108 +43,81 @@ impl fmt::Display for Named {
     }
 }
 
-/// Everything that a body as it came tells of its pictures and its schema cannot.
-pub fn violations(body: &Value, account: &AccountUid, guard: &Guard) -> Vec<Violation> {
-    let mut violations = Vec::new();
-    let mut note = |field: &str, message: &str| violations.push(Violation::new(field, message));
-    let mut named = HashSet::new();
-    for (index, item) in items(&body["references"]).iter().enumerate() {
-        let field = format!("references[{index}]");
-        match ReferenceItem::handle_in(item).map(|text| Named::parse(text, account, guard)) {
-            Some(Err(message)) => note(&field, &message),
-            Some(Ok(picture)) => {
-                let is_first = named.insert(picture);
-                if !is_first {
-                    note(&field, "is there twice");
-                }
-            }
-            None => {}
-        }
-    }
-    for field in ["firstFrame", "lastFrame"] {
-        match body[field].as_str().map(|text| Named::parse(text, account, guard)) {
-            Some(Err(message)) => note(field, &message),
-            Some(Ok(picture)) => drop(named.insert(picture)),
-            None => {}
-        }
-    }
-    if body.get("lastFrame").is_some() && body.get("firstFrame").is_none() {
-        note("firstFrame", "is required with lastFrame");
-        note("lastFrame", "needs firstFrame");
-    }
-    let is_node = |picture: &Named| matches!(picture, Named::Stored(graph::Named::Node(_)));
-    if body.get("canvasId").is_none() && named.iter().any(is_node) {
-        note("canvasId", "is required with node handles");
-    }
-    violations
-}
-
 /// A picture of a request.
 #[derive(Clone, Debug)]
-pub struct Wanted {
-    /// Where it stands in the request.
+pub struct RequestedPicture {
+    /// Field path in the request.
     field: String,
-    /// What it is called.
+    /// The parsed name.
     pub named: Named,
-    /// What it is for.
+    /// Role of the picture.
     pub role: Option<Role>,
 }
 
-/// The frames and references of a request that is right by itself.
+/// The frames and references of a valid request.
 #[derive(Clone, Debug, Default)]
 pub struct Pictures {
-    /// What the video begins with.
-    pub first: Option<Wanted>,
-    /// What it ends with.
-    pub last: Option<Wanted>,
-    /// What guides it.
-    pub references: Vec<Wanted>,
+    /// First frame.
+    pub first: Option<RequestedPicture>,
+    /// Last frame.
+    pub last: Option<RequestedPicture>,
+    /// Pictures that guide the video.
+    pub references: Vec<RequestedPicture>,
 }
 
-/// The same, found.
+/// The same, resolved.
 pub struct Found {
-    /// What the video begins with.
+    /// First frame.
     pub first: Option<VideoPicture>,
-    /// What it ends with.
+    /// Last frame.
     pub last: Option<VideoPicture>,
-    /// What guides it.
+    /// Pictures that guide the video.
     pub references: Vec<VideoPicture>,
 }
 
 impl Pictures {
-    /// The pictures of a request whose form and rules hold.
-    pub fn named(request: &VideoStart, account: &AccountUid, guard: &Guard) -> Result<Self> {
-        let wanted = |field: String, text: &str, role: Option<Role>| match Named::parse(text, account, guard) {
-            Ok(named) => Ok(Wanted { field, named, role }),
-            Err(message) => Err(Problem::invalid(field, message)),
+    /// Checks the pictures of a draft.
+    pub fn check(check: &mut Check, draft: &VideoStart, account: &AccountUid, guard: &Guard) -> Self {
+        let mut seen = HashSet::new();
+        let mut references = Vec::new();
+        for (index, item) in draft.references.items().iter().enumerate() {
+            let field = format!("references[{index}]");
+            let Some(text) = &item.handle else { continue };
+            let Some(named) = check.parsed(field.as_str(), Named::parse(text, account, guard)) else { continue };
+            check.note_if(!seen.insert(named.clone()), field.as_str(), "is a duplicate");
+            references.push(RequestedPicture { field, named, role: item.role });
+        }
+        let mut frame = |field: &str, text: &Field<String>| {
+            let named = check.parsed(field, Named::parse(text.get()?, account, guard))?;
+            Some(RequestedPicture { field: field.to_owned(), named, role: None })
         };
-        let frame = |field: &str, text: &Option<String>| {
-            text.as_deref().map(|text| wanted(field.to_owned(), text, None)).transpose()
+        let pictures = Self {
+            first: frame("firstFrame", &draft.first_frame),
+            last: frame("lastFrame", &draft.last_frame),
+            references,
         };
-        let references = request.references.iter().enumerate().map(|(index, item)| {
-            let (text, role) = item.parts();
-            wanted(format!("references[{index}]"), text, role)
-        });
-        Ok(Self {
-            first: frame("firstFrame", &request.first_frame)?,
-            last: frame("lastFrame", &request.last_frame)?,
-            references: references.collect::<Result<_>>()?,
-        })
+        if draft.last_frame.is_present() && !draft.first_frame.is_present() {
+            check.note("firstFrame", "is required with lastFrame");
+            check.note("lastFrame", "needs firstFrame");
+        }
+        let is_node = |picture: &RequestedPicture| matches!(picture.named, Named::Stored(graph::Named::Node(_)));
+        let needs_canvas = !draft.canvas_id.is_present() && pictures.all().any(is_node);
+        check.note_if(needs_canvas, "canvasId", "is required with node handles");
+        pictures
     }
 
-    fn all(&self) -> impl Iterator<Item = &Wanted> {
+    fn all(&self) -> impl Iterator<Item = &RequestedPicture> {
         self.first.iter().chain(&self.last).chain(&self.references)
     }
 
-    /// The pictures that the handles stand for now; what is not there, or is no picture that the account can read, goes into
-    /// `violations`.
+    /// Resolves the handles. A missing picture, and one that the account cannot read, is added to `violations`.
     pub async fn find(
         &self,
         conn: &mut PgConnection,
         account: &AccountUid,
         canvas_key: Option<i64>,
         violations: &mut Vec<Violation>,
-    ) -> Result<Found> {
+    ) -> app::Result<Found> {
         let mut found = Vec::new();
         for picture in self.all() {
             let asset = match (&picture.named, canvas_key) {

@@ -1,16 +1,60 @@
-//! What a model makes of a request: which capability it takes, and which of its values the model does not offer
-//! (decisions 11.2).
+//! The rules of a request, the capability that it needs, and the values that a model does not offer
+//! (docs/reference/videos.md#model-limits).
 
 use domain::Violation;
+use domain::id::{AccountUid, CanvasHandle};
 use domain::model::Capability;
+use egress::Guard;
 use providers::Entry;
 use providers::catalogue::Runtime;
 
 use super::body::VideoStart;
+use super::pictures::Pictures;
+use crate::extract::canvas::canvas_of;
+use crate::extract::draft::Check;
+use crate::models::malformed_name;
 
-/// What of a model the pictures call for: the frames decide, or, without frames, the references.
-pub fn capability(request: &VideoStart) -> Capability {
-    match (&request.first_frame, &request.last_frame, request.references.is_empty()) {
+/// A checked request.
+pub struct Checked {
+    pub model: String,
+    pub connection: Option<String>,
+    pub prompt: String,
+    pub key: String,
+    pub canvas: Option<CanvasHandle>,
+    pub aspect_ratio: Option<String>,
+    pub duration_seconds: Option<u32>,
+    pub resolution: Option<String>,
+    pub generate_audio: Option<bool>,
+    pub pictures: Pictures,
+}
+
+impl VideoStart {
+    /// The rules that a schema cannot express.
+    pub fn check(self, account: &AccountUid, guard: &Guard) -> Result<Checked, Vec<Violation>> {
+        let mut check = Check::default();
+        let canvas = canvas_of(&mut check, self.canvas_id.clone(), self.owner_uid.clone(), account);
+        check.extend(self.model.get().and_then(|model| malformed_name("model", model)));
+        let pictures = Pictures::check(&mut check, &self, account, guard);
+        check.finish(|| {
+            Some(Checked {
+                model: self.model.given()?,
+                connection: self.connection_id.given(),
+                prompt: self.prompt.given()?,
+                key: self.idempotency_key.given()?,
+                canvas,
+                aspect_ratio: self.aspect_ratio.given(),
+                duration_seconds: self.duration_seconds.given(),
+                resolution: self.resolution.given(),
+                generate_audio: self.generate_audio.given(),
+                pictures,
+            })
+        })
+    }
+}
+
+/// The capability that the pictures need: the frames decide, or, without frames, the references.
+pub fn capability(pictures: &Pictures) -> Capability {
+    match (&pictures.first, &pictures.last, pictures.references.is_empty()) {
         (Some(_), Some(_), _) => Capability::VideoFromFrames,
         (Some(_), None, _) => Capability::VideoFromImage,
         (None, _, false) => Capability::VideoFromReferences,
@@ -19,11 +63,11 @@ pub fn capability(request: &VideoStart) -> Capability {
 }
 
 /// Everything that the model does not offer, by field.
-pub fn not_offered(model: &Entry, request: &VideoStart) -> Vec<Violation> {
+pub fn not_offered(model: &Entry, request: &Checked) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut note = |field: &str, message: String| violations.push(Violation::new(field, message));
     if let Some(seconds) = request.duration_seconds.filter(|seconds| !model.durations.contains(seconds)) {
-        note("durationSeconds", format!("{} offers no {seconds} seconds{}", model.name, listed(&model.durations)));
+        note("durationSeconds", format!("{} does not offer {seconds} seconds{}", model.name, listed(&model.durations)));
     }
     let texts = [
         ("aspectRatio", &request.aspect_ratio, &model.aspect_ratios),
@@ -35,9 +79,9 @@ pub fn not_offered(model: &Entry, request: &VideoStart) -> Vec<Violation> {
         }
     }
     if request.generate_audio.is_some() && !model.audio_optional {
-        note("generateAudio", format!("{} leaves no choice of sound", model.name));
+        note("generateAudio", format!("{} does not offer a choice of sound", model.name));
     }
-    let (count, framed) = (request.references.len(), request.first_frame.is_some());
+    let (count, framed) = (request.pictures.references.len(), request.pictures.first.is_some());
     if framed && count > 0 && !takes_both(model) {
         note("references", format!("{} takes frames or references, not both", model.name));
     } else if count > 0 && !(model.references_min()..=model.references_max()).contains(&count) {
@@ -50,12 +94,13 @@ pub fn not_offered(model: &Entry, request: &VideoStart) -> Vec<Violation> {
     violations
 }
 
-/// The embedded runtime inserts references between frames; no provider's protocol has a place for both.
+/// Whether the model takes frames and references together. The embedded runtime inserts references between frames; no provider's
+/// protocol has fields for both.
 fn takes_both(model: &Entry) -> bool {
     model.runtime == Runtime::Embedded && model.capabilities.contains(&Capability::VideoFromReferences)
 }
 
-/// What is offered, to be added to a refusal.
+/// The offered values, appended to the message of a violation.
 fn listed<T: ToString>(offered: &[T]) -> String {
     match offered {
         [] => String::new(),
@@ -71,10 +116,11 @@ mod tests {
 
     use super::*;
 
-    fn request(more: Value) -> VideoStart {
-        let mut body = json!({"model": "m", "prompt": "p", "idempotencyKey": "12345678"});
+    fn request(more: Value) -> Checked {
+        let mut body = json!({"model": "m", "prompt": "p", "idempotencyKey": "12345678", "canvasId": "c"});
         body.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
-        serde_json::from_value(body).expect("a request")
+        let draft: VideoStart = serde_json::from_value(body).expect("a draft");
+        draft.check(&AccountUid::from_stored("me".into()), &Guard::default()).expect("a request")
     }
 
     fn refused(model: &Entry, more: Value) -> Vec<String> {
@@ -95,7 +141,7 @@ mod tests {
             (json!({"references": ["node:a"]}), Capability::VideoFromReferences),
             (json!({"firstFrame": "node:a", "references": ["node:b"]}), Capability::VideoFromImage),
         ] {
-            assert_eq!(capability(&request(more.clone())), expected, "{more}");
+            assert_eq!(capability(&request(more.clone()).pictures), expected, "{more}");
         }
     }
 
@@ -117,7 +163,7 @@ mod tests {
 
     #[test]
     fn the_embedded_runtime_takes_every_prompt_that_the_contract_takes() {
-        // A character each, and two UTF-16 code units.
+        // Each is one character and two UTF-16 code units.
         let longest = "🪁".repeat(domain::limits::PROMPT_MAX);
         assert_eq!(refused(&animatic(), json!({"prompt": longest})), [""; 0]);
     }

@@ -1,51 +1,52 @@
-//! The end of an image job: everything durable becomes visible at once (decisions 9.3, 10.6).
+//! Completion of an image job: all durable results become visible at once (docs/reference/jobs.md#results).
 
-use db::jobs::Ending;
+use app::job::Completion;
 use db::jobs::outputs::{self, JobOutput, OutputState};
 use domain::job::Failure;
-use spine::{Decision, Task};
-use workshop::{Error, Stop, failure_of, placements};
+use taskqueue::{Decision, Task};
+use worker::{Error, Interrupt, failure_of, placements};
 
 use super::Run;
 use super::steps::outcome;
 
 impl Run<'_> {
-    /// Ends a job whose outputs have all ended.
+    /// Completes a job whose outputs are all terminal.
     pub(super) async fn end(&self, task: &Task) -> Result<Decision, Error> {
-        let (worker, job, lease) = (&self.turn.generator.worker, self.turn.job.id, self.turn.lease);
+        let (worker, job, lease) = (&self.task_run.generator.worker, self.task_run.job.id, self.task_run.lease);
         let outputs = self.outputs().await?;
-        let ending = match failure_of(&outputs) {
-            None => Ending::Succeeded(placements(&outputs)),
-            Some(failure) => Ending::Failed(failure, placements(&outputs)),
+        let completion = match failure_of(&outputs) {
+            None => Completion::Succeeded(placements(&outputs)),
+            Some(failure) => Completion::Failed(failure, placements(&outputs)),
         };
         let mut connection = worker.connection().await?;
         if db::jobs::mark_finalizing(&mut connection, job, lease.token()).await? {
             worker.announce(job).await;
         }
         drop(connection);
-        worker.conclude_stored(task, lease, &ending).await
+        worker.complete_stored(task, lease, &completion).await
     }
 
-    /// Ends a job of which nothing more can be made.
+    /// Fails a job that can make no further outputs.
     pub(super) async fn fail(&self, task: &Task, outputs: &[JobOutput], failure: &Failure) -> Result<Decision, Error> {
         let open: Vec<&JobOutput> = outputs.iter().filter(|output| !output.state.is_terminal()).collect();
         match outcome(self.fail_all(&open, failure).await) {
             Ok(_) => self.end(task).await,
-            Err(Stop::Error(error)) => Err(error),
+            Err(Interrupt::Error(error)) => Err(error),
             Err(_) => Ok(Decision::Stale),
         }
     }
 
-    /// Ends a job that somebody asked to stop. What was made altogether before it was heard is a success: it is paid for.
+    /// Completes a canceled job. If all outputs were made before the cancellation was noticed, the
+    /// job succeeds, because they are paid for.
     pub(super) async fn cancel(&self, task: &Task) -> Result<Decision, Error> {
         let outputs = self.outputs().await?;
         if outputs.iter().all(|output| output.state == OutputState::Stored) {
             return self.end(task).await;
         }
-        self.turn.cancel(task, &outputs).await
+        self.task_run.cancel(task, &outputs).await
     }
 
     async fn outputs(&self) -> Result<Vec<JobOutput>, Error> {
-        Ok(outputs::list(&mut *self.turn.generator.worker.connection().await?, self.turn.job.id).await?)
+        Ok(outputs::list(&mut *self.task_run.generator.worker.connection().await?, self.task_run.job.id).await?)
     }
 }

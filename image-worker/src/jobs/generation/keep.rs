@@ -1,44 +1,45 @@
-//! Results: looked at before they are believed, and made durable.
+//! Verifies results and makes them durable.
 
-use db::jobs::Placement;
 use db::jobs::outputs::{self, JobOutput};
 use domain::id::AssetId;
+use domain::job::Placement;
 use domain::job::{Failure, FailureCode};
 use providers::Artifact;
 use raster::{DecodeOptions, Format};
-use workshop::files::Content;
-use workshop::{Error, Stop};
+use worker::files::Content;
+use worker::{Error, Interrupt};
 
 use super::Run;
 
-/// A picture that decodes.
+/// A picture that was decoded successfully.
 pub(super) struct Made {
-    /// The file.
+    /// The content of the file.
     pub content: Content,
-    /// By its own bytes.
+    /// The format, detected from the bytes.
     pub format: Format,
-    /// Columns, as displayed.
+    /// The width in pixels, as displayed.
     pub width: u32,
-    /// Rows, as displayed.
+    /// The height in pixels, as displayed.
     pub height: u32,
 }
 
-/// What a result that is no picture fails with.
+/// The failure of a result that is not a picture.
 fn no_picture() -> Failure {
     Failure::new(FailureCode::ProviderUnavailable, "The provider's result is no picture that can be read.")
 }
 
 impl Run<'_> {
-    /// Decodes a result, all of it, as soon as there is memory for its pixels: what passes can be worked with from then on.
+    /// Decodes a result completely, once there is memory for its pixels. A picture that passes can
+    /// be used as an input afterwards.
     pub(super) async fn decoded(&self, artifact: Artifact) -> Result<Made, Failure> {
         let header = raster::probe(&artifact.bytes).map_err(|_| no_picture())?;
         let bytes = artifact.bytes;
-        let looking = self.turn.generator.worker.pixels.run(header.decoded_bytes(), move || {
+        let looking = self.task_run.generator.worker.pixels.run(header.decoded_bytes(), move || {
             raster::decode(&bytes, DecodeOptions::default()).map(|_| Content::of(bytes))
         });
-        // A codec that panics over a picture does so the next time, too.
+        // A codec that panics on a picture would panic again.
         let looked_at = looking.await.map_err(|panicked| {
-            tracing::error!(error = &panicked as &dyn std::error::Error, "a codec panicked over a result");
+            tracing::error!(error = &panicked as &dyn std::error::Error, "a codec panicked while decoding a result");
             no_picture()
         })?;
         let content = looked_at.map_err(|_| no_picture())?;
@@ -46,35 +47,35 @@ impl Run<'_> {
         Ok(Made { content, format, width, height })
     }
 
-    /// Stores an output's picture and puts it on record. What fails for want of the store or the database is tried again here:
-    /// of many results there is no other copy. `sent` is the prompt that it was made from.
-    pub(super) async fn keep(&self, output: &JobOutput, made: &Made, sent: &str) -> Result<(), Stop> {
-        match self.turn.patiently(|| self.try_to_keep(output, made, sent)).await {
-            Err(Stop::Error(Error::Store(source))) => {
-                let id = self.turn.job.id;
-                tracing::error!(error = &source as &dyn std::error::Error, job.id = %id, "a result of {id} cannot be stored");
+    /// Stores the picture of an output and records it. Failures of the store or the database are
+    /// retried here, because many results have no other copy. `sent` is the prompt that was sent.
+    pub(super) async fn keep(&self, output: &JobOutput, made: &Made, sent: &str) -> Result<(), Interrupt> {
+        match self.task_run.retry_during_outage(|| self.try_to_keep(output, made, sent)).await {
+            Err(Interrupt::Error(Error::Store(source))) => {
+                let id = self.task_run.job.id;
+                tracing::error!(error = &source as &dyn std::error::Error, job.id = %id, "cannot store a result of job {id}");
                 let failure = Failure::new(FailureCode::OutputFinalizationFailed, "the result could not be stored");
-                self.turn.fail(output, &failure, false).await
+                self.task_run.fail(output, &failure, false).await
             }
             Err(stop) => Err(stop),
             Ok(()) => {
-                spine::failpoint!("generation.stored");
+                taskqueue::failpoint!("generation.stored");
                 Ok(())
             }
         }
     }
 
-    async fn try_to_keep(&self, output: &JobOutput, made: &Made, sent: &str) -> Result<(), Stop> {
-        if !self.turn.lease.check() {
-            return Err(Stop::Stale);
+    async fn try_to_keep(&self, output: &JobOutput, made: &Made, sent: &str) -> Result<(), Interrupt> {
+        if !self.task_run.lease.check() {
+            return Err(Interrupt::Stale);
         }
-        let worker = &self.turn.generator.worker;
+        let worker = &self.task_run.generator.worker;
         let blob_key = worker.put(&made.content).await?;
         let index = usize::try_from(output.position).expect("positions begin at 0");
         let placement = Placement {
             node: self.request.targets[index].clone(),
             asset: AssetId::generate(),
-            name: format!("{}-{}.{}", self.turn.job.operation, index + 1, made.format.extension()),
+            name: format!("{}-{}.{}", self.task_run.job.operation, index + 1, made.format.extension()),
             mime_type: made.format.media_type().to_owned(),
             width: made.width,
             height: made.height,
@@ -84,7 +85,7 @@ impl Run<'_> {
             provenance: self.provenance(sent),
         };
         let mut connection = worker.connection().await?;
-        let held = self.turn.held(output.position);
-        if outputs::stored(&mut connection, held, &placement).await? { Ok(()) } else { Err(Stop::Stale) }
+        let leased = self.task_run.leased(output.position);
+        if outputs::stored(&mut connection, leased, &placement).await? { Ok(()) } else { Err(Interrupt::Stale) }
     }
 }

@@ -1,9 +1,9 @@
-//! Image generation, edit and variations: each output of a job is one order to one model, made durable by itself and shown
-//! with the others when all have ended (decisions 9.3, 10.6).
+//! Image generation, edit and variations: each output of a job is one order to one model. Outputs become durable one by one and
+//! visible together when all are terminal (docs/reference/images.md#several-outputs).
 //!
-//! **Mechanism.** A run of the task takes every output one step further ([`steps`]), all at once: at a provider
-//! ([`workshop::generation`]), or here ([`embedded`]). What is made is looked at and kept ([`keep`]), and what will not be made
-//! is put on record. When every output has ended one transaction ends the job ([`end`]).
+//! **Mechanism.** One run of the task advances every output by one step ([`steps`]), all concurrently: at a provider
+//! ([`worker::generation`]), or in this process ([`embedded`]). Results are verified and stored ([`keep`]), and failures are
+//! recorded. When every output is terminal, one transaction completes the job ([`end`]).
 
 mod embedded;
 mod end;
@@ -14,24 +14,24 @@ mod steps;
 
 use domain::job::{ImageRequest, Request};
 use domain::message::TaskKind;
-use spine::{Decision, Handler, Lease, Outcome, Task};
-use workshop::generation::{Generator, Turn};
-use workshop::{Error, Stop, TakenUp, wait_out};
+use taskqueue::{Decision, Handler, HandlerResult, Lease, Task};
+use worker::generation::{Generator, TaskRun};
+use worker::{Error, Interrupt, TakenUp, wait_out};
 
-/// Runs image jobs.
+/// The task handler for image jobs.
 #[derive(Clone)]
 pub struct Images(pub Generator);
 
 /// One run of a job's task.
 struct Run<'a> {
-    turn: Turn<'a>,
+    task_run: TaskRun<'a>,
     request: &'a ImageRequest,
     /// Whether the job is a step of a Recipe run.
     is_step: bool,
 }
 
 impl Handler for Images {
-    async fn run(&self, task: &Task, lease: &Lease) -> Outcome {
+    async fn run(&self, task: &Task, lease: &Lease) -> HandlerResult {
         let outcome = match task.kind {
             TaskKind::Image => self.step(task, lease).await,
             kind => Err(Error::WrongQueue(kind)),
@@ -39,10 +39,11 @@ impl Handler for Images {
         wait_out(task, outcome)
     }
 
-    async fn exhausted(&self, task: &Task, lease: &Lease) -> Outcome {
+    async fn exhausted(&self, task: &Task, lease: &Lease) -> HandlerResult {
         let outcome = match task.kind {
             TaskKind::Image => self.0.worker.give_up(task, lease).await,
-            // Nobody waits for it here; its record's owner would have to mend it.
+            // A kind that belongs in another queue: this process knows nothing that waits for it,
+            // and its record needs an operator.
             _ => self.0.worker.settle(task, lease).await,
         };
         wait_out(task, outcome)
@@ -50,7 +51,7 @@ impl Handler for Images {
 }
 
 impl Images {
-    /// Takes every output of the task's job a step further.
+    /// Advances every output of the task's job by one step.
     async fn step(&self, task: &Task, lease: &Lease) -> Result<Decision, Error> {
         let worker = &self.0.worker;
         let TakenUp { job, outputs } = match worker.take_up(task, lease).await? {
@@ -59,17 +60,17 @@ impl Images {
         };
         let Request::Image(request) = &job.request else { return Err(Error::WrongQueue(task.kind)) };
         let is_step = db::jobs::is_step(&mut *worker.connection().await?, job.id).await?;
-        let turn = Turn { generator: &self.0, job: &job, model: &request.model, lease };
-        let run = Run { turn, request, is_step };
-        let advanced = if run.turn.is_canceled() { Err(Stop::Canceled) } else { run.advance(&outputs).await };
+        let task_run = TaskRun { generator: &self.0, job: &job, model: &request.model, lease };
+        let run = Run { task_run, request, is_step };
+        let advanced = if run.task_run.is_canceled() { Err(Interrupt::Canceled) } else { run.advance(&outputs).await };
         match advanced {
-            Ok(Some(_)) if run.turn.is_canceled() => run.cancel(task).await,
-            Ok(Some(after)) => Ok(Decision::Later { after }),
+            Ok(Some(_)) if run.task_run.is_canceled() => run.cancel(task).await,
+            Ok(Some(after)) => Ok(Decision::Snooze { after }),
             Ok(None) => run.end(task).await,
-            Err(Stop::Failed { failure, .. }) => run.fail(task, &outputs, &failure).await,
-            Err(Stop::Canceled) => run.cancel(task).await,
-            Err(Stop::Stale) => Ok(Decision::Stale),
-            Err(Stop::Error(error)) => Err(error),
+            Err(Interrupt::Failed { failure, .. }) => run.fail(task, &outputs, &failure).await,
+            Err(Interrupt::Canceled) => run.cancel(task).await,
+            Err(Interrupt::Stale) => Ok(Decision::Stale),
+            Err(Interrupt::Error(error)) => Err(error),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a provider is asked for, and what a node remembers of it (decisions 10.7).
+//! The order for a provider, and the provenance of a node (docs/reference/images.md#generated-asset-and-provenance).
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use super::Run;
 
 impl Run<'_> {
-    /// The order of the output at `position`, the same in every attempt but for the bytes of its pictures, which a look-up
-    /// does without.
+    /// The order for the output at `position`. It is equal in every attempt except for the bytes of
+    /// its pictures, which a lookup does not need.
     pub(super) fn order(&self, model: &Arc<Entry>, position: i32, references: Vec<Picture>) -> Order {
         let request = self.request;
         Order {
@@ -20,26 +20,27 @@ impl Run<'_> {
             prompt: request.prompt.clone(),
             references,
             shape: Shape::Image { size: request.size.clone(), quality: request.quality.clone() },
-            idempotency_key: format!("{}-{position}", self.turn.job.id.0),
+            idempotency_key: format!("{}-{position}", self.task_run.job.id.0),
         }
     }
 
-    /// What of the model is asked for.
+    /// The capability that the order needs of the model.
     pub(super) fn capability(&self) -> Capability {
-        match self.turn.job.operation {
+        match self.task_run.job.operation {
             JobOperation::Generate | JobOperation::Action => Capability::ImageGenerate,
             JobOperation::Edit => Capability::ImageEdit,
             JobOperation::Variations => Capability::ImageVariations,
         }
     }
 
-    /// The prompt as a provider gets it.
+    /// The prompt that a provider receives.
     pub(super) fn instruction(&self) -> String {
         let roles = self.request.references.iter().map(|reference| reference.role);
         providers::instruction(self.capability(), &self.request.prompt, roles)
     }
 
-    /// The node's `provenance`, with the prompt that was sent (decisions 3.5, 18.5); when it was made is filled in at the job's end.
+    /// The node's `provenance`, with the prompt that was sent (docs/reference/canvases.md#provenance). The time is filled in when
+    /// the job completes.
     pub(super) fn provenance(&self, sent: &str) -> Map<String, Value> {
         let request = self.request;
         let references: Vec<Value> = request
@@ -52,8 +53,8 @@ impl Run<'_> {
             .collect();
         let always = [
             ("kind", json!(if self.is_step { "recipe" } else { "generated" })),
-            ("run", json!(self.turn.job.id.run_handle())),
-            ("operation", json!(self.turn.job.operation)),
+            ("run", json!(self.task_run.job.id.run_handle())),
+            ("operation", json!(self.task_run.job.operation)),
             ("provider", json!(request.model.provider)),
             ("model", json!(request.model.id)),
             ("references", references.into()),

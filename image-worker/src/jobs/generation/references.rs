@@ -3,15 +3,15 @@
 use bytes::Bytes;
 use domain::asset::AssetRecord;
 use providers::Picture;
-use workshop::Stop;
-use workshop::picture::{fitted, unusable};
+use worker::Interrupt;
+use worker::picture::{fitted, unusable};
 
 use super::Run;
 
 impl Run<'_> {
-    /// What is stored of the references, in their order.
-    pub(super) async fn assets(&self) -> Result<Vec<AssetRecord>, Stop> {
-        let mut connection = self.turn.generator.worker.connection().await?;
+    /// The stored assets of the references, in order.
+    pub(super) async fn assets(&self) -> Result<Vec<AssetRecord>, Interrupt> {
+        let mut connection = self.task_run.generator.worker.connection().await?;
         let mut assets = Vec::with_capacity(self.request.references.len());
         for reference in &self.request.references {
             let asset = db::assets::get(&mut connection, &reference.asset).await?;
@@ -21,20 +21,20 @@ impl Run<'_> {
     }
 
     /// The file of the reference at `index`.
-    pub(super) async fn file(&self, index: usize, asset: &AssetRecord) -> Result<Bytes, Stop> {
-        let file = self.turn.generator.worker.get(asset.blob_key).await?;
+    pub(super) async fn file(&self, index: usize, asset: &AssetRecord) -> Result<Bytes, Interrupt> {
+        let file = self.task_run.generator.worker.get(asset.blob_key).await?;
         Ok(file.ok_or_else(|| unusable(&self.request.references[index].handle, "it is gone"))?)
     }
 
-    /// The references as a provider takes them: PNG, JPEG or WebP of at most `bytes_max` each.
-    pub(super) async fn pictures(&self, assets: &[AssetRecord], bytes_max: usize) -> Result<Vec<Picture>, Stop> {
+    /// The references in a form that a provider accepts: PNG, JPEG or WebP of at most `bytes_max` each.
+    pub(super) async fn pictures(&self, assets: &[AssetRecord], bytes_max: usize) -> Result<Vec<Picture>, Interrupt> {
         let mut pictures = Vec::with_capacity(assets.len());
         for (index, (asset, reference)) in assets.iter().zip(&self.request.references).enumerate() {
             let refuse = |why: String| unusable(&reference.handle, why);
             let file = self.file(index, asset).await?;
             let header = raster::probe(&file).map_err(|error| refuse(error.to_string()))?;
-            let fitting = fitted(&self.turn.generator.worker.pixels, file, &header, bytes_max);
-            let (bytes, format) = self.turn.unless_canceled(fitting).await??.map_err(refuse)?;
+            let fitting = fitted(&self.task_run.generator.worker.pixels, file, &header, bytes_max);
+            let (bytes, format) = self.task_run.unless_canceled(fitting).await??.map_err(refuse)?;
             pictures.push(Picture { bytes, media_type: format.media_type(), role: reference.role });
         }
         Ok(pictures)

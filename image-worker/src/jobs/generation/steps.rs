@@ -1,4 +1,4 @@
-//! What happens to the outputs of a job in one run: each goes one step further, all at once.
+//! One run over the outputs of a job. Each output advances by one step, all of them concurrently.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,22 +7,22 @@ use db::jobs::outputs::{JobOutput, OutputState};
 use domain::job::Failure;
 use futures_util::future::{join, join_all};
 use providers::{Calls, Entry, Incoming, Media, Order};
-use tokio::sync::OwnedSemaphorePermit;
+use service::admission::KeyPermit;
 use tokio::time::sleep;
-use workshop::Stop;
-use workshop::generation::{Craft, Drive, Maker, Remote, SOON, Step, model_gone, order_bytes};
+use worker::Interrupt;
+use worker::generation::{Backend, GenerationKind, ProviderDriver, RemoteBackend, SOON, Step, model_gone, order_bytes};
 
 use super::Run;
 use super::keep::Made;
 
-/// How long until an output's next step; `None` when it has ended.
-type Next = Result<Option<Duration>, Stop>;
+/// Time until an output's next step; `None` when the output is terminal.
+type Next = Result<Option<Duration>, Interrupt>;
 
-impl Craft for Run<'_> {
+impl GenerationKind for Run<'_> {
     type Made = Made;
     const MEDIA: Media = Media::Picture;
-    /// What a result may have at most: it is held whole, to be decoded.
-    const IN_HAND: u64 = domain::limits::UPLOAD_MAX;
+    /// Maximum size of a result. It is held in memory as a whole to be decoded.
+    const RESULT_BYTES: u64 = domain::limits::UPLOAD_MAX;
 
     fn blank(&self, model: &Arc<Entry>, position: i32) -> Order {
         let pictures = self.request.references.iter().map(|reference| providers::Picture {
@@ -33,54 +33,58 @@ impl Craft for Run<'_> {
         self.order(model, position, pictures.collect())
     }
 
-    async fn take_in(&self, result: Incoming) -> Result<Result<Made, Failure>, Stop> {
+    async fn take_in(&self, result: Incoming) -> Result<Result<Made, Failure>, Interrupt> {
         Ok(match result.whole().await {
             Ok(artifact) => self.decoded(artifact).await,
-            Err(fault) => Err(fault.failure()),
+            Err(call_error) => Err(call_error.failure()),
         })
     }
 
-    /// Nobody is told how far a picture is.
+    /// Pictures have no progress to report.
     async fn progress(&self, _: f64) {}
 }
 
 impl Run<'_> {
-    /// Takes every output that is due a step further; when the next step of any is due.
+    /// Advances every output that is due. Returns when the next step of any of them is due.
     pub(super) async fn advance(&self, outputs: &[JobOutput]) -> Next {
         let open = outputs.iter().filter(|output| !output.state.is_terminal());
         let (due, later): (Vec<&JobOutput>, Vec<&JobOutput>) = open.partition(|output| output.due_in <= SOON);
         let mut next: Vec<Duration> = later.iter().map(|output| output.due_in).collect();
         if let Some(wait) = due.iter().map(|output| output.due_in).max() {
             sleep(wait).await;
-            let steps = match self.turn.maker().await? {
-                Maker::Embedded(model) => {
+            let steps = match self.task_run.backend().await? {
+                Backend::Embedded(model) => {
                     let draw =
                         async |output| self.land(output, self.draw(&model, output).await, &self.request.prompt).await;
                     join_all(due.into_iter().map(draw)).await
                 }
-                Maker::Remote(remote) => self.ask(&remote, &due).await,
+                Backend::Remote(remote) => self.ask(&remote, &due).await,
             };
             next.extend(outcome(steps)?);
         }
         Ok(next.into_iter().min())
     }
 
-    /// Asks a provider: for what is to be submitted, together, because the references are loaded once; and for everything
-    /// else.
-    async fn ask(&self, remote: &Remote, due: &[&JobOutput]) -> Vec<Next> {
-        let drive = Drive::new(&self.turn, remote, self);
+    /// Calls a provider: one common step for all submits, because they share the references, and one step for each other output.
+    async fn ask(&self, remote: &RemoteBackend, due: &[&JobOutput]) -> Vec<Next> {
+        let driver = ProviderDriver::new(&self.task_run, remote, self);
         let (submits, others): (Vec<&JobOutput>, Vec<&JobOutput>) =
-            due.iter().partition(|output| drive.is_to_submit(output));
-        let pursue = async |output| self.land(output, drive.pursue(output).await, &self.instruction()).await;
+            due.iter().partition(|output| driver.is_to_submit(output));
+        let pursue = async |output| self.land(output, driver.pursue(output).await, &self.instruction()).await;
         let others = join_all(others.into_iter().map(pursue));
-        let (mut steps, others) = join(self.submit(remote, &drive, &submits), others).await;
+        let (mut steps, others) = join(self.submit(remote, &driver, &submits), others).await;
         steps.extend(others);
         steps
     }
 
-    /// Submits outputs, each once, those whose calls have a place; their references are loaded once, as soon as there is memory
-    /// for them and any has.
-    async fn submit(&self, remote: &Remote, drive: &Drive<'_, Self>, outputs: &[&JobOutput]) -> Vec<Next> {
+    /// Submits each output once, as far as call slots are free. The references are loaded once,
+    /// when there is memory for them and a slot is free.
+    async fn submit(
+        &self,
+        remote: &RemoteBackend,
+        driver: &ProviderDriver<'_, Self>,
+        outputs: &[&JobOutput],
+    ) -> Vec<Next> {
         if outputs.is_empty() {
             return Vec::new();
         }
@@ -88,60 +92,63 @@ impl Run<'_> {
             let model = remote.model.as_ref().ok_or_else(model_gone)?;
             let assets = self.assets().await?;
             let files = assets.iter().map(|asset| asset.bytes.unsigned_abs()).sum();
-            let bytes = order_bytes(drive.promises(), files, outputs.len());
-            let admitted = self.turn.unless_canceled(self.turn.generator.in_hand.order(bytes)).await?;
-            let places = join_all(outputs.iter().map(|_| drive.enter())).await;
+            let bytes = order_bytes(driver.capabilities(), files, outputs.len());
+            let admitted = self.task_run.unless_canceled(self.task_run.generator.memory.order(bytes)).await?;
+            let places = join_all(outputs.iter().map(|_| driver.enter())).await;
             let pictures = match places.iter().any(Option::is_some) {
-                true => self.pictures(&assets, drive.promises().picture_bytes_max).await?,
+                true => self.pictures(&assets, driver.capabilities().picture_bytes_max).await?,
                 false => Vec::new(),
             };
             Ok((model, places, pictures, admitted))
         };
         let (model, places, pictures, _admitted) = match prepared.await {
             Ok(prepared) => prepared,
-            Err(Stop::Failed { failure, .. }) => return self.fail_all(outputs, &failure).await,
-            Err(stop) => return vec![Err(stop)],
+            Err(Interrupt::Failed { failure, .. }) => return self.fail_all(outputs, &failure).await,
+            Err(interrupt) => return vec![Err(interrupt)],
         };
-        let submit = async |output: &JobOutput, place: Option<OwnedSemaphorePermit>| {
+        let submit = async |output: &JobOutput, place: Option<KeyPermit>| {
             let Some(place) = place else { return Ok(Some(Calls::RETURN)) };
             let order = self.order(model, output.position, pictures.clone());
-            self.land(output, drive.submit(output, &order, place).await, &self.instruction()).await
+            self.land(output, driver.submit(output, &order, place).await, &self.instruction()).await
         };
         join_all(outputs.iter().zip(places).map(|(output, place)| submit(output, place))).await
     }
 
-    /// Puts on record what became of an output; `sent` is the prompt that it was made from.
-    async fn land(&self, output: &JobOutput, step: Result<Step<Made>, Stop>, sent: &str) -> Next {
+    /// Records the outcome of an output's step; `sent` is the prompt that was sent.
+    async fn land(&self, output: &JobOutput, step: Result<Step<Made>, Interrupt>, sent: &str) -> Next {
         match step {
             Ok(Step::Wait(after)) => Ok(Some(after)),
             Ok(Step::Made(made, _in_hand)) => self.keep(output, &made, sent).await.map(|()| None),
-            Err(Stop::Failed { failure, orphan }) => self.turn.fail(output, &failure, orphan).await.map(|()| None),
-            Err(stop) => Err(stop),
+            Err(Interrupt::Failed { failure, orphan }) => {
+                self.task_run.fail(output, &failure, orphan).await.map(|()| None)
+            }
+            Err(interrupt) => Err(interrupt),
         }
     }
 
-    /// Gives outputs up for one reason; what may have been submitted may have been made all the same.
+    /// Fails outputs for one reason. If a submit may have been accepted, the result may exist at
+    /// the provider.
     pub(super) async fn fail_all(&self, outputs: &[&JobOutput], failure: &Failure) -> Vec<Next> {
         let fail = async |output: &JobOutput| {
-            self.turn.fail(output, failure, output.state != OutputState::Ready).await.map(|()| None)
+            self.task_run.fail(output, failure, output.state != OutputState::Ready).await.map(|()| None)
         };
         join_all(outputs.iter().map(|output| fail(output))).await
     }
 }
 
-/// When outputs' next steps are due, or the reason why the run ends: a lost lease before everything, a cancel before trouble,
-/// because it ends all.
-pub(super) fn outcome(steps: Vec<Next>) -> Result<Vec<Duration>, Stop> {
+/// When the next steps of the outputs are due, or why the run ends. A lost lease takes precedence,
+/// then a cancellation, because it ends all outputs, then errors.
+pub(super) fn outcome(steps: Vec<Next>) -> Result<Vec<Duration>, Interrupt> {
     let mut due = Vec::with_capacity(steps.len());
-    let mut worst: Option<Stop> = None;
+    let mut worst: Option<Interrupt> = None;
     for step in steps {
         match (step, &worst) {
             (Ok(step), _) => due.extend(step),
-            (Err(Stop::Stale), _) => worst = Some(Stop::Stale),
-            (Err(_), Some(Stop::Stale)) => {}
-            (Err(Stop::Canceled), _) => worst = Some(Stop::Canceled),
+            (Err(Interrupt::Stale), _) => worst = Some(Interrupt::Stale),
+            (Err(_), Some(Interrupt::Stale)) => {}
+            (Err(Interrupt::Canceled), _) => worst = Some(Interrupt::Canceled),
             (Err(_), Some(_)) => {}
-            (Err(stop), None) => worst = Some(stop),
+            (Err(interrupt), None) => worst = Some(interrupt),
         }
     }
     worst.map_or(Ok(due), Err)

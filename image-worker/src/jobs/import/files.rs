@@ -1,58 +1,57 @@
-//! Room for the files that imports hold while they fetch, decode and store them.
+//! Memory for the files that imports hold while they fetch, decode and store them.
 //!
-//! **Guarantee.** The pictures' files that are in hand have no more bytes than the budget, or are one, whatever foreign servers
-//! send: there is room for the largest before the first byte of it is asked for. An import that has begun goes on: it has room
-//! for one file, and no two imports wait for each other. One that finds no room waits for it before it has begun.
+//! **Guarantee.** The files being processed never exceed the budget (a single file always fits),
+//! whatever foreign servers send: memory for the largest possible file is reserved before its first
+//! byte is requested. An import that has begun can always proceed, because it holds a reservation
+//! for one file, and imports never wait for each other. An import without a reservation waits
+//! before it begins.
 //!
-//! **Mechanism.** Room is given first come first served, and within an import in the order in which files are taken: the file
-//! that everything waits for has its room before those behind it. Who holds room waits for the network, for pixels
-//! ([`workshop::Pixels`], a budget apart whose holders never wait for room) and for the store, and what waits for more room is
-//! behind what holds some.
+//! **Mechanism.** Reservations are granted in order of arrival, and within an import in the order
+//! in which files are consumed: the file that is consumed next is served before those behind it.
+//! The holder of a reservation waits for the network, for pixel memory ([`worker::Pixels`], a
+//! separate budget whose holders never wait for this one) and for the store. Whatever waits for
+//! another reservation is behind a file that already has one.
 
 use std::future::Future;
 
 use domain::limits::UPLOAD_MAX;
 use futures_util::{Stream, StreamExt, stream};
-use tokio::sync::OwnedSemaphorePermit;
-use workshop::Memory;
+use service::admission::{ByteBudget, MemoryPermit};
 
-/// Fetches at once of one import: enough to overlap their waits.
+/// Concurrent fetches of one import: enough to overlap their latencies.
 const AT_ONCE: usize = 3;
 
-/// Room for one file, given back when it is dropped.
-pub(super) type Room = OwnedSemaphorePermit;
-
-/// The room of one import: for one file from its beginning on, and for more where there is some.
-pub(super) struct Rooms {
-    files: Memory,
-    first: Room,
+/// The permits of one import, each for one file: one from its beginning, and more when they are free.
+pub(super) struct FilePermits {
+    files: ByteBudget,
+    first: MemoryPermit,
 }
 
-impl Rooms {
-    /// Room for one file, once there is some. Who waits for it holds one of the places of imports, which nobody else wants.
-    pub(super) async fn enter(files: &Memory) -> Self {
-        Self { first: files.admit(UPLOAD_MAX).await, files: files.clone() }
+impl FilePermits {
+    /// Waits for the first permit. While it waits, the import occupies a slot of the import queue, which no other work uses.
+    pub(super) async fn enter(files: &ByteBudget) -> Self {
+        Self { first: files.acquire(UPLOAD_MAX).await, files: files.clone() }
     }
 
-    /// What `fetch` makes of each of `wanted`, in their order; a few are fetched at once, each of which has its room.
+    /// Runs `fetch` on each of `wanted` and yields the results in order. A few run concurrently, each with its own permit.
     pub(super) fn fetched<T, F: Future>(
         self,
         wanted: impl Iterator<Item = T>,
-        fetch: impl Fn(T, Room) -> F,
+        fetch: impl Fn(T, MemoryPermit) -> F,
     ) -> impl Stream<Item = F::Output> {
         let Self { files, first } = self;
         let mut first = Some(first);
         let admitted = stream::iter(wanted).then(move |item| {
             let (files, first) = (files.clone(), first.take());
             async move {
-                let room = match first {
+                let permit = match first {
                     Some(first) => first,
-                    None => files.admit(UPLOAD_MAX).await,
+                    None => files.acquire(UPLOAD_MAX).await,
                 };
-                (item, room)
+                (item, permit)
             }
         });
-        admitted.map(move |(item, room)| fetch(item, room)).buffered(AT_ONCE)
+        admitted.map(move |(item, permit)| fetch(item, permit)).buffered(AT_ONCE)
     }
 }
 
@@ -66,19 +65,19 @@ mod tests {
 
     use super::*;
 
-    /// Takes every file of an import, the first of which takes longest, and gives its room back.
-    async fn import(files: &Memory, most: &Cell<u64>) -> Vec<u64> {
+    /// Consumes every file of an import, the first of which takes longest, and releases its permit.
+    async fn import(files: &ByteBudget, most: &Cell<u64>) -> Vec<u64> {
         let wanted = [90, 10, 20, 5, 1].into_iter();
-        let fetch = |seconds, room| async move {
+        let fetch = |seconds, permit| async move {
             sleep(Duration::from_secs(seconds)).await;
-            (seconds, room)
+            (seconds, permit)
         };
-        let mut fetched = std::pin::pin!(Rooms::enter(files).await.fetched(wanted, fetch));
+        let mut fetched = std::pin::pin!(FilePermits::enter(files).await.fetched(wanted, fetch));
         let mut taken = Vec::new();
-        while let Some((seconds, room)) = fetched.next().await {
+        while let Some((seconds, permit)) = fetched.next().await {
             most.set(most.get().max(files.held_bytes()));
             taken.push(seconds);
-            drop(room);
+            drop(permit);
         }
         taken
     }
@@ -86,7 +85,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn imports_that_share_the_least_room_all_end_and_never_hold_more() {
         for (places, imports) in [(1, 1), (1, 8), (2, 2), (2, 8), (3, 8)] {
-            let (files, most) = (Memory::new(places * UPLOAD_MAX), Cell::new(0));
+            let (files, most) = (ByteBudget::new(places * UPLOAD_MAX), Cell::new(0));
             let all = futures_util::future::join_all((0..imports).map(|_| import(&files, &most)));
             let all = timeout(Duration::from_secs(3600), all).await.expect("none waits for ever");
             assert!(all.iter().all(|taken| taken == &[90, 10, 20, 5, 1]), "in their order: {all:?}");
@@ -97,23 +96,23 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn files_are_fetched_at_once_where_there_is_room() {
         for (places, seconds) in [(4, 2), (3, 2), (2, 3), (1, 6)] {
-            let (files, began) = (Memory::new(places * UPLOAD_MAX), Instant::now());
-            let fetch = |(), room: Room| async move {
+            let (files, began) = (ByteBudget::new(places * UPLOAD_MAX), Instant::now());
+            let fetch = |(), permit: MemoryPermit| async move {
                 sleep(Duration::from_secs(1)).await;
-                drop(room);
+                drop(permit);
             };
-            let rooms = Rooms::enter(&files).await;
-            assert_eq!(rooms.fetched(std::iter::repeat_n((), 6), fetch).count().await, 6);
+            let permits = FilePermits::enter(&files).await;
+            assert_eq!(permits.fetched(std::iter::repeat_n((), 6), fetch).count().await, 6);
             assert_eq!(began.elapsed().as_secs(), seconds, "{places} places");
         }
     }
 
     #[test]
     fn a_budget_smaller_than_a_file_lets_one_in_at_a_time() {
-        let files = Memory::new(1 << 20);
-        let first = Rooms::enter(&files).now_or_never();
-        assert!(first.is_some() && Rooms::enter(&files).now_or_never().is_none());
+        let files = ByteBudget::new(1 << 20);
+        let first = FilePermits::enter(&files).now_or_never();
+        assert!(first.is_some() && FilePermits::enter(&files).now_or_never().is_none());
         drop(first);
-        assert!(Rooms::enter(&files).now_or_never().is_some());
+        assert!(FilePermits::enter(&files).now_or_never().is_some());
     }
 }

@@ -1,13 +1,16 @@
-//! Imports: a public picture, or the gallery of a product page, onto a canvas (decisions 14).
+//! Imports a public picture, or the gallery of a product page, onto a canvas
+//! (docs/reference/imports.md#how-an-import-runs).
 //!
-//! **Guarantee.** Nothing is seen of an import before the one transaction that ends it, which is fenced by the lease; what
-//! was stored for nothing is swept. Everything that a foreign server or file can do ends in an outcome and not in an error:
-//! only what is ours to mend is tried again.
+//! **Guarantee.** Nothing of an import is visible before the single transaction that completes it,
+//! which is fenced by the lease. Stored blobs that nothing refers to are deleted later. Whatever a
+//! foreign server or file does results in an outcome, not an error: only internal failures are
+//! retried.
 //!
-//! **Mechanism.** [`gather`] fetches, judges and stores; [`place`] ends. An import waits for others more than it works, so
-//! imports have a queue and few places of their own: slow pages never hold the slots of Actions and renditions, and a place that
-//! is free goes to whose turn it is between accounts. What the files of imports take in memory is bounded by itself ([`files`]),
-//! for the same reason: a slow server must not keep pixels from their own.
+//! **Mechanism.** [`gather`] fetches, checks and stores; [`place`] completes. An import mostly
+//! waits for foreign servers, so imports have a separate queue with a few slots: slow pages never
+//! occupy the slots of Actions and renditions, and free slots are shared fairly among accounts. The
+//! files of imports have a separate memory budget ([`files`]) for the same reason: a slow server
+//! must not block memory for pixels.
 
 mod files;
 mod gather;
@@ -16,34 +19,36 @@ mod place;
 
 use db::imports::Import;
 use db::tasks::NewTask;
-use domain::import::{Failure, FailureKind, Outcome};
+use domain::import::{Failure, FailureKind, ImportOutcome};
 use domain::message::{Queue, TaskKind};
-use spine::{Decision, Handler, Lease, Task};
-use workshop::{Error, Memory, TRANSACTION_TRIES, Worker, wait_out};
+use service::admission::ByteBudget;
+use taskqueue::{Decision, Handler, Lease, Task};
+use worker::{Error, TRANSACTION_TRIES, Worker, wait_out};
 
-use self::files::Rooms;
+use self::files::FilePermits;
 use self::gather::{Gathered, gather};
 use self::place::{Ended, conclude};
 
-/// Imports that a worker has in hand at once.
+/// Maximum number of imports that a worker processes concurrently.
 pub const IMPORTS_MAX: usize = 8;
 
-/// Carries out imports. Clones share everything.
+/// The task handler for imports. Clones share everything.
 #[derive(Clone)]
 pub struct Imports {
     worker: Worker,
-    files: Memory,
+    files: ByteBudget,
 }
 
 impl Imports {
-    /// With what all kinds of work share, and the memory for the files that imports have in hand.
-    pub fn new(worker: Worker, files: Memory) -> Self {
+    /// Creates the handler from the resources that all kinds of work share, and the memory budget
+    /// for files of imports.
+    pub fn new(worker: Worker, files: ByteBudget) -> Self {
         Self { worker, files }
     }
 }
 
 impl Handler for Imports {
-    async fn run(&self, task: &Task, lease: &Lease) -> spine::Outcome {
+    async fn run(&self, task: &Task, lease: &Lease) -> taskqueue::HandlerResult {
         let outcome = match task.kind {
             TaskKind::Import => run(&self.worker, &self.files, task, lease).await,
             kind => Err(Error::WrongQueue(kind)),
@@ -51,26 +56,26 @@ impl Handler for Imports {
         wait_out(task, outcome)
     }
 
-    async fn exhausted(&self, task: &Task, lease: &Lease) -> spine::Outcome {
+    async fn exhausted(&self, task: &Task, lease: &Lease) -> taskqueue::HandlerResult {
         let outcome = match task.kind {
             TaskKind::Import => exhausted(&self.worker, task, lease).await,
-            // Nobody waits for it here; its record's owner would have to mend it.
+            // A kind that belongs in another queue: this process knows nothing that waits for it,
+            // and its record needs an operator.
             _ => self.worker.settle(task, lease).await,
         };
         wait_out(task, outcome)
     }
 }
 
-async fn run(worker: &Worker, files: &Memory, task: &Task, lease: &Lease) -> Result<Decision, Error> {
+async fn run(worker: &Worker, files: &ByteBudget, task: &Task, lease: &Lease) -> Result<Decision, Error> {
     let Some(import) = load(worker, task).await? else { return worker.settle(task, lease).await };
-    let rooms = Rooms::enter(files).await;
-    let gathered = gather(worker, rooms, &import.request, lease).await?;
-    spine::failpoint!("import.gathered");
+    let permits = FilePermits::enter(files).await;
+    let gathered = egress::on_behalf_of(&task.fairness_key, gather(worker, permits, &import.request, lease)).await?;
+    taskqueue::failpoint!("import.gathered");
     end(worker, task, lease, &import, &gathered).await
 }
 
-/// Moves an import that a process of the release before queued among Actions to the queue of imports. Goes with the release after
-/// this one.
+/// Moves an import that the previous release queued among Actions to the queue of imports. To be removed after the next release.
 pub(super) async fn hand_over(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
     let mut transaction = db::pool::begin(&worker.pool).await?;
     if !db::tasks::settle(&mut transaction, task.id, lease.token()).await? {
@@ -80,17 +85,17 @@ pub(super) async fn hand_over(worker: &Worker, task: &Task, lease: &Lease) -> Re
         id: task.id,
         queue: Queue::Import,
         kind: TaskKind::Import,
-        lane: &task.lane,
+        fairness_key: &task.fairness_key,
         due_in: None,
         traceparent: task.traceparent.as_deref(),
     };
     db::tasks::enqueue(&mut transaction, &moved).await?;
     db::pool::commit(transaction).await?;
-    worker.nudge.nudge();
+    worker.waker.wake();
     Ok(Decision::Done)
 }
 
-/// Ends the import of a task that killed its workers, or failed them, too often.
+/// Completes the import of a task whose runs crashed or failed too often.
 pub(super) async fn exhausted(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
     let Some(import) = load(worker, task).await? else { return worker.settle(task, lease).await };
     let failure = Failure {
@@ -101,12 +106,12 @@ pub(super) async fn exhausted(worker: &Worker, task: &Task, lease: &Lease) -> Re
     end(worker, task, lease, &import, &Gathered::Failed(failure)).await
 }
 
-/// What the task is to bring; nothing when it is over.
+/// The import of a task; `None` when it is complete.
 async fn load(worker: &Worker, task: &Task) -> Result<Option<Import>, Error> {
     Ok(db::imports::of_task(&mut *worker.connection().await?, task.id).await?)
 }
 
-/// Ends an import and tells those who wait. A transaction that lost against another one is run again.
+/// Completes an import and notifies waiters. A transaction that conflicts with another one is repeated.
 async fn end(
     worker: &Worker,
     task: &Task,
@@ -127,13 +132,13 @@ async fn end(
         Ended::Stale => return Ok(Decision::Stale),
         Ended::BlobGone => return Err(Error::BlobGone),
     };
-    spine::failpoint!("import.committed");
-    worker.nudge.nudge();
+    taskqueue::failpoint!("import.committed");
+    worker.waker.wake();
     worker.cache.notify(&format!("{}:{}", TaskKind::Import, task.id)).await;
     let (result, decision) = match &outcome {
-        Outcome::Imported(_) => ("imported", Decision::Done),
-        Outcome::Review(review) => (review.reason.as_str(), Decision::Done),
-        Outcome::Failed(failure) => (failure.kind.as_str(), Decision::Fail { code: failure.kind.as_str() }),
+        ImportOutcome::Imported(_) => ("imported", Decision::Done),
+        ImportOutcome::Review(review) => (review.reason.as_str(), Decision::Done),
+        ImportOutcome::Failed(failure) => (failure.kind.as_str(), Decision::Fail { code: failure.kind.as_str() }),
     };
     metrics::counter!("canvas_imports_total", "result" => result).increment(1);
     tracing::info!(import.id = %task.id, result, "import {} ended: {result}", task.id);

@@ -1,24 +1,24 @@
-//! Foreign bytes as a picture: recognised by themselves, decoded once, and known again at another size.
+//! Foreign bytes as a picture: detected from the bytes, decoded once, and matched across sizes.
 
 use bytes::Bytes;
 use domain::limits::FILE_NAME_MAX;
 use raster::{Bounds, Color, DecodeOptions, Fit, Format, Resize, Size};
 use url::Url;
-use workshop::files::Content;
-use workshop::{Error, Worker};
+use worker::files::Content;
+use worker::{Error, Worker};
 
-/// The side of what two pictures are compared by, in pixels.
+/// Side of the thumbnails by which two pictures are compared, in pixels.
 const THUMBNAIL_SIDE: u32 = 32;
 
-/// The most by which the ratios of one picture at two sizes differ: a rounded side of 200 pixels, and some.
+/// Maximum difference between the aspect ratios of one picture at two sizes: rounding at a side of 200 pixels, plus a margin.
 const RATIO_TOLERANCE: f64 = 0.02;
 
-/// The most by which thumbnails of one picture at two sizes differ: on average, and in any one place. Resampling and
-/// lossy coding stay well below; another view of a product on a white ground is alike on average and not in every place.
+/// Maximum differences between thumbnails of one picture at two sizes: on average, and at any one place. Resampling and lossy
+/// coding stay well below. Another view of a product on a white background is similar on average, but not at every place.
 const MEAN_TOLERANCE: f64 = 3.0;
 const MOST_TOLERANCE: u8 = 24;
 
-/// A picture that can be shown.
+/// A picture that can be displayed.
 #[derive(Debug)]
 pub(super) struct Picture {
     pub content: Content,
@@ -27,11 +27,11 @@ pub(super) struct Picture {
     pub thumbnail: Thumbnail,
 }
 
-/// What stays of a picture to compare it by: 32 × 32 pixels of RGB on white.
+/// What is kept of a picture for comparison: 32 × 32 pixels of RGB on white.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Thumbnail(Vec<u8>);
 
-/// Recognises and decodes a file, which has room of its own. The inner error says what is wrong with it.
+/// Detects and decodes a file, for which memory is reserved already. The inner error says what is wrong with it.
 pub(super) async fn read(worker: &Worker, bytes: Bytes) -> Result<Result<Picture, String>, Error> {
     let header = match raster::probe(&bytes) {
         Ok(header) => header,
@@ -45,13 +45,16 @@ pub(super) async fn read(worker: &Worker, bytes: Bytes) -> Result<Result<Picture
     match decoded.await {
         Ok(read) => Ok(read.map_err(|error| error.to_string())),
         Err(panicked) => {
-            tracing::error!(error = &panicked as &dyn std::error::Error, "the engine panicked over a picture");
+            tracing::error!(
+                error = &panicked as &dyn std::error::Error,
+                "the engine panicked while processing a picture"
+            );
             Ok(Err("the picture could not be processed".to_owned()))
         }
     }
 }
 
-/// Decodes all of a file, as small as its format allows: what is broken anywhere is found.
+/// Decodes the whole file, at the smallest scale that its format allows, so that damage anywhere is found.
 fn thumbnail(bytes: &[u8]) -> Result<Thumbnail, raster::Error> {
     let side = Size::new(THUMBNAIL_SIDE, THUMBNAIL_SIDE);
     let decoded = raster::decode(bytes, DecodeOptions { at_least: Some(side) })?;
@@ -62,7 +65,7 @@ fn thumbnail(bytes: &[u8]) -> Result<Thumbnail, raster::Error> {
     Ok(Thumbnail(small.pixels().to_vec()))
 }
 
-/// Whether two files show one picture at two sizes (decisions 14.3).
+/// Whether two files show one picture at two sizes (docs/reference/imports.md#distinct-images).
 pub(super) fn is_same(one: (Size, &Thumbnail), other: (Size, &Thumbnail)) -> bool {
     let ratio = |size: Size| f64::from(size.width) / f64::from(size.height);
     let stretch = ratio(one.0) / ratio(other.0);
@@ -74,7 +77,7 @@ pub(super) fn is_same(one: (Size, &Thumbnail), other: (Size, &Thumbnail)) -> boo
     most <= MOST_TOLERANCE && f64::from(sum) <= MEAN_TOLERANCE * one.1.0.len() as f64
 }
 
-/// The name of a file that came from `url`: the last part of its path, with the extension of what it is.
+/// The name of a file from `url`: the last part of its path, with the extension of its format.
 pub(super) fn file_name(url: &Url, format: Format) -> String {
     let last = url.path_segments().and_then(|mut segments| segments.next_back()).unwrap_or_default();
     let decoded: String = percent_encoding::percent_decode_str(last).decode_utf8_lossy().into_owned();
@@ -101,7 +104,7 @@ mod tests {
         (size, thumbnail(&file).expect("decodes"))
     }
 
-    /// A dark disc on a light ground.
+    /// A dark disc on a light background.
     fn disc(x: f64, y: f64, radius: f64) -> [u8; 3] {
         if (x - 0.5).hypot(y - 0.5) < radius { [40, 60, 90] } else { [250, 248, 245] }
     }
@@ -127,7 +130,7 @@ mod tests {
         ] {
             assert!(!same(&one, &other));
         }
-        // Of one size they are different files by their hashes, and that is all that counts.
+        // Files of equal size are compared by their hashes only.
         assert!(!same(&one, &drawn(800, OutputFormat::Jpeg, |x, y| disc(x, y, 0.3))));
     }
 

@@ -1,7 +1,8 @@
-//! The end of an import, in one transaction: task, assets, nodes, revision, activity and outcome together or not at all.
+//! Completes an import in one transaction: task, assets, nodes, revision, activity and outcome
+//! together or not at all.
 //!
-//! The canvas row is locked first, then the task is settled under its fencing token, then rows are written in the one lock
-//! order (decisions 3.7).
+//! The canvas row is locked first, then the task is settled under its fencing token, then rows are
+//! written in the common lock order (docs/reliability.md#lock-order).
 
 use canvas::pack;
 use canvas::placement::{Frame, fitted, free_spot};
@@ -13,26 +14,26 @@ use domain::asset::AssetKind;
 use domain::canvas::{ActivityType, CanvasRecord, Changes};
 use domain::graph::{Node, NodeType, Position};
 use domain::id::{AssetHandle, AssetId, NodeId};
-use domain::import::{Failure, FailureKind, Image, Imported, Outcome, Pack, Request};
+use domain::import::{Failure, FailureKind, Image, ImportOutcome, Imported, Pack, Request};
 use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
 use serde_json::{Map, Value, json};
-use spine::{Lease, Task};
-use workshop::{Error, Worker};
+use taskqueue::{Lease, Task};
+use worker::{Error, Worker};
 
 use super::gather::{Brought, Gathered, OfPage};
 use super::picture::file_name;
 
-/// What came of an attempt to end an import.
+/// Outcome of an attempt to complete an import.
 pub(super) enum Ended {
-    /// It is over.
-    Done(Outcome),
-    /// The lease is no longer current.
+    /// The import is complete.
+    Done(ImportOutcome),
+    /// The lease is no longer valid.
     Stale,
-    /// A blob was swept between its put and this.
+    /// A blob was deleted between its upload and this transaction.
     BlobGone,
 }
 
-/// Ends an import.
+/// Completes an import.
 pub(super) async fn conclude(
     worker: &Worker,
     task: &Task,
@@ -44,8 +45,8 @@ pub(super) async fn conclude(
     let conn = &mut *transaction;
     let outcome = match gathered {
         Gathered::Stale => return Ok(Ended::Stale),
-        Gathered::Failed(failure) => Outcome::Failed(failure.clone()),
-        Gathered::Review(review) => Outcome::Review(review.clone()),
+        Gathered::Failed(failure) => ImportOutcome::Failed(failure.clone()),
+        Gathered::Review(review) => ImportOutcome::Review(review.clone()),
         Gathered::Pictures(brought, of_page) => {
             let canvas = import.lock_canvas(conn).await?;
             if !db::tasks::settle(conn, task.id, lease.token()).await? {
@@ -72,11 +73,11 @@ pub(super) async fn conclude(
     Ok(Ended::Done(outcome))
 }
 
-fn refusal(kind: FailureKind, message: &str) -> Outcome {
-    Outcome::Failed(Failure { kind, field: "canvasId".into(), message: message.into() })
+fn refusal(kind: FailureKind, message: &str) -> ImportOutcome {
+    ImportOutcome::Failed(Failure { kind, field: "canvasId".into(), message: message.into() })
 }
 
-/// Whether the canvas's owner may store what was brought. Held from here on: what is stored meanwhile waits.
+/// Whether the pictures fit the quota of the canvas's owner. Locks the quota until the transaction ends.
 async fn has_room(
     conn: &mut db::PgConnection,
     worker: &Worker,
@@ -88,7 +89,7 @@ async fn has_room(
     Ok(storage.admits(brought.iter().map(|picture| picture.bytes as i64).sum()))
 }
 
-/// Writes assets, nodes and revision to a canvas that the transaction holds; nothing when a blob is gone.
+/// Writes assets, nodes and revision to a canvas that the transaction has locked; `None` when a blob is missing.
 async fn place(
     conn: &mut db::PgConnection,
     task: &Task,
@@ -96,17 +97,17 @@ async fn place(
     canvas: &CanvasRecord,
     brought: &[Brought],
     of_page: Option<&OfPage>,
-) -> Result<Option<Outcome>, Error> {
+) -> Result<Option<ImportOutcome>, Error> {
     let frames = db::canvases::frames(conn, canvas.key).await?;
     let frames = frames.into_iter().map(|frame| Frame::new(frame.position, frame.width, frame.height));
-    let scene = Scene::of(import, brought, of_page, frames);
-    let mut nodes = scene.nodes(canvas, None);
+    let content = ImportedContent::of(import, brought, of_page, frames);
+    let mut nodes = content.nodes(canvas, None);
     let bytes: i64 = nodes.iter().map(serialized_size).sum();
     if canvas.node_count as usize + nodes.len() > CANVAS_NODES_MAX || canvas.graph_bytes + bytes > CANVAS_BYTES_MAX {
         return Ok(Some(refusal(FailureKind::Unprocessable, "the canvas is full")));
     }
-    let Some(created_at) = scene.store(conn, task, canvas).await? else { return Ok(None) };
-    nodes = scene.nodes(canvas, Some(created_at));
+    let Some(created_at) = content.store(conn, task, canvas).await? else { return Ok(None) };
+    nodes = content.nodes(canvas, Some(created_at));
     let bytes_delta = nodes.iter().map(serialized_size).sum();
     let writes = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
     db::canvases::write_graph(conn, canvas.key, &writes).await?;
@@ -131,14 +132,14 @@ async fn place(
         }),
     };
     db::canvases::commit_change(conn, canvas.key, &change).await?;
-    Ok(Some(Outcome::Imported(scene.imported(revision))))
+    Ok(Some(ImportOutcome::Imported(content.imported(revision))))
 }
 
-/// What is to stand on the canvas.
-struct Scene<'a> {
+/// What the import adds to the canvas.
+struct ImportedContent<'a> {
     import: &'a Import,
     of_page: Option<&'a OfPage>,
-    /// The Section with its frame, of a pack.
+    /// The Section of a pack, with its frame.
     section: Option<(NodeId, Frame)>,
     items: Vec<Item<'a>>,
 }
@@ -152,7 +153,7 @@ struct Item<'a> {
     frame: Frame,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> ImportedContent<'a> {
     fn of(
         import: &'a Import,
         brought: &'a [Brought],
@@ -187,7 +188,7 @@ impl<'a> Scene<'a> {
         Self { import, of_page, section, items: items.collect() }
     }
 
-    /// The nodes, the Section first; `created_at` is the assets'.
+    /// The nodes, the Section first; `created_at` is the time of the assets.
     fn nodes(&self, canvas: &CanvasRecord, created_at: Option<domain::Timestamp>) -> Vec<Node> {
         let (page, of_pack) = match (&self.section, self.of_page) {
             (Some((id, frame)), Some(of_page)) => {
@@ -254,7 +255,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Stores the assets, each with the rendition that is made unasked; when, or nothing when a blob is gone.
+    /// Stores the assets, each with the rendition that is made eagerly; returns the time, or `None` when a blob is missing.
     async fn store(
         &self,
         conn: &mut db::PgConnection,
@@ -263,7 +264,7 @@ impl<'a> Scene<'a> {
     ) -> Result<Option<domain::Timestamp>, Error> {
         let traceparent = task.trace.to_string();
         let mut items: Vec<&Item<'_>> = self.items.iter().collect();
-        // In the order in which blobs are locked.
+        // Sorted in the order in which blobs are locked.
         items.sort_unstable_by_key(|item| item.brought.sha256);
         let mut at = None;
         for item in items {
@@ -274,7 +275,8 @@ impl<'a> Scene<'a> {
             let asset = NewAsset {
                 handle: AssetHandle { owner: canvas.handle.owner.clone(), id: item.asset.clone() },
                 canvas_key: Some(canvas.key),
-                // Names the node, as of an upload: what was brought and not made (decisions 5.4).
+                // An asset that names its node counts as an upload, not as a result
+                // (docs/reference/findings.md#product-fidelity).
                 node: Some(item.node.clone()),
                 kind: AssetKind::Image,
                 name: item.name.clone(),
@@ -317,7 +319,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// `Boots 3`, within the longest title.
+/// A numbered title such as `Boots 3`, within the maximum length of a title.
 fn numbered(title: &str, number: usize) -> String {
     let end = format!(" {number}");
     let stem: String = title.chars().take(TITLE_MAX - end.len()).collect();

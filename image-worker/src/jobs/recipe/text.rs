@@ -1,94 +1,95 @@
-//! The texts of a run: made by the embedded runtime, or by a provider's model (decisions 12.3, 13.6).
+//! The texts of a run: made by the embedded runtime, or by a provider's model (docs/reference/recipes.md#text-steps).
 //!
-//! **Guarantee.** A provider is never asked twice for one text, whatever crashes (decisions 9.8): that a step is `running`
-//! ([`recipe_runs::begin_text`]) is the record of its submit. One that is found so has lost its worker, and the outcome of its
-//! call with it: it fails, because no protocol for texts honours an idempotency key. What the embedded runtime makes costs
-//! nothing and is simply made again.
+//! **Guarantee.** A provider is never called twice for one text, whatever crashes (docs/reliability.md#provider-submits): the
+//! state `running` of a step ([`recipe::begin_text`]) is the record of its submit. A step that a worker finds in this state
+//! has lost its previous worker and with it the outcome of the call. It fails, because no text protocol supports idempotency
+//! keys. Texts of the embedded runtime cost nothing and are made again.
 //!
-//! **Mechanism.** The pictures that a text is made from go along to the models that take them (decisions 13.4); of the others the
-//! prompt has the names. The answer is the result, so that a call is waited for under the lease of the run's task; a cancel ends the
-//! wait. Only what was surely not accepted is asked for again, a few times. What came is kept through a short outage of the
-//! database: it is paid for, and nowhere else.
+//! **Mechanism.** Pictures are sent to models that accept them; for other models the prompt contains their names. The response is
+//! the result, so that the call is awaited under the lease of the run's task; a cancel ends the wait. Only calls that were
+//! certainly not accepted are repeated, a few times. A result is kept in memory through a short outage of the database: it is
+//! paid for, and there is no other copy.
 
-use db::recipe_runs::{self, Stepped};
+use app::recipe::{self, StepResult};
 use domain::id::JobId;
 use domain::job::{Failure, FailureCode};
-use domain::recipe::Held;
+use domain::recipe::PortValue;
 use domain::recipe::run::{RunFailure, text_value};
+use embedded::text::outline;
 use providers::{Media, Picture, TextOrder};
 use serde_json::{Map, Value, json};
-use tokio::sync::OwnedSemaphorePermit;
+use service::admission::KeyPermit;
 use tokio::time::sleep;
-use workshop::generation::{Admitted, Maker, Remote, model_gone, note_orphan, order_bytes, patiently, unless_canceled};
-use workshop::picture::{fitted, unusable};
-use workshop::{Error, Stop};
+use worker::generation::{
+    Admitted, Backend, RemoteBackend, model_gone, note_orphan, order_bytes, retry_during_outage, unless_canceled,
+};
+use worker::picture::{fitted, unusable};
+use worker::{Error, Interrupt};
 
 use super::{Step, caused};
-use crate::outline::outline;
 
-/// What a provider is about to be asked for.
+/// A call to a provider, ready to be sent.
 struct Prepared {
     order: TextOrder,
-    /// For the call.
-    _place: OwnedSemaphorePermit,
-    /// For the pictures.
+    /// Permit for the call.
+    _place: KeyPermit,
+    /// Memory for the pictures.
     _admitted: Option<Admitted>,
 }
 
 impl Step<'_> {
-    /// Begins a text step and ends it with its text, or with why there is none; nothing when its provider has no place for a
-    /// call now.
-    pub(super) async fn write(&self, at: usize) -> Result<Option<Stepped>, Error> {
-        let maker = match self.generator.maker(&self.run.account, &self.run.plan.steps[at].model).await {
-            // Before the step begins: nothing is lost.
-            Err(Stop::Error(error)) => return Err(error),
-            maker => maker,
+    /// Begins a text step and ends it with its text, or with a failure; `None` when its provider has no free call slot now.
+    pub(super) async fn write(&self, at: usize) -> Result<Option<StepResult>, Error> {
+        let backend = match self.generator.backend(&self.run.account, &self.run.plan.steps[at].model).await {
+            // The error occurred before the step began, so nothing is lost.
+            Err(Interrupt::Error(error)) => return Err(error),
+            backend => backend,
         };
-        let prepared = match &maker {
-            Ok(Maker::Remote(remote)) => match self.prepared(at, remote).await {
+        let prepared = match &backend {
+            Ok(Backend::Remote(remote)) => match self.prepared(at, remote).await {
                 Ok(None) => return Ok(None),
-                Err(Stop::Error(error)) => return Err(error),
-                Err(Stop::Canceled | Stop::Stale) => return Ok(Some(Stepped::Stale)),
+                Err(Interrupt::Error(error)) => return Err(error),
+                Err(Interrupt::Canceled | Interrupt::Stale) => return Ok(Some(StepResult::Stale)),
                 prepared => prepared.transpose(),
             },
             _ => None,
         };
         if !self.lease.check() {
-            return Ok(Some(Stepped::Stale));
+            return Ok(Some(StepResult::Stale));
         }
         let mut transaction = db::pool::begin(&self.worker.pool).await?;
-        let begun = recipe_runs::begin_text(&mut transaction, self.run.id, self.lease.token(), at).await?;
-        if self.settle(transaction, begun).await? != Stepped::Done {
+        let begun = recipe::begin_text(&mut transaction, self.run.id, self.lease.token(), at).await?;
+        if self.settle(transaction, begun).await? != StepResult::Done {
             return Ok(Some(begun));
         }
-        // A text may take minutes: that it is being written is news by itself.
+        // A text may take minutes, so its start is announced.
         self.worker.announce(JobId(self.run.id.0)).await;
-        spine::failpoint!("recipe.writing");
-        let made = match (maker, prepared) {
-            (Ok(Maker::Remote(remote)), Some(Ok(prepared))) => self.ask(&remote, &prepared.order).await,
-            (Ok(_), Some(Err(stop))) | (Err(stop), _) => Err(stop),
+        taskqueue::failpoint!("recipe.writing");
+        let made = match (backend, prepared) {
+            (Ok(Backend::Remote(remote)), Some(Ok(prepared))) => self.ask(&remote, &prepared.order).await,
+            (Ok(_), Some(Err(interrupt))) | (Err(interrupt), _) => Err(interrupt),
             (Ok(_), _) => Ok(self.outline(at)),
         };
         match made {
             Ok(text) => self.end(at, Ok(text)).await.map(Some),
-            Err(Stop::Failed { failure, orphan }) => {
+            Err(Interrupt::Failed { failure, orphan }) => {
                 if orphan {
                     self.note_orphan(at);
                 }
                 self.end(at, Err(failure)).await.map(Some)
             }
-            // The run is over, or another worker's: the next turn finds out.
-            Err(Stop::Canceled | Stop::Stale) => Ok(Some(Stepped::Stale)),
-            Err(Stop::Error(error)) => Err(error),
+            // The run is terminal, or the lease is lost: the next iteration finds out.
+            Err(Interrupt::Canceled | Interrupt::Stale) => Ok(Some(StepResult::Stale)),
+            Err(Interrupt::Error(error)) => Err(error),
         }
     }
 
-    /// Ends a text step whose worker died over it.
-    pub(super) async fn take_over(&self, at: usize) -> Result<Stepped, Error> {
-        match self.generator.maker(&self.run.account, &self.run.plan.steps[at].model).await {
-            Ok(Maker::Embedded(_)) => self.end(at, Ok(self.outline(at))).await,
-            Err(Stop::Error(error)) => Err(error),
-            Ok(Maker::Remote(_)) | Err(_) => {
+    /// Ends a text step whose worker crashed during it.
+    pub(super) async fn take_over(&self, at: usize) -> Result<StepResult, Error> {
+        match self.generator.backend(&self.run.account, &self.run.plan.steps[at].model).await {
+            Ok(Backend::Embedded(_)) => self.end(at, Ok(self.outline(at))).await,
+            Err(Interrupt::Error(error)) => Err(error),
+            Ok(Backend::Remote(_)) | Err(_) => {
                 self.note_orphan(at);
                 let lost = "the provider was asked for the text, and its answer was lost";
                 self.end(at, Err(Failure::new(FailureCode::ProviderTimeout, lost))).await
@@ -101,12 +102,12 @@ impl Step<'_> {
         outline(&self.prompt(at), &self.texts(at))
     }
 
-    /// What a provider is asked for, its pictures loaded as soon as there are memory for them and a place for the call; nothing when
-    /// there is no place now.
-    async fn prepared(&self, at: usize, remote: &Remote) -> Result<Option<Prepared>, Stop> {
+    /// Prepares a call: loads the pictures once there is memory for them and a call slot. `None` if
+    /// no slot is free.
+    async fn prepared(&self, at: usize, remote: &RemoteBackend) -> Result<Option<Prepared>, Interrupt> {
         let model = remote.model.clone().ok_or_else(model_gone)?;
         let references = self.run.plan.references(at, &self.run.outputs);
-        let promises = remote.provider.promises(Media::Picture);
+        let capabilities = remote.provider.capabilities(Media::Picture);
         let (mut assets, mut bytes) = (Vec::new(), 0);
         for (handle, asset) in references.into_iter().take(model.references_max()) {
             let found = db::assets::get(&mut *self.worker.connection().await?, &asset).await?;
@@ -116,9 +117,9 @@ impl Step<'_> {
         }
         let admitted = match assets.is_empty() {
             true => None,
-            false => {
-                Some(unless_canceled(self.lease, self.generator.in_hand.order(order_bytes(&promises, bytes, 1))).await?)
-            }
+            false => Some(
+                unless_canceled(self.lease, self.generator.memory.order(order_bytes(&capabilities, bytes, 1))).await?,
+            ),
         };
         let Some(place) = self.generator.calls.enter(&remote.line).await else { return Ok(None) };
         let mut pictures = Vec::with_capacity(assets.len());
@@ -126,7 +127,7 @@ impl Step<'_> {
             let refuse = |why: String| unusable(&handle, why);
             let file = self.worker.get(asset.blob_key).await?.ok_or_else(|| unusable(&handle, "it is gone"))?;
             let header = raster::probe(&file).map_err(|error| refuse(error.to_string()))?;
-            let fitting = fitted(&self.worker.pixels, file, &header, promises.picture_bytes_max);
+            let fitting = fitted(&self.worker.pixels, file, &header, capabilities.picture_bytes_max);
             let (bytes, format) = unless_canceled(self.lease, fitting).await??.map_err(refuse)?;
             pictures.push(Picture { bytes, media_type: format.media_type(), role: None });
         }
@@ -136,57 +137,56 @@ impl Step<'_> {
     }
 
     /// The text of a provider.
-    async fn ask(&self, remote: &Remote, order: &TextOrder) -> Result<String, Stop> {
+    async fn ask(&self, remote: &RemoteBackend, order: &TextOrder) -> Result<String, Interrupt> {
         let settings = &self.generator.settings;
         let mut pauses = settings.pauses.iter();
         loop {
-            let fault = match unless_canceled(self.lease, remote.provider.write(order)).await? {
+            let call_error = match unless_canceled(self.lease, remote.provider.write(order)).await? {
                 Ok(text) => {
-                    spine::failpoint!("recipe.written");
+                    taskqueue::failpoint!("recipe.written");
                     return Ok(text);
                 }
-                Err(fault) => fault,
+                Err(call_error) => call_error,
             };
-            let pause = pauses.next().map(|pause| (*pause).max(fault.retry_after.unwrap_or_default()));
-            let is_worth_it = fault.is_retryable() && !fault.maybe_accepted;
+            let pause = pauses.next().map(|pause| (*pause).max(call_error.retry_after.unwrap_or_default()));
+            let is_worth_it = call_error.is_retryable() && !call_error.maybe_accepted;
             let Some(pause) = pause.filter(|pause| is_worth_it && *pause <= settings.wait_max) else {
-                return Err(Stop::from(fault.failure()).with_orphan(fault.maybe_accepted));
+                return Err(Interrupt::from(call_error.failure()).with_orphan(call_error.maybe_accepted));
             };
             unless_canceled(self.lease, sleep(pause)).await?;
             if !self.lease.check() {
-                return Err(Stop::Stale);
+                return Err(Interrupt::Stale);
             }
         }
     }
 
-    /// Tells the operator of a text that may have been made, and charged, for nothing.
+    /// Logs for the operator that a text may have been made, and charged, without a result.
     fn note_orphan(&self, at: usize) {
         note_orphan(self.run.plan.steps[at].model.provider, self.run.id, at, None);
     }
 
-    /// Ends a text step, also when the database is away for a while.
-    async fn end(&self, at: usize, made: Result<String, Failure>) -> Result<Stepped, Error> {
+    /// Ends a text step, retrying during a short outage of the database.
+    async fn end(&self, at: usize, made: Result<String, Failure>) -> Result<StepResult, Error> {
         let step = &self.run.plan.steps[at];
         let made = match made {
             Ok(text) => Ok((text_value(&text), self.provenance(at))),
             Err(cause) => Err(caused(&cause, &step.key)),
         };
-        patiently(self.run.id, || self.try_to_end(at, &made)).await
+        retry_during_outage(self.run.id, || self.try_to_end(at, &made)).await
     }
 
     async fn try_to_end(
         &self,
         at: usize,
         made: &Result<(String, Map<String, Value>), RunFailure>,
-    ) -> Result<Stepped, Error> {
-        let revision = service::random::revision();
+    ) -> Result<StepResult, Error> {
         let mut transaction = db::pool::begin(&self.worker.pool).await?;
         let (id, token) = (self.run.id, self.lease.token());
-        let ended = recipe_runs::end_text(&mut transaction, id, token, at, made, &revision).await?;
+        let ended = recipe::end_text(&mut transaction, id, token, at, made).await?;
         self.settle(transaction, ended).await
     }
 
-    /// What a text's node says of where it comes from.
+    /// The `provenance` of a text node.
     fn provenance(&self, at: usize) -> Map<String, Value> {
         let plan = &self.run.plan;
         let model = &plan.steps[at].model;
@@ -213,14 +213,14 @@ impl Step<'_> {
         plan.prompt(at, &self.run.outputs, self.prompt_max(&plan.steps[at].model))
     }
 
-    /// The texts that a step is made from, each with its label.
+    /// The input texts of a step, each with its label.
     fn texts(&self, at: usize) -> Vec<(&str, &str)> {
         let plan = &self.run.plan;
         let text = |key: &String| {
             if let Some(input) = plan.inputs.iter().find(|input| input.key == *key) {
                 return match &input.held {
-                    Held::Text(text) => Some((input.label.as_str(), text.as_str())),
-                    Held::Asset(_) => None,
+                    PortValue::Text(text) => Some((input.label.as_str(), text.as_str())),
+                    PortValue::Asset(_) => None,
                 };
             }
             let (step, output) = plan.steps.iter().zip(&self.run.outputs).find(|(step, _)| step.key == *key)?;

@@ -1,7 +1,7 @@
-//! Image generation against simulators of every provider.
+//! Tests of image generation against the simulators of all providers.
 
 mod cancels;
 mod crashes;
 mod failures;
-pub mod studio;
+pub mod fixture;
 mod successes;

@@ -6,113 +6,113 @@ use futures_util::future::join_all;
 use serde_json::json;
 use testkit::providers::Vendor;
 
-use super::studio::{Studio, Wish, for_every_vendor, picture};
-use crate::world::DEADLINE;
+use super::fixture::{GenerationFixture, Wish, for_every_vendor, picture};
+use crate::harness::DEADLINE;
 
 const OPERATIONS: [JobOperation; 3] = [JobOperation::Generate, JobOperation::Edit, JobOperation::Variations];
 
 async fn make_all(vendor: Vendor) {
-    let studio = Studio::new(vendor).await;
-    let _running = studio.work();
-    let wishes = OPERATIONS.into_iter().filter(|operation| studio.can(*operation));
+    let fixture = GenerationFixture::new(vendor).await;
+    let _running = fixture.work();
+    let wishes = OPERATIONS.into_iter().filter(|operation| fixture.can(*operation));
     let makes = wishes.map(|operation| {
         let prompt = if operation == JobOperation::Variations { "" } else { "a red kite" };
-        studio.make(Wish { operation, prompt, targets: 2 })
+        fixture.make(Wish { operation, prompt, targets: 2 })
     });
     for record in join_all(makes).await {
         let case = format!("{vendor:?} {}: {:?}", record.operation, record.outcome.failure);
         assert_eq!((record.status, record.outcome.images.len()), (JobStatus::Succeeded, 2), "{case}");
         for (position, image) in record.outcome.images.iter().enumerate() {
             assert_eq!(image.node, record.request.targets()[position], "{case}");
-            let asset = studio.world.asset(&image.asset).await.expect("is stored");
+            let asset = fixture.harness.asset(&image.asset).await.expect("is stored");
             assert_eq!(asset.name, format!("{}-{}.png", record.operation, position + 1), "{case}");
             assert_eq!(asset.mime_type, image.media_type, "{case}");
-            let node = studio.world.node(&image.node).await.expect("is there");
+            let node = fixture.harness.node(&image.node).await.expect("is there");
             assert_eq!(node.asset.as_ref(), Some(&image.asset), "{case}");
-            assert_eq!(studio.accepted(record.id, position), 1, "{case}");
+            assert_eq!(fixture.accepted(record.id, position), 1, "{case}");
         }
-        let provenance = studio.provenance(&record.request.targets()[0]).await;
+        let provenance = fixture.provenance(&record.request.targets()[0]).await;
         assert_eq!(provenance["kind"], "generated", "{case}");
         assert_eq!(provenance["run"], json!(record.id.run_handle()), "{case}");
-        let submits = studio.simulator.submits();
+        let submits = fixture.simulator.submits();
         assert!(submits.iter().any(|submit| provenance["prompt"] == json!(submit.prompt)), "{case}: {provenance}");
         let pictures = usize::from(record.operation != JobOperation::Generate);
         assert_eq!(provenance["references"].as_array().map(Vec::len), Some(pictures), "{case}");
     }
-    assert_eq!(studio.simulator.leaks(), 0, "{vendor:?}");
+    assert_eq!(fixture.simulator.leaks(), 0, "{vendor:?}");
 }
 
 for_every_vendor!(every_provider_makes_what_its_models_can, make_all);
 
 #[tokio::test]
 async fn the_embedded_runtime_draws_and_is_charged() {
-    let studio = Studio::embedded().await;
-    let _running = studio.work();
-    let makes = OPERATIONS.map(|operation| studio.make(Wish { operation, prompt: "a red kite", targets: 2 }));
+    let fixture = GenerationFixture::embedded().await;
+    let _running = fixture.work();
+    let makes = OPERATIONS.map(|operation| fixture.make(Wish { operation, prompt: "a red kite", targets: 2 }));
     for record in join_all(makes).await {
         assert_eq!(record.status, JobStatus::Succeeded, "{:?}", record.outcome.failure);
         let image = &record.outcome.images[0];
         assert_eq!((image.media_type.as_str(), image.width, image.height), ("image/png", 1024, 1024));
         assert_eq!(record.credit_cost, 2);
-        let provenance = studio.provenance(&image.node).await;
+        let provenance = fixture.provenance(&image.node).await;
         assert_eq!((&provenance["model"], &provenance["prompt"]), (&json!("sketch"), &json!("a red kite")));
     }
-    assert_eq!(studio.spent().await, 6);
-    assert!(studio.simulator.submits().is_empty());
+    assert_eq!(fixture.spent().await, 6);
+    assert!(fixture.simulator.submits().is_empty());
 }
 
 #[tokio::test]
 async fn a_node_that_showed_something_remembers_it() {
-    let studio = Studio::embedded().await;
-    let _running = studio.work();
-    let first = studio.make(picture("one")).await;
+    let fixture = GenerationFixture::embedded().await;
+    let _running = fixture.work();
+    let first = fixture.make(picture("one")).await;
     let earlier = &first.outcome.images[0];
-    let id = studio.start_in(picture("two"), vec![earlier.node.clone()]).await;
-    let later = studio.ended(id).await;
-    let node = studio.world.node(&earlier.node).await.expect("is there");
+    let id = fixture.start_in(picture("two"), vec![earlier.node.clone()]).await;
+    let later = fixture.ended(id).await;
+    let node = fixture.harness.node(&earlier.node).await.expect("is there");
     assert_eq!(node.asset.as_ref(), Some(&later.outcome.images[0].asset));
     let history = &node.server["history"];
     assert_eq!((&history[0]["asset"], &history[0]["run"]), (&json!(earlier.asset), &json!(id.run_handle())));
-    assert!(studio.world.asset(&earlier.asset).await.is_some(), "nothing is deleted");
+    assert!(fixture.harness.asset(&earlier.asset).await.is_some(), "nothing is deleted");
 }
 
 #[tokio::test]
 async fn a_run_is_looked_at_no_more_often_than_its_provider_advises() {
-    let mut studio = Studio::new(Vendor::BlackForestLabs).await;
-    studio.settings.poll_every = None;
-    let _running = studio.work();
+    let mut fixture = GenerationFixture::new(Vendor::BlackForestLabs).await;
+    fixture.settings.poll_every = None;
+    let _running = fixture.work();
     let started = Instant::now();
-    let record = studio.make(picture("a kite")).await;
-    let (taken, polls) = (started.elapsed(), studio.simulator.polls());
+    let record = fixture.make(picture("a kite")).await;
+    let (taken, polls) = (started.elapsed(), fixture.simulator.polls());
     assert_eq!(record.status, JobStatus::Succeeded);
-    // It advises a second, from the submit on.
+    // The provider suggests one second, counted from the submit.
     assert!(taken >= Duration::from_secs(polls as u64), "{polls} polls in {taken:?}");
 }
 
 #[tokio::test]
 async fn jobs_that_wait_for_their_provider_hold_no_slot() {
-    let studio = Studio::new(Vendor::Fal).await;
-    studio.simulator.take(Duration::from_secs(3600));
-    join_all((0..12).map(|_| studio.start(picture("a kite")))).await;
-    let options = spine::RunnerOptions::new(domain::message::Queue::Generation, 2);
-    let _running = studio.world.run(studio.images(), options);
+    let fixture = GenerationFixture::new(Vendor::Fal).await;
+    fixture.simulator.take(Duration::from_secs(3600));
+    join_all((0..12).map(|_| fixture.start(picture("a kite")))).await;
+    let options = taskqueue::RunnerOptions::new(domain::message::Queue::Generation, 2);
+    let _running = fixture.harness.run(fixture.images(), options);
     testkit::wait_for("the submits of all jobs", DEADLINE, async || {
-        (studio.simulator.submits().len() == 12).then_some(())
+        (fixture.simulator.submits().len() == 12).then_some(())
     })
     .await;
 }
 
 #[tokio::test]
 async fn references_are_brought_into_form_once_there_is_a_place_for_the_call_and_not_before() {
-    let mut studio = Studio::new(Vendor::OpenAi).await;
-    studio.refer_to_a_gif().await;
-    let busy = studio.keep_busy().await;
-    // What is loaded waits for pixels.
-    let pixels = studio.world.pixels.reserve(u64::MAX).await;
-    let _running = studio.work();
-    let id = studio.start(Wish { operation: JobOperation::Edit, prompt: "a kite", targets: 2 }).await;
-    studio.until_parked(Queue::Generation).await;
+    let mut fixture = GenerationFixture::new(Vendor::OpenAi).await;
+    fixture.refer_to_a_gif().await;
+    let busy = fixture.keep_busy().await;
+    // The loaded file waits for pixel memory.
+    let pixels = fixture.harness.pixels.reserve(u64::MAX).await;
+    let _running = fixture.work();
+    let id = fixture.start(Wish { operation: JobOperation::Edit, prompt: "a kite", targets: 2 }).await;
+    fixture.until_parked(Queue::Generation).await;
     drop((busy, pixels));
-    assert_eq!(studio.ended(id).await.status, JobStatus::Succeeded);
-    assert_eq!([0, 1].map(|at| studio.accepted(id, at)), [1, 1]);
+    assert_eq!(fixture.ended(id).await.status, JobStatus::Succeeded);
+    assert_eq!([0, 1].map(|at| fixture.accepted(id, at)), [1, 1]);
 }

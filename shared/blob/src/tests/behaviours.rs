@@ -1,4 +1,4 @@
-//! What holds for a directory and for a bucket (decisions 6.6).
+//! Behavior that directory and bucket have in common.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use sha2::{Digest, Sha256};
 
 use super::*;
 
-/// Tests each behaviour in a directory, and all of them in buckets of one server, which takes a second to start.
+/// Tests each behavior in a directory, and all of them in buckets of one server, which takes a second to start.
 macro_rules! behaviours {
     ($($name:ident),+ $(,)?) => {
         mod in_a_directory {
             $(#[tokio::test]
             async fn $name() {
-                super::$name(super::Place::directory()).await;
+                super::$name(super::TestStore::directory()).await;
             })+
         }
 
@@ -23,7 +23,7 @@ macro_rules! behaviours {
         async fn a_bucket_behaves_as_a_directory_does() {
             let server = Arc::new(S3::start().await);
             $(println!(stringify!($name));
-            $name(Place::bucket(&server).await).await;)+
+            $name(TestStore::bucket(&server).await).await;)+
         }
     };
 }
@@ -45,7 +45,7 @@ async fn read(store: &Store, key: BlobKey, range: Option<Range<u64>>) -> (u64, R
     (object.size, object.range, pieces.concat())
 }
 
-async fn what_was_put_is_read_whole_and_in_parts(place: Place) {
+async fn what_was_put_is_read_whole_and_in_parts(place: TestStore) {
     let key = key();
     place.store.put(key, Bytes::from_static(b"0123456789")).await.expect("writes");
     assert_eq!(place.store.get(key, 10).await.expect("reads"), "0123456789");
@@ -55,13 +55,13 @@ async fn what_was_put_is_read_whole_and_in_parts(place: Place) {
     assert!(place.store.stream(key, Some(10..11)).await.is_err());
 }
 
-async fn an_object_over_the_limit_is_not_loaded(place: Place) {
+async fn an_object_over_the_limit_is_not_loaded(place: TestStore) {
     let key = key();
     place.store.put(key, Bytes::from_static(b"0123456789")).await.expect("writes");
     assert!(matches!(place.store.get(key, 9).await, Err(Error::TooLarge { bytes: 10, limit: 9, .. })));
 }
 
-async fn what_is_not_there_is_missing_and_may_be_deleted(place: Place) {
+async fn what_is_not_there_is_missing_and_may_be_deleted(place: TestStore) {
     let key = key();
     assert!(matches!(place.store.get(key, 1).await, Err(Error::Missing(_))));
     assert!(matches!(place.store.stream(key, None).await, Err(Error::Missing(_))));
@@ -71,7 +71,7 @@ async fn what_is_not_there_is_missing_and_may_be_deleted(place: Place) {
     assert_eq!(place.contents().await, [""; 0]);
 }
 
-async fn what_is_put_twice_is_there_once(place: Place) {
+async fn what_is_put_twice_is_there_once(place: TestStore) {
     let key = key();
     for _ in 0..2 {
         place.store.put(key, Bytes::from_static(b"picture")).await.expect("writes");
@@ -80,7 +80,7 @@ async fn what_is_put_twice_is_there_once(place: Place) {
     assert_eq!(place.contents().await.len(), 1);
 }
 
-async fn a_writer_counts_and_hashes_below_at_and_above_a_part(place: Place) {
+async fn a_writer_counts_and_hashes_below_at_and_above_a_part(place: TestStore) {
     const PART: usize = 8 * 1024 * 1024;
     for size in [0, 1, PART - 1, PART, PART + 1, 2 * PART + 100] {
         let bytes: Vec<u8> = (0..size).map(|index| (index / 7) as u8).collect();
@@ -97,7 +97,7 @@ async fn a_writer_counts_and_hashes_below_at_and_above_a_part(place: Place) {
     assert_eq!(place.contents().await.len(), 6, "nothing but the objects stays");
 }
 
-async fn a_writer_that_is_dropped_leaves_nothing(place: Place) {
+async fn a_writer_that_is_dropped_leaves_nothing(place: TestStore) {
     for size in [1, 9 * 1024 * 1024] {
         let key = key();
         let mut writer = place.store.writer(key);
@@ -111,14 +111,14 @@ async fn a_writer_that_is_dropped_leaves_nothing(place: Place) {
     .await;
 }
 
-async fn an_object_exists_or_does_not(place: Place) {
+async fn an_object_exists_or_does_not(place: TestStore) {
     let key = key();
     assert!(!place.store.exists(key).await.expect("answers"));
     place.store.put(key, Bytes::from_static(b"picture")).await.expect("writes");
     assert!(place.store.exists(key).await.expect("answers"));
 }
 
-async fn a_store_that_is_gone_is_not_ready_and_lacks_no_object(place: Place) {
+async fn a_store_that_is_gone_is_not_ready_and_lacks_no_object(place: TestStore) {
     let gone = |error: Error| matches!(error, Error::Directory(_) | Error::Check(_));
     place.store.check().await.expect("ready");
     place.store.check_writable().await.expect("has room");

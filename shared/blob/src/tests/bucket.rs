@@ -1,4 +1,4 @@
-//! What only a bucket can meet: a server that refuses, is away, or goes away half-way.
+//! Tests of buckets: a server that rejects requests, is unavailable, or fails midway.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use testkit::Proxy;
 
 use super::*;
 
-/// A whole part and some more, so that a multipart upload has begun.
+/// More than one part, so that a multipart upload has begun.
 const MORE_THAN_A_PART: usize = 9 * 1024 * 1024;
-/// How long to wait for what is done behind the caller's back.
+/// Limit for work that continues after the caller has returned.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// An outage that is shorter than the store's own retries.
 const MOMENT: Duration = Duration::from_millis(300);
 
-/// Every call is an error of the store, never an answer about the object.
+/// Every call fails with an error of the store, and none reports the object as missing.
 async fn assert_unusable(store: &Store) {
     assert!(matches!(store.check().await, Err(Error::Check(_))));
     assert!(matches!(store.put(key(), Bytes::from_static(b"x")).await, Err(Error::Write { .. })));
@@ -29,7 +29,7 @@ async fn assert_unusable(store: &Store) {
 async fn a_bucket_that_is_missing_or_refuses_the_credentials_is_no_store() {
     let server = Arc::new(S3::start().await);
     assert_unusable(&bucket_at("nobody-made-this", &server.endpoint())).await;
-    let place = Place::bucket(&server).await;
+    let place = TestStore::bucket(&server).await;
     place.store.check().await.expect("ready");
     server.refuse_everybody().await;
     assert_unusable(&place.store).await;
@@ -38,7 +38,7 @@ async fn a_bucket_that_is_missing_or_refuses_the_credentials_is_no_store() {
 #[tokio::test]
 async fn a_server_that_is_away_is_an_error_and_serves_again_when_it_is_back() {
     let server = Arc::new(S3::start().await);
-    let (network, place) = (Proxy::in_front_of(&server.endpoint()).await, Place::bucket(&server).await);
+    let (network, place) = (Proxy::in_front_of(&server.endpoint()).await, TestStore::bucket(&server).await);
     let Kind::Bucket { name, .. } = &place.kind else { unreachable!("it is one") };
     let (store, key) = (bucket_at(name, network.url().trim_end_matches('/')), key());
     store.put(key, Bytes::from_static(b"picture")).await.expect("writes");
@@ -55,7 +55,7 @@ async fn a_server_that_is_away_is_an_error_and_serves_again_when_it_is_back() {
 #[tokio::test]
 async fn an_upload_that_breaks_off_half_way_leaves_nothing_visible() {
     let server = Arc::new(S3::start().await);
-    let (network, place) = (Proxy::in_front_of(&server.endpoint()).await, Place::bucket(&server).await);
+    let (network, place) = (Proxy::in_front_of(&server.endpoint()).await, TestStore::bucket(&server).await);
     let Kind::Bucket { name, .. } = &place.kind else { unreachable!("it is one") };
     let store = bucket_at(name, network.url().trim_end_matches('/'));
     let (in_a_part, at_the_end) = (key(), key());
@@ -75,7 +75,7 @@ async fn an_upload_that_breaks_off_half_way_leaves_nothing_visible() {
         assert!(matches!(store.get(key, u64::MAX).await, Err(Error::Missing(_))));
     }
     assert_eq!(server.objects(name).await, [""; 0]);
-    // The key is as free as ever.
+    // The key can be used again.
     store.put(in_a_part, Bytes::from_static(b"again")).await.expect("writes");
     assert_eq!(store.get(in_a_part, 5).await.expect("reads"), "again");
 }
@@ -83,7 +83,7 @@ async fn an_upload_that_breaks_off_half_way_leaves_nothing_visible() {
 #[tokio::test]
 async fn a_part_that_fails_is_tried_again_and_ends_the_object_when_it_fails_for_good() {
     let server = Arc::new(S3::start().await);
-    let (network, place) = (Proxy::in_front_of(&server.endpoint()).await, Place::bucket(&server).await);
+    let (network, place) = (Proxy::in_front_of(&server.endpoint()).await, TestStore::bucket(&server).await);
     let Kind::Bucket { name, .. } = &place.kind else { unreachable!("it is one") };
     let store = bucket_at(name, network.url().trim_end_matches('/'));
     let (bytes, key) = (vec![1; 2 * MORE_THAN_A_PART], key());
@@ -96,7 +96,7 @@ async fn a_part_that_fails_is_tried_again_and_ends_the_object_when_it_fails_for_
     })
     .await;
     assert!(!store.exists(key).await.expect("answers"));
-    // For a moment only: whoever writes does not notice.
+    // The outage is so short that the writer does not notice it.
     let mut writer = store.writer(key);
     let mend = async {
         tokio::time::sleep(MOMENT).await;

@@ -1,4 +1,4 @@
-//! What only a directory can meet.
+//! Tests of directories.
 
 use bytes::Bytes;
 
@@ -6,7 +6,7 @@ use super::*;
 
 #[tokio::test]
 async fn what_a_killed_write_left_goes_with_its_object() {
-    let place = Place::directory();
+    let place = TestStore::directory();
     let Kind::Directory(directory) = &place.kind else { unreachable!("it is one") };
     let (mine, other) = (key(), key());
     place.store.put(mine, Bytes::from_static(b"x")).await.expect("writes");

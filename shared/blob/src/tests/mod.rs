@@ -1,4 +1,4 @@
-//! What a store promises, of a directory and of a bucket alike; and what only one of them can meet.
+//! Tests of the store: common behavior of directories and buckets, and what is specific to each.
 
 mod behaviours;
 mod bucket;
@@ -10,14 +10,14 @@ use testkit::S3;
 
 use super::*;
 
-/// A store with nothing in it.
-struct Place {
+/// An empty store.
+struct TestStore {
     store: Store,
     kind: Kind,
 }
 
 enum Kind {
-    /// Removed in the end.
+    /// A directory, which is deleted at the end.
     Directory(PathBuf),
     Bucket {
         server: Arc<S3>,
@@ -25,20 +25,19 @@ enum Kind {
     },
 }
 
-impl Place {
+impl TestStore {
     fn directory() -> Self {
         let directory = std::env::temp_dir().join(format!("blob-test-{}", Uuid::new_v4().simple()));
         let url = Url::from_directory_path(&directory).expect("an absolute path");
         Self { store: Store::open(url.as_str()).expect("opens"), kind: Kind::Directory(directory) }
     }
 
-    /// A bucket of its own.
     async fn bucket(server: &Arc<S3>) -> Self {
         let name = server.make_bucket().await;
         Self { store: bucket_at(&name, &server.endpoint()), kind: Kind::Bucket { server: server.clone(), name } }
     }
 
-    /// Everything that lies there: whole objects, and what unfinished writes left.
+    /// All contents: complete objects and the remains of unfinished writes.
     async fn contents(&self) -> Vec<String> {
         match &self.kind {
             Kind::Directory(directory) => files(directory),
@@ -48,7 +47,7 @@ impl Place {
         }
     }
 
-    /// The store is gone: an unmounted directory, a bucket that was deleted. It is empty.
+    /// Removes the empty store, as if a directory were unmounted or a bucket deleted.
     async fn take_away(&self) {
         match &self.kind {
             Kind::Directory(directory) => std::fs::remove_dir_all(directory).expect("removes"),
@@ -57,7 +56,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestStore {
     fn drop(&mut self) {
         if let Kind::Directory(directory) = &self.kind {
             let _ = std::fs::remove_dir_all(directory);
@@ -65,13 +64,14 @@ impl Drop for Place {
     }
 }
 
-/// Half of a bucket's keys is a prefix, as an operator gives it who shares the bucket with others.
+/// A store below a prefix of a bucket, as configured by an operator who shares the bucket with
+/// others.
 fn bucket_at(name: &str, endpoint: &str) -> Store {
     let variables = S3::environment(endpoint).map(|(name, value)| (name.to_owned(), value));
     Store::open_in(&format!("s3://{name}/some/prefix"), variables.into_iter()).expect("opens")
 }
 
-/// Every file below, temporary ones too.
+/// All files in the directory and its subdirectories, including temporary ones.
 fn files(directory: &std::path::Path) -> Vec<String> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(directory).expect("reads") {

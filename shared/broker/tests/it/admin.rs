@@ -1,4 +1,4 @@
-//! The operator's side of the broker.
+//! Broker administration for tests.
 
 use broker::Config;
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions, QueueDeclareOptions, QueueDeleteOptions};
@@ -6,7 +6,7 @@ use lapin::types::FieldTable;
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use testkit::amqp_url;
 
-/// Looks at and meddles with the queues of one test, and deletes them in the end.
+/// Reads and manipulates the queues of one test, and deletes them on drop.
 pub struct Admin {
     connection: Connection,
     prefix: String,
@@ -14,7 +14,7 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// `prefix` is that of the test's queues.
+    /// `prefix` is the prefix of the test's queues.
     pub async fn connect(prefix: &str) -> Self {
         let config = Config::new(&amqp_url(), prefix, "admin").expect("a URL");
         let connection =
@@ -22,10 +22,10 @@ impl Admin {
         Self { connection, prefix: prefix.to_owned(), config }
     }
 
-    /// Ready messages in a queue; `None`: there is no such queue.
+    /// The number of ready messages in a queue; `None` if the queue does not exist.
     pub async fn depth(&self, queue: &str) -> Option<u32> {
         let options = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
-        // A refusal closes the channel.
+        // A failed declaration closes the channel.
         let declared =
             self.channel().await.queue_declare(self.name(queue).into(), options, FieldTable::default()).await;
         declared.ok().map(|queue| queue.message_count())
@@ -36,7 +36,7 @@ impl Admin {
         channel.queue_delete(self.name(queue).into(), QueueDeleteOptions::default()).await.expect("deletes");
     }
 
-    /// Publishes bytes as they are.
+    /// Publishes raw bytes.
     pub async fn publish(&self, queue: &str, body: &[u8]) {
         let channel = self.channel().await;
         channel.confirm_select(ConfirmSelectOptions::default()).await.expect("confirms");
@@ -61,7 +61,7 @@ impl Admin {
     }
 }
 
-/// Deletes the queues, on a thread of its own, because the test's runtime may be ending.
+/// Deletes the queues on a separate thread, because the test's runtime may be shutting down.
 impl Drop for Admin {
     fn drop(&mut self) {
         let config = self.config.clone();
@@ -69,7 +69,7 @@ impl Drop for Admin {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
             runtime.block_on(broker::remove(&config)).map_err(std::io::Error::other)
         });
-        // Best effort: a test that stopped the broker is no failure.
+        // Best effort: a test that stopped the broker does not fail here.
         let _ = cleaned.join();
     }
 }

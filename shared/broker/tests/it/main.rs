@@ -1,4 +1,4 @@
-//! Against a real RabbitMQ, with a network that can fail.
+//! Tests with a real RabbitMQ and a network that can fail.
 
 mod admin;
 
@@ -25,7 +25,7 @@ fn all_sent(results: &[Result<(), NotSent>]) -> bool {
     results.iter().all(Result::is_ok)
 }
 
-/// A publisher through `url`, connected, the configuration of a consumer beside it, and what cleans up behind them.
+/// A connected publisher through `url`, the configuration of a consumer, and the guard that deletes their queues.
 async fn publisher(url: &str) -> (Publisher, Config, Admin) {
     let prefix = amqp_prefix();
     let config = Config::new(url, &prefix, "test").expect("a URL");
@@ -135,8 +135,8 @@ async fn a_consumer_whose_connection_is_cut_recovers_and_never_acknowledges_the_
     until_live(&consumer, true).await;
     let again = next(&mut consumer).await;
     assert_eq!(again.wake_up, wake_up(&first));
-    // The same delivery tag on the new channel is the new delivery: were the old one acknowledged there, the second
-    // message would come now.
+    // On the new channel, the same delivery tag means the new delivery. If the old one were acknowledged there, the second
+    // message would arrive now.
     assert!(!old.ack().await);
     assert!(consumer.try_next().is_none());
     assert!(again.ack().await);

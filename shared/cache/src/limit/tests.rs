@@ -4,7 +4,7 @@ use testkit::{redis_prefix, redis_url, wait_for};
 
 use super::*;
 
-/// The limit itself, without the deadline that a busy test machine may miss.
+/// The limit without a deadline, which a busy test machine may miss.
 struct Limit {
     connection: MultiplexedConnection,
     prefix: String,

@@ -1,4 +1,4 @@
-//! The connection under the subscriptions, rebuilt for as long as it is wanted.
+//! The connection that carries the subscriptions, restored for as long as the hub lives.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use super::{Command, Hub};
 use crate::link::CONNECT_LIMIT;
 
-/// Between attempts to connect: quick to come back, cheap while Redis is away.
+/// Pause between attempts to connect.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
-/// Between proofs that the connection lives: a peer that vanished without a word is noticed by nothing else.
+/// Interval of liveness checks. Nothing else detects a peer that vanished silently.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// For a (batch of) subscriptions to be confirmed; more is an outage.
+/// Time limit for the confirmation of a batch of subscriptions. Exceeding it counts as an outage.
 const CONFIRM_LIMIT: Duration = Duration::from_secs(1);
-/// Channels of one command.
+/// Maximum number of channels in one command.
 const BATCH: usize = 500;
 
-/// Keeps a connection for `hub`.
+/// Maintains a connection for `hub`.
 pub(super) async fn supervise(client: Client, hub: Arc<Hub>) {
     loop {
         if let Ok(Ok(connection)) = timeout(CONNECT_LIMIT, client.get_async_pubsub()).await {
@@ -35,7 +35,7 @@ pub(super) async fn supervise(client: Client, hub: Arc<Hub>) {
     }
 }
 
-/// Serves until the connection ends.
+/// Serves the connection until it ends.
 async fn attend(hub: &Hub, mut sink: PubSubSink, mut stream: PubSubStream) -> RedisResult<()> {
     obey(hub, &mut sink, hub.connected()).await?;
     let mut beat = interval(HEARTBEAT);
@@ -52,7 +52,7 @@ async fn attend(hub: &Hub, mut sink: PubSubSink, mut stream: PubSubStream) -> Re
     }
 }
 
-/// Carries out `commands` in order, neighbours of one kind together.
+/// Executes `commands` in order, and merges adjacent ones of the same kind.
 async fn obey(hub: &Hub, sink: &mut PubSubSink, commands: Vec<Command>) -> RedisResult<()> {
     let alike = |a: &Command, b: &Command| std::mem::discriminant(a) == std::mem::discriminant(b);
     for batch in commands.chunk_by(alike).flat_map(|run| run.chunks(BATCH)) {

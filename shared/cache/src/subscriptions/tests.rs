@@ -5,7 +5,7 @@ use testkit::{Proxy, redis_prefix, redis_url, wait_for};
 use super::*;
 use crate::tests::{LIMIT, test_cache, up};
 
-/// A watch whose subscription is live, and which has seen that.
+/// A watch whose subscription is live and has been reported as a change.
 async fn live(cache: &crate::Cache, channel: &str) -> Watch {
     let mut watch = cache.subscribe(channel);
     wait_for("the subscription", LIMIT, async || watch.signal.borrow().live.then_some(())).await;

@@ -3,11 +3,11 @@
 use domain::graph::{Connection, NodeType, Purpose, Role};
 use domain::id::{ConnectionId, NodeId};
 
-use super::{Made, Outcome, Run, Skipped};
-use crate::batch::Ref;
+use super::{Made, OperationResult, Run, Skipped};
 use crate::graph::Ends;
+use crate::reference::Ref;
 
-/// The fields that a broken rule is reported under: an update can only have chosen the purpose wrongly.
+/// The fields under which a broken rule is reported. An update can only break rules by its purpose.
 struct Fields {
     from: &'static str,
     to: &'static str,
@@ -44,19 +44,19 @@ impl Run<'_> {
         Ok((Made::Connection(slot), id))
     }
 
-    /// Changing the purpose away from `reference` drops the role (decisions 18.5).
+    /// Changing the purpose to anything but `reference` removes the role.
     pub(super) fn update_connection(
         &mut self,
         connection: &Ref<ConnectionId>,
         purpose: Option<Purpose>,
         role: Option<Option<Role>>,
-    ) -> Outcome {
+    ) -> OperationResult {
         let slot = self.connection("connectionId", connection)?;
         let before = self.connection_at(slot).clone();
         let purpose = purpose.unwrap_or(before.purpose);
         let is_reference = purpose == Purpose::Reference;
         if !is_reference && role.flatten().is_some() {
-            return Err(self.invalid("role", "must be left out unless the purpose is `reference`"));
+            return Err(self.invalid("role", "must be omitted unless the purpose is `reference`"));
         }
         let role = if is_reference { role.unwrap_or(before.role) } else { None };
         let after = Connection { purpose, role, ..before.clone() };
@@ -71,14 +71,15 @@ impl Run<'_> {
         Ok(())
     }
 
-    pub(super) fn delete_connection(&mut self, connection: &Ref<ConnectionId>) -> Outcome {
+    pub(super) fn delete_connection(&mut self, connection: &Ref<ConnectionId>) -> OperationResult {
         let slot = self.connection("connectionId", connection)?;
         self.journal.set_connection(self.graph, slot, None);
         Ok(())
     }
 
-    /// The rules of decisions 4.3 for a connection that is not there yet; every one that it breaks is noted.
-    fn may_connect(&mut self, ends: Ends, fields: &Fields) -> Outcome {
+    /// Checks a new connection against the rules of the graph (`docs/reference/operations.md#rules-of-the-graph`) and
+    /// records every violation.
+    fn may_connect(&mut self, ends: Ends, fields: &Fields) -> OperationResult {
         let violations = self.violations();
         let (from, to) = (self.node_at(ends.from).kind, self.node_at(ends.to).kind);
         let purpose = ends.purpose;
@@ -94,7 +95,7 @@ impl Run<'_> {
         if self.graph.is_connected(ends) {
             self.unprocessable(fields.to, format!("these nodes are already connected with purpose {purpose}"));
         } else if self.graph.has_frame(ends.to, purpose) {
-            self.unprocessable(fields.to, format!("this video has a {purpose} already"));
+            self.unprocessable(fields.to, format!("this video already has a {purpose}"));
         }
         if self.violations() > violations { Err(Skipped) } else { Ok(()) }
     }

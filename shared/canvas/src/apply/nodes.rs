@@ -4,9 +4,10 @@ use domain::graph::{Node, Position};
 use domain::id::NodeId;
 use domain::object::Object;
 
-use super::{Made, Outcome, Run, Skipped};
-use crate::batch::{Draft, Patch, Ref};
+use super::{Made, OperationResult, Run, Skipped};
+use crate::batch::{Draft, Patch};
 use crate::metadata::{Home, MetadataPatch, SECTION_IN_SECTION, fits, too_large};
+use crate::reference::Ref;
 
 impl Run<'_> {
     pub(super) fn create_node(&mut self, draft: &Draft) -> Result<(Made, String), Skipped> {
@@ -32,8 +33,8 @@ impl Run<'_> {
         Ok(self.add_node(node))
     }
 
-    /// A copy has the title, size, writable metadata and asset of its original; job, provenance and connections stay
-    /// with that. The copy of a Section has no members, for they name the original.
+    /// A copy has the title, size, writable metadata and asset of its original, but not its job, provenance or
+    /// connections. The copy of a Section has no members, because they name the original.
     pub(super) fn duplicate_node(&mut self, node: &Ref<NodeId>, position: Position) -> Result<(Made, String), Skipped> {
         let slot = self.node("nodeId", node)?;
         let original = self.node_at(slot);
@@ -61,7 +62,7 @@ impl Run<'_> {
         (Made::Node(slot), id)
     }
 
-    pub(super) fn update_node(&mut self, node: &Ref<NodeId>, patch: &Patch) -> Outcome {
+    pub(super) fn update_node(&mut self, node: &Ref<NodeId>, patch: &Patch) -> OperationResult {
         let slot = self.node("nodeId", node)?;
         let section = self.section("patch.metadata.sectionId", &patch.metadata);
         let violations = self.violations();
@@ -98,8 +99,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A Section belongs to none (400); it is a sticky, and stops being a Section only without members, of which it
-    /// cannot become the first (422).
+    /// A Section belongs to no Section (400). It is a sticky note, stops being a Section only without members, and
+    /// cannot name itself as its Section when it stops (422).
     fn keep_section_rules(&mut self, before: &Node, after: &Node, patch: &Patch) {
         let metadata = &patch.metadata;
         let has_home = match metadata.home {
@@ -120,11 +121,14 @@ impl Run<'_> {
             self.unprocessable("patch.metadata.section", "a Section with members cannot stop being one");
         }
         if after.section_id() == Some(before.id.as_str()) {
-            self.unprocessable("patch.metadata.sectionId", "must name another Section: this one stops being one");
+            self.unprocessable(
+                "patch.metadata.sectionId",
+                "must name another Section, because this one stops being a Section",
+            );
         }
     }
 
-    pub(super) fn move_node(&mut self, node: &Ref<NodeId>, position: Position) -> Outcome {
+    pub(super) fn move_node(&mut self, node: &Ref<NodeId>, position: Position) -> OperationResult {
         let slot = self.node("nodeId", node)?;
         let before = self.node_at(slot).clone();
         let after = Node { position, ..before.clone() };
@@ -132,12 +136,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Deletes a node with its connections; the members of a Section stay and belong to none (decisions 3.4).
-    pub(super) fn delete_node(&mut self, node: &Ref<NodeId>) -> Outcome {
+    /// Deletes a node with its connections. The members of a deleted Section stay and belong to none.
+    pub(super) fn delete_node(&mut self, node: &Ref<NodeId>) -> OperationResult {
         let slot = self.node("nodeId", node)?;
         let node = self.node_at(slot);
         if node.active_job.is_some() && !self.options.force {
-            return Err(self.unprocessable("nodeId", "has an active job: deleting it needs `force`"));
+            return Err(self.unprocessable("nodeId", "has an active job: deleting it requires `force`"));
         }
         let members = self.graph.members_at(&node.id);
         for connection in self.graph.links_at(slot) {
@@ -152,7 +156,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The Section that metadata joins, when it joins one.
+    /// The Section that metadata joins, if any.
     fn section(&mut self, field: &str, metadata: &MetadataPatch) -> Result<Option<NodeId>, Skipped> {
         let Home::Join(section) = &metadata.home else { return Ok(None) };
         let slot = self.node(field, section)?;
@@ -164,7 +168,7 @@ impl Run<'_> {
         }
     }
 
-    /// A change to what is there already is none, not even a touch.
+    /// Replaces a node. Writing an equal node changes and touches nothing.
     fn replace_node(&mut self, slot: usize, before: Node, after: Node) {
         if before != after {
             self.journal.set_node(self.graph, slot, Some(after));

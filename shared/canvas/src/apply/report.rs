@@ -1,4 +1,4 @@
-//! What a batch did, read off the journal.
+//! The report of a batch, derived from the journal.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,59 +10,58 @@ use domain::limits::{CANVAS_BYTES_MAX, CANVAS_CONNECTIONS_MAX, CANVAS_NODES_MAX}
 
 use super::{Refused, Run};
 use crate::graph::Graph;
-use crate::journal::{Fate, Journal};
+use crate::journal::{ItemChange, Journal};
 use crate::size::serialized_size;
 
 /// What an applied batch did to its graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Applied {
-    /// What differs from before, in first-touch order. What the batch made and deleted again, or changed and changed
-    /// back, is in no list.
+    /// The differences, in first-touch order. Items that the batch created and deleted, or changed and changed back,
+    /// are not listed.
     pub changes: Changes,
-    /// From each `clientId` to the plain id that was made.
+    /// Created plain id for each `clientId`.
     pub resolved_ids: BTreeMap<String, String>,
-    /// The new title, when it differs.
+    /// The new title, if it differs.
     pub title: Option<String>,
-    /// Nodes made less nodes deleted.
+    /// Created nodes minus deleted nodes.
     pub nodes_delta: i32,
-    /// Connections made less connections deleted.
+    /// Created connections minus deleted connections.
     pub connections_delta: i32,
     /// Growth of the serialized graph, in bytes.
     pub bytes_delta: i64,
-    /// Assets of deleted nodes that no node shows any more (decisions 4.5).
+    /// Assets of deleted nodes that no node shows anymore.
     pub detached_assets: Vec<AssetHandle>,
-    /// What findings are judged by.
+    /// Input of the search for findings.
     pub touched: Touched,
 }
 
-/// What a batch touched, as far as findings ask (decisions 5.1).
+/// What a batch touched, as far as findings depend on it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Touched {
     /// Nodes created, moved or resized.
     pub placed: HashSet<NodeId>,
-    /// Nodes that belong to another Section than before, or to one for the first time, or to none any more.
+    /// Nodes whose Section changed, including nodes that joined their first Section or left their Section.
     pub rehomed: HashSet<NodeId>,
-    /// Sections created or changed, in whatever way.
+    /// Sections created or changed in any way.
     pub sections: HashSet<NodeId>,
     /// Connections created or changed.
     pub connections: HashSet<ConnectionId>,
 }
 
-/// The rows that an applied batch makes or changes and those that it deletes.
+/// The rows that an applied batch inserts, updates and deletes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Writes<'a> {
-    /// Nodes to make or to change; those to make in the order of creation.
+    /// Nodes to insert or update; new nodes in order of creation.
     pub nodes: Vec<&'a Node>,
-    /// Nodes to delete.
     pub deleted_nodes: Vec<&'a NodeId>,
-    /// Connections to make or to change; those to make in the order of creation.
+    /// Connections to insert or update; new connections in order of creation.
     pub connections: Vec<&'a Connection>,
-    /// Connections to delete, before others are written: one that is made may take the place of one deleted.
+    /// Connections to delete before others are written: a new one may have the unique key of a deleted one.
     pub deleted_connections: Vec<&'a ConnectionId>,
 }
 
 impl Applied {
-    /// What is to be written so that the stored graph becomes `graph`, the one that the batch was applied to.
+    /// The writes that turn the stored graph into `graph`, to which the batch was applied.
     pub fn writes<'a>(&'a self, graph: &'a Graph) -> Writes<'a> {
         Writes {
             nodes: self.changes.changed_node_ids.iter().filter_map(|id| graph.node(id)).collect(),
@@ -73,9 +72,9 @@ impl Applied {
     }
 
     fn note_nodes(&mut self, graph: &Graph, journal: &Journal) {
-        for fate in journal.nodes.fates(&graph.nodes) {
-            match fate {
-                Fate::Created(node) => {
+        for change in journal.nodes.item_changes(&graph.nodes) {
+            match change {
+                ItemChange::Created(node) => {
                     self.nodes_delta += 1;
                     self.bytes_delta += serialized_size(node);
                     self.changes.changed_node_ids.push(node.id.clone());
@@ -87,7 +86,7 @@ impl Applied {
                         self.touched.sections.insert(node.id.clone());
                     }
                 }
-                Fate::Changed { before, after } => {
+                ItemChange::Changed { before, after } => {
                     self.bytes_delta += serialized_size(after) - serialized_size(before);
                     self.changes.changed_node_ids.push(after.id.clone());
                     if (before.position, before.width, before.height) != (after.position, after.width, after.height) {
@@ -100,7 +99,7 @@ impl Applied {
                         self.touched.sections.insert(after.id.clone());
                     }
                 }
-                Fate::Deleted(node) => {
+                ItemChange::Deleted(node) => {
                     self.nodes_delta -= 1;
                     self.bytes_delta -= serialized_size(node);
                     self.changes.deleted_node_ids.push(node.id.clone());
@@ -117,20 +116,20 @@ impl Applied {
     }
 
     fn note_connections(&mut self, graph: &Graph, journal: &Journal) {
-        for fate in journal.connections.fates(&graph.connections) {
-            match fate {
-                Fate::Created(connection) => {
+        for change in journal.connections.item_changes(&graph.connections) {
+            match change {
+                ItemChange::Created(connection) => {
                     self.connections_delta += 1;
                     self.bytes_delta += serialized_size(connection);
                     self.changes.changed_connection_ids.push(connection.id.clone());
                     self.touched.connections.insert(connection.id.clone());
                 }
-                Fate::Changed { before, after } => {
+                ItemChange::Changed { before, after } => {
                     self.bytes_delta += serialized_size(after) - serialized_size(before);
                     self.changes.changed_connection_ids.push(after.id.clone());
                     self.touched.connections.insert(after.id.clone());
                 }
-                Fate::Deleted(connection) => {
+                ItemChange::Deleted(connection) => {
                     self.connections_delta -= 1;
                     self.bytes_delta -= serialized_size(connection);
                     self.changes.deleted_connection_ids.push(connection.id.clone());
@@ -141,7 +140,7 @@ impl Applied {
 }
 
 impl Run<'_> {
-    /// Ends the batch: as a whole, or not at all.
+    /// Ends the batch: it is applied as a whole or not at all.
     pub(super) fn finish(mut self) -> Result<Applied, Refused> {
         if self.violations() == 0 {
             let mut applied = Applied { resolved_ids: self.resolved_ids, ..Applied::default() };
@@ -164,8 +163,8 @@ impl Run<'_> {
     }
 }
 
-/// The limits of a canvas (decisions 3.2, 3.7) judge what a batch leaves, not the way there; a batch that does not
-/// grow what is beyond its limit passes, so that a canvas which the service itself filled up can be cleared.
+/// Checks the limits of a canvas against the state after the batch, not against intermediate states. A batch passes if
+/// it does not grow what exceeds its limit, so that a canvas that the service itself filled up can be cleared.
 fn beyond_limits(graph: &Graph, applied: &Applied) -> Vec<Violation> {
     let mut violations = Vec::new();
     if applied.nodes_delta > 0 && graph.node_count() > CANVAS_NODES_MAX {

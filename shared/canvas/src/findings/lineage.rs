@@ -1,4 +1,5 @@
-//! Whether references lead to what they name (decisions 5.1, group referenceLineage).
+//! Whether the sources of references exist: the findings of the group `referenceLineage`
+//! (`docs/reference/findings.md#groups`).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,7 +11,7 @@ use serde_json::Value;
 use super::{Draft, Touched, ownership};
 use crate::graph::Graph;
 
-/// References and frames that start at an image node which shows nothing.
+/// References and frames whose source is an image node that shows nothing.
 pub(super) fn empty_sources(graph: &Graph, touched: &Touched, drafts: &mut Vec<Draft>) {
     for connection in graph.connections() {
         if connection.purpose != Purpose::Reference && !connection.purpose.is_frame() {
@@ -32,13 +33,13 @@ pub(super) fn empty_sources(graph: &Graph, touched: &Touched, drafts: &mut Vec<D
     }
 }
 
-/// Whether a node's provenance says that work made what it shows (decisions 3.5, 18.5).
+/// Whether a node's provenance says that a job or Recipe made what it shows.
 pub(crate) fn is_made(node: &Node) -> bool {
     let kind = node.server.get("provenance").and_then(|provenance| provenance.get("kind")).and_then(Value::as_str);
     matches!(kind, Some("generated" | "action" | "recipe"))
 }
 
-/// Outputs whose provenance names what is gone; one finding an output.
+/// Outputs whose provenance names a node or asset that no longer exists; one finding for each output.
 pub(super) fn missing_sources(graph: &Graph, assets: &StoredAssets, touched: &Touched, drafts: &mut Vec<Draft>) {
     for node in graph.nodes().filter(|node| is_made(node)) {
         let gone = |named: &Named| match named {
@@ -53,15 +54,15 @@ pub(super) fn missing_sources(graph: &Graph, assets: &StoredAssets, touched: &To
             severity: if node.agent_owned { Severity::Warning } else { Severity::Info },
             ownership: ownership(node.agent_owned),
             touched: touched.placed.contains(&node.id),
-            message: "the output was made from a node or an asset that is gone".to_owned(),
+            message: "the output was made from a node or an asset that no longer exists".to_owned(),
             nodes: vec![node.id.handle()],
             connections: Vec::new(),
         });
     }
 }
 
-/// Circles of references and flows that the batch's connections close: one finding a strongly connected component
-/// (decisions 4.6).
+/// Cycles of references and flows that the batch's connections close: one finding for each strongly connected
+/// component.
 pub(super) fn cycles(graph: &Graph, touched: &Touched, drafts: &mut Vec<Draft>) {
     let closing = ends_of(graph, &touched.connections);
     if closing.is_empty() {
@@ -92,26 +93,26 @@ pub(super) fn cycles(graph: &Graph, touched: &Touched, drafts: &mut Vec<Draft>) 
             severity: if is_agent_owned { Severity::Error } else { Severity::Info },
             ownership: ownership(is_agent_owned),
             touched: true,
-            message: format!("{} nodes depend on each other in a circle", nodes.len()),
+            message: format!("{} nodes depend on each other in a cycle", nodes.len()),
             nodes: nodes.iter().map(|node| node.id.handle()).collect(),
             connections: within.map(|connection| connection.id.handle()).collect(),
         });
     }
 }
 
-/// Whether connections of this purpose say that one node depends on another.
+/// Whether a connection of this purpose makes one node depend on another.
 fn counts(purpose: Purpose) -> bool {
     matches!(purpose, Purpose::Reference | Purpose::Flow)
 }
 
-/// The slots that dependencies among `connections` join.
+/// The slots that the dependencies among `connections` connect.
 fn ends_of(graph: &Graph, connections: &HashSet<ConnectionId>) -> Vec<(usize, usize)> {
     let ends = connections.iter().filter_map(|id| graph.connection(id)).filter(|connection| counts(connection.purpose));
     ends.filter_map(|connection| graph.ends_of(connection)).map(|ends| (ends.from, ends.to)).collect()
 }
 
-/// The strongly connected components of all that can be reached from `roots`: from a node's slot to the number of its
-/// component. Tarjan's algorithm with a stack of its own, because a path may be as long as the canvas has nodes.
+/// The strongly connected components of everything reachable from `roots`: the number of the component by node slot.
+/// Tarjan's algorithm with an explicit stack, because a path can be as long as the canvas has nodes.
 fn components(graph: &Graph, roots: impl Iterator<Item = usize>) -> HashMap<usize, usize> {
     let mut tarjan = Tarjan { graph, seen: HashMap::new(), open: Vec::new(), component_of: HashMap::new(), count: 0 };
     for root in roots {
@@ -124,9 +125,9 @@ fn components(graph: &Graph, roots: impl Iterator<Item = usize>) -> HashMap<usiz
 
 struct Tarjan<'a> {
     graph: &'a Graph,
-    /// From a slot to the order in which it was seen, and to the earliest open one that it leads to.
+    /// By slot: the order in which it was visited, and the earliest open slot that it leads to.
     seen: HashMap<usize, (usize, usize)>,
-    /// Seen, and not yet in a component.
+    /// Visited slots that are not yet in a component.
     open: Vec<usize>,
     component_of: HashMap<usize, usize>,
     count: usize,
@@ -158,7 +159,7 @@ impl Tarjan<'_> {
         }
     }
 
-    /// Opens a node; it and what it leads to.
+    /// Opens a node and pushes what it leads to.
     fn enter(&mut self, slot: usize) -> (usize, Vec<usize>) {
         let order = self.seen.len();
         self.seen.insert(slot, (order, order));
@@ -173,7 +174,7 @@ impl Tarjan<'_> {
         }
     }
 
-    /// Makes a component of `first` and all that was opened after it.
+    /// Makes a component of `first` and everything that was opened after it.
     fn close(&mut self, first: usize) {
         while let Some(slot) = self.open.pop() {
             self.component_of.insert(slot, self.count);

@@ -1,33 +1,33 @@
-//! Which frames overlap, found without comparing each with each.
+//! Finds overlapping frames without comparing every pair.
 //!
-//! **Guarantee.** Every pair of frames that share more than one unit in both axes is told once, exactly as comparing
-//! each with each would; a search that is stopped after k pairs takes O((n + k) log n) steps, wherever the frames lie
-//! and however large they are. A grid would not do: one frame of 100000 × 100000 over 20000 small ones, or all of them
-//! in one place, is all cells or one.
+//! **Guarantee.** Every pair of frames that share more than one unit in both axes is reported once, exactly as a
+//! comparison of every pair would. A search that is stopped after k pairs takes O((n + k) log n) steps, whatever the
+//! layout and size of the frames. A grid does not guarantee this: one frame of 100000 × 100000 over 20000 small ones,
+//! or all of them at one spot, covers all cells or shares one.
 //!
 //! **Mechanism.** A sweep from left to right. The frames met so far are leaves of a tournament tree over their lower
-//! edges, in the order of their upper edges: what a frame overlaps is a prefix of that order (whose upper edges are
-//! above its lower edge) less those whose lower edge is too high, and the tree skips these whole subtrees at a time. A
-//! frame that the sweep has left behind is taken out when it is next met. Frames are kept in one tree a [`Standing`], so
-//! that pairs nobody asks for cost nothing.
+//! edges, in the order of their upper edges. A frame overlaps a prefix of that order (the frames whose upper edges are
+//! above its lower edge) except those whose lower edge is too high, and the tree skips whole subtrees of these. A frame
+//! that the sweep has passed is removed when it is next met. There is one tree for each [`Standing`], so that pairs
+//! that are not wanted cost nothing.
 
 use std::ops::ControlFlow;
 
 use crate::placement::Frame;
 
-/// More than this must be shared in both axes (decisions 5.1).
+/// Frames overlap if they share more than this in both axes, in canvas units.
 const SLACK: f64 = 1.0;
 
-/// What counts of a frame's node in an overlap.
+/// The properties of a frame's node that decide the severity of an overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// An agent's, and the batch made, moved or resized it.
+    /// Owned by an agent, and created, moved or resized by the batch.
     PlacedAgent,
-    /// An agent's.
+    /// Owned by an agent.
     Agent,
-    /// The user's, and the batch made, moved or resized it.
+    /// Owned by the user, and created, moved or resized by the batch.
     PlacedUser,
-    /// The user's.
+    /// Owned by the user.
     User,
 }
 
@@ -35,15 +35,15 @@ impl Standing {
     pub(crate) const ALL: [Self; 4] = [Self::PlacedAgent, Self::Agent, Self::PlacedUser, Self::User];
 }
 
-/// Frames among which overlaps are looked for.
+/// Frames to search for overlaps.
 pub(crate) struct Field {
-    /// From left to right; of equal ones the earlier made first.
+    /// Sorted by left edge; equal ones by order of creation.
     items: Vec<Item>,
-    /// Upper edges in ascending order: the ranks of the trees.
+    /// Upper edges in ascending order; positions are the ranks of the trees.
     tops: Vec<f64>,
-    /// From a rank to its item.
+    /// Item by rank.
     by_rank: Vec<usize>,
-    /// How many there are of each standing.
+    /// Number of frames of each standing.
     counts: [usize; 4],
 }
 
@@ -54,7 +54,7 @@ struct Item {
     rank: usize,
 }
 
-/// Whether two frames overlap (decisions 5.1).
+/// Whether two frames overlap.
 #[cfg(test)]
 pub(crate) fn overlap(a: Frame, b: Frame) -> bool {
     shares(a.right.min(b.right), a.left.max(b.left)) && shares(a.bottom.min(b.bottom), a.top.max(b.top))
@@ -66,7 +66,7 @@ fn shares(end: f64, start: f64) -> bool {
 }
 
 impl Field {
-    /// Frames with the slots of their nodes. Those too thin to share anything are left out.
+    /// Frames with the slots of their nodes. Frames that are too thin to overlap anything are left out.
     pub(crate) fn new(frames: impl IntoIterator<Item = (usize, Frame, Standing)>) -> Self {
         let mut items: Vec<Item> = frames
             .into_iter()
@@ -87,8 +87,8 @@ impl Field {
         Self { items, tops, by_rank, counts }
     }
 
-    /// Tells the slots, the earlier made first, of every overlapping pair whose standings are `wanted` in one order or
-    /// the other, until `found` breaks off.
+    /// Calls `found` with the slots, the earlier created first, of every overlapping pair whose standings are `wanted`
+    /// in either order, until `found` breaks.
     pub(crate) fn pairs(
         &self,
         wanted: impl Fn(Standing, Standing) -> bool,
@@ -116,7 +116,7 @@ impl Field {
         ControlFlow::Continue(())
     }
 
-    /// With which standings a frame of standing `a` can make a wanted pair: none, where there is nothing to pair it with.
+    /// The standings with which a frame of standing `a` can form a wanted pair, without those that no frame has.
     fn partners(&self, a: Standing, wanted: [bool; 4]) -> [bool; 4] {
         let mut partners = wanted;
         for (b, wanted) in partners.iter_mut().enumerate() {
@@ -149,9 +149,9 @@ impl Field {
     }
 }
 
-/// A tournament tree: each inner node holds the largest of its two children.
+/// A tournament tree: each inner node holds the larger of its two children.
 struct Tree {
-    /// The root is at 1, the children of `i` at `2i` and `2i + 1`, the leaves in the second half.
+    /// The root is at 1, the children of `i` are at `2i` and `2i + 1`, the leaves are the second half.
     largest: Vec<f64>,
 }
 
@@ -173,11 +173,11 @@ impl Tree {
         }
     }
 
-    /// The first leaf from `from` on whose value is a hit; what is larger than a hit must be one.
+    /// The first leaf at or after `from` whose value is a hit. Every value larger than a hit must be a hit.
     fn next(&self, from: usize, is_hit: impl Fn(f64) -> bool) -> Option<usize> {
         let mut at = self.leaves() + from;
         loop {
-            // Up to the largest subtree that begins here.
+            // Climb to the largest subtree that begins here.
             while at.is_multiple_of(2) {
                 at /= 2;
             }
@@ -188,7 +188,7 @@ impl Tree {
                 return Some(at - self.leaves());
             }
             at += 1;
-            // A power of two is the left edge of a level: this one has ended.
+            // A power of two is the left edge of a level: the previous level has ended.
             if at.is_power_of_two() {
                 return None;
             }
@@ -221,7 +221,7 @@ mod tests {
         pairs
     }
 
-    /// How many steps a search for `limit` pairs takes, as time: it must not grow with n².
+    /// Time of a search for `limit` pairs; it must not grow with n².
     fn first(field: &Field, limit: usize) -> usize {
         let mut count = 0;
         let _ = field.pairs(
@@ -263,15 +263,15 @@ mod tests {
             (0..20_000).map(|at| (frame(5.0 * f64::from(at), 0.0, 3.0, 3.0), Standing::Agent)).collect();
         under_one.push((frame(0.0, 0.0, 100_000.0, 100_000.0), Standing::Agent));
         assert_eq!(first(&field(&under_one), 201), 201);
-        // Long shelves above each other, each crossing the same stretch: none overlap.
+        // Long frames above each other over the same interval: none overlap.
         let shelves: Vec<_> =
             (0..20_000).map(|at| (frame(0.0, 3.0 * f64::from(at), 1e5, 3.5), Standing::Agent)).collect();
         assert_eq!(first(&field(&shelves), 201), 0);
-        // Many overlaps that nobody asks for beside others that do not exist.
+        // Many overlaps that are not wanted, and none that are.
         let mut crowd: Vec<_> = (0..10_000).map(|_| (frame(0.0, 0.0, 1e5, 10.0), Standing::User)).collect();
         crowd.extend((0..10_000).map(|at| (frame(9.0 * f64::from(at), 9.5, 8.0, 5.0), Standing::Agent)));
         assert!(all(&field(&crowd), |a, _| a == Standing::Agent).is_empty());
-        // Two orders of magnitude above what it takes unoptimised; a step of n² would be far beyond.
+        // Two orders of magnitude above the time of an unoptimized build; a quadratic step would take far longer.
         assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
     }
 

@@ -1,4 +1,4 @@
-//! One test a finding: when, of what severity, whose.
+//! One test for each finding: condition, severity, ownership.
 
 use domain::graph::{Connection, NodeType, Position, Purpose, Role};
 use domain::review::Origin;
@@ -10,7 +10,7 @@ use crate::fixture::{
 };
 use crate::{Options, apply};
 
-/// Applies operations as an agent or as the user and says what is found then: code, severity and nodes.
+/// Applies operations as an agent or as the user and returns the findings: code, severity and nodes.
 fn after(graph: &mut Graph, agent: bool, operations: Value) -> Vec<(String, String, Vec<String>)> {
     let applied = apply(graph, &batch(operations), Options { agent, force: false }).expect("applied");
     let found = find(graph, &applied.touched, &StoredAssets::new());
@@ -19,7 +19,7 @@ fn after(graph: &mut Graph, agent: bool, operations: Value) -> Vec<(String, Stri
     said(&found)
 }
 
-/// What is found on a graph that no batch touched.
+/// The findings on a graph that no batch touched.
 fn standing(graph: &Graph) -> Vec<(String, String, Vec<String>)> {
     said(&find(graph, &Touched::default(), &StoredAssets::new()))
 }
@@ -66,7 +66,7 @@ fn an_overlap_weighs_by_whose_nodes_they_are_and_what_the_batch_put_there() {
         assert_eq!(after(&mut graph(nodes(), vec![]), true, nothing()), one(code, before, &["a", "b"]));
         for (moved, expected) in [("a", placed_a), ("b", placed_b)] {
             let mut graph = graph(nodes(), vec![]);
-            // Whoever moves it: it counts whose it is.
+            // The owner counts, not who moves it.
             assert_eq!(after(&mut graph, false, json!([put(moved, 3.0, 3.0)])), one(code, expected, &["a", "b"]));
         }
         let resized = json!([{"type": "node.update", "nodeId": "a", "patch": {"width": 500}}]);
@@ -150,7 +150,7 @@ fn an_overflow_weighs_by_what_the_batch_did_to_member_and_section() {
     assert_eq!(
         after(&mut left, true, json!([{"type": "node.delete", "nodeId": "s"}])),
         [],
-        "who is free overflows nothing"
+        "a node without a Section cannot overflow"
     );
 }
 
@@ -175,7 +175,7 @@ fn references_and_frames_from_an_empty_image_are_found() {
                 if expected { one("reference_source_empty", severity, &["a", "v"]) } else { vec![] }
             );
             assert_eq!(standing(&graph_from(full("a", 0.0))), []);
-            assert_eq!(standing(&graph_from(at(text("a"), 0.0, 0.0))), [], "a text is never empty of a picture");
+            assert_eq!(standing(&graph_from(at(text("a"), 0.0, 0.0))), [], "a text node needs no picture");
         }
     }
 }
@@ -222,7 +222,7 @@ fn a_circle_is_found_once_a_component_and_only_through_the_batchs_connections() 
             after(&mut closed, true, json!([connect("n2", "n0", "flow"), connect("n2", "n0", "reference")])),
             one("reference_cycle", severity, &["n0", "n1", "n2"])
         );
-        // It is there now, and no later batch's doing.
+        // It exists already, so a later batch did not cause it.
         assert_eq!(after(&mut closed, true, json!([connect("n2", "n5", "flow")])), []);
         assert_eq!(standing(&closed), []);
     }
@@ -230,7 +230,7 @@ fn a_circle_is_found_once_a_component_and_only_through_the_batchs_connections() 
     assert_eq!(
         after(&mut open, true, json!([connect("n3", "n0", "flow"), connect("n2", "n0", "list")])),
         [],
-        "lists are no dependencies"
+        "connections of purpose `list` are not dependencies"
     );
     let mut two = graph(row(false), links());
     let found = after(&mut two, true, json!([connect("n5", "n4", "flow"), connect("n1", "n0", "flow")]));
@@ -238,7 +238,7 @@ fn a_circle_is_found_once_a_component_and_only_through_the_batchs_connections() 
         found,
         [one("reference_cycle", "info", &["n0", "n1"]), one("reference_cycle", "info", &["n4", "n5"])].concat()
     );
-    // A changed connection is the batch's, too.
+    // A changed connection counts as touched by the batch as well.
     let mut changed = graph(row(true), [links(), vec![connection("back", "n1", "n0", Purpose::List)]].concat());
     let update = json!([{"type": "connection.update", "connectionId": "back", "purpose": "flow"}]);
     assert_eq!(after(&mut changed, true, update), one("reference_cycle", "error", &["n0", "n1"]));
@@ -261,7 +261,7 @@ fn a_circle_as_long_as_a_canvas_is_found() {
 
 #[test]
 fn at_most_200_are_listed_errors_first_and_what_was_touched_before_the_rest() {
-    // 21 in one place make 210 pairs; one of an agent's stands apart on one of the user's.
+    // 21 at one position make 210 pairs; one of an agent overlaps one of the user elsewhere.
     let mut nodes: Vec<Node> = (0..21).map(|i| text(&format!("n{i}"))).collect();
     nodes.push(agents(at(text("a"), 2000.0, 0.0)));
     nodes.push(at(text("u"), 2000.0, 0.0));
@@ -291,7 +291,7 @@ fn at_most_200_are_listed_errors_first_and_what_was_touched_before_the_rest() {
 
 #[test]
 fn exactly_200_are_not_truncated() {
-    // 20 in one place make 190 pairs, and 5 others 10.
+    // 20 at one position make 190 pairs, and 5 others make 10.
     let nodes = (0..25).map(|i| at(text(&format!("n{i}")), if i < 20 { 0.0 } else { 5000.0 }, 0.0)).collect();
     let found = find(&graph(nodes, vec![]), &Touched::default(), &StoredAssets::new());
     assert_eq!((found.findings.len(), found.truncated), (FINDINGS_MAX, false));

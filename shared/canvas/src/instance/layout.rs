@@ -1,38 +1,40 @@
-//! Where the nodes of an instance stand: read from left to right, what goes in, what is done, what comes out.
+//! Positions of an instance's nodes, read from left to right: inputs, steps, outputs.
 //!
-//! Inputs stand in columns of at most [`ROWS`] to the left of the sticky. Outputs stand to its right, those that are made
-//! from earlier outputs one column further than these, so that a chain reads as one. Every column is centred on one line.
+//! Inputs are in columns of at most [`ROWS`] to the left of the sticky note. Outputs are to its right; an output that
+//! uses earlier outputs is one column further than these, so that a chain reads in order. All columns are centered on
+//! one line.
 
 use domain::graph::{NodeType, Position};
 use domain::recipe::Definition;
 
 use crate::placement::Frame;
 
-/// Nodes above each other, at most.
+/// Most nodes in a column.
 pub const ROWS: usize = 4;
-/// Between columns: room for the curves of connections and their arrow heads, in canvas units.
+/// Distance between columns, in canvas units: room for the curves of connections and their arrowheads.
 pub const COLUMN_GAP: f64 = 120.0;
-/// Between the nodes of a column, in canvas units.
+/// Distance between the nodes of a column, in canvas units.
 pub const ROW_GAP: f64 = 48.0;
-/// The sticky's width, in canvas units.
+/// Width of the sticky note, in canvas units.
 const INSTANCE_WIDTH: f64 = 360.0;
-/// The sticky's height beside its lines, and at least, in canvas units.
+/// Height of the sticky note without its lines, and its least height, in canvas units.
 const INSTANCE_HEIGHT: f64 = 240.0;
-/// What a line of the sticky's text takes, in canvas units; a step takes two, because it is mostly longer than a line.
+/// Height of a line of the sticky note's text, in canvas units. A step counts as two lines, because it is usually
+/// longer than one.
 const LINE: f64 = 24.0;
 
-/// The frames of an instance's nodes, seen from the top left corner of them all.
+/// The frames of an instance's nodes, relative to the top left corner of the whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
-    /// The sticky.
+    /// The sticky note.
     pub instance: Frame,
-    /// The inputs, in their order.
+    /// The inputs, in order.
     pub inputs: Vec<Frame>,
-    /// The outputs, in their order.
+    /// The outputs, in order.
     pub outputs: Vec<Frame>,
-    /// Of them all.
+    /// Width of the whole.
     pub width: f64,
-    /// Of them all.
+    /// Height of the whole.
     pub height: f64,
 }
 
@@ -87,7 +89,7 @@ impl Layout {
     }
 }
 
-/// What stands in a place.
+/// Content of a position.
 #[derive(Clone, Copy)]
 enum Cell {
     Input(usize),

@@ -1,10 +1,10 @@
-//! A Recipe on a canvas (decisions 13.4): one sticky that says what it does, a port node for each input, connected into
-//! it, and a node for each output, connected out of it.
+//! Puts a Recipe on a canvas: a sticky note that describes it, a port node for each input, connected into it, and a
+//! node for each output, connected out of it. Rules: `docs/reference/recipes.md#instance-metadata`.
 //!
-//! What makes the nodes a Recipe's is their server-owned `metadata.recipe`: of the instance `{role: "instance", recipe,
-//! version, name, inputs, outputs}` with `{key, nodeId}` for each port, of a port `{role: "input" | "output", key,
-//! instance}`. Everything else about them is the user's to change: a port node's text or picture is what a run of the
-//! instance takes, and the prompt of an output node is the template that it runs.
+//! Server-owned `metadata.recipe` marks the nodes as those of a Recipe: on the instance `{role: "instance", recipe,
+//! version, name, inputs, outputs}` with `{key, nodeId}` for each port, on a port `{role: "input" | "output", key,
+//! instance}`. The user may change everything else: a run of the instance uses the text or picture of a port node as
+//! input, and the prompt of an output node as template.
 
 pub mod layout;
 
@@ -13,20 +13,21 @@ use std::fmt::Write as _;
 use domain::graph::{NodeType, Position, Purpose};
 use domain::id::{NodeId, RecipeId};
 use domain::limits::{COORDINATE_MAX, TITLE_MAX};
-use domain::recipe::{Definition, Held, Input, Output, Version};
+use domain::recipe::{Definition, Input, Output, PortValue, Version};
 use serde_json::{Map, Value, json};
 
 use crate::apply::{Applied, Options, Refused, apply};
-use crate::batch::{Batch, Draft, Given, Ref, Step};
+use crate::batch::{Batch, Draft, Given, Step};
 use crate::graph::Graph;
 use crate::metadata::MetadataPatch;
 use crate::placement::{Frame, free_area};
+use crate::reference::Ref;
 use layout::Layout;
 
-/// The ids that an instance's nodes get.
+/// Ids of an instance's nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ids {
-    /// The sticky.
+    /// The sticky note.
     pub instance: NodeId,
     /// The port nodes, in the order of the inputs.
     pub inputs: Vec<NodeId>,
@@ -35,47 +36,46 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// Fresh ones.
+    /// New ids.
     pub fn generate(inputs: usize, outputs: usize) -> Self {
         let some = |count| (0..count).map(|_| NodeId::generate()).collect();
         Self { instance: NodeId::generate(), inputs: some(inputs), outputs: some(outputs) }
     }
 }
 
-/// What a port node begins with.
+/// Initial value of a port node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filling {
-    /// What it holds.
-    pub held: Option<Held>,
-    /// The node of the canvas that this was taken from, which is connected into the port.
+    /// The value.
+    pub held: Option<PortValue>,
+    /// The node of the canvas that the value was taken from. It is connected into the port.
     pub source: Option<NodeId>,
 }
 
 /// An instance to put on a canvas.
 #[derive(Clone, Debug)]
 pub struct Instance<'a> {
-    /// Whose instance it is.
     pub recipe: &'a RecipeId,
-    /// In which version.
+    /// Version of the Recipe.
     pub version: Version,
-    /// What that says.
+    /// Content of the version.
     pub definition: &'a Definition,
-    /// The ids of its nodes.
+    /// Ids of the nodes.
     pub ids: &'a Ids,
-    /// What its ports begin with, in the order of the inputs.
+    /// Initial values of the ports, in the order of the inputs.
     pub fillings: &'a [Filling],
-    /// The left edge of it all, or as far to the right as it can stand; that of the first free spot when left out.
+    /// Left edge of the whole, limited to the canvas; defaults to the first free spot.
     pub x: Option<f64>,
-    /// The top edge of it all, or as far down as it can stand; that of the first free spot when left out.
+    /// Top edge of the whole, limited to the canvas; defaults to the first free spot.
     pub y: Option<f64>,
 }
 
-/// Puts an instance on a canvas: a batch like any other, but for the service's own metadata. On refusal (a full canvas, a
-/// source that is gone) the graph is untouched.
+/// Puts an instance on a canvas: an ordinary batch with server-owned metadata added. If it is rejected (the canvas is
+/// full, a source was deleted), the graph is unchanged.
 pub fn place(graph: &mut Graph, instance: &Instance<'_>, options: Options) -> Result<Applied, Refused> {
     let layout = Layout::of(instance.definition);
     let free = free_area(graph.nodes().map(Frame::of), layout.width, layout.height);
-    // Each of its nodes has to stand on the canvas.
+    // Every node must lie within the bounds of the canvas.
     let at = Position {
         x: instance.x.map_or(free.x, |x| x.min(COORDINATE_MAX - layout.width)),
         y: instance.y.map_or(free.y, |y| y.min(COORDINATE_MAX - layout.height)),
@@ -104,7 +104,7 @@ fn create(client_id: String, mut draft: Draft, at: Position) -> Step {
     Step::CreateNode { client_id: Some(client_id), draft }
 }
 
-/// A plain dependency: a `reference` from a port that is still empty would be a finding (decisions 5.1).
+/// A plain dependency. A `reference` from an empty port would be a finding.
 fn connect(from: &NodeId, to: &NodeId) -> Step {
     let named = |id: &NodeId| Ref { id: id.clone(), is_handle: true };
     Step::CreateConnection { client_id: None, from: named(from), to: named(to), purpose: Purpose::Flow, role: None }
@@ -126,7 +126,7 @@ fn draft(kind: NodeType, title: &str, frame: Frame, metadata: Value, given: Give
     }
 }
 
-/// The sticky in the middle.
+/// The sticky note in the middle.
 fn heart(instance: &Instance<'_>, frame: Frame) -> Draft {
     let definition = instance.definition;
     let ports = |keys: Vec<&str>, ids: &[NodeId]| -> Vec<Value> {
@@ -143,13 +143,13 @@ fn heart(instance: &Instance<'_>, frame: Frame) -> Draft {
         "outputs": ports(outputs, &instance.ids.outputs),
     });
     let mut server = owned(note);
-    // The service's own, because the labels of a whole definition may be longer than clients may write.
+    // Server-owned, because the labels of a whole definition can exceed the limit of client-written metadata.
     server.insert("content".into(), steps_of(definition).into());
     let given = Given { id: Some(instance.ids.instance.clone()), server, asset: None };
     draft(NodeType::Sticky, &definition.name, frame, json!({}), given)
 }
 
-/// What an instance's sticky says: its purpose in a line, and its steps with what each is made from.
+/// Text of the sticky note: the purpose in one line, and the steps with their sources.
 pub fn steps_of(definition: &Definition) -> String {
     let mut text = definition.summary.clone().unwrap_or_default();
     if !text.is_empty() {
@@ -167,24 +167,24 @@ pub fn steps_of(definition: &Definition) -> String {
     text
 }
 
-/// An input's node.
+/// The node of an input.
 fn port(instance: &Instance<'_>, index: usize, input: &Input, frame: Frame) -> Draft {
     let held = instance.fillings.get(index).and_then(|filling| filling.held.as_ref());
     let mut server = owned(port_note(instance, "input", &input.key));
     let mut asset = None;
     match held {
-        // The service's own, because a text that was taken from a node may be longer than clients may write.
-        Some(Held::Text(text)) if input.kind.node_type().holds_text() => {
+        // Server-owned, because a text that was taken from a node can exceed the limit of client-written text.
+        Some(PortValue::Text(text)) if input.kind.node_type().holds_text() => {
             server.insert("content".into(), text.as_str().into());
         }
-        Some(Held::Asset(handle)) => asset = Some(handle.clone()),
+        Some(PortValue::Asset(handle)) => asset = Some(handle.clone()),
         _ => {}
     }
     let given = Given { id: instance.ids.inputs.get(index).cloned(), server, asset };
     draft(input.kind.node_type(), &input.label, frame, json!({}), given)
 }
 
-/// An output's node.
+/// The node of an output.
 fn result(instance: &Instance<'_>, index: usize, output: &Output, frame: Frame) -> Draft {
     let mut metadata = json!({"prompt": output.prompt});
     for (key, value) in [("model", &output.model), ("size", &output.size), ("quality", &output.quality)] {

@@ -46,7 +46,7 @@ fn definition(inputs: Vec<Input>, outputs: Vec<Output>) -> Definition {
     }
 }
 
-/// Two inputs; a text, and a picture that is made from it.
+/// Two inputs; a text, and a picture made from it.
 fn chain() -> Definition {
     definition(
         vec![input("pack", InputKind::Image), input("brief", InputKind::Text)],
@@ -77,8 +77,8 @@ fn placed(mut graph: Graph, definition: &Definition, fillings: Vec<Filling>, at:
 }
 
 fn filled() -> Vec<Filling> {
-    let pack = Filling { held: Some(Held::Asset(asset("a1"))), source: Some(id("photo")) };
-    vec![pack, Filling { held: Some(Held::Text("Warm light".into())), source: None }]
+    let pack = Filling { held: Some(PortValue::Asset(asset("a1"))), source: Some(id("photo")) };
+    vec![pack, Filling { held: Some(PortValue::Text("Warm light".into())), source: None }]
 }
 
 fn board() -> Graph {
@@ -105,7 +105,7 @@ fn an_instance_is_a_sticky_with_its_ports_connected_in_and_its_outputs_connected
 
 #[test]
 fn the_largest_definition_can_be_placed_although_its_labels_are_longer_than_clients_may_write() {
-    // In JSON six bytes a character.
+    // Six bytes for each character in JSON.
     let label = "\u{1}".repeat(80);
     let keys: Vec<String> = (0..RECIPE_INPUTS_MAX).map(|number| format!("in{number}")).collect();
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();

@@ -1,5 +1,5 @@
-//! Findings after random batches: the same in a dry run and after the write, and those that comparing each node with each
-//! finds.
+//! Findings after random batches: equal in a dry run and after the write, and equal to those of a comparison of every
+//! pair.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ fn handles(list: &[String], rename: &Rename) -> Vec<String> {
     list.iter().filter_map(|handle| handle.split_once(':')).map(|(_, id)| rename.name(id).to_owned()).collect()
 }
 
-/// What is found, with the names of the batch.
+/// The findings, with the names of the batch.
 fn said(findings: &[Finding], rename: &Rename) -> Vec<(FindingCode, Severity, Vec<String>, Vec<String>)> {
     let all = findings.iter().map(|finding| {
         let nodes = handles(&finding.node_handles, rename);
@@ -22,7 +22,7 @@ fn said(findings: &[Finding], rename: &Rename) -> Vec<(FindingCode, Severity, Ve
     all.collect()
 }
 
-/// Every overlap of the graph, by the words of decisions 5.1.
+/// Every overlap of the graph by definition: each pair is compared.
 fn overlaps(graph: &Graph, touched: &Touched) -> BTreeSet<(FindingCode, Severity, Vec<String>)> {
     let nodes: Vec<&Node> = graph.nodes().collect();
     let mut found = BTreeSet::new();
@@ -60,7 +60,7 @@ proptest! {
         prop_assert_eq!(said(&of_dry.findings, &Rename::of(&dry)), said(&of_wet.findings, &Rename::of(&wet)));
         prop_assert_eq!((of_dry.status, of_dry.truncated), (of_wet.status, of_wet.truncated));
         prop_assert_eq!(is_blocked(&written, &wet.touched), of_wet.is_blocked());
-        // The graph that the next request loads is the one that was judged.
+        // The graph that the next request loads has the same findings.
         let mut stored = start();
         write_rows(&mut stored, &wet, &written);
         let read = crate::fixture::graph(stored.0, stored.1);

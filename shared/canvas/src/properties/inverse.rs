@@ -1,16 +1,17 @@
-//! A batch and the batch that undoes it. What was deleted cannot be made again under its id: such batches have no inverse.
+//! A batch and the batch that undoes it. A deleted record cannot be created again under its id: such batches have no
+//! inverse.
 
 use std::collections::HashMap;
 
 use super::*;
 
-/// Operations that bring `graph` back to these nodes and connections, as a client that remembers them would write them.
+/// Operations that restore these nodes and connections on `graph`, as a client that remembers them would write them.
 fn inverse(applied: &Applied, title: &str, nodes: &[Node], connections: &[Connection]) -> Value {
     let old_nodes: HashMap<&NodeId, &Node> = nodes.iter().map(|node| (&node.id, node)).collect();
     let old_connections: HashMap<_, &Connection> = connections.iter().map(|link| (&link.id, link)).collect();
     let update = |node: &Node, patch: Value| json!({"type": "node.update", "nodeId": node.id, "patch": patch});
     let mut made = Vec::new();
-    // A Section has members only while it is one: all leave, then Sections change, then members join.
+    // Only a Section has members: all members leave, then Sections change, then members join.
     let (mut leave, mut change, mut join) = (Vec::new(), Vec::new(), Vec::new());
     for id in &applied.changes.changed_connection_ids {
         match old_connections.get(id) {
@@ -56,7 +57,7 @@ proptest! {
         let Ok(applied) = apply(&mut graph, &batch, Options { agent, force: true }) else { return Ok(()) };
         let changes = &applied.changes;
         prop_assume!(changes.deleted_node_ids.is_empty() && changes.deleted_connection_ids.is_empty());
-        // Two parallel connections that changed places pass through a third purpose on their way back: not in one step.
+        // Two parallel connections that swapped purposes need a third purpose to swap back, hence more than one step.
         let changed = connections.iter().filter(|link| changes.changed_connection_ids.contains(&link.id));
         let mut ends: Vec<_> = changed.map(|link| (&link.from, &link.to)).collect();
         let count = ends.len();

@@ -1,5 +1,5 @@
-//! The rules of decisions 3.4, 3.5 and 4 over plain lists: every look-up is a scan, every report a comparison of whole
-//! states.
+//! The rules of nodes, metadata and operations over plain lists: every lookup is a scan, every report a comparison of
+//! whole states. Rules: `docs/reference/operations.md`.
 
 use std::collections::HashSet;
 
@@ -25,7 +25,7 @@ pub(super) struct Expected {
 }
 
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct ModelError {
     pub(super) is_invalid: bool,
     pub(super) fields: Vec<String>,
 }
@@ -37,7 +37,7 @@ struct State {
     connections: Vec<Connection>,
 }
 
-/// A broken rule: its status and the end of its field path.
+/// A violated rule: its status and the end of its field path.
 type Broken = (u16, &'static str);
 
 struct Model {
@@ -47,13 +47,13 @@ struct Model {
     client_ids: Vec<String>,
 }
 
-/// What the batch should do. The operation at place `i` makes the id `c<i>`, which is also its `clientId`.
+/// The expected result of the batch. The operation at index `i` creates the id `c<i>`, which is also its `clientId`.
 pub(super) fn run(
     nodes: Vec<Node>,
     connections: Vec<Connection>,
     operations: &[Operation],
     options: Options,
-) -> Result<Expected, Refusal> {
+) -> Result<Expected, ModelError> {
     let start = State { title: "Board".into(), nodes, connections };
     let mut model = Model { state: start.clone(), options, failed: HashSet::new(), client_ids: Vec::new() };
     let mut broken: Vec<(u16, String)> = Vec::new();
@@ -83,7 +83,7 @@ pub(super) fn run(
     if !broken.is_empty() {
         let mut fields: Vec<String> = broken.iter().map(|(_, field)| field.clone()).collect();
         fields.sort();
-        return Err(Refusal { is_invalid: broken.iter().any(|(status, _)| *status == 400), fields });
+        return Err(ModelError { is_invalid: broken.iter().any(|(status, _)| *status == 400), fields });
     }
     let net_nodes = differing(&start.nodes, &model.state.nodes, |node| node.id.to_string());
     let net_links = differing(&start.connections, &model.state.connections, |link| link.id.to_string());
@@ -122,8 +122,8 @@ fn touch(touched: &mut Vec<String>, ids: Vec<String>) {
     }
 }
 
-/// The ids of what is in one list only, or differs: first what is gone, for one operation deletes what it names and
-/// changes others with it.
+/// The ids that are in one list only or differ: deleted ones first, because one operation deletes the node that it
+/// names and changes others with it.
 fn differing<T: PartialEq>(before: &[T], after: &[T], id: impl Fn(&T) -> String) -> Vec<String> {
     let is_gone = |old: &&T| !after.iter().any(|new| id(new) == id(old));
     let mut ids: Vec<String> = before.iter().filter(is_gone).map(&id).collect();
@@ -132,7 +132,8 @@ fn differing<T: PartialEq>(before: &[T], after: &[T], id: impl Fn(&T) -> String)
 }
 
 impl Model {
-    /// Whether the operation made something; or the rules that it breaks, none when it depends on a failed one.
+    /// Whether the operation created something; or the rules that it breaks, none when it depends on a failed
+    /// operation.
     fn step(&mut self, operation: &Operation, name: &str) -> Result<bool, Vec<Broken>> {
         match operation {
             Operation::NodeCreate { node, .. } => {

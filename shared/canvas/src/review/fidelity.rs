@@ -1,8 +1,9 @@
-//! Whether pictures show the product that they were made from: a conservative signal (decisions 5.4, 18.17).
+//! Whether outputs show the product that they were made from: a conservative signal. Rules:
+//! `docs/reference/findings.md#product-fidelity`.
 //!
-//! A generated picture with a reference in a product role needs a look. A picture made by Actions alone out of what
-//! somebody brought, where that is used in a product role on this canvas, shows the product's own pixels. What Actions
-//! made of anything needs what that needed.
+//! A generated picture with a reference in a product role needs review. A picture that Actions alone made of an
+//! uploaded or imported picture which this canvas uses in a product role contains the product's own pixels. A picture
+//! that Actions made of any other picture inherits the state of its source.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,16 +16,16 @@ use super::outputs::is_output;
 use crate::findings::is_made;
 use crate::graph::Graph;
 
-/// What a picture is to a product.
+/// Relation of a picture to a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tie {
-    /// Nothing.
+    /// No relation.
     None,
-    /// It shows the product's own pixels.
+    /// It contains the product's own pixels.
     Pixels,
-    /// It was generated after the product.
+    /// It was generated from the product.
     Generated,
-    /// It cannot be told.
+    /// The relation is unknown.
     Unknown,
 }
 
@@ -38,11 +39,11 @@ pub(super) fn judge(graph: &Graph, assets: &StoredAssets) -> ProductFidelity {
         reasons: Vec::new(),
     };
     let products = products(graph);
-    // Where nothing is a product, no picture can fail to show it, whatever it was made from.
+    // Without a product, no picture can fail to show it.
     if products.is_empty() && !graph.nodes().flat_map(Node::sources).any(|source| is_product(source.role)) {
         return fidelity;
     }
-    let mut ties = Ties { graph, assets, products, makers: makers(graph), known: HashMap::new() };
+    let mut ties = Ties { graph, assets, products, producers: producers(graph), known: HashMap::new() };
     for (slot, node) in graph.nodes.entries() {
         if !is_output(node) || node.asset.is_none() || !is_made(node) {
             continue;
@@ -61,7 +62,7 @@ pub(super) fn judge(graph: &Graph, assets: &StoredAssets) -> ProductFidelity {
             Tie::Unknown => {
                 fidelity.needs_review_output_handles.push(handle.clone());
                 fidelity.evidence_missing_output_handles.push(handle.clone());
-                "it cannot be told from what it was made"
+                "the sources of this picture are unknown"
             }
         };
         fidelity.reasons.push(FidelityReason { node_handle: handle, reason: reason.to_owned() });
@@ -76,7 +77,7 @@ pub(super) fn judge(graph: &Graph, assets: &StoredAssets) -> ProductFidelity {
     fidelity
 }
 
-/// The assets that some reference, or some generation, of the canvas uses in a product role.
+/// The assets that a reference or a generation on the canvas uses in a product role.
 fn products(graph: &Graph) -> HashSet<AssetHandle> {
     let references = graph
         .connections()
@@ -90,8 +91,8 @@ fn products(graph: &Graph) -> HashSet<AssetHandle> {
     references.chain(generations).collect()
 }
 
-/// From an asset to the slot of the output that was made as it.
-fn makers(graph: &Graph) -> HashMap<AssetHandle, usize> {
+/// Slot of the output that made each asset.
+fn producers(graph: &Graph) -> HashMap<AssetHandle, usize> {
     let made = graph.nodes.entries().filter(|(_, node)| is_made(node));
     made.filter_map(|(slot, node)| Some((node.asset.clone()?, slot))).collect()
 }
@@ -100,28 +101,29 @@ struct Ties<'a> {
     graph: &'a Graph,
     assets: &'a StoredAssets,
     products: HashSet<AssetHandle>,
-    makers: HashMap<AssetHandle, usize>,
-    /// By slot; `None` while it is being found out.
+    producers: HashMap<AssetHandle, usize>,
+    /// By slot; `None` while it is being computed.
     known: HashMap<usize, Option<Tie>>,
 }
 
-/// Where a picture comes from.
-enum Maker {
+/// Origin of a picture.
+enum PictureOrigin {
     /// The output in this slot.
     Output(usize),
-    /// Nowhere else.
+    /// No output made it.
     Itself(Tie),
 }
 
 impl Ties<'_> {
-    /// The tie of the output in `slot`. Its sources are found out first, with a stack of its own, because a chain of Actions
-    /// may be as long as the canvas has nodes; one that closes a circle, through nodes that were filled again, is unknown.
+    /// The tie of the output in `slot`. Its sources are resolved first, with an explicit stack, because a chain of
+    /// Actions can be as long as the canvas has nodes. A chain that forms a cycle, through nodes that were filled
+    /// again, is unknown.
     fn of(&mut self, slot: usize) -> Tie {
         let mut path = vec![slot];
         while let Some(slot) = path.last().copied() {
             let sources = self.sources_of(slot);
             let unknown = sources.iter().find_map(|source| match source {
-                Maker::Output(maker) if !self.known.contains_key(maker) => Some(*maker),
+                PictureOrigin::Output(producer) if !self.known.contains_key(producer) => Some(*producer),
                 _ => None,
             });
             self.known.entry(slot).or_insert(None);
@@ -137,36 +139,37 @@ impl Ties<'_> {
         self.known.get(&slot).copied().flatten().unwrap_or(Tie::Unknown)
     }
 
-    /// What the picture in `slot` was made from; of a generation nothing is asked.
-    fn sources_of(&self, slot: usize) -> Vec<Maker> {
+    /// The sources of the picture in `slot`; empty for a generation, which does not depend on them.
+    fn sources_of(&self, slot: usize) -> Vec<PictureOrigin> {
         let Some(node) = self.graph.nodes.get(slot).filter(|node| is_action(node)) else { return Vec::new() };
         node.sources()
             .map(|source| match source.named {
                 Named::Asset(asset) => self.maker_of(&asset),
                 Named::Node(id) => {
                     match self.graph.nodes.find(&id).and_then(|slot| Some((slot, self.graph.nodes.get(slot)?))) {
-                        Some((slot, node)) if is_made(node) => Maker::Output(slot),
-                        Some((_, node)) => {
-                            node.asset.as_ref().map_or(Maker::Itself(Tie::Unknown), |asset| self.maker_of(asset))
-                        }
-                        None => Maker::Itself(Tie::Unknown),
+                        Some((slot, node)) if is_made(node) => PictureOrigin::Output(slot),
+                        Some((_, node)) => node
+                            .asset
+                            .as_ref()
+                            .map_or(PictureOrigin::Itself(Tie::Unknown), |asset| self.maker_of(asset)),
+                        None => PictureOrigin::Itself(Tie::Unknown),
                     }
                 }
             })
             .collect()
     }
 
-    fn maker_of(&self, asset: &AssetHandle) -> Maker {
-        match (self.assets.get(asset), self.makers.get(asset)) {
-            (_, Some(slot)) => Maker::Output(*slot),
-            (Some(Origin::Brought), None) if self.products.contains(asset) => Maker::Itself(Tie::Pixels),
-            (Some(Origin::Brought), None) => Maker::Itself(Tie::None),
-            (Some(Origin::Made) | None, None) => Maker::Itself(Tie::Unknown),
+    fn maker_of(&self, asset: &AssetHandle) -> PictureOrigin {
+        match (self.assets.get(asset), self.producers.get(asset)) {
+            (_, Some(slot)) => PictureOrigin::Output(*slot),
+            (Some(Origin::Brought), None) if self.products.contains(asset) => PictureOrigin::Itself(Tie::Pixels),
+            (Some(Origin::Brought), None) => PictureOrigin::Itself(Tie::None),
+            (Some(Origin::Made) | None, None) => PictureOrigin::Itself(Tie::Unknown),
         }
     }
 
-    /// The tie of a picture whose sources are known: the most doubtful of theirs.
-    fn tie(&self, slot: usize, sources: &[Maker]) -> Tie {
+    /// The tie of a picture whose sources are resolved: the most doubtful of theirs.
+    fn tie(&self, slot: usize, sources: &[PictureOrigin]) -> Tie {
         let Some(node) = self.graph.nodes.get(slot) else { return Tie::Unknown };
         if !is_action(node) {
             let after_product = node.sources().any(|source| is_product(source.role));
@@ -174,8 +177,8 @@ impl Ties<'_> {
         }
         let ties = || {
             sources.iter().map(|source| match source {
-                Maker::Output(slot) => self.known.get(slot).copied().flatten().unwrap_or(Tie::Unknown),
-                Maker::Itself(tie) => *tie,
+                PictureOrigin::Output(slot) => self.known.get(slot).copied().flatten().unwrap_or(Tie::Unknown),
+                PictureOrigin::Itself(tie) => *tie,
             })
         };
         [Tie::Generated, Tie::Unknown, Tie::Pixels]

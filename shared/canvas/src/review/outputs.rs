@@ -1,15 +1,14 @@
-//! The canvas's outputs, and whether each is there (decisions 5.2, 5.3).
+//! The outputs of a canvas and whether each is stored. Rules: `docs/reference/findings.md#outputs`.
 
 use domain::graph::{Node, NodeType};
-use domain::job::Output;
-use domain::review::{DeliveryClearance, DeliveryReview, Outputs, StoredAssets};
+use domain::review::{DeliveryClearance, DeliveryReview, DetachedOutput, Outputs, StoredAssets};
 use serde_json::Value;
 
 use crate::findings::is_made;
 use crate::graph::Graph;
 
-/// Counts the outputs and says what keeps them from being delivered.
-pub(super) fn survey(graph: &Graph, assets: &StoredAssets, homeless: &[Output]) -> (Outputs, DeliveryReview) {
+/// Counts the outputs and lists what prevents their delivery.
+pub(super) fn assess(graph: &Graph, assets: &StoredAssets, detached: &[DetachedOutput]) -> (Outputs, DeliveryReview) {
     let mut outputs = Outputs::default();
     let mut delivery = DeliveryReview {
         status: DeliveryClearance::Clear,
@@ -43,12 +42,14 @@ pub(super) fn survey(graph: &Graph, assets: &StoredAssets, homeless: &[Output]) 
             delivery.reasons.push(format!("{count} outputs {what}"));
         }
     }
-    for output in homeless {
+    for output in detached {
         let handle = output.node.handle();
-        delivery.reasons.push(format!(
-            "{handle} was deleted meanwhile: its output is kept as {}, which no node shows",
-            output.asset
-        ));
+        delivery.reasons.push(match &output.asset {
+            Some(asset) => {
+                format!("{handle} was deleted meanwhile: its output is kept as {asset}, which no node shows")
+            }
+            None => format!("{handle} was deleted meanwhile: no node shows its output"),
+        });
         delivery.non_durable_output_handles.push(handle.clone());
         outputs.count += 1;
         outputs.handles.push(handle);
@@ -69,7 +70,7 @@ pub(super) fn is_output(node: &Node) -> bool {
     }
 }
 
-/// Whether what it shows is stored: its asset, or its text, which is part of it.
+/// Whether what it shows is stored: its asset, or its text, which is stored with the node.
 fn is_durable(node: &Node, assets: &StoredAssets) -> bool {
     match node.kind {
         NodeType::Text => node.content().is_some_and(|content| !content.is_empty()),
@@ -77,7 +78,7 @@ fn is_durable(node: &Node, assets: &StoredAssets) -> bool {
     }
 }
 
-/// Whether its last job failed or was canceled and it shows nothing.
+/// Whether it shows nothing and its last job failed or was canceled.
 fn has_failed(node: &Node) -> bool {
     let status = node.server.get("job").and_then(|job| job.get("status")).and_then(Value::as_str);
     let shows_nothing = match node.kind {

@@ -1,4 +1,4 @@
-//! What findings, outputs and lineage come to.
+//! Reviews of findings, outputs and lineage.
 
 use domain::graph::{Connection, Node, Purpose, Role};
 use domain::review::{Origin, StoredAssets};
@@ -19,7 +19,7 @@ fn showing(name: &str, shown: &str, x: f64) -> Node {
     Node { asset: Some(asset(shown)), ..at(image(name), x, 0.0) }
 }
 
-/// An output whose job came to `status`.
+/// An output whose job ended with `status`.
 fn output(mut node: Node, status: &str) -> Node {
     node.server.insert("job".into(), json!({"id": "job:x", "status": status}));
     node
@@ -143,21 +143,16 @@ fn a_text_that_work_wrote_is_an_output() {
 }
 
 #[test]
-fn a_job_whose_node_is_gone_says_so() {
-    let output = domain::job::Output {
-        asset: asset("made"),
-        node: crate::fixture::id("gone"),
-        media_type: "image/png".into(),
-        width: 1,
-        height: 1,
-        bytes: 1,
-    };
-    let review = review_of_job(vec![], vec![], &StoredAssets::new(), &[output]);
+fn an_output_whose_node_is_gone_says_so() {
+    let detached = [("gone", Some(asset("made"))), ("erased", None)];
+    let detached = detached.map(|(node, asset)| DetachedOutput { node: crate::fixture::id(node), asset });
+    let review = review_of_end(vec![], vec![], &StoredAssets::new(), &detached);
     assert_eq!((review.status, review.done_claim_allowed), (ReviewStatus::Blocked, false));
-    assert_eq!(review.delivery.non_durable_output_handles, handles(&["gone"]));
+    assert_eq!(review.delivery.non_durable_output_handles, handles(&["gone", "erased"]));
+    assert!(review.delivery.reasons[1].contains("node:erased was deleted"), "{:?}", review.delivery.reasons);
     assert!(review.delivery.reasons[0].contains("node:gone was deleted"), "{:?}", review.delivery.reasons);
     assert!(review.delivery.reasons[0].contains("asset:me:made"));
-    assert_eq!((review.outputs.count, review.outputs.durable_count), (1, 0));
+    assert_eq!((review.outputs.count, review.outputs.durable_count), (2, 0));
 }
 
 mod fidelity {
@@ -220,7 +215,7 @@ mod fidelity {
             action("resized", "m2", 3000.0, json!([{"handle": "asset:me:m1"}])),
             action("pixels", "m3", 4000.0, json!([{"handle": "asset:me:p"}])),
         ];
-        // The generation itself makes its source a product, whatever the connections say.
+        // The generation itself makes its source a product, whatever the connections are.
         let fidelity = judged(nodes, Role::Style);
         assert_eq!(fidelity.status, FidelityStatus::NeedsReview);
         assert_eq!(fidelity.needs_review_output_handles, handles(&["shot1", "resized"]));
@@ -241,7 +236,7 @@ mod fidelity {
     fn what_cannot_be_told_needs_review() {
         let nodes = vec![
             action("orphan", "m1", 2000.0, json!([{"handle": "node:gone"}])),
-            // Each was made from the other: one of them has been filled again since.
+            // Each was made from the other: one of them was filled again later.
             action("x", "m2", 3000.0, json!([{"handle": "node:y"}])),
             action("y", "m3", 4000.0, json!([{"handle": "node:x"}])),
         ];

@@ -1,12 +1,12 @@
-//! How wide text is, without a font engine.
+//! Estimated text widths, without a font engine.
 //!
-//! Advances of ASCII are those of Noto Sans, the font that renders are rasterised with and among the widest of the fonts
-//! that a browser would take; all other characters go by class. The sum is an estimate: where a line is a little wider
-//! in somebody's font, the frame's padding and its clip take that up.
+//! Advances of ASCII are those of Noto Sans, the font with which renders are rasterized and one of the widest that
+//! browsers choose. All other characters have an advance by class. The sum is an estimate: if a line is slightly wider
+//! in another font, the frame's padding and clip absorb the difference.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Thousandths of an em, from U+0020 to U+007E, in Noto Sans Regular.
+/// Advances in thousandths of an em, from U+0020 to U+007E, in Noto Sans Regular.
 const ASCII: [u16; 95] = [
     260, 269, 408, 646, 572, 831, 732, 225, 300, 300, 551, 572, 268, 322, 268, 372, 572, 572, 572, 572, 572, 572, 572,
     572, 572, 572, 268, 268, 572, 572, 572, 434, 899, 639, 650, 632, 730, 556, 519, 728, 741, 339, 273, 619, 524, 907,
@@ -15,7 +15,7 @@ const ASCII: [u16; 95] = [
     551, 380, 572,
 ];
 
-/// What bold adds in Noto Sans, at most letters.
+/// Factor by which bold letters of Noto Sans are wider, at most.
 const BOLD: f64 = 1.07;
 
 /// A size and weight of the sans family.
@@ -46,15 +46,15 @@ impl Face {
     }
 }
 
-/// The width of a cluster beyond ASCII, in ems.
+/// Width of a cluster outside of ASCII, in ems.
 fn other(cluster: &str) -> f64 {
     let Some(first) = cluster.chars().next() else { return 0.0 };
     match first {
-        // A replacement character, and what the fonts draw as a box.
+        // The replacement character, and characters that the fonts draw as a box.
         '\u{fffd}' | '\u{e000}'..='\u{f8ff}' => 1.0,
-        // Emoji, of one picture however many characters make it up, and the symbols that are drawn like them.
+        // Emoji, one picture for any number of characters, and symbols that are drawn like emoji.
         '\u{1f000}'.. if cluster.width() > 0 && !ideographic(first) => 1.25,
-        // Two letters with marks can make one cluster; every base counts.
+        // Two letters with marks can form one cluster; every base counts.
         _ => cluster.chars().map(of_char).sum(),
     }
 }
@@ -70,7 +70,7 @@ fn of_char(c: char) -> f64 {
         (' '..='~', _) => f64::from(ASCII[c as usize - 0x20]) / 1000.0,
         ('\u{2013}' | '\u{2018}'..='\u{201f}' | '\u{00b7}', _) => 0.5,
         ('\u{2014}' | '\u{2026}' | '\u{2190}'..='\u{2bff}', _) => 1.0,
-        // Arabic and its relatives: short joined forms.
+        // Arabic and related scripts: short joined forms.
         ('\u{0600}'..='\u{08ff}' | '\u{fb50}'..='\u{fefc}', _) => 0.6,
         // The scripts of South and South-East Asia and Ethiopia: wide, in Noto up to one em on average.
         ('\u{0900}'..='\u{0dff}' | '\u{1000}'..='\u{137f}', _) => 0.85,

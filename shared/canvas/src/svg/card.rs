@@ -1,4 +1,4 @@
-//! A node's frame, in one of three degrees of detail.
+//! The frame of a node, in one of three levels of detail.
 
 use domain::graph::NodeType;
 
@@ -13,10 +13,10 @@ use super::xml::{self, Num, Rgb, put};
 const TITLE_FACE: Face = Face::bold(12.5);
 const EMPTY_FACE: Face = Face::regular(16.0);
 
-/// Below this width or height no text is drawn: it would be two letters and an ellipsis.
+/// No text is drawn below this width or height: only two letters and an ellipsis would fit.
 pub(super) const TEXT_SIDE_MIN: f64 = 28.0;
 
-/// The radius of a frame's corners.
+/// Radius of a frame's corners.
 pub(super) fn radius(frame: Frame) -> f64 {
     (frame.width.min(frame.height) / 8.0).min(12.0)
 }
@@ -26,7 +26,7 @@ pub(super) fn takes_text(frame: Frame) -> bool {
     frame.width >= TEXT_SIDE_MIN && frame.height >= TEXT_SIDE_MIN
 }
 
-/// What a frame is filled with.
+/// Fill of a frame.
 pub(super) fn fill(look: &Look<'_>) -> Rgb {
     match (look.kind, look.section) {
         (_, true) => palette::GROUND.mix(look.color.unwrap_or(palette::SECTION), 0.07),
@@ -37,7 +37,7 @@ pub(super) fn fill(look: &Look<'_>) -> Rgb {
     }
 }
 
-/// What surrounds a frame.
+/// Stroke of a frame.
 pub(super) fn edge(look: &Look<'_>) -> Rgb {
     match (look.kind, look.section) {
         (_, true) => palette::GROUND.mix(look.color.unwrap_or(palette::SECTION), 0.4),
@@ -48,7 +48,7 @@ pub(super) fn edge(look: &Look<'_>) -> Rgb {
     }
 }
 
-/// A frame and nothing in it.
+/// A frame without content.
 pub(super) fn plain(out: &mut String, look: &Look<'_>, frame: Frame) {
     let Frame { x, y, width, height } = frame;
     put!(
@@ -63,7 +63,7 @@ pub(super) fn plain(out: &mut String, look: &Look<'_>, frame: Frame) {
     );
 }
 
-/// A frame and its title.
+/// A frame with its title.
 pub(super) fn titled(out: &mut String, look: &Look<'_>, frame: Frame) {
     plain(out, look, frame);
     let Some(line) = text::single(look.title, TITLE_FACE, frame.width - 16.0).filter(|_| takes_text(frame)) else {
@@ -74,7 +74,8 @@ pub(super) fn titled(out: &mut String, look: &Look<'_>, frame: Frame) {
     out.push_str("</g>");
 }
 
-/// A node in full, its text within `bytes`; where in the text a picture goes, if it shows one.
+/// A node in full detail, its text within `bytes`, and the position in the document at which its picture is inserted,
+/// if it shows one.
 pub(super) fn full(out: &mut String, id: &str, look: &Look<'_>, frame: Frame, bytes: usize) -> Option<(usize, Area)> {
     put!(out, "<g id=\"node-{id}\" transform=\"translate({} {})\">", Num(frame.x), Num(frame.y));
     if !look.title.is_empty() {
@@ -102,7 +103,7 @@ pub(super) fn full(out: &mut String, id: &str, look: &Look<'_>, frame: Frame, by
     slot
 }
 
-/// The shade under a card.
+/// Shadow under a card.
 pub(super) fn shade(out: &mut String, frame: Frame) {
     put!(
         out,
@@ -113,7 +114,7 @@ pub(super) fn shade(out: &mut String, frame: Frame) {
     );
 }
 
-/// A frame of its own, filled and edged.
+/// A frame with fill and stroke.
 pub(super) fn sheet(out: &mut String, frame: Frame, fill: Option<Rgb>, edge: Rgb, dashed: bool) {
     put!(
         out,
@@ -132,7 +133,7 @@ pub(super) fn sheet(out: &mut String, frame: Frame, fill: Option<Rgb>, edge: Rgb
     out.push_str("/>");
 }
 
-/// What a canvas without nodes shows.
+/// What is drawn for an empty canvas.
 pub(super) fn nothing(out: &mut String, width: f64, height: f64) {
     let frame = Frame { x: 0.0, y: 0.0, width, height };
     sheet(out, frame, None, palette::LINE, true);

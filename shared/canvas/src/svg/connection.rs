@@ -1,7 +1,7 @@
-//! Connections: cubic curves from the side that faces the other node to the side that is faced, styled by purpose.
+//! Connections: cubic curves between the facing sides of two nodes, styled by purpose.
 //!
-//! One path a connection, gathered by purpose under the attributes that they share, so that forty thousand of them
-//! ([`CANVAS_CONNECTIONS_MAX`](domain::limits::CANVAS_CONNECTIONS_MAX)) still fit a document.
+//! Each connection is one path. Paths are grouped by purpose under their shared attributes, so that forty thousand
+//! ([`CANVAS_CONNECTIONS_MAX`](domain::limits::CANVAS_CONNECTIONS_MAX)) fit a document.
 
 use domain::graph::{Connection, Purpose};
 
@@ -11,20 +11,20 @@ use super::look::palette;
 use super::text;
 use super::xml::{Num, Rgb, put};
 
-/// The most labels of a document: beyond them nobody reads any.
+/// Most labels of a document. More would not be legible.
 const LABELS_MAX: usize = 4000;
 
 const LABEL: Face = Face::regular(11.0);
 
-/// Between an arrow's tip and the frame that it points to.
+/// Distance between an arrow's tip and the frame that it points to.
 const GAP: f64 = 3.0;
-/// Between two columns of cards at least, for a curve to pass.
+/// Least distance between two columns of cards for a curve to pass.
 const GUTTER: f64 = 48.0;
 
-/// How the connections of a purpose look.
+/// Style of the connections of a purpose.
 struct Stroke {
     color: Rgb,
-    /// `stroke-dasharray`, or nothing.
+    /// `stroke-dasharray`, or empty.
     dash: &'static str,
 }
 
@@ -39,7 +39,7 @@ fn stroke(purpose: Purpose) -> Stroke {
     Stroke { color, dash }
 }
 
-/// What is written on a connection: what it is more than its colour says.
+/// Label of a connection: what its color does not already say.
 fn label(connection: &Connection) -> Option<&'static str> {
     match (connection.role, connection.purpose) {
         (Some(role), _) => Some(role.as_str()),
@@ -49,7 +49,7 @@ fn label(connection: &Connection) -> Option<&'static str> {
     }
 }
 
-/// Appends the arrow heads that connections of each purpose end in.
+/// Appends the arrowheads of each purpose.
 pub(super) fn markers(out: &mut String) {
     for purpose in Purpose::ALL {
         let color = stroke(*purpose).color;
@@ -62,7 +62,7 @@ pub(super) fn markers(out: &mut String) {
     }
 }
 
-/// Connections on their way into a document.
+/// Connections to be drawn.
 pub(super) struct Curves {
     by_purpose: Vec<String>,
     labels: String,
@@ -115,7 +115,7 @@ impl Curves {
         self.labels.push_str("</g>");
     }
 
-    /// The document's part.
+    /// The part of the document with the connections.
     pub(super) fn finish(self) -> String {
         let mut out = String::new();
         for (purpose, paths) in Purpose::ALL.iter().zip(self.by_purpose) {
@@ -138,16 +138,16 @@ impl Curves {
 
 type Point = (f64, f64);
 
-/// A cubic curve: its ends and, between them, its control points.
+/// A cubic curve: start, two control points, end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Curve([Point; 4]);
 
 impl Curve {
-    /// From the side of `from` that faces `to` to the side of `to` that faces `from`, at right angles to both. People set their
-    /// columns from left to right: where there is a gutter between the two the curve goes through it, however far up or down,
-    /// instead of behind the cards that stand above each other.
+    /// From the side of `from` that faces `to` to the side of `to` that faces `from`, perpendicular to both. Columns
+    /// usually run from left to right: if there is a gutter between the two frames, the curve passes through it,
+    /// whatever the vertical distance, instead of behind the cards of a column.
     fn between(from: Frame, to: Frame) -> Self {
-        // How far the frames are apart in each axis; negative where they overlap.
+        // Distance of the frames in each axis; negative where they overlap.
         let apart = |a: f64, a_size: f64, b: f64, b_size: f64| (b - (a + a_size)).max(a - (b + b_size));
         let across = apart(from.x, from.width, to.x, to.width);
         let down = apart(from.y, from.height, to.y, to.height);
@@ -174,8 +174,8 @@ impl Curve {
     }
 }
 
-/// How far control points stand off their ends: half way for a calm S, further when the ends are close and offset, and
-/// out to a loop when the end lies behind the start.
+/// Distance of the control points from their ends: half the way for a gentle S; more when the ends are close and
+/// offset; a loop when the end is behind the start.
 fn reach(ahead: f64, aside: f64) -> f64 {
     if ahead > 0.0 { (ahead / 2.0).max((aside / 4.0).min(90.0)) } else { 60.0 + (aside / 4.0).min(180.0) }
 }

@@ -1,14 +1,13 @@
-//! Signs, 24 units square, drawn about a middle.
+//! Icons, 24 units square, drawn around their center.
 
 use super::look::Stage;
 use super::xml::{Num, Rgb, put};
 
-/// A sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Icon {
-    /// A landscape in a frame: a place for a picture.
+    /// A landscape in a frame: placeholder of a picture.
     Picture,
-    /// Work at a stage.
+    /// Work at this stage.
     Stage(Stage),
 }
 
@@ -28,7 +27,7 @@ impl Icon {
         }
     }
 
-    /// Appends the sign about a point.
+    /// Appends the icon, centered on a point.
     pub(super) fn draw(self, out: &mut String, x: f64, y: f64, color: Rgb) {
         put!(
             out,

@@ -1,4 +1,4 @@
-//! What a node's fields mean for its looks: the only place of the renderer that reads metadata.
+//! The appearance that a node's fields determine. No other part of the renderer reads metadata.
 
 use domain::graph::{Node, NodeType};
 use domain::job::JobStatus;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::text::Align;
 use super::xml::Rgb;
 
-/// Paper, ink and the greys between.
+/// Paper, ink and the grays between.
 pub(super) mod palette {
     use super::Rgb;
 
@@ -23,25 +23,25 @@ pub(super) mod palette {
     pub(in crate::svg) const SECTION: Rgb = Rgb(0x5c, 0x7c, 0xfa);
 }
 
-/// How the work on a node's output stands, as far as a picture of it tells states apart.
+/// Stage of the work on a node's output, as far as a render distinguishes stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Not begun.
+    /// Not started.
     Waiting,
-    /// Under way.
+    /// Running.
     Working,
-    /// Ended without output.
+    /// Ended without an output.
     Failed,
-    /// Ended because somebody or time ended it.
+    /// Canceled or expired.
     Stopped,
 }
 
-/// The work on a node's output, unless it is done.
+/// Work on a node's output, unless it succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Status {
-    /// Its colours and sign.
+    /// Determines colors and icon.
     pub stage: Stage,
-    /// Its name.
+    /// Name of the status.
     pub label: &'static str,
 }
 
@@ -61,7 +61,7 @@ impl Status {
         Some(Self { stage, label })
     }
 
-    /// Strong and soft colour.
+    /// Strong and soft color.
     pub(super) fn colors(self) -> (Rgb, Rgb) {
         match self.stage {
             Stage::Waiting => (Rgb(0x9a, 0x6a, 0x00), Rgb(0xff, 0xf6, 0xdd)),
@@ -72,7 +72,7 @@ impl Status {
     }
 }
 
-/// A node as it is to look.
+/// Appearance of a node.
 pub(super) struct Look<'a> {
     pub kind: NodeType,
     pub section: bool,
@@ -84,7 +84,7 @@ pub(super) struct Look<'a> {
     pub align: Align,
     pub collapsed: bool,
     pub status: Option<Status>,
-    /// Of a video, in seconds.
+    /// Duration of a video, in seconds.
     pub duration: Option<f64>,
     pub shows_asset: bool,
 }
@@ -115,19 +115,19 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The title, unless it is the one that every node of the kind begins with and there is something else to show.
+    /// The title, unless it is the default of the node's type and there is other content to show.
     pub(super) fn given_title(&self) -> Option<&'a str> {
         let default = self.title.eq_ignore_ascii_case(self.kind.as_str()) && !self.content.is_empty();
         (!self.title.is_empty() && !default).then_some(self.title)
     }
 }
 
-/// Where a node lies in the order of painting: what is higher is painted later. Finite for whatever was written.
+/// Drawing order of a node: a higher value is painted later. Finite for any stored value.
 pub(super) fn depth(node: &Node) -> f64 {
     node.metadata.get("zIndex").and_then(Value::as_f64).unwrap_or(0.0)
 }
 
-/// Black or white, whichever is read better on `ground`.
+/// Black or white, whichever has more contrast on `ground`.
 pub(super) fn ink_on(ground: Rgb) -> Rgb {
     if palette::INK.contrast(ground) >= palette::PAPER.contrast(ground) { palette::INK } else { palette::PAPER }
 }

@@ -1,4 +1,4 @@
-//! Pictures and videos, and what stands in for one that is not there.
+//! Pictures and videos, and placeholders for missing ones.
 
 use super::Frame;
 use super::advance::Face;
@@ -8,24 +8,24 @@ use super::look::{Look, Status, palette};
 use super::text::{self, Align, Limits};
 use super::xml::{Num, Rgb, put};
 
-/// The title's strip at the foot.
+/// Height of the title strip at the bottom.
 const CAPTION: f64 = 28.0;
 const CAPTION_FACE: Face = Face::bold(12.5);
 const LABEL_FACE: Face = Face::bold(13.0);
 const HINT_FACE: Face = Face::regular(12.0);
 const PILL_FACE: Face = Face::bold(11.0);
 
-/// Between two lines of a hint.
+/// Line height of a hint.
 const HINT_LINE: f64 = 17.0;
 
-/// Bytes of a hint at most.
+/// Most bytes of a hint.
 const HINT_BYTES: usize = 900;
 
-/// How much the ratios of a picture and its area may differ for the area to be filled, at the cost of an edge: as much as
-/// the caption makes them differ in a node that has the ratio of its picture, up to 16:9.
+/// Greatest quotient of the ratios of a picture and its area at which the picture fills the area and loses an edge. It
+/// equals the difference that the caption makes in a node with the ratio of its picture, up to 16:9.
 const FILL_RATIO_MAX: f64 = 1.2;
 
-/// What is left of a card for its picture: the upper part, with round corners at the top, and at the bottom where there is no
+/// The area of a card for its picture: the upper part, with round corners at the top, and at the bottom if there is no
 /// caption.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Area {
@@ -36,7 +36,7 @@ pub(super) struct Area {
 }
 
 impl Area {
-    /// Its outline, as the data of a path.
+    /// Outline as path data.
     fn outline(self) -> String {
         let Self { width: w, height: h, radius: r, round_bottom } = self;
         let (w, h, r) = (Num(w), Num(h), Num(r));
@@ -53,7 +53,7 @@ impl Area {
     }
 }
 
-/// What stands before and behind the picture's data in slot number `index`.
+/// The markup before and after the data of the picture in slot number `index`.
 pub(super) fn picture(area: Area, index: usize, ratio: f64) -> (String, String) {
     let Area { width, height, .. } = area;
     let off = ratio / (width / height);
@@ -71,7 +71,7 @@ pub(super) fn picture(area: Area, index: usize, ratio: f64) -> (String, String) 
     (before, "\"/></g>".to_owned())
 }
 
-/// What stands where a picture is not to be seen.
+/// What is drawn where a picture is missing.
 pub(super) fn absent(out: &mut String, area: Area, label: &str) {
     put!(out, "<path d=\"{}\" fill=\"{}\"/>", area.outline(), palette::MIST);
     stand_in(out, area, Icon::Picture, label, "", palette::MUTED);
@@ -100,7 +100,7 @@ pub(super) fn image(out: &mut String, look: &Look<'_>, frame: Frame) -> Option<(
     Some((slot, area))
 }
 
-/// A slot that waits for its picture, or for which none came.
+/// A slot that waits for its picture, or whose picture was not made.
 fn empty(out: &mut String, look: &Look<'_>, frame: Frame, area: Area) {
     let (icon, label, strong, soft) = match look.status {
         Some(status) => {
@@ -115,16 +115,16 @@ fn empty(out: &mut String, look: &Look<'_>, frame: Frame, area: Area) {
     stand_in(out, area, icon, label, look.prompt, strong);
 }
 
-/// A sign with a label, and a hint below, in the middle of an area; as much of it as there is room for.
+/// An icon with a label and a hint below, centered in an area; as much of it as fits.
 fn stand_in(out: &mut String, area: Area, icon: Icon, label: &str, hint: &str, color: Rgb) {
     let Area { width, height, .. } = area;
     let pad = (width * 0.08).min(20.0);
-    // In full or not at all: the sign alone says more than the beginning of a word.
+    // In full or not at all: the icon alone is clearer than the beginning of a word.
     let label = text::single(label, LABEL_FACE, f64::INFINITY).filter(|line| line.width <= width - 2.0 * pad);
     let lines = ((height - 120.0) / HINT_LINE).clamp(0.0, 3.0) as usize;
     let limits = Limits { width: width - 2.0 * pad, lines, bytes: HINT_BYTES };
     let hint = text::wrap(hint, HINT_FACE, limits).lines;
-    // The sign's 24 units, a gap, the label, the hint's lines.
+    // The icon's 24 units, a gap, the label, the hint's lines.
     let signed = height >= 40.0 && width >= 40.0;
     let labelled = label.is_some() && height >= if signed { 64.0 } else { TEXT_SIDE_MIN };
     let tall = if signed { 24.0 } else { 0.0 } + if labelled { 24.0 } else { 0.0 } + HINT_LINE * hint.len() as f64;
@@ -146,7 +146,7 @@ fn stand_in(out: &mut String, area: Area, icon: Icon, label: &str, hint: &str, c
     }
 }
 
-/// The state of work on a node that shows something already.
+/// Status of the work on a node that already shows something.
 fn pill(out: &mut String, status: Option<Status>, area: Area) {
     let Some(status) = status.filter(|_| area.height >= 48.0) else { return };
     let Some(line) = text::single(status.label, PILL_FACE, area.width - 52.0).filter(|line| line.text == status.label)
@@ -182,7 +182,7 @@ fn caption_line(out: &mut String, look: &Look<'_>, frame: Frame, caption: bool, 
     out.push_str("</svg>");
 }
 
-/// A video has no still of its own: a dark card with a play mark, what it is to show, and how long it is.
+/// A video has no still image: a dark card with a play mark, the prompt, and the duration.
 pub(super) fn video(out: &mut String, look: &Look<'_>, frame: Frame) {
     let (area, caption) = split(look, frame);
     let Area { width, height, .. } = area;
@@ -205,7 +205,7 @@ pub(super) fn video(out: &mut String, look: &Look<'_>, frame: Frame) {
     );
     let soft = palette::NIGHT.mix(palette::PAPER, 0.62);
     let pad = (width * 0.08).min(24.0);
-    // As many lines as stand between the mark and the corner that the duration has.
+    // As many lines as fit between the mark and the corner with the duration.
     let lines = ((height / 2.0 - mark - 40.0) / HINT_LINE).clamp(0.0, 2.0) as usize;
     let limits = Limits { width: width - 2.0 * pad, lines, bytes: HINT_BYTES };
     let hint = text::wrap(look.prompt, HINT_FACE, limits).lines;

@@ -1,18 +1,18 @@
-//! A canvas as a picture: a self-contained SVG 1.1 document (decisions 3.10).
+//! A canvas as a picture: a self-contained SVG 1.1 document. Rules: `docs/reference/canvases.md#render-formats`.
 //!
-//! **Guarantee.** Whatever the canvas holds, the document is well-formed, at most [`DOCUMENT_BYTES_MAX`] bytes long,
-//! refers to nothing outside of itself, and its `viewBox` holds every node with a margin of [`MARGIN`]. Text is data: it is
-//! escaped, set inside of its frame and clipped there. Cost is linear in what is drawn, and n log n for the order of
-//! painting.
+//! **Guarantee.** Whatever the canvas contains, the document is well-formed, has at most [`DOCUMENT_BYTES_MAX`] bytes,
+//! refers to nothing outside of itself, and its `viewBox` contains every node with a margin of [`MARGIN`]. Text is
+//! data: it is escaped, set inside its frame and clipped there. The cost is linear in what is drawn, and n log n for
+//! the drawing order.
 //!
-//! **Mechanism.** Two steps, so that a caller knows what fits before it loads a single picture. [`Drawing::new`] draws
-//! everything but pictures: Sections, connections, nodes by `zIndex`, and leaves a slot for each picture.
-//! [`Drawing::room`] says how many bytes are left for them, [`Drawing::finish`] fills the slots. Each node may take an
-//! equal share of what is left of the nodes' bytes; one that needs more is drawn with less detail, down to a plain
-//! frame, for which a share is always enough.
+//! **Mechanism.** Two steps, so that a caller knows what fits before it loads a picture. [`Drawing::new`] draws
+//! everything except pictures: Sections, connections, nodes by `zIndex`, with a slot for each picture.
+//! [`Drawing::room`] returns the bytes that are left for pictures, [`Drawing::finish`] fills the slots. Each node may
+//! use an equal share of the remaining bytes for nodes. A node that needs more is drawn with less detail, down to a
+//! plain frame, for which a share is always enough.
 //!
 //! **Coordinates.** Nodes are drawn relative to the top left one, within one translated group, so that a canvas ten
-//! million units from the origin is as sharp as one at the origin in renderers that calculate in single precision.
+//! million units from the origin is as sharp as one at the origin in renderers with single precision.
 
 mod advance;
 mod card;
@@ -35,31 +35,31 @@ use connection::Curves;
 use look::{Look, palette};
 use xml::{Num, put};
 
-/// The most bytes of a document (decisions 3.10).
+/// Largest document, in bytes.
 pub const DOCUMENT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Canvas units between the outermost nodes and the edge (decisions 3.10).
+/// Distance between the outermost nodes and the edge, in canvas units.
 pub const MARGIN: f64 = 40.0;
 
-/// Bytes of all Sections and nodes without pictures: for each of the most that a canvas holds, more than a plain frame takes.
+/// Bytes for all Sections and nodes without pictures: more than a plain frame for each of the most nodes of a canvas.
 const NODES_BYTES: usize = 3 * 1024 * 1024;
 
-/// Bytes that are kept for what fills a slot, its picture's data left out.
+/// Bytes reserved for the content of a slot except the data of its picture.
 const SLOT_BYTES: usize = 1200;
 
-/// With a smaller share no node is tried in full: hardly one fits, and each try costs as much as drawing it.
+/// With a smaller share no node is tried in full detail: hardly any would fit, and a try costs as much as drawing.
 const FULL_BYTES_MIN: usize = 256;
 
-/// Bytes of what stands around Sections, connections and nodes.
+/// Bytes of everything around Sections, connections and nodes.
 const ENVELOPE_BYTES: usize = 8 * 1024;
 
-/// The longest side that the document asks for when it is opened by itself.
+/// Longest side of the document's natural size, used when it is opened by itself.
 const NATURAL_SIDE_MAX: f64 = 4096.0;
 
-/// What an empty canvas shows: a sheet of this size.
+/// Size of the sheet that is drawn for an empty canvas.
 const EMPTY: Frame = Frame { x: 0.0, y: 0.0, width: 720.0, height: 400.0 };
 
-/// The families to try: the one that renders are rasterised with, then what systems have.
+/// Font families: the one with which renders are rasterized, then those of operating systems.
 const FAMILIES: &str = "Noto Sans, Inter, Helvetica Neue, Helvetica, Arial, sans-serif";
 
 /// A rectangle.
@@ -80,7 +80,7 @@ impl Frame {
         (self.x + self.width / 2.0, self.y + self.height / 2.0)
     }
 
-    /// The smallest frame that holds both.
+    /// The smallest frame that contains both.
     fn with(self, other: Self) -> Self {
         let (x, y) = (self.x.min(other.x), self.y.min(other.y));
         let right = (self.x + self.width).max(other.x + other.width);
@@ -93,47 +93,47 @@ impl Frame {
     }
 }
 
-/// What is to be seen in the slot of a node that shows an asset.
+/// Content of the slot of a node that shows an asset.
 #[derive(Clone, Copy, Debug)]
 pub enum Picture<'a> {
-    /// A small copy of it.
+    /// A rendition of the picture.
     Ready {
         /// `image/jpeg` or `image/png`.
         media_type: &'a str,
-        /// The file.
+        /// Content of the file.
         bytes: &'a [u8],
         /// Width over height of the picture.
         ratio: f64,
     },
-    /// Its small copy is not there yet.
+    /// Its rendition is not made yet.
     Pending,
-    /// It has no small copy and will not have one.
+    /// It has no rendition and will not have one.
     Unreadable,
-    /// It was left out, because the document is full or no copy of it is small enough.
+    /// It was omitted because the document is full or no rendition is small enough.
     LeftOut,
 }
 
-/// How many bytes of a document a picture's data takes.
+/// Length of a picture's data in a document, in bytes.
 pub const fn embedded_len(bytes: usize) -> usize {
     bytes.div_ceil(3) * 4
 }
 
-/// A canvas drawn, but for its pictures.
+/// A drawn canvas without its pictures.
 pub struct Drawing<'a> {
     text: String,
     slots: Vec<Slot<'a>>,
 }
 
-/// Where a picture goes.
+/// Position of a picture.
 struct Slot<'a> {
-    /// In the text.
+    /// Position in the text.
     at: usize,
     node: &'a Node,
     area: media::Area,
 }
 
 impl<'a> Drawing<'a> {
-    /// Draws a canvas, its nodes and connections in the order of creation.
+    /// Draws a canvas; nodes and connections are in order of creation.
     pub fn new(title: &str, nodes: &'a [Node], connections: &[Connection]) -> Self {
         let bounds = nodes.iter().map(Frame::of).reduce(Frame::with);
         let origin = bounds.unwrap_or(EMPTY);
@@ -158,18 +158,17 @@ impl<'a> Drawing<'a> {
         canvas.drawing
     }
 
-    /// The nodes whose pictures are wanted, in the order in which they stand in the document.
+    /// The nodes whose pictures are needed, in document order.
     pub fn slots(&self) -> impl Iterator<Item = &'a NodeId> {
         self.slots.iter().map(|slot| &slot.node.id)
     }
 
-    /// How many bytes the data of pictures may take, all together, as [`embedded_len`] counts them.
+    /// Bytes that the data of all pictures may take together, as [`embedded_len`] counts them.
     pub fn room(&self) -> usize {
         (DOCUMENT_BYTES_MAX - ENVELOPE_BYTES).saturating_sub(self.text.len() + self.slots.len() * SLOT_BYTES)
     }
 
-    /// The document, its slots filled with what `picture` gives for each node; a picture for which there is no room any
-    /// more is left out.
+    /// The document with its slots filled by `picture`. A picture for which no bytes are left is omitted.
     pub fn finish<'p>(self, mut picture: impl FnMut(&NodeId) -> Picture<'p>) -> String {
         let mut room = self.room();
         let mut out = String::with_capacity(self.text.len() + self.slots.len() * SLOT_BYTES);
@@ -188,7 +187,7 @@ impl<'a> Drawing<'a> {
                     out.push_str(&after);
                 }
                 Picture::Ready { .. } | Picture::LeftOut => media::absent(&mut out, slot.area, "Picture not shown"),
-                Picture::Pending => media::absent(&mut out, slot.area, "Preview in the making"),
+                Picture::Pending => media::absent(&mut out, slot.area, "Preview not ready"),
                 Picture::Unreadable => media::absent(&mut out, slot.area, "Picture cannot be read"),
             }
         }
@@ -197,17 +196,17 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// A drawing that is being made.
+/// A drawing in progress.
 struct Sheet<'a> {
     drawing: Drawing<'a>,
     origin: Frame,
-    /// Sections and nodes still to come.
+    /// Number of Sections and nodes still to draw.
     left: usize,
 }
 
 impl<'a> Sheet<'a> {
-    /// Draws a Section or node in as much detail as its share of the bytes allows; `begin` is where those of Sections and
-    /// nodes begin, as if they were all together.
+    /// Draws a Section or node in as much detail as its share of bytes allows. `begin` is the position at which the
+    /// Sections and nodes would begin if they were contiguous.
     fn node(&mut self, node: &'a Node, begin: usize) {
         let Drawing { text, slots } = &mut self.drawing;
         let spent = text.len() - begin + slots.len() * SLOT_BYTES;
@@ -238,7 +237,7 @@ fn head(title: &str, origin: Frame) -> String {
     let (width, height) = (origin.width + 2.0 * MARGIN, origin.height + 2.0 * MARGIN);
     let scale = (NATURAL_SIDE_MAX / width.max(height)).min(1.0);
     let mut out = String::new();
-    // Not rounded: the law of the margin holds to the last digit.
+    // Not rounded: the guarantee of the margin is exact.
     let (x, y) = (origin.x - MARGIN, origin.y - MARGIN);
     put!(
         &mut out,
@@ -262,7 +261,7 @@ fn head(title: &str, origin: Frame) -> String {
     out
 }
 
-/// All connections whose ends are there.
+/// All connections whose nodes exist.
 fn curves(nodes: &[Node], connections: &[Connection], origin: Frame) -> String {
     let frames: HashMap<&NodeId, Frame> =
         nodes.iter().map(|node| (&node.id, Frame::of(node).relative_to(origin))).collect();

@@ -1,4 +1,4 @@
-//! Text nodes, sticky notes and Sections: what is written, set inside of its frame.
+//! Text nodes, sticky notes and Sections: text set inside its frame.
 
 use domain::graph::NodeType;
 
@@ -11,20 +11,20 @@ use super::text::{self, Limits, Wrapped};
 use super::xml::{Num, Rgb, put};
 
 const TITLE_FACE: Face = Face::bold(12.5);
-/// Of a text node that names no size.
+/// Default font size of a text node.
 const TEXT_SIZE: f64 = 15.0;
-/// Of a note that names no size: the largest in which all of it can be read.
+/// Default font sizes of a note: the largest at which all of its text fits.
 const NOTE_SIZES: [f64; 5] = [26.0, 21.0, 17.0, 14.0, 12.0];
-/// Of a Section's title, by how large the Section is.
+/// Font sizes of a Section's title, by the size of the Section.
 const SECTION_SIZES: (f64, f64) = (16.0, 44.0);
-/// Lines, in font sizes.
+/// Line height in multiples of the font size.
 const LEADING: f64 = 1.42;
-/// Bytes of all that is not the text itself.
+/// Bytes of everything except the text.
 const CARD_BYTES: usize = 900;
-/// Text on white is legible from here on (WCAG 2.2, large text); a colour below it gets a dark card.
+/// Least contrast of text on white (WCAG 2.2, large text). Text of a color below it gets a dark card.
 const CONTRAST_MIN: f64 = 3.0;
 
-/// What a text node is written on, so that text of its colour can be read.
+/// Background of a text node on which text of its color is legible.
 pub(super) fn paper(color: Option<Rgb>) -> Rgb {
     match color {
         Some(color) if color.contrast(palette::PAPER) < CONTRAST_MIN => palette::NIGHT,
@@ -32,7 +32,7 @@ pub(super) fn paper(color: Option<Rgb>) -> Rgb {
     }
 }
 
-/// Where text stands within a frame.
+/// Position of text within a frame.
 #[derive(Clone, Copy)]
 struct Block {
     left: f64,
@@ -43,7 +43,7 @@ struct Block {
 
 impl Block {
     fn limits(self, size: f64, bytes: usize) -> Limits {
-        // The last line needs no room below it but for its descenders.
+        // Below the last line only its descenders need room.
         let lines = ((self.bottom - self.top + (LEADING - 1.25) * size) / (LEADING * size)).max(0.0);
         Limits { width: self.right - self.left, lines: lines as usize, bytes }
     }
@@ -85,7 +85,7 @@ pub(super) fn note(out: &mut String, look: &Look<'_>, frame: Frame, bytes: usize
 
 fn content(out: &mut String, look: &Look<'_>, block: Block, bytes: usize, (ink, soft): (Rgb, Rgb)) {
     let (wrapped, size, ink) = if look.content.trim().is_empty() {
-        // What will be written, or that nothing is.
+        // The prompt, or a note that there is no text.
         let text = match (look.prompt, look.kind, look.status) {
             ("", NodeType::Text, Some(status)) => status.label,
             ("", NodeType::Text, None) => "No text yet",
@@ -111,12 +111,12 @@ fn content(out: &mut String, look: &Look<'_>, block: Block, bytes: usize, (ink, 
     out.push_str("</g>");
 }
 
-/// The text in the size that it names, or in that of its kind.
+/// The text in its own font size, or in the default of its kind.
 fn sized(look: &Look<'_>, block: Block, bytes: usize) -> (Wrapped, f64) {
     let wrap = |size| text::wrap(look.content, Face::regular(size), block.limits(size, bytes));
     match (look.font_size, look.kind) {
         (Some(size), _) => {
-            // A size that leaves no room for a single line shows at least the beginning of one.
+            // Even a font size that is too large for a single line shows the beginning of one.
             let fitting = size.min((block.bottom - block.top) / 1.25).max(1.0);
             (wrap(fitting), fitting)
         }
@@ -132,7 +132,7 @@ fn sized(look: &Look<'_>, block: Block, bytes: usize) -> (Wrapped, f64) {
     }
 }
 
-/// Whether no word of the beginning is wider than a line, so that none is broken.
+/// Whether no word at the beginning is wider than a line, so that no word is broken.
 fn whole_words(content: &str, size: f64, block: Block) -> bool {
     let face = Face::regular(size);
     let words = content.split_whitespace().take(200);
@@ -167,7 +167,7 @@ pub(super) fn section(out: &mut String, look: &Look<'_>, frame: Frame, bytes: us
         out.push_str("</g>");
         y += size * 1.2;
     }
-    // What the Section says of itself stays in the strip that members usually leave free.
+    // The title stays in the strip that members usually leave free.
     let small = (size * 0.72).max(11.0);
     let limits = Limits { width: right - left, lines: 2, bytes: bytes.saturating_sub(CARD_BYTES) };
     let lines = text::wrap(look.content, Face::regular(small), limits).lines;

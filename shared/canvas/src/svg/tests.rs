@@ -39,7 +39,7 @@ fn view_box(document: &str) -> [f64; 4] {
     numbers.try_into().expect("four of them")
 }
 
-/// All that is written in the document, its title and those of nodes left out, lines joined by `|`.
+/// All text in the document except its title and those of nodes; lines are joined by `|`.
 fn written(document: &str) -> String {
     let parsed = Document::parse(document).expect("well-formed");
     let texts = parsed.descendants().filter(|node| node.has_tag_name("text")).filter_map(|node| node.text());
@@ -93,7 +93,7 @@ fn the_view_box_holds_every_node_with_its_margin() {
 fn sections_lie_behind_connections_and_those_behind_nodes() {
     let nodes = [member(text("n"), "s"), text("m"), section("s")];
     let document = draw(&nodes, &[connection("c", "n", "m", Purpose::List)]);
-    let place = |what: &str| document.find(what).unwrap_or_else(|| panic!("{what} is not there"));
+    let place = |what: &str| document.find(what).unwrap_or_else(|| panic!("{what} is missing"));
     assert!(place("node-s") < place("url(#arrow-list)") && place("url(#arrow-list)") < place("node-n"));
 }
 
@@ -153,7 +153,7 @@ fn what_a_picture_node_lacks_is_said() {
         assert_eq!(written(&document).split('|').next(), Some(label), "{:?}", node.server);
     }
     let slot = |picture: Picture<'_>| written(&Drawing::new("", &[showing(image("Lamp"))], &[]).finish(|_| picture));
-    assert_eq!(slot(Picture::Pending), "Preview in the making|Lamp");
+    assert_eq!(slot(Picture::Pending), "Preview not ready|Lamp");
     assert_eq!(slot(Picture::Unreadable), "Picture cannot be read|Lamp");
     assert_eq!(slot(Picture::LeftOut), "Picture not shown|Lamp");
     assert_eq!(slot(Picture::Ready { media_type: "image/png", bytes: b"x", ratio: 1.0 }), "Lamp");
@@ -162,14 +162,14 @@ fn what_a_picture_node_lacks_is_said() {
 #[test]
 fn a_picture_that_is_being_replaced_shows_both() {
     let document = draw(&[working(showing(image("Lamp")), "running")], &[]);
-    assert_eq!(written(&document), "Preview in the making|Running|Lamp");
+    assert_eq!(written(&document), "Preview not ready|Running|Lamp");
 }
 
 #[test]
 fn a_picture_fills_its_area_unless_that_would_cut_much_of_it() {
     let fit = |ratio| {
         let mut node = showing(sized(image("a"), 400.0, 300.0));
-        // Without a caption the picture has the whole frame.
+        // Without a caption the picture fills the whole frame.
         node.title = String::new();
         let document =
             Drawing::new("", &[node], &[]).finish(|_| Picture::Ready { media_type: "image/png", bytes: b"", ratio });
@@ -218,7 +218,7 @@ fn text_is_escaped_wrapped_and_cut_to_its_frame() {
 }
 
 #[test]
-fn size_alignment_and_colour_are_honoured() {
+fn size_alignment_and_color_are_honored() {
     let styled = |metadata| draw(&[with(text("a"), metadata)], &[]);
     let document = styled(json!({"content": "Hi", "fontSize": 33, "textAlign": "center", "color": "#c92a2a"}));
     assert!(document.contains("font-size=\"33\" fill=\"#c92a2a\""));
@@ -239,7 +239,7 @@ fn a_frame_too_small_for_text_has_none() {
     }
 }
 
-/// A canvas of the most nodes and connections, each as costly to draw as can be.
+/// A canvas with the most nodes and connections, each as costly to draw as possible.
 fn largest() -> (Vec<Node>, Vec<Connection>) {
     let name = |index: usize| format!("{index:0>180}");
     let kinds = [NodeType::Image, NodeType::Video, NodeType::Text, NodeType::Sticky];
@@ -268,7 +268,7 @@ fn the_largest_canvas_stays_within_the_bound() {
     assert!(document.len() <= DOCUMENT_BYTES_MAX, "{}", document.len());
     let parsed = Document::parse(&document).expect("well-formed");
     let frames = parsed.descendants().filter(|node| node.has_tag_name("rect")).count();
-    assert!(frames >= CANVAS_NODES_MAX, "every node is there: {frames}");
+    assert!(frames >= CANVAS_NODES_MAX, "every node is drawn: {frames}");
     assert_eq!(document.matches("<path d=\"M").count() - Purpose::ALL.len(), CANVAS_CONNECTIONS_MAX);
 }
 
@@ -334,7 +334,7 @@ proptest! {
         let document = Drawing::new("\u{0}", &nodes, &connections).finish(|_| picture);
         let [x, y, width, height] = view_box(&document);
         for node in &nodes {
-            // To the precision of sums of numbers of this size.
+            // Within the precision of sums of numbers of this size.
             let e = 1e-6;
             prop_assert!(x <= node.position.x - MARGIN + e && y <= node.position.y - MARGIN + e);
             prop_assert!(x + width >= node.position.x + node.width + MARGIN - e);

@@ -1,11 +1,11 @@
-//! What may stand in an XML document, and how numbers and texts are written into one.
+//! Characters, numbers and texts in an XML document.
 
 use std::fmt::{self, Write};
 
-/// Drawn for what XML forbids (decisions 18.6).
+/// Drawn instead of characters that XML forbids (`docs/reference/canvases.md#text-in-a-render`).
 pub(super) const REPLACEMENT: char = '\u{fffd}';
 
-/// `c`, or U+FFFD where XML 1.0 has no such character (XML 1.0, production 2).
+/// `c`, or U+FFFD if XML 1.0 does not allow it (XML 1.0, production 2).
 pub(super) fn legal(c: char) -> char {
     match c {
         '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'.. => c,
@@ -13,7 +13,7 @@ pub(super) fn legal(c: char) -> char {
     }
 }
 
-/// Appends `text` so that it is character data or an attribute's value, whatever is in it.
+/// Appends `text`, escaped for character data and attribute values.
 pub(super) fn escape(out: &mut String, text: &str) {
     for c in text.chars().map(legal) {
         match c {
@@ -27,17 +27,17 @@ pub(super) fn escape(out: &mut String, text: &str) {
     }
 }
 
-/// The most bytes that [`escape`] makes of one character.
+/// Most bytes that [`escape`] produces for one character.
 pub(super) const ESCAPED_MAX: usize = 6;
 
-/// A number to two decimals, in the shortest form: finer than any screen shows.
+/// A number with two decimals in its shortest form: finer than any screen resolves.
 #[derive(Clone, Copy)]
 pub(super) struct Num(pub f64);
 
 impl fmt::Display for Num {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rounded = (self.0 * 100.0).round() / 100.0;
-        // Adding zero takes the sign of a negative zero away.
+        // Adding zero removes the sign of a negative zero.
         write!(f, "{}", rounded + 0.0)
     }
 }
@@ -50,12 +50,12 @@ macro_rules! put {
 }
 pub(super) use put;
 
-/// A colour.
+/// A color.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rgb(pub u8, pub u8, pub u8);
 
 impl Rgb {
-    /// `#rrggbb`; nothing else.
+    /// Parses `#rrggbb`, and no other form.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6 && digits.is_ascii())?;
         let part = |from: usize| u8::from_str_radix(&digits[from..from + 2], 16).ok();
@@ -63,9 +63,9 @@ impl Rgb {
         Some(Self(part(0)?, part(2)?, part(4)?))
     }
 
-    /// This colour with `share` (0 to 1) of `other` in it.
+    /// This color mixed with `share` (0 to 1) of `other`.
     pub(super) fn mix(self, other: Self, share: f64) -> Self {
-        // Between two bytes, so that it is one.
+        // Between two bytes, so it fits a byte.
         let part = |a: u8, b: u8| (f64::from(a) + (f64::from(b) - f64::from(a)) * share).round() as u8;
         Self(part(self.0, other.0), part(self.1, other.1), part(self.2, other.2))
     }
@@ -79,7 +79,7 @@ impl Rgb {
         0.2126 * part(self.0) + 0.7152 * part(self.1) + 0.0722 * part(self.2)
     }
 
-    /// How well this colour is read on `ground`, 1 to 21 (WCAG 2.2).
+    /// Contrast ratio of this color on `ground`, 1 to 21 (WCAG 2.2).
     pub(super) fn contrast(self, ground: Self) -> f64 {
         let (a, b) = (self.luminance(), ground.luminance());
         (a.max(b) + 0.05) / (a.min(b) + 0.05)
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_have_one_form() {
+    fn colors_have_one_form() {
         assert_eq!(Rgb::parse("#0aFf10"), Some(Rgb(10, 255, 16)));
         assert_eq!(Rgb(10, 255, 16).to_string(), "#0aff10");
         for wrong in ["", "#", "#fff", "0aff10", "#0aff1", "#0aff101", "#+1+1+1", "#ééé", "#zzzzzz"] {

@@ -16,7 +16,7 @@ async fn staged(conn: &mut PgConnection, content: u8) -> Uuid {
     }
 }
 
-/// A stored blob.
+/// Inserts a stored blob and returns its key.
 async fn stored(pool: &PgPool, content: u8) -> Uuid {
     let mut transaction = pool.begin().await.expect("begins");
     let key = staged(&mut transaction, content).await;
@@ -29,7 +29,7 @@ async fn state(pool: &PgPool, key: Uuid) -> Option<String> {
     sqlx::query_scalar("SELECT state FROM blobs WHERE key = $1").bind(key).fetch_optional(pool).await.expect("reads")
 }
 
-/// Makes all blobs as old as the sweeper wants them, or a second younger.
+/// Makes all blobs as old as the sweeper requires, or a second younger.
 async fn age(pool: &PgPool, seconds: i64) {
     sqlx::query("UPDATE blobs SET touched_at = now() - make_interval(secs => $1)")
         .bind(seconds as f64)
@@ -45,7 +45,7 @@ async fn account(pool: &PgPool) {
         .expect("inserts");
 }
 
-/// What a sweeper finds in a round that comes to the end of the walk.
+/// Runs one sweep to the end of the walk and returns what may be removed.
 async fn removable(conn: &mut PgConnection, grace: Duration) -> Vec<Uuid> {
     let mut found = unsettled(conn, grace, Uuid::nil(), 10).await.expect("lists");
     let walked = walk(conn, grace, 10).await.expect("walks");
@@ -54,7 +54,7 @@ async fn removable(conn: &mut PgConnection, grace: Duration) -> Vec<Uuid> {
     found
 }
 
-/// Refers to a blob, as an asset does.
+/// Inserts an asset that refers to a blob.
 async fn refer(conn: &mut PgConnection, id: &str, key: Uuid) {
     sqlx::query(
         "INSERT INTO assets (owner_uid, id, name, mime_type, width, height, bytes, blob_key)
@@ -84,8 +84,12 @@ async fn content_that_was_stored_meanwhile_wins_and_the_other_copy_goes() {
     let first = stored(database.pool(), 1).await;
     assert_eq!(adopt(&mut conn, late, &hash(1), 1).await.expect("adopts"), Some(first));
     assert_eq!(state(database.pool(), late).await.as_deref(), Some("removing"));
-    assert_eq!(removable(&mut conn, DAY).await, [late], "without a day of grace");
-    assert_eq!(adopt(&mut conn, late, &hash(1), 1).await.expect("asks"), None, "what is going is never referred to");
+    assert_eq!(removable(&mut conn, DAY).await, [late], "a blob within the grace period stays");
+    assert_eq!(
+        adopt(&mut conn, late, &hash(1), 1).await.expect("asks"),
+        None,
+        "a blob under removal is never referred to"
+    );
 }
 
 #[tokio::test]
@@ -109,7 +113,7 @@ async fn equal_contents_that_arrive_at_once_become_one_blob() {
     for upload in uploads.collect::<Vec<_>>() {
         seen.push(upload.await.expect("uploads"));
     }
-    assert!(seen.iter().all(|keys| *keys == seen[0]), "everybody refers to the same blobs");
+    assert!(seen.iter().all(|keys| *keys == seen[0]), "all writers refer to the same blobs");
 }
 
 #[tokio::test]
@@ -124,7 +128,7 @@ async fn a_blob_is_removed_after_its_grace_and_not_before() {
     age(pool, 24 * 3600 + 1).await;
     assert_eq!(removable(&mut conn, DAY).await, [key]);
     assert!(begin_removal(&mut conn, key, DAY).await.expect("begins"));
-    assert!(begin_removal(&mut conn, key, DAY).await.expect("resumes"), "a removal that broke off goes on");
+    assert!(begin_removal(&mut conn, key, DAY).await.expect("resumes"), "an interrupted removal is resumed");
     assert!(matches!(stage(&mut conn, &hash(1)).await.expect("stages"), Staged::New(fresh) if fresh != key));
     forget(&mut conn, key).await.expect("forgets");
     assert_eq!(state(pool, key).await, None);
@@ -171,7 +175,7 @@ async fn the_walk_goes_on_where_it_stood_and_begins_anew_at_its_end() {
         [stored(database.pool(), 1).await, stored(database.pool(), 2).await, stored(database.pool(), 3).await];
     keys.sort();
     age(database.pool(), 2 * 24 * 3600).await;
-    // Another connection each time, as another process has.
+    // A new connection for each step, as if another process ran it.
     let step = async || walk(&mut database.pool().acquire().await.expect("connects"), DAY, 2).await.expect("walks");
     for _ in 0..2 {
         assert_eq!(step().await, Walked { unreferenced: keys[..2].to_vec(), has_more: true });
@@ -179,12 +183,13 @@ async fn the_walk_goes_on_where_it_stood_and_begins_anew_at_its_end() {
     }
     let mut other = database.pool().begin().await.expect("begins");
     assert!(walk(&mut other, DAY, 2).await.expect("walks").has_more);
-    assert_eq!(step().await, Walked::default(), "somebody else takes a step");
+    assert_eq!(step().await, Walked::default(), "another process runs a step");
     other.commit().await.expect("commits");
     assert_eq!(step().await.unreferenced, keys[2..]);
 }
 
-/// What a connection has read so far of a table, by an index or without, and has not reported yet: not before its transaction ends.
+/// Rows of a table that this connection has read, by an index or without. Postgres does not report them to others before the
+/// transaction ends.
 async fn rows_read(conn: &mut PgConnection, table: &str) -> i64 {
     sqlx::query_scalar(
         "SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables WHERE relname = $1",
@@ -201,7 +206,7 @@ async fn a_step_of_the_walk_reads_its_window_and_the_last_blob_is_reached_all_th
     let database = TestDatabase::new().await;
     let pool = database.pool();
     account(pool).await;
-    // Keys in the order of their numbers; the last one is nobody's.
+    // Keys in ascending order. Nothing refers to the last one.
     sqlx::raw_sql(
         "INSERT INTO blobs (key, state, sha256, bytes, touched_at)
          SELECT lpad(to_hex(n), 32, '0')::uuid, 'stored', sha256(n::text::bytea), 1, now() - interval '2 days'
@@ -217,13 +222,13 @@ async fn a_step_of_the_walk_reads_its_window_and_the_last_blob_is_reached_all_th
     let mut steps = 0;
     let orphan = loop {
         let mut transaction = pool.begin().await.expect("begins");
-        // As every process plans (`pool::PLANS`).
+        // The planner settings of every process (`pool::PLANS`).
         sqlx::raw_sql("SET LOCAL enable_seqscan = off").execute(&mut *transaction).await.expect("sets");
         let before = (rows_read(&mut transaction, "blobs").await, rows_read(&mut transaction, "assets").await);
         let walked = walk(&mut transaction, DAY, WINDOW).await.expect("walks");
         let blobs = rows_read(&mut transaction, "blobs").await - before.0;
         let assets = rows_read(&mut transaction, "assets").await - before.1;
-        // Who plans looks at the ends of an index.
+        // The planner reads both ends of an index.
         let most = WINDOW + 10;
         assert!(blobs <= most && assets <= most, "step {steps} read {blobs} blobs and {assets} assets");
         transaction.commit().await.expect("commits");
@@ -237,8 +242,8 @@ async fn a_step_of_the_walk_reads_its_window_and_the_last_blob_is_reached_all_th
     assert!(begin_removal(&mut pool.acquire().await.expect("connects"), orphan, DAY).await.expect("begins"));
 }
 
-/// One blob, a referrer that staged it long ago, and a sweeper, each on a connection of its own, many times over: either the
-/// blob is referred to and stays, or it goes and the referrer is told.
+/// Runs one referrer that staged the blob long ago against one sweeper, each on its own connection, many times. Either the
+/// reference succeeds and the blob stays, or the blob is removed and the referrer is notified.
 #[tokio::test]
 async fn of_a_sweeper_and_a_referrer_exactly_one_has_the_blob() {
     let database = TestDatabase::new().await;
@@ -277,7 +282,7 @@ async fn of_a_sweeper_and_a_referrer_exactly_one_has_the_blob() {
     println!("referred {kept} times, removed {removed} times");
 }
 
-/// The two orders that a race can take, each forced.
+/// Forces each of the two orders in which the race can end.
 #[tokio::test]
 async fn a_referrer_waits_for_a_removal_and_a_sweeper_passes_over_a_referrer() {
     let database = TestDatabase::new().await;

@@ -1,4 +1,4 @@
-//! What changed in a canvas since a revision, so that a client can follow without reading all of it (decisions 4.7).
+//! Changes of a canvas since a revision, so that a client can follow a canvas without reading all of it.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -14,18 +14,18 @@ use tracing::instrument;
 use super::NoteOfActivity;
 use crate::Result;
 
-/// What happened to a canvas after a revision.
+/// Changes of a canvas after a revision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangesSince {
-    /// Nodes and connections, in the order in which they were touched first; what was made and deleted since is in no list
-    /// (decisions 18.16).
+    /// Nodes and connections, in the order of their first change. Those that were created and deleted within the range are left
+    /// out.
     pub changes: Changes,
-    /// The newest 50 entries since, newest first (decisions 3.6).
+    /// The newest 50 activity entries after the revision, newest first.
     pub activity: Vec<Activity>,
 }
 
-/// What happened to a canvas after revision `since`; nothing when that is none of the last 1000, which are kept. Read in
-/// a snapshot, so that it belongs to one revision.
+/// Returns the changes of a canvas after revision `since`, or `None` when it is not one of the last 1000 revisions, which are
+/// kept. Read in a snapshot, so that the answer belongs to one revision.
 #[instrument(skip_all, name = "db.canvas.changes_since")]
 pub async fn changes_since(conn: &mut PgConnection, canvas_key: i64, since: &str) -> Result<Option<ChangesSince>> {
     let known = sqlx::query_scalar!(
@@ -45,7 +45,7 @@ pub async fn changes_since(conn: &mut PgConnection, canvas_key: i64, since: &str
     )
     .fetch_all(conn)
     .await?;
-    let (mut nodes, mut connections, mut activity) = (Fates::default(), Fates::default(), Vec::new());
+    let (mut nodes, mut connections, mut activity) = (NetChanges::default(), NetChanges::default(), Vec::new());
     for row in rows {
         nodes.note(row.changed_nodes, row.made_nodes, row.deleted_nodes);
         connections.note(row.changed_connections, row.made_connections, row.deleted_connections);
@@ -60,54 +60,54 @@ pub async fn changes_since(conn: &mut PgConnection, canvas_key: i64, since: &str
     Ok(Some(ChangesSince { changes, activity }))
 }
 
-/// What became of each id, in the order of first touch. An id is made once and deleted once, and never comes back.
-struct Fates<T> {
+/// What happened to each id, in the order of first change. An id is created at most once and deleted at most once.
+struct NetChanges<T> {
     order: Vec<T>,
-    fates: HashMap<T, Fate>,
+    net_changes: HashMap<T, NetChange>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Fate {
+struct NetChange {
     made: bool,
     deleted: bool,
 }
 
-impl<T> Default for Fates<T> {
+impl<T> Default for NetChanges<T> {
     fn default() -> Self {
-        Self { order: Vec::new(), fates: HashMap::new() }
+        Self { order: Vec::new(), net_changes: HashMap::new() }
     }
 }
 
-impl<T: Clone + Eq + Hash> Fates<T> {
-    /// Takes the next change; `made` are among `changed`.
+impl<T: Clone + Eq + Hash> NetChanges<T> {
+    /// Adds the next change. The ids in `made` are also in `changed`.
     fn note(&mut self, changed: Vec<T>, made: Vec<T>, deleted: Vec<T>) {
         for id in changed {
-            self.fate(id);
+            self.net_change(id);
         }
         for id in made {
-            self.fate(id).made = true;
+            self.net_change(id).made = true;
         }
         for id in deleted {
-            self.fate(id).deleted = true;
+            self.net_change(id).deleted = true;
         }
     }
 
-    fn fate(&mut self, id: T) -> &mut Fate {
+    fn net_change(&mut self, id: T) -> &mut NetChange {
         let order = &mut self.order;
-        self.fates.entry(id).or_insert_with_key(|id| {
+        self.net_changes.entry(id).or_insert_with_key(|id| {
             order.push(id.clone());
-            Fate::default()
+            NetChange::default()
         })
     }
 
-    /// What is there and was touched, and what was there and is gone.
+    /// Splits the ids into those that exist and were changed, and those that existed and were deleted.
     fn lists<U>(self, id: impl Fn(T) -> U) -> (Vec<U>, Vec<U>) {
         let (mut changed, mut deleted) = (Vec::new(), Vec::new());
         for each in self.order {
-            match self.fates[&each] {
-                Fate { deleted: false, .. } => changed.push(id(each)),
-                Fate { made: false, deleted: true } => deleted.push(id(each)),
-                Fate { made: true, deleted: true } => {}
+            match self.net_changes[&each] {
+                NetChange { deleted: false, .. } => changed.push(id(each)),
+                NetChange { made: false, deleted: true } => deleted.push(id(each)),
+                NetChange { made: true, deleted: true } => {}
             }
         }
         (changed, deleted)
@@ -120,10 +120,10 @@ mod tests {
 
     #[test]
     fn what_was_made_and_deleted_since_is_in_no_list() {
-        let mut fates = Fates::default();
-        fates.note(vec!["old", "new", "brief"], vec!["new", "brief"], vec![]);
-        fates.note(vec!["new", "moved"], vec![], vec!["brief", "older"]);
-        fates.note(vec!["old"], vec![], vec!["moved"]);
-        assert_eq!(fates.lists(|id| id), (vec!["old", "new"], vec!["moved", "older"]));
+        let mut net_changes = NetChanges::default();
+        net_changes.note(vec!["old", "new", "brief"], vec!["new", "brief"], vec![]);
+        net_changes.note(vec!["new", "moved"], vec![], vec!["brief", "older"]);
+        net_changes.note(vec!["old"], vec![], vec!["moved"]);
+        assert_eq!(net_changes.lists(|id| id), (vec!["old", "new"], vec!["moved", "older"]));
     }
 }

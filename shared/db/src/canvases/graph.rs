@@ -1,4 +1,4 @@
-//! Nodes and connections: rows, so that placing an output touches O(1) of them (decisions 3.7).
+//! Nodes and connections, one row each, so that placing an output writes O(1) rows.
 
 use domain::graph::{Connection, Node, Position};
 use domain::id::{AccountUid, AssetHandle, AssetId, ConnectionId, NodeId};
@@ -53,8 +53,8 @@ impl NodeRow {
 }
 
 fn object(column: &'static str, text: String) -> Result<Object> {
-    // Not the value itself: it is the client's, and errors are logged.
-    Object::from_stored(text).map_err(|_| unreadable(column, "no object"))
+    // The error does not contain the value: it belongs to the client, and errors are logged.
+    Object::from_stored(text).map_err(|_| unreadable(column, "not an object"))
 }
 
 pub(crate) struct ConnectionRow {
@@ -77,7 +77,7 @@ impl ConnectionRow {
     }
 }
 
-/// Every node and connection of a canvas, in the order of creation.
+/// Reads every node and connection of a canvas, in the order of creation.
 #[instrument(skip_all, name = "db.graph.read")]
 pub async fn graph(conn: &mut PgConnection, canvas_key: i64) -> Result<(Vec<Node>, Vec<Connection>)> {
     let nodes = sqlx::query_as!(
@@ -92,9 +92,9 @@ pub async fn graph(conn: &mut PgConnection, canvas_key: i64) -> Result<(Vec<Node
     Ok((nodes.into_iter().map(NodeRow::node).collect::<Result<_>>()?, connections(conn, canvas_key).await?))
 }
 
-/// Every node and connection of a canvas with what a review looks at and no more, in the order of creation: titles are
-/// empty, and client-written metadata is there only where it names a Section or may be a text that work wrote. A canvas
-/// of much text costs its frames, not its text.
+/// Reads every node and connection of a canvas with only the fields that a review needs, in the order of creation. Titles are
+/// empty. Client-written metadata is included only where it names a Section or may be the text output of a job. The cost
+/// depends on the number of frames and not on the length of their text.
 #[instrument(skip_all, name = "db.graph.skeleton")]
 pub async fn skeleton(conn: &mut PgConnection, canvas_key: i64) -> Result<(Vec<Node>, Vec<Connection>)> {
     let nodes = sqlx::query_as!(
@@ -122,7 +122,7 @@ async fn connections(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<Con
     rows.into_iter().map(ConnectionRow::connection).collect()
 }
 
-/// One node.
+/// Reads one node.
 #[instrument(skip_all, name = "db.graph.node")]
 pub async fn node(conn: &mut PgConnection, canvas_key: i64, id: &NodeId) -> Result<Option<Node>> {
     sqlx::query_as!(
@@ -139,7 +139,36 @@ pub async fn node(conn: &mut PgConnection, canvas_key: i64, id: &NodeId) -> Resu
     .transpose()
 }
 
-/// The connections into and out of a node, in the order of creation.
+/// Reads the nodes that wait for a job or run.
+#[instrument(skip_all, name = "db.graph.nodes_of_job")]
+pub async fn nodes_of_job(conn: &mut PgConnection, canvas_key: i64, job: Uuid) -> Result<Vec<Node>> {
+    let nodes = sqlx::query_as!(
+        NodeRow,
+        r#"SELECT id, type AS kind, title, x, y, width, height, agent_owned, metadata::text AS "metadata!",
+                  server::text AS "server!", asset_owner, asset_id, active_job
+           FROM nodes WHERE canvas_key = $1 AND active_job = $2 ORDER BY ordinal"#,
+        canvas_key,
+        job
+    )
+    .fetch_all(conn)
+    .await?;
+    nodes.into_iter().map(NodeRow::node).collect()
+}
+
+/// Frees the nodes that wait for a job or run, without reading them and without changing what is served of them. Returns their ids.
+#[instrument(skip_all, name = "db.graph.release_unread")]
+pub async fn release_unread(conn: &mut PgConnection, canvas_key: i64, job: Uuid) -> Result<Vec<NodeId>> {
+    let ids = sqlx::query_scalar!(
+        "UPDATE nodes SET active_job = NULL WHERE canvas_key = $1 AND active_job = $2 RETURNING id",
+        canvas_key,
+        job
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(ids.into_iter().map(NodeId::from_stored).collect())
+}
+
+/// Reads the connections into and out of a node, in the order of creation.
 #[instrument(skip_all, name = "db.graph.connections_of")]
 pub async fn connections_of(
     conn: &mut PgConnection,
@@ -159,18 +188,18 @@ pub async fn connections_of(
     Ok(connections.into_iter().partition(|connection| &connection.to == id))
 }
 
-/// Where a node lies.
+/// Position and size of a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NodeFrame {
-    /// Its top left corner.
+    /// Top left corner, in canvas units.
     pub position: Position,
-    /// In canvas units.
+    /// Width in canvas units.
     pub width: f64,
-    /// In canvas units.
+    /// Height in canvas units.
     pub height: f64,
 }
 
-/// Where every node of a canvas lies: what placing another one needs, and no more.
+/// Reads the position and size of every node of a canvas: only what the placement of a new node needs.
 #[instrument(skip_all, name = "db.graph.frames")]
 pub async fn frames(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<NodeFrame>> {
     let rows =
@@ -181,21 +210,19 @@ pub async fn frames(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<Node
         .collect())
 }
 
-/// Rows to write and delete; what is not named stays.
+/// Rows to write and delete. Other rows are not changed.
 #[derive(Default)]
 pub struct GraphWrites<'a> {
-    /// Nodes to make or to change.
+    /// Nodes to insert or update.
     pub nodes: Vec<&'a Node>,
-    /// Nodes to delete.
     pub deleted_nodes: Vec<&'a NodeId>,
-    /// Connections to make or to change.
+    /// Connections to insert or update.
     pub connections: Vec<&'a Connection>,
-    /// Connections to delete.
     pub deleted_connections: Vec<&'a ConnectionId>,
 }
 
-/// Writes nodes and connections of a canvas whose row the transaction holds: at most four statements, whatever their number.
-/// What is new is marked as made by the change that [`super::commit_change`] notes next.
+/// Writes nodes and connections of a canvas whose row the transaction has locked, with at most four statements. New rows are
+/// marked as created by the change that [`super::commit_change`] records next.
 #[instrument(skip_all, name = "db.graph.write")]
 pub async fn write_graph(conn: &mut PgConnection, canvas_key: i64, writes: &GraphWrites<'_>) -> Result<()> {
     if !writes.deleted_connections.is_empty() {

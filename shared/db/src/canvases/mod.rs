@@ -1,7 +1,7 @@
-//! Canvases: rows, roles, lists, and the one way in which a canvas changes.
+//! Canvases: rows, roles, lists, and the only functions that change a canvas.
 //!
-//! Every visible change goes through [`commit_change`] or [`commit_work`]: under the canvas row's lock it takes a new revision and
-//! notes what changed, so that revisions, `/changes` and the activity can never disagree (decisions 3.7, 4.7).
+//! Every visible change goes through [`commit_change`] or [`commit_work`]. Under the lock on the canvas row, it takes a new
+//! revision and records what changed, so that revisions, `/changes` and the activity always agree.
 
 mod changes;
 mod graph;
@@ -20,13 +20,15 @@ use tracing::instrument;
 use uuid::Uuid;
 
 pub use changes::{ChangesSince, changes_since};
-pub use graph::{GraphWrites, NodeFrame, connections_of, frames, graph, node, skeleton, write_graph};
+pub use graph::{
+    GraphWrites, NodeFrame, connections_of, frames, graph, node, nodes_of_job, release_unread, skeleton, write_graph,
+};
 
 use crate::error::known;
 use crate::{Error, Result};
 
 /// A row of `canvases`, with the caller's role where the query asks for it.
-pub(crate) struct Row {
+pub(crate) struct CanvasRow {
     pub key: i64,
     pub owner_uid: String,
     pub id: String,
@@ -42,8 +44,8 @@ pub(crate) struct Row {
     pub role: Option<String>,
 }
 
-impl Row {
-    /// The record.
+impl CanvasRow {
+    /// Converts the row into a record and the caller's role.
     pub(crate) fn record(self) -> Result<(CanvasRecord, Option<AccessRole>)> {
         let role = self.role.as_deref().map(|role| known("canvas_shares.role", role)).transpose()?;
         let canvas_type =
@@ -70,26 +72,26 @@ impl Row {
     }
 }
 
-/// A canvas to make.
+/// A canvas to create.
 pub struct NewCanvas<'a> {
-    /// Owner and id.
+    /// Handle of the canvas: owner and id.
     pub handle: &'a CanvasHandle,
-    /// Whether it is the Agent Canvas.
+    /// Type of the canvas: an Agent Canvas or none.
     pub canvas_type: Option<CanvasType>,
-    /// At most 160 characters.
+    /// Title, at most 160 characters.
     pub title: &'a str,
-    /// Its first revision.
+    /// First revision.
     pub revision: &'a str,
-    /// Who makes it.
+    /// The actor that creates it.
     pub actor: &'a Actor,
 }
 
-/// Makes a canvas; `None` when the owner has one of this id, or an Agent Canvas already.
+/// Creates a canvas. `None` when the owner already has a canvas of this id, or already has an Agent Canvas.
 #[instrument(skip_all, name = "db.canvas.create")]
 pub async fn create(conn: &mut PgConnection, canvas: &NewCanvas<'_>) -> Result<Option<CanvasRecord>> {
     let activity = NoteOfActivity::created(canvas.actor);
     let row = sqlx::query_as!(
-        Row,
+        CanvasRow,
         r#"WITH made AS (
             INSERT INTO canvases (owner_uid, id, canvas_type, title, revision) VALUES ($1, $2, $3, $4, $5)
             ON CONFLICT DO NOTHING RETURNING *
@@ -110,14 +112,14 @@ pub async fn create(conn: &mut PgConnection, canvas: &NewCanvas<'_>) -> Result<O
     )
     .fetch_optional(conn)
     .await?;
-    Ok(row.map(Row::record).transpose()?.map(|(record, _)| record))
+    Ok(row.map(CanvasRow::record).transpose()?.map(|(record, _)| record))
 }
 
 /// The account's Agent Canvas, if it has one.
 #[instrument(skip_all, name = "db.canvas.agent")]
 pub async fn agent(conn: &mut PgConnection, owner: &AccountUid) -> Result<Option<CanvasRecord>> {
     let row = sqlx::query_as!(
-        Row,
+        CanvasRow,
         r#"SELECT key, owner_uid, id, canvas_type, title, revision, sequence, node_count, connection_count, graph_bytes,
                   created_at, updated_at, 'owner' AS "role?"
            FROM canvases WHERE owner_uid = $1 AND canvas_type = 'agent'"#,
@@ -125,30 +127,10 @@ pub async fn agent(conn: &mut PgConnection, owner: &AccountUid) -> Result<Option
     )
     .fetch_optional(conn)
     .await?;
-    Ok(row.map(Row::record).transpose()?.map(|(record, _)| record))
+    Ok(row.map(CanvasRow::record).transpose()?.map(|(record, _)| record))
 }
 
-/// The row of the canvas that the table expression `held` locks, with the role of the account `$1`. The share is locked behind the
-/// canvas, in the order in which a purge of the canvas takes them.
-macro_rules! select_held {
-    ($held:literal, $($argument:expr),* $(,)?) => {
-        sqlx::query_as!(
-            Row,
-            $held + r#"
-            SELECT key AS "key!", owner_uid AS "owner_uid!", id AS "id!", canvas_type, title AS "title!",
-                   revision AS "revision!", sequence AS "sequence!", node_count AS "node_count!",
-                   connection_count AS "connection_count!", graph_bytes AS "graph_bytes!", created_at AS "created_at!",
-                   updated_at AS "updated_at!",
-                   CASE WHEN owner_uid = $1 THEN 'owner' ELSE
-                       (SELECT role FROM canvas_shares s WHERE s.canvas_key = held.key AND s.account_uid = $1 FOR SHARE)
-                   END AS "role?"
-            FROM held"#,
-            $($argument),*
-        )
-    };
-}
-
-/// A canvas as `caller` may see it: theirs, or shared with them; else nothing.
+/// Reads a canvas that `caller` owns or has a role on; otherwise `None`.
 #[instrument(skip_all, name = "db.canvas.find")]
 pub async fn find(
     conn: &mut PgConnection,
@@ -156,7 +138,7 @@ pub async fn find(
     canvas: &CanvasHandle,
 ) -> Result<Option<(CanvasRecord, AccessRole)>> {
     let row = sqlx::query_as!(
-        Row,
+        CanvasRow,
         r#"SELECT c.key, c.owner_uid, c.id, c.canvas_type, c.title, c.revision, c.sequence, c.node_count,
                   c.connection_count, c.graph_bytes, c.created_at, c.updated_at,
                   CASE WHEN c.owner_uid = $1 THEN 'owner' ELSE s.role END AS "role?"
@@ -168,67 +150,82 @@ pub async fn find(
     )
     .fetch_optional(conn)
     .await?;
-    row.map(Row::visible).transpose().map(Option::flatten)
+    row.map(CanvasRow::visible).transpose().map(Option::flatten)
 }
 
-/// [`find`], and holds the canvas row until the transaction ends: every writer comes through here. The role is read behind that
-/// lock, and held with it: one that was withdrawn while this waited is gone.
+/// [`find`], with the canvas row locked until the transaction ends. Every writer calls this. The role is read after the canvas
+/// lock was obtained and is locked as well, so that a role withdrawn during the wait does not count. The share is locked after
+/// the canvas, in the same order as in a purge of the canvas.
 #[instrument(skip_all, name = "db.canvas.lock")]
 pub async fn lock(
     conn: &mut PgConnection,
     caller: &AccountUid,
     canvas: &CanvasHandle,
 ) -> Result<Option<(CanvasRecord, AccessRole)>> {
-    let row = select_held!(
-        "WITH held AS MATERIALIZED (
-             SELECT * FROM canvases WHERE owner_uid = $2 AND id = $3 FOR UPDATE
-         )",
+    let row = sqlx::query_as!(
+        CanvasRow,
+        r#"WITH held AS MATERIALIZED (
+               SELECT * FROM canvases WHERE owner_uid = $2 AND id = $3 FOR UPDATE
+           )
+           SELECT key, owner_uid, id, canvas_type, title, revision, sequence, node_count, connection_count, graph_bytes,
+                  created_at, updated_at,
+                  CASE WHEN owner_uid = $1 THEN 'owner' ELSE
+                      (SELECT role FROM canvas_shares s WHERE s.canvas_key = held.key AND s.account_uid = $1 FOR SHARE)
+                  END AS role
+           FROM held"#,
         caller.as_str(),
         canvas.owner.as_str(),
         canvas.id.as_str(),
     );
-    row.fetch_optional(conn).await?.map(Row::visible).transpose().map(Option::flatten)
+    row.fetch_optional(conn).await?.map(CanvasRow::visible).transpose().map(Option::flatten)
 }
 
-/// [`lock`], and the row of the caller's account before it, so that active jobs and credit of the account are judged one start
-/// at a time. The rows are locked in that order, because the canvas is looked for once the account is held.
+/// [`lock`], with the caller's account locked first, so that concurrent starts check active jobs and credit of the account one
+/// at a time. The canvas is read after the account was locked.
 #[instrument(skip_all, name = "db.canvas.lock_with_account")]
 pub async fn lock_with_account(
     conn: &mut PgConnection,
     caller: &AccountUid,
     canvas: &CanvasHandle,
 ) -> Result<Option<(CanvasRecord, AccessRole)>> {
-    let row = select_held!(
-        "WITH account AS MATERIALIZED (
-             SELECT uid FROM accounts WHERE uid = $1 FOR NO KEY UPDATE
-         ), held AS MATERIALIZED (
-             SELECT c.* FROM account CROSS JOIN canvases c WHERE c.owner_uid = $2 AND c.id = $3 FOR UPDATE OF c
-         )",
+    let row = sqlx::query_as!(
+        CanvasRow,
+        r#"WITH account AS MATERIALIZED (
+               SELECT uid FROM accounts WHERE uid = $1 FOR NO KEY UPDATE
+           ), held AS MATERIALIZED (
+               SELECT c.* FROM account CROSS JOIN canvases c WHERE c.owner_uid = $2 AND c.id = $3 FOR UPDATE OF c
+           )
+           SELECT key, owner_uid, id, canvas_type, title, revision, sequence, node_count, connection_count, graph_bytes,
+                  created_at, updated_at,
+                  CASE WHEN owner_uid = $1 THEN 'owner' ELSE
+                      (SELECT role FROM canvas_shares s WHERE s.canvas_key = held.key AND s.account_uid = $1 FOR SHARE)
+                  END AS role
+           FROM held"#,
         caller.as_str(),
         canvas.owner.as_str(),
         canvas.id.as_str(),
     );
-    row.fetch_optional(conn).await?.map(Row::visible).transpose().map(Option::flatten)
+    row.fetch_optional(conn).await?.map(CanvasRow::visible).transpose().map(Option::flatten)
 }
 
-/// Where a page goes on whose items are in the order of their updates: behind this update time and handle.
+/// Position of a page in a list that is ordered by update time: after this update time and handle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct After {
-    /// Last item's update time.
+    /// Update time of the last item.
     pub updated_at: Timestamp,
-    /// Last item's handle.
+    /// Handle of the last item.
     pub handle: String,
 }
 
 impl After {
-    /// The plain id in the handle. Where all items of a list have one owner, ids order them as handles would, and an
-    /// index can.
+    /// The plain id in the handle. Where all items of a list have one owner, ordering by id equals ordering by handle and can
+    /// use an index.
     pub(crate) fn last_id(&self) -> &str {
         self.handle.rsplit(':').next().unwrap_or_default()
     }
 }
 
-/// Canvases that `caller` owns or shares, newest update first, then handle descending (specification, Conventions 3).
+/// Lists canvases that `caller` owns or has a role on, newest update first, then by handle, descending.
 #[instrument(skip_all, name = "db.canvas.list")]
 pub async fn list(
     conn: &mut PgConnection,
@@ -237,7 +234,7 @@ pub async fn list(
     limit: i64,
 ) -> Result<Vec<(CanvasRecord, AccessRole)>> {
     let rows = sqlx::query_as!(
-        Row,
+        CanvasRow,
         r#"SELECT key AS "key!", owner_uid AS "owner_uid!", id AS "id!", canvas_type, title AS "title!",
                   revision AS "revision!", sequence AS "sequence!", node_count AS "node_count!",
                   connection_count AS "connection_count!", graph_bytes AS "graph_bytes!", created_at AS "created_at!",
@@ -263,92 +260,46 @@ pub async fn list(
     rows.into_iter().filter_map(|row| row.visible().transpose()).collect()
 }
 
-/// What happened, as a writer states it; time and revision are those of the change.
+/// An activity entry to record. Time and revision are those of the change.
 pub struct NewActivity<'a> {
-    /// What happened.
+    /// Type of the activity.
     pub kind: ActivityType,
-    /// Who did it.
     pub actor: &'a Actor,
-    /// For people; no prompt text.
+    /// Summary in words, without prompt text.
     pub summary: String,
-    /// The nodes concerned; the first 200 are kept.
+    /// Ids of the nodes concerned. The first 200 are stored.
     pub nodes: &'a [NodeId],
 }
 
 /// A change of a canvas.
 pub struct Change<'a> {
-    /// The new revision.
     pub revision: &'a str,
-    /// The new title, when it changes.
+    /// The new title, if it changes.
     pub title: Option<&'a str>,
-    /// Nodes made less nodes deleted.
+    /// Number of created nodes minus deleted nodes.
     pub nodes_delta: i32,
-    /// Connections made less connections deleted.
+    /// Number of created connections minus deleted connections.
     pub connections_delta: i32,
-    /// Growth of the serialized graph.
+    /// Growth of the serialized graph in bytes.
     pub bytes_delta: i64,
-    /// What changed.
+    /// Ids that changed.
     pub changes: &'a Changes,
-    /// What it was about.
+    /// The activity entry of the change.
     pub activity: Option<NewActivity<'a>>,
-}
-
-/// The query that gives a canvas its next revision and notes the change, behind the table expressions `$before`, whose own
-/// arguments are those from the thirteenth on.
-macro_rules! commit {
-    ($before:literal, $canvas_key:expr, $change:expr $(, $argument:expr)*) => {
-        sqlx::query_as!(
-            Row,
-            $before + r#" bumped AS (
-            UPDATE canvases SET revision = $2, sequence = sequence + 1, updated_at = clock_timestamp(),
-                   title = coalesce($3, title), node_count = node_count + $4, connection_count = connection_count + $5,
-                   graph_bytes = greatest(graph_bytes + $6, 0)
-            WHERE key = $1 RETURNING *
-        ), noted AS (
-            INSERT INTO canvas_changes (canvas_key, sequence, revision, changed_nodes, deleted_nodes,
-                                        changed_connections, deleted_connections, activity, at,
-                                        made_nodes, made_connections)
-            SELECT key, sequence, revision, $7, $8, $9, $10, $11, updated_at,
-                   ARRAY(SELECT id FROM nodes WHERE canvas_key = $1 AND id = ANY($7) AND made = bumped.sequence),
-                   ARRAY(SELECT id FROM connections WHERE canvas_key = $1 AND id = ANY($9) AND made = bumped.sequence)
-            FROM bumped
-        ), trimmed AS (
-            DELETE FROM canvas_changes USING bumped
-            WHERE canvas_key = bumped.key AND canvas_changes.sequence <= bumped.sequence - $12
-        )
-        SELECT key AS "key!", owner_uid AS "owner_uid!", id AS "id!", canvas_type, title AS "title!",
-               revision AS "revision!", sequence AS "sequence!", node_count AS "node_count!",
-               connection_count AS "connection_count!", graph_bytes AS "graph_bytes!", created_at AS "created_at!",
-               updated_at AS "updated_at!", NULL AS "role?" FROM bumped"#,
-            $canvas_key,
-            $change.revision,
-            $change.title,
-            $change.nodes_delta,
-            $change.connections_delta,
-            $change.bytes_delta,
-            &ids(&$change.changes.changed_node_ids),
-            &ids(&$change.changes.deleted_node_ids),
-            &ids(&$change.changes.changed_connection_ids),
-            &ids(&$change.changes.deleted_connection_ids),
-            $change.activity.as_ref().map(NoteOfActivity::of).map(Json) as _,
-            CHANGES_KEPT
-            $(, $argument)*
-        )
-    };
 }
 
 fn ids<T: Clone + Into<String>>(ids: &[T]) -> Vec<String> {
     ids.iter().cloned().map(Into::into).collect()
 }
 
-/// Gives a canvas, whose row the transaction holds, its next revision and notes the change.
+/// Gives a canvas, whose row the transaction has locked, its next revision and records the change.
 #[instrument(skip_all, name = "db.canvas.commit_change")]
 pub async fn commit_change(conn: &mut PgConnection, canvas_key: i64, change: &Change<'_>) -> Result<CanvasRecord> {
-    let row = commit!("WITH", canvas_key, change).fetch_one(conn).await?;
-    row.record().map(|(record, _)| record)
+    commit(conn, canvas_key, &[], change).await
 }
 
-/// The same, and writes in the same statement what work changes of nodes that are there: asset, job and what the service notes.
+/// Like [`commit_change`], and in the same statement writes what a job changes of existing nodes: asset, job, server-owned
+/// metadata.
 #[instrument(skip_all, name = "db.canvas.commit_work")]
 pub async fn commit_work(
     conn: &mut PgConnection,
@@ -356,29 +307,66 @@ pub async fn commit_work(
     nodes: &[Node],
     change: &Change<'_>,
 ) -> Result<CanvasRecord> {
+    commit(conn, canvas_key, nodes, change).await
+}
+
+async fn commit(conn: &mut PgConnection, canvas_key: i64, nodes: &[Node], change: &Change<'_>) -> Result<CanvasRecord> {
     fn column<T>(nodes: &[Node], of: impl Fn(&Node) -> T) -> Vec<T> {
         nodes.iter().map(of).collect()
     }
-    // The ids twice, so that no plan reads the other nodes; as sub-selects, so that there is one (see `accounts::authenticate`).
-    let row = commit!(
-        "WITH written AS (
-             UPDATE nodes SET server = n.server, asset_owner = n.asset_owner, asset_id = n.asset_id, active_job = n.active_job
-             FROM unnest((SELECT $13::text[]), (SELECT $14::json[]), (SELECT $15::text[]), (SELECT $16::text[]),
-                         (SELECT $17::uuid[])) AS n (id, server, asset_owner, asset_id, active_job)
-             WHERE nodes.canvas_key = (SELECT $1::bigint) AND nodes.id = ANY((SELECT $13::text[])::text[]) AND nodes.id = n.id
-         ),",
+    // The ids of the nodes appear twice, so that no plan reads other nodes; as sub-selects, so that the plan is reused (see
+    // `accounts::authenticate`).
+    let row = sqlx::query_as!(
+        CanvasRow,
+        r#"WITH written AS (
+               UPDATE nodes SET server = n.server, asset_owner = n.asset_owner, asset_id = n.asset_id, active_job = n.active_job
+               FROM unnest((SELECT $13::text[]), (SELECT $14::json[]), (SELECT $15::text[]), (SELECT $16::text[]),
+                           (SELECT $17::uuid[])) AS n (id, server, asset_owner, asset_id, active_job)
+               WHERE nodes.canvas_key = (SELECT $1::bigint) AND nodes.id = ANY((SELECT $13::text[])::text[]) AND nodes.id = n.id
+           ), bumped AS (
+               UPDATE canvases SET revision = $2, sequence = sequence + 1, updated_at = clock_timestamp(),
+                      title = coalesce($3, title), node_count = node_count + $4, connection_count = connection_count + $5,
+                      graph_bytes = greatest(graph_bytes + $6, 0)
+               WHERE key = $1 RETURNING *
+           ), noted AS (
+               INSERT INTO canvas_changes (canvas_key, sequence, revision, changed_nodes, deleted_nodes,
+                                           changed_connections, deleted_connections, activity, at,
+                                           made_nodes, made_connections)
+               SELECT key, sequence, revision, $7, $8, $9, $10, $11, updated_at,
+                      ARRAY(SELECT id FROM nodes WHERE canvas_key = $1 AND id = ANY($7) AND made = bumped.sequence),
+                      ARRAY(SELECT id FROM connections WHERE canvas_key = $1 AND id = ANY($9) AND made = bumped.sequence)
+               FROM bumped
+           ), trimmed AS (
+               DELETE FROM canvas_changes USING bumped
+               WHERE canvas_key = bumped.key AND canvas_changes.sequence <= bumped.sequence - $12
+           )
+           SELECT key, owner_uid, id, canvas_type, title, revision, sequence, node_count, connection_count, graph_bytes,
+                  created_at, updated_at, NULL AS role
+           FROM bumped"#,
         canvas_key,
-        change,
+        change.revision,
+        change.title,
+        change.nodes_delta,
+        change.connections_delta,
+        change.bytes_delta,
+        &ids(&change.changes.changed_node_ids),
+        &ids(&change.changes.deleted_node_ids),
+        &ids(&change.changes.changed_connection_ids),
+        &ids(&change.changes.deleted_connection_ids),
+        change.activity.as_ref().map(NoteOfActivity::of).map(Json) as _,
+        CHANGES_KEPT,
         &column(nodes, |node| node.id.to_string()),
         &column(nodes, |node| Value::from(node.server.clone())),
         &column(nodes, |node| node.asset.as_ref().map(|asset| asset.owner.to_string())) as &[Option<String>],
         &column(nodes, |node| node.asset.as_ref().map(|asset| asset.id.to_string())) as &[Option<String>],
-        &column(nodes, |node| node.active_job) as &[Option<Uuid>]
-    );
-    row.fetch_one(conn).await?.record().map(|(record, _)| record)
+        &column(nodes, |node| node.active_job) as &[Option<Uuid>],
+    )
+    .fetch_one(conn)
+    .await?;
+    row.record().map(|(record, _)| record)
 }
 
-/// The newest activity of a canvas, newest first (decisions 3.6).
+/// Reads the newest activity of a canvas, newest first.
 #[instrument(skip_all, name = "db.canvas.activity")]
 pub async fn activity(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<Activity>> {
     let rows = sqlx::query!(
@@ -392,7 +380,7 @@ pub async fn activity(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<Ac
     Ok(rows.into_iter().map(|row| row.activity.0.entry(Timestamp::from(row.at), row.revision)).collect())
 }
 
-/// Sets or withdraws an account's role on a canvas; whether the canvas exists.
+/// Sets or removes an account's role on a canvas. Returns whether the canvas exists.
 #[instrument(skip_all, name = "db.canvas.share")]
 pub async fn share(
     conn: &mut PgConnection,
@@ -431,7 +419,7 @@ pub async fn share(
     Ok(true)
 }
 
-/// An activity as it is stored.
+/// A stored activity entry.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct NoteOfActivity {
@@ -478,10 +466,7 @@ impl NoteOfActivity {
     }
 }
 
-/// A stored value that an earlier write should have refused.
+/// The error for a stored value that an earlier write should have rejected.
 pub(crate) fn unreadable(column: &'static str, value: impl ToString) -> Error {
     Error::Unreadable { column, value: value.to_string() }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,4 +1,5 @@
-//! Keys under the key ring, and their move to its first key (decisions 2.5). A sealed text is `v1.<key id>.<rest>`.
+//! Provider keys sealed under the key ring, and their rewrap with its primary key. A sealed text has the form `v1.<key
+//! id>.<rest>`.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +8,16 @@ use uuid::Uuid;
 
 use crate::Result;
 
-/// A connection's sealed key.
+/// A sealed provider key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedKey {
-    /// The connection; [`context`](super::context) of it is the context of the seal.
+    /// Id of the connection, whose [`context`](super::context) is the context of the seal.
     pub id: Uuid,
     /// The sealed text.
     pub sealed: String,
 }
 
-/// How many keys hang on each key of the ring, by its id.
+/// Counts the sealed provider keys by id of the master key.
 #[tracing::instrument(skip_all, name = "db.connection.sealed_counts")]
 pub async fn sealed_counts(conn: &mut PgConnection) -> Result<BTreeMap<String, i64>> {
     let rows = sqlx::query!(
@@ -27,8 +28,8 @@ pub async fn sealed_counts(conn: &mut PgConnection) -> Result<BTreeMap<String, i
     Ok(rows.into_iter().map(|row| (row.key, row.count)).collect())
 }
 
-/// The next `limit` keys that hang on another key of the ring than `primary`, in the order of ids beyond `after` (nil to
-/// begin with): one that cannot be opened does not hold up those behind it.
+/// Lists the next `limit` provider keys that are sealed with another master key than `primary`, in the order of ids after
+/// `after` (nil to start). Because of the order, a key that cannot be opened does not block those after it.
 #[tracing::instrument(skip_all, name = "db.connection.next_to_rewrap")]
 pub async fn next_to_rewrap(conn: &mut PgConnection, primary: &str, after: Uuid, limit: i64) -> Result<Vec<SealedKey>> {
     let rows = sqlx::query_as!(
@@ -44,7 +45,7 @@ pub async fn next_to_rewrap(conn: &mut PgConnection, primary: &str, after: Uuid,
     Ok(rows)
 }
 
-/// Stores a key that was sealed anew. `false`: it is no longer what was opened.
+/// Stores a resealed key. `false`: the stored value is no longer `old`.
 #[tracing::instrument(skip_all, name = "db.connection.store_resealed")]
 pub async fn store_resealed(conn: &mut PgConnection, id: Uuid, old: &str, new: &str) -> Result<bool> {
     let stored = sqlx::query!(

@@ -56,8 +56,8 @@ async fn saving_again_replaces_the_key_and_keeps_id_and_place() {
         assert_ne!(saved(&mut conn, uid, provider, "a", "x").await, first, "another account or provider");
     }
     let listed = list(&mut conn, &account("me")).await.expect("lists");
-    let told: Vec<_> = listed.iter().map(|it| (it.id, it.masked_key.as_str())).collect();
-    assert_eq!(told[..2], [(first, "new"), (second, "other")], "the oldest first");
+    let reported: Vec<_> = listed.iter().map(|it| (it.id, it.masked_key.as_str())).collect();
+    assert_eq!(reported[..2], [(first, "new"), (second, "other")], "the oldest first");
     let kept = credentials(&mut conn, &account("me"), first).await.expect("reads").expect("is there");
     assert_eq!(kept.sealed_key, format!("v1.k1.connection:{first} new"));
 }
@@ -71,7 +71,7 @@ async fn keys_are_counted_and_moved_unless_they_changed() {
     assert_eq!(next_to_rewrap(&mut conn, "k1", Uuid::nil(), 10).await.expect("looks"), []);
     let found = next_to_rewrap(&mut conn, "k2", Uuid::nil(), 10).await.expect("looks");
     assert_eq!(found.iter().map(|key| key.id).collect::<Vec<_>>(), [id]);
-    assert_eq!(next_to_rewrap(&mut conn, "k2", id, 10).await.expect("looks"), [], "beyond it there is none");
+    assert_eq!(next_to_rewrap(&mut conn, "k2", id, 10).await.expect("looks"), [], "there is none after it");
     assert!(!store_resealed(&mut conn, id, "v1.k1.other", "v1.k2.x").await.expect("tries"));
     assert!(store_resealed(&mut conn, id, &found[0].sealed, "v1.k2.x").await.expect("stores"));
     assert_eq!(sealed_counts(&mut conn).await.expect("counts"), [("k2".to_owned(), 1)].into());
@@ -84,6 +84,6 @@ async fn managed_is_no_connection() {
     let account = account("me");
     let new =
         NewConnection { account: &account, provider: ProviderKind::Managed, name: "m", base_url: None, masked_key: "" };
-    let refused = save(&mut conn, &new, |_| String::new()).await.expect_err("the table refuses it");
+    let refused = save(&mut conn, &new, |_| String::new()).await.expect_err("the table rejects it");
     assert_eq!(refused.constraint(), Some("provider_connections_provider_check"));
 }

@@ -1,8 +1,8 @@
-//! Attempts: counted before they are sent, recorded with the task's end.
+//! Attempts, which are counted before they are sent and recorded together with the task's end.
 //!
-//! Both functions take many deliveries at once, because a commit costs more than a row: a busy dispatcher begins and
-//! records what has gathered since its last statement. Each delivery of a batch stands for itself; one whose lease is
-//! gone does not disturb the others.
+//! Both functions take many deliveries at once, because a commit costs more than a row: a busy dispatcher begins and records in
+//! one statement what has accumulated since its previous one. The deliveries of a batch are independent: one whose lease was
+//! lost does not affect the others.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,84 +15,84 @@ use uuid::Uuid;
 
 use crate::Result;
 
-/// A delivery as a worker holds it: the task's id and fencing token.
+/// A delivery under a worker's lease: the task's id and fencing token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
-    /// The delivery, and its task.
+pub struct LeasedDelivery {
+    /// Id of the delivery and of its task.
     pub id: Uuid,
-    /// The token of the claim.
+    /// Fencing token of the claim.
     pub lease_token: Uuid,
 }
 
 /// An attempt that has been counted and may be sent.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// Counts from 1, scheduled attempts and replays each for themselves.
+    /// Number of the attempt, from 1. Scheduled attempts and replays are numbered separately.
     pub number: i32,
-    /// Whether an operator asked for it.
+    /// Whether an operator requested the attempt.
     pub replay: bool,
     /// The run that ended.
     pub job_id: JobId,
-    /// The endpoint.
+    /// URL of the endpoint.
     pub url: String,
-    /// The secret to sign with, sealed.
+    /// The signing secret, sealed.
     pub sealed_secret: String,
-    /// `event:<uuid>`.
+    /// Id of the event, `event:<uuid>`.
     pub event_id: String,
-    /// What to send.
+    /// Body of the request.
     pub body: Vec<u8>,
     /// How long after its due time the attempt began.
     pub lag: Duration,
 }
 
-/// What came of beginning an attempt.
+/// Result of beginning an attempt.
 #[derive(Clone, Debug)]
 pub enum Begun {
-    /// It is counted; send it.
+    /// The attempt is counted and must be sent.
     Attempt(Box<Attempt>),
-    /// The last attempt there was has been counted already, by a process that did not live to record it.
+    /// The last permitted attempt was counted by a process that died before it recorded the result.
     Spent,
-    /// There is nothing to deliver: the delivery was removed. The task is to be settled.
+    /// The delivery was removed. The task must be settled.
     Gone,
-    /// The task is somebody else's by now.
+    /// The lease on the task was lost.
     LeaseLost,
 }
 
-/// What a delivery is after an attempt.
+/// State of a delivery after an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// The receiver acknowledged it.
+    /// The receiver acknowledged the event.
     Delivered,
-    /// It is over.
+    /// The delivery failed for good.
     Failed(DeliveryError),
-    /// It is tried again after this long.
+    /// The next attempt is due after this time.
     RetryAfter(Duration),
 }
 
 /// The result of an attempt.
 #[derive(Clone, Debug)]
-pub struct Outcome {
-    /// The delivery, held under the lease that the attempt was begun with.
-    pub held: Held,
-    /// The attempt's number and whether it is a replay; absent when none could begin.
+pub struct AttemptRecord {
+    /// The delivery, under the lease that the attempt was begun with.
+    pub leased: LeasedDelivery,
+    /// The attempt's number and whether it is a replay; `None` when no attempt could begin.
     pub attempt: Option<(i32, bool)>,
-    /// The receiver's status, 100 to 599.
+    /// Status code of the response, 100 to 599.
     pub status: Option<u16>,
-    /// What went wrong, in a word, for operators.
+    /// Short name of the error, for operators.
     pub error: Option<&'static str>,
-    /// What the delivery is now.
+    /// New state of the delivery.
     pub next: Next,
 }
 
-/// Counts one attempt of each delivery, and marks it as being delivered. An event's first attempt also starts the window in
-/// which its run's result stays readable (decisions 9.3), `finalized` long, as [`mark_finalized`](crate::jobs::mark_finalized)
-/// does, unless that is overdue; here, because it must cost no round trip of its own. The answers stand in the order of `held`.
+/// Counts one attempt of each delivery and marks it `delivering`. The first attempt of an event also starts the window,
+/// `finalized` long, in which the run's result stays readable, like [`mark_finalized`](crate::jobs::mark_finalized), unless the
+/// record is overdue. It is done here to save a round trip. Returns the results in the order of `leased`.
 ///
-/// One lease counts one attempt: asked again under it, because it is unknown whether the first time took place, this gives the
-/// attempt that was counted then. Two such statements at one moment are kept apart by a unique index; the second fails.
+/// One lease counts one attempt. When the caller does not know whether the statement took effect and repeats it under the same
+/// lease, it gets the attempt that was counted. A unique index separates two concurrent statements; the second fails.
 #[tracing::instrument(skip_all, name = "db.delivery.begin")]
-pub async fn begin(conn: &mut PgConnection, held: &[Held], finalized: Duration) -> Result<Vec<Begun>> {
-    let (ids, tokens): (Vec<Uuid>, Vec<Uuid>) = held.iter().map(|held| (held.id, held.lease_token)).unzip();
+pub async fn begin(conn: &mut PgConnection, leased: &[LeasedDelivery], finalized: Duration) -> Result<Vec<Begun>> {
+    let (ids, tokens): (Vec<Uuid>, Vec<Uuid>) = leased.iter().map(|leased| (leased.id, leased.lease_token)).unzip();
     let rows = sqlx::query!(
         r#"WITH held AS (
                SELECT t.id, t.lease_token, d.next_attempt_at AS due_at, a.number, a.replay
@@ -161,13 +161,13 @@ pub async fn begin(conn: &mut PgConnection, held: &[Held], finalized: Duration) 
             (row.id, Begun::Attempt(Box::new(attempt)))
         })
         .collect();
-    if begun.len() < held.len() {
+    if begun.len() < leased.len() {
         begun.extend(refusals(conn, &ids, &tokens).await?);
     }
-    Ok(held.iter().map(|held| begun.remove(&held.id).unwrap_or(Begun::LeaseLost)).collect())
+    Ok(leased.iter().map(|leased| begun.remove(&leased.id).unwrap_or(Begun::LeaseLost)).collect())
 }
 
-/// Why an attempt did not begin, of those still held. Rarely asked.
+/// Why attempts of deliveries that are still leased did not begin. Rarely called.
 async fn refusals(conn: &mut PgConnection, ids: &[Uuid], tokens: &[Uuid]) -> Result<Vec<(Uuid, Begun)>> {
     let rows = sqlx::query!(
         r#"SELECT t.id, d.status IN ('pending', 'delivering') AND d.body IS NOT NULL AS "open"
@@ -186,12 +186,12 @@ async fn refusals(conn: &mut PgConnection, ids: &[Uuid], tokens: &[Uuid]) -> Res
     Ok(rows.into_iter().map(|row| (row.id, refusal(row.open))).collect())
 }
 
-/// Records results: the attempt's, the delivery's, and the task's end or pause, all or nothing per delivery. `false`, in the
-/// order of `outcomes`, where the lease was lost: nothing was changed.
+/// Records results: the attempt's, the delivery's, and the task's end or pause, all or nothing for each delivery. Returns, in
+/// the order of `outcomes`, `false` where the lease was lost and nothing was changed.
 #[tracing::instrument(skip_all, name = "db.delivery.record")]
-pub async fn record(conn: &mut PgConnection, outcomes: &[Outcome]) -> Result<Vec<bool>> {
+pub async fn record(conn: &mut PgConnection, outcomes: &[AttemptRecord]) -> Result<Vec<bool>> {
     let column = Columns::of(outcomes);
-    // The tasks are locked in the order of their ids, so that two such statements cannot wait for each other.
+    // Tasks are locked in the order of their ids, to avoid deadlocks between two such statements.
     let rows = sqlx::query!(
         r#"WITH result AS (
                SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int[], $4::bool[], $5::int[], $6::text[], $7::text[],
@@ -237,10 +237,10 @@ pub async fn record(conn: &mut PgConnection, outcomes: &[Outcome]) -> Result<Vec
     )
     .fetch_all(conn)
     .await?;
-    Ok(outcomes.iter().map(|outcome| rows.iter().any(|row| row.id == outcome.held.id)).collect())
+    Ok(outcomes.iter().map(|outcome| rows.iter().any(|row| row.id == outcome.leased.id)).collect())
 }
 
-/// Outcomes, turned into the columns that one statement takes.
+/// Outcomes as the columns that one statement takes.
 #[derive(Default)]
 struct Columns<'a> {
     ids: Vec<Uuid>,
@@ -255,7 +255,7 @@ struct Columns<'a> {
 }
 
 impl Columns<'_> {
-    fn of(outcomes: &[Outcome]) -> Self {
+    fn of(outcomes: &[AttemptRecord]) -> Self {
         let mut columns = Self::default();
         for outcome in outcomes {
             let (status, error_code, after) = match outcome.next {
@@ -263,8 +263,8 @@ impl Columns<'_> {
                 Next::Failed(code) => (DeliveryStatus::Failed, Some(code.as_str()), None),
                 Next::RetryAfter(after) => (DeliveryStatus::Pending, None, Some(after.as_secs_f64())),
             };
-            columns.ids.push(outcome.held.id);
-            columns.lease_tokens.push(outcome.held.lease_token);
+            columns.ids.push(outcome.leased.id);
+            columns.lease_tokens.push(outcome.leased.lease_token);
             columns.numbers.push(outcome.attempt.map(|(number, _)| number));
             columns.replays.push(outcome.attempt.map(|(_, replay)| replay));
             columns.http_statuses.push(outcome.status.map(i32::from));

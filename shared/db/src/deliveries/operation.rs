@@ -1,4 +1,4 @@
-//! What operators do with deliveries, and how old ones go (decisions 2.4, 15.4).
+//! Deliveries as operators list and replay them, and the removal of old ones.
 
 use chrono::{DateTime, Utc};
 use domain::id::{AccountUid, JobId};
@@ -9,39 +9,39 @@ use uuid::Uuid;
 use crate::Result;
 use crate::error::known;
 
-/// Days that a delivery is kept after its last attempt: as long as an idempotency key, so that what a replayed start
-/// answers still has its delivery state.
+/// Days that a delivery is kept after its last attempt. Equal to the retention of idempotency keys, so that a replayed start
+/// can show the delivery state.
 const KEPT_DAYS: i32 = 30;
 
-/// A delivery as operators see it: neither endpoint nor secret.
+/// A delivery as operators see it, without endpoint and secret.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listed {
-    /// The id, without `webhook:`.
+pub struct ListedDelivery {
+    /// Id of the delivery, without `webhook:`.
     pub id: Uuid,
-    /// The run it announces the end of.
+    /// The run whose end is announced.
     pub job_id: JobId,
-    /// Whether that is a run of a Recipe, whose handle is of another form.
+    /// Whether that is a Recipe run, whose handle has another form.
     pub is_recipe: bool,
-    /// Where it stands.
+    /// State of the delivery.
     pub status: DeliveryStatus,
-    /// Scheduled attempts so far, replays not counted.
+    /// Number of scheduled attempts so far. Replays are not counted.
     pub attempts: i32,
-    /// The receiver's last status.
+    /// Status code of the receiver's last response.
     pub last_status: Option<i32>,
-    /// Why it failed.
+    /// Why the delivery failed.
     pub error_code: Option<DeliveryError>,
     /// When the run was started.
     pub created_at: DateTime<Utc>,
 }
 
-/// The newest `limit` deliveries, newest first, of one account or all, in one status or any.
+/// Lists the newest `limit` deliveries, newest first, of one account or all, in one state or any.
 #[tracing::instrument(skip_all, name = "db.delivery.list")]
 pub async fn list(
     conn: &mut PgConnection,
     account: Option<&AccountUid>,
     status: Option<DeliveryStatus>,
     limit: i64,
-) -> Result<Vec<Listed>> {
+) -> Result<Vec<ListedDelivery>> {
     let rows = sqlx::query!(
         r#"SELECT d.id, d.job_id, r.id IS NOT NULL AS "is_recipe!", d.status, d.attempts, d.last_status, d.error_code,
                   d.created_at
@@ -56,7 +56,7 @@ pub async fn list(
     .await?;
     rows.into_iter()
         .map(|row| {
-            Ok(Listed {
+            Ok(ListedDelivery {
                 id: row.id,
                 job_id: JobId(row.job_id),
                 is_recipe: row.is_recipe,
@@ -70,14 +70,14 @@ pub async fn list(
         .collect()
 }
 
-/// The delivery of a run.
+/// Id of the delivery of a run.
 #[tracing::instrument(skip_all, name = "db.delivery.of_run")]
 pub async fn of_run(conn: &mut PgConnection, run: JobId) -> Result<Option<Uuid>> {
     let id = sqlx::query_scalar!("SELECT id FROM webhook_deliveries WHERE job_id = $1", run.0);
     Ok(id.fetch_optional(conn).await?)
 }
 
-/// The deliveries of an account that failed and have an event to send, oldest first.
+/// Ids of an account's failed deliveries that have an event to send, oldest first.
 #[tracing::instrument(skip_all, name = "db.delivery.failed")]
 pub async fn failed(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<Uuid>> {
     let ids = sqlx::query_scalar!(
@@ -88,19 +88,20 @@ pub async fn failed(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec
     Ok(ids.fetch_all(conn).await?)
 }
 
-/// What came of asking for a replay.
+/// Result of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replay {
-    /// One more attempt of the same event is enqueued; the delivery now has this status. Nudge the relay after the commit.
+    /// One more attempt of the same event is enqueued; the delivery now has this state. The caller wakes the relay after the
+    /// commit.
     Enqueued(DeliveryStatus),
-    /// It is not over yet; this is its status.
+    /// The delivery is not finished; this is its state.
     Unfinished(DeliveryStatus),
-    /// Its run was given up without an event: there is nothing to send.
+    /// The run was abandoned without an event, so there is nothing to send.
     WithoutEvent,
 }
 
-/// Enqueues one more attempt of a delivery that is over, delivered or failed: same event id and body, signed fresh. It is
-/// recorded apart and leaves the count of attempts as it is. `None`: there is no such delivery.
+/// Enqueues one more attempt of a delivery that is delivered or failed, with the same event id and body and a new signature.
+/// The attempt is recorded separately and not counted. `None`: there is no such delivery.
 #[tracing::instrument(skip_all, name = "db.delivery.replay")]
 pub async fn replay(conn: &mut PgConnection, id: Uuid) -> Result<Option<Replay>> {
     let Some(row) =
@@ -129,7 +130,7 @@ pub async fn replay(conn: &mut PgConnection, id: Uuid) -> Result<Option<Replay>>
     Ok(Some(Replay::Enqueued(DeliveryStatus::Pending)))
 }
 
-/// Removes at most `limit` deliveries that have been over for 30 days, and says how many.
+/// Removes at most `limit` deliveries that finished 30 days ago or earlier. Returns the number removed.
 #[tracing::instrument(skip_all, name = "db.delivery.sweep")]
 pub async fn sweep(conn: &mut PgConnection, limit: i64) -> Result<u64> {
     let removed = sqlx::query!(

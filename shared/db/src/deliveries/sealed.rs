@@ -1,4 +1,5 @@
-//! Secrets under the key ring, and their move to its first key (decisions 2.5). A sealed text is `v1.<key id>.<rest>`.
+//! Webhook secrets sealed under the key ring, and their rewrap with its primary key. A sealed text has the form `v1.<key
+//! id>.<rest>`.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +11,13 @@ use crate::Result;
 /// A delivery's sealed secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedSecret {
-    /// The delivery; `webhook:<id>` is the context of the seal.
+    /// Id of the delivery; `webhook:<id>` is the context of the seal.
     pub id: Uuid,
     /// The sealed text.
     pub sealed: String,
 }
 
-/// How many secrets hang on each key, by its id.
+/// Counts the sealed secrets by id of the master key.
 #[tracing::instrument(skip_all, name = "db.delivery.sealed_counts")]
 pub async fn sealed_counts(conn: &mut PgConnection) -> Result<BTreeMap<String, i64>> {
     let rows = sqlx::query!(
@@ -27,8 +28,8 @@ pub async fn sealed_counts(conn: &mut PgConnection) -> Result<BTreeMap<String, i
     Ok(rows.into_iter().map(|row| (row.key, row.count)).collect())
 }
 
-/// The next `limit` secrets that hang on another key than `primary`, in the order of ids beyond `after` (nil to begin
-/// with): one that cannot be opened does not hold up those behind it.
+/// Lists the next `limit` secrets that are sealed with another master key than `primary`, in the order of ids after `after`
+/// (nil to start). Because of the order, a secret that cannot be opened does not block those after it.
 #[tracing::instrument(skip_all, name = "db.delivery.next_to_rewrap")]
 pub async fn next_to_rewrap(
     conn: &mut PgConnection,
@@ -49,7 +50,7 @@ pub async fn next_to_rewrap(
     Ok(rows)
 }
 
-/// Stores a secret that was sealed anew. `false`: it is no longer what was opened.
+/// Stores a resealed secret. `false`: the stored value is no longer `old`.
 #[tracing::instrument(skip_all, name = "db.delivery.store_resealed")]
 pub async fn store_resealed(conn: &mut PgConnection, id: Uuid, old: &str, new: &str) -> Result<bool> {
     let stored = sqlx::query!(

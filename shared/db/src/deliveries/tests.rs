@@ -4,15 +4,15 @@ use domain::webhook::{DeliveryError, DeliveryStatus};
 use sqlx::PgPool;
 use testkit::TestDatabase;
 
-use super::attempts::{Attempt, Begun, Held, Next, Outcome, begin, record};
+use super::attempts::{Attempt, AttemptRecord, Begun, LeasedDelivery, Next, begin, record};
 use super::operation::{Replay, list, replay, sweep};
 use super::*;
-use crate::tasks::{self, Wanted};
+use crate::tasks::{self, ClaimRequest};
 
 const FINALIZED: Duration = Duration::from_secs(900);
 const URL: &str = "https://hooks.example.com/in?key=1";
 
-/// A run's delivery in a database of its own.
+/// A run's delivery in its own database.
 struct Case {
     database: TestDatabase,
     account: AccountUid,
@@ -21,7 +21,7 @@ struct Case {
 }
 
 impl Case {
-    /// A run that is still going on.
+    /// A run that has not ended.
     async fn new() -> Self {
         let database = TestDatabase::new().await;
         let account = AccountUid::parse("owner").expect("valid");
@@ -45,50 +45,51 @@ impl Case {
         state(&mut *conn(self.pool()).await, self.job).await.expect("reads").expect("is there")
     }
 
-    /// Claims the one task that is ready.
-    async fn claim(&self) -> Held {
-        let held = claim(self.pool(), 10).await;
-        assert_eq!(held.len(), 1, "one ready task");
-        held[0]
+    /// Claims the only ready task.
+    async fn claim(&self) -> LeasedDelivery {
+        let leased = claim(self.pool(), 10).await;
+        assert_eq!(leased.len(), 1, "one ready task");
+        leased[0]
     }
 
-    /// What a crash leaves: a lease that has run out. Its task is made ready and claimed anew.
-    async fn claim_after_crash(&self) -> Held {
+    /// The state after a crash: an expired lease, whose task is made ready and claimed again.
+    async fn claim_after_crash(&self) -> LeasedDelivery {
         run(self.pool(), "UPDATE tasks SET lease_until = now() - interval '1 second' WHERE state = 'leased'").await;
         self.claim_when_due().await
     }
 
-    /// Claims the one task, as if its time had come: a moment ago, for stored times are rounded to milliseconds, upwards too.
-    async fn claim_when_due(&self) -> Held {
+    /// Makes the only task due and claims it. Due means a moment in the past, because stored times are rounded to milliseconds,
+    /// sometimes up.
+    async fn claim_when_due(&self) -> LeasedDelivery {
         run(self.pool(), "UPDATE tasks SET due_at = now() - interval '1 ms' WHERE state = 'parked'").await;
-        tasks::promote(&mut *conn(self.pool()).await, Queue::Webhook, 10, &tasks::Floors::default(), &[])
+        tasks::promote(&mut *conn(self.pool()).await, Queue::Webhook, 10, &tasks::LowWaterMarks::default(), &[])
             .await
             .expect("promotes");
         self.claim().await
     }
 
-    async fn begin(&self, held: Held) -> Begun {
-        begin(&mut *conn(self.pool()).await, &[held], FINALIZED).await.expect("begins").remove(0)
+    async fn begin(&self, leased: LeasedDelivery) -> Begun {
+        begin(&mut *conn(self.pool()).await, &[leased], FINALIZED).await.expect("begins").remove(0)
     }
 
-    async fn attempt(&self, held: Held) -> Attempt {
-        match self.begin(held).await {
+    async fn attempt(&self, leased: LeasedDelivery) -> Attempt {
+        match self.begin(leased).await {
             Begun::Attempt(attempt) => *attempt,
             other => panic!("no attempt but {other:?}"),
         }
     }
 
-    async fn record(&self, held: Held, attempt: &Attempt, status: Option<u16>, next: Next) -> bool {
+    async fn record(&self, leased: LeasedDelivery, attempt: &Attempt, status: Option<u16>, next: Next) -> bool {
         let attempt = Some((attempt.number, attempt.replay));
-        let outcome = Outcome { held, attempt, status, error: status.is_none().then_some("timeout"), next };
+        let outcome = AttemptRecord { leased, attempt, status, error: status.is_none().then_some("timeout"), next };
         record(&mut *conn(self.pool()).await, &[outcome]).await.expect("records")[0]
     }
 
     /// Claims, begins and records one attempt.
     async fn try_once(&self, status: u16, next: Next) -> Attempt {
-        let held = self.claim_when_due().await;
-        let attempt = self.attempt(held).await;
-        assert!(self.record(held, &attempt, Some(status), next).await);
+        let leased = self.claim_when_due().await;
+        let attempt = self.attempt(leased).await;
+        assert!(self.record(leased, &attempt, Some(status), next).await);
         attempt
     }
 
@@ -122,25 +123,25 @@ async fn complete_one(pool: &PgPool, job: JobId) -> bool {
     complete(&mut *conn(pool).await, job, &event).await.expect("completes")
 }
 
-async fn claim(pool: &PgPool, limit: usize) -> Vec<Held> {
+async fn claim(pool: &PgPool, limit: usize) -> Vec<LeasedDelivery> {
     let mut claims = Vec::new();
-    for suspects in [false, true] {
+    for quarantined in [false, true] {
         let lease = Duration::from_secs(30);
-        let wanted = Wanted { queue: Queue::Webhook, limit, suspects, lanes: None, lease, owner: "test" };
+        let wanted = ClaimRequest { queue: Queue::Webhook, limit, quarantined, caps: None, lease, owner: "test" };
         claims.extend(tasks::claim(&mut *conn(pool).await, &wanted).await.expect("claims"));
     }
-    claims.into_iter().map(|claim| Held { id: claim.id, lease_token: claim.lease_token }).collect()
+    claims.into_iter().map(|claim| LeasedDelivery { id: claim.id, lease_token: claim.lease_token }).collect()
 }
 
 #[test]
 fn the_lane_is_the_destination_with_its_port() {
-    for (url, lane) in [
+    for (url, fairness_key) in [
         ("https://hooks.example.com/a?b#c", "hooks.example.com:443"),
         ("https://HOOKS.example.com:8443/", "hooks.example.com:8443"),
         ("https://[2606:4700::1]/", "[2606:4700::1]:443"),
         ("no url", "none"),
     ] {
-        assert_eq!(destination(url), lane, "{url}");
+        assert_eq!(destination(url), fairness_key, "{url}");
     }
 }
 
@@ -166,8 +167,8 @@ async fn a_delivery_waits_for_the_runs_end_and_takes_one_event() {
 #[tokio::test]
 async fn an_attempt_counts_before_it_is_sent() {
     let case = Case::ended().await;
-    let held = case.claim().await;
-    let attempt = case.attempt(held).await;
+    let leased = case.claim().await;
+    let attempt = case.attempt(leased).await;
     assert_eq!((attempt.number, attempt.replay, attempt.job_id), (1, false, case.job));
     assert_eq!((&*attempt.url, &*attempt.body), (URL, &br#"{"id":"event"}"#[..]));
     let state = case.state().await;
@@ -206,14 +207,14 @@ async fn a_retry_is_parked_until_the_time_that_is_shown() {
 #[tokio::test]
 async fn there_is_no_fifth_attempt_even_after_crashes() {
     let case = Case::ended().await;
-    let mut held = case.claim().await;
+    let mut leased = case.claim().await;
     for number in 1..=4 {
-        assert_eq!(case.attempt(held).await.number, number);
-        held = case.claim_after_crash().await;
+        assert_eq!(case.attempt(leased).await.number, number);
+        leased = case.claim_after_crash().await;
     }
-    assert!(matches!(case.begin(held).await, Begun::Spent));
+    assert!(matches!(case.begin(leased).await, Begun::Spent));
     let next = Next::Failed(DeliveryError::DeliveryFailed);
-    let outcome = Outcome { held, attempt: None, status: None, error: None, next };
+    let outcome = AttemptRecord { leased, attempt: None, status: None, error: None, next };
     assert_eq!(record(&mut *conn(case.pool()).await, &[outcome]).await.expect("records"), [true]);
     let state = case.state().await;
     assert_eq!((state.status, state.attempts), (DeliveryStatus::Failed, 4));
@@ -226,26 +227,26 @@ async fn whoever_lost_the_lease_begins_and_records_nothing() {
     let case = Case::ended().await;
     let stale = case.claim().await;
     let attempt = case.attempt(stale).await;
-    let held = case.claim_after_crash().await;
+    let leased = case.claim_after_crash().await;
     assert!(matches!(case.begin(stale).await, Begun::LeaseLost));
     assert!(!case.record(stale, &attempt, Some(200), Next::Delivered).await);
     assert_eq!(case.state().await.status, DeliveryStatus::Delivering);
-    assert_eq!(case.attempt(held).await.number, 2);
+    assert_eq!(case.attempt(leased).await.number, 2);
 }
 
 #[tokio::test]
 async fn begun_again_under_one_lease_it_is_the_attempt_that_was_counted() {
     let case = Case::ended().await;
-    let held = case.claim().await;
-    let (first, again) = (case.attempt(held).await, case.attempt(held).await);
+    let leased = case.claim().await;
+    let (first, again) = (case.attempt(leased).await, case.attempt(leased).await);
     assert_eq!((first.number, again.number), (1, 1));
     assert_eq!((&first.event_id, &first.body, &first.url), (&again.event_id, &again.body, &again.url));
     assert_eq!(case.state().await.attempts, 1);
     assert_eq!(case.count("SELECT count(*) FROM webhook_attempts").await, 1);
-    // The last attempt is no exception, and the next lease counts anew.
+    // The same holds for the last attempt, and the next lease counts again.
     for number in 2..=4 {
-        let held = case.claim_after_crash().await;
-        assert_eq!((case.attempt(held).await.number, case.attempt(held).await.number), (number, number));
+        let leased = case.claim_after_crash().await;
+        assert_eq!((case.attempt(leased).await.number, case.attempt(leased).await.number), (number, number));
     }
     assert!(matches!(case.begin(case.claim_after_crash().await).await, Begun::Spent));
 }
@@ -253,20 +254,20 @@ async fn begun_again_under_one_lease_it_is_the_attempt_that_was_counted() {
 #[tokio::test]
 async fn two_begins_at_once_under_one_lease_count_one_attempt() {
     let case = Case::ended().await;
-    let held = case.claim().await;
+    let leased = case.claim().await;
     let mut first = case.pool().begin().await.expect("begins");
-    begin(&mut first, &[held], FINALIZED).await.expect("counts");
+    begin(&mut first, &[leased], FINALIZED).await.expect("counts");
     let second = tokio::spawn({
         let pool = case.pool().clone();
-        async move { begin(&mut *conn(&pool).await, &[held], FINALIZED).await.map(drop) }
+        async move { begin(&mut *conn(&pool).await, &[leased], FINALIZED).await.map(drop) }
     });
     testkit::wait_for("the second to wait for the first", Duration::from_secs(10), async || {
         (case.count("SELECT count(*) FROM pg_locks WHERE NOT granted").await > 0).then_some(())
     })
     .await;
     first.commit().await.expect("commits");
-    assert!(second.await.expect("ends").is_err(), "the index refuses it");
-    assert_eq!((case.state().await.attempts, case.attempt(held).await.number), (1, 1));
+    assert!(second.await.expect("ends").is_err(), "the index rejects it");
+    assert_eq!((case.state().await.attempts, case.attempt(leased).await.number), (1, 1));
 }
 
 #[tokio::test]
@@ -287,17 +288,17 @@ async fn in_a_batch_each_delivery_stands_for_itself() {
     .execute(case.pool())
     .await
     .expect("enqueues");
-    let held = claim(case.pool(), 10).await;
-    assert_eq!(held.len(), 4);
-    let mut wanted = held.clone();
+    let leased = claim(case.pool(), 10).await;
+    assert_eq!(leased.len(), 4);
+    let mut wanted = leased.clone();
     wanted[1].lease_token = Uuid::nil();
     sqlx::query("UPDATE webhook_deliveries SET attempts = 4 WHERE id = $1")
-        .bind(held[2].id)
+        .bind(leased[2].id)
         .execute(case.pool())
         .await
         .expect("updates");
     sqlx::query("DELETE FROM webhook_deliveries WHERE id = $1")
-        .bind(held[3].id)
+        .bind(leased[3].id)
         .execute(case.pool())
         .await
         .expect("deletes");
@@ -305,8 +306,8 @@ async fn in_a_batch_each_delivery_stands_for_itself() {
     assert!(matches!(&begun[..], [Begun::Attempt(_), Begun::LeaseLost, Begun::Spent, Begun::Gone]), "{begun:?}");
     let outcomes: Vec<_> = wanted[..2]
         .iter()
-        .map(|held| Outcome {
-            held: *held,
+        .map(|leased| AttemptRecord {
+            leased: *leased,
             attempt: Some((1, false)),
             status: None,
             error: None,
@@ -316,7 +317,7 @@ async fn in_a_batch_each_delivery_stands_for_itself() {
     assert_eq!(record(&mut *conn(case.pool()).await, &outcomes).await.expect("records"), [true, false]);
 }
 
-/// A succeeded job for each delivery.
+/// Inserts a succeeded job for each delivery.
 async fn succeeded(case: &Case) {
     run(
         case.pool(),
@@ -380,13 +381,13 @@ async fn a_replay_survives_crashes_but_not_for_ever() {
     let case = Case::ended().await;
     case.try_once(410, Next::Failed(DeliveryError::EndpointRejected)).await;
     replay(&mut *conn(case.pool()).await, case.id).await.expect("replays");
-    let mut held = case.claim().await;
+    let mut leased = case.claim().await;
     for number in 1..=4 {
-        let attempt = case.attempt(held).await;
+        let attempt = case.attempt(leased).await;
         assert_eq!((attempt.number, attempt.replay), (number, true));
-        held = case.claim_after_crash().await;
+        leased = case.claim_after_crash().await;
     }
-    assert!(matches!(case.begin(held).await, Begun::Spent));
+    assert!(matches!(case.begin(leased).await, Begun::Spent));
     assert_eq!(case.state().await.attempts, 1);
 }
 

@@ -50,12 +50,12 @@ fn request() -> Request {
     Request::Image { url: "https://a.example/a.png".into(), title: None, x: None, y: None }
 }
 
-fn failed() -> Outcome {
-    Outcome::Failed(Failure { kind: FailureKind::Upstream, field: "imageUrl".into(), message: "is down".into() })
+fn failed() -> ImportOutcome {
+    ImportOutcome::Failed(Failure { kind: FailureKind::Upstream, field: "imageUrl".into(), message: "is down".into() })
 }
 
-fn imported() -> Outcome {
-    Outcome::Imported(Imported { revision: "r1".into(), images: Vec::new(), pack: None })
+fn imported() -> ImportOutcome {
+    ImportOutcome::Imported(Imported { revision: "r1".into(), images: Vec::new(), pack: None })
 }
 
 impl Fixture {
@@ -64,14 +64,14 @@ impl Fixture {
     }
 
     async fn take(&self, fingerprint: [u8; 32]) -> Taken {
-        take(&mut *self.conn().await, &self.me, "a key of mine", &fingerprint).await.expect("takes")
+        take(&mut *self.conn().await, &self.me, "a key of mine", &fingerprint.into()).await.expect("takes")
     }
 
-    /// An import under the key.
+    /// Starts an import under the key.
     async fn start(&self) -> Uuid {
         let (id, request, mut conn) = (Uuid::now_v7(), request(), self.conn().await);
-        let outcome = idempotency::Outcome::Import { id };
-        let taken = take_for(&mut conn, &self.me, "a key of mine", &FINGERPRINT, &outcome, Some(id)).await;
+        let outcome = idempotency::StoredOutcome::Import { id };
+        let taken = take_for(&mut conn, &self.me, "a key of mine", &FINGERPRINT.into(), &outcome, Some(id)).await;
         assert_eq!(taken.expect("takes"), Taken::Fresh);
         let (account, token_id, canvas_key) = (&self.me, self.token, self.canvas.key);
         let new = NewImport { id, account, token_id, canvas_key, request: &request };
@@ -79,11 +79,11 @@ impl Fixture {
         id
     }
 
-    async fn end(&self, id: Uuid, outcome: &Outcome) {
+    async fn end(&self, id: Uuid, outcome: &ImportOutcome) {
         finish(&mut *self.conn().await, id, outcome).await.expect("finishes");
     }
 
-    async fn outcome(&self, id: Uuid) -> Option<Option<Outcome>> {
+    async fn outcome(&self, id: Uuid) -> Option<Option<ImportOutcome>> {
         outcome(&mut *self.conn().await, id, &self.me).await.expect("reads")
     }
 
@@ -145,7 +145,7 @@ async fn imports_that_are_still_to_end_are_counted_up_to_the_cap() {
     assert_eq!(
         count_pending(&mut *fixture.conn().await, &fixture.me, 9).await.expect("counts"),
         2,
-        "an end frees a place"
+        "an ended import does not count"
     );
 }
 
@@ -155,11 +155,11 @@ async fn a_failure_holds_its_key_for_those_who_ask_for_it_and_against_nobody_els
     let id = fixture.start().await;
     assert_eq!(fixture.take([2; 32]).await, Taken::Conflict, "while it is worked on");
     fixture.end(id, &failed()).await;
-    let replay = Taken::Replay(idempotency::Outcome::Import { id });
+    let replay = Taken::Replay(idempotency::StoredOutcome::Import { id });
     assert_eq!(fixture.take(FINGERPRINT).await, replay);
     release(&mut *fixture.conn().await, id).await.expect("releases");
     assert_eq!(fixture.take(FINGERPRINT).await, Taken::Fresh, "it was received");
-    assert_eq!(fixture.outcome(id).await, Some(Some(failed())), "whoever waits beside is answered, too");
+    assert_eq!(fixture.outcome(id).await, Some(Some(failed())), "a concurrent waiter gets the outcome as well");
 
     let fixture = self::fixture().await;
     let id = fixture.start().await;
@@ -173,7 +173,7 @@ async fn a_success_stands_for_its_key() {
     let id = fixture.start().await;
     fixture.end(id, &imported()).await;
     release(&mut *fixture.conn().await, id).await.expect("releases nothing");
-    assert_eq!(fixture.take(FINGERPRINT).await, Taken::Replay(idempotency::Outcome::Import { id }));
+    assert_eq!(fixture.take(FINGERPRINT).await, Taken::Replay(idempotency::StoredOutcome::Import { id }));
     assert_eq!(fixture.take([2; 32]).await, Taken::Conflict);
     fixture.age(11).await;
     assert_eq!(fixture.sweep().await, 0);
@@ -186,7 +186,7 @@ async fn a_success_stands_for_its_key() {
 async fn an_outcome_that_nobody_received_is_kept_ten_minutes() {
     let fixture = fixture().await;
     let id = fixture.start().await;
-    assert_eq!(fixture.sweep().await, 0, "never what is worked on");
+    assert_eq!(fixture.sweep().await, 0, "never an active import");
     fixture.end(id, &failed()).await;
     fixture.age(9).await;
     assert_eq!(fixture.sweep().await, 0);
@@ -195,7 +195,7 @@ async fn an_outcome_that_nobody_received_is_kept_ten_minutes() {
     assert_eq!((fixture.outcome(id).await, fixture.take(FINGERPRINT).await), (None, Taken::Fresh));
 }
 
-/// What a connection has read of imports so far and has not reported yet: not before its transaction ends.
+/// Rows of imports that this connection has read. Postgres does not report them to others before the transaction ends.
 async fn rows_read(conn: &mut PgConnection) -> i64 {
     sqlx::query_scalar("SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'imports'")
         .fetch_one(conn)
@@ -206,7 +206,7 @@ async fn rows_read(conn: &mut PgConnection) -> i64 {
 #[tokio::test]
 async fn a_sweep_looks_at_the_oldest_successes_alone() {
     let fixture = fixture().await;
-    // Successes of the last hours with their keys, and one whose key is gone: the oldest.
+    // Recent successes with their keys, and the oldest one without a key.
     sqlx::query(
         "INSERT INTO imports (id, account_uid, token_id, canvas_key, request, state, outcome, ended_at)
          SELECT lpad(to_hex(n), 32, '0')::uuid, 'me', $1, $2, '{}', 'succeeded', '{}', now() - n * interval '1 minute'
@@ -227,12 +227,12 @@ async fn a_sweep_looks_at_the_oldest_successes_alone() {
     .expect("fills");
     for swept in [1, 0] {
         let mut transaction = fixture.database.pool().begin().await.expect("begins");
-        // As every process plans (`pool::PLANS`).
+        // The planner settings of every process (`pool::PLANS`).
         sqlx::raw_sql("SET LOCAL enable_seqscan = off").execute(&mut *transaction).await.expect("sets");
         let before = rows_read(&mut transaction).await;
         assert_eq!(sweep(&mut transaction, 10).await.expect("sweeps"), swept);
         let read = rows_read(&mut transaction).await - before;
-        // Found, looked at once more under its lock, and deleted.
+        // Each row is found, read again under its lock, and deleted.
         assert!(read <= 3 * 10, "{read} rows were read");
         transaction.commit().await.expect("commits");
     }

@@ -1,27 +1,34 @@
-//! The end of a job whose record cannot be read.
-//!
-//! **Guarantee.** Every task has an end: what [`conclude`](super::conclude) cannot decode is ended here by statements that
-//! look at no stored document. **What is left out**: activity, review and webhook event, which are made of the record; a delivery
-//! that waits for the event fails.
+//! The statements that end a job whose record cannot be read. They read no stored document.
 
-use domain::canvas::Changes;
-use domain::id::{JobId, NodeId};
-use domain::job::{Failure, FailureCode, JobStatus, Outcome};
+use domain::id::JobId;
+use domain::job::{Failure, FailureCode, JobOutcome, JobStatus};
 use domain::webhook::DeliveryError;
 use sqlx::PgConnection;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::Terms;
 use super::work::states_before;
-use super::{outputs, settlement};
-use crate::canvases::{self, Change};
+use super::{Windows, outputs, settlement};
 use crate::{Result, tasks};
 
-/// Ends a job as `runtime_failed` under the lease on its task, and frees its nodes. `false`: the lease is no longer current,
-/// roll back.
+/// What ending a job left to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Abandoned {
+    /// Key of its canvas, which is locked and whose nodes may still wait for the job.
+    pub canvas_key: Option<i64>,
+    /// The Recipe run that waits for the job.
+    pub recipe_run: Option<Uuid>,
+}
+
+/// Ends a job as `runtime_failed` under the lease on its task, after locking its account, canvas and itself. `None`: the lease is
+/// no longer current, and the caller must roll back.
 #[tracing::instrument(skip_all, name = "db.job.abandon")]
-pub async fn abandon(conn: &mut PgConnection, id: JobId, lease_token: Uuid, terms: &Terms<'_>) -> Result<bool> {
+pub async fn abandon(
+    conn: &mut PgConnection,
+    id: JobId,
+    lease_token: Uuid,
+    windows: &Windows,
+) -> Result<Option<Abandoned>> {
     let reserved = settlement::hold(conn, id).await?;
     let canvas_key = sqlx::query_scalar!(
         "SELECT key FROM canvases WHERE key = (SELECT canvas_key FROM jobs WHERE id = $1) FOR UPDATE",
@@ -29,13 +36,13 @@ pub async fn abandon(conn: &mut PgConnection, id: JobId, lease_token: Uuid, term
     )
     .fetch_optional(&mut *conn)
     .await?;
-    // The fence comes before any effect, and the job before its task, in the one order of locks.
+    // The fencing check comes before any effect. The job is locked before its task, as the lock order requires.
     sqlx::query!("SELECT FROM jobs WHERE id = $1 FOR NO KEY UPDATE", id.0).fetch_optional(&mut *conn).await?;
     if !tasks::settle(conn, id.0, lease_token).await? {
-        return Ok(false);
+        return Ok(None);
     }
-    let failure = Failure::new(FailureCode::RuntimeFailed, "the work failed again and again and was given up");
-    let outcome = Outcome { failure: Some(failure), ..Outcome::default() };
+    let failure = Failure::new(FailureCode::RuntimeFailed, "the work failed repeatedly and was abandoned");
+    let outcome = JobOutcome { failure: Some(failure), ..JobOutcome::default() };
     sqlx::query!(
         "WITH ended AS (
              UPDATE jobs SET status = $2, version = version + 1, outcome = $3, completed_at = now(), updated_at = now(),
@@ -47,9 +54,9 @@ pub async fn abandon(conn: &mut PgConnection, id: JobId, lease_token: Uuid, term
         id.0,
         JobStatus::Failed.as_str(),
         Json(outcome) as _,
-        terms.windows.failed.as_secs_f64(),
+        windows.failed.as_secs_f64(),
         &states_before(JobStatus::Failed),
-        terms.windows.video.as_secs_f64(),
+        windows.video.as_secs_f64(),
     )
     .execute(&mut *conn)
     .await?;
@@ -63,43 +70,6 @@ pub async fn abandon(conn: &mut PgConnection, id: JobId, lease_token: Uuid, term
     )
     .execute(&mut *conn)
     .await?;
-    if let Some(canvas_key) = canvas_key {
-        free_nodes(conn, canvas_key, id, terms.revision).await?;
-    }
-    let recipe_run = sqlx::query_scalar!("SELECT recipe_run FROM jobs WHERE id = $1", id.0).fetch_one(&mut *conn);
-    if let Some(run) = recipe_run.await? {
-        tasks::wake(conn, run).await?;
-    }
-    Ok(true)
-}
-
-/// Frees the nodes that wait for a job, in a canvas that the transaction holds, and gives the canvas its next revision.
-async fn free_nodes(conn: &mut PgConnection, canvas_key: i64, id: JobId, revision: &str) -> Result<()> {
-    // `queued`, which the note said since the start, is as long as `failed`: the size of the graph stays.
-    let freed = sqlx::query_scalar!(
-        r#"UPDATE nodes SET active_job = NULL,
-                  server = CASE WHEN json_typeof(server -> 'job') = 'object'
-                                THEN jsonb_set(server::jsonb, '{job,status}', to_jsonb($3::text))::json ELSE server END
-           WHERE canvas_key = $1 AND active_job = $2 RETURNING id"#,
-        canvas_key,
-        id.0,
-        JobStatus::Failed.as_str(),
-    )
-    .fetch_all(&mut *conn)
-    .await?;
-    if freed.is_empty() {
-        return Ok(());
-    }
-    let changed_node_ids = freed.into_iter().map(NodeId::from_stored).collect();
-    let change = Change {
-        revision,
-        title: None,
-        nodes_delta: 0,
-        connections_delta: 0,
-        bytes_delta: 0,
-        changes: &Changes { changed_node_ids, ..Changes::default() },
-        activity: None,
-    };
-    canvases::commit_change(conn, canvas_key, &change).await?;
-    Ok(())
+    let recipe_run = sqlx::query_scalar!("SELECT recipe_run FROM jobs WHERE id = $1", id.0).fetch_one(conn).await?;
+    Ok(Some(Abandoned { canvas_key, recipe_run }))
 }

@@ -1,27 +1,24 @@
-//! Jobs: the product's record of work, from its acceptance to its removal.
+//! Jobs: the record of work that clients see, from its acceptance to its removal.
 //!
-//! **Guarantee.** A job goes through the states of `domain::job::JobStatus` only as they may follow each other, each
-//! change is one statement that is conditional on the state it leaves, counts up `version` and is noted in
-//! `job_history`; what a worker writes takes place only while its lease on the job's task holds.
+//! **Guarantee.** A job changes its state only along the transitions of `domain::job::JobStatus`. Each change is one statement
+//! that is conditional on the previous state, increments `version` and adds a row to `job_history`. A worker's write takes
+//! effect only while its lease on the job's task is current.
 //!
-//! **Mechanism.** The task (`tasks`) says who works, the job says what is seen. [`begin`] and [`mark_finalizing`], or
-//! [`finalize_and_stage`], are a worker's way forward, [`conclude`] is the way to an end, for workers and for cancels of work
-//! that nobody took ([`abandon`] where the record cannot be read); [`outputs`] are what an image job is made of; [`cancel`] is the intent; [`expire`] and [`remove`] are what becomes of the record afterwards (decisions 9.3).
+//! **Mechanism.** The task (`tasks`) records who works; the job records what clients see. A worker advances a job with
+//! [`begin`] and [`mark_finalizing`], or [`finalize_and_stage`]. [`lock`] and [`end`] are the first and the last statement of its
+//! completion; [`abandon`] ends a job whose record cannot be read. [`outputs`] holds the outputs of an image job. [`expire`] and
+//! [`remove`] apply the retention of records.
 //!
-//! A job whose worker died or handed it back stays `running` until another worker takes it and goes on: there is no
-//! way back to `queued`, because nobody could tell the two apart from outside and the first start stays the start.
+//! A job whose worker died or released it stays `running` until another worker claims and continues it. It never returns to
+//! `queued`: clients cannot act on the difference, and the start of the job remains its first start.
 
 mod abandon;
-mod cancel;
-mod conclude;
-mod ending;
+mod end;
 pub mod operation;
 pub mod outputs;
 mod retention;
 mod row;
 mod settlement;
-mod shown;
-mod target;
 pub mod waiting;
 mod work;
 
@@ -34,70 +31,86 @@ use sqlx::PgConnection;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-pub use abandon::abandon;
-pub use cancel::{Cancellation, cancel};
-pub use conclude::conclude;
-pub use ending::{Concluded, Ending, Film, Placement, Review, Terms};
+pub use abandon::{Abandoned, abandon};
+pub use end::{JobCanvas, JobEnd, LockedJob, end, lock};
 pub use retention::{Removed, Windows, expire, last_form, mark_finalized, remove};
-pub use target::mark_targets;
-pub(crate) use target::serialized_bytes;
-pub use work::{begin, finalize_and_stage, is_canceling, mark_finalizing, note_progress};
+pub use settlement::settle;
+pub use work::{begin, finalize_and_stage, is_canceling, mark_finalizing, note_progress, transition};
 
 use crate::Result;
-use crate::tasks::with_task;
-use row::{Row, select_jobs, select_written};
+use row::{JobFilter, JobRow};
 
 /// A job to accept.
 #[derive(Clone, Debug)]
 pub struct NewJob<'a> {
-    /// Its id, and that of its task.
+    /// Id of the job and of its task.
     pub id: JobId,
-    /// Who starts it and pays for it.
+    /// The account that starts the job and pays for it.
     pub account: &'a AccountUid,
-    /// The token that it is started with; names the actor of its activity.
+    /// Id of the token that starts the job; names the actor of its activity.
     pub token_id: Uuid,
-    /// What is asked for.
     pub operation: JobOperation,
-    /// Key and handle of the canvas that it writes to.
+    /// Key and handle of the canvas that the job writes to.
     pub canvas: Option<(i64, &'a CanvasHandle)>,
-    /// The revision that its start made.
+    /// The canvas revision that the start made.
     pub canvas_revision: Option<&'a str>,
-    /// What is asked, resolved and normalized.
+    /// The request, resolved and normalized.
     pub request: &'a Request,
-    /// Guidance, at least 1.
+    /// Estimated duration in seconds, at least 1.
     pub estimated_seconds: i32,
-    /// Credits that are reserved for it.
+    /// Credits reserved for the job.
     pub credit_cost: i64,
-    /// The Recipe run whose step it is.
+    /// The Recipe run that the job is a step of.
     pub recipe_run: Option<RunId>,
-    /// W3C trace context of what starts it.
+    /// W3C trace context of the request that starts the job.
     pub traceparent: Option<&'a str>,
 }
 
-/// Accepts a job: `queued`, with its first line of history, its task, in the lane of its account, and the wake-up that
-/// announces it; the record, with its webhook if that was stored before. One statement, so that none of them is there
-/// without the others. The caller nudges its relay after the commit.
+/// Accepts a job: `queued`, with its first history row, its task with the fairness key of its account, and the wake-up
+/// message for the task. Returns the record, with its webhook if that was inserted before. One statement, so that all of them
+/// exist or none. The caller wakes the relay after the commit. The task gets its turn as in
+/// [`tasks::enqueue`](crate::tasks::enqueue).
 #[tracing::instrument(skip_all, name = "db.job.insert")]
 pub async fn insert(conn: &mut PgConnection, job: &NewJob<'_>) -> Result<Record> {
     let handle = job.canvas.map(|(_, handle)| handle);
     let (kind, queue, task) = job.request.route();
-    with_task!(
-        select_written!
-        ["WITH written AS (
-              INSERT INTO jobs (id, account_uid, token_id, kind, operation, status, canvas_key, canvas_owner, canvas_id,
-                                canvas_revision, request, estimated_seconds, credit_cost, recipe_run, queued_at)
-              VALUES ($1, $4, $8, $9, $10, 'queued', $11, $12, $13, $14, $15, $16, $17, $18, now())
-              RETURNING *
-          ), noted AS (
-              INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM written
-          ),"]
+    sqlx::query_as!(
+        JobRow,
+        r#"WITH written AS (
+               INSERT INTO jobs (id, account_uid, token_id, kind, operation, status, canvas_key, canvas_owner, canvas_id,
+                                 canvas_revision, request, estimated_seconds, credit_cost, recipe_run, queued_at)
+               VALUES ($1, $4, $6, $7, $8, 'queued', $9, $10, $11, $12, $13, $14, $15, $16, now())
+               RETURNING *
+           ), noted AS (
+               INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM written
+           ), place AS (
+               SELECT greatest(
+                   (SELECT max(turn) + 1 FROM tasks
+                    WHERE queue = $2 AND lane = $4 AND state = 'ready' AND turn >= floor),
+                   coalesce(greatest(
+                       (SELECT max(turn) FROM tasks WHERE queue = $2 AND state = 'leased' AND turn >= floor),
+                       (SELECT min(turn) FROM tasks WHERE queue = $2 AND state = 'ready' AND turn >= floor)
+                   ), drawn)
+               ) AS turn
+               FROM nextval('task_turns') AS drawn, task_floor($2) AS floor
+           ), task AS (
+               INSERT INTO tasks (id, queue, kind, lane, turn, traceparent) SELECT $1, $2, $3, $4, turn, $5 FROM place
+           ), announced AS (
+               INSERT INTO outbox (queue, task_id, traceparent) VALUES ($2, $1, $5)
+           )
+           SELECT j.id, j.account_uid, j.kind, j.operation, j.status, j.version, j.canvas_owner, j.canvas_id, j.canvas_revision,
+                  j.request AS "request: _", j.outcome AS "outcome: _", j.estimated_seconds, j.credit_cost, j.progress,
+                  j.cancel_reason, j.created_at, j.updated_at, j.queued_at, j.started_at, j.completed_at, j.finalized_at,
+                  j.retain_until, extract(epoch FROM now() - j.retain_until)::float8 AS overdue_seconds,
+                  NULL AS provider_run,
+                  d.id AS "delivery_id?", d.status AS "delivery_status?", d.attempts AS "attempts?", d.next_attempt_at,
+                  d.last_attempt_at, d.delivered_at, d.last_status, d.error_code
+           FROM written j LEFT JOIN webhook_deliveries d ON d.job_id = j.id"#,
         job.id.0,
         queue.as_str(),
         task.as_str(),
         job.account.as_str(),
-        None::<f64>,
         job.traceparent,
-        None::<&str>,
         job.token_id,
         kind.as_str(),
         job.operation.as_str(),
@@ -108,15 +121,15 @@ pub async fn insert(conn: &mut PgConnection, job: &NewJob<'_>) -> Result<Record>
         Json(job.request) as _,
         job.estimated_seconds,
         job.credit_cost,
-        job.recipe_run.map(|run| run.0)
+        job.recipe_run.map(|run| run.0),
     )
     .fetch_one(conn)
     .await?
     .record()
 }
 
-/// The job of `id` if it is `account`'s, with the state of its webhook: as it is at this moment, whenever its record was swept
-/// last (decisions 9.3). `tombstone` is how long an expired one is kept.
+/// Reads the job of `id` if it belongs to `account`, with the state of its webhook. Retention is applied as of this moment,
+/// even if the sweep has not run yet. `tombstone` is how long an expired record is kept.
 #[tracing::instrument(skip_all, name = "db.job.get")]
 pub async fn get(
     conn: &mut PgConnection,
@@ -124,12 +137,11 @@ pub async fn get(
     account: &AccountUid,
     tombstone: Duration,
 ) -> Result<Option<Record>> {
-    let row =
-        select_jobs!("WHERE j.id = $1 AND j.account_uid = $2", id.0, account.as_str()).fetch_optional(conn).await?;
+    let row = row::read(conn, id, JobFilter { account: Some(account), ..JobFilter::default() }).await?;
     row.filter(|row| !row.is_over(tombstone)).map(|row| row.aged().record()).transpose()
 }
 
-/// Whether a job is a step of a Recipe run, which it is told by: it has no activity of its own (decisions 13.6).
+/// Whether a job is a step of a Recipe run. A step has no activity entries of its own.
 #[tracing::instrument(skip_all, name = "db.job.is_step")]
 pub async fn is_step(conn: &mut PgConnection, id: JobId) -> Result<bool> {
     let is_step = sqlx::query_scalar!(
@@ -139,22 +151,14 @@ pub async fn is_step(conn: &mut PgConnection, id: JobId) -> Result<bool> {
     Ok(is_step.fetch_one(conn).await?)
 }
 
-/// The job of `id` if it is over and nobody works on it any more: for whoever does not know whether the transaction that
-/// was to end it took place.
+/// Reads the job of `id` if it has ended and no worker has its task: for a caller that does not know whether the transaction
+/// that ended it was committed.
 #[tracing::instrument(skip_all, name = "db.job.get_ended")]
 pub async fn get_ended(conn: &mut PgConnection, id: JobId) -> Result<Option<Record>> {
-    select_jobs!(
-        "WHERE j.id = $1 AND j.completed_at IS NOT NULL AND NOT EXISTS (SELECT FROM tasks t WHERE t.id = j.id)",
-        id.0
-    )
-    .fetch_optional(conn)
-    .await?
-    .map(Row::record)
-    .transpose()
+    row::read(conn, id, JobFilter { is_ended: true, ..JobFilter::default() }).await?.map(JobRow::record).transpose()
 }
 
-/// How many unfinished jobs and Recipe runs the account has, counted no further than `cap` (decisions 1.12). The jobs of a
-/// Recipe run are part of it (decisions 18.13).
+/// Counts the account's unfinished jobs and Recipe runs, up to `cap`. The jobs of a Recipe run count as part of the run.
 #[tracing::instrument(skip_all, name = "db.job.count_active")]
 pub async fn count_active(conn: &mut PgConnection, account: &AccountUid, cap: i64) -> Result<i64> {
     Ok(sqlx::query_scalar!(
@@ -171,6 +175,3 @@ pub async fn count_active(conn: &mut PgConnection, account: &AccountUid, cap: i6
     .fetch_one(conn)
     .await?)
 }
-
-#[cfg(test)]
-pub(crate) mod tests;

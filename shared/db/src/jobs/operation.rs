@@ -1,4 +1,4 @@
-//! Jobs and runs of Recipes as operators see them: whose they are, where they stand, who has them in hand.
+//! Jobs and Recipe runs as operators see them: account, state and worker.
 
 use chrono::{DateTime, Utc};
 use domain::id::AccountUid;
@@ -8,38 +8,37 @@ use uuid::Uuid;
 
 use crate::Result;
 
-/// A job or a run. In the form in which it is printed.
+/// A job or run, in the form in which it is printed.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Listed {
-    /// The id, without its kind.
+pub struct ListedJob {
+    /// Id, without its kind.
     #[serde(skip)]
     pub id: Uuid,
-    /// Whose it is.
+    /// The account that started it.
     pub account: String,
     /// `image`, `action`, `video` or `recipe`.
     pub kind: String,
-    /// What was asked for.
     pub operation: String,
-    /// Its state.
+    /// State of the job or run.
     pub status: String,
-    /// What is reserved for it, or was charged.
+    /// Credits reserved, or charged after the end.
     pub credit_cost: i64,
     /// `canvas:<ownerUid>:<id>`.
     pub canvas: Option<String>,
-    /// Its task: `ready`, `parked` or `leased`; none: it is over.
+    /// State of its task as stored: `ready`, `parked` (scheduled) or `leased`; `None` after the end.
     pub task: Option<String>,
-    /// How often a worker took it.
+    /// How often a worker claimed it.
     pub claims: Option<i32>,
-    /// The worker that has it in hand.
+    /// The worker that holds its lease.
     pub worker: Option<String>,
-    /// Not before this time it is taken again.
+    /// When it is due. It is not claimed earlier.
     #[serde(skip)]
     pub due_at: Option<DateTime<Utc>>,
     /// When it was accepted.
     #[serde(skip)]
     pub created_at: DateTime<Utc>,
-    /// When it was first taken.
+    /// When a worker first claimed it.
     #[serde(skip)]
     pub started_at: Option<DateTime<Utc>>,
     /// When it ended.
@@ -47,22 +46,20 @@ pub struct Listed {
     pub completed_at: Option<DateTime<Utc>>,
 }
 
-/// Which are wanted.
+/// Filter of a list.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wanted<'a> {
-    /// That one alone.
+pub struct JobFilter<'a> {
     pub id: Option<Uuid>,
-    /// Of one account.
     pub account: Option<&'a AccountUid>,
-    /// In one of these states; none: in any.
+    /// Only these states; `None`: any state.
     pub statuses: Option<&'a [String]>,
 }
 
-/// The newest `limit` jobs and runs, newest first.
+/// Lists the newest `limit` jobs and runs, newest first.
 #[tracing::instrument(skip_all, name = "db.job.list")]
-pub async fn list(conn: &mut PgConnection, wanted: Wanted<'_>, limit: i64) -> Result<Vec<Listed>> {
+pub async fn list(conn: &mut PgConnection, wanted: JobFilter<'_>, limit: i64) -> Result<Vec<ListedJob>> {
     let rows = sqlx::query_as!(
-        Listed,
+        ListedJob,
         r#"SELECT w.id AS "id!", w.account_uid AS "account!", w.kind AS "kind!", w.operation AS "operation!",
                   w.status AS "status!", w.credit_cost AS "credit_cost!", w.canvas,
                   t.state AS "task?", t.claims AS "claims?", t.lease_owner AS worker, t.due_at AS "due_at?",
@@ -96,34 +93,34 @@ pub async fn list(conn: &mut PgConnection, wanted: Wanted<'_>, limit: i64) -> Re
 pub struct Step {
     /// The state.
     pub status: String,
-    /// Since when.
+    /// When the job entered the state.
     pub at: DateTime<Utc>,
 }
 
-/// Every state that a job was in, in their order; none for a run of a Recipe.
+/// Lists every state that a job was in, in order; empty for a Recipe run.
 #[tracing::instrument(skip_all, name = "db.job.history")]
 pub async fn history(conn: &mut PgConnection, id: Uuid) -> Result<Vec<Step>> {
     let steps = sqlx::query_as!(Step, "SELECT status, at FROM job_history WHERE job_id = $1 ORDER BY version", id);
     Ok(steps.fetch_all(conn).await?)
 }
 
-/// What a provider was asked for.
+/// A submit to a provider.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Submit {
-    /// From 0, in the order of the job's targets.
+    /// Position of the output, from 0 in the order of the job's targets.
     pub position: i32,
     /// `ready`, `submitting`, `submitted`, `stored`, `failed` or `canceled`.
     pub state: String,
-    /// Submits so far.
+    /// Number of submits so far.
     pub attempts: i32,
-    /// The provider's own id of it.
+    /// The provider's id of the run.
     pub provider_run: Option<String>,
-    /// Whether the provider may have begun it with nobody left to ask.
+    /// Whether the provider may have begun a run whose outcome is unknown.
     pub orphan: bool,
 }
 
-/// The outputs of a job that providers make.
+/// Lists the outputs of a job that providers make.
 #[tracing::instrument(skip_all, name = "db.job.submits")]
 pub async fn submits(conn: &mut PgConnection, id: Uuid) -> Result<Vec<Submit>> {
     let submits = sqlx::query_as!(

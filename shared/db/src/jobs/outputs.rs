@@ -1,44 +1,45 @@
-//! The outputs of a job that a model makes, one by one; a video job has one: what was asked of a provider, and what came of it
-//! (decisions 9.8, 12.5).
+//! The outputs of a job that a model makes, with one row each: what was submitted to a provider and with which result. A video
+//! job has one output.
 //!
-//! **Guarantee.** A submit is on record, under the lease of whoever makes it, before it is made; so whoever finds an output
-//! `submitting` that it did not begin itself knows that its outcome is unknown, and nobody ever submits such an output as if it
-//! were new. A provider's run is recorded before it is first polled, and a worker that comes later goes on with it.
+//! **Guarantee.** A submit is recorded, under the lease of the worker that makes it, before it is made. A worker that finds an
+//! output `submitting` that it did not begin itself knows that the outcome is unknown, and never submits it again as if it were
+//! new (docs/reliability.md#provider-submits). A provider's run is recorded before it is first polled, and a later worker
+//! continues with it.
 //!
-//! **Mechanism.** Every change is one statement, conditional on the state that it leaves and on the lease of the job's task.
-//! Times are the database's: due times, deadlines and what has passed are handed out as durations.
+//! **Mechanism.** Every change is one statement, conditional on the previous state and on the lease of the job's task. Times
+//! are the database's: due times, deadlines and elapsed times are returned as durations.
 //!
-//! **Reason.** Money: hardly a provider honours an idempotency key, so that a second submit is a second charge
-//! (reliability.md 2).
+//! **Reason.** Cost: hardly any provider honors idempotency keys, so a second submit is a second charge.
 
 use std::time::Duration;
 
 use domain::id::JobId;
-use domain::job::Failure;
+use domain::job::{Failure, Placement};
 use serde_json::Value;
-use sqlx::PgConnection;
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
 use sqlx::types::Json;
+use sqlx::{PgConnection, Postgres};
 use uuid::Uuid;
 
-use super::Placement;
 use crate::Result;
 use crate::error::known;
 use crate::tasks::seconds;
 
-/// Where an output stands.
+/// State of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputState {
-    /// It may be submitted.
+    /// The output may be submitted.
     Ready,
-    /// A submit was begun; found by anybody else, its outcome is unknown.
+    /// A submit was begun. For any other worker its outcome is unknown.
     Submitting,
-    /// A provider has it.
+    /// A provider accepted the submit.
     Submitted,
-    /// It is stored.
+    /// The output is stored.
     Stored,
-    /// It will not be made.
+    /// The output failed.
     Failed,
-    /// The job ended before it did.
+    /// The job ended first.
     Canceled,
 }
 
@@ -54,7 +55,7 @@ impl OutputState {
         }
     }
 
-    /// Whether nothing more happens to it.
+    /// Whether the state is terminal.
     pub const fn is_terminal(self) -> bool {
         matches!(self, OutputState::Stored | OutputState::Failed | OutputState::Canceled)
     }
@@ -70,51 +71,51 @@ impl std::str::FromStr for OutputState {
     }
 }
 
-/// An output as it stands.
+/// An output and its state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobOutput {
-    /// From 0, in the order of the job's targets.
+    /// Position of the output, from 0 in the order of the job's targets.
     pub position: i32,
-    /// Where it stands.
+    /// State of the output.
     pub state: OutputState,
-    /// Submits so far.
+    /// Number of submits so far.
     pub attempts: i32,
-    /// How often the present state's own work did not work out: repeated submits, look-ups, downloads.
+    /// How often work failed in the present state: repeated submits, look-ups, downloads.
     pub tries: i32,
     /// The provider's run, as it was recorded.
     pub run: Option<Value>,
-    /// How long until its next step.
+    /// Time until the next step is due.
     pub due_in: Duration,
-    /// How long ago its run was recorded.
+    /// Time since the provider's run was recorded.
     pub running_for: Duration,
-    /// How long until it is given up; `None` before its first submit.
+    /// Time until the deadline; `None` before the first submit.
     pub given_up_in: Option<Duration>,
-    /// What the job's end needs of it, once it is stored.
+    /// The placement that ending the job requires, once the output is stored.
     pub placement: Option<Placement>,
-    /// Why it failed, or what its last attempt met.
+    /// Why the output failed, or the error of its last attempt.
     pub failure: Option<Failure>,
 }
 
 impl JobOutput {
-    /// Whether its time is over.
+    /// Whether the deadline has passed.
     pub fn is_overdue(&self) -> bool {
         self.given_up_in == Some(Duration::ZERO)
     }
 }
 
-/// An output under the lease of its job's task: what may change it.
+/// An output under the lease of its job's task. Required to change the output.
 #[derive(Clone, Copy, Debug)]
-pub struct Held {
-    /// The job.
+pub struct LeasedOutput {
+    /// Id of the job.
     pub job: JobId,
-    /// The fencing token of the job's task.
+    /// Fencing token of the job's task.
     pub lease_token: Uuid,
-    /// Which output.
+    /// Position of the output.
     pub position: i32,
 }
 
-/// The job's outputs in their order, `count` fresh ones when there are none yet, and whether there were none. `None`: the
-/// lease is no longer current.
+/// Reads the job's outputs in order, after inserting `count` new ones if there are none, and returns whether it inserted them.
+/// `None`: the lease is no longer current.
 #[tracing::instrument(skip_all, name = "db.job.outputs.open")]
 pub async fn open(
     conn: &mut PgConnection,
@@ -126,7 +127,7 @@ pub async fn open(
     if !found.is_empty() {
         return Ok(Some((found, false)));
     }
-    // A request has at most four targets (specification, Validation).
+    // A request has at most four targets, so the conversion does not saturate.
     let count = i32::try_from(count).unwrap_or(i32::MAX);
     let made = sqlx::query!(
         "INSERT INTO job_outputs (job_id, position)
@@ -145,7 +146,7 @@ pub async fn open(
     Ok(Some((list(conn, job).await?, true)))
 }
 
-/// The job's outputs in their order; none before a worker first took it.
+/// Lists the job's outputs in order; empty before a worker first claimed the job.
 #[tracing::instrument(skip_all, name = "db.job.outputs.list")]
 pub async fn list(conn: &mut PgConnection, job: JobId) -> Result<Vec<JobOutput>> {
     let rows = sqlx::query!(
@@ -177,121 +178,150 @@ pub async fn list(conn: &mut PgConnection, job: JobId) -> Result<Vec<JobOutput>>
         .collect()
 }
 
-/// A change of an output that is held: what is set, in which states, and the values from `$4` on. Whether it took place.
-macro_rules! change {
-    ($conn:expr, $held:expr, $set:literal, $states:literal $(, $value:expr)* $(,)?) => {{
-        let done = sqlx::query!(
-            "UPDATE job_outputs SET " + $set + " WHERE job_id = $1 AND position = $3 AND state IN (" + $states
-                + ") AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
-            $held.job.0,
-            $held.lease_token,
-            $held.position
-            $(, $value)*
-        );
-        Ok(done.execute($conn).await?.rows_affected() == 1)
-    }};
+/// Executes a change of an output. Returns whether it took effect.
+async fn change(conn: &mut PgConnection, change: Query<'_, Postgres, PgArguments>) -> Result<bool> {
+    Ok(change.execute(conn).await?.rows_affected() == 1)
 }
 
-/// Puts on record that the output is about to be submitted: a ready one, or one whose submit had an unknown outcome at a
-/// provider that refuses to begin it twice. The first time sets its deadline, `patience` from now. False: not ours to submit.
+/// Records that the output is about to be submitted: a `ready` one, or one whose submit had an unknown outcome at a provider
+/// that rejects a duplicate. The first call sets the deadline, `patience` from now. `false`: the lease or the state does not
+/// permit it.
 #[tracing::instrument(skip_all, name = "db.job.outputs.begin_submit")]
-pub async fn begin_submit(conn: &mut PgConnection, held: Held, patience: Duration) -> Result<bool> {
-    change!(
-        conn,
-        held,
-        "state = 'submitting', attempts = attempts + 1, tries = CASE state WHEN 'submitting' THEN tries + 1 ELSE 0 END,
-         deadline_at = coalesce(deadline_at, now() + make_interval(secs => $4))",
-        "'ready', 'submitting'",
+pub async fn begin_submit(conn: &mut PgConnection, leased: LeasedOutput, patience: Duration) -> Result<bool> {
+    let changed = sqlx::query!(
+        "UPDATE job_outputs SET state = 'submitting', attempts = attempts + 1,
+                tries = CASE state WHEN 'submitting' THEN tries + 1 ELSE 0 END,
+                deadline_at = coalesce(deadline_at, now() + make_interval(secs => $4))
+         WHERE job_id = $1 AND position = $3 AND state IN ('ready', 'submitting')
+           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
+        leased.job.0,
+        leased.lease_token,
+        leased.position,
         patience.as_secs_f64(),
-    )
+    );
+    change(conn, changed).await
 }
 
-/// Takes a submit back that was surely not accepted, to be tried again after `due_in`. False: not ours.
+/// Returns an output to `ready` whose submit was certainly not accepted, to be repeated after `due_in`. `false`: no longer
+/// held.
 #[tracing::instrument(skip_all, name = "db.job.outputs.put_back")]
-pub async fn put_back(conn: &mut PgConnection, held: Held, met: &Failure, due_in: Duration) -> Result<bool> {
-    change!(
-        conn,
-        held,
-        "state = 'ready', tries = 0, failure = $4, due_at = now() + make_interval(secs => $5)",
-        "'submitting'",
+pub async fn put_back(conn: &mut PgConnection, leased: LeasedOutput, met: &Failure, due_in: Duration) -> Result<bool> {
+    let changed = sqlx::query!(
+        "UPDATE job_outputs SET state = 'ready', tries = 0, failure = $4, due_at = now() + make_interval(secs => $5)
+         WHERE job_id = $1 AND position = $3 AND state = 'submitting'
+           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
+        leased.job.0,
+        leased.lease_token,
+        leased.position,
         Json(met) as _,
         due_in.as_secs_f64(),
-    )
+    );
+    change(conn, changed).await
 }
 
-/// Notes that the outcome of a submit is not known, and what it met; it is looked into after `due_in`. False: not ours.
+/// Records that the outcome of a submit is unknown, and the error. It is looked up after `due_in`. `false`: no longer held.
 #[tracing::instrument(skip_all, name = "db.job.outputs.note_unknown")]
-pub async fn note_unknown(conn: &mut PgConnection, held: Held, met: &Failure, due_in: Duration) -> Result<bool> {
-    change!(
-        conn,
-        held,
-        "failure = $4, due_at = now() + make_interval(secs => $5)",
-        "'submitting'",
+pub async fn note_unknown(
+    conn: &mut PgConnection,
+    leased: LeasedOutput,
+    met: &Failure,
+    due_in: Duration,
+) -> Result<bool> {
+    let changed = sqlx::query!(
+        "UPDATE job_outputs SET failure = $4, due_at = now() + make_interval(secs => $5)
+         WHERE job_id = $1 AND position = $3 AND state = 'submitting'
+           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
+        leased.job.0,
+        leased.lease_token,
+        leased.position,
         Json(met) as _,
         due_in.as_secs_f64(),
-    )
+    );
+    change(conn, changed).await
 }
 
-/// Records the provider's run of a submitted output; it is polled after `due_in`. False: not ours.
+/// Records the provider's run of an output, to be polled after `due_in`. `false`: no longer held.
 #[tracing::instrument(skip_all, name = "db.job.outputs.submitted")]
-pub async fn submitted(conn: &mut PgConnection, held: Held, run: &Value, due_in: Duration) -> Result<bool> {
-    change!(
-        conn,
-        held,
-        "state = 'submitted', run = $4, accepted = true, tries = 0, failure = NULL, submitted_at = now(),
-         due_at = now() + make_interval(secs => $5)",
-        "'submitting'",
+pub async fn submitted(conn: &mut PgConnection, leased: LeasedOutput, run: &Value, due_in: Duration) -> Result<bool> {
+    let changed = sqlx::query!(
+        "UPDATE job_outputs SET state = 'submitted', run = $4, accepted = true, tries = 0, failure = NULL, submitted_at = now(),
+                due_at = now() + make_interval(secs => $5)
+         WHERE job_id = $1 AND position = $3 AND state = 'submitting'
+           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
+        leased.job.0,
+        leased.lease_token,
+        leased.position,
         run,
         due_in.as_secs_f64(),
-    )
+    );
+    change(conn, changed).await
 }
 
-/// Notes that a submit was begun at the provider although its answer is not there: what a cancel charges. False: not ours.
+/// Records that the provider accepted a submit whose response is missing. A cancel charges it. `false`: no longer held.
 #[tracing::instrument(skip_all, name = "db.job.outputs.note_accepted")]
-pub async fn note_accepted(conn: &mut PgConnection, held: Held) -> Result<bool> {
-    change!(conn, held, "accepted = true", "'submitting'")
+pub async fn note_accepted(conn: &mut PgConnection, leased: LeasedOutput) -> Result<bool> {
+    let changed = sqlx::query!(
+        "UPDATE job_outputs SET accepted = true
+         WHERE job_id = $1 AND position = $3 AND state = 'submitting'
+           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
+        leased.job.0,
+        leased.lease_token,
+        leased.position,
+    );
+    change(conn, changed).await
 }
 
-/// Puts the next step off by `due_in`; `tried` counts it as one that did not work out. False: not ours, or over.
+/// Schedules the next step after `due_in`; `tried` counts a failed try. `false`: no longer held, or terminal.
 #[tracing::instrument(skip_all, name = "db.job.outputs.put_off")]
-pub async fn put_off(conn: &mut PgConnection, held: Held, due_in: Duration, tried: bool) -> Result<bool> {
-    change!(
-        conn,
-        held,
-        "due_at = now() + make_interval(secs => $4), tries = tries + $5::boolean::integer",
-        "'submitting', 'submitted'",
+pub async fn put_off(conn: &mut PgConnection, leased: LeasedOutput, due_in: Duration, tried: bool) -> Result<bool> {
+    let changed = sqlx::query!(
+        "UPDATE job_outputs SET due_at = now() + make_interval(secs => $4), tries = tries + $5::boolean::integer
+         WHERE job_id = $1 AND position = $3 AND state IN ('submitting', 'submitted')
+           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
+        leased.job.0,
+        leased.lease_token,
+        leased.position,
         due_in.as_secs_f64(),
         tried,
-    )
+    );
+    change(conn, changed).await
 }
 
-/// Records that the output's picture is in the store; a ready one was made here, by nobody else. False: not ours, or over.
+/// Records that the output's picture is stored. An output of the embedded runtime goes straight from `ready`. `false`: no
+/// longer held, or terminal.
 #[tracing::instrument(skip_all, name = "db.job.outputs.stored")]
-pub async fn stored(conn: &mut PgConnection, held: Held, placement: &Placement) -> Result<bool> {
-    change!(
-        conn,
-        held,
-        "state = 'stored', placement = $4, failure = NULL",
-        "'ready', 'submitting', 'submitted'",
+pub async fn stored(conn: &mut PgConnection, leased: LeasedOutput, placement: &Placement) -> Result<bool> {
+    let changed = sqlx::query!(
+        "UPDATE job_outputs SET state = 'stored', placement = $4, failure = NULL
+         WHERE job_id = $1 AND position = $3 AND state IN ('ready', 'submitting', 'submitted')
+           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
+        leased.job.0,
+        leased.lease_token,
+        leased.position,
         Json(placement) as _,
-    )
+    );
+    change(conn, changed).await
 }
 
-/// Gives an output up; `orphan`: a provider may have made it all the same. False: not ours, or over.
+/// Marks an output as failed; `orphan`: a provider may have made it all the same. `false`: no longer held, or terminal.
 #[tracing::instrument(skip_all, name = "db.job.outputs.failed")]
-pub async fn failed(conn: &mut PgConnection, held: Held, failure: &Failure, orphan: bool) -> Result<bool> {
-    change!(
-        conn,
-        held,
-        "state = 'failed', failure = $4, orphan = $5",
-        "'ready', 'submitting', 'submitted'",
+pub async fn failed(conn: &mut PgConnection, leased: LeasedOutput, failure: &Failure, orphan: bool) -> Result<bool> {
+    let changed = sqlx::query!(
+        "UPDATE job_outputs SET state = 'failed', failure = $4, orphan = $5
+         WHERE job_id = $1 AND position = $3 AND state IN ('ready', 'submitting', 'submitted')
+           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
+        leased.job.0,
+        leased.lease_token,
+        leased.position,
         Json(failure) as _,
         orphan,
-    )
+    );
+    change(conn, changed).await
 }
 
-/// Whether a provider may be working on an output of the job: then a cancel is a worker's to carry out.
-pub(super) async fn are_under_way(conn: &mut PgConnection, job: JobId) -> Result<bool> {
+/// Whether a provider may be working on an output of the job. If so, a worker carries out the cancel.
+#[tracing::instrument(skip_all, name = "db.job.outputs.are_under_way")]
+pub async fn are_under_way(conn: &mut PgConnection, job: JobId) -> Result<bool> {
     let under_way = sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT FROM job_outputs WHERE job_id = $1 AND state IN ('submitting', 'submitted'))
            AS "under_way!""#,
@@ -300,18 +330,20 @@ pub(super) async fn are_under_way(conn: &mut PgConnection, job: JobId) -> Result
     Ok(under_way.fetch_one(conn).await?)
 }
 
-/// What ends with the job: how many outputs a provider accepted and did not fail at, and how many it may have made unknown to us.
+/// Outputs that end with the job: how many a provider accepted without failing, and how many it may have made without the
+/// service knowing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Closed {
-    /// What a cancel charges (decisions 12.4).
+pub struct Closed {
+    /// Number of outputs that a cancel charges.
     pub accepted: i64,
-    /// What is looked up at the provider when its bill does not agree with ours.
+    /// Number of possible orphans, to be looked up when the provider's bill differs from the ledger.
     pub orphans: i32,
 }
 
-/// Ends the outputs of a job that has ended: those that did not are `canceled`, and one in the midst of a submit may be an
+/// Ends the outputs of a job that has ended: unfinished ones become `canceled`, and one that was being submitted may be an
 /// orphan.
-pub(super) async fn close(conn: &mut PgConnection, job: JobId) -> Result<Closed> {
+#[tracing::instrument(skip_all, name = "db.job.outputs.close")]
+pub async fn close(conn: &mut PgConnection, job: JobId) -> Result<Closed> {
     sqlx::query!(
         "UPDATE job_outputs SET state = 'canceled', orphan = state = 'submitting' AND NOT accepted
          WHERE job_id = $1 AND state IN ('ready', 'submitting', 'submitted')",

@@ -1,35 +1,35 @@
-//! What becomes of a job's record after its end (decisions 9.3).
+//! Retention of job records (docs/reference/jobs.md#retention).
 //!
-//! A success is kept 24 h unread, or 15 min from its first showing; then it is `expired`, a tombstone that goes after 7
-//! days. Failures and cancels go after 24 h, a video 30 days after its end, however it ended (decisions 18.9). The asset and
-//! the node outlive them all, and so does the answer to the start's idempotency key, which keeps the last form of the record,
-//! without images.
+//! An unread success is kept 24 h, or 15 min from the moment it was first shown. Then it is `expired`, a tombstone that is kept
+//! 7 days. Failures and cancels are kept 24 h. A video is kept 30 days after its end, whatever its status. The asset and the
+//! node outlive the record. So does the response stored for the start's idempotency key, which keeps the last form of the
+//! record, without images.
 //!
-//! **Guarantee.** Time alone decides what a read shows, to the moment: whether a sweep has been there makes no difference, and
-//! nothing brings back what is overdue.
+//! **Guarantee.** Only the time decides what a read shows. Whether a sweep has run makes no difference, and an overdue record
+//! never comes back.
 //!
-//! **Mechanism.** A row says how long it is overdue, and a read takes it as the sweep would leave it ([`Row::aged`],
-//! [`Row::is_over`]), without a write or a further statement. [`expire`] counts the tombstone's window from the end of the one
-//! before, not from its own moment; [`mark_finalized`] leaves alone what is overdue.
+//! **Mechanism.** A row carries how long it is overdue, and a read treats it as the sweep would leave it ([`JobRow::aged`],
+//! [`JobRow::is_over`]), without a write or another statement. [`expire`] counts the tombstone's window from the end of the
+//! previous window, not from the time of the sweep. [`mark_finalized`] does not change an overdue record.
 
 use std::time::Duration;
 
 use domain::id::JobId;
-use domain::idempotency::Outcome;
+use domain::idempotency::StoredOutcome;
 use domain::job::{JobKind, JobStatus};
 use serde_json::Value;
 use sqlx::PgConnection;
 use sqlx::types::Json;
 
-use super::row::{Row, select_jobs};
+use super::row::{self, JobFilter, JobRow};
 use crate::{Error, Result};
 
 /// How long records are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Windows {
-    /// A success that nobody has seen.
+    /// A success that was not read.
     pub unread: Duration,
-    /// A success, from its first showing.
+    /// A success, from its first read.
     pub finalized: Duration,
     /// An expired record.
     pub tombstone: Duration,
@@ -40,20 +40,19 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// How many seconds a job that ended so is kept before its next step.
-    pub(super) fn after(&self, kind: JobKind, status: JobStatus) -> f64 {
-        let window = match (kind, status) {
+    /// Time until the next retention step of a job of this kind and status.
+    pub fn after(&self, kind: JobKind, status: JobStatus) -> Duration {
+        match (kind, status) {
             (JobKind::Video, _) => self.video,
             (_, JobStatus::Succeeded) => self.unread,
             (_, JobStatus::Expired) => self.tombstone,
             _ => self.failed,
-        };
-        window.as_secs_f64()
+        }
     }
 }
 
-impl Row {
-    /// The row as [`expire`] leaves it when it is due, although nobody swept yet.
+impl JobRow {
+    /// The row as [`expire`] will leave it, if that is due.
     pub(super) fn aged(mut self) -> Self {
         if let (true, Some(0.0..), Some(due)) = (self.expires(), self.overdue_seconds, self.retain_until) {
             self.status = JobStatus::Expired.as_str().to_owned();
@@ -63,7 +62,7 @@ impl Row {
         self
     }
 
-    /// Whether [`remove`] is due, although nobody swept yet: for what would expire before, with the window of a `tombstone`.
+    /// Whether [`remove`] is due. A row that should have expired by now is counted with the window of a `tombstone`.
     pub(super) fn is_over(&self, tombstone: Duration) -> bool {
         let kept = if self.expires() { tombstone.as_secs_f64() } else { 0.0 };
         self.overdue_seconds.is_some_and(|overdue| overdue >= kept)
@@ -74,8 +73,8 @@ impl Row {
     }
 }
 
-/// Notes that a terminal record was shown for the first time: to its account, or in a webhook attempt. A success is kept
-/// `window` from now. False when it was shown before, is overdue, or is not terminal.
+/// Records that a terminal record was shown for the first time, to its account or in a webhook attempt. A success is then kept
+/// `window` from now. `false` when it was shown before, is overdue, or is not terminal.
 #[tracing::instrument(skip_all, name = "db.job.mark_finalized")]
 pub async fn mark_finalized(conn: &mut PgConnection, id: JobId, window: Duration) -> Result<bool> {
     let done = sqlx::query!(
@@ -92,17 +91,17 @@ pub async fn mark_finalized(conn: &mut PgConnection, id: JobId, window: Duration
     Ok(done.rows_affected() == 1)
 }
 
-/// What [`remove`] did.
+/// Result of [`remove`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
-    /// Records that are gone.
+    /// Number of records removed.
     pub removed: u64,
-    /// Records that cannot be read, and are looked at again in an hour.
+    /// Number of records that cannot be read and were put off by an hour.
     pub unreadable: u64,
 }
 
-/// Lets at most `limit` successes whose time has come expire, in one statement, and says how many. Nothing is announced
-/// (decisions 9.3). Safe from many processes at once, as [`remove`] is: rows that another one holds are passed over.
+/// Expires at most `limit` successes that are due, in one statement. Returns their number. No event is sent. Safe to run from
+/// many processes at once, as is [`remove`]: locked rows are skipped.
 #[tracing::instrument(skip_all, name = "db.job.expire")]
 pub async fn expire(conn: &mut PgConnection, windows: &Windows, limit: i64) -> Result<u64> {
     let expired = sqlx::query!(
@@ -123,12 +122,12 @@ pub async fn expire(conn: &mut PgConnection, windows: &Windows, limit: i64) -> R
     Ok(expired.rows_affected())
 }
 
-/// Removes at most `limit` records whose time is over, in the caller's transaction. One that cannot be read is put off and
-/// holds up no other. `public_url` is the origin of `canvasUrl` in what idempotency keys keep.
+/// Removes at most `limit` records that are due, in the caller's transaction. A record that cannot be read is put off and does
+/// not block others. `public_url` is the origin of `canvasUrl` in what idempotency keys keep.
 #[tracing::instrument(skip_all, name = "db.job.remove")]
 pub async fn remove(conn: &mut PgConnection, public_url: &str, limit: i64) -> Result<Removed> {
-    // Ids alone: a record that cannot be decoded must not fail the statement that finds the others. By account, so that two
-    // transactions count the storage of several in one order.
+    // Selects ids only: a record that cannot be decoded must not fail the statement that finds the others. Ordered by account,
+    // so that two transactions update the storage counters of several accounts in the same order.
     let due = sqlx::query_scalar!(
         "WITH due AS MATERIALIZED (
              SELECT id, account_uid FROM jobs WHERE retain_until <= now()
@@ -145,7 +144,7 @@ pub async fn remove(conn: &mut PgConnection, public_url: &str, limit: i64) -> Re
         match remove_one(conn, JobId(id), public_url).await {
             Ok(()) => done.removed += 1,
             Err(error) if error.is_unreadable() => {
-                tracing::error!(job.id = %id, error = &error as &dyn std::error::Error, "job {id} cannot be read to be removed");
+                tracing::error!(job.id = %id, error = &error as &dyn std::error::Error, "job {id} cannot be decoded to be removed");
                 sqlx::query!("UPDATE jobs SET retain_until = now() + interval '1 hour' WHERE id = $1", id)
                     .execute(&mut *conn)
                     .await?;
@@ -157,9 +156,9 @@ pub async fn remove(conn: &mut PgConnection, public_url: &str, limit: i64) -> Re
     Ok(done)
 }
 
-/// Removes a record and leaves its last form to its idempotency key.
+/// Removes a record and stores its last form with its idempotency key.
 async fn remove_one(conn: &mut PgConnection, id: JobId, public_url: &str) -> Result<()> {
-    let outcome = Outcome::Job { id: id.0, snapshot: last_form(conn, id, public_url).await? };
+    let outcome = StoredOutcome::Job { id: id.0, snapshot: last_form(conn, id, public_url).await? };
     sqlx::query!("UPDATE idempotency_keys SET outcome = $2 WHERE job_id = $1", id.0, Json(outcome) as _)
         .execute(&mut *conn)
         .await?;
@@ -167,11 +166,11 @@ async fn remove_one(conn: &mut PgConnection, id: JobId, public_url: &str) -> Res
     Ok(())
 }
 
-/// What is told of a job from the end of its record on, to whoever sends its start again: the record without images and
-/// preview. `None`: the record is removed, and its idempotency key has it.
+/// The last form of a job's record, which a replayed start gets after the record was removed: without images and preview.
+/// `None`: the record was removed, and its idempotency key has the last form.
 #[tracing::instrument(skip_all, name = "db.job.last_form")]
 pub async fn last_form(conn: &mut PgConnection, id: JobId, public_url: &str) -> Result<Option<Value>> {
-    let Some(row) = select_jobs!("WHERE j.id = $1", id.0).fetch_optional(conn).await? else { return Ok(None) };
+    let Some(row) = row::read(conn, id, JobFilter::default()).await? else { return Ok(None) };
     let last = row.aged().record()?.document(public_url, |_| None).without_results();
     let last = serde_json::to_value(&last);
     Ok(Some(last.map_err(|error| Error::Unreadable { column: "jobs", value: error.to_string() })?))

@@ -1,8 +1,9 @@
 //! A job's row, joined with the state of its webhook.
 
 use domain::id::{AccountUid, CanvasHandle, CanvasId, JobId};
-use domain::job::{Outcome, Record, Request};
+use domain::job::{JobOutcome, Record, Request};
 use domain::webhook::{DeliveryState, DeliveryStatus};
+use sqlx::PgConnection;
 use sqlx::types::Json;
 use sqlx::types::chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -10,45 +11,44 @@ use uuid::Uuid;
 use crate::error::known;
 use crate::{Result, deliveries};
 
-/// A query of [`Row`]s with its own end: conditions on `j` (jobs) and `d` (webhook_deliveries).
-macro_rules! select_jobs {
-    ($tail:literal $(, $argument:expr)*) => {
-        $crate::jobs::row::select_jobs_from!([] "jobs j" $tail $(, $argument)*)
-    };
+/// Conditions on the job that [`read`] returns.
+#[derive(Default)]
+pub(super) struct JobFilter<'a> {
+    /// It belongs to this account.
+    pub account: Option<&'a AccountUid>,
+    /// This lease on its task is current.
+    pub lease_token: Option<Uuid>,
+    /// It has ended, and no worker has its task.
+    pub is_ended: bool,
 }
-pub(super) use select_jobs;
 
-/// The [`Row`] of the job that a statement writes: the table expressions `$with` before it give it as `written`.
-macro_rules! select_written {
-    ([$($with:literal),*] $($argument:expr),*) => {
-        $crate::jobs::row::select_jobs_from!([$($with),*] "written j" "" $(, $argument)*)
-    };
+/// Reads the row of a job.
+///
+/// What is wanted is tested in sub-selects, so that the plan is reused (see `accounts::authenticate`).
+pub(super) async fn read(conn: &mut PgConnection, id: JobId, wanted: JobFilter<'_>) -> Result<Option<JobRow>> {
+    let row = sqlx::query_as!(
+        JobRow,
+        r#"SELECT j.id, j.account_uid, j.kind, j.operation, j.status, j.version, j.canvas_owner, j.canvas_id, j.canvas_revision,
+                  j.request AS "request: _", j.outcome AS "outcome: _", j.estimated_seconds, j.credit_cost, j.progress,
+                  j.cancel_reason, j.created_at, j.updated_at, j.queued_at, j.started_at, j.completed_at, j.finalized_at,
+                  j.retain_until, extract(epoch FROM now() - j.retain_until)::float8 AS overdue_seconds,
+                  CASE WHEN j.kind = 'video' THEN (SELECT o.run ->> 'id' FROM job_outputs o
+                                                   WHERE o.job_id = j.id AND o.position = 0) END AS provider_run,
+                  d.id AS "delivery_id?", d.status AS "delivery_status?", d.attempts AS "attempts?", d.next_attempt_at,
+                  d.last_attempt_at, d.delivered_at, d.last_status, d.error_code
+           FROM jobs j LEFT JOIN webhook_deliveries d ON d.job_id = j.id
+           WHERE j.id = $1 AND ((SELECT $2::text) IS NULL OR j.account_uid = $2)
+             AND ((SELECT $3::uuid) IS NULL OR EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $3))
+             AND (NOT (SELECT $4::boolean) OR j.completed_at IS NOT NULL AND NOT EXISTS (SELECT FROM tasks t WHERE t.id = $1))"#,
+        id.0,
+        wanted.account.map(AccountUid::as_str),
+        wanted.lease_token,
+        wanted.is_ended,
+    );
+    Ok(row.fetch_optional(conn).await?)
 }
-pub(super) use select_written;
 
-macro_rules! select_jobs_from {
-    ([$($with:literal),*] $from:literal $tail:literal $(, $argument:expr)*) => {
-        sqlx::query_as!(
-            $crate::jobs::row::Row,
-            $($with +)*
-            r#" SELECT j.id, j.account_uid, j.kind, j.operation, j.status, j.version, j.canvas_owner, j.canvas_id,
-                      j.canvas_revision, j.request AS "request: _", j.outcome AS "outcome: _", j.estimated_seconds,
-                      j.credit_cost, j.progress, j.cancel_reason, j.created_at, j.updated_at, j.queued_at, j.started_at, j.completed_at,
-                      CASE WHEN j.kind = 'video' THEN (SELECT o.run ->> 'id' FROM job_outputs o
-                                                       WHERE o.job_id = j.id AND o.position = 0) END AS provider_run,
-                      j.finalized_at, j.retain_until,
-                      extract(epoch FROM now() - j.retain_until)::float8 AS overdue_seconds,
-                      d.id AS "delivery_id?", d.status AS "delivery_status?",
-                      d.attempts AS "attempts?", d.next_attempt_at, d.last_attempt_at, d.delivered_at, d.last_status,
-                      d.error_code
-               FROM "# + $from + " LEFT JOIN webhook_deliveries d ON d.job_id = j.id " + $tail
-            $(, $argument)*
-        )
-    };
-}
-pub(super) use select_jobs_from;
-
-pub(super) struct Row {
+pub(super) struct JobRow {
     pub id: Uuid,
     pub account_uid: String,
     pub kind: String,
@@ -59,7 +59,7 @@ pub(super) struct Row {
     pub canvas_id: Option<String>,
     pub canvas_revision: Option<String>,
     pub request: Json<Request>,
-    pub outcome: Option<Json<Outcome>>,
+    pub outcome: Option<Json<JobOutcome>>,
     pub estimated_seconds: i32,
     pub credit_cost: i64,
     pub progress: f64,
@@ -72,7 +72,7 @@ pub(super) struct Row {
     pub completed_at: Option<DateTime<Utc>>,
     pub finalized_at: Option<DateTime<Utc>>,
     pub retain_until: Option<DateTime<Utc>>,
-    /// How long `retain_until` is over; negative before.
+    /// Seconds since `retain_until` passed; negative before.
     pub overdue_seconds: Option<f64>,
     pub delivery_id: Option<Uuid>,
     pub delivery_status: Option<String>,
@@ -84,8 +84,8 @@ pub(super) struct Row {
     pub error_code: Option<String>,
 }
 
-impl Row {
-    /// The record.
+impl JobRow {
+    /// Converts the row into a record.
     pub fn record(self) -> Result<Record> {
         let webhook = match (self.delivery_id, self.delivery_status, self.attempts) {
             (Some(id), Some(status), Some(attempts)) => {

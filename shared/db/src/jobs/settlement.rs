@@ -1,17 +1,17 @@
-//! What a job costs in the end (decisions 12.4, 18.18).
+//! The final charge of a job (docs/reference/models.md#settlement).
 //!
-//! **Guarantee.** In the transaction that ends a job its reservation is settled: what is not charged goes back in one row of
-//! the ledger, the balance rises by it, and the job's `credit_cost` becomes the charge. A job ends once, so this happens once.
+//! **Guarantee.** The transaction that ends a job settles its reservation: what is not charged is returned in one row of the
+//! ledger, the balance rises by it, and the job's `credit_cost` becomes the charge. A job ends once, so it is settled once.
 //!
-//! **Mechanism.** The account's row is locked before any other (lock order: account, canvas, job, asset), and only where there
-//! is something to give back.
+//! **Mechanism.** The account's row is locked before any other (lock order: account, canvas, job, asset), and only where a
+//! reservation exists.
 
 use domain::id::JobId;
 use sqlx::PgConnection;
 
 use crate::Result;
 
-/// The credits that are reserved for a job; where there are some, its account's row is held from here on.
+/// Returns the credits reserved for a job. If there are any, its account's row is locked from here on.
 pub(super) async fn hold(conn: &mut PgConnection, id: JobId) -> Result<i64> {
     let reserved = sqlx::query_scalar!("SELECT credit_cost FROM jobs WHERE id = $1", id.0).fetch_optional(&mut *conn);
     let reserved = reserved.await?.unwrap_or(0);
@@ -26,9 +26,10 @@ pub(super) async fn hold(conn: &mut PgConnection, id: JobId) -> Result<i64> {
     Ok(reserved)
 }
 
-/// Charges a job `charge`, at most what is `reserved`, and gives the rest back. `orphans`: how many of the outputs that are
-/// given back a provider may have made all the same.
-pub(super) async fn settle(conn: &mut PgConnection, id: JobId, reserved: i64, charge: i64, orphans: i32) -> Result<()> {
+/// Charges a job `charge`, at most `reserved`, and returns the rest. `orphans`: how many of the returned outputs a provider may
+/// have made all the same.
+#[tracing::instrument(skip_all, name = "db.job.settle")]
+pub async fn settle(conn: &mut PgConnection, id: JobId, reserved: i64, charge: i64, orphans: i32) -> Result<()> {
     let charge = charge.min(reserved);
     if charge == reserved {
         return Ok(());

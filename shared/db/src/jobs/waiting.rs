@@ -1,9 +1,9 @@
-//! Videos that a provider is working on, many in one statement: what stands between ten thousand of them and the database.
+//! Videos that a provider is working on, many in one statement, which limits the load of ten thousand of them on the database.
 //!
-//! **Guarantee.** As for one of them alone ([`super::outputs`]): nothing is read or changed without the lease of the job's task.
+//! **Guarantee.** As for a single output ([`super::outputs`]): nothing is read or changed without the lease of the job's task.
 //!
-//! **Mechanism.** A worker that holds many such jobs reads what a poll needs of all of them in one statement, and puts off in
-//! another those of which the provider knows nothing new. What is over takes the way of every job.
+//! **Mechanism.** A worker that holds many such jobs reads in one statement what a poll of all of them needs, and in another
+//! reschedules those for which the provider has no news. A job that ends leaves this path and is handled like any other.
 
 use std::time::Duration;
 
@@ -19,27 +19,27 @@ use crate::connections::Credentials;
 use crate::error::known;
 use crate::tasks::seconds;
 
-/// A video job that a provider is working on, as far as a poll asks.
+/// A video job that a provider is working on, with the fields that a poll needs.
 #[derive(Clone, Debug)]
 pub struct Waiting {
-    /// The job.
+    /// Id of the job.
     pub id: JobId,
-    /// Whose it is.
+    /// The account that owns it.
     pub account: AccountUid,
-    /// Who makes it.
+    /// The model that makes the video.
     pub model: ChosenModel,
-    /// What a call with the saved connection needs; none for a managed model, and when the connection is gone.
+    /// The saved connection's credentials; `None` for a managed model, and when the connection was deleted.
     pub credentials: Option<Credentials>,
     /// The provider's run, as it was recorded.
     pub run: Value,
-    /// How long until it is to be polled.
+    /// Time until the next poll is due.
     pub due_in: Duration,
-    /// How long ago its run was recorded.
+    /// Time since the provider's run was recorded.
     pub running_for: Duration,
 }
 
-/// Those of the jobs `(id, lease token)` that wait for a provider and for nothing else: running, submitted, not to be stopped and
-/// not overdue, under a lease that is current.
+/// Returns those of the jobs `(id, lease token)` that only wait for a provider: running, submitted, not to be canceled and not
+/// overdue, under a current lease.
 #[tracing::instrument(skip_all, name = "db.job.waiting.look")]
 pub async fn look(conn: &mut PgConnection, held: &[(Uuid, Uuid)]) -> Result<Vec<Waiting>> {
     let (ids, tokens): (Vec<Uuid>, Vec<Uuid>) = held.iter().copied().unzip();
@@ -83,21 +83,21 @@ pub async fn look(conn: &mut PgConnection, held: &[(Uuid, Uuid)]) -> Result<Vec<
         .collect()
 }
 
-/// A job whose provider is not done.
+/// A job whose provider has not finished.
 #[derive(Clone, Copy, Debug)]
 pub struct Unfinished {
-    /// The job.
+    /// Id of the job.
     pub id: JobId,
-    /// The fencing token of its task.
+    /// Fencing token of its task.
     pub lease_token: Uuid,
-    /// How long until it is polled again.
+    /// Time until the next poll.
     pub due_in: Duration,
-    /// How far it is, in percent, where the provider says.
+    /// Progress in percent, if the provider reports it.
     pub percent: Option<f64>,
 }
 
-/// Puts off the next poll of each, and notes how far it is; progress never goes back (decisions 11.3). Those whose progress is
-/// further now. Their tasks are the caller's to park ([`crate::tasks::reschedule_all`]).
+/// Reschedules the next poll of each and records its progress, which never decreases. Returns the jobs whose progress
+/// increased. The caller reschedules their tasks ([`crate::tasks::reschedule_all`]).
 #[tracing::instrument(skip_all, name = "db.job.waiting.put_off")]
 pub async fn put_off(conn: &mut PgConnection, unfinished: &[Unfinished]) -> Result<Vec<JobId>> {
     let ids: Vec<Uuid> = unfinished.iter().map(|it| it.id.0).collect();

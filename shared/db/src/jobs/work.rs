@@ -1,57 +1,60 @@
-//! A worker's way through a job, as far as its lease reaches.
+//! A worker's steps of a job, all conditional on its lease.
 
 use domain::id::JobId;
 use domain::job::{JobStatus, Record};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::row::{Row, select_jobs, select_written};
+use super::row::{self, JobFilter, JobRow};
 use crate::Result;
-use crate::blobs::{Staged, with_staged};
+use crate::blobs::Staged;
 
-/// Takes up a job under a lease on its task and sets it `running`: from `queued`, or from `finalizing` when an earlier
-/// worker died there. A job that is `running` already is continued, one that is `canceling` stays so; the record says
-/// which. `None`: the lease is no longer current, or the job is gone.
+/// Begins a job under a lease on its task and sets it `running`: from `queued`, or from `finalizing` when an earlier worker
+/// died there. A `running` job is continued, and a `canceling` one stays so; the record shows which. `None`: the lease is no
+/// longer current, or the job is gone.
 #[tracing::instrument(skip_all, name = "db.job.begin")]
 pub async fn begin(conn: &mut PgConnection, id: JobId, lease_token: Uuid) -> Result<Option<Record>> {
-    let taken = select_written!(
-        ["WITH written AS (
-              UPDATE jobs SET status = 'running', version = version + 1, updated_at = now(),
-                     started_at = coalesce(started_at, now())
-              WHERE id = $1 AND status = ANY($3)
-                AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)
-              RETURNING *
-          ), noted AS (
-              INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM written
-          )"]
+    let taken = sqlx::query_as!(
+        JobRow,
+        r#"WITH written AS (
+               UPDATE jobs SET status = 'running', version = version + 1, updated_at = now(),
+                      started_at = coalesce(started_at, now())
+               WHERE id = $1 AND status = ANY($3)
+                 AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)
+               RETURNING *
+           ), noted AS (
+               INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM written
+           )
+           SELECT j.id, j.account_uid, j.kind, j.operation, j.status, j.version, j.canvas_owner, j.canvas_id, j.canvas_revision,
+                  j.request AS "request: _", j.outcome AS "outcome: _", j.estimated_seconds, j.credit_cost, j.progress,
+                  j.cancel_reason, j.created_at, j.updated_at, j.queued_at, j.started_at, j.completed_at, j.finalized_at,
+                  j.retain_until, extract(epoch FROM now() - j.retain_until)::float8 AS overdue_seconds,
+                  CASE WHEN j.kind = 'video' THEN (SELECT o.run ->> 'id' FROM job_outputs o
+                                                   WHERE o.job_id = j.id AND o.position = 0) END AS provider_run,
+                  d.id AS "delivery_id?", d.status AS "delivery_status?", d.attempts AS "attempts?", d.next_attempt_at,
+                  d.last_attempt_at, d.delivered_at, d.last_status, d.error_code
+           FROM written j LEFT JOIN webhook_deliveries d ON d.job_id = j.id"#,
         id.0,
         lease_token,
-        &states_before(JobStatus::Running)
+        &states_before(JobStatus::Running),
     );
     if let Some(taken) = taken.fetch_optional(&mut *conn).await? {
         return taken.record().map(Some);
     }
-    // Nothing to change, or nothing that is ours.
-    select_jobs!(
-        "WHERE j.id = $1 AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
-        id.0,
-        lease_token
-    )
-    .fetch_optional(conn)
-    .await?
-    .map(Row::record)
-    .transpose()
+    // Nothing to change, or the lease is not current.
+    let held = JobFilter { lease_token: Some(lease_token), ..JobFilter::default() };
+    row::read(conn, id, held).await?.map(JobRow::record).transpose()
 }
 
-/// Says that the work is done and its result is being made durable. False when the lease is no longer current or a
-/// cancel came first; neither keeps the result from being concluded, which looks for itself.
+/// Records that the work is done and its result is being made durable. `false` when the lease is no longer current or a cancel
+/// came first. Neither prevents the completion, which checks for itself.
 #[tracing::instrument(skip_all, name = "db.job.mark_finalizing")]
 pub async fn mark_finalizing(conn: &mut PgConnection, id: JobId, lease_token: Uuid) -> Result<bool> {
-    transition(conn, id, JobStatus::Finalizing, Some(lease_token)).await
+    advance(conn, id, JobStatus::Finalizing, Some(lease_token)).await
 }
 
-/// [`mark_finalizing`] and [`stage`](crate::blobs::stage) for the one result of a job, in one statement and so with one commit:
-/// whether the job is finalizing now, and where its result is to go. The result is staged in any case.
+/// [`mark_finalizing`] and [`stage`](crate::blobs::stage) for the only result of a job, in one statement and thus one commit.
+/// Returns whether the job is finalizing now, and where to store its result. The result is staged in any case.
 #[tracing::instrument(skip_all, name = "db.job.finalize_and_stage")]
 pub async fn finalize_and_stage(
     conn: &mut PgConnection,
@@ -59,35 +62,38 @@ pub async fn finalize_and_stage(
     lease_token: Uuid,
     sha256: &[u8; 32],
 ) -> Result<(bool, Staged)> {
-    macro_rules! select_both {
-        ([$($with:literal),*] $($argument:expr),*) => {
-            sqlx::query!(
-                $($with +)* r#" SELECT key AS "key!", existing AS "existing!", EXISTS (SELECT FROM moved) AS "moved!" FROM staged"#,
-                $($argument),*
-            )
-        };
-    }
-    let row = with_staged!(
-        select_both!
-        ["WITH moved AS (
-              UPDATE jobs SET status = 'finalizing', version = version + 1, updated_at = now()
-              WHERE id = $3 AND status = ANY($4) AND EXISTS (SELECT FROM tasks t WHERE t.id = $3 AND t.lease_token = $5)
-              RETURNING id, version, status
-          ), noted AS (
-              INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM moved
-          ),"]
+    let row = sqlx::query!(
+        r#"WITH moved AS (
+               UPDATE jobs SET status = 'finalizing', version = version + 1, updated_at = now()
+               WHERE id = $3 AND status = ANY($4) AND EXISTS (SELECT FROM tasks t WHERE t.id = $3 AND t.lease_token = $5)
+               RETURNING id, version, status
+           ), noted AS (
+               INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM moved
+           ), found AS (
+               SELECT key, touched_at >= now() - interval '1 second' AS is_fresh FROM blobs
+               WHERE sha256 = $1 AND state = 'stored'
+           ), touched AS (
+               UPDATE blobs SET touched_at = now()
+               WHERE key = (SELECT key FROM found WHERE NOT is_fresh) AND state = 'stored' RETURNING key
+           ), existing AS (
+               SELECT key FROM found WHERE is_fresh UNION ALL SELECT key FROM touched
+           ), made AS (
+               INSERT INTO blobs (key) SELECT $2 WHERE NOT EXISTS (SELECT FROM existing) RETURNING key
+           )
+           SELECT key AS "key!", existing AS "existing!", EXISTS (SELECT FROM moved) AS "moved!"
+           FROM (SELECT key, true AS existing FROM existing UNION ALL SELECT key, false FROM made) AS staged"#,
         sha256,
         Uuid::now_v7(),
         id.0,
         &states_before(JobStatus::Finalizing),
-        lease_token
+        lease_token,
     );
     let row = row.fetch_one(conn).await?;
     Ok((row.moved, Staged::read(row.key, row.existing)))
 }
 
-/// Notes how far a video is, in percent; below 100, which is success. It never goes back (decisions 11.3). False when it is
-/// no further than it was, the lease is no longer current or the job is not running.
+/// Records a video's progress in percent, below 100, which means success. Progress never decreases. `false` when it did not
+/// increase, the lease is no longer current or the job is not running.
 #[tracing::instrument(skip_all, name = "db.job.note_progress")]
 pub async fn note_progress(conn: &mut PgConnection, id: JobId, lease_token: Uuid, percent: f64) -> Result<bool> {
     let Some(percent) = unfinished_percent(percent) else { return Ok(false) };
@@ -104,14 +110,14 @@ pub async fn note_progress(conn: &mut PgConnection, id: JobId, lease_token: Uuid
     Ok(done.rows_affected() == 1)
 }
 
-/// How far work is that is not finished, whatever a provider says; nothing when that is no number.
-pub(super) fn unfinished_percent(told: f64) -> Option<f64> {
-    /// The furthest that unfinished work is.
+/// Progress of unfinished work, whatever a provider reports; `None` when that is not a number.
+pub(super) fn unfinished_percent(reported: f64) -> Option<f64> {
+    /// The highest progress of unfinished work.
     const FURTHEST: f64 = 99.0;
-    told.is_finite().then(|| told.clamp(0.0, FURTHEST))
+    reported.is_finite().then(|| reported.clamp(0.0, FURTHEST))
 }
 
-/// Whether somebody asked to stop the job, as the record says; its worker may not have heard of it yet.
+/// Whether a cancel of the job was requested, according to the record. Its worker may not know yet.
 #[tracing::instrument(skip_all, name = "db.job.is_canceling")]
 pub async fn is_canceling(conn: &mut PgConnection, id: JobId) -> Result<bool> {
     let canceling = sqlx::query_scalar!(
@@ -126,14 +132,14 @@ pub(super) fn states_before(next: JobStatus) -> Vec<String> {
     JobStatus::ALL.iter().filter(|status| status.may_become(next)).map(ToString::to_string).collect()
 }
 
-/// Brings a job to an unfinished state that may follow its present one; with a lease only while it is current. Whether
-/// it took place.
-pub(super) async fn transition(
-    conn: &mut PgConnection,
-    id: JobId,
-    next: JobStatus,
-    lease_token: Option<Uuid>,
-) -> Result<bool> {
+/// Moves a locked job to an unfinished state that may follow its present one. Returns whether it took effect.
+#[tracing::instrument(skip_all, name = "db.job.transition")]
+pub async fn transition(conn: &mut PgConnection, id: JobId, next: JobStatus) -> Result<bool> {
+    advance(conn, id, next, None).await
+}
+
+/// Like [`transition`]; with a lease, only while that is current.
+async fn advance(conn: &mut PgConnection, id: JobId, next: JobStatus, lease_token: Option<Uuid>) -> Result<bool> {
     let done = sqlx::query!(
         "WITH moved AS (
              UPDATE jobs SET status = $2, version = version + 1, updated_at = now(),

@@ -1,10 +1,10 @@
-//! What a run may still do for its account (decisions 3.11, 13.7).
+//! The delegation of a Recipe run: what it may still do for its account (docs/reference/recipes.md#delegation).
 //!
-//! **Guarantee.** There is one judgement of it for all that a run does: its steps, its end, the jobs of its pictures, and a look
-//! in between.
+//! **Guarantee.** The same check applies to everything that a run does: its steps, its end, the jobs of its pictures, and the
+//! checks in between.
 //!
-//! **Mechanism.** It is read without locks, last in a transaction that holds the canvas, so that it is as fresh as the transaction
-//! can know. A revocation that commits after that counts from the next judgement on, as if it had come a moment later.
+//! **Mechanism.** The check reads without locks, as late as possible in a transaction that has locked the canvas. A revocation
+//! that commits after the check takes effect at the next check, as if it had come a moment later.
 
 use domain::account::Surface;
 use domain::canvas::{AccessRole, Actor};
@@ -17,19 +17,23 @@ use uuid::Uuid;
 use crate::Result;
 use crate::error::known;
 
-/// A run's right to act for its account, as it is at this moment.
-pub(super) struct Delegation {
-    pub(super) account: AccountUid,
-    pub(super) token_id: Uuid,
-    pub(super) actor: Actor,
-    /// Whether the account may still see the canvas.
-    pub(super) is_readable: bool,
-    /// Whether token, session, account and role hold.
-    pub(super) holds: bool,
+/// A run's right to act for its account at this moment.
+#[derive(Debug)]
+pub struct Delegation {
+    /// The account that started the run.
+    pub account: AccountUid,
+    /// The token that started the run.
+    pub token_id: Uuid,
+    /// Actor of the run's activity.
+    pub actor: Actor,
+    /// Whether the account may still read the canvas.
+    pub is_readable: bool,
+    /// Whether token, session, account and role are still valid.
+    pub holds: bool,
 }
 
 impl Delegation {
-    /// That of the run of `id`; `None`: there is no such run.
+    /// Reads the delegation of the run of `id`; `None`: there is no such run.
     pub(super) async fn read(conn: &mut PgConnection, id: RunId) -> Result<Option<Self>> {
         let run = sqlx::query!(
             r#"SELECT r.account_uid, r.token_id, t.surface, t.label,
@@ -63,7 +67,7 @@ impl Delegation {
     }
 }
 
-/// Whether token, session, account and role of a run hold at this moment; false, too, when there is no such run.
+/// Whether token, session, account and role of a run are valid at this moment. False when there is no such run.
 #[instrument(skip_all, name = "db.recipe_run.is_delegated")]
 pub async fn is_delegated(conn: &mut PgConnection, id: RunId) -> Result<bool> {
     Ok(Delegation::read(conn, id).await?.is_some_and(|delegation| delegation.holds))

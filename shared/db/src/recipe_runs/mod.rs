@@ -1,24 +1,20 @@
-//! Runs of Recipes (decisions 13.6, 13.7).
+//! Recipe runs (docs/reference/recipes.md#reciperun).
 //!
-//! **Guarantee.** A run's outputs become terminal one after the other and each once; what a worker writes takes place only
-//! while the run is not over, its lease on the run's task holds and the delegation does: token, session, account, role. A
-//! run that is over leaves no node waiting for it and no credit reserved under its id.
+//! **Guarantee.** A run's outputs become terminal one after the other and once each. A worker's write takes effect only while
+//! the run is unfinished, the lease on the run's task is current and the delegation (token, session, account, role) is valid. A
+//! finished run leaves no node waiting for it and no credit reserved under its id.
 //!
-//! **Mechanism.** Every step a worker takes is one transaction in the one lock order (account, canvas, run) that begins with
-//! [`Scene::enter`], which locks the canvas and then counts up the run's version on these conditions. An image step is a
-//! job of its own, which takes its share of the reservation along ([`crate::ledger::transfer`]) and settles it by itself, so
-//! that the end of a run need not wait for jobs that still settle theirs. Such a job places nothing, and charges nothing for it,
-//! when the run's delegation no longer holds as it ends ([`is_delegated`], [`crate::jobs::conclude`]).
+//! **Mechanism.** Every step of a worker is one transaction in the global lock order (account, canvas, run). It begins with
+//! [`LockedRun::lock`], which locks the canvas and then increments the run's version under these conditions. An image step is a
+//! separate job, which takes its part of the reservation along ([`crate::ledger::transfer`]) and settles it itself, so that the
+//! end of a run does not wait for jobs that still have to settle. Such a job places nothing and charges nothing when the run's
+//! delegation is no longer valid at the job's end ([`is_delegated`]). The steps themselves are in the application layer.
 //!
-//! **Reason.** A worker that was thought dead, a cancel and a revocation may all meet in one moment; whichever transaction
-//! is first is the one that counts, and the others find nothing to do.
+//! **Reason.** A worker whose lease expired, a cancel and a revocation may coincide. The first transaction to commit counts,
+//! and the others find nothing to do.
 
 mod delegation;
-mod end;
-mod steps;
-
-#[cfg(test)]
-mod tests;
+mod locked;
 
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, CanvasId, JobId, NodeId, RecipeId};
 use domain::recipe::Version;
@@ -30,11 +26,8 @@ use sqlx::types::chrono::{DateTime, Utc};
 use tracing::instrument;
 use uuid::Uuid;
 
-pub use delegation::is_delegated;
-pub use end::{RunEnding, cancel, conclude};
-pub use steps::{
-    ImageStep, Stepped, begin, begin_image, begin_text, cancel_output, end_image, end_text, mark_outputs, picture_of,
-};
+pub use delegation::{Delegation, is_delegated};
+pub use locked::{LockedRun, account_of, begin};
 
 use crate::error::known;
 use crate::{Result, deliveries};
@@ -42,24 +35,24 @@ use crate::{Result, deliveries};
 /// A run to accept.
 #[derive(Debug)]
 pub struct NewRun<'a> {
-    /// Its id, and that of its task and its reservation.
+    /// Id of the run, its task and its reservation.
     pub id: RunId,
-    /// Who starts it and pays for it.
+    /// The account that starts the run and pays for it.
     pub account: &'a AccountUid,
-    /// The token that it is started with.
+    /// Id of the token that starts the run.
     pub token_id: Uuid,
-    /// What is run.
+    /// The Recipe and its version.
     pub recipe: (&'a RecipeId, Version),
     /// Key and handle of the canvas.
     pub canvas: (i64, &'a CanvasHandle),
-    /// The instance's sticky.
+    /// The sticky node of the instance.
     pub instance: &'a NodeId,
-    /// What is asked for, resolved.
+    /// The resolved request.
     pub plan: &'a Plan,
 }
 
-/// Accepts a run: `queued`, every output `pending`. Reservation ([`Plan::credit_cost`]), task and output nodes
-/// ([`mark_outputs`]) are the caller's in the same transaction.
+/// Accepts a run: `queued`, every output `pending`. In the same transaction the caller reserves the credit
+/// ([`Plan::credit_cost`]), enqueues the task and binds the output nodes.
 #[instrument(skip_all, name = "db.recipe_run.insert")]
 pub async fn insert(conn: &mut PgConnection, run: &NewRun<'_>) -> Result<()> {
     let (canvas_key, canvas) = run.canvas;
@@ -92,7 +85,7 @@ pub async fn insert(conn: &mut PgConnection, run: &NewRun<'_>) -> Result<()> {
     Ok(())
 }
 
-struct Row {
+struct RecipeRunRow {
     id: Uuid,
     account_uid: String,
     status: String,
@@ -143,16 +136,16 @@ impl TryFrom<OutputRow> for RunOutput {
     }
 }
 
-/// The run of `id` if it is `account`'s, with its outputs and the state of its webhook.
+/// Reads the run of `id` if it belongs to `account`, with its outputs and the state of its webhook.
 #[instrument(skip_all, name = "db.recipe_run.get")]
 pub async fn get(conn: &mut PgConnection, id: RunId, account: &AccountUid) -> Result<Option<RunRecord>> {
     Ok(read(conn, id).await?.filter(|run| run.account == *account))
 }
 
-/// The run of `id`, whoever's it is.
+/// Reads the run of `id`, of any account.
 async fn read(conn: &mut PgConnection, id: RunId) -> Result<Option<RunRecord>> {
     let row = sqlx::query_as!(
-        Row,
+        RecipeRunRow,
         r#"SELECT r.id, r.account_uid, r.status, r.version, r.recipe_id, r.recipe_version, r.canvas_owner, r.canvas_id,
                   r.instance_node, r.plan AS "plan: _", r.failure AS "failure: _", r.review AS "review: _",
                   -- What is reserved and what was charged, of the run and of its jobs, which the ledger outlives. One array

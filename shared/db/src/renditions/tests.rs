@@ -31,7 +31,7 @@ impl Fixture {
         request(&mut *self.conn().await, self.source, width, &self.owner, None).await.expect("asks")
     }
 
-    async fn state(&self, width: u32) -> Option<State> {
+    async fn state(&self, width: u32) -> Option<RenditionState> {
         let found = find(&mut *self.conn().await, self.source, width).await.expect("finds");
         found.map(|rendition| rendition.state)
     }
@@ -55,7 +55,7 @@ async fn a_rendition_is_asked_for_once_and_each_width_apart() {
     let fixture = fixture().await;
     assert_eq!(fixture.state(512).await, None);
     assert!(fixture.request(512).await && !fixture.request(512).await && fixture.request(64).await);
-    assert_eq!((fixture.state(512).await, fixture.tasks().await), (Some(State::Pending), 2));
+    assert_eq!((fixture.state(512).await, fixture.tasks().await), (Some(RenditionState::Pending), 2));
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn several_are_found_at_once_with_their_sizes() {
     found.sort_by_key(|found| found.rendition.width);
     let seen: Vec<_> = found.iter().map(|found| (found.rendition.width, found.bytes)).collect();
     assert_eq!(seen, [(64, 0), (512, 9)]);
-    assert_eq!(found[0].rendition.state, State::Pending);
+    assert_eq!(found[0].rendition.state, RenditionState::Pending);
     assert!(find_many(&mut conn, &[]).await.expect("finds").is_empty());
 }
 
@@ -116,7 +116,8 @@ async fn nothing_is_made_of_a_picture_that_is_being_removed() {
 async fn what_came_of_it_is_noted_once() {
     let fixture = fixture().await;
     let mut conn = fixture.conn().await;
-    for (width, made, state) in [(64, Result::Undecodable, State::Undecodable), (128, Result::GivenUp, State::GivenUp)]
+    for (width, made, state) in
+        [(64, Result::Undecodable, RenditionState::Undecodable), (128, Result::GivenUp, RenditionState::GivenUp)]
     {
         assert!(fixture.request(width).await);
         let task = fixture.task(width as i32).await;
@@ -138,11 +139,11 @@ async fn a_copy_that_was_put_is_adopted_and_one_that_was_removed_is_put_again() 
     let task = fixture.task(512).await;
     let made = |blob_key| Result::Ready { blob_key, sha256: [2; 32], bytes: 9, mime_type: "image/jpeg" };
     assert!(!finish(&mut conn, task, &made(Uuid::now_v7())).await.expect("asks"), "no such blob");
-    assert_eq!(fixture.state(512).await, Some(State::Pending));
+    assert_eq!(fixture.state(512).await, Some(RenditionState::Pending));
     let key = blobs::stage_unknown(&mut conn).await.expect("stages");
     assert!(finish(&mut conn, task, &made(key)).await.expect("notes"));
-    assert_eq!(fixture.state(512).await, Some(State::Ready { blob_key: key, mime_type: "image/jpeg".into() }));
-    assert!(!blobs::begin_removal(&mut conn, key, std::time::Duration::ZERO).await.expect("asks"), "it is referred to");
+    assert_eq!(fixture.state(512).await, Some(RenditionState::Ready { blob_key: key, mime_type: "image/jpeg".into() }));
+    assert!(!blobs::begin_removal(&mut conn, key, std::time::Duration::ZERO).await.expect("asks"), "it is referenced");
 }
 
 #[tokio::test]

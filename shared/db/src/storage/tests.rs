@@ -6,7 +6,7 @@ fn me() -> AccountUid {
     AccountUid::from_stored("me".into())
 }
 
-/// The accounts `me` and `you`, a token, a canvas (key 1) of mine, and a blob.
+/// The accounts `me` and `you`, and a token, a canvas (key 1) and a blob of `me`.
 async fn database() -> TestDatabase {
     let database = TestDatabase::new().await;
     run(
@@ -27,7 +27,7 @@ async fn run(database: &TestDatabase, sql: &'static str) {
     sqlx::raw_sql(sql).execute(database.pool()).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
 }
 
-/// Stores an asset of so many bytes.
+/// Stores an asset of `bytes` bytes.
 async fn store(conn: &mut PgConnection, owner: &str, id: &str, canvas: Option<i64>, bytes: i64) {
     sqlx::query(
         "INSERT INTO assets (owner_uid, id, canvas_key, name, mime_type, width, height, bytes, blob_key)
@@ -67,7 +67,7 @@ async fn assets_count_for_their_owner_while_they_are_stored() {
     store(&mut conn, "you", "a", None, 1000).await;
     assert_eq!(bytes(&database, &me()).await, 70);
     run(&database, "DELETE FROM canvases WHERE id = 'c'").await;
-    assert_eq!(bytes(&database, &me()).await, 10, "a canvas takes its assets along");
+    assert_eq!(bytes(&database, &me()).await, 10, "the assets of a canvas are deleted with it");
     run(&database, "DELETE FROM assets").await;
     assert_eq!(bytes(&database, &me()).await, 0);
     assert_eq!(bytes(&database, &AccountUid::from_stored("you".into())).await, 0);

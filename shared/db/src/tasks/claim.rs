@@ -1,12 +1,12 @@
 //! Claims: which ready tasks a worker gets.
 //!
-//! **In turn, and past who is full.** Without caps a claim is one statement that walks the ready tasks by turn. With caps it looks
-//! first and takes then. Who waits behind a lane that is full is found without reading that lane's backlog: when the first
-//! tasks by turn do not fill the claim, it goes from lane to lane, one step in the index each. Ten thousand deliveries to one slow
-//! destination thus cost the others nothing.
+//! **By turn, skipping full keys.** Without caps, a claim is one statement that reads the ready tasks by turn. With caps, it
+//! reads first and claims afterwards. Tasks behind a fairness key at its cap are found without reading the backlog of that
+//! key: when the first tasks by turn do not fill the claim, it visits the keys one by one, with one index step each. Ten
+//! thousand deliveries to one slow destination thus do not delay the others.
 //!
-//! **In batches.** A lane that has more than half of its cap in flight is passed over until it is down to that, and then filled
-//! up: one claim for many tasks, where one for each would cost more than many a task.
+//! **In batches.** A key with more than half of its cap in flight is skipped until it is down to half, and then filled up:
+//! one claim for many tasks costs less than one claim for each.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,48 +19,49 @@ use super::{count, seconds};
 use crate::Result;
 use crate::error::known;
 
-/// How many more tasks than wanted are looked at by turn, before it is gone from lane to lane.
+/// How many more tasks than wanted are read by turn, before the claim visits the fairness keys one by one.
 const MARGIN: usize = 64;
-/// How often it is looked again after other workers took all that was found.
+/// How often the claim reads again after other workers took everything that it found.
 const LOOKS: usize = 3;
 
-/// Which tasks a worker may have.
+/// Which tasks a worker may claim.
 #[derive(Clone, Debug)]
-pub struct Wanted<'a> {
-    /// Where to look.
+pub struct ClaimRequest<'a> {
+    /// The queue to claim from.
     pub queue: Queue,
-    /// How many at most.
+    /// Maximum number of tasks.
     pub limit: usize,
-    /// Whether suspects are wanted, and nothing else, or anything but suspects.
-    pub suspects: bool,
-    /// How many of one lane and of one tenant may be in flight, and what is. Who is full is passed over, and holds up nobody.
-    pub lanes: Option<LaneCap<'a>>,
-    /// How long the lease lasts unless it is renewed.
+    /// Whether to claim only quarantined tasks, or only the others.
+    pub quarantined: bool,
+    /// How many tasks of one fairness key and of one tenant may be in flight, and how many are. Full keys and tenants are
+    /// skipped and do not block others.
+    pub caps: Option<FairnessCaps<'a>>,
+    /// Duration of the lease unless it is renewed.
     pub lease: Duration,
-    /// Who asks; for people who look into the table.
+    /// Name of the worker, for operators who read the table.
     pub owner: &'a str,
 }
 
-/// Limits on what one worker holds of a lane and of a tenant.
+/// Limits on what one worker holds of a fairness key and of a tenant.
 #[derive(Clone, Copy, Debug)]
-pub struct LaneCap<'a> {
-    /// The most in flight of one lane.
+pub struct FairnessCaps<'a> {
+    /// Maximum number in flight of one fairness key.
     pub cap: usize,
-    /// What is in flight now, by lane.
+    /// Number in flight now, by fairness key.
     pub held: &'a [(String, usize)],
-    /// The most in flight of one tenant, over all its lanes.
+    /// Maximum number in flight of one tenant, over all its fairness keys.
     pub tenant_cap: usize,
-    /// What is in flight now, by tenant.
+    /// Number in flight now, by tenant.
     pub tenants: &'a [(String, usize)],
 }
 
-impl<'a> LaneCap<'a> {
-    /// The lanes that are passed over: those with more than half of their cap in flight.
-    pub fn full_lanes(&self) -> Vec<&'a str> {
+impl<'a> FairnessCaps<'a> {
+    /// The fairness keys to skip: those with more than half of their cap in flight.
+    pub fn full_keys(&self) -> Vec<&'a str> {
         names(self.held, |held| held > self.cap / 2)
     }
 
-    /// The tenants that are passed over: those at their cap.
+    /// The tenants to skip: those at their cap.
     pub fn full_tenants(&self) -> Vec<&'a str> {
         names(self.tenants, |held| held >= self.tenant_cap)
     }
@@ -70,49 +71,31 @@ fn names(counts: &[(String, usize)], is_full: impl Fn(usize) -> bool) -> Vec<&st
     counts.iter().filter(|(_, held)| is_full(*held)).map(|(name, _)| name.as_str()).collect()
 }
 
-/// A task in hand.
+/// A claimed task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// That of the record it works on.
+    /// Id of the record that it works on.
     pub id: Uuid,
     /// What it works on.
     pub kind: TaskKind,
-    /// Whom it belongs to, for fairness.
-    pub lane: String,
-    /// Whose share of slots it takes, if lanes are no tenants in its queue.
+    /// The fairness key: an account or a destination.
+    pub fairness_key: String,
+    /// The account whose slots it uses, if the fairness keys of its queue are not accounts.
     pub tenant: Option<String>,
     /// The fencing token.
     pub lease_token: Uuid,
-    /// Claims so far, this one included.
+    /// Number of claims so far, including this one.
     pub claims: i32,
-    /// Whether somebody asked to stop it while it was in another worker's hands.
+    /// Whether a cancel was requested while another worker held the task.
     pub cancel_requested: bool,
-    /// W3C trace context of what caused it.
+    /// W3C trace context of the work that enqueued it.
     pub traceparent: Option<String>,
-    /// How long it had been due.
+    /// How long the task had been due.
     pub waited: Duration,
 }
 
-/// A query that leases the tasks which the statement `$found` finds and locks, as [`Row`]s. Its arguments begin with the seconds of the
-/// lease and the owner; then follow those of `$found`.
-macro_rules! lease_found {
-    ($found:literal, $wanted:expr $(, $argument:expr)*) => {
-        sqlx::query_as!(
-            Row,
-            "WITH found AS MATERIALIZED (" + $found + r#")
-             UPDATE tasks SET state = 'leased', lease_token = gen_random_uuid(), lease_owner = $2, claims = claims + 1, woken = false,
-                              lease_until = now() + make_interval(secs => $1)
-             WHERE id = ANY(ARRAY(SELECT id FROM found))
-             RETURNING id, turn, kind, lane, tenant, lease_token AS "lease_token!", claims, cancel_requested, traceparent,
-                       extract(epoch FROM now() - due_at)::float8 AS "waited!""#,
-            $wanted.lease.as_secs_f64(),
-            $wanted.owner
-            $(, $argument)*
-        )
-    };
-}
-
-struct Row {
+/// A task that a claim leased.
+struct TaskRow {
     id: Uuid,
     turn: i64,
     kind: String,
@@ -125,12 +108,12 @@ struct Row {
     waited: f64,
 }
 
-impl Row {
+impl TaskRow {
     fn claim(self) -> Result<Claim> {
         Ok(Claim {
             id: self.id,
             kind: known("tasks.kind", &self.kind)?,
-            lane: self.lane,
+            fairness_key: self.lane,
             tenant: self.tenant,
             lease_token: self.lease_token,
             claims: self.claims,
@@ -141,18 +124,19 @@ impl Row {
     }
 }
 
-/// What was leased, in the order in which it is to be served.
-fn in_turn(mut rows: Vec<Row>) -> Result<Vec<Claim>> {
+/// The leased tasks, in the order of their turns.
+fn in_fair_order(mut rows: Vec<TaskRow>) -> Result<Vec<Claim>> {
     rows.sort_unstable_by_key(|row| (row.turn, row.id));
-    rows.into_iter().map(Row::claim).collect()
+    rows.into_iter().map(TaskRow::claim).collect()
 }
 
 /// Leases up to `wanted.limit` ready tasks, in the order of their turns.
 ///
-/// Nothing waits: rows that another worker is claiming are skipped. Kinds that this build does not know are left to a build that does.
+/// Does not wait: rows that another worker is claiming are skipped. Kinds that this build does not know are left to a build
+/// that does.
 #[tracing::instrument(skip_all, name = "db.task.claim")]
-pub async fn claim(conn: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Vec<Claim>> {
-    let Some(caps) = &wanted.lanes else { return next_in_turn(conn, wanted).await };
+pub async fn claim(conn: &mut PgConnection, wanted: &ClaimRequest<'_>) -> Result<Vec<Claim>> {
+    let Some(caps) = &wanted.caps else { return next_in_fair_order(conn, wanted).await };
     for _ in 0..LOOKS {
         let chosen = choose(conn, wanted, caps).await?;
         if chosen.is_empty() {
@@ -166,38 +150,56 @@ pub async fn claim(conn: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Vec<C
     Ok(Vec::new())
 }
 
-/// The names of the kinds that this build knows.
+/// Names of the kinds that this build knows.
 fn kinds() -> Vec<&'static str> {
     TaskKind::ALL.iter().map(|kind| kind.as_str()).collect()
 }
 
-async fn next_in_turn(conn: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Vec<Claim>> {
-    let rows = lease_found!(
-        "SELECT id FROM tasks WHERE queue = $3 AND state = 'ready' AND kind = ANY($4::text[]) AND suspect = $5
-           AND turn >= task_floor($3)
-         ORDER BY turn, id LIMIT $6 FOR UPDATE SKIP LOCKED",
-        wanted,
+async fn next_in_fair_order(conn: &mut PgConnection, wanted: &ClaimRequest<'_>) -> Result<Vec<Claim>> {
+    let rows = sqlx::query_as!(
+        TaskRow,
+        r#"WITH found AS MATERIALIZED (
+               SELECT id FROM tasks
+               WHERE queue = $3 AND state = 'ready' AND kind = ANY($4::text[]) AND suspect = $5 AND turn >= task_floor($3)
+               ORDER BY turn, id LIMIT $6 FOR UPDATE SKIP LOCKED
+           )
+           UPDATE tasks SET state = 'leased', lease_token = gen_random_uuid(), lease_owner = $2, claims = claims + 1, woken = false,
+                            lease_until = now() + make_interval(secs => $1)
+           WHERE id = ANY(ARRAY(SELECT id FROM found))
+           RETURNING id, turn, kind, lane, tenant, lease_token AS "lease_token!", claims, cancel_requested, traceparent,
+                     extract(epoch FROM now() - due_at)::float8 AS "waited!""#,
+        wanted.lease.as_secs_f64(),
+        wanted.owner,
         wanted.queue.as_str(),
         &kinds() as &[&str],
-        wanted.suspects,
-        count(wanted.limit)
+        wanted.quarantined,
+        count(wanted.limit),
     );
-    in_turn(rows.fetch_all(conn).await?)
+    in_fair_order(rows.fetch_all(conn).await?)
 }
 
 /// Leases those of `chosen` that are still ready.
-async fn take(conn: &mut PgConnection, wanted: &Wanted<'_>, chosen: &[Uuid]) -> Result<Vec<Claim>> {
-    let rows = lease_found!(
-        "SELECT id FROM tasks
-         WHERE id = ANY($3::uuid[]) AND queue = $4 AND state = 'ready' AND turn >= task_floor($4) FOR UPDATE SKIP LOCKED",
-        wanted,
+async fn take(conn: &mut PgConnection, wanted: &ClaimRequest<'_>, chosen: &[Uuid]) -> Result<Vec<Claim>> {
+    let rows = sqlx::query_as!(
+        TaskRow,
+        r#"WITH found AS MATERIALIZED (
+               SELECT id FROM tasks
+               WHERE id = ANY($3::uuid[]) AND queue = $4 AND state = 'ready' AND turn >= task_floor($4) FOR UPDATE SKIP LOCKED
+           )
+           UPDATE tasks SET state = 'leased', lease_token = gen_random_uuid(), lease_owner = $2, claims = claims + 1, woken = false,
+                            lease_until = now() + make_interval(secs => $1)
+           WHERE id = ANY(ARRAY(SELECT id FROM found))
+           RETURNING id, turn, kind, lane, tenant, lease_token AS "lease_token!", claims, cancel_requested, traceparent,
+                     extract(epoch FROM now() - due_at)::float8 AS "waited!""#,
+        wanted.lease.as_secs_f64(),
+        wanted.owner,
         chosen,
-        wanted.queue.as_str()
+        wanted.queue.as_str(),
     );
-    in_turn(rows.fetch_all(conn).await?)
+    in_fair_order(rows.fetch_all(conn).await?)
 }
 
-/// A ready task, as far as caps look at it.
+/// A ready task, with the fields that caps need.
 struct Candidate {
     id: Uuid,
     lane: String,
@@ -205,7 +207,7 @@ struct Candidate {
 }
 
 /// The tasks that a capped claim should get, in the order of their turns.
-async fn choose(conn: &mut PgConnection, wanted: &Wanted<'_>, caps: &LaneCap<'_>) -> Result<Vec<Uuid>> {
+async fn choose(conn: &mut PgConnection, wanted: &ClaimRequest<'_>, caps: &FairnessCaps<'_>) -> Result<Vec<Uuid>> {
     let window = wanted.limit.saturating_add(MARGIN);
     let first = sqlx::query_as!(
         Candidate,
@@ -215,18 +217,22 @@ async fn choose(conn: &mut PgConnection, wanted: &Wanted<'_>, caps: &LaneCap<'_>
          ORDER BY turn, id LIMIT $4",
         wanted.queue.as_str(),
         &kinds() as &[&str],
-        wanted.suspects,
+        wanted.quarantined,
         count(window),
     )
     .fetch_all(&mut *conn)
     .await?;
     let is_all = first.len() < window;
     let chosen = admit(first, caps, wanted.limit);
-    if is_all || chosen.len() == wanted.limit { Ok(chosen) } else { choose_by_lane(conn, wanted, caps).await }
+    if is_all || chosen.len() == wanted.limit { Ok(chosen) } else { choose_by_key(conn, wanted, caps).await }
 }
 
-/// The same however much waits in the lanes that are full: from lane to lane.
-async fn choose_by_lane(conn: &mut PgConnection, wanted: &Wanted<'_>, caps: &LaneCap<'_>) -> Result<Vec<Uuid>> {
+/// Like [`choose`], but visits the fairness keys one by one, so that the backlog of full keys does not matter.
+async fn choose_by_key(
+    conn: &mut PgConnection,
+    wanted: &ClaimRequest<'_>,
+    caps: &FairnessCaps<'_>,
+) -> Result<Vec<Uuid>> {
     let heads = sqlx::query_as!(
         Candidate,
         r#"WITH RECURSIVE lanes AS (
@@ -249,10 +255,10 @@ async fn choose_by_lane(conn: &mut PgConnection, wanted: &Wanted<'_>, caps: &Lan
            ORDER BY head.turn, head.id LIMIT $7"#,
         wanted.queue.as_str(),
         &kinds() as &[&str],
-        wanted.suspects,
+        wanted.quarantined,
         &caps.full_tenants() as &[&str],
         count(caps.cap.min(wanted.limit)),
-        &caps.full_lanes() as &[&str],
+        &caps.full_keys() as &[&str],
         count(wanted.limit.saturating_add(MARGIN)),
     )
     .fetch_all(conn)
@@ -260,23 +266,25 @@ async fn choose_by_lane(conn: &mut PgConnection, wanted: &Wanted<'_>, caps: &Lan
     Ok(admit(heads, caps, wanted.limit))
 }
 
-/// The first `limit` of the candidates whose lane and tenant have room.
-fn admit(candidates: Vec<Candidate>, caps: &LaneCap<'_>, limit: usize) -> Vec<Uuid> {
-    let (full_lanes, full_tenants) = (caps.full_lanes(), caps.full_tenants());
+/// The first `limit` of the candidates whose fairness key and tenant are not full.
+fn admit(candidates: Vec<Candidate>, caps: &FairnessCaps<'_>, limit: usize) -> Vec<Uuid> {
+    let (full_keys, full_tenants) = (caps.full_keys(), caps.full_tenants());
     let tally = |held: &[(String, usize)]| held.iter().cloned().collect::<HashMap<String, usize>>();
-    let (mut lanes, mut tenants) = (tally(caps.held), tally(caps.tenants));
+    let (mut fairness_keys, mut tenants) = (tally(caps.held), tally(caps.tenants));
     let mut admitted = Vec::with_capacity(limit.min(candidates.len()));
-    for Candidate { id, lane, tenant } in candidates {
+    for Candidate { id, lane: fairness_key, tenant } in candidates {
         if admitted.len() == limit {
             break;
         }
-        if full_lanes.contains(&lane.as_str()) || tenant.as_deref().is_some_and(|name| full_tenants.contains(&name)) {
+        if full_keys.contains(&fairness_key.as_str())
+            || tenant.as_deref().is_some_and(|name| full_tenants.contains(&name))
+        {
             continue;
         }
-        let in_lane = lanes.entry(lane).or_default();
+        let in_flight = fairness_keys.entry(fairness_key).or_default();
         let of_tenant = tenant.map(|name| tenants.entry(name).or_default());
-        if *in_lane < caps.cap && of_tenant.as_ref().is_none_or(|held| **held < caps.tenant_cap) {
-            *in_lane += 1;
+        if *in_flight < caps.cap && of_tenant.as_ref().is_none_or(|held| **held < caps.tenant_cap) {
+            *in_flight += 1;
             of_tenant.into_iter().for_each(|held| *held += 1);
             admitted.push(id);
         }

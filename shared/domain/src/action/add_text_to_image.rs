@@ -1,4 +1,4 @@
-//! `add-text-to-image` (decisions 8.1, 8.2, 18.8).
+//! `add-text-to-image` (`docs/reference/actions.md#add-text-to-image`).
 
 use serde::Deserialize;
 use serde_json::json;
@@ -7,12 +7,12 @@ use super::cost::Cost;
 use super::parts::{Definition, anchor, color, image, no_check, number, plain, select, whole};
 use super::{Action, Parameter, ParameterType};
 
-/// The longest text, in characters.
+/// Longest text, in characters.
 const TEXT_MAX: usize = 500;
 
 pub(super) fn action() -> Action {
     let offset = |id, title| Parameter {
-        description: "Pixels; right and down when positive, whatever the anchor.",
+        description: "In pixels. Positive values move right and down, whatever the anchor.",
         default: Some(json!(0)),
         ..whole(id, title)
     };
@@ -25,47 +25,50 @@ pub(super) fn action() -> Action {
         output: "The picture with the text on it.",
         parameters: [
             Parameter {
-                description: "What is written; line ends break lines.",
+                description: "The text to write. A line break begins a new line.",
                 required: true,
                 max_length: Some(TEXT_MAX),
                 ..plain("text", "Text", ParameterType::Text)
             },
-            Parameter { description: "Where the box of the text stands.", ..anchor("bottom") },
+            Parameter { description: "Position of the text box.", ..anchor("bottom") },
             offset("offsetX", "Offset to the right"),
             offset("offsetY", "Offset down"),
             Parameter {
-                description: "Of Latin, Greek and Cyrillic letters; other scripts have one form.",
+                description: "Typeface of Latin, Greek and Cyrillic letters; other scripts have one form.",
                 ..select("font", "Font", "sans", &[("sans", "Sans serif"), ("serif", "Serif"), ("mono", "Monospaced")])
             },
-            select("weight", "Weight", "bold", &[("regular", "Regular"), ("bold", "Bold")]),
             Parameter {
-                description: "Of the letters, in percent of the picture's height.",
+                description: "Weight of the letters.",
+                ..select("weight", "Weight", "bold", &[("regular", "Regular"), ("bold", "Bold")])
+            },
+            Parameter {
+                description: "Size of the letters, in percent of the picture's height.",
                 ..number("size", "Size", (0.5, 50.0), 6.0)
             },
-            Parameter { description: "Of the letters.", ..color("color", "Color", "#ffffff") },
+            Parameter { description: "Color of the letters.", ..color("color", "Color", "#ffffff") },
             Parameter {
-                description: "Where lines stand in the box, whatever the direction of the text.",
+                description: "Alignment of the lines in the box, whatever the direction of the text.",
                 ..select("align", "Align", "center", &[("left", "Left"), ("center", "Center"), ("right", "Right")])
             },
             Parameter {
-                description: "The widest the box may be, padding included, in percent of the picture's width.",
+                description: "Greatest width of the box with its padding, in percent of the picture's width.",
                 ..number("maxWidth", "Greatest width", (10.0, 100.0), 90.0)
             },
             Parameter {
-                description: "The distance of two lines, in sizes.",
+                description: "Distance from line to line, as a multiple of the size.",
                 ..number("lineHeight", "Line height", (0.8, 3.0), 1.2)
             },
             Parameter {
-                description: "Of the line along the letters.",
+                description: "Color of the outline of the letters.",
                 ..color("strokeColor", "Stroke color", "#000000")
             },
             Parameter {
-                description: "Of the line along the letters, half of it within them, in percent of the size.",
+                description: "Width of the outline, half of it inside the letters, in percent of the size.",
                 ..number("strokeWidth", "Stroke width", (0.0, 20.0), 0.0)
             },
-            Parameter { description: "Of the box of the text.", ..color("background", "Background", "#00000000") },
+            Parameter { description: "Background of the text box.", ..color("background", "Background", "#00000000") },
             Parameter {
-                description: "Between the text and the edges of its box, in percent of the size.",
+                description: "Distance from the text to the edges of its box, in percent of the size.",
                 ..number("padding", "Padding", (0.0, 100.0), 30.0)
             },
         ],
@@ -74,17 +77,17 @@ pub(super) fn action() -> Action {
     .build()
 }
 
-/// `add-text-to-image`'s parameters, normalized.
+/// Parameters of `add-text-to-image`, normalized.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AddTextToImageParams {
     /// At most 500 characters.
     pub text: String,
-    /// One of nine.
+    /// One of the nine anchors.
     pub anchor: String,
-    /// Pixels.
+    /// The x offset in pixels.
     pub offset_x: i64,
-    /// Pixels.
+    /// The y offset in pixels.
     pub offset_y: i64,
     /// `sans`, `serif` or `mono`.
     pub font: String,
@@ -92,24 +95,24 @@ pub struct AddTextToImageParams {
     pub weight: String,
     /// Percent of the picture's height, 0.5 to 50.
     pub size: f64,
-    /// A colour.
+    /// The color of the text, as the request gives it.
     pub color: String,
     /// `left`, `center` or `right`.
     pub align: String,
     /// Percent of the picture's width, 10 to 100.
     pub max_width: f64,
-    /// Sizes, 0.8 to 3.
+    /// Multiple of the size, 0.8 to 3.
     pub line_height: f64,
-    /// A colour.
+    /// The color of the stroke, as the request gives it.
     pub stroke_color: String,
     /// Percent of the size, 0 to 20.
     pub stroke_width: f64,
-    /// A colour.
+    /// The color of the background, as the request gives it.
     pub background: String,
     /// Percent of the size, 0 to 100.
     pub padding: f64,
     /// `auto`, `png`, `jpeg` or `webp`.
     pub format: String,
-    /// 1 to 100.
+    /// The quality of a lossy encoding, from 1 to 100.
     pub quality: u8,
 }

@@ -1,4 +1,4 @@
-//! `change-aspect-ratio` (decisions 8.1, 18.8).
+//! `change-aspect-ratio` (`docs/reference/actions.md#change-aspect-ratio`).
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -8,10 +8,10 @@ use super::parts::{Definition, anchor, color, image, plain, select};
 use super::{Action, Parameter, ParameterOption, ParameterType};
 use crate::Violation;
 
-/// The longest ratio: `100.00:100.00`.
+/// Length of the longest ratio, `100.00:100.00`.
 const RATIO_LENGTH_MAX: usize = 13;
 
-/// What a control suggests; any other ratio is as good.
+/// Ratios that a control suggests. Any other ratio is accepted as well.
 const SUGGESTED: [&str; 10] = ["1:1", "4:5", "5:4", "3:4", "4:3", "2:3", "3:2", "9:16", "16:9", "21:9"];
 
 pub(super) fn action() -> Action {
@@ -21,7 +21,7 @@ pub(super) fn action() -> Action {
         summary: "Bring a picture into a ratio of width to height by cropping or padding it.",
         cost: Cost::COPY,
         inputs: image("The picture to bring into the ratio."),
-        output: "The picture in the asked ratio.",
+        output: "The picture in the requested ratio.",
         parameters: [
             Parameter {
                 description: "Width to height, such as 16:9 or 1.91:1; each a number from 1 to 100 with at most two decimals.",
@@ -31,7 +31,7 @@ pub(super) fn action() -> Action {
                 ..plain("ratio", "Ratio", ParameterType::Text)
             },
             Parameter {
-                description: "Whether the picture gives way, or gets room.",
+                description: "Whether the picture is cropped to the ratio or padded to it.",
                 ..select(
                     "mode",
                     "Mode",
@@ -40,7 +40,7 @@ pub(super) fn action() -> Action {
                 )
             },
             anchor("center"),
-            Parameter { description: "Of the room around the picture.", ..color("background", "Background", "#ffffff") },
+            Parameter { description: "Color of the padding.", ..color("background", "Background", "#ffffff") },
         ],
         check: well_formed,
     }
@@ -57,12 +57,12 @@ fn well_formed(params: &Map<String, Value>) -> Vec<Violation> {
     }
 }
 
-/// Width to height, each in hundredths, 100 to 10000.
+/// Ratio of width to height, each in hundredths, 100 to 10000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ratio {
-    /// Hundredths.
+    /// The width of the ratio in hundredths.
     pub width: u32,
-    /// Hundredths.
+    /// The height of the ratio in hundredths.
     pub height: u32,
 }
 
@@ -88,20 +88,20 @@ fn hundredths(text: &str) -> Option<u32> {
     (100..=10_000).contains(&value).then_some(value)
 }
 
-/// `change-aspect-ratio`'s parameters, normalized.
+/// Parameters of `change-aspect-ratio`, normalized.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct ChangeAspectRatioParams {
     /// `W:H`, see [`Ratio::parse`].
     pub ratio: String,
     /// `crop`, `pad` or `blur`.
     pub mode: String,
-    /// One of nine.
+    /// One of the nine anchors.
     pub anchor: String,
-    /// A colour.
+    /// The color of the background, as the request gives it.
     pub background: String,
     /// `auto`, `png`, `jpeg` or `webp`.
     pub format: String,
-    /// 1 to 100.
+    /// The quality of a lossy encoding, from 1 to 100.
     pub quality: u8,
 }
 

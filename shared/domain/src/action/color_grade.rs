@@ -1,4 +1,4 @@
-//! `color-grade` (decisions 8.1).
+//! `color-grade` (`docs/reference/actions.md#color-grade`).
 
 use serde::Deserialize;
 
@@ -11,21 +11,21 @@ pub(super) fn action() -> Action {
     Definition {
         slug: "color-grade",
         title: "Color grade",
-        summary: "Change exposure, contrast, saturation and other colours of a picture, or apply a preset look.",
+        summary: "Change exposure, contrast, saturation and other color properties of a picture, or apply a preset look.",
         cost: Cost::MIX,
         inputs: image("The picture to grade."),
         output: "The graded picture.",
         parameters: [
             Parameter {
-                description: "In stops (EV): light doubles with each.",
+                description: "In stops (EV); each stop doubles the light.",
                 ..number("exposure", "Exposure", (-5.0, 5.0), 0.0)
             },
-            percent("brightness", "Brightness", "From black to twice as bright."),
-            percent("contrast", "Contrast", "From flat grey to twice as steep."),
-            percent("saturation", "Saturation", "From grey to twice as colourful."),
-            percent("vibrance", "Vibrance", "Saturation that spares what is colourful already."),
-            percent("temperature", "Temperature", "From cool (blue) to warm (amber)."),
-            percent("tint", "Tint", "From green to magenta."),
+            percent("brightness", "Brightness", "From black (-100) to twice as bright (100)."),
+            percent("contrast", "Contrast", "From flat gray (-100) to twice the contrast (100)."),
+            percent("saturation", "Saturation", "From gray (-100) to twice as colorful (100)."),
+            percent("vibrance", "Vibrance", "Saturation with less effect on colors that are already strong."),
+            percent("temperature", "Temperature", "From cool and blue (-100) to warm and amber (100)."),
+            percent("tint", "Tint", "From green (-100) to magenta (100)."),
             percent("highlights", "Highlights", "Darkens or brightens the bright parts."),
             percent("shadows", "Shadows", "Darkens or brightens the dark parts."),
             Parameter {
@@ -50,7 +50,7 @@ pub(super) fn action() -> Action {
                 )
             },
             Parameter {
-                description: "Percent of the preset.",
+                description: "Strength of the preset in percent.",
                 ..number("intensity", "Intensity", (0.0, 100.0), 100.0)
             },
         ],
@@ -59,7 +59,7 @@ pub(super) fn action() -> Action {
     .build()
 }
 
-/// `color-grade`'s parameters, normalized.
+/// Parameters of `color-grade`, normalized.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct ColorGradeParams {
     /// Stops, -5 to 5.
@@ -88,6 +88,6 @@ pub struct ColorGradeParams {
     pub intensity: f64,
     /// `auto`, `png`, `jpeg` or `webp`.
     pub format: String,
-    /// 1 to 100.
+    /// The quality of a lossy encoding, from 1 to 100.
     pub quality: u8,
 }

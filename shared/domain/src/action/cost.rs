@@ -1,41 +1,42 @@
-//! How long an Action takes (specification, `estimatedSeconds`: guidance, at least 1).
+//! Estimated duration of an Action (`estimatedSeconds`): guidance, at least 1 second.
 //!
-//! **Formula.** Milliseconds of one processor: [`READ_MS`] for each megapixel that is read, [`WRITE_MS`] for each that is
-//! written, and what the Action itself takes for each that it makes; in seconds, rounded up.
+//! **Formula.** Milliseconds of one processor: [`READ_MS`] for each megapixel read, [`WRITE_MS`] for each megapixel
+//! written, and the Action's own cost for each megapixel of its result; in seconds, rounded up.
 //!
-//! **Source.** `shared/raster/examples/measure.rs` and `tests/bench --only images`, of PNG, the costliest format (a JPEG takes
-//! a fifth), rounded up: a processor in a data centre shares its memory with others. Waiting for a free worker is not in it.
+//! **Source.** `shared/raster/examples/measure.rs` and `tests/bench --only images`, measured with PNG, the slowest
+//! format (a JPEG takes a fifth), and rounded up because processors of a data center share memory bandwidth. The time
+//! that a job waits for a worker is not included.
 
-/// Decoding a PNG.
+/// Decoding a PNG, in milliseconds for each megapixel.
 const READ_MS: u64 = 12;
 
-/// Encoding a PNG.
+/// Encoding a PNG, in milliseconds for each megapixel.
 const WRITE_MS: u64 = 50;
 
-/// The picture that the catalogue speaks of: twelve megapixels in and out, as a telephone takes it.
+/// Picture size of the estimates in the list of Actions: twelve megapixels, the size of a telephone camera's picture.
 const TYPICAL_PIXELS: u64 = 12_000_000;
 
-/// What an Action takes beside reading and writing, in milliseconds for each megapixel of its result.
+/// Cost of an Action without decoding and encoding, in milliseconds for each megapixel of its result.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost(u64);
 
 impl Cost {
     /// Rows are copied.
     pub(super) const COPY: Self = Self(1);
-    /// Pixels are mixed, recoloured or drawn over.
+    /// Pixels are blended, recolored or drawn over.
     pub(super) const MIX: Self = Self(8);
-    /// Pixels are resampled, each from 6 × 6 others.
+    /// Pixels are resampled, each from 6 × 6 source pixels.
     pub(super) const RESAMPLE: Self = Self(12);
 
-    /// Seconds for so many pixels read, of all inputs, and written.
+    /// Seconds for the pixels read, of all inputs together, and the pixels written.
     pub(super) fn seconds(self, read: u64, written: u64) -> i32 {
         let per_million = read.saturating_mul(READ_MS).saturating_add(written.saturating_mul(WRITE_MS + self.0));
         i32::try_from(per_million.div_ceil(1_000_000_000)).unwrap_or(i32::MAX).max(1)
     }
 
-    /// Seconds for a picture that the catalogue speaks of.
+    /// Seconds for inputs and result of [`TYPICAL_PIXELS`].
     pub(super) fn typical_seconds(self, inputs: usize) -> i32 {
-        // One or two.
+        // There are at most two inputs.
         let read = TYPICAL_PIXELS * inputs as u64;
         self.seconds(read, TYPICAL_PIXELS)
     }

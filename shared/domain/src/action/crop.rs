@@ -1,4 +1,4 @@
-//! `crop` (decisions 8.1, 18.8).
+//! `crop` (`docs/reference/actions.md#crop`).
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use super::{Action, Parameter};
 use crate::Violation;
 
 pub(super) fn action() -> Action {
-    // How far a side or a position may reach is the picture's to say: beyond it is 422.
+    // The picture limits sides and positions. A rectangle outside of it is rejected with 422.
     let side = |id, title| Parameter { required: true, min: Some(1.0), description: "In pixels.", ..whole(id, title) };
     Definition {
         slug: "crop",
@@ -21,15 +21,9 @@ pub(super) fn action() -> Action {
         parameters: [
             side("width", "Width"),
             side("height", "Height"),
-            Parameter {
-                description: "Pixels left of the rectangle; together with y, or not at all.",
-                ..whole("x", "Left")
-            },
-            Parameter {
-                description: "Pixels above the rectangle; together with x, or not at all.",
-                ..whole("y", "Top")
-            },
-            Parameter { description: "Where the rectangle lies without x and y.", ..anchor("center") },
+            Parameter { description: "Pixels to the left of the rectangle. Requires `y`.", ..whole("x", "Left") },
+            Parameter { description: "Pixels above the rectangle. Requires `x`.", ..whole("y", "Top") },
+            Parameter { description: "Position of the rectangle when `x` and `y` are omitted.", ..anchor("center") },
         ],
         check: together,
     }
@@ -44,21 +38,21 @@ fn together(params: &Map<String, Value>) -> Vec<Violation> {
     }
 }
 
-/// `crop`'s parameters, normalized.
+/// Parameters of `crop`, normalized.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct CropParams {
     /// Pixels, at least 1.
     pub width: i64,
     /// Pixels, at least 1.
     pub height: i64,
-    /// Pixels; there when `y` is.
+    /// Pixels; present if and only if `y` is.
     pub x: Option<i64>,
-    /// Pixels; there when `x` is.
+    /// Pixels; present if and only if `x` is.
     pub y: Option<i64>,
-    /// One of nine.
+    /// One of the nine anchors.
     pub anchor: String,
     /// `auto`, `png`, `jpeg` or `webp`.
     pub format: String,
-    /// 1 to 100.
+    /// The quality of a lossy encoding, from 1 to 100.
     pub quality: u8,
 }

@@ -1,4 +1,4 @@
-//! `overlay-image` (decisions 8.1).
+//! `overlay-image` (`docs/reference/actions.md#overlay-image`).
 
 use serde::Deserialize;
 use serde_json::json;
@@ -9,7 +9,7 @@ use super::{Action, ActionInput, Parameter};
 
 pub(super) fn action() -> Action {
     let offset = |id, title| Parameter {
-        description: "Pixels; right and down when positive, whatever the anchor.",
+        description: "In pixels. Positive values move right and down, whatever the anchor.",
         default: Some(json!(0)),
         ..whole(id, title)
     };
@@ -24,23 +24,23 @@ pub(super) fn action() -> Action {
         ],
         output: "The picture with the overlay on it.",
         parameters: [
-            Parameter { description: "Where the overlay lies.", ..anchor("bottom-right") },
+            Parameter { description: "Position of the overlay.", ..anchor("bottom-right") },
             offset("offsetX", "Offset to the right"),
             offset("offsetY", "Offset down"),
             Parameter {
-                description: "Width of the overlay, in percent of the picture's.",
+                description: "Width of the overlay, in percent of the picture's width.",
                 ..number("scale", "Scale", (0.1, 400.0), 25.0)
             },
             Parameter {
-                description: "In percent, on top of the overlay's own alpha.",
+                description: "Opacity of the overlay in percent, multiplied with its own alpha.",
                 ..number("opacity", "Opacity", (0.0, 100.0), 100.0)
             },
             Parameter {
-                description: "Degrees clockwise about the overlay's centre.",
+                description: "Rotation of the overlay about its center, in degrees clockwise.",
                 ..number("rotate", "Rotate", (-360.0, 360.0), 0.0)
             },
             Parameter {
-                description: "How colours mix (W3C Compositing and Blending).",
+                description: "How colors mix (W3C Compositing and Blending).",
                 ..select(
                     "blend",
                     "Blend",
@@ -61,15 +61,15 @@ pub(super) fn action() -> Action {
     .build()
 }
 
-/// `overlay-image`'s parameters, normalized.
+/// Parameters of `overlay-image`, normalized.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OverlayImageParams {
-    /// One of nine.
+    /// One of the nine anchors.
     pub anchor: String,
-    /// Pixels.
+    /// The x offset in pixels.
     pub offset_x: i64,
-    /// Pixels.
+    /// The y offset in pixels.
     pub offset_y: i64,
     /// Percent, 0.1 to 400.
     pub scale: f64,
@@ -81,6 +81,6 @@ pub struct OverlayImageParams {
     pub blend: String,
     /// `auto`, `png`, `jpeg` or `webp`.
     pub format: String,
-    /// 1 to 100.
+    /// The quality of a lossy encoding, from 1 to 100.
     pub quality: u8,
 }

@@ -1,4 +1,4 @@
-//! What the definitions of Actions are put together from.
+//! Building blocks of the definitions of Actions.
 
 use serde_json::json;
 
@@ -22,14 +22,14 @@ pub(super) fn integer(id: &'static str, title: &'static str, min: u32, max: u32)
     Parameter { min: Some(f64::from(min)), max: Some(f64::from(max)), ..whole(id, title) }
 }
 
-/// A whole number of any size.
+/// A whole number without limits.
 pub(super) fn whole(id: &'static str, title: &'static str) -> Parameter {
     Parameter { integer: Some(true), step: Some(1.0), ..plain(id, title, ParameterType::Number) }
 }
 
-/// A number from `min` to `max` that stands for `default` when it is left out.
+/// A number from `min` to `max` with a default.
 pub(super) fn number(id: &'static str, title: &'static str, (min, max): (f64, f64), default: f64) -> Parameter {
-    // A default that is whole is served as such.
+    // A whole default is served as a whole number.
     let default = if default.fract() == 0.0 { json!(default as i64) } else { json!(default) };
     Parameter { min: Some(min), max: Some(max), default: Some(default), ..plain(id, title, ParameterType::Number) }
 }
@@ -57,7 +57,7 @@ pub(super) fn plain(id: &'static str, title: &'static str, kind: ParameterType) 
 
 pub(super) fn anchor(default: &str) -> Parameter {
     Parameter {
-        description: "Which part stays when something has to go, or where the picture sits when there is room.",
+        description: "The part of the picture that is kept when it is cut, or the position of the picture when there is space around it.",
         ..select(
             "anchor",
             "Anchor",
@@ -77,11 +77,11 @@ pub(super) fn anchor(default: &str) -> Parameter {
     }
 }
 
-/// `format` and `quality`, which every Action has.
+/// `format` and `quality`, which every Action has, last.
 pub(super) fn encoding() -> [Parameter; 2] {
     [
         Parameter {
-            description: "Auto keeps JPEG (unless alpha is needed) and WebP; everything else becomes PNG.",
+            description: "File format. `auto` keeps JPEG (unless alpha is needed) and WebP; everything else becomes PNG.",
             ..select(
                 "format",
                 "Format",
@@ -90,14 +90,14 @@ pub(super) fn encoding() -> [Parameter; 2] {
             )
         },
         Parameter {
-            description: "Of JPEG and WebP.",
+            description: "Quality of a JPEG or WebP file.",
             default: Some(json!(85)),
             ..integer("quality", "Quality", 1, 100)
         },
     ]
 }
 
-/// The definition of an Action of the current version: `parameters`, and `format` and `quality` behind them.
+/// Definition of an Action of the current version. `format` and `quality` are appended to `parameters`.
 pub(super) struct Definition<const N: usize> {
     pub slug: &'static str,
     pub title: &'static str,
@@ -127,12 +127,12 @@ impl<const N: usize> Definition<N> {
     }
 }
 
-/// The one input of an Action that has one.
+/// The only input of an Action with one input.
 pub(super) fn image(description: &'static str) -> Vec<ActionInput> {
     vec![ActionInput { id: "image", title: "Image", description }]
 }
 
-/// Nothing beyond the parameters' own schemas.
+/// No rules beyond the schemas of the parameters.
 pub(super) fn no_check(_: &serde_json::Map<String, serde_json::Value>) -> Vec<crate::Violation> {
     Vec::new()
 }

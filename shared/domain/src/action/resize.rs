@@ -1,4 +1,4 @@
-//! `resize` (decisions 8.1).
+//! `resize` (`docs/reference/actions.md#resize`).
 
 use serde::Deserialize;
 
@@ -10,7 +10,7 @@ use crate::limits::OUTPUT_SIDE_MAX;
 
 pub(super) fn action() -> Action {
     let side = |id, title| Parameter {
-        description: "In pixels; left out, it follows the ratio.",
+        description: "In pixels. When omitted, it follows from the other side and the picture's ratio.",
         ..integer(id, title, 1, OUTPUT_SIDE_MAX)
     };
     Definition {
@@ -24,7 +24,7 @@ pub(super) fn action() -> Action {
             side("width", "Width"),
             side("height", "Height"),
             Parameter {
-                description: "How the picture meets the asked box.",
+                description: "How the picture is fitted to the requested box.",
                 ..select(
                     "fit",
                     "Fit",
@@ -40,7 +40,7 @@ pub(super) fn action() -> Action {
             },
             anchor("center"),
             Parameter {
-                description: "Of what the picture does not cover.",
+                description: "Color of the area that the picture does not cover.",
                 ..color("background", "Background", "#00000000")
             },
             Parameter {
@@ -56,23 +56,23 @@ pub(super) fn action() -> Action {
     .build()
 }
 
-/// `resize`'s parameters, normalized.
+/// Parameters of `resize`, normalized.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct ResizeParams {
-    /// Pixels.
+    /// The width in pixels.
     pub width: Option<u32>,
-    /// Pixels.
+    /// The height in pixels.
     pub height: Option<u32>,
     /// `inside`, `cover`, `contain`, `fill` or `outside`.
     pub fit: String,
-    /// One of nine.
+    /// One of the nine anchors.
     pub anchor: String,
-    /// A colour.
+    /// The color of the background, as the request gives it.
     pub background: String,
     /// `yes` or `no`.
     pub enlarge: String,
     /// `auto`, `png`, `jpeg` or `webp`.
     pub format: String,
-    /// 1 to 100.
+    /// The quality of a lossy encoding, from 1 to 100.
     pub quality: u8,
 }

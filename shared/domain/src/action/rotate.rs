@@ -1,4 +1,4 @@
-//! `rotate` (decisions 8.1).
+//! `rotate` (`docs/reference/actions.md#rotate`).
 
 use serde::Deserialize;
 
@@ -16,14 +16,14 @@ pub(super) fn action() -> Action {
         output: "The turned picture.",
         parameters: [
             Parameter {
-                description: "Clockwise; multiples of 90 move pixels and change none.",
+                description: "Angle in degrees clockwise. Multiples of 90 are lossless.",
                 required: true,
                 min: Some(-360.0),
                 max: Some(360.0),
                 ..plain("degrees", "Degrees", ParameterType::Number)
             },
             Parameter {
-                description: "Whether the result grows to hold the turned picture, or keeps the picture's size.",
+                description: "Whether the result grows to hold the whole turned picture or keeps the picture's size.",
                 ..select("expand", "Expand", "yes", &[("yes", "Yes"), ("no", "No")])
             },
             Parameter {
@@ -36,7 +36,7 @@ pub(super) fn action() -> Action {
                 )
             },
             Parameter {
-                description: "Of what the turned picture does not cover.",
+                description: "Color of the area that the turned picture does not cover.",
                 ..color("background", "Background", "#00000000")
             },
         ],
@@ -45,7 +45,7 @@ pub(super) fn action() -> Action {
     .build()
 }
 
-/// `rotate`'s parameters, normalized.
+/// Parameters of `rotate`, normalized.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct RotateParams {
     /// Clockwise, -360 to 360.
@@ -54,10 +54,10 @@ pub struct RotateParams {
     pub expand: String,
     /// `none`, `horizontal`, `vertical` or `both`.
     pub flip: String,
-    /// A colour.
+    /// The color of the background, as the request gives it.
     pub background: String,
     /// `auto`, `png`, `jpeg` or `webp`.
     pub format: String,
-    /// 1 to 100.
+    /// The quality of a lossy encoding, from 1 to 100.
     pub quality: u8,
 }

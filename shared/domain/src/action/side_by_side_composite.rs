@@ -1,4 +1,4 @@
-//! `side-by-side-composite` (decisions 8.1).
+//! `side-by-side-composite` (`docs/reference/actions.md#side-by-side-composite`).
 
 use serde::Deserialize;
 use serde_json::json;
@@ -19,22 +19,30 @@ pub(super) fn action() -> Action {
         ],
         output: "Both pictures in one.",
         parameters: [
-            select("direction", "Direction", "horizontal", &[("horizontal", "Horizontal"), ("vertical", "Vertical")]),
+            Parameter {
+                description: "Whether the pictures stand side by side or one above the other.",
+                ..select(
+                    "direction",
+                    "Direction",
+                    "horizontal",
+                    &[("horizontal", "Horizontal"), ("vertical", "Vertical")],
+                )
+            },
             Parameter {
                 description: "Pixels between the pictures.",
                 default: Some(json!(0)),
                 ..integer("gap", "Gap", 0, 1024)
             },
             Parameter {
-                description: "Whether the picture that is larger across is scaled down to the other one.",
+                description: "Whether the larger picture is scaled down to the other's height (side by side) or width (one above the other).",
                 ..select("scale", "Scale", "match", &[("match", "Match"), ("none", "None")])
             },
             Parameter {
-                description: "Where the picture that is smaller across lies.",
+                description: "Position of the smaller picture across the direction.",
                 ..select("align", "Align", "center", &[("start", "Start"), ("center", "Center"), ("end", "End")])
             },
             Parameter {
-                description: "Of what neither picture covers.",
+                description: "Color of the area that neither picture covers.",
                 ..color("background", "Background", "#ffffff")
             },
         ],
@@ -43,7 +51,7 @@ pub(super) fn action() -> Action {
     .build()
 }
 
-/// `side-by-side-composite`'s parameters, normalized.
+/// Parameters of `side-by-side-composite`, normalized.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct SideBySideCompositeParams {
     /// `horizontal` or `vertical`.
@@ -54,10 +62,10 @@ pub struct SideBySideCompositeParams {
     pub scale: String,
     /// `start`, `center` or `end`.
     pub align: String,
-    /// A colour.
+    /// The color of the background, as the request gives it.
     pub background: String,
     /// `auto`, `png`, `jpeg` or `webp`.
     pub format: String,
-    /// 1 to 100.
+    /// The quality of a lossy encoding, from 1 to 100.
     pub quality: u8,
 }

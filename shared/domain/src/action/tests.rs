@@ -47,7 +47,7 @@ fn limits_are_inclusive() {
     }
 }
 
-/// The least parameters that an Action takes.
+/// The required parameters of an Action, with valid values.
 fn least(slug: &str) -> Map<String, Value> {
     let params = match slug {
         "resize" => json!({"width": 1}),
@@ -95,15 +95,15 @@ fn estimates_grow_with_the_pixels_and_are_at_least_a_second() {
     for action in all() {
         assert_eq!(action.estimated_seconds, 1, "{}: a picture of twelve megapixels", action.slug);
         assert_eq!((action.seconds_for(0, 0), action.seconds_for(1, 1)), (1, 1));
-        // The largest result there is, of an input as large.
+        // The largest possible result, from an input of equal size.
         let largest = action.seconds_for(100_000_000, 100_000_000);
         assert!((6..=9).contains(&largest), "{}: {largest}", action.slug);
         assert_eq!(action.seconds_for(u64::MAX, u64::MAX), i32::MAX);
     }
     let seconds = |slug: &str, read, written| find(slug).expect("known").seconds_for(read, written);
-    // Twelve milliseconds a megapixel in, fifty-one out.
-    assert_eq!(seconds("crop", 15_873_015, 15_873_015), 1, "a hair less than a thousand");
-    assert_eq!(seconds("crop", 15_873_016, 15_873_016), 2, "a hair more");
+    // 12 ms for each megapixel read and 51 ms for each megapixel written.
+    assert_eq!(seconds("crop", 15_873_015, 15_873_015), 1, "just below 1000 ms");
+    assert_eq!(seconds("crop", 15_873_016, 15_873_016), 2, "just above 1000 ms");
     assert!(seconds("rotate", 100_000_000, 100_000_000) > seconds("crop", 100_000_000, 100_000_000));
     assert!(seconds("resize", 100_000_000, 1_000_000) < seconds("resize", 1_000_000, 100_000_000));
 }
@@ -142,7 +142,7 @@ fn every_bound_is_inclusive_and_every_option_is_taken() {
             let judge = |value: Value| {
                 let mut params = least(action.slug);
                 params.insert(parameter.id.into(), value);
-                // Those that come together or not at all.
+                // Parameters that must be sent together.
                 match parameter.id {
                     "x" => drop(params.insert("y".into(), json!(0))),
                     "y" => drop(params.insert("x".into(), json!(0))),

@@ -17,170 +17,171 @@ use crate::id::{AssetHandle, CanvasHandle, NodeId};
 use crate::review::CompletionReview;
 use crate::webhook::DeliveryState;
 
-/// Times and durations of a job.
+/// Times and durations of a job or run.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Timing {
-    /// When it was accepted.
+    /// When the job was accepted.
     pub created_at: Timestamp,
-    /// When it was queued.
+    /// When the job was queued.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub queued_at: Option<Timestamp>,
-    /// When a worker first took it.
+    /// When a worker first claimed the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub started_at: Option<Timestamp>,
-    /// When it became terminal.
+    /// When the job became terminal.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub completed_at: Option<Timestamp>,
-    /// From queued to started.
+    /// Milliseconds from `queuedAt` to `startedAt`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, nullable = false)]
     pub queue_duration_ms: Option<u64>,
-    /// From started to completed.
+    /// Milliseconds from `startedAt` to `completedAt`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, nullable = false)]
     pub execution_duration_ms: Option<u64>,
-    /// From created to completed.
+    /// Milliseconds from `createdAt` to `completedAt`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, nullable = false)]
     pub total_duration_ms: Option<u64>,
 }
 
-/// One picture that a job made.
+/// An image that a job made.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobImage {
-    /// `asset:<ownerUid>:<id>`.
+    /// Handle of the stored image, `asset:<ownerUid>:<id>`.
     pub asset_id: AssetHandle,
-    /// `node:<id>`.
+    /// Handle of the target node, `node:<id>`.
     pub node_id: String,
-    /// Media type.
+    /// Media type of the stored file.
     pub media_type: String,
-    /// Pixels.
+    /// Width in pixels.
     #[schema(minimum = 1)]
     pub width: u32,
-    /// Pixels.
+    /// Height in pixels.
     #[schema(minimum = 1)]
     pub height: u32,
-    /// Of the stored file.
+    /// Size of the stored file, in bytes.
     #[schema(minimum = 1)]
     pub bytes: u64,
-    /// A capability for this one picture; not part of webhooks.
+    /// Short-lived URL of the image. Anyone who has it can read the image. Absent in webhooks.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = Uri, nullable = false)]
     pub preview_url: Option<String>,
-    /// An image link; not part of webhooks.
+    /// Image link in Markdown. Absent in webhooks.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub markdown: Option<String>,
 }
 
-/// A reference of a job and what it is for.
+/// A reference of a job and its role.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct ReferenceInput {
     /// Node or asset handle.
     pub handle: String,
-    /// What it is for.
+    /// Role of the reference.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub role: Option<Role>,
 }
 
-/// An image or Action job, and the shared Run view of it.
+/// An image or Action job, and its view as a run.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageJob {
-    /// `job:<uuid>`.
+    /// Handle of the job, `job:<uuid>`.
     pub id: String,
-    /// `run:<uuid>`.
+    /// Handle of the run, `run:<uuid>`.
     pub run: String,
-    /// `image` or `action`.
+    /// Kind of the job: `image` or `action`.
     #[schema(schema_with = kinds)]
     pub kind: JobKind,
-    /// Where to ask for it again: a path.
+    /// Path at which the job can be read.
     pub poll_url: String,
-    /// The uuid.
+    /// UUID of the job.
     pub raw_id: Uuid,
-    /// Where it stands.
+    /// Status of the job.
     pub status: JobStatus,
-    /// Guidance, not a deadline.
+    /// Estimated duration in seconds. Guidance, not a deadline.
     #[schema(minimum = 1)]
     pub estimated_seconds: i32,
-    /// Total once terminal.
+    /// Milliseconds from acceptance to the terminal status. Present once the job is terminal.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, nullable = false)]
     pub duration_ms: Option<u64>,
     /// Times and durations.
     pub timing: Timing,
-    /// Why it failed.
+    /// Why the job failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub failure: Option<Failure>,
-    /// Delivery state of its webhook, for callers with job:manage.
+    /// Delivery state of the webhook. Present for callers with `job:manage`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub webhook: Option<DeliveryState>,
-    /// Whether this answers an earlier, equal request.
+    /// Whether the response is that of an earlier equal request.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub replayed: Option<bool>,
-    /// What was asked for.
+    /// Operation of the job.
     pub operation: JobOperation,
-    /// `action:<slug>`.
+    /// Id of the Action, `action:<slug>`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub action_id: Option<String>,
-    /// The Action's version.
+    /// Version of the Action.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub action_version: Option<String>,
-    /// Canvas handle.
+    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub canvas_id: Option<CanvasHandle>,
-    /// The revision of the job's last write to the canvas.
+    /// Revision of the job's last write to the canvas.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub canvas_revision: Option<String>,
-    /// Where people see the canvas.
+    /// URL of the canvas in the browser application.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = Uri, nullable = false)]
     pub canvas_url: Option<String>,
-    /// When it was stopped.
+    /// When the job was canceled.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub canceled_at: Option<Timestamp>,
-    /// Why it was stopped.
+    /// Why the job was canceled.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub cancel_reason: Option<CancelReason>,
-    /// Node handles that take results.
+    /// Handles of the nodes that receive results.
     pub targets: Vec<String>,
-    /// Node and asset handles that were read, in order.
+    /// Node and asset handles that the job reads, in order.
     pub references: Vec<String>,
-    /// The same with what each is for, where the work takes roles.
+    /// The references with their roles. Present for work that takes roles.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub reference_inputs: Option<Vec<ReferenceInput>>,
-    /// What it made.
+    /// Stored images.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub images: Option<Vec<JobImage>>,
-    /// Whether work on the canvas could be called done when this ended.
+    /// Review of the canvas when the job ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub completion_review: Option<CompletionReview>,
-    /// Credits: reserved until terminal, then charged (an extension).
+    /// Credits reserved until the job is terminal, then credits charged (an extension).
     #[schema(minimum = 0)]
     pub credit_cost: i64,
 }
 
-/// A job as it is served.
+/// A job.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(untagged)]
+#[schema(as = Job)]
 pub enum JobDocument {
     /// An image or Action job.
     Image(Box<ImageJob>),
@@ -189,7 +190,7 @@ pub enum JobDocument {
 }
 
 impl JobDocument {
-    /// Where to ask for it again: a path.
+    /// Path at which the job can be read.
     pub fn poll_url(&self) -> &str {
         match self {
             JobDocument::Image(job) => &job.poll_url,
@@ -197,7 +198,7 @@ impl JobDocument {
         }
     }
 
-    /// What is told of it when its record is gone: no results, and no webhook.
+    /// The form that is served once the record is deleted: no results and no webhook.
     pub fn without_results(self) -> Self {
         match self {
             JobDocument::Image(job) => JobDocument::Image(Box::new(ImageJob { images: None, webhook: None, ..*job })),
@@ -206,7 +207,7 @@ impl JobDocument {
     }
 }
 
-/// The schema of a text that is one of a few of its type's.
+/// Schema of a text that is one of `names`, a subset of its type's values.
 pub(super) fn one_of(names: &[&str]) -> RefOr<Schema> {
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names.to_vec())).into()
 }
@@ -216,8 +217,8 @@ fn kinds() -> RefOr<Schema> {
 }
 
 impl Record {
-    /// The served form. `public_url` is the origin of `canvasUrl`; `preview` gives an asset's preview, or nothing in a
-    /// webhook. Who may not see the webhook is the caller's to take away.
+    /// The served form. `public_url` is the origin of `canvasUrl`. `preview` returns the preview of an asset, or `None`
+    /// for a webhook. The caller must remove the webhook for readers who may not see it.
     pub fn document(&self, public_url: &str, preview: impl Fn(&AssetHandle) -> Option<Preview>) -> JobDocument {
         match &self.request {
             Request::Action(_) | Request::Image(_) => JobDocument::Image(Box::new(self.image_job(public_url, preview))),

@@ -1,6 +1,7 @@
-//! Jobs: their states, what was asked, what came of it, and the record that is served.
+//! Jobs: states, requests, outcomes, and the served record. Rules: `docs/reference/jobs.md`.
 
 mod document;
+mod placement;
 mod video;
 
 use serde::{Deserialize, Serialize};
@@ -17,52 +18,53 @@ use crate::webhook::DeliveryState;
 use crate::{API_ROOT, Timestamp};
 
 pub use document::{ImageJob, JobDocument, JobImage, ReferenceInput, Timing};
+pub use placement::Placement;
 pub use video::{
     StoredVideo, VideoDownload, VideoFailure, VideoFailureCode, VideoJob, VideoModel, VideoPicture, VideoStatus,
     video_url,
 };
 
 named! {
-    /// The state of an image or Action job (specification, States and transitions).
+    /// Status of an image or Action job (`docs/reference/jobs.md#states`).
     JobStatus {
-        /// A Recipe's child whose inputs are not there yet. Not told by this service, whose runs start a child when its inputs are
-        /// there.
+        /// Waits for its inputs, as a child of a Recipe run. This service never reports it: a run starts a child when
+        /// its inputs are stored.
         Preparing = "preparing",
-        /// Accepted; no worker has it.
+        /// Accepted; no worker has claimed it.
         Queued = "queued",
-        /// A worker has it under a lease.
+        /// A worker holds its lease.
         Running = "running",
-        /// Its result is being made durable.
+        /// The worker is storing its result.
         Finalizing = "finalizing",
-        /// Somebody asked to stop it and a worker has it.
+        /// A cancel was requested and a worker holds the lease.
         Canceling = "canceling",
-        /// Every output is durable.
+        /// Every output is stored.
         Succeeded = "succeeded",
         /// It ended without all of its outputs.
         Failed = "failed",
-        /// It was stopped.
+        /// It was canceled.
         Canceled = "canceled",
-        /// It had succeeded; its record has passed its time.
+        /// It succeeded; the retention of its record is over.
         Expired = "expired",
     }
 }
 
 impl JobStatus {
-    /// Whether nothing more happens to the work.
+    /// Whether the work is over.
     pub const fn is_terminal(self) -> bool {
         matches!(self, JobStatus::Succeeded | JobStatus::Failed | JobStatus::Canceled | JobStatus::Expired)
     }
 
-    /// Whether a job may go from this state to `next`; every write of a state is conditional on this.
+    /// Whether a job may go from this status to `next`. Every write of a status is conditional on this.
     pub const fn may_become(self, next: JobStatus) -> bool {
         use JobStatus::{Canceled, Canceling, Expired, Failed, Finalizing, Preparing, Queued, Running, Succeeded};
         match self {
             Preparing => matches!(next, Queued | Canceled | Failed),
             Queued => matches!(next, Running | Canceled | Failed),
             Running => matches!(next, Finalizing | Canceling | Succeeded | Failed | Canceled),
-            // Back to running: its worker died before the result was shown, and another one makes it again.
+            // Back to running: the worker died before the result was committed, and another worker repeats the work.
             Finalizing => matches!(next, Running | Canceling | Succeeded | Failed | Canceled),
-            // A cancel that loses the race against success leaves `succeeded` (decisions 9.5).
+            // A cancel that loses the race against success leaves `succeeded`.
             Canceling => matches!(next, Succeeded | Failed | Canceled),
             Succeeded => matches!(next, Expired),
             Failed | Canceled | Expired => false,
@@ -71,7 +73,7 @@ impl JobStatus {
 }
 
 named! {
-    /// What kind of work a job is.
+    /// Kind of a job.
     JobKind {
         /// Image generation, edit or variations.
         Image = "image",
@@ -83,57 +85,57 @@ named! {
 }
 
 named! {
-    /// What was asked for.
+    /// Operation of a job.
     JobOperation {
-        /// Make an image or a video.
+        /// Makes an image or a video.
         Generate = "generate",
-        /// Change an image.
+        /// Changes an image.
         Edit = "edit",
-        /// Vary an image.
+        /// Makes variations of an image.
         Variations = "variations",
-        /// Transform an image.
+        /// Transforms an image.
         Action = "action",
     }
 }
 
 named! {
-    /// Why a job was stopped.
+    /// Why a job was canceled.
     CancelReason {
-        /// It waited too long for its inputs, which none does here: see [`JobStatus::Preparing`].
+        /// It waited too long for its inputs. Never reported: see [`JobStatus::Preparing`].
         StalePreparing = "stale_preparing",
-        /// Somebody asked.
+        /// A client requested it.
         UserRequested = "user_requested",
-        /// It could not be set up. Not told by this service, where what sets a job up is one transaction.
+        /// It could not be set up. Never reported: this service sets up a job in one transaction.
         SetupFailed = "setup_failed",
     }
 }
 
 named! {
-    /// Why a job failed; stable, to branch on.
+    /// Why a job failed; a stable code.
     FailureCode {
         /// The provider refused the credential.
         ProviderAuthenticationFailed = "provider_authentication_failed",
         /// The provider did not answer in time.
         ProviderTimeout = "provider_timeout",
-        /// The provider limited us.
+        /// The provider limited the rate of requests.
         ProviderRateLimited = "provider_rate_limited",
         /// The provider refused the request.
         ProviderRejected = "provider_rejected",
-        /// The provider was out of order.
+        /// The provider was unavailable.
         ProviderUnavailable = "provider_unavailable",
-        /// The service itself failed.
+        /// The service failed.
         RuntimeFailed = "runtime_failed",
-        /// An input picture cannot be read or the result would be too large.
+        /// An input picture cannot be read, or the result would be too large.
         ActionInputInvalid = "action_input_invalid",
-        /// The record's time is over.
+        /// The retention of the record is over.
         ResultExpired = "result_expired",
-        /// The work was done, its result could not be made durable.
+        /// The work was done, but its result could not be stored.
         OutputFinalizationFailed = "output_finalization_failed",
     }
 }
 
 impl FailureCode {
-    /// Whether the same request may succeed later (decisions 12.5; specification, Events).
+    /// Whether an equal request may succeed later (`docs/reference/jobs.md#failure-codes`).
     pub const fn is_retryable(self) -> bool {
         matches!(
             self,
@@ -149,13 +151,13 @@ impl FailureCode {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
-    /// To branch on.
+    /// Stable code.
     pub code: FailureCode,
-    /// For people.
+    /// Message for people.
     pub message: String,
-    /// Whether a new attempt may help.
+    /// Whether a new request may succeed.
     pub retryable: bool,
-    /// The provider's HTTP status.
+    /// HTTP status of the provider's response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 400, maximum = 599, nullable = false)]
     pub provider_status: Option<u16>,
@@ -168,17 +170,17 @@ impl Failure {
     }
 }
 
-/// An input of a job: what the request named, and the asset that it stood for when the job was accepted.
+/// An input of a job: what the request named, and the asset that it meant when the job was accepted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Input {
-    /// Node or asset handle in its full form.
+    /// Full node or asset handle.
     pub handle: String,
     /// The picture.
     pub asset: AssetHandle,
 }
 
-/// What was asked of a job, resolved and normalized. Stored with it.
+/// The request of a job, resolved and normalized. Stored with the job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Request {
@@ -191,7 +193,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// What kind of job it makes, where that waits, and what its task is.
+    /// The kind of job, its queue and the kind of its task.
     pub const fn route(&self) -> (JobKind, Queue, TaskKind) {
         match self {
             Request::Action(_) => (JobKind::Action, Queue::Image, TaskKind::Action),
@@ -200,7 +202,7 @@ impl Request {
         }
     }
 
-    /// Nodes that take results.
+    /// The nodes that receive results.
     pub fn targets(&self) -> &[NodeId] {
         match self {
             Request::Action(action) => std::slice::from_ref(&action.target),
@@ -209,7 +211,7 @@ impl Request {
         }
     }
 
-    /// What is asked for, in a word, for an activity.
+    /// A word for the work, used in activity entries.
     pub fn title(&self, operation: JobOperation) -> &str {
         match self {
             Request::Action(action) => &action.slug,
@@ -217,7 +219,7 @@ impl Request {
         }
     }
 
-    /// Node and asset handles that are read, in order.
+    /// The node and asset handles that the job reads, in order.
     pub fn handles(&self) -> Vec<String> {
         match self {
             Request::Action(action) => action.inputs.iter().map(|input| input.handle.clone()).collect(),
@@ -227,7 +229,7 @@ impl Request {
     }
 }
 
-/// What an Image Action was asked for.
+/// Request of an Image Action.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ActionRequest {
@@ -235,65 +237,65 @@ pub struct ActionRequest {
     pub slug: String,
     /// The Action's version.
     pub version: String,
-    /// Every parameter, defaults filled in.
+    /// Every parameter, including defaults.
     pub params: Map<String, Value>,
-    /// In the order that the Action declares.
+    /// Inputs in the order that the Action declares.
     pub inputs: Vec<Input>,
-    /// The node that takes the result.
+    /// The node that receives the result.
     pub target: NodeId,
 }
 
-/// What generation, edit or variations were asked for (decisions 10). The job's operation tells which of the three.
+/// Request of a generation, an edit or variations; the operation of the job says which. Rules:
+/// `docs/reference/images.md`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageRequest {
-    /// Who makes it.
+    /// The model that makes the images.
     pub model: ChosenModel,
-    /// As asked, with the guidelines of the Elements (decisions 10.4). Empty only in variations.
+    /// The prompt with the guidelines of the Elements. Empty only in variations.
     pub prompt: String,
-    /// One of those that the model offers.
+    /// A size that the model offers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,
-    /// One of those that the model offers.
+    /// A quality that the model offers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quality: Option<String>,
-    /// References, source and the Elements' pictures, in this order; at most 16.
+    /// References, source and the pictures of the Elements, in this order; at most 16.
     pub references: Vec<Reference>,
-    /// `element:<id>@v<n>` of each Element version.
+    /// Handle of each Element version, `element:<id>@v<n>`.
     pub elements: Vec<String>,
-    /// Empty image nodes or such as show something; each takes one output, in this order.
+    /// Image nodes, empty or not; each receives one output, in this order.
     pub targets: Vec<NodeId>,
 }
 
-/// What generation of a video was asked for (decisions 11).
+/// Request of a video generation. Rules: `docs/reference/videos.md`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VideoRequest {
-    /// Who makes it.
+    /// The model that makes the video.
     pub model: ChosenModel,
-    /// What of the model is asked for: the frames decide, or, without frames, the references.
+    /// The required capability: determined by the frames or, without frames, by the references.
     pub capability: Capability,
-    /// As asked.
+    /// The prompt as requested.
     pub prompt: String,
-    /// One of those that the model offers; none: the model's own choice.
+    /// A duration that the model offers; `None`: the model's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_seconds: Option<u32>,
-    /// One of those that the model offers; none: the model's own choice.
+    /// An aspect ratio that the model offers; `None`: the model's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aspect_ratio: Option<String>,
-    /// One of those that the model offers; none: the model's own choice.
+    /// A resolution that the model offers; `None`: the model's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolution: Option<String>,
-    /// Only of models that can leave sound out.
+    /// Whether the video has sound. Only for models that can omit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generate_audio: Option<bool>,
-    /// What it begins with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_frame: Option<VideoPicture>,
-    /// What it ends with; only together with a first.
+    /// The last frame; only together with a first frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_frame: Option<VideoPicture>,
-    /// At most 9. Together with frames only for the embedded runtime.
+    /// At most 9. Only the embedded runtime takes references together with frames.
     pub references: Vec<VideoPicture>,
 }
 
@@ -304,22 +306,22 @@ impl VideoRequest {
     }
 }
 
-/// The model that a job runs, as it was resolved at its start.
+/// The model of a job as it was resolved when the job was accepted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChosenModel {
-    /// The opaque key (decisions 12.3).
+    /// Opaque key of the model (`docs/reference/models.md#model-keys`).
     pub key: String,
     /// The provider's own id.
     pub id: String,
-    /// For people.
+    /// Name for people.
     pub name: String,
-    /// Who runs it.
+    /// The provider that runs it.
     pub provider: ProviderKind,
-    /// The saved connection that it is run with; none for managed models.
+    /// The saved connection that runs it; `None` for managed models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<String>,
-    /// Credits an output; 0 with a saved connection (decisions 12.4).
+    /// Credits for each output; 0 with a saved connection.
     pub credit_cost: i64,
 }
 
@@ -327,38 +329,37 @@ pub struct ChosenModel {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reference {
-    /// Node or asset handle in its full form, as the request named it.
+    /// Full node or asset handle, as the request named it.
     pub handle: String,
-    /// The picture that it stood for when the job was accepted.
+    /// The picture that the handle meant when the job was accepted.
     pub asset: AssetHandle,
-    /// What it is for.
+    /// Role of the reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
 }
 
-/// A durable result.
+/// A stored output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Output {
     /// The stored picture.
     pub asset: AssetHandle,
-    /// The node that shows it (or, deleted meanwhile, would have).
+    /// The node that shows it; of a deleted node, its former id.
     pub node: NodeId,
-    /// Its media type.
     pub media_type: String,
-    /// Pixels.
+    /// Width in pixels.
     pub width: u32,
-    /// Pixels.
+    /// Height in pixels.
     pub height: u32,
-    /// Of the stored file.
+    /// Size of the stored file, in bytes.
     pub bytes: u64,
 }
 
-/// What came of a job. Stored with it when it ends.
+/// Outcome of a job. Stored with the job when it ends.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Outcome {
-    /// The durable outputs; with a failure, those that were made all the same.
+pub struct JobOutcome {
+    /// Stored outputs. A failed job can have some as well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Output>,
     /// The stored video of a video job.
@@ -367,23 +368,23 @@ pub struct Outcome {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// The review of its canvas as its end left it (decisions 5.4).
+    /// Review of its canvas after the job's last write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_review: Option<CompletionReview>,
 }
 
-/// A job's row.
+/// Row of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// Its id.
+    /// Id of the job.
     pub id: JobId,
-    /// Who started it and pays for it.
+    /// The account that started the job and pays for it.
     pub account: AccountUid,
-    /// What kind of work it is.
+    /// Kind of the job.
     pub kind: JobKind,
-    /// What was asked for.
+    /// Operation of the job.
     pub operation: JobOperation,
-    /// Where it stands.
+    /// Status of the job.
     pub status: JobStatus,
     /// Grows with every visible change.
     pub version: i32,
@@ -391,38 +392,39 @@ pub struct Record {
     pub canvas: Option<CanvasHandle>,
     /// The revision of its last write to the canvas.
     pub canvas_revision: Option<String>,
-    /// What was asked.
+    /// Request of the job.
     pub request: Request,
-    /// What came of it.
-    pub outcome: Outcome,
-    /// Guidance, at least 1.
+    /// Outcome of the job.
+    pub outcome: JobOutcome,
+    /// Estimated seconds, at least 1. Guidance.
     pub estimated_seconds: i32,
-    /// What is reserved until it is terminal, then what was charged (decisions 18.18).
+    /// Credits reserved until the job is terminal, then credits charged.
     pub credit_cost: i64,
-    /// How far a video is, in percent below 100; success is told by the state.
+    /// Progress of a video in percent, below 100. Success is a status.
     pub progress: f64,
-    /// What the provider calls the run of a video.
+    /// The provider's id of the run of a video.
     pub provider_run: Option<String>,
-    /// Why it was stopped.
+    /// Why it was canceled.
     pub cancel_reason: Option<CancelReason>,
-    /// When it was accepted.
+    /// When the job was accepted.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// When the job last changed.
     pub updated_at: Timestamp,
-    /// When it was queued.
+    /// When the job was queued.
     pub queued_at: Option<Timestamp>,
-    /// When a worker first took it.
+    /// When a worker first claimed the job.
     pub started_at: Option<Timestamp>,
-    /// When it became terminal.
+    /// When the job became terminal.
     pub completed_at: Option<Timestamp>,
-    /// When its terminal record was first shown.
+    /// When its terminal record was first served (`docs/reference/jobs.md#first-finalization`).
     pub finalized_at: Option<Timestamp>,
-    /// Its webhook.
+    /// State of its webhook.
     pub webhook: Option<DeliveryState>,
 }
 
-/// The ETag of a job's or a Recipe run's record: it changes with every visible change. Its version counts those of the record itself;
-/// its webhook's delivery goes on after it, and so may what a run cost, by a job that settles later.
+/// The ETag of the record of a job or Recipe run. It changes with every visible change. `version` counts changes of the
+/// record itself. Webhook deliveries continue after the last of them, and the credits of a Recipe run can change when a
+/// child job settles later.
 pub fn etag(id: Uuid, version: i32, credit_cost: i64, delivery: Option<&DeliveryState>) -> String {
     let of_record = format!("{}-{version}-{credit_cost}", id.simple());
     match delivery {
@@ -434,12 +436,12 @@ pub fn etag(id: Uuid, version: i32, credit_cost: i64, delivery: Option<&Delivery
     }
 }
 
-/// The path under which a run is read.
+/// The path of a run.
 pub fn poll_url(id: JobId) -> String {
     format!("{API_ROOT}/runs/{}", id.0)
 }
 
-/// Where people see a canvas (decisions 3.6).
+/// URL of a canvas in the browser application.
 pub fn canvas_url(public_url: &str, canvas: &CanvasHandle) -> String {
     format!("{public_url}/c/{}/{}", canvas.owner, canvas.id)
 }

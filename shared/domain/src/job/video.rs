@@ -1,4 +1,4 @@
-//! Jobs of videos: what is asked, what is stored, and how they are served (specification, VideoJob; decisions 11).
+//! Video jobs: request, stored video, and served record. Rules: `docs/reference/videos.md`.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -16,13 +16,13 @@ use crate::{API_ROOT, Timestamp};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VideoPicture {
-    /// Node or asset handle in its full form, or a public https URL.
+    /// Full node or asset handle, or a public https URL.
     pub named: String,
-    /// The picture that a handle stood for when the job was accepted; none: a URL, fetched by the worker through the egress
-    /// guard.
+    /// The picture that the handle meant when the job was accepted. `None` for a URL, which the worker fetches through
+    /// the egress guard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asset: Option<AssetHandle>,
-    /// What it is for; never of a frame.
+    /// Role of the reference; never present for a frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
 }
@@ -31,24 +31,24 @@ pub struct VideoPicture {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StoredVideo {
-    /// Where its bytes are.
+    /// Key of the file in the object store.
     pub blob_key: Uuid,
-    /// How many there are.
+    /// Size of the file, in bytes.
     pub bytes: u64,
 }
 
 named! {
-    /// The state of a video job (specification, States and transitions).
+    /// Status of a video job (`docs/reference/videos.md#video-states`).
     VideoStatus {
-        /// Accepted; no worker has it.
+        /// Accepted; no worker has claimed it.
         Queued = "queued",
-        /// A worker has it; also while it is being stopped (decisions 9.5).
+        /// A worker holds its lease. A video stays `running` while it is being canceled.
         Running = "running",
         /// The video can be downloaded.
         Succeeded = "succeeded",
-        /// There is no video.
+        /// The video could not be made.
         Failed = "failed",
-        /// It was stopped.
+        /// It was canceled.
         Canceled = "canceled",
     }
 }
@@ -59,7 +59,7 @@ impl From<JobStatus> for VideoStatus {
             JobStatus::Preparing | JobStatus::Queued => VideoStatus::Queued,
             JobStatus::Running | JobStatus::Finalizing | JobStatus::Canceling => VideoStatus::Running,
             JobStatus::Succeeded => VideoStatus::Succeeded,
-            // A video's record is removed in its time and never expires before.
+            // The record of a video is deleted after its retention and is never `expired` before.
             JobStatus::Failed | JobStatus::Expired => VideoStatus::Failed,
             JobStatus::Canceled => VideoStatus::Canceled,
         }
@@ -67,11 +67,11 @@ impl From<JobStatus> for VideoStatus {
 }
 
 named! {
-    /// Why there is no video.
+    /// Why there is no video; a stable code.
     VideoFailureCode {
-        /// It could not be made; the message begins with the class of the failure (decisions 12.5).
+        /// The video could not be made. The message begins with the failure code of the job.
         VideoGenerationFailed = "video_generation_failed",
-        /// It was stopped.
+        /// The job was canceled.
         Canceled = "canceled",
     }
 }
@@ -79,11 +79,11 @@ named! {
 /// Why there is no video.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct VideoFailure {
-    /// To branch on.
+    /// Stable code.
     pub code: VideoFailureCode,
-    /// For people.
+    /// Message for people.
     pub message: String,
-    /// Whether a new attempt may help.
+    /// Whether a new request may succeed.
     pub retryable: bool,
 }
 
@@ -100,9 +100,9 @@ impl From<&Failure> for VideoFailure {
 /// The model of a video job.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct VideoModel {
-    /// The opaque key: `Model.id`.
+    /// Opaque key of the model: `Model.id`.
     pub id: String,
-    /// For people.
+    /// Name of the model.
     pub name: String,
 }
 
@@ -112,11 +112,11 @@ impl From<&ChosenModel> for VideoModel {
     }
 }
 
-/// Where a video is.
+/// Location of a video.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VideoDownload {
-    /// `/api/canvas-agent/v1/jobs/<id>/output`.
+    /// Path of the download, `/api/canvas-agent/v1/jobs/<id>/output`.
     pub download_url: String,
 }
 
@@ -124,29 +124,29 @@ pub struct VideoDownload {
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VideoJob {
-    /// `job:<uuid>`.
+    /// Handle of the job, `job:<uuid>`.
     pub id: String,
-    /// The uuid.
+    /// UUID of the job.
     pub raw_id: Uuid,
-    /// `video`.
+    /// Kind of the job: always `video`.
     #[schema(schema_with = video_kind)]
     pub kind: JobKind,
-    /// `generate`.
+    /// Operation of the job: always `generate`.
     #[schema(schema_with = video_operation)]
     pub operation: JobOperation,
-    /// Where to ask for it again: a path.
+    /// Path at which the job can be read.
     pub poll_url: String,
-    /// Where it stands.
+    /// Status of the job.
     pub status: VideoStatus,
-    /// What runs it.
+    /// Model that makes the video.
     pub model: VideoModel,
-    /// In percent; it never decreases, and is 100 on success.
+    /// Progress in percent. It never decreases and is 100 on success.
     #[schema(minimum = 0, maximum = 100)]
     pub progress: f64,
-    /// Guidance, not a deadline.
+    /// Estimated duration in seconds. Guidance, not a deadline.
     #[schema(minimum = 1)]
     pub estimated_seconds: i32,
-    /// What the provider calls its run.
+    /// The provider's id of its run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub provider_run_id: Option<String>,
@@ -154,20 +154,20 @@ pub struct VideoJob {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub failure: Option<VideoFailure>,
-    /// The video, once there is one.
+    /// Download of the video, once it is stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub video: Option<VideoDownload>,
-    /// Whether this answers an earlier, equal request.
+    /// Whether the response is that of an earlier equal request.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub replayed: Option<bool>,
-    /// Credits: reserved until terminal, then charged (an extension).
+    /// Credits reserved until the job is terminal, then credits charged (an extension).
     #[schema(minimum = 0)]
     pub credit_cost: i64,
-    /// When it was accepted.
+    /// When the job was accepted.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// When the job last changed.
     pub updated_at: Timestamp,
 }
 
@@ -179,7 +179,7 @@ fn video_operation() -> RefOr<Schema> {
     one_of(&[JobOperation::Generate.as_str()])
 }
 
-/// The path under which a video job is read.
+/// The path of a video job.
 pub fn video_url(id: JobId) -> String {
     format!("{API_ROOT}/jobs/{}", id.0)
 }

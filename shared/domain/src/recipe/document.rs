@@ -11,22 +11,22 @@ use crate::id::RecipeId;
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecipePort {
-    /// Names the port in the inputs of a run, as the key does.
+    /// Plain id that names the port in the inputs of a run, like the key.
     #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$")]
     pub node_id: String,
-    /// Names the port.
+    /// Key of the port.
     #[schema(pattern = "^[A-Za-z0-9_-]{1,80}$")]
     pub key: String,
-    /// For people; names the port, too, in its normal form.
+    /// Label for people. Its normalized form also names the port in the inputs of a run.
     pub label: String,
-    /// For people.
+    /// Description for people.
     pub description: String,
-    /// Whether there is a saved default, so that a run may leave the port out.
+    /// Whether the port has a saved default, so that a run may omit it.
     pub use_as_preset: bool,
-    /// `image`, `text` or `sticky`.
+    /// Type of the port: `image`, `text` or `sticky`.
     #[schema(schema_with = port_type)]
     pub node_type: NodeType,
-    /// Whether a text or sticky input takes a picture, too (an extension).
+    /// Whether a text or sticky input also accepts a picture (an extension).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub written_reference: bool,
@@ -64,38 +64,38 @@ impl From<&Output> for RecipePort {
     }
 }
 
-/// A Recipe in one version.
+/// One version of a Recipe.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Recipe {
-    /// Plain id.
+    /// Plain id of the Recipe.
     pub id: RecipeId,
-    /// `recipe:<id>`.
+    /// Handle of the Recipe, `recipe:<id>`.
     #[schema(pattern = "^recipe:[A-Za-z0-9_-]{1,180}$")]
     pub handle: String,
-    /// `1.0.0`, `1.0.1`, …; a published version never changes.
+    /// Version: `1.0.0`, `1.0.1`, …. A published version never changes.
     pub version: String,
-    /// For people.
+    /// Name for people.
     pub name: String,
-    /// In a line.
+    /// Summary in one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub summary: Option<String>,
-    /// For people.
+    /// Description for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub description: Option<String>,
-    /// To be found by.
+    /// Tags for the search.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub tags: Vec<String>,
-    /// The shelf (an extension).
+    /// Category of the Recipe (an extension).
     pub category: Category,
-    /// Who can see it (an extension).
+    /// Who can see the Recipe (an extension).
     pub visibility: Visibility,
-    /// What it takes.
+    /// Inputs.
     pub inputs: Vec<RecipePort>,
-    /// What it makes, in the order of its steps.
+    /// Outputs in the order of their steps.
     pub outputs: Vec<RecipePort>,
 }
 
@@ -118,7 +118,7 @@ impl RecipeRecord {
         }
     }
 
-    /// Who can see it.
+    /// Who can see the Recipe.
     pub fn visibility(&self) -> Visibility {
         if self.owner.is_some() { Visibility::Private } else { Visibility::Approved }
     }

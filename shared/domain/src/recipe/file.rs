@@ -1,9 +1,10 @@
-//! Recipe files: what `admin recipe publish` takes and what the catalogue ships as (decisions 13.2, 18.4).
+//! Recipe files: the input of `admin recipe publish` and the form of the shipped catalog. Format:
+//! `docs/reference/recipes.md#recipe-file`.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Category, Definition, Held, Input, InputKind, NewInput, NewOutput, Output, rules};
+use super::{Category, Definition, Input, InputKind, NewInput, NewOutput, Output, PortValue, rules};
 use crate::Violation;
 use crate::id::RecipeId;
 use crate::limits::PLAIN_ID_MAX;
@@ -12,55 +13,56 @@ use crate::limits::PLAIN_ID_MAX;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecipeFile {
-    /// Plain id; made of the name when left out.
+    /// Plain id; derived from the name when omitted.
     #[serde(default)]
     #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
     pub id: Option<String>,
-    /// For people.
+    /// Name for people.
     #[schema(min_length = 1, max_length = 160)]
     pub name: String,
-    /// In a line.
+    /// Summary in one line.
     #[serde(default)]
     #[schema(max_length = 300, nullable = false)]
     pub summary: Option<String>,
-    /// For people.
+    /// Description for people.
     #[serde(default)]
     #[schema(max_length = 1200, nullable = false)]
     pub description: Option<String>,
-    /// The shelf.
+    /// Category of the Recipe.
     pub category: Category,
-    /// To be found by.
+    /// Tags for the search.
     #[serde(default)]
     #[schema(max_items = 12)]
     pub tags: Vec<String>,
-    /// What it takes.
+    /// Inputs.
     #[schema(min_items = 1, max_items = 16)]
     pub inputs: Vec<NewInput>,
-    /// What it makes, in the order of its steps.
+    /// Outputs in the order of their steps.
     #[schema(min_items = 1, max_items = 8)]
     pub outputs: Vec<NewOutput>,
 }
 
 impl RecipeFile {
-    /// What its schema does not say: the rules of [`rules`], and that it names nothing of any account or canvas.
+    /// The violations that the schema cannot express: those of [`rules`], and names of records of an account or canvas.
     pub fn violations(&self) -> Vec<Violation> {
         let mut violations = rules::violations(&self.inputs, &self.outputs);
         for (at, input) in self.inputs.iter().enumerate() {
             let mut refuse = |field, message| violations.push(Violation::new(format!("inputs[{at}].{field}"), message));
             if input.source_node_id.is_some() {
-                refuse("sourceNodeId", "names a node of a canvas, which a published Recipe cannot know");
+                refuse("sourceNodeId", "names a node of a canvas, which a published Recipe cannot refer to");
             }
             if input.kind == InputKind::Image && input.value.as_deref().is_some_and(|value| !value.is_empty()) {
-                refuse("value", "names a picture of an account, which a published Recipe cannot know");
+                refuse("value", "names a picture of an account, which a published Recipe cannot refer to");
             }
         }
         if self.recipe_id().is_none() {
-            violations.push(Violation::new("id", "is needed: the name makes no plain id"));
+            violations.push(Violation::new("id", "is required, because the name cannot be turned into a plain id"));
         }
+        violations.extend(rules::tag_violations(&self.tags));
         violations
     }
 
-    /// The id that it is published under: its own, or its name in lower case with `-` between words.
+    /// The id under which it is published: the given id, or the name in lower case with `-` between words.
     pub fn recipe_id(&self) -> Option<RecipeId> {
         let made = || {
             let lower = self.name.to_lowercase();
@@ -71,12 +73,12 @@ impl RecipeFile {
         RecipeId::parse(&self.id.clone().unwrap_or_else(made)).ok()
     }
 
-    /// What a version of it says. The ports are named after their keys.
+    /// The content of the version. Ports are named after their keys.
     pub fn definition(self) -> Definition {
         let inputs = self.inputs.into_iter().map(|input| {
             let node_id = format!("input-{}", input.key);
             let value = input.value.clone().filter(|value| input.use_as_default && !value.is_empty());
-            Input::of(input, node_id, value.map(Held::Text))
+            Input::of(input, node_id, value.map(PortValue::Text))
         });
         let outputs = self.outputs.into_iter().map(|output| {
             let node_id = format!("output-{}", output.key);
@@ -94,7 +96,7 @@ impl RecipeFile {
     }
 }
 
-/// The files that the service ships with, by name: a migration publishes them (decisions 13.2).
+/// The files that the service ships with, by name. A migration publishes them.
 pub const SHIPPED: &[(&str, &str)] = &[
     ("product-hero-shot", include_str!("../../recipes/product-hero-shot.json")),
     ("seasonal-variants", include_str!("../../recipes/seasonal-variants.json")),
@@ -141,7 +143,7 @@ mod tests {
             assert!(file.summary.is_some() && file.description.is_some() && !file.tags.is_empty(), "{name}");
             let described = file.inputs.iter().map(|input| &input.description);
             let described = described.chain(file.outputs.iter().map(|output| &output.description));
-            assert!(described.into_iter().all(|text| !text.is_empty()), "{name}: people read what a port is for");
+            assert!(described.into_iter().all(|text| !text.is_empty()), "{name}: every port has a description");
         }
     }
 
@@ -191,7 +193,7 @@ mod tests {
 
     #[test]
     fn only_a_value_to_be_saved_is_a_default() {
-        for (saved, default) in [(true, Some(Held::Text("v".into()))), (false, None)] {
+        for (saved, default) in [(true, Some(PortValue::Text("v".into()))), (false, None)] {
             let input = json!({"key": "a", "label": "A", "type": "sticky", "value": "v", "useAsDefault": saved});
             let definition = file(json!({"inputs": [input]})).definition();
             assert_eq!(

@@ -1,19 +1,19 @@
-//! Which port an entry of a run's `inputs` means, and whether it can take what is given (decisions 13.5; specification,
-//! Port acceptance on a run).
+//! Resolves an entry of a run's `inputs` to a port, and checks that the port accepts the value. Rules:
+//! `docs/reference/recipes.md#run-inputs` and `docs/reference/recipes.md#port-values`.
 
-use super::{Held, Input, InputKind};
+use super::{Input, InputKind, PortValue};
 
-/// The normal form of a label: lower case, with `-` for each run of other characters than letters and digits, none at
-/// the ends.
+/// The normalized form of a label: lower case, each run of characters other than letters and digits replaced by `-`,
+/// none at the ends.
 pub fn normalized(label: &str) -> String {
     let lower = label.to_lowercase();
     lower.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
 }
 
-/// Why an entry means no port.
+/// Why an entry names no port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoPort {
-    /// Nothing is called so.
+    /// No input has this name.
     #[error("names no input of this Recipe")]
     Unknown,
     /// Several inputs have this label.
@@ -21,8 +21,8 @@ pub enum NoPort {
     Ambiguous,
 }
 
-/// The place of the input that `name` means: by node id (plain or handle), then by key, then by normalized label.
-/// `nodes` are the ids of the inputs' nodes on the instance, where there is one.
+/// Index of the input that `name` means: by node id (plain or handle), then by key, then by normalized label. `nodes`
+/// are the ids of the inputs' nodes if the run has an instance on the canvas.
 pub fn port(inputs: &[Input], nodes: &[String], name: &str) -> Result<usize, NoPort> {
     let id = name.strip_prefix("node:").unwrap_or(name);
     let by_node =
@@ -41,13 +41,17 @@ pub fn port(inputs: &[Input], nodes: &[String], name: &str) -> Result<usize, NoP
 }
 
 impl Input {
-    /// Whether it takes what is given; else what it would take.
-    pub fn accepts(&self, held: &Held) -> Result<(), &'static str> {
+    /// Checks that the port accepts a value; the error says what it accepts.
+    pub fn accepts(&self, held: &PortValue) -> Result<(), &'static str> {
         match (self.kind, held) {
-            (InputKind::Image, Held::Asset(_)) | (InputKind::Text | InputKind::Sticky, Held::Text(_)) => Ok(()),
-            (InputKind::Text | InputKind::Sticky, Held::Asset(_)) if self.written_reference => Ok(()),
-            (InputKind::Image, Held::Text(_)) => Err("must be a node or asset handle of a durable picture"),
-            (InputKind::Text | InputKind::Sticky, Held::Asset(_)) => Err("must be a text, or a node that holds one"),
+            (InputKind::Image, PortValue::Asset(_)) | (InputKind::Text | InputKind::Sticky, PortValue::Text(_)) => {
+                Ok(())
+            }
+            (InputKind::Text | InputKind::Sticky, PortValue::Asset(_)) if self.written_reference => Ok(()),
+            (InputKind::Image, PortValue::Text(_)) => Err("must be a node or asset handle of a durable picture"),
+            (InputKind::Text | InputKind::Sticky, PortValue::Asset(_)) => {
+                Err("must be a text, or a node that holds one")
+            }
         }
     }
 }
@@ -86,7 +90,7 @@ mod tests {
         for (name, found) in [
             ("n1", 0),
             ("node:n2", 1),
-            // The node id goes before the key, the key before the label.
+            // The node id takes precedence over the key, the key over the label.
             ("mood", 2),
             ("pack-shot", 1),
             ("Pack shot", 0),
@@ -107,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_nothing_or_several_is_told() {
+    fn unknown_and_ambiguous_names_are_reported() {
         let inputs = ports(&[("n1", "a", "Same"), ("n2", "b", "same!"), ("n3", "c", "!!")]);
         for unknown in ["", "x", "node:a", "??", "n4"] {
             assert_eq!(port(&inputs, &[], unknown), Err(NoPort::Unknown), "{unknown:?}");
@@ -117,8 +121,8 @@ mod tests {
 
     #[test]
     fn every_kind_of_port_against_every_kind_of_value() {
-        let asset = Held::Asset("asset:me:a".to_owned().try_into().expect("a handle"));
-        let text = Held::Text("t".into());
+        let asset = PortValue::Asset("asset:me:a".to_owned().try_into().expect("a handle"));
+        let text = PortValue::Text("t".into());
         for (kind, written, takes_text, takes_asset) in [
             ("image", false, false, true),
             ("text", false, true, false),

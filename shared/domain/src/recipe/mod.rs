@@ -1,9 +1,8 @@
-//! Recipes: named typed inputs, and steps that make one text or picture each (specification, Recipe and RecipePort;
-//! decisions 13).
+//! Recipes: named typed inputs, and steps that make one text or picture each. Rules: `docs/reference/recipes.md`.
 //!
-//! A Recipe of the catalogue and a private workflow have one form. Requests and files write it with [`NewInput`] and
-//! [`NewOutput`], whose ranges are their schemas' and whose other rules are [`rules`]'; it is stored as a
-//! [`Definition`], which is one immutable version.
+//! Recipes of the catalog and private workflows have the same form. Requests and files write it as [`NewInput`] and
+//! [`NewOutput`]: their schemas state the ranges, [`rules`] has all other rules. The stored form is a [`Definition`],
+//! which is one immutable version.
 
 mod document;
 pub mod file;
@@ -11,6 +10,7 @@ pub mod matching;
 pub mod rules;
 pub mod run;
 pub mod template;
+pub mod workflow;
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,23 +25,23 @@ use crate::id::{AccountUid, AssetHandle, RecipeId};
 pub use document::{Recipe, RecipePort};
 
 named! {
-    /// The shelf that a Recipe stands on.
+    /// Category of a Recipe.
     Category {
         /// Palettes, type, boards.
         Brand = "Brand & Visual Design",
         /// Pictures of a product.
         Product = "Product Visualization",
-        /// What sells.
+        /// Advertising.
         Marketing = "Marketing & Ads",
-        /// Several things that belong together.
+        /// Several outputs that belong together.
         Content = "Content Package",
     }
 }
 
 named! {
-    /// What an input takes.
+    /// Type of an input.
     InputKind {
-        /// A durable picture.
+        /// A stored picture.
         Image = "image",
         /// A text.
         Text = "text",
@@ -51,7 +51,7 @@ named! {
 }
 
 impl InputKind {
-    /// The type of its port's node.
+    /// The type of the port's node.
     pub const fn node_type(self) -> NodeType {
         match self {
             InputKind::Image => NodeType::Image,
@@ -62,7 +62,7 @@ impl InputKind {
 }
 
 named! {
-    /// What a step makes.
+    /// Type of an output.
     OutputKind {
         /// A picture.
         Image = "image",
@@ -72,7 +72,7 @@ named! {
 }
 
 impl OutputKind {
-    /// The type of its node.
+    /// The type of the output's node.
     pub const fn node_type(self) -> NodeType {
         match self {
             OutputKind::Image => NodeType::Image,
@@ -84,87 +84,87 @@ impl OutputKind {
 named! {
     /// Who can see a Recipe.
     Visibility {
-        /// Everybody: it is in the catalogue.
+        /// Every account: the Recipe is in the catalog.
         Approved = "approved",
-        /// The account that made it.
+        /// The account that created it.
         Private = "private",
     }
 }
 
-/// An input as a request or a file writes it.
+/// An input of a Recipe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewInput {
-    /// Names it in `inputKeys`, in `{{key}}` and in the inputs of a run; unique among inputs and outputs.
+    /// Key of the input in `inputKeys`, in `{{key}}` and in the inputs of a run; unique among inputs and outputs.
     #[schema(pattern = "^[A-Za-z0-9_-]{1,80}$")]
     pub key: String,
-    /// For people.
+    /// Label for people.
     #[schema(min_length = 1, max_length = 80)]
     pub label: String,
-    /// For people.
+    /// Description for people.
     #[serde(default)]
     #[schema(max_length = 200)]
     pub description: String,
-    /// What it takes.
+    /// Type of the input.
     #[serde(rename = "type")]
     pub kind: InputKind,
-    /// The node of the canvas that it begins with: id or handle.
+    /// Node of the canvas that supplies the initial value: id or handle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
     pub source_node_id: Option<String>,
-    /// The text that it begins with; of an image input, a node or asset handle.
+    /// Initial text; for an image input, a node or asset handle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 8000, nullable = false)]
     pub value: Option<String>,
-    /// Whether what it begins with is saved, to be used when a later run leaves the input out.
+    /// Whether the initial value is saved as the default of runs that omit the input.
     pub use_as_default: bool,
-    /// Whether a text or sticky input takes a picture, too, which its step gets as a reference (an extension).
+    /// Whether a text or sticky input also accepts a picture, which its steps receive as a reference.
+    /// Default: `false` (an extension).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub written_reference: bool,
 }
 
-/// An output, which is a step, as a request or a file writes it.
+/// An output of a Recipe, which is one step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewOutput {
-    /// Names it in the `inputKeys` and prompts of later outputs; unique among inputs and outputs.
+    /// Key of the output in `inputKeys` and prompts of later outputs; unique among inputs and outputs.
     #[schema(pattern = "^[A-Za-z0-9_-]{1,80}$")]
     pub key: String,
-    /// For people.
+    /// Label for people.
     #[schema(min_length = 1, max_length = 80)]
     pub label: String,
-    /// For people.
+    /// Description for people.
     #[serde(default)]
     #[schema(max_length = 200)]
     pub description: String,
-    /// What it makes.
+    /// Type of the output.
     #[serde(rename = "type")]
     pub kind: OutputKind,
-    /// A template: `{{key}}` inserts an input or an earlier output of `inputKeys`.
+    /// Template of the prompt: `{{key}}` inserts an input or an earlier output that `inputKeys` names.
     #[schema(min_length = 1, max_length = 8000)]
     pub prompt: String,
-    /// The inputs and earlier outputs that it is made from.
+    /// Keys of the inputs and earlier outputs that the step uses.
     #[schema(min_items = 1, max_items = 16)]
     pub input_keys: Vec<String>,
-    /// A model's id or `model:` handle; the first that can do it when left out.
+    /// Id or `model:` handle of a model; defaults to the first model that can run the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 650, nullable = false)]
     pub model: Option<String>,
-    /// One of those that the model offers.
+    /// A size that the model offers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 80, nullable = false)]
     pub size: Option<String>,
-    /// One of those that the model offers.
+    /// A quality that the model offers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 80, nullable = false)]
     pub quality: Option<String>,
 }
 
-/// What a port holds: a text, or a picture.
+/// Value of a port: a text or a picture.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Held {
-    /// A text.
+pub enum PortValue {
     Text(String),
     /// A picture.
     Asset(AssetHandle),
@@ -174,21 +174,21 @@ pub enum Held {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Input {
-    /// Unique among inputs and outputs.
+    /// Key, unique among inputs and outputs.
     pub key: String,
-    /// For people.
+    /// Label for people.
     pub label: String,
-    /// For people; may be empty.
+    /// Description for people; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// What it takes.
+    /// Type of the input.
     pub kind: InputKind,
-    /// Names the port, like the key: a plain id.
+    /// Plain id that names the port, like the key.
     pub node_id: String,
-    /// What is used when a run leaves it out.
+    /// Value that is used when a run omits the input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub default: Option<Held>,
-    /// Whether it takes a picture as well as a text.
+    pub default: Option<PortValue>,
+    /// Whether it accepts a picture in addition to a text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub written_reference: bool,
 }
@@ -197,73 +197,73 @@ pub struct Input {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Output {
-    /// Unique among inputs and outputs.
+    /// Key, unique among inputs and outputs.
     pub key: String,
-    /// For people.
+    /// Label for people.
     pub label: String,
-    /// For people; may be empty.
+    /// Description for people; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// What it makes.
+    /// Type of the output.
     pub kind: OutputKind,
-    /// Names the port: a plain id.
+    /// Plain id that names the port.
     pub node_id: String,
-    /// The template.
+    /// Template of the prompt.
     pub prompt: String,
-    /// Inputs, and outputs declared earlier.
+    /// Keys of inputs and of outputs declared earlier.
     pub input_keys: Vec<String>,
-    /// A model's id or handle.
+    /// Id or handle of a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Of the picture.
+    /// Size of the picture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,
-    /// Of the picture.
+    /// Quality of the picture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quality: Option<String>,
 }
 
 impl Input {
-    /// The input that a request or file writes, as the port `node_id` with what it begins with.
-    pub fn of(new: NewInput, node_id: String, default: Option<Held>) -> Self {
+    /// The stored form of an input, with `node_id` as its port and `default` as its default.
+    pub fn of(new: NewInput, node_id: String, default: Option<PortValue>) -> Self {
         let NewInput { key, label, description, kind, written_reference, .. } = new;
         Self { key, label, description, kind, node_id, default, written_reference }
     }
 }
 
 impl Output {
-    /// The output that a request or file writes, as the port `node_id`.
+    /// The stored form of an output, with `node_id` as its port.
     pub fn of(new: NewOutput, node_id: String) -> Self {
         let NewOutput { key, label, description, kind, prompt, input_keys, model, size, quality } = new;
         Self { key, label, description, kind, node_id, prompt, input_keys, model, size, quality }
     }
 }
 
-/// What one version of a Recipe says. It follows [`rules`] and never changes.
+/// Content of one version of a Recipe. It obeys [`rules`] and never changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Definition {
-    /// For people.
+    /// Name for people.
     pub name: String,
-    /// In a line.
+    /// Summary in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// For people.
+    /// Description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The shelf.
+    /// Category of the Recipe.
     pub category: Category,
-    /// To be found by.
+    /// Tags for the search.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// In the order declared.
+    /// Inputs in the order declared.
     pub inputs: Vec<Input>,
-    /// In the order of their steps.
+    /// Outputs in the order of their steps.
     pub outputs: Vec<Output>,
 }
 
 impl Definition {
-    /// Everything that a search looks into, in lower case, once for all.
+    /// The text that a search matches, in lower case.
     pub fn search_text(&self) -> String {
         let mut words = vec![self.name.as_str(), self.category.as_str()];
         words.extend(self.summary.as_deref());
@@ -273,12 +273,12 @@ impl Definition {
         words.join("\n").to_lowercase()
     }
 
-    /// The input of this key.
+    /// The input with this key.
     pub fn input(&self, key: &str) -> Option<&Input> {
         self.inputs.iter().find(|input| input.key == key)
     }
 
-    /// How many steps away from the inputs each output is: 0 for one that is made from inputs alone.
+    /// Number of steps between the inputs and each output: 0 for an output that uses inputs alone.
     pub fn depths(&self) -> Vec<usize> {
         let mut depths: Vec<usize> = Vec::with_capacity(self.outputs.len());
         for output in &self.outputs {
@@ -291,7 +291,7 @@ impl Definition {
     }
 }
 
-/// A version, written `1.0.0`, `1.0.1`, … (decisions 13.3): the number counts them from 0.
+/// A version, written `1.0.0`, `1.0.1`, …: the number counts versions from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub i32);
 
@@ -301,9 +301,9 @@ impl fmt::Display for Version {
     }
 }
 
-/// A text that is no version.
+/// A text that is not a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is no version of a Recipe")]
+#[error("is not a version of a Recipe")]
 pub struct UnknownVersion;
 
 impl FromStr for Version {
@@ -311,23 +311,22 @@ impl FromStr for Version {
 
     fn from_str(text: &str) -> Result<Self, UnknownVersion> {
         let number = text.strip_prefix("1.0.").and_then(|digits| digits.parse().ok()).map(Self);
-        // One version has one spelling: no sign, no leading zero.
+        // A version has one spelling: no sign, no leading zero.
         number.filter(|version| version.0 >= 0 && version.to_string() == text).ok_or(UnknownVersion)
     }
 }
 
-/// A Recipe in one of its versions.
+/// A version of a Recipe.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecipeRecord {
     /// Plain id.
     pub id: RecipeId,
-    /// Whose private workflow it is; nobody's when it is in the catalogue.
+    /// The account of a private workflow; `None` for a Recipe of the catalog.
     pub owner: Option<AccountUid>,
-    /// The version that this is.
     pub version: Version,
-    /// What it says.
+    /// Content of the version.
     pub definition: Definition,
-    /// When the Recipe last got a version.
+    /// When the newest version of the Recipe was published.
     pub updated_at: Timestamp,
 }
 

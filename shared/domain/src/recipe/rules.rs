@@ -1,5 +1,5 @@
-//! What a Recipe's inputs and outputs must be beside their ranges (decisions 13.1, 18.10): the request alone tells, so
-//! all of it is answered with 400, each violation under its field.
+//! Rules of a Recipe's inputs and outputs beyond the ranges of their schemas. They depend on the request alone, so
+//! every violation is reported with `400`, each under its field.
 
 use std::collections::HashSet;
 
@@ -8,8 +8,8 @@ use super::{InputKind, NewInput, NewOutput};
 use crate::Violation;
 use crate::id::{AssetRef, NodeId};
 
-/// Every rule that inputs and outputs break together: keys are unique, `inputKeys` name inputs or earlier outputs (which
-/// leaves no room for cycles), every `{{key}}` names one of them, an input begins with what it can take.
+/// Every violation of: keys are unique; `inputKeys` name inputs or earlier outputs, which excludes cycles; every
+/// `{{key}}` names one of the `inputKeys`; an input accepts its own initial value.
 pub fn violations(inputs: &[NewInput], outputs: &[NewOutput]) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut keys = HashSet::new();
@@ -22,7 +22,7 @@ pub fn violations(inputs: &[NewInput], outputs: &[NewOutput]) -> Vec<Violation> 
     let later: HashSet<&str> = outputs.iter().map(|output| output.key.as_str()).collect();
     for (at, output) in outputs.iter().enumerate() {
         sources(at, output, &keys, &later, &mut found);
-        // From here on it can be named.
+        // Later outputs can name it.
         if !keys.insert(output.key.as_str()) {
             found.push(Violation::new(format!("outputs[{at}].key"), "names an input or another output already"));
         }
@@ -30,22 +30,32 @@ pub fn violations(inputs: &[NewInput], outputs: &[NewOutput]) -> Vec<Violation> 
     found
 }
 
-/// What an input begins with.
+/// Maximum length of a tag, in characters.
+const TAG_MAX: usize = 80;
+
+/// Violations of tags, which have 1 to 80 characters.
+pub fn tag_violations<'a>(tags: impl IntoIterator<Item = &'a String>) -> Vec<Violation> {
+    let is_tag = |tag: &String| (1..=TAG_MAX).contains(&tag.chars().count());
+    let wrong = tags.into_iter().enumerate().filter(|(_, tag)| !is_tag(tag));
+    wrong.map(|(at, _)| Violation::new(format!("tags[{at}]"), format!("must have 1 to {TAG_MAX} characters"))).collect()
+}
+
+/// Checks the initial value of an input.
 fn beginning(at: usize, input: &NewInput, found: &mut Vec<Violation>) {
     let mut refuse = |field: &str, message: &str| found.push(Violation::new(format!("inputs[{at}].{field}"), message));
     let value = input.value.as_deref().unwrap_or_default();
     if input.use_as_default && value.is_empty() && input.source_node_id.is_none() {
-        refuse("useAsDefault", "needs a value or a source node to be saved");
+        refuse("useAsDefault", "requires a value or a source node to save");
     }
     if input.kind == InputKind::Image && !value.is_empty() && !is_handle(value) {
         refuse("value", "of an image input must be a node or asset handle");
     }
     if input.kind == InputKind::Image && input.written_reference {
-        refuse("writtenReference", "is for text and sticky inputs");
+        refuse("writtenReference", "is only for text and sticky inputs");
     }
 }
 
-/// Where an output's parts come from.
+/// Checks the keys and the prompt of an output.
 fn sources(at: usize, output: &NewOutput, known: &HashSet<&str>, later: &HashSet<&str>, found: &mut Vec<Violation>) {
     let mut given = HashSet::new();
     for (index, key) in output.input_keys.iter().enumerate() {
@@ -65,10 +75,10 @@ fn sources(at: usize, output: &NewOutput, known: &HashSet<&str>, later: &HashSet
     found.extend(prompt_violations(&format!("outputs[{at}].prompt"), &output.prompt, &output.input_keys));
 }
 
-/// Places of one prompt that are told to be strange: a body may hold a hundred thousand.
+/// Maximum number of unknown placeholders reported for one prompt. A body may contain a hundred thousand.
 const PLACES_TOLD: usize = 20;
 
-/// The places of a template that are not among `keys`, each once and the first few of them.
+/// The placeholders of a template that are not among `keys`: the first 20, each once.
 pub fn prompt_violations(field: &str, prompt: &str, keys: &[String]) -> Vec<Violation> {
     let mut known: HashSet<&str> = keys.iter().map(String::as_str).collect();
     let template = Template::parse(prompt);
@@ -80,7 +90,7 @@ pub fn prompt_violations(field: &str, prompt: &str, keys: &[String]) -> Vec<Viol
         .collect()
 }
 
-/// Whether a text is a node or asset handle; a plain id would not tell which.
+/// Whether a text is a node or asset handle. A plain id is neither, because it could name a node or an asset.
 pub fn is_handle(text: &str) -> bool {
     (text.starts_with("node:") && NodeId::parse(text).is_ok())
         || (text.starts_with("asset:") && AssetRef::parse(text).is_ok())

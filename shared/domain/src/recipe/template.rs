@@ -1,11 +1,12 @@
-//! Prompts with places in them (decisions 13.1): `{{key}}` stands for an input or an earlier output.
+//! Prompt templates: `{{key}}` is a placeholder for an input or an earlier output. Syntax:
+//! `docs/reference/recipes.md#templates`.
 //!
-//! **Guarantee.** What is inserted is data: a text that contains `{{key}}` comes out as it went in, whatever the key.
-//! **Mechanism.** A template is parsed once into literal text and places, and rendering looks at nothing but those.
+//! **Guarantee.** Inserted text is data: text that contains `{{key}}` is inserted unchanged, whatever the key.
+//! **Mechanism.** A template is parsed once into literal text and placeholders. Rendering reads nothing else.
 //!
-//! A place is `{{`, a name, `}}`; blanks around the name play no part. `{{` without its `}}` is literal text, and of
-//! `{{{{a}}}}` the inner pair is the place: a prompt may hold braces of other meaning. Whatever stands between a pair is
-//! a name, well formed or not, so that a misspelt place is refused and not sent to a model.
+//! A placeholder is `{{`, a name, `}}`; blanks around the name are ignored. `{{` without a matching `}}` is literal
+//! text. In `{{{{a}}}}` the inner pair is the placeholder, so a prompt may contain other braces. Everything inside a
+//! pair is a name, well formed or not, so that a misspelled placeholder is rejected and never sent to a model.
 
 /// A parsed template.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,48 +17,48 @@ pub struct Template<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part<'a> {
     Literal(&'a str),
-    Place(&'a str),
+    Placeholder(&'a str),
 }
 
 impl<'a> Template<'a> {
-    /// Parses a template; there is no text that is none.
+    /// Parses a template. Every text is a valid template.
     pub fn parse(mut text: &'a str) -> Self {
         let mut parts = Vec::new();
         while let Some((open, close)) = next_place(text) {
             parts.push(Part::Literal(&text[..open]));
-            parts.push(Part::Place(text[open + 2..close].trim()));
+            parts.push(Part::Placeholder(text[open + 2..close].trim()));
             text = &text[close + 2..];
         }
         parts.push(Part::Literal(text));
         Self { parts }
     }
 
-    /// The names in its places, in their order, as often as they stand there.
+    /// The names of the placeholders, in order, with repetitions.
     pub fn names(&self) -> impl Iterator<Item = &'a str> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Place(name) => Some(*name),
+            Part::Placeholder(name) => Some(*name),
             Part::Literal(_) => None,
         })
     }
 
-    /// The text with what `value` gives in each place; a name without a value leaves nothing.
+    /// The text with each placeholder replaced by its `value`, or by nothing when it has none.
     pub fn render<'v>(&self, value: impl Fn(&str) -> Option<&'v str>) -> String {
         self.parts
             .iter()
             .map(|part| match part {
                 Part::Literal(text) => text,
-                Part::Place(name) => value(name).unwrap_or_default(),
+                Part::Placeholder(name) => value(name).unwrap_or_default(),
             })
             .collect()
     }
 }
 
-/// Where the next place opens and where it closes.
+/// Start and end of the next placeholder.
 fn next_place(text: &str) -> Option<(usize, usize)> {
     let mut from = 0;
     loop {
         let close = from + text[from..].find("}}")?;
-        // Nothing opens before `from`: it would have been closed there. So every byte is looked at twice at most.
+        // No pair opens before `from`: it would have been closed there. So every byte is read at most twice.
         match text[from..close].rfind("{{") {
             Some(open) => return Some((from + open, close)),
             None => from = close + 2,
@@ -82,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_text_of_closing_braces_is_looked_at_once() {
-        // As large as a body may be: quadratic, this would take minutes.
+        // As large as a body may be. A quadratic algorithm would take minutes.
         let text = "}}".repeat(1 << 19);
         assert!(names(&text).is_empty());
         assert_eq!(names(&format!("{text}{{{{a}}}}{text}")), ["a"]);
@@ -104,7 +105,7 @@ mod tests {
     fn a_value_is_never_expanded_again() {
         let hostile = "{{b}} {{a}} {{{{b}}}} }} {{";
         assert_eq!(rendered("<{{a}}>", &[("a", hostile), ("b", "secret")]), format!("<{hostile}>"));
-        // Two values that make a place together do not.
+        // Two values that form a placeholder together are not expanded.
         assert_eq!(rendered("{{a}}{{c}}", &[("a", "{{b"), ("c", "}}"), ("b", "secret")]), "{{b}}");
     }
 

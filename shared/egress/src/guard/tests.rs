@@ -123,7 +123,7 @@ fn only_https_without_credentials_fragment_or_port_zero_passes() {
 #[test]
 fn names_and_literals_that_are_not_public_are_refused_in_every_disguise() {
     for host in [
-        // names
+        // Host names.
         "localhost",
         "LOCALHOST",
         "localhost.",
@@ -142,7 +142,7 @@ fn names_and_literals_that_are_not_public_are_refused_in_every_disguise() {
         "intranet",
         "intranet.",
         "com",
-        // dotted IPv4 of each kind
+        // IPv4 in dotted form, one of each kind.
         "0.0.0.0",
         "10.0.0.1",
         "100.64.0.1",
@@ -155,7 +155,7 @@ fn names_and_literals_that_are_not_public_are_refused_in_every_disguise() {
         "198.18.0.1",
         "224.0.0.1",
         "255.255.255.255",
-        // the same in other spellings
+        // The same addresses in other spellings.
         "2130706433",
         "0x7f000001",
         "0X7F000001",
@@ -174,7 +174,7 @@ fn names_and_literals_that_are_not_public_are_refused_in_every_disguise() {
         "１２７.０.０.１",
         "127。0。0。1",
         "①②⑦.0.0.1",
-        // IPv6
+        // IPv6.
         "[::]",
         "[::1]",
         "[0:0:0:0:0:0:0:1]",
@@ -243,7 +243,7 @@ fn a_refusal_tells_the_caller_a_rule_and_no_address() {
     assert_eq!(refusal.to_string(), "the URL must name a public host");
 }
 
-/// An IPv4 address in any spelling that URL parsers or `inet_aton` read.
+/// An IPv4 address in one of the spellings that URL parsers or `inet_aton` accept.
 fn spelling(address: Ipv4Addr, form: usize) -> String {
     let [a, b, c, d] = address.octets();
     let bits = address.to_bits();
@@ -272,7 +272,7 @@ fn fullwidth(c: char) -> char {
     }
 }
 
-/// Addresses that are not public, each kind as likely as any other, written out anew and not taken from our tables.
+/// Addresses that are not public, each kind equally likely, written independently of our tables.
 fn not_public_v4() -> impl Strategy<Value = Ipv4Addr> {
     let low = any::<u32>();
     (
@@ -321,7 +321,7 @@ proptest! {
                     prop_assert!(![".localhost", ".local", ".internal", ".home.arpa", "."].iter().any(|s| name.ends_with(s)), "{}", url);
                 }
             }
-            // What is stored is the normal form: it must be judged the same when it is sent.
+            // The normal form is stored, so it must get the same result when it is sent.
             prop_assert_eq!(guard("").check_url(url.as_str()), Ok(url));
         }
     }

@@ -1,4 +1,4 @@
-//! One model, and how its parameters are called on the wire.
+//! A model and the names of its parameters in the provider's protocol.
 
 use std::collections::BTreeMap;
 
@@ -6,106 +6,104 @@ use domain::model::{Capability, ModelType, ProviderKind};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// What an entry makes.
+/// The kind of output of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EntryType {
-    /// Pictures.
     Image,
-    /// Videos.
     Video,
-    /// Texts; such models are not listed (decisions 12.3).
+    /// Text models are not listed to clients.
     Text,
 }
 
-/// What runs a managed model.
+/// The server that runs a managed model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Runtime {
-    /// The service itself, out of the box (decisions 12.2).
+    /// The embedded runtime of the service.
     Embedded,
-    /// A server with OpenAI's routes; also what the third parties' own entries carry, for whom it says nothing.
+    /// A server with OpenAI's routes. Entries of third parties also have this value, without
+    /// meaning.
     #[default]
     OpenAi,
     /// A server with the Comfy API.
     Comfy,
 }
 
-/// From least to most, both included.
+/// A range with inclusive bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Range {
-    /// Least.
     #[serde(default)]
     pub min: usize,
-    /// Most.
     pub max: usize,
 }
 
-/// A model.
+/// A model of the catalog. The fields are described in `docs/reference/models.md#catalog-entry`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Entry {
-    /// The provider's own id; unique for the provider. 1 to 240 characters.
+    /// The provider's own id, 1 to 240 characters, unique per provider.
     pub id: String,
-    /// For people.
+    /// The display name.
     pub name: String,
-    /// Who runs it.
+    /// The provider that runs the model.
     pub provider: ProviderKind,
-    /// What it makes.
+    /// The kind of output.
     #[serde(rename = "type")]
     pub kind: EntryType,
-    /// What it can be asked for; empty for text alone.
+    /// The capabilities; empty for text models.
     #[serde(default)]
     pub capabilities: Vec<Capability>,
-    /// Guidance, at least 1.
+    /// The estimated duration in seconds, at least 1.
     pub estimated_seconds: u32,
-    /// Whether the provider calls it unfinished.
+    /// Whether the provider calls it experimental.
     #[serde(default)]
     pub beta: bool,
-    /// Credits an output: at least 1 for managed pictures and videos, 0 for everything else (decisions 12.4).
+    /// The credits per output: at least 1 for managed pictures and videos, 0 for everything else.
     #[serde(default)]
     pub credit_cost: i64,
-    /// What runs it, for managed models alone.
+    /// The server that runs it; only for managed models.
     #[serde(default)]
     pub runtime: Runtime,
-    /// Longest prompt, in UTF-16 code units, which is what the vendors that have such a limit count.
+    /// The maximum prompt length in UTF-16 code units, the unit of the vendors that limit prompts.
     pub prompt_max: usize,
-    /// Pictures that may go along; none when absent.
+    /// The permitted number of reference pictures; none if absent.
     #[serde(default)]
     pub references: Option<Range>,
-    /// Values of `size`, the best default first; when empty the model takes none.
+    /// The values of `size`, the default first; empty if the model has no such parameter.
     #[serde(default)]
     pub sizes: Vec<String>,
-    /// Values of `quality`; when empty the model takes none.
+    /// The values of `quality`; empty if the model has no such parameter.
     #[serde(default)]
     pub qualities: Vec<String>,
-    /// Values of `durationSeconds` of a video, 1 to 120; when empty the model takes none.
+    /// The values of `durationSeconds` of a video, 1 to 120; empty if the model has no such
+    /// parameter.
     #[serde(default)]
     pub durations: Vec<u32>,
-    /// Values of `aspectRatio` of a video; when empty the model takes none.
+    /// The values of `aspectRatio` of a video; empty if the model has no such parameter.
     #[serde(default)]
     pub aspect_ratios: Vec<String>,
-    /// Values of `resolution` of a video; when empty the model takes none.
+    /// The values of `resolution` of a video; empty if the model has no such parameter.
     #[serde(default)]
     pub resolutions: Vec<String>,
-    /// Whether a video's sound can be asked for or left out (`generateAudio`).
+    /// Whether a request can enable or disable a video's sound (`generateAudio`).
     #[serde(default)]
     pub audio_optional: bool,
-    /// How it is asked.
+    /// The names in the provider's protocol.
     #[serde(default)]
     pub wire: Wire,
 }
 
-/// How a model is asked: the provider's names for what we call prompt, references, size and quality.
+/// The provider's names of the endpoint and of prompt, references, size, quality and other parameters.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Wire {
-    /// Where it is asked, or the provider's name for it there, when that is not the id.
+    /// The endpoint, or the provider's name of the model there, if it differs from the id.
     pub endpoint: Option<String>,
-    /// The same when pictures go along.
+    /// The endpoint of requests with pictures.
     pub edit_endpoint: Option<String>,
-    /// Where it is asked for one capability, before all others.
+    /// The endpoints of single capabilities, which take precedence over the others.
     pub endpoints: BTreeMap<Capability, String>,
     /// The field of the first frame.
     pub first_frame: Option<String>,
@@ -117,87 +115,87 @@ pub struct Wire {
     pub aspect_ratio: Option<String>,
     /// The field of a video's resolution.
     pub resolution: Option<String>,
-    /// The field that says whether there is sound.
+    /// The field that enables or disables sound.
     pub audio: Option<String>,
-    /// The field of the prompt; `prompt` when absent.
+    /// The field of the prompt; `prompt` if absent.
     pub prompt: Option<String>,
-    /// The field of a seed; none is sent when absent.
+    /// The field of a seed. If absent, no seed is sent.
     pub seed: Option<String>,
     /// The field of the pictures.
     pub references: Option<ReferenceField>,
     /// The field of the size.
     pub size: Option<SizeField>,
-    /// Whether an order with pictures has no size of its own: it gets theirs.
+    /// Whether an order with pictures takes its size from them.
     pub size_from_reference: bool,
     /// The field of the quality.
     pub quality: Option<String>,
-    /// Sent as it is.
+    /// Fields that are sent unchanged.
     pub fixed: Map<String, Value>,
-    /// Sent as it is when pictures go along, over `fixed`.
+    /// Fields that are sent unchanged with pictures; they override `fixed`.
     pub edit_fixed: Map<String, Value>,
     /// Comfy: the graph in API format. Texts that are exactly `{{prompt}}`, `{{width}}`, `{{height}}`, `{{seed}}` or
-    /// `{{image:N}}` (N from 0) are replaced by the value; in that of a video also `{{frames}}`, `{{first_frame}}` and
+    /// `{{image:N}}` (N from 0) are replaced by the value; for a video also `{{frames}}`, `{{first_frame}}` and
     /// `{{last_frame}}`.
     pub workflow: Option<Map<String, Value>>,
-    /// Comfy: width and height of a video, `WxH`, by its aspect ratio and resolution as they are offered, a space in between
-    /// (`16:9 720p`); by the one of them where the model takes no other.
+    /// Comfy: the width and height of a video, `WxH`, by aspect ratio and resolution as offered,
+    /// separated by a space (`16:9 720p`), or by one of the two if the model does not support the
+    /// other.
     pub boxes: BTreeMap<String, String>,
-    /// Comfy: frames that a video has a second, and one more altogether, as its models count.
+    /// Comfy: frames per second of video. One more frame is added to the total, as the models
+    /// require.
     pub frames_per_second: Option<u32>,
 }
 
-/// The field that takes pictures.
+/// The field for pictures.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReferenceField {
-    /// Its name.
     pub field: String,
-    /// What it takes.
+    /// How several pictures are written into it.
     pub form: ReferenceForm,
 }
 
-/// How several pictures go into fields.
+/// How several pictures are written into fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReferenceForm {
-    /// One picture.
+    /// One picture only.
     Single,
-    /// A list.
+    /// As a list.
     List,
-    /// `<field>`, `<field>_2`, `<field>_3` and so on.
+    /// As the fields `<field>`, `<field>_2`, `<field>_3` and so on.
     Numbered,
 }
 
-/// The field that takes the size.
+/// The field for the size.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SizeField {
-    /// Its name; unused for `box`.
+    /// The name of the field; unused for `box`.
     #[serde(default)]
     pub field: String,
-    /// What it takes.
+    /// How a size is written into it.
     pub form: SizeForm,
 }
 
-/// The field that takes the duration.
+/// The field for the duration.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DurationField {
-    /// Its name.
     pub field: String,
-    /// What it takes.
+    /// How a duration is written into it.
     pub form: DurationForm,
 }
 
-/// How a duration of eight seconds is written.
+/// How a duration is written. The examples show eight seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DurationForm {
-    /// `8`
+    /// As the number `8`.
     Integer,
-    /// `"8"`
+    /// As the string `"8"`.
     Text,
-    /// `"8s"`
+    /// As the string `"8s"`.
     Seconds,
 }
 
@@ -205,29 +203,29 @@ pub enum DurationForm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SizeForm {
-    /// As it is.
+    /// As the catalog's text.
     Text,
     /// `WxH` as the fields `width` and `height`.
     Box,
 }
 
 impl Entry {
-    /// The name of a video's width and height among [`Wire::boxes`].
+    /// The key of a video's width and height in [`Wire::boxes`].
     pub(crate) fn box_name(aspect_ratio: Option<&str>, resolution: Option<&str>) -> String {
         aspect_ratio.into_iter().chain(resolution).collect::<Vec<_>>().join(" ")
     }
 
-    /// Fewest references.
+    /// The minimum number of references.
     pub fn references_min(&self) -> usize {
         self.references.map_or(0, |range| range.min)
     }
 
-    /// Most references.
+    /// The maximum number of references.
     pub fn references_max(&self) -> usize {
         self.references.map_or(0, |range| range.max)
     }
 
-    /// What lists call it; `None` for text models, which are not listed.
+    /// The type in lists of models; `None` for text models, which are not listed.
     pub fn model_type(&self) -> Option<ModelType> {
         match self.kind {
             EntryType::Image => Some(ModelType::Image),

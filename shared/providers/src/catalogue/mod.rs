@@ -1,9 +1,14 @@
-//! Which models there are: data, built in and extended by the operator (`CANVAS_MODEL_CATALOGUE`).
+//! The model catalog: data that is built in and can be extended by the operator
+//! (`CANVAS_MODEL_CATALOGUE`).
 //!
-//! **Guarantee.** A catalogue that loads is usable: every entry is complete, unambiguous and within the contract's
-//! ranges. **Mechanism.** JSON with no unknown fields, then rules over each entry; the built-in files go through the
-//! same door, in a test and at every start. **Reason.** Vendors retire models monthly (providers.md 0.1), and a typing
-//! error in an operator's file should stop the start with one line, not a job a week later.
+//! **Guarantee.** A catalog that loads is usable: every entry is complete, unambiguous and within
+//! the contract's ranges.
+//!
+//! **Mechanism.** The files are JSON without unknown fields, and each entry must satisfy a set of
+//! rules. The built-in files pass the same checks, in a test and at every start.
+//!
+//! **Reason.** Vendors retire models monthly. A typing error in an operator's file must stop the
+//! start with one line instead of failing a job a week later.
 
 mod entry;
 mod parameters;
@@ -21,7 +26,7 @@ pub use entry::{
     Wire,
 };
 
-/// The built-in files, in the order in which models are listed and defaults are chosen (decisions 10.5).
+/// The built-in files, in the order of lists and defaults.
 const BUILT_IN: [(&str, &str); 8] = [
     ("managed", include_str!("../../catalogue/managed.json")),
     ("openai", include_str!("../../catalogue/openai.json")),
@@ -33,48 +38,47 @@ const BUILT_IN: [(&str, &str); 8] = [
     ("runway", include_str!("../../catalogue/runway.json")),
 ];
 
-/// Why a catalogue cannot be used.
+/// Why a catalog is unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogueError {
-    /// It is no JSON of the right form.
-    #[error("the model catalogue `{name}` is malformed")]
+    /// The file is not JSON of the required structure.
+    #[error("the model catalog `{name}` is malformed")]
     Form {
-        /// The file.
+        /// The name of the file.
         name: String,
-        /// Where and what.
         #[source]
         source: serde_json::Error,
     },
-    /// An entry breaks a rule.
-    #[error("the model catalogue `{name}`: {provider}/{model}: {rule}")]
+    /// An entry violates a rule.
+    #[error("the model catalog `{name}`: {provider}/{model}: {rule}")]
     Rule {
-        /// The file.
+        /// The name of the file.
         name: String,
-        /// The entry's provider.
         provider: ProviderKind,
-        /// The entry's id.
+        /// The id of the entry.
         model: String,
-        /// What it should have been.
+        /// The rule, worded to follow the name of the entry.
         rule: String,
     },
-    /// It retires a model that is not there: a typing error, or a file that has outlived its purpose.
-    #[error("the model catalogue `{name}` retires `{model}`, which is not there")]
+    /// The file retires a model that does not exist, because of a typing error or because it is
+    /// outdated.
+    #[error("the model catalog `{name}` retires `{model}`, which does not exist")]
     Retires {
-        /// The file.
+        /// The name of the file.
         name: String,
-        /// `<provider>/<id>`.
+        /// The model as `<provider>/<id>`.
         model: String,
     },
 }
 
-/// A catalogue file.
+/// The structure of a catalog file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    /// New entries, and whole replacements of those with the same provider and id.
+    /// New entries, and replacements of entries with the same provider and id.
     #[serde(default)]
     models: Vec<Entry>,
-    /// `<provider>/<id>` of entries that go.
+    /// Entries to remove, as `<provider>/<id>`.
     #[serde(default)]
     retired: Vec<String>,
 }
@@ -90,18 +94,18 @@ impl Catalogue {
     ///
     /// # Errors
     ///
-    /// Never in a build whose tests have passed.
+    /// None in a build whose tests have passed.
     pub fn built_in() -> Result<Self, CatalogueError> {
         let empty = Self { entries: Arc::new([]) };
         BUILT_IN.iter().try_fold(empty, |catalogue, (name, json)| catalogue.extended(name, json))
     }
 
-    /// These models, changed by a file of the operator's: `{"models": [...], "retired": ["<provider>/<id>"]}`. An entry
-    /// replaces the one of the same provider and id in its place; a new one comes after those there are.
+    /// Applies an operator's file: `{"models": [...], "retired": ["<provider>/<id>"]}`. An entry
+    /// replaces the one with the same provider and id in its position. A new one is appended.
     ///
     /// # Errors
     ///
-    /// [`CatalogueError`] names the file and the first thing wrong with it.
+    /// [`CatalogueError`] names the file and the first problem.
     pub fn extended(&self, name: &str, json: &str) -> Result<Self, CatalogueError> {
         let file: File =
             serde_json::from_str(json).map_err(|source| CatalogueError::Form { name: name.to_owned(), source })?;
@@ -117,7 +121,7 @@ impl Catalogue {
         for entry in file.models {
             let verdict = match named.insert((entry.provider, entry.id.clone())) {
                 true => rules::check(&entry),
-                false => Err("is there twice".to_owned()),
+                false => Err("is a duplicate".to_owned()),
             };
             verdict.map_err(|rule| CatalogueError::Rule {
                 name: name.to_owned(),
@@ -134,12 +138,11 @@ impl Catalogue {
         Ok(Self { entries: entries.into() })
     }
 
-    /// Every entry.
     pub fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
         self.entries.iter()
     }
 
-    /// The models of a provider, in catalogue order. Those of `managed` differ by what runs behind it: see
+    /// The models of a provider, in catalog order. Those of `managed` depend on the server that runs them: see
     /// [`Entry::runtime`].
     pub fn of(&self, provider: ProviderKind) -> impl Iterator<Item = &Arc<Entry>> {
         self.entries.iter().filter(move |entry| entry.provider == provider)

@@ -1,4 +1,4 @@
-//! What a model takes, in the contract's form (specification, Model: `parameters`).
+//! The parameters of a model in the form of the contract.
 
 use domain::limits::PROMPT_MAX;
 use domain::model::{Capability, ModelParameter, ModelParameterOption, ModelParameterType};
@@ -6,15 +6,17 @@ use serde_json::Value;
 
 use super::entry::{Entry, EntryType};
 
-/// The capabilities that take a first frame, and those that take a last.
+/// The capabilities with a first frame.
 const WITH_FIRST_FRAME: &[Capability] = &[Capability::VideoFromImage, Capability::VideoFromFrames];
+/// The capabilities with a last frame.
 const WITH_LAST_FRAME: &[Capability] = &[Capability::VideoFromFrames];
 
 impl Entry {
-    /// What it takes, under the names of the contract's requests.
+    /// The parameters under the names that the contract's requests use.
     pub fn parameters(&self) -> Vec<ModelParameter> {
         let all = &self.capabilities;
-        // What a request may hold is bounded in characters, what a model takes in what it counts, and others add to it.
+        // The prompt of a request is limited in characters, that of a model in its own unit.
+        // Elements and roles add words to it.
         let description = format!(
             "What to make; a variation needs none. With what Elements and roles add, at most {} UTF-16 code units.",
             self.prompt_max
@@ -65,7 +67,7 @@ impl Entry {
         parameters
     }
 
-    /// A parameter of every capability, with any value.
+    /// A parameter of every capability with arbitrary values.
     fn parameter(&self, name: &str, label: &str, description: &str, kind: ModelParameterType) -> ModelParameter {
         ModelParameter {
             name: name.into(),
@@ -80,7 +82,7 @@ impl Entry {
         }
     }
 
-    /// Adds a parameter with these values, when there are some: whole numbers, or texts.
+    /// Adds a parameter with these numbers or texts as values, unless there are none.
     fn choice(
         &self,
         parameters: &mut Vec<ModelParameter>,

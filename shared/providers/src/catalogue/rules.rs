@@ -1,16 +1,16 @@
-//! What the form alone does not say of an entry.
+//! Rules for an entry that its JSON structure does not express.
 
 use domain::limits::IMAGE_REFERENCES_MAX;
 use domain::model::{Capability, ProviderKind};
 
 use super::entry::{Entry, EntryType, Runtime, SizeForm};
 
-/// `Model.modelId`, and `model` less its longest prefix.
+/// The maximum length of `Model.modelId`, and of `model` without its longest prefix.
 const ID_MAX: usize = 240;
-/// `size` and `quality` of a request.
+/// The maximum length of `size` and `quality` of a request.
 const CHOICE_MAX: usize = 80;
 
-/// The first rule that `entry` breaks, in words that complete its name.
+/// The first rule that `entry` violates, worded to follow the entry's name.
 pub(super) fn check(entry: &Entry) -> Result<(), String> {
     let require = |holds: bool, rule: &str| if holds { Ok(()) } else { Err(rule.to_owned()) };
     let managed = entry.provider == ProviderKind::Managed;
@@ -27,12 +27,18 @@ pub(super) fn check(entry: &Entry) -> Result<(), String> {
         false => require(entry.credit_cost == 0, "creditCost must be 0: only managed pictures and videos are charged")?,
     }
 
-    require(text == entry.capabilities.is_empty(), "capabilities must be there, for text alone not")?;
+    require(
+        text == entry.capabilities.is_empty(),
+        "capabilities are required, except for text models, which must have none",
+    )?;
     let video = entry.kind == EntryType::Video;
-    require(entry.capabilities.iter().all(|it| it.is_video() == video), "a capability is not of the type")?;
+    require(
+        entry.capabilities.iter().all(|it| it.is_video() == video),
+        "a capability does not match the type of the model",
+    )?;
     let mut seen = Vec::new();
     for capability in &entry.capabilities {
-        require(!seen.contains(capability), "a capability is there twice")?;
+        require(!seen.contains(capability), "capabilities must be distinct")?;
         seen.push(*capability);
     }
 
@@ -62,7 +68,10 @@ pub(super) fn check(entry: &Entry) -> Result<(), String> {
         require(entry.sizes.iter().all(|size| parse_box(size).is_some()), "sizes must be WxH for the form `box`")?;
     }
     let comfy = entry.runtime == Runtime::Comfy;
-    require(comfy == entry.wire.workflow.is_some(), "wire.workflow must be there for the runtime `comfy` alone")?;
+    require(
+        comfy == entry.wire.workflow.is_some(),
+        "wire.workflow is required for the runtime `comfy` and allowed for no other",
+    )?;
     if comfy && video {
         let fits = |name: &String| entry.wire.boxes.get(name).is_some_and(|size| parse_box(size).is_some());
         let rule = "wire.boxes must have WxH for every aspect ratio with every resolution";
@@ -74,7 +83,7 @@ pub(super) fn check(entry: &Entry) -> Result<(), String> {
     Ok(())
 }
 
-/// The names of all sizes that a video may have; none when it has no choice.
+/// The keys of all sizes that a video can have; empty if there is no choice.
 fn box_names(entry: &Entry) -> Vec<String> {
     let choices = |values: &[String]| match values {
         [] => vec![None],
@@ -88,7 +97,7 @@ fn box_names(entry: &Entry) -> Vec<String> {
     choices(&entry.aspect_ratios).iter().flat_map(of).filter(|name| !name.is_empty()).collect()
 }
 
-/// Width and height of `WxH`.
+/// Parses the width and height of `WxH`.
 pub(crate) fn parse_box(size: &str) -> Option<(u32, u32)> {
     let (width, height) = size.split_once('x')?;
     Some((width.parse().ok()?, height.parse().ok()?)).filter(|(width, height)| *width > 0 && *height > 0)

@@ -53,11 +53,12 @@ fn parameters_tell_what_a_model_takes() {
 
 #[test]
 fn every_managed_model_takes_whatever_a_request_may_hold() {
-    // Characters of two UTF-16 code units each: the prompt, eight Elements with a name and guidelines, sixteen roles in words.
+    // The longest prompt in characters that take two UTF-16 code units each: the prompt itself,
+    // eight Elements with a name and guidelines, and sixteen spelled-out roles.
     let elements = 8 * (160 + 2000 + ":\n\n\n".len());
     let words = "🪁".repeat(PROMPT_MAX + elements);
-    let told = |role: &Role| crate::instruction(Capability::ImageEdit, &words, [Some(*role); 16].into_iter());
-    let longest = Role::ALL.iter().map(|role| told(role).encode_utf16().count()).max().unwrap();
+    let reported = |role: &Role| crate::instruction(Capability::ImageEdit, &words, [Some(*role); 16].into_iter());
+    let longest = Role::ALL.iter().map(|role| reported(role).encode_utf16().count()).max().unwrap();
     let catalogue = Catalogue::built_in().unwrap();
     for entry in catalogue.of(ProviderKind::Managed).filter(|entry| entry.kind != EntryType::Text) {
         assert!(entry.prompt_max >= longest, "{} takes {} of {longest}", entry.id, entry.prompt_max);
@@ -66,10 +67,10 @@ fn every_managed_model_takes_whatever_a_request_may_hold() {
 
 #[test]
 fn the_limit_of_a_prompt_is_told_as_the_model_counts() {
-    for (most, told) in [(1000, 1000.0), (8000, 8000.0), (8001, 8000.0), (65_536, 8000.0)] {
+    for (most, reported) in [(1000, 1000.0), (8000, 8000.0), (8001, 8000.0), (65_536, 8000.0)] {
         let catalogue = extend(|entry| entry["promptMax"] = json!(most)).unwrap();
         let prompt = catalogue.find(ProviderKind::OpenAi, "m-1").unwrap().parameters().remove(0);
-        assert_eq!((prompt.name.as_str(), prompt.max), ("prompt", Some(told)));
+        assert_eq!((prompt.name.as_str(), prompt.max), ("prompt", Some(reported)));
         assert!(prompt.description.contains(&format!("at most {most} UTF-16 code units")), "{}", prompt.description);
     }
 }
@@ -103,8 +104,8 @@ fn every_broken_rule_is_named() {
         ("creditCost", json!(1), "creditCost must be 0"),
         ("provider", json!("managed"), "creditCost must be at least 1"),
         ("capabilities", json!([]), "capabilities"),
-        ("capabilities", json!(["video.generate"]), "not of the type"),
-        ("capabilities", json!(["image.edit", "image.edit"]), "twice"),
+        ("capabilities", json!(["video.generate"]), "does not match the type"),
+        ("capabilities", json!(["image.edit", "image.edit"]), "distinct"),
         ("references", json!(null), "need references"),
         ("references", json!({"max": 17}), "at most 16"),
         ("references", json!({"min": 2, "max": 1}), "exceed"),
@@ -144,8 +145,15 @@ fn every_broken_rule_is_named() {
     ] {
         assert!(comfy(wire).unwrap_err().contains(expected), "{expected}");
     }
-    let twice = json!({"models": [valid(), valid()]}).to_string();
-    assert!(Catalogue::built_in().unwrap().extended("own.json", &twice).unwrap_err().to_string().contains("twice"));
+    let duplicate = json!({"models": [valid(), valid()]}).to_string();
+    assert!(
+        Catalogue::built_in()
+            .unwrap()
+            .extended("own.json", &duplicate)
+            .unwrap_err()
+            .to_string()
+            .contains("is a duplicate")
+    );
 }
 
 #[test]

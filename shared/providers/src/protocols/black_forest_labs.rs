@@ -1,4 +1,5 @@
-//! Black Forest Labs' FLUX API (providers.md 6): submit, then poll the URL that the answer names.
+//! Black Forest Labs' FLUX API: submit, then poll the URL in the answer
+//! (`docs/reference/providers.md#black-forest-labs`).
 
 use std::time::Duration;
 
@@ -7,18 +8,19 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::words;
+use crate::call_error::{CallError, Class};
+use crate::capabilities::{Idempotency, ProtocolCapabilities};
 use crate::encode::{base64, endpoint, fields, fields_with_pictures};
-use crate::fault::{Class, Fault};
 use crate::key::ApiKey;
 use crate::order::{Media, Order};
 use crate::outcome::{Output, Polled, Run};
-use crate::promises::{Idempotency, Promises};
 use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site, wait};
 
-/// The adapter.
+/// The adapter for Black Forest Labs.
 pub(super) struct BlackForestLabs;
 
-/// No limit is published; ten of these stay under what gateways commonly take.
+/// No limit is documented. A request with ten pictures of this size is below the usual limits of
+/// HTTP gateways.
 const PICTURE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 impl Protocol for BlackForestLabs {
@@ -43,8 +45,8 @@ impl Protocol for BlackForestLabs {
         false
     }
 
-    fn promises(&self, _media: Media) -> Promises {
-        Promises {
+    fn capabilities(&self, _media: Media) -> ProtocolCapabilities {
+        ProtocolCapabilities {
             idempotency: Idempotency::Ignored,
             finds: false,
             cancels: false,
@@ -62,7 +64,7 @@ impl Protocol for BlackForestLabs {
         }
     }
 
-    fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, Fault> {
+    fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, CallError> {
         let body = match order.media() {
             Media::Picture => fields_with_pictures(order, base64)?,
             Media::Video => video(order)?,
@@ -70,40 +72,40 @@ impl Protocol for BlackForestLabs {
         Ok(Request::post_json(site.url(&format!("/{}", endpoint(order))), &Value::Object(body)))
     }
 
-    fn submitted(&self, site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, Fault> {
+    fn submitted(&self, site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, CallError> {
         let task: Task = answer.read()?;
         let own = site.url(&format!("/get_result?id={}", task.id));
         let poll = site.trusted_or(task.polling_url.as_deref(), own);
         Ok(Accepted::Run(Run { id: task.id, poll, result: None, cancel: None }))
     }
 
-    fn polled(&self, site: &Site, _run: &Run, answer: &Answer) -> Result<Progress, Fault> {
+    fn polled(&self, site: &Site, _run: &Run, answer: &Answer) -> Result<Progress, CallError> {
         let state: State = answer.read()?;
-        let fail = |class, detail: &str| Polled::Failed(Fault::new(class, detail));
+        let fail = |class, detail: &str| Polled::Failed(CallError::new(class, detail));
         Ok(Progress::Is(match state.status.as_str() {
             "Ready" => match state.result["sample"].as_str().and_then(|url| site.join(url)) {
                 Some(url) => Polled::Done(Output::Remote(url)),
                 None => fail(Class::Unavailable, "it made nothing"),
             },
-            // Refusals come with 200.
+            // Refusals have status 200.
             moderated @ ("Request Moderated" | "Content Moderated") => fail(Class::Content, moderated),
             "Error" => fail(Class::Unavailable, "its task failed"),
             "Task not found" => fail(Class::Unavailable, "it lost the task"),
-            // Pending, and words that newer models bring.
+            // `Pending`, and the states that newer models report.
             _ => Polled::Running(state.progress),
         }))
     }
 
-    fn fault(&self, answer: &Answer) -> Fault {
+    fn call_error(&self, answer: &Answer) -> CallError {
         let json = answer.json();
-        let fault = answer.fault(None, words(&json, &["/detail", "/detail/0/msg", "/message", "/error"]));
+        let call_error = answer.call_error(None, words(&json, &["/detail", "/detail/0/msg", "/message", "/error"]));
         let delay = json["retry_after"].as_f64().and_then(wait);
-        Fault { retry_after: fault.retry_after.or(delay), ..fault }
+        CallError { retry_after: call_error.retry_after.or(delay), ..call_error }
     }
 }
 
-/// A video's fields: frames are keyframes, the last one only behind a first (providers.md 6.4).
-fn video(order: &Order) -> Result<Map<String, Value>, Fault> {
+/// The fields of a video. Frames are keyframes; a last frame is only allowed after a first one.
+fn video(order: &Order) -> Result<Map<String, Value>, CallError> {
     let mut body = fields(order)?;
     let (first, last) = order.frames();
     let keyframes: Vec<String> = first.into_iter().chain(last).map(base64).collect();

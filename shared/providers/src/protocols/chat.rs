@@ -1,20 +1,22 @@
-//! Chat completions (providers.md 1.6, 8.4): the one way to a text that OpenAI and every server with its routes has.
+//! Chat completions: the common protocol for texts of OpenAI and compatible servers
+//! (`docs/reference/providers.md#openai-texts`).
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::call_error::{CallError, Class};
 use crate::encode::data_url;
-use crate::fault::{Class, Fault};
 use crate::protocol::{Answer, Request, Site};
 use crate::text::TextOrder;
 
-/// One message, its pictures after its text, and one answer. How an answer is bounded has a name of its own at each server (`max_completion_tokens`,
-/// `max_tokens`), so that it stands with the model, in `wire.fixed`.
+/// The request of one message, with its pictures after the text. The parameter that limits the
+/// answer differs among servers (`max_completion_tokens`, `max_tokens`), so it is part of the
+/// model's `wire.fixed`.
 pub(super) fn write(site: &Site, order: &TextOrder) -> Request {
     let mut body = order.model.wire.fixed.clone();
     body.insert("model".into(), json!(order.model_name()));
     let content = match order.pictures.as_slice() {
-        // The one form that every server knows.
+        // The only form that every server accepts.
         [] => json!(order.prompt),
         pictures => {
             let text = json!({"type": "text", "text": order.prompt});
@@ -26,18 +28,19 @@ pub(super) fn write(site: &Site, order: &TextOrder) -> Request {
     Request::post_json(site.url("/chat/completions"), &Value::Object(body))
 }
 
-/// The text of a completion; empty when it holds none.
-pub(super) fn written(answer: &Answer) -> Result<String, Fault> {
+/// The text of a completion; empty if there is none.
+pub(super) fn written(answer: &Answer) -> Result<String, CallError> {
     let completion: Completion = answer.read()?;
     let Some(Choice { message, finish_reason }) = completion.choices.into_iter().next() else {
         return Ok(String::new());
     };
-    // A refusal in an answer is an answer: nothing was lost, and asking again brings the same.
+    // A refusal in an answer is final: the outcome is not unknown, and a repetition gives the same
+    // result.
     if let Some(refusal) = message.refusal.filter(|refusal| !refusal.is_empty()) {
-        return Err(Fault::new(Class::Content, refusal));
+        return Err(CallError::new(Class::Content, refusal));
     }
     if finish_reason.as_deref() == Some("content_filter") {
-        return Err(Fault::new(Class::Content, "its filter withholds the text"));
+        return Err(CallError::new(Class::Content, "its filter withholds the text"));
     }
     Ok(message.content.unwrap_or_default())
 }

@@ -1,4 +1,5 @@
-//! fal's queue (providers.md 4): submit, status, result and cancel are URLs of the request.
+//! fal's queue: a request has URLs for submit, status, result and cancellation
+//! (`docs/reference/providers.md#fal`).
 
 use std::time::Duration;
 
@@ -7,18 +8,18 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::words;
+use crate::call_error::{CallError, Class};
+use crate::capabilities::{Idempotency, ProtocolCapabilities};
 use crate::encode::{data_url, endpoint, fields_with_pictures};
-use crate::fault::{Class, Fault};
 use crate::key::ApiKey;
 use crate::order::{Media, Order};
 use crate::outcome::{Cancellation, Output, Polled, Run};
-use crate::promises::{Idempotency, Promises};
 use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site};
 
-/// The adapter.
+/// The adapter for fal.
 pub(super) struct Fal;
 
-/// Larger pictures ought to be uploaded; `data:` URLs of this size are taken.
+/// fal recommends uploads for larger pictures; `data:` URLs of this size are accepted.
 const PICTURE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 impl Protocol for Fal {
@@ -38,8 +39,8 @@ impl Protocol for Fal {
         false
     }
 
-    fn promises(&self, _media: Media) -> Promises {
-        Promises {
+    fn capabilities(&self, _media: Media) -> ProtocolCapabilities {
+        ProtocolCapabilities {
             idempotency: Idempotency::Ignored,
             finds: false,
             cancels: true,
@@ -57,14 +58,14 @@ impl Protocol for Fal {
         }
     }
 
-    fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, Fault> {
+    fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, CallError> {
         let body = Value::Object(fields_with_pictures(order, data_url)?);
         let request = Request::post_json(site.url(&format!("/{}", endpoint(order))), &body);
-        // The queue would run a failed request up to ten times by itself.
+        // Without this header, the queue repeats a failed request up to ten times.
         Ok(request.with(HeaderName::from_static("x-fal-no-retry"), HeaderValue::from_static("1")))
     }
 
-    fn submitted(&self, site: &Site, order: &Order, answer: &Answer) -> Result<Accepted, Fault> {
+    fn submitted(&self, site: &Site, order: &Order, answer: &Answer) -> Result<Accepted, CallError> {
         let queued: Queued = answer.read()?;
         let own = format!("/{}/requests/{}", application(endpoint(order)), queued.request_id);
         let result = site.trusted_or(queued.response_url.as_deref(), site.url(&own));
@@ -73,30 +74,30 @@ impl Protocol for Fal {
         Ok(Accepted::Run(Run { id: queued.request_id, poll, result: Some(result), cancel: Some(cancel) }))
     }
 
-    fn polled(&self, _site: &Site, run: &Run, answer: &Answer) -> Result<Progress, Fault> {
+    fn polled(&self, _site: &Site, run: &Run, answer: &Answer) -> Result<Progress, CallError> {
         let status: Status = answer.read()?;
         if status.status != "COMPLETED" {
             return Ok(Polled::Running(None).into());
         }
-        let result = run.result.clone().ok_or_else(|| Fault::new(Class::Runtime, "the run has no result URL"))?;
-        // Completed is not succeeded: a failed request is completed with an error, its type, or both.
+        let result = run.result.clone().ok_or_else(|| CallError::new(Class::Runtime, "the run has no result URL"))?;
+        // Completed does not mean succeeded: a failed request is completed with an error, its type, or both.
         Ok(match (status.error, status.error_type) {
             (None, None) => Progress::Collect(Request::get(result)),
             (error, kind) => {
                 let kind = kind.unwrap_or_default();
                 let class = of_type(&kind).unwrap_or(Class::Unavailable);
-                Progress::Explain(Request::get(result), Fault::new(class, error.unwrap_or(kind)))
+                Progress::Explain(Request::get(result), CallError::new(class, error.unwrap_or(kind)))
             }
         })
     }
 
-    fn collected(&self, answer: &Answer) -> Result<Output, Fault> {
+    fn collected(&self, answer: &Answer) -> Result<Output, CallError> {
         let json = answer.json();
         if json["has_nsfw_concepts"][0] == true {
-            return Err(Fault::new(Class::Content, "its safety checker blackened the picture"));
+            return Err(CallError::new(Class::Content, "its safety checker blackened the picture"));
         }
         let url = words(&json, &["/images/0/url", "/image/url", "/video/url"]);
-        let url = url.parse().map_err(|_| Fault::new(Class::Unavailable, "it made nothing"))?;
+        let url = url.parse().map_err(|_| CallError::new(Class::Unavailable, "it made nothing"))?;
         Ok(Output::Remote(url))
     }
 
@@ -108,11 +109,11 @@ impl Protocol for Fal {
         match answer.status {
             status if status.is_success() => Cancellation::Requested,
             StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND => Cancellation::TooLate,
-            _ => Cancellation::Failed(self.fault(answer)),
+            _ => Cancellation::Failed(self.call_error(answer)),
         }
     }
 
-    fn fault(&self, answer: &Answer) -> Fault {
+    fn call_error(&self, answer: &Answer) -> CallError {
         let json = answer.json();
         let detail = words(&json, &["/detail", "/detail/0/msg", "/error/message"]);
         let header = answer.headers.get("x-fal-error-type").and_then(|it| it.to_str().ok());
@@ -122,22 +123,23 @@ impl Protocol for Fal {
             403 if locked => Some(Class::OutOfCredit),
             _ => of_type(kind),
         };
-        answer.fault(class, detail)
+        answer.call_error(class, detail)
     }
 }
 
-/// What a type of error means, where it says more than the status.
+/// The class of an error type, if it is more specific than that of the status.
 fn of_type(kind: &str) -> Option<Class> {
     match kind {
         "content_policy_violation" => Some(Class::Content),
-        // Sometimes succeeds when asked again.
+        // A repetition sometimes succeeds.
         "no_media_generated" | "internal_server_error" | "downstream_service_error" => Some(Class::Unavailable),
         "generation_timeout" | "request_timeout" | "startup_timeout" => Some(Class::Timeout),
         _ => None,
     }
 }
 
-/// The part of an endpoint that its requests are under: owner and alias, and the namespace where there is one.
+/// The part of an endpoint that is the prefix of its requests: the owner and the alias, and the
+/// namespace if there is one.
 fn application(endpoint: &str) -> String {
     let namespaced = ["workflows/", "comfy/"].iter().any(|namespace| endpoint.starts_with(namespace));
     let parts: Vec<&str> = endpoint.split('/').take(if namespaced { 3 } else { 2 }).collect();

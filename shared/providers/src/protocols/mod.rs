@@ -1,4 +1,4 @@
-//! The adapters, one module a provider (decisions 12.1).
+//! The adapters, one module per provider.
 
 mod black_forest_labs;
 mod chat;
@@ -16,18 +16,18 @@ use serde_json::Value;
 use crate::catalogue::Runtime;
 use crate::protocol::Protocol;
 
-/// What an operator's own server speaks (`CANVAS_MANAGED_PROTOCOL`).
+/// The protocol of a self-hosted server (`CANVAS_MANAGED_PROTOCOL`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ManagedProtocol {
     /// OpenAI's image routes: LocalAI, vLLM-Omni, SGLang, stable-diffusion.cpp.
     #[default]
     OpenAi,
-    /// The Comfy API v2: comfy-api-proxy beside a ComfyUI, or Comfy's cloud.
+    /// The Comfy API v2: comfy-api-proxy in front of a ComfyUI, or Comfy's cloud.
     Comfy,
 }
 
 impl ManagedProtocol {
-    /// The protocol of this name: `openai` or `comfy`.
+    /// The protocol with this name: `openai` or `comfy`.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "openai" => Some(ManagedProtocol::OpenAi),
@@ -36,7 +36,7 @@ impl ManagedProtocol {
         }
     }
 
-    /// What its models carry as [`Entry::runtime`](crate::Entry::runtime).
+    /// The value of [`Entry::runtime`](crate::Entry::runtime) of its models.
     pub fn runtime(self) -> Runtime {
         match self {
             ManagedProtocol::OpenAi => Runtime::OpenAi,
@@ -45,7 +45,7 @@ impl ManagedProtocol {
     }
 }
 
-/// The adapter of a provider kind.
+/// The adapter for a kind of provider.
 pub(crate) fn of(kind: ProviderKind, managed: ManagedProtocol) -> &'static dyn Protocol {
     match (kind, managed) {
         (ProviderKind::Managed, ManagedProtocol::OpenAi) => &managed::Compatible,
@@ -60,8 +60,8 @@ pub(crate) fn of(kind: ProviderKind, managed: ManagedProtocol) -> &'static dyn P
     }
 }
 
-/// The first text at one of `paths` (JSON pointers): the provider's own words in one of the forms that it is known to
-/// use.
+/// The first text at one of `paths` (JSON pointers). It is the provider's message in one of its
+/// known forms.
 fn words<'a>(json: &'a Value, paths: &[&str]) -> &'a str {
     paths.iter().find_map(|path| json.pointer(path).and_then(Value::as_str)).unwrap_or_default()
 }

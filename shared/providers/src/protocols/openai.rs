@@ -1,4 +1,5 @@
-//! OpenAI's Images API (providers.md 1): synchronous, the picture in the answer; texts by chat completions.
+//! OpenAI's Images API: synchronous, with the picture in the answer; texts by chat completions
+//! (`docs/reference/providers.md#openai-images`).
 
 use std::time::Duration;
 
@@ -6,18 +7,19 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{chat, words};
+use crate::call_error::{CallError, Class};
+use crate::capabilities::{Idempotency, ProtocolCapabilities};
 use crate::encode::{data_url, decode};
-use crate::fault::{Class, Fault};
 use crate::order::{Media, Order};
 use crate::outcome::Output;
-use crate::promises::{Idempotency, Promises};
 use crate::protocol::{Accepted, Answer, Protocol, Request, Site};
 use crate::text::TextOrder;
 
-/// The adapter.
+/// The adapter for OpenAI.
 pub(super) struct OpenAi;
 
-/// Codes of a 4xx that say the account cannot pay, whatever the status says (providers.md 1.7).
+/// Error codes which mean that the account has no credit, whatever the 4xx status is
+/// (`docs/reference/providers.md#openai-errors`).
 const OUT_OF_CREDIT: [&str; 6] = [
     "insufficient_quota",
     "credit_balance_exhausted",
@@ -27,10 +29,10 @@ const OUT_OF_CREDIT: [&str; 6] = [
     "billing_hard_limit_reached",
 ];
 
-/// Codes of a 400 that say the content is refused.
+/// Error codes of a 400 which mean that the content is refused.
 const CONTENT: [&str; 3] = ["moderation_blocked", "content_policy_violation", "image_content_policy_violation"];
 
-/// A `data:` URL may have 20971520 characters (providers.md 1.3).
+/// The maximum length of a `data:` URL is 20971520 characters.
 const PICTURE_BYTES_MAX: usize = 15 * 1024 * 1024;
 
 impl Protocol for OpenAi {
@@ -38,8 +40,8 @@ impl Protocol for OpenAi {
         "https://api.openai.com/v1"
     }
 
-    fn promises(&self, _media: Media) -> Promises {
-        Promises {
+    fn capabilities(&self, _media: Media) -> ProtocolCapabilities {
+        ProtocolCapabilities {
             idempotency: Idempotency::Ignored,
             finds: false,
             cancels: false,
@@ -51,7 +53,7 @@ impl Protocol for OpenAi {
         }
     }
 
-    fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, Fault> {
+    fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, CallError> {
         let mut body = common(order);
         if order.references.is_empty() {
             return Ok(Request::post_json(site.url("/images/generations"), &Value::Object(body)));
@@ -62,7 +64,7 @@ impl Protocol for OpenAi {
         Ok(Request::post_json(site.url("/images/edits"), &Value::Object(body)))
     }
 
-    fn submitted(&self, site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, Fault> {
+    fn submitted(&self, site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, CallError> {
         first_image(site, answer)
     }
 
@@ -70,20 +72,20 @@ impl Protocol for OpenAi {
         true
     }
 
-    fn write(&self, site: &Site, order: &TextOrder) -> Result<Request, Fault> {
+    fn write(&self, site: &Site, order: &TextOrder) -> Result<Request, CallError> {
         Ok(chat::write(site, order))
     }
 
-    fn written(&self, answer: &Answer) -> Result<String, Fault> {
+    fn written(&self, answer: &Answer) -> Result<String, CallError> {
         chat::written(answer)
     }
 
-    fn fault(&self, answer: &Answer) -> Fault {
-        fault(answer)
+    fn call_error(&self, answer: &Answer) -> CallError {
+        call_error(answer)
     }
 }
 
-/// The fields that every call has.
+/// The fields that all calls have.
 pub(super) fn common(order: &Order) -> Map<String, Value> {
     let mut body = order.model.wire.fixed.clone();
     let model = order.model.wire.endpoint.as_ref().unwrap_or(&order.model.id);
@@ -109,10 +111,10 @@ struct Image {
     url: Option<String>,
 }
 
-/// The picture of an answer: inline, or for compatible servers behind a URL, absolute or relative.
-pub(super) fn first_image(site: &Site, answer: &Answer) -> Result<Accepted, Fault> {
+/// The picture of an answer, inline or, for compatible servers, at an absolute or relative URL.
+pub(super) fn first_image(site: &Site, answer: &Answer) -> Result<Accepted, CallError> {
     let images: Images = answer.read()?;
-    let image = images.data.first().ok_or_else(|| answer.fault(Some(Class::Unavailable), "it made no picture"))?;
+    let image = images.data.first().ok_or_else(|| answer.call_error(Some(Class::Unavailable), "it made no picture"))?;
     let output = match image {
         Image { b64_json: Some(text), .. } => decode(text).map(Output::Inline),
         Image { url: Some(url), .. } => site.join(url).map(Output::Remote),
@@ -121,9 +123,9 @@ pub(super) fn first_image(site: &Site, answer: &Answer) -> Result<Accepted, Faul
     output.map(Accepted::Done).ok_or_else(|| answer.unreadable())
 }
 
-/// What an error answer means. `code` rules, then the status: one status means several things (providers.md 1.7). The
-/// other forms are those of compatible servers (providers.md 8.4).
-pub(super) fn fault(answer: &Answer) -> Fault {
+/// Interprets an error answer. `code` takes precedence over the status, because one status has
+/// several meanings. The other forms are those of compatible servers.
+pub(super) fn call_error(answer: &Answer) -> CallError {
     let json = answer.json();
     let detail = words(&json, &["/error/message", "/error", "/detail", "/detail/0/msg", "/message"]);
     let code = words(&json, &["/error/code", "/code"]);
@@ -134,5 +136,5 @@ pub(super) fn fault(answer: &Answer) -> Fault {
         400..=499 if CONTENT.contains(&code) => Some(Class::Content),
         _ => None,
     };
-    answer.fault(class, detail)
+    answer.call_error(class, detail)
 }

@@ -1,4 +1,5 @@
-//! Replicate's predictions (providers.md 3): a queue in front of models whose fields the catalogue names.
+//! Replicate's predictions: a queue in front of models whose fields are in the catalog
+//! (`docs/reference/providers.md#replicate`).
 
 use std::time::Duration;
 
@@ -6,17 +7,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::words;
+use crate::call_error::{CallError, Class};
+use crate::capabilities::{Idempotency, ProtocolCapabilities};
 use crate::encode::{data_url, endpoint, fields_with_pictures};
-use crate::fault::{Class, Fault};
 use crate::order::{Media, Order};
 use crate::outcome::{Output, Polled, Run};
-use crate::promises::{Idempotency, Promises};
 use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site, wait};
 
-/// The adapter.
+/// The adapter for Replicate.
 pub(super) struct Replicate;
 
-/// `data:` URLs are advised up to 256 kB and work beyond (providers.md 3.5).
+/// Replicate recommends `data:` URLs of up to 256 kB, but larger ones work.
 const PICTURE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 impl Protocol for Replicate {
@@ -28,8 +29,8 @@ impl Protocol for Replicate {
         true
     }
 
-    fn promises(&self, _media: Media) -> Promises {
-        Promises {
+    fn capabilities(&self, _media: Media) -> ProtocolCapabilities {
+        ProtocolCapabilities {
             idempotency: Idempotency::Ignored,
             finds: true,
             cancels: true,
@@ -41,19 +42,19 @@ impl Protocol for Replicate {
         }
     }
 
-    fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, Fault> {
+    fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, CallError> {
         let body = json!({"input": fields_with_pictures(order, data_url)?});
         Ok(Request::post_json(site.url(&format!("/models/{}/predictions", endpoint(order))), &body))
     }
 
-    fn submitted(&self, site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, Fault> {
+    fn submitted(&self, site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, CallError> {
         let prediction: Prediction = answer.read()?;
         Ok(Accepted::Run(run(site, prediction.id)))
     }
 
-    fn polled(&self, site: &Site, _run: &Run, answer: &Answer) -> Result<Progress, Fault> {
+    fn polled(&self, site: &Site, _run: &Run, answer: &Answer) -> Result<Progress, CallError> {
         let prediction: Prediction = answer.read()?;
-        let fail = |class, detail: &str| Polled::Failed(Fault::new(class, detail));
+        let fail = |class, detail: &str| Polled::Failed(CallError::new(class, detail));
         Ok(Progress::Is(match prediction.status.as_str() {
             "succeeded" if prediction.data_removed => fail(Class::Unavailable, "its result has been deleted"),
             "succeeded" => match result(&prediction.output).and_then(|url| site.join(url)) {
@@ -66,7 +67,7 @@ impl Protocol for Replicate {
                 fail(if refused { Class::Content } else { Class::Unavailable }, &detail)
             }
             "canceled" => Polled::Canceled,
-            // The deadline passed before it began.
+            // The deadline passed before it started.
             "aborted" => fail(Class::Timeout, "it was not begun in time"),
             _ => Polled::Running(None),
         }))
@@ -76,7 +77,8 @@ impl Protocol for Replicate {
         order.model.wire.seed.as_ref().map(|_| Request::get(site.url("/predictions")))
     }
 
-    /// By prompt and seed, which is the order's own: the list holds predictions of all who use the key.
+    /// Compares the prompt and the order's own seed, because the list contains the predictions of
+    /// everyone who uses the key.
     fn found(&self, site: &Site, order: &Order, answer: &Answer) -> Option<Run> {
         let list: List = answer.read().ok()?;
         let field = order.model.wire.seed.as_ref()?;
@@ -85,21 +87,21 @@ impl Protocol for Replicate {
         list.results.into_iter().find(same).map(|prediction| run(site, prediction.id))
     }
 
-    fn fault(&self, answer: &Answer) -> Fault {
+    fn call_error(&self, answer: &Answer) -> CallError {
         let json = answer.json();
-        let fault = answer.fault(None, words(&json, &["/detail", "/title"]));
+        let call_error = answer.call_error(None, words(&json, &["/detail", "/title"]));
         let delay = json["retry_after"].as_f64().and_then(wait);
-        Fault { retry_after: delay.or(fault.retry_after), ..fault }
+        CallError { retry_after: delay.or(call_error.retry_after), ..call_error }
     }
 }
 
-/// Its URLs are ours to build, so that no answer decides where the key goes.
+/// The URLs are constructed here, so that no answer determines where the key is sent.
 fn run(site: &Site, id: String) -> Run {
     let poll = site.url(&format!("/predictions/{id}"));
     Run { cancel: Some(site.url(&format!("/predictions/{id}/cancel"))), id, poll, result: None }
 }
 
-/// The last URL of an output: one, or a list.
+/// The last URL of an output, which is one URL or a list.
 fn result(output: &Value) -> Option<&str> {
     output.as_str().or_else(|| output.as_array()?.last()?.as_str())
 }

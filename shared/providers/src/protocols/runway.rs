@@ -1,4 +1,4 @@
-//! Runway's tasks (providers.md 7).
+//! Runway's tasks (`docs/reference/providers.md#runway`).
 
 use std::time::Duration;
 
@@ -8,21 +8,21 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::words;
+use crate::call_error::{CallError, Class};
+use crate::capabilities::{Idempotency, ProtocolCapabilities};
 use crate::encode::{data_url, fields};
-use crate::fault::{Class, Fault};
 use crate::key::ApiKey;
 use crate::order::{Media, Order};
 use crate::outcome::{Output, Polled, Run};
-use crate::promises::{Idempotency, Promises};
 use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site};
 
-/// The adapter.
+/// The adapter for Runway.
 pub(super) struct Runway;
 
-/// The version of the API that this adapter speaks.
+/// The API version for which this adapter is written.
 const VERSION: &str = "2024-11-06";
 
-/// A `data:` URL may have 5242880 characters (providers.md 7.3).
+/// The maximum length of a `data:` URL is 5242880 characters.
 const PICTURE_BYTES_MAX: usize = (5_242_880 - "data:image/jpeg;base64,".len()) / 4 * 3;
 
 impl Protocol for Runway {
@@ -42,8 +42,8 @@ impl Protocol for Runway {
         false
     }
 
-    fn promises(&self, _media: Media) -> Promises {
-        Promises {
+    fn capabilities(&self, _media: Media) -> ProtocolCapabilities {
+        ProtocolCapabilities {
             idempotency: Idempotency::Ignored,
             finds: false,
             cancels: true,
@@ -62,11 +62,11 @@ impl Protocol for Runway {
         }
     }
 
-    fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, Fault> {
+    fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, CallError> {
         let mut body = fields(order)?;
         let model = order.model.wire.endpoint.as_ref().unwrap_or(&order.model.id);
         body.insert("model".into(), json!(model));
-        // Ratio and duration are required here: left out, each is the model's first.
+        // Ratio and duration are required; the default of each is the model's first value.
         let ratio = order.model.sizes.first().or(order.model.aspect_ratios.first());
         if let (false, Some(ratio)) = (body.contains_key("ratio"), ratio) {
             body.insert("ratio".into(), json!(ratio));
@@ -99,15 +99,15 @@ impl Protocol for Runway {
         Ok(Request::post_json(site.url(path), &Value::Object(body)))
     }
 
-    fn submitted(&self, site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, Fault> {
+    fn submitted(&self, site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, CallError> {
         let task: Created = answer.read()?;
         let url = site.url(&format!("/tasks/{}", task.id));
         Ok(Accepted::Run(Run { id: task.id, poll: url.clone(), result: None, cancel: Some(url) }))
     }
 
-    fn polled(&self, site: &Site, _run: &Run, answer: &Answer) -> Result<Progress, Fault> {
+    fn polled(&self, site: &Site, _run: &Run, answer: &Answer) -> Result<Progress, CallError> {
         let task: Task = answer.read()?;
-        let fail = |class, detail: &str| Polled::Failed(Fault::new(class, detail));
+        let fail = |class, detail: &str| Polled::Failed(CallError::new(class, detail));
         Ok(Progress::Is(match task.status.as_str() {
             "SUCCEEDED" => match task.output.first().and_then(|url| site.join(url)) {
                 Some(url) => Polled::Done(Output::Remote(url)),
@@ -123,7 +123,8 @@ impl Protocol for Runway {
                 fail(class, &task.failure.unwrap_or(code))
             }
             "CANCELLED" => Polled::Canceled,
-            // PENDING, RUNNING, and THROTTLED, which waits for a place of ours.
+            // `PENDING`, `RUNNING`, and `THROTTLED`, which waits for the account's concurrency
+            // limit.
             _ => Polled::Running(task.progress),
         }))
     }
@@ -132,13 +133,13 @@ impl Protocol for Runway {
         run.cancel.clone().map(|url| Request::new(Method::DELETE, url))
     }
 
-    fn fault(&self, answer: &Answer) -> Fault {
+    fn call_error(&self, answer: &Answer) -> CallError {
         let json = answer.json();
         let detail = words(&json, &["/error", "/issues/0/message"]);
-        // Told by its words alone: the status is that of any bad request.
+        // Only the message identifies this error: the status is that of any bad request.
         let poor = answer.status.as_u16() == 400 && detail.contains("enough credits");
         let class = poor.then_some(Class::OutOfCredit);
-        answer.fault(class, detail)
+        answer.call_error(class, detail)
     }
 }
 

@@ -1,4 +1,5 @@
-//! Stability AI's stable-image API (providers.md 5): synchronous multipart forms, the picture in the answer.
+//! Stability AI's stable-image API: synchronous multipart forms, with the picture in the answer
+//! (`docs/reference/providers.md#stability`).
 
 use std::time::Duration;
 
@@ -8,20 +9,20 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::words;
+use crate::call_error::{CallError, Class};
+use crate::capabilities::{Idempotency, ProtocolCapabilities};
 use crate::encode::{Part, decode, endpoint, fields, multipart, references_field};
-use crate::fault::{Class, Fault};
 use crate::order::{Media, Order};
 use crate::outcome::Output;
-use crate::promises::{Idempotency, Promises};
 use crate::protocol::{Accepted, Answer, Protocol, Request, Site};
 
-/// The adapter.
+/// The adapter for Stability AI.
 pub(super) struct Stability;
 
-/// A request may have 10 MiB (providers.md 5.1).
+/// The maximum size of a request is 10 MiB.
 const PICTURE_BYTES_MAX: usize = 9 * 1024 * 1024;
 
-/// Who goes over the rate is shut out for this long (providers.md 5.7).
+/// An account that exceeds the rate limit is blocked for this long.
 const SHUT_OUT: Duration = Duration::from_secs(60);
 
 impl Protocol for Stability {
@@ -29,8 +30,8 @@ impl Protocol for Stability {
         "https://api.stability.ai"
     }
 
-    fn promises(&self, _media: Media) -> Promises {
-        Promises {
+    fn capabilities(&self, _media: Media) -> ProtocolCapabilities {
+        ProtocolCapabilities {
             idempotency: Idempotency::Ignored,
             finds: false,
             cancels: false,
@@ -42,7 +43,7 @@ impl Protocol for Stability {
         }
     }
 
-    fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, Fault> {
+    fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, CallError> {
         let fields: Vec<(String, String)> = fields(order)?
             .into_iter()
             .map(|(name, value)| match value {
@@ -58,16 +59,16 @@ impl Protocol for Stability {
         Ok(multipart(url, &parts).with(ACCEPT, HeaderValue::from_static("application/json")))
     }
 
-    fn submitted(&self, _site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, Fault> {
+    fn submitted(&self, _site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, CallError> {
         let made: Made = answer.read()?;
-        // A filtered picture comes with 200, and blurred.
+        // A filtered picture has status 200 and is blurred.
         if made.finish_reason == "CONTENT_FILTERED" {
-            return Err(Fault::new(Class::Content, "its filter withheld the picture"));
+            return Err(CallError::new(Class::Content, "its filter withheld the picture"));
         }
         decode(&made.image).map(|bytes| Accepted::Done(Output::Inline(bytes))).ok_or_else(|| answer.unreadable())
     }
 
-    fn fault(&self, answer: &Answer) -> Fault {
+    fn call_error(&self, answer: &Answer) -> CallError {
         let json = answer.json();
         let name = words(&json, &["/name"]);
         let class = match answer.status.as_u16() {
@@ -75,10 +76,10 @@ impl Protocol for Stability {
             422 if name == "public_figure" => Some(Class::Content),
             _ => None,
         };
-        let fault = answer.fault(class, words(&json, &["/errors/0", "/message", "/name"]));
-        match fault.class {
-            Class::RateLimited => Fault { retry_after: fault.retry_after.or(Some(SHUT_OUT)), ..fault },
-            _ => fault,
+        let call_error = answer.call_error(class, words(&json, &["/errors/0", "/message", "/name"]));
+        match call_error.class {
+            Class::RateLimited => CallError { retry_after: call_error.retry_after.or(Some(SHUT_OUT)), ..call_error },
+            _ => call_error,
         }
     }
 }

@@ -1,17 +1,17 @@
-//! Every model of the catalogue, at everything that it declares.
+//! Tests of every model of the catalog with everything that it declares.
 
 use std::time::{Duration, Instant};
 
 use domain::graph::Role;
 use domain::model::{Capability, ProviderKind};
-use providers::{Artifact, Catalogue, Entry, Fault, Media, Order, Output, Polled, Shape, Submission};
+use providers::{Artifact, CallError, Catalogue, Entry, Media, Order, Output, Polled, Shape, Submission};
 use testkit::providers::Vendor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::world::{PATIENCE, order, picture, pictures, provider, vendors, world};
+use crate::harness::{PATIENCE, harness, order, picture, pictures, provider, vendors};
 
-/// Width and height out of a PNG's header.
+/// The width and height in a PNG's header.
 fn size(artifact: &Artifact) -> (u32, u32) {
     let side = |at: usize| u32::from_be_bytes(artifact.bytes[at..at + 4].try_into().unwrap());
     (side(16), side(20))
@@ -20,19 +20,19 @@ fn size(artifact: &Artifact) -> (u32, u32) {
 #[tokio::test]
 async fn every_model_makes_what_it_declares_with_every_capability() {
     for vendor in vendors() {
-        let world = world(vendor).await;
-        assert!(!world.models.is_empty(), "{vendor:?}");
+        let harness = harness(vendor).await;
+        assert!(!harness.models.is_empty(), "{vendor:?}");
         let mut orders = 0;
-        for model in &world.models {
+        for model in &harness.models {
             for capability in &model.capabilities {
                 orders += 1;
                 let order = order(model, *capability, &format!("job-{orders}"));
-                let artifact = world.make(&order).await;
-                let artifact =
-                    artifact.unwrap_or_else(|fault| panic!("{vendor:?} {} {capability}: {fault:?}", model.id));
+                let artifact = harness.make(&order).await;
+                let artifact = artifact
+                    .unwrap_or_else(|call_error| panic!("{vendor:?} {} {capability}: {call_error:?}", model.id));
                 let media_type = if capability.is_video() { "video/mp4" } else { "image/png" };
                 assert_eq!(artifact.media_type, media_type);
-                let submits = world.simulator.submits();
+                let submits = harness.simulator.submits();
                 let submit = submits.last().unwrap();
                 assert_eq!(submits.len(), orders, "{vendor:?} {}: one submit each", model.id);
                 assert_eq!(submit.pictures, pictures(&order), "{vendor:?} {} {capability}", model.id);
@@ -40,11 +40,11 @@ async fn every_model_makes_what_it_declares_with_every_capability() {
                 assert_eq!(submit.idempotency_key.as_deref(), Some(order.idempotency_key.as_str()));
             }
         }
-        assert_eq!(world.simulator.leaks(), 0, "{vendor:?}: no key goes to the host of the results");
+        assert_eq!(harness.simulator.leaks(), 0, "{vendor:?}: no key goes to the host of the results");
     }
 }
 
-/// The head of the request for a result that lies on the provider's own API.
+/// The head of the request for a result that the provider's own API serves.
 async fn download_at_home(vendor: Vendor, key: &str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -74,20 +74,20 @@ async fn signed_urls_of_results_are_fetched_without_the_key() {
 #[tokio::test]
 async fn every_choice_that_a_model_offers_is_taken() {
     for vendor in vendors() {
-        let world = world(vendor).await;
-        for model in &world.models {
+        let harness = harness(vendor).await;
+        for model in &harness.models {
             let first = order(model, model.capabilities[0], "job");
             for (number, shape) in shapes(model, &first.shape).into_iter().enumerate() {
                 let idempotency_key = format!("{}-{number}", model.id.replace('/', "-"));
                 let order = Order { shape, idempotency_key, ..first.clone() };
-                let made = world.make(&order).await;
+                let made = harness.make(&order).await;
                 assert!(made.is_ok(), "{vendor:?} {} {:?}: {made:?}", model.id, order.shape);
             }
         }
     }
 }
 
-/// `shape` with each choice that the model offers, one at a time.
+/// `shape` with each value that the model offers, one at a time.
 fn shapes(model: &Entry, shape: &Shape) -> Vec<Shape> {
     match shape {
         Shape::Image { .. } => {
@@ -120,13 +120,13 @@ fn shapes(model: &Entry, shape: &Shape) -> Vec<Shape> {
 #[tokio::test]
 async fn a_size_in_pixels_is_the_size_of_the_picture() {
     for vendor in [Vendor::OpenAi, Vendor::BlackForestLabs, Vendor::Compatible, Vendor::Comfy] {
-        let world = world(vendor).await;
+        let harness = harness(vendor).await;
         let pixels = |size: &&String| size.contains('x');
-        let model = world.models.iter().find(|model| model.sizes.iter().filter(pixels).count() > 1).unwrap();
+        let model = harness.models.iter().find(|model| model.sizes.iter().filter(pixels).count() > 1).unwrap();
         let asked = model.sizes.iter().rfind(pixels).unwrap();
         let mut order = order(model, Capability::ImageGenerate, "job-1");
         order.shape = Shape::Image { size: Some(asked.clone()), quality: None };
-        let (width, height) = size(&world.make(&order).await.unwrap());
+        let (width, height) = size(&harness.make(&order).await.unwrap());
         assert_eq!(&format!("{width}x{height}"), asked, "{vendor:?}");
     }
 }
@@ -134,97 +134,97 @@ async fn a_size_in_pixels_is_the_size_of_the_picture() {
 #[tokio::test]
 async fn as_many_references_as_a_model_declares_go_along() {
     for vendor in vendors() {
-        let world = world(vendor).await;
-        for (number, model) in world.models.iter().filter(|model| model.references_max() > 0).enumerate() {
+        let harness = harness(vendor).await;
+        for (number, model) in harness.models.iter().filter(|model| model.references_max() > 0).enumerate() {
             let guided = |it: &&Capability| !matches!(it, Capability::VideoFromImage | Capability::VideoFromFrames);
             let capability = *model.capabilities.iter().rfind(guided).unwrap();
             let mut order = order(model, capability, &format!("job-{number}"));
             order.references = vec![picture(); model.references_max()];
-            let made = world.make(&order).await;
+            let made = harness.make(&order).await;
             assert!(made.is_ok(), "{vendor:?} {}: {made:?}", model.id);
-            assert_eq!(world.simulator.submits().last().unwrap().pictures, model.references_max(), "{}", model.id);
+            assert_eq!(harness.simulator.submits().last().unwrap().pictures, model.references_max(), "{}", model.id);
         }
     }
 }
 
 #[tokio::test]
 async fn roles_are_told_in_words() {
-    let world = world(Vendor::OpenAi).await;
-    let mut order = order(&world.models[0], Capability::ImageEdit, "job-1");
+    let harness = harness(Vendor::OpenAi).await;
+    let mut order = order(&harness.models[0], Capability::ImageEdit, "job-1");
     order.references = vec![picture(), picture()];
     order.references[1].role = Some(Role::Style);
-    world.make(&order).await.unwrap();
-    let sent = &world.simulator.submits()[0].prompt;
+    harness.make(&order).await.unwrap();
+    let sent = &harness.simulator.submits()[0].prompt;
     assert_eq!(sent, "a red kite\nImage 2: take its style, not its content.");
 }
 
 #[tokio::test]
 async fn a_variation_without_a_prompt_says_what_it_is() {
-    let world = world(Vendor::OpenAi).await;
-    world.make(&order(&world.models[0], Capability::ImageVariations, "job-1")).await.unwrap();
-    assert!(world.simulator.submits()[0].prompt.starts_with("Make a new variation of this image"));
+    let harness = harness(Vendor::OpenAi).await;
+    harness.make(&order(&harness.models[0], Capability::ImageVariations, "job-1")).await.unwrap();
+    assert!(harness.simulator.submits()[0].prompt.starts_with("Make a new variation of this image"));
 }
 
 #[tokio::test]
 async fn a_run_is_polled_until_it_is_done_and_survives_being_stored() {
     for vendor in vendors() {
-        let world = world(vendor).await;
-        for order in world.one_of_each() {
+        let harness = harness(vendor).await;
+        for order in harness.one_of_each() {
             let media = order.media();
-            if !world.provider.promises(media).queues {
+            if !harness.provider.capabilities(media).queues {
                 continue;
             }
-            let Submission::Accepted(run) = world.provider.submit(&order).await else { panic!("{vendor:?} queues") };
+            let Submission::Accepted(run) = harness.provider.submit(&order).await else { panic!("{vendor:?} queues") };
             let run = serde_json::from_str(&serde_json::to_string(&run).unwrap()).unwrap();
-            let before = world.simulator.polls();
-            assert!(matches!(world.provider.poll(&run).await, Polled::Running(_)), "{vendor:?}");
-            assert!(matches!(world.provider.poll(&run).await, Polled::Running(_)), "{vendor:?}");
-            assert_eq!(world.simulator.polls(), before + 2, "{vendor:?}: one poll asks once");
-            let Polled::Done(output) = world.provider.poll(&run).await else { panic!("{vendor:?} is done") };
-            assert!(world.provider.fetch(media, &output).await.is_ok(), "{vendor:?}");
+            let before = harness.simulator.polls();
+            assert!(matches!(harness.provider.poll(&run).await, Polled::Running(_)), "{vendor:?}");
+            assert!(matches!(harness.provider.poll(&run).await, Polled::Running(_)), "{vendor:?}");
+            assert_eq!(harness.simulator.polls(), before + 2, "{vendor:?}: one poll asks once");
+            let Polled::Done(output) = harness.provider.poll(&run).await else { panic!("{vendor:?} is done") };
+            assert!(harness.provider.fetch(media, &output).await.is_ok(), "{vendor:?}");
             let other = if media == Media::Video { Media::Picture } else { Media::Video };
-            assert!(world.provider.fetch(other, &output).await.is_err(), "{vendor:?}: it is what it is");
+            assert!(harness.provider.fetch(other, &output).await.is_err(), "{vendor:?}: it is what it is");
         }
     }
 }
 
 #[tokio::test]
 async fn a_result_that_breaks_off_is_fetched_again_and_comes_whole() {
-    // Google's files are its API's, not those of the host of the results.
+    // Google serves files on its API, not on a separate host for results.
     for vendor in vendors().filter(|vendor| *vendor != Vendor::Google) {
-        let world = world(vendor).await;
-        for order in world.one_of_each() {
+        let harness = harness(vendor).await;
+        for order in harness.one_of_each() {
             let media = order.media();
-            if !world.provider.promises(media).queues {
+            if !harness.provider.capabilities(media).queues {
                 continue;
             }
-            let Submission::Accepted(run) = world.provider.submit(&order).await else { panic!("{vendor:?} queues") };
+            let Submission::Accepted(run) = harness.provider.submit(&order).await else { panic!("{vendor:?} queues") };
             let output = loop {
-                if let Polled::Done(output) = world.provider.poll(&run).await {
+                if let Polled::Done(output) = harness.provider.poll(&run).await {
                     break output;
                 }
             };
             if !matches!(output, Output::Remote(_)) {
                 continue;
             }
-            world.simulator.cut(1);
-            let fault = world.provider.fetch(media, &output).await.expect_err("it broke off");
-            assert!(fault.is_retryable() && !fault.maybe_accepted, "{vendor:?}: {fault:?}");
-            assert!(world.provider.fetch(media, &output).await.is_ok(), "{vendor:?}");
+            harness.simulator.cut(1);
+            let call_error = harness.provider.fetch(media, &output).await.expect_err("it broke off");
+            assert!(call_error.is_retryable() && !call_error.maybe_accepted, "{vendor:?}: {call_error:?}");
+            assert!(harness.provider.fetch(media, &output).await.is_ok(), "{vendor:?}");
         }
     }
 }
 
 #[tokio::test]
 async fn a_video_may_be_larger_than_any_picture() {
-    let world = world(Vendor::Runway).await;
+    let harness = harness(Vendor::Runway).await;
     let bytes = domain::limits::UPLOAD_MAX as usize + 1;
-    world.simulator.weigh(bytes);
-    let order = order(world.model(Capability::VideoGenerate).unwrap(), Capability::VideoGenerate, "job-1");
-    assert!(world.make(&order).await.unwrap().bytes.len() > bytes);
+    harness.simulator.weigh(bytes);
+    let order = order(harness.model(Capability::VideoGenerate).unwrap(), Capability::VideoGenerate, "job-1");
+    assert!(harness.make(&order).await.unwrap().bytes.len() > bytes);
 }
 
-/// The most memory that this process has had so far, in bytes.
+/// Peak memory of this process so far, in bytes.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.strip_suffix("kB")).unwrap();
@@ -234,30 +234,30 @@ fn peak_memory() -> u64 {
 #[tokio::test]
 async fn a_video_may_have_512_mib_and_no_more_and_is_never_held_whole() {
     const MOST: usize = 512 << 20;
-    let world = world(Vendor::Runway).await;
-    let order = order(world.model(Capability::VideoGenerate).unwrap(), Capability::VideoGenerate, "job-1");
-    let Submission::Accepted(run) = world.provider.submit(&order).await else { panic!("it queues") };
+    let harness = harness(Vendor::Runway).await;
+    let order = order(harness.model(Capability::VideoGenerate).unwrap(), Capability::VideoGenerate, "job-1");
+    let Submission::Accepted(run) = harness.provider.submit(&order).await else { panic!("it queues") };
     let output = loop {
-        if let Polled::Done(output) = world.provider.poll(&run).await {
+        if let Polled::Done(output) = harness.provider.poll(&run).await {
             break output;
         }
     };
-    // Its bytes, as they come and go.
+    // Its bytes, received and released chunk by chunk.
     let received = async || {
-        let mut incoming = world.provider.open(Media::Video, &output).await?;
+        let mut incoming = harness.provider.open(Media::Video, &output).await?;
         let mut bytes = 0;
         while let Some(piece) = incoming.next().await? {
             bytes += piece.len();
         }
-        Ok::<_, Fault>(bytes)
+        Ok::<_, CallError>(bytes)
     };
     let film = received().await.unwrap();
     let before = peak_memory();
-    world.simulator.pad(MOST - film);
+    harness.simulator.pad(MOST - film);
     assert_eq!(received().await.unwrap(), MOST);
-    world.simulator.pad(MOST - film + 1);
-    let fault = received().await.expect_err("one byte too many");
-    assert!(fault.is_retryable() && !fault.maybe_accepted, "{fault:?}");
+    harness.simulator.pad(MOST - film + 1);
+    let call_error = received().await.expect_err("one byte too many");
+    assert!(call_error.is_retryable() && !call_error.maybe_accepted, "{call_error:?}");
     let grown = peak_memory() - before;
     assert!(grown < 64 << 20, "{grown} bytes were held at once");
 }
@@ -266,13 +266,13 @@ async fn a_video_may_have_512_mib_and_no_more_and_is_never_held_whole() {
 async fn work_that_takes_its_time_is_waited_for() {
     let latency = Duration::from_millis(300);
     for vendor in vendors() {
-        let world = world(vendor).await;
-        world.simulator.take(latency);
-        for order in world.one_of_each() {
+        let harness = harness(vendor).await;
+        harness.simulator.take(latency);
+        for order in harness.one_of_each() {
             let start = Instant::now();
-            match world.provider.submit(&order).await {
+            match harness.provider.submit(&order).await {
                 Submission::Done(_) => {}
-                Submission::Accepted(run) => while matches!(world.provider.poll(&run).await, Polled::Running(_)) {},
+                Submission::Accepted(run) => while matches!(harness.provider.poll(&run).await, Polled::Running(_)) {},
                 other => panic!("{vendor:?}: {other:?}"),
             }
             assert!(start.elapsed() >= latency, "{vendor:?}");
@@ -287,27 +287,27 @@ async fn an_operators_own_model_is_made_by_a_server_that_answers_with_a_url() {
         "estimatedSeconds": 5, "creditCost": 2, "promptMax": 8000, "sizes": ["512x384"]
     }]}"#;
     let catalogue = Catalogue::built_in().unwrap().extended("own.json", own).unwrap();
-    let world = world(Vendor::Compatible).await;
+    let harness = harness(Vendor::Compatible).await;
     let model = catalogue.find(ProviderKind::Managed, "url-own").unwrap();
     let mut order = order(model, Capability::ImageGenerate, "job-1");
     order.shape = Shape::Image { size: Some("512x384".to_owned()), quality: None };
-    let Submission::Done(output) = world.provider.submit(&order).await else { panic!("it answers at once") };
+    let Submission::Done(output) = harness.provider.submit(&order).await else { panic!("it answers at once") };
     assert!(matches!(output, Output::Remote(_)));
-    assert_eq!(size(&world.provider.fetch(Media::Picture, &output).await.unwrap()), (512, 384));
-    assert_eq!(world.simulator.leaks(), 0);
+    assert_eq!(size(&harness.provider.fetch(Media::Picture, &output).await.unwrap()), (512, 384));
+    assert_eq!(harness.simulator.leaks(), 0);
 }
 
 #[tokio::test]
 async fn a_workflow_of_a_video_gets_its_size_its_frames_and_its_pictures_in_their_places() {
-    let world = world(Vendor::Comfy).await;
-    let model = world.model(Capability::VideoFromFrames).unwrap();
+    let harness = harness(Vendor::Comfy).await;
+    let model = harness.model(Capability::VideoFromFrames).unwrap();
     let mut order = order(model, Capability::VideoFromFrames, "job-1");
     let Shape::Video { duration_seconds, aspect_ratio, resolution, .. } = &mut order.shape else { panic!("a video") };
     *duration_seconds = Some(3);
     *aspect_ratio = Some("9:16".to_owned());
     *resolution = Some("480p".to_owned());
-    assert_eq!(world.make(&order).await.unwrap().media_type, "video/mp4");
-    let submit = &world.simulator.submits()[0];
+    assert_eq!(harness.make(&order).await.unwrap().media_type, "video/mp4");
+    let submit = &harness.simulator.submits()[0];
     let workflow = submit.body["workflow"].as_object().unwrap();
     let node = |class: &str| &workflow.values().find(|node| node["class_type"] == class).unwrap()["inputs"];
     let latent = node("WanFirstLastFrameToVideo");
@@ -329,8 +329,8 @@ async fn a_workflow_whose_size_is_its_own_needs_none() {
         }}
     }]}"#;
     let catalogue = Catalogue::built_in().unwrap().extended("own.json", own).unwrap();
-    let world = world(Vendor::Comfy).await;
+    let harness = harness(Vendor::Comfy).await;
     let model = catalogue.find(ProviderKind::Managed, "own").unwrap();
-    let made = world.make(&order(model, Capability::VideoGenerate, "job-1")).await;
+    let made = harness.make(&order(model, Capability::VideoGenerate, "job-1")).await;
     assert_eq!(made.unwrap().media_type, "video/mp4");
 }

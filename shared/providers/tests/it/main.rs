@@ -1,9 +1,9 @@
-//! The adapters against simulators of their providers: what succeeds, what fails and how it is told, and what is never
-//! done twice (decisions 12.5; reliability.md, Provider submits).
+//! Tests of the adapters with simulators of their providers: what succeeds, what fails and how it
+//! is reported, and what is never repeated (`docs/reliability.md#provider-submits`).
 
 mod capabilities;
-mod faults;
+mod failures;
+mod harness;
 mod money;
 mod refusals;
 mod texts;
-mod world;

@@ -1,4 +1,4 @@
-//! What is refused before anything is sent.
+//! Tests of requests that are rejected before anything is sent.
 
 use bytes::Bytes;
 use domain::job::FailureCode;
@@ -9,44 +9,44 @@ use providers::{
 };
 use testkit::providers::{SIMULATOR_KEY, Vendor};
 
-use crate::world::{World, order, picture, vendors, world};
+use crate::harness::{Harness, harness, order, picture, vendors};
 
-async fn refused(world: &World, change: impl FnOnce(&mut Order)) -> String {
-    let mut order = order(&world.models[0], Capability::ImageEdit, "job-1");
+async fn refused(harness: &Harness, change: impl FnOnce(&mut Order)) -> String {
+    let mut order = order(&harness.models[0], Capability::ImageEdit, "job-1");
     change(&mut order);
-    let submission = world.provider.submit(&order).await;
-    let Submission::Refused(fault) = submission else { panic!("{submission:?}") };
-    assert!(matches!(fault.failure().code, FailureCode::ProviderRejected | FailureCode::RuntimeFailed));
-    assert!(world.simulator.submits().is_empty());
-    fault.detail
+    let submission = harness.provider.submit(&order).await;
+    let Submission::Refused(call_error) = submission else { panic!("{submission:?}") };
+    assert!(matches!(call_error.failure().code, FailureCode::ProviderRejected | FailureCode::RuntimeFailed));
+    assert!(harness.simulator.submits().is_empty());
+    call_error.detail
 }
 
 #[tokio::test]
 async fn an_order_that_the_model_does_not_declare_is_not_sent() {
-    let world = world(Vendor::OpenAi).await;
+    let harness = harness(Vendor::OpenAi).await;
     let size = |size: &str| Shape::Image { size: Some(size.into()), quality: None };
     let quality = |quality: &str| Shape::Image { size: None, quality: Some(quality.into()) };
-    let most = world.models[0].references_max();
-    assert!(refused(&world, |order| order.capability = Capability::VideoGenerate).await.contains("no videos"));
-    assert!(refused(&world, |order| order.references.clear()).await.contains("references"));
-    assert!(refused(&world, |order| order.references = vec![picture(); most + 1]).await.contains("references"));
-    assert!(refused(&world, |order| order.shape = size("1x1")).await.contains("size"));
-    assert!(refused(&world, |order| order.shape = quality("best")).await.contains("quality"));
-    assert!(refused(&world, |order| order.prompt = "x".repeat(32_001)).await.contains("32000"));
-    assert!(refused(&world, |order| order.idempotency_key = "a\nb".into()).await.contains("idempotency key"));
-    let limit = world.provider.promises(Media::Picture).picture_bytes_max;
+    let most = harness.models[0].references_max();
+    assert!(refused(&harness, |order| order.capability = Capability::VideoGenerate).await.contains("no videos"));
+    assert!(refused(&harness, |order| order.references.clear()).await.contains("references"));
+    assert!(refused(&harness, |order| order.references = vec![picture(); most + 1]).await.contains("references"));
+    assert!(refused(&harness, |order| order.shape = size("1x1")).await.contains("size"));
+    assert!(refused(&harness, |order| order.shape = quality("best")).await.contains("quality"));
+    assert!(refused(&harness, |order| order.prompt = "x".repeat(32_001)).await.contains("32000"));
+    assert!(refused(&harness, |order| order.idempotency_key = "a\nb".into()).await.contains("idempotency key"));
+    let limit = harness.provider.capabilities(Media::Picture).picture_bytes_max;
     let large = Bytes::from(vec![0; limit + 1]);
-    assert!(refused(&world, |order| order.references[0].bytes = large).await.contains("bytes"));
+    assert!(refused(&harness, |order| order.references[0].bytes = large).await.contains("bytes"));
 }
 
 #[tokio::test]
 async fn a_prompt_of_the_greatest_length_is_sent() {
-    let world = world(Vendor::Runway).await;
-    let mut order = world.any_order("job-1");
-    order.prompt = "x".repeat(world.models[0].prompt_max);
-    assert!(matches!(world.provider.submit(&order).await, Submission::Accepted(_)));
+    let harness = harness(Vendor::Runway).await;
+    let mut order = harness.any_order("job-1");
+    order.prompt = "x".repeat(harness.models[0].prompt_max);
+    assert!(matches!(harness.provider.submit(&order).await, Submission::Accepted(_)));
     order.prompt.push('x');
-    assert!(matches!(world.provider.submit(&order).await, Submission::Refused(_)));
+    assert!(matches!(harness.provider.submit(&order).await, Submission::Refused(_)));
 }
 
 #[tokio::test]
@@ -69,12 +69,13 @@ async fn an_endpoint_without_what_its_kind_needs_is_refused() {
 #[tokio::test]
 async fn a_result_at_an_address_that_is_not_public_is_not_fetched() {
     for vendor in vendors() {
-        let world = world(vendor).await;
+        let harness = harness(vendor).await;
         for url in
             ["http://127.0.0.2:9/x", "https://10.0.0.1/x", "https://169.254.169.254/latest", "http://example.com/x"]
         {
-            let fault = world.provider.fetch(Media::Picture, &Output::Remote(url.parse().unwrap())).await.unwrap_err();
-            assert_eq!(fault.failure().code, FailureCode::RuntimeFailed, "{vendor:?} {url}: {fault:?}");
+            let call_error =
+                harness.provider.fetch(Media::Picture, &Output::Remote(url.parse().unwrap())).await.unwrap_err();
+            assert_eq!(call_error.failure().code, FailureCode::RuntimeFailed, "{vendor:?} {url}: {call_error:?}");
         }
     }
 }
@@ -89,8 +90,8 @@ async fn a_provider_shows_no_key() {
 
 #[tokio::test]
 async fn a_video_with_other_frames_than_its_capability_is_not_sent() {
-    let world = world(Vendor::Runway).await;
-    let model = world.model(Capability::VideoFromFrames).unwrap();
+    let harness = harness(Vendor::Runway).await;
+    let model = harness.model(Capability::VideoFromFrames).unwrap();
     let shape = |of| order(model, of, "job-1").shape;
     let (none, first, both) =
         (shape(Capability::VideoGenerate), shape(Capability::VideoFromImage), shape(Capability::VideoFromFrames));
@@ -101,8 +102,8 @@ async fn a_video_with_other_frames_than_its_capability_is_not_sent() {
     ] {
         for shape in wrong {
             let order = Order { shape: shape.clone(), ..order(model, capability, "job-1") };
-            assert!(matches!(world.provider.submit(&order).await, Submission::Refused(_)), "{capability} {shape:?}");
+            assert!(matches!(harness.provider.submit(&order).await, Submission::Refused(_)), "{capability} {shape:?}");
         }
     }
-    assert!(world.simulator.submits().is_empty());
+    assert!(harness.simulator.submits().is_empty());
 }

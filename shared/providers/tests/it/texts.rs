@@ -1,4 +1,5 @@
-//! Texts: every text model of the catalogue, each way to fail, and what is never asked for twice.
+//! Tests of texts: every text model of the catalog, each kind of failure, and what is never
+//! requested twice.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,12 +7,12 @@ use std::time::Duration;
 use domain::job::FailureCode;
 use domain::model::ProviderKind;
 use providers::catalogue::EntryType;
-use providers::{Catalogue, Class, Deadlines, Entry, Fault, TextOrder};
-use testkit::providers::{SIMULATOR_KEY, Trouble, Vendor, written};
+use providers::{CallError, Catalogue, Class, Deadlines, Entry, TextOrder};
+use testkit::providers::{FailureMode, SIMULATOR_KEY, Vendor, written};
 
-use crate::world::{PATIENCE, World, kind, picture, provider, vendors, world};
+use crate::harness::{Harness, PATIENCE, harness, kind, picture, provider, vendors};
 
-/// The vendors whose protocols have texts.
+/// The vendors whose protocols support texts.
 const WRITERS: [Vendor; 3] = [Vendor::OpenAi, Vendor::Google, Vendor::Compatible];
 
 /// The built-in text models that this vendor's protocol runs.
@@ -31,34 +32,34 @@ fn order(model: &Arc<Entry>, prompt: &str) -> TextOrder {
     }
 }
 
-/// An order that every writer takes.
+/// An order that every vendor with texts accepts.
 fn any_order(vendor: Vendor) -> TextOrder {
     order(&models(vendor)[0], "three names for a kite")
 }
 
-async fn refused(world: &World, order: &TextOrder) -> Fault {
-    let fault = world.provider.write(order).await.expect_err("there is no text");
-    assert!(!fault.maybe_accepted, "{fault:?}");
-    assert!(world.simulator.submits().is_empty(), "nothing was sent");
-    fault
+async fn refused(harness: &Harness, order: &TextOrder) -> CallError {
+    let call_error = harness.provider.write(order).await.expect_err("there is no text");
+    assert!(!call_error.maybe_accepted, "{call_error:?}");
+    assert!(harness.simulator.submits().is_empty(), "nothing was sent");
+    call_error
 }
 
 #[tokio::test]
 async fn every_text_model_writes_with_one_submit() {
     for vendor in WRITERS {
-        let world = world(vendor).await;
+        let harness = harness(vendor).await;
         let models = models(vendor);
         assert!(!models.is_empty(), "{vendor:?}");
         for (number, model) in models.iter().enumerate() {
             let order = order(model, "three names for a kite");
-            assert_eq!(world.provider.write(&order).await, Ok(written(&order.prompt)), "{vendor:?} {}", model.id);
-            let submits = world.simulator.submits();
+            assert_eq!(harness.provider.write(&order).await, Ok(written(&order.prompt)), "{vendor:?} {}", model.id);
+            let submits = harness.simulator.submits();
             assert_eq!(submits.len(), number + 1, "{vendor:?} {}: one submit each", model.id);
             let submit = submits.last().unwrap();
             assert_eq!((&submit.prompt, submit.pictures), (&order.prompt, 0));
             assert_eq!(submit.idempotency_key.as_deref(), Some("run-0"));
         }
-        assert_eq!(world.simulator.leaks(), 0, "{vendor:?}");
+        assert_eq!(harness.simulator.leaks(), 0, "{vendor:?}");
     }
 }
 
@@ -66,15 +67,15 @@ async fn every_text_model_writes_with_one_submit() {
 async fn pictures_go_along_to_the_models_that_take_them_and_to_no_others() {
     for vendor in WRITERS {
         for model in models(vendor) {
-            let world = world(vendor).await;
+            let harness = harness(vendor).await;
             let most = model.references_max();
             let mut order = TextOrder { pictures: vec![picture(); most], ..order(&model, "what is this?") };
-            assert_eq!(world.provider.write(&order).await, Ok(written(&order.prompt)), "{vendor:?} {}", model.id);
-            let submits = world.simulator.submits();
+            assert_eq!(harness.provider.write(&order).await, Ok(written(&order.prompt)), "{vendor:?} {}", model.id);
+            let submits = harness.simulator.submits();
             assert_eq!((submits.len(), submits[0].pictures), (1, most), "{vendor:?} {}", model.id);
             order.pictures.push(picture());
-            assert_eq!(world.provider.write(&order).await.expect_err("one too many").class, Class::Invalid);
-            assert_eq!(world.simulator.submits().len(), 1, "nothing was sent");
+            assert_eq!(harness.provider.write(&order).await.expect_err("one too many").class, Class::Invalid);
+            assert_eq!(harness.simulator.submits().len(), 1, "nothing was sent");
         }
     }
 }
@@ -84,39 +85,41 @@ async fn every_other_protocol_refuses_texts() {
     let model = &models(Vendor::OpenAi)[0];
     for vendor in vendors().filter(|vendor| !WRITERS.contains(vendor)) {
         assert!(models(vendor).is_empty(), "{vendor:?}");
-        let fault = refused(&world(vendor).await, &order(model, "p")).await;
-        assert_eq!(fault.class, Class::Invalid, "{vendor:?}");
+        let call_error = refused(&harness(vendor).await, &order(model, "p")).await;
+        assert_eq!(call_error.class, Class::Invalid, "{vendor:?}");
     }
 }
 
-/// What a trouble must be told as, and whether the text may have been written.
-fn expected(trouble: Trouble) -> Option<(Class, bool)> {
-    Some(match trouble {
-        Trouble::RateLimited => (Class::RateLimited, false),
-        Trouble::OutOfCredit => (Class::OutOfCredit, false),
-        Trouble::Content => (Class::Content, false),
-        Trouble::Invalid => (Class::Invalid, false),
-        Trouble::Down => (Class::Unavailable, false),
-        Trouble::LoseAnswer | Trouble::Hang => (Class::Timeout, true),
-        // The simulator leaves the text out.
-        Trouble::ExpiredUrl => (Class::Unavailable, true),
-        Trouble::ServerError | Trouble::CutOff | Trouble::HtmlAnswer | Trouble::WorkFails => (Class::Unavailable, true),
-        // There is no picture.
-        Trouble::HtmlPicture => return None,
+/// The error that a simulated failure must produce, and whether the text may have been written.
+fn expected(failure_mode: FailureMode) -> Option<(Class, bool)> {
+    Some(match failure_mode {
+        FailureMode::RateLimited => (Class::RateLimited, false),
+        FailureMode::OutOfCredit => (Class::OutOfCredit, false),
+        FailureMode::Content => (Class::Content, false),
+        FailureMode::Invalid => (Class::Invalid, false),
+        FailureMode::Down => (Class::Unavailable, false),
+        FailureMode::LoseAnswer | FailureMode::Hang => (Class::Timeout, true),
+        // The simulator omits the text.
+        FailureMode::ExpiredUrl => (Class::Unavailable, true),
+        FailureMode::ServerError | FailureMode::CutOff | FailureMode::HtmlAnswer | FailureMode::WorkFails => {
+            (Class::Unavailable, true)
+        }
+        // A text has no picture.
+        FailureMode::HtmlPicture => return None,
     })
 }
 
-async fn check(world: &World, vendor: Vendor, trouble: Trouble) {
-    let before = world.simulator.submits().len();
-    world.simulator.misbehave_once(trouble);
-    let written = world.provider.write(&any_order(vendor)).await;
-    let case = format!("{vendor:?} {trouble:?}: {written:?}");
-    assert_eq!(world.simulator.submits().len(), before + 1, "{case}: nothing is repeated");
-    match (written, expected(trouble)) {
+async fn check(harness: &Harness, vendor: Vendor, failure_mode: FailureMode) {
+    let before = harness.simulator.submits().len();
+    harness.simulator.misbehave_once(failure_mode);
+    let written = harness.provider.write(&any_order(vendor)).await;
+    let case = format!("{vendor:?} {failure_mode:?}: {written:?}");
+    assert_eq!(harness.simulator.submits().len(), before + 1, "{case}: nothing is repeated");
+    match (written, expected(failure_mode)) {
         (Ok(_), None) => {}
-        (Err(fault), Some(expected)) => {
-            assert_eq!((fault.class, fault.maybe_accepted), expected, "{case}");
-            for secret in [SIMULATOR_KEY, world.simulator.url(), "127.0.0.1"] {
+        (Err(call_error), Some(expected)) => {
+            assert_eq!((call_error.class, call_error.maybe_accepted), expected, "{case}");
+            for secret in [SIMULATOR_KEY, harness.simulator.url(), "127.0.0.1"] {
                 assert!(!case.contains(secret), "{case}");
             }
         }
@@ -127,9 +130,11 @@ async fn check(world: &World, vendor: Vendor, trouble: Trouble) {
 #[tokio::test]
 async fn every_trouble_is_told_as_its_class() {
     for vendor in WRITERS {
-        let world = world(vendor).await;
-        for (_, trouble) in Trouble::ALL.into_iter().filter(|(_, trouble)| *trouble != Trouble::Hang) {
-            check(&world, vendor, trouble).await;
+        let harness = harness(vendor).await;
+        for (_, failure_mode) in
+            FailureMode::ALL.into_iter().filter(|(_, failure_mode)| *failure_mode != FailureMode::Hang)
+        {
+            check(&harness, vendor, failure_mode).await;
         }
     }
 }
@@ -137,10 +142,10 @@ async fn every_trouble_is_told_as_its_class() {
 #[tokio::test]
 async fn a_text_that_never_comes_ends_at_its_deadline() {
     for vendor in WRITERS {
-        let mut world = world(vendor).await;
+        let mut harness = harness(vendor).await;
         let deadlines = Deadlines { text: Duration::from_millis(700), ..PATIENCE };
-        world.provider = provider(vendor, world.simulator.url(), SIMULATOR_KEY, deadlines);
-        check(&world, vendor, Trouble::Hang).await;
+        harness.provider = provider(vendor, harness.simulator.url(), SIMULATOR_KEY, deadlines);
+        check(&harness, vendor, FailureMode::Hang).await;
     }
 }
 
@@ -148,11 +153,11 @@ async fn a_text_that_never_comes_ends_at_its_deadline() {
 async fn a_wrong_key_is_an_authentication_failure_and_is_quoted_nowhere() {
     let wrong = "wrong-key-0123456789";
     for vendor in [Vendor::OpenAi, Vendor::Google] {
-        let mut world = world(vendor).await;
-        world.provider = provider(vendor, world.simulator.url(), wrong, PATIENCE);
-        let fault = refused(&world, &any_order(vendor)).await;
-        assert_eq!(fault.failure().code, FailureCode::ProviderAuthenticationFailed, "{vendor:?}: {fault:?}");
-        assert!(!format!("{fault:?}").contains(wrong), "{vendor:?}: {fault:?}");
+        let mut harness = harness(vendor).await;
+        harness.provider = provider(vendor, harness.simulator.url(), wrong, PATIENCE);
+        let call_error = refused(&harness, &any_order(vendor)).await;
+        assert_eq!(call_error.failure().code, FailureCode::ProviderAuthenticationFailed, "{vendor:?}: {call_error:?}");
+        assert!(!format!("{call_error:?}").contains(wrong), "{vendor:?}: {call_error:?}");
     }
 }
 
@@ -160,27 +165,27 @@ async fn a_wrong_key_is_an_authentication_failure_and_is_quoted_nowhere() {
 async fn a_writer_that_is_not_there_was_surely_not_asked() {
     let port = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     for vendor in WRITERS {
-        let mut world = world(vendor).await;
-        world.provider = provider(vendor, &format!("http://127.0.0.1:{port}"), SIMULATOR_KEY, PATIENCE);
-        let fault = refused(&world, &any_order(vendor)).await;
-        assert_eq!((fault.class, fault.is_retryable()), (Class::Unavailable, true), "{vendor:?}");
+        let mut harness = harness(vendor).await;
+        harness.provider = provider(vendor, &format!("http://127.0.0.1:{port}"), SIMULATOR_KEY, PATIENCE);
+        let call_error = refused(&harness, &any_order(vendor)).await;
+        assert_eq!((call_error.class, call_error.is_retryable()), (Class::Unavailable, true), "{vendor:?}");
     }
 }
 
 #[tokio::test]
 async fn what_the_model_does_not_declare_is_not_sent() {
-    let world = world(Vendor::OpenAi).await;
+    let harness = harness(Vendor::OpenAi).await;
     let text = any_order(Vendor::OpenAi);
-    let picture = TextOrder { model: world.models[0].clone(), ..text.clone() };
-    assert!(refused(&world, &picture).await.detail.contains("no texts"));
-    // A letter beyond the basic plane counts two.
+    let picture = TextOrder { model: harness.models[0].clone(), ..text.clone() };
+    assert!(refused(&harness, &picture).await.detail.contains("no texts"));
+    // A character outside of the basic multilingual plane counts as two.
     let most = text.model.prompt_max;
     let long = TextOrder { prompt: format!("{}🪁", "x".repeat(most - 1)), ..text.clone() };
-    assert!(refused(&world, &long).await.detail.contains(&most.to_string()));
+    assert!(refused(&harness, &long).await.detail.contains(&most.to_string()));
     let strange = TextOrder { idempotency_key: "a\nb".into(), ..text.clone() };
-    assert!(refused(&world, &strange).await.detail.contains("idempotency key"));
+    assert!(refused(&harness, &strange).await.detail.contains("idempotency key"));
     let whole = TextOrder { prompt: format!("{}🪁", "x".repeat(most - 2)), ..text };
-    assert_eq!(world.provider.write(&whole).await, Ok(written(&whole.prompt)));
+    assert_eq!(harness.provider.write(&whole).await, Ok(written(&whole.prompt)));
 }
 
 #[tokio::test]
@@ -189,9 +194,9 @@ async fn an_answer_that_is_too_large_is_given_up_and_not_asked_for_again() {
         "id": "own", "name": "Own", "provider": "managed", "type": "text", "estimatedSeconds": 5, "promptMax": 4000000
     }]}"#;
     let catalogue = Catalogue::built_in().unwrap().extended("own.json", own).unwrap();
-    let world = world(Vendor::Compatible).await;
+    let harness = harness(Vendor::Compatible).await;
     // The simulator repeats the prompt.
     let order = order(catalogue.find(ProviderKind::Managed, "own").unwrap(), &"x".repeat(1 << 20));
-    let fault = world.provider.write(&order).await.expect_err("it is too large");
-    assert_eq!((fault.class, fault.maybe_accepted), (Class::Unavailable, true), "{fault:?}");
+    let call_error = harness.provider.write(&order).await.expect_err("it is too large");
+    assert_eq!((call_error.class, call_error.maybe_accepted), (Class::Unavailable, true), "{call_error:?}");
 }

@@ -1,11 +1,11 @@
-//! An engine as a process that does a job a line.
+//! An engine in a separate process that does one job per line of input.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use crate::Result;
 
-/// An engine's process.
+/// The process of an engine.
 pub struct Engine {
     child: Child,
     input: ChildStdin,
@@ -14,7 +14,7 @@ pub struct Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -32,7 +32,7 @@ impl Engine {
         Ok(Self { child, input, output: BufReader::new(output) })
     }
 
-    /// Milliseconds of a job.
+    /// Runs a job and returns its milliseconds.
     pub fn job(&mut self, line: &str) -> Result<f64> {
         writeln!(self.input, "{line}")?;
         let mut answer = String::new();
@@ -40,14 +40,14 @@ impl Engine {
         answer.trim().parse().map_err(|_| format!("no answer to {line:?}").into())
     }
 
-    /// A line of `/proc/<id>/status`, in MiB.
+    /// Value of a line of `/proc/<id>/status`, in MiB.
     fn memory(&self, name: &str) -> Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix(name)).ok_or("no such line")?;
         Ok(line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
     }
 
-    /// Lets the process run on these processors alone, with every thread that it has or will have.
+    /// Restricts the process, with all its threads, to these processors.
     pub fn pin(&self, processors: &str) -> Result<()> {
         let id = self.child.id().to_string();
         let pinned =
@@ -56,12 +56,12 @@ impl Engine {
     }
 }
 
-/// Memory that a job takes at its peak, in MiB, beyond a process that has done a small one.
+/// Peak memory of a job in MiB, beyond that of a process that has done a small job.
 pub fn peak(command: &str, job: &str) -> Result<f64> {
     let mut engine = Engine::start(command)?;
     engine.job("from-webp 1 1")?;
     let idle = engine.memory("VmRSS")?;
-    // From here on the peak counts anew.
+    // Resets the peak.
     std::fs::write(format!("/proc/{}/clear_refs", engine.child.id()), "5")?;
     engine.job(&format!("{job} 1 1"))?;
     Ok(engine.memory("VmHWM")? - idle)

@@ -1,38 +1,39 @@
-//! The jobs, and ours of them.
+//! The jobs, and their implementation with our engine.
 
 use std::collections::HashMap;
 
-use raster::beside::{Align, Beside, Direction};
-use raster::crop::{Crop, Place};
+use raster::crop::{Crop, CropPosition};
 use raster::grade::Grade;
 use raster::overlay::{Blend, Overlay};
 use raster::ratio::{ChangeRatio, Mode};
 use raster::rotate::{Flip, Rotate};
+use raster::side_by_side::{Align, Direction, SideBySideOptions};
 use raster::text::{Caption, Family, Weight};
 use raster::{Anchor, Bounds, Color, Finish, FormatChoice, Output, Resize};
 
 /// A row of the table.
 pub struct Job {
-    /// What engines know it by.
+    /// The name in the protocol of the engines.
     pub name: &'static str,
-    /// What it is called in the table.
+    /// The name in the table.
     pub title: &'static str,
-    /// What its result is judged by.
+    /// How the quality of its result is judged.
     pub judged: Judged,
 }
 
-/// What the distance to the reference is held to.
+/// Criterion for the distance to the reference.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Judged {
-    /// To sharp's: a JPEG with the settings of ours, of the same pixels but for what coding loses.
+    /// Relative to sharp's result. For a JPEG with the same settings and the same pixels, apart
+    /// from coding loss.
     BesideSharp,
-    /// To decibels: a PNG, which loses nothing.
+    /// In decibels. For a lossless PNG.
     ByItself,
-    /// To nothing: there is no reference, or none that holds for both.
+    /// Not judged, because no reference applies to both.
     NotAtAll,
 }
 
-/// All jobs; the last is not of the table that the goals were set on, the others are in its order.
+/// All jobs. The goals were set for all but the last one, in this order.
 pub const JOBS: [Job; 14] = [
     job("resize", "12 MP JPEG to 1024 wide JPEG", Judged::BesideSharp),
     job("resize-progressive", "the same, progressive input", Judged::BesideSharp),
@@ -42,7 +43,7 @@ pub const JOBS: [Job; 14] = [
     job("rotate-90", "rotate 90, 12 MP JPEG", Judged::BesideSharp),
     job("overlay", "overlay PNG on 12 MP JPEG", Judged::BesideSharp),
     job("side-by-side", "side by side, two 12 MP JPEG", Judged::BesideSharp),
-    job("grade", "colour grade, 12 MP JPEG", Judged::NotAtAll),
+    job("grade", "color grade, 12 MP JPEG", Judged::NotAtAll),
     job("webp", "24 MP JPEG to 1600 WebP q80", Judged::NotAtAll),
     job("from-webp", "1600 × 1067 WebP to JPEG", Judged::BesideSharp),
     job("rotate-12", "rotate 12°, 12 MP JPEG", Judged::NotAtAll),
@@ -50,17 +51,17 @@ pub const JOBS: [Job; 14] = [
     job(CHANGE_RATIO, "12 MP JPEG padded to 16:9", Judged::BesideSharp),
 ];
 
-/// The row that the goals do not count.
+/// The row that is not counted in the goals.
 pub const CHANGE_RATIO: &str = "change-ratio";
 
-/// The grade: brightness, contrast and saturation.
+/// The measured grade: brightness, contrast and saturation.
 pub const GRADE: Grade = Grade { brightness: 10.0, contrast: 15.0, saturation: 20.0, ..Grade::NEUTRAL };
 
 const fn job(name: &'static str, title: &'static str, judged: Judged) -> Job {
     Job { name, title, judged }
 }
 
-/// One job with our engine.
+/// Runs one job with our engine.
 pub fn ours(job: &str, files: &HashMap<String, Vec<u8>>) -> std::result::Result<Output, raster::Error> {
     let file = |name: &str| files[name].as_slice();
     let finish = Finish { choice: FormatChoice::Auto, quality: 85 };
@@ -77,7 +78,7 @@ pub fn ours(job: &str, files: &HashMap<String, Vec<u8>>) -> std::result::Result<
             raster::grade::transform(file("photo.webp"), &Grade::NEUTRAL, jpeg)
         }
         "crop" => {
-            let crop = Crop { width: 2000, height: 1500, place: Place::At { x: 1000, y: 750 } };
+            let crop = Crop { width: 2000, height: 1500, place: CropPosition::At { x: 1000, y: 750 } };
             raster::crop::transform(file("photo.jpg"), &crop, finish)
         }
         "rotate-90" => raster::rotate::transform(file("photo.jpg"), &turn(90.0), finish),
@@ -94,14 +95,14 @@ pub fn ours(job: &str, files: &HashMap<String, Vec<u8>>) -> std::result::Result<
             raster::overlay::transform(file("photo.jpg"), file("logo.png"), &params, finish)
         }
         "side-by-side" => {
-            let params = Beside {
+            let params = SideBySideOptions {
                 direction: Direction::Horizontal,
                 gap: 0,
                 matches: true,
                 align: Align::Center,
                 background: Color::WHITE,
             };
-            raster::beside::transform(file("photo.jpg"), file("photo.jpg"), &params, finish)
+            raster::side_by_side::transform(file("photo.jpg"), file("photo.jpg"), &params, finish)
         }
         "change-ratio" => {
             let (anchor, background) = (Anchor::Center, Color::WHITE);
@@ -110,11 +111,11 @@ pub fn ours(job: &str, files: &HashMap<String, Vec<u8>>) -> std::result::Result<
         }
         "grade" => raster::grade::transform(file("photo.jpg"), &GRADE, finish),
         "text" => raster::text::add_text(file("photo.jpg"), &caption(), finish),
-        other => panic!("there is no job {other:?}"),
+        other => panic!("unknown job {other:?}"),
     }
 }
 
-/// White bold letters, 6 % of the picture's height, at its lower edge.
+/// White bold text of 6 % of the picture's height at its lower edge.
 fn caption() -> Caption {
     Caption {
         text: "The quick brown fox".to_owned(),

@@ -1,9 +1,10 @@
-//! The Image Actions beside other engines: `tests/bench --only images`.
+//! Compares the Image Actions with other engines: `tests/bench --only images`.
 //!
-//! Every engine, ours included, is a process that holds the files and does a job a line: the same way in and out for
-//! all. Engines take turns, so that whatever else the machine does hits all of them; a ratio is the median of the turns'
-//! ratios. Quality is the distance to a reference without a lossy step, peak memory that of a fresh process for one job
-//! beyond what it held before.
+//! Every engine, including ours, is a process that holds the files and does one job per line of
+//! input, so that input and output are the same for all. Engines take turns, so that other load on
+//! the machine affects all of them. A ratio is the median of the ratios of all turns. Quality is
+//! the distance to a reference without a lossy step. Peak memory is that of a new process for one
+//! job, beyond what the process used before.
 
 mod engine;
 mod goals;
@@ -25,10 +26,10 @@ use references::{psnr, read, reference};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// Turns of each job; the first one warms up and does not count.
+/// Turns of each job. The first one is a warm-up and is not counted.
 const TURNS: usize = 8;
 
-/// The peer that the goals are about.
+/// The peer that the goals refer to.
 const SHARP: &str = "sharp";
 
 fn main() -> Result<()> {
@@ -40,7 +41,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// Does jobs: "<job> <at once> <count> [<file to write>]" in, milliseconds out.
+/// Serves as an engine: reads "<job> <at once> <count> [<file to write>]" and writes milliseconds.
 fn serve(pictures: &Path) -> Result<()> {
     let mut files = HashMap::new();
     for entry in std::fs::read_dir(pictures)? {
@@ -72,7 +73,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// An engine with its name and the command that starts it.
+/// An engine: its name and the command that starts it.
 struct Peer {
     name: String,
     command: String,
@@ -113,26 +114,26 @@ fn compare(pictures: &Path, arguments: &[String]) -> Result<()> {
     }
     match sharp {
         Some(_) => goals::print(&figures),
-        None => println!("\nThe goals are ratios to {SHARP}, which is not here."),
+        None => println!("\nThe goals are ratios to {SHARP}, which is not installed."),
     }
     println!(
-        "\ndB: peak signal to noise to what the job gives without loss. None of rotate 12° (engines differ in kernel and origin) \
-         nor text (in shaping and hinting); of colour grade of ours alone, for each engine has formulas of its own."
+        "\ndB: peak signal-to-noise ratio to the lossless result. There is none for rotate 12° (engines differ in kernel and \
+         origin) and text (in shaping and hinting). For color grade it is ours alone, because each engine has its own formulas."
     );
     Ok(())
 }
 
-/// What engines took for a job, in their order: ours comes first.
+/// Measurements of a job for all engines, ours first.
 struct Measured {
-    /// Milliseconds of each turn, one job on one processor.
+    /// The milliseconds of each turn, for one job on one processor.
     one: Vec<Vec<f64>>,
-    /// The same of two at once on two.
+    /// The milliseconds of each turn, for two jobs at once on two processors.
     two: Vec<Vec<f64>>,
-    /// Bytes of the result.
+    /// The size of the result in bytes.
     bytes: Vec<u64>,
-    /// Decibels to the reference.
+    /// The distance to the reference in decibels.
     quality: Vec<Option<f64>>,
-    /// MiB at the peak.
+    /// The peak memory in MiB.
     memory: Vec<f64>,
 }
 
@@ -141,13 +142,14 @@ impl Measured {
         median(times[0].iter().zip(&times[at]).map(|(ours, theirs)| ours / theirs).collect())
     }
 
-    /// The figures beside one of the peers.
+    /// The figures relative to one of the peers.
     fn beside(&self, job: &'static Job, at: usize) -> Figures {
         Figures {
             job,
             one: Self::ratio(&self.one, at),
             two: Self::ratio(&self.two, at),
-            // A small job may fit into what an idle process holds.
+            // A small job may fit into the memory of an idle process, so the difference may be
+            // zero.
             memory: self.memory[0].max(0.0) / self.memory[at].max(f64::EPSILON),
             quality: self.quality[0].zip(self.quality[at]),
         }
@@ -178,7 +180,7 @@ impl Measured {
     }
 }
 
-/// Lets the engines take turns.
+/// Measures all engines in turns.
 fn measure(job: &Job, pictures: &Path, engines: &mut [Peer]) -> Result<Measured> {
     let name = job.name;
     let (mut one, mut two) = (vec![Vec::new(); engines.len()], vec![Vec::new(); engines.len()]);
@@ -204,7 +206,7 @@ fn measure(job: &Job, pictures: &Path, engines: &mut [Peer]) -> Result<Measured>
     for (at, file) in files.iter().enumerate() {
         let file = std::fs::read(file)?;
         bytes.push(file.len() as u64);
-        // The formulas of the grade are ours.
+        // The reference of a grade uses our formulas, so it applies only to our engine.
         let reference = reference.as_ref().filter(|_| at == 0 || name != "grade");
         quality.push(match reference {
             Some(reference) => psnr(reference, &read(&file)?),

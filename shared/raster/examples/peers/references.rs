@@ -1,10 +1,13 @@
-//! What a job gives without a lossy step and without rounding on the way, as far as that is simple.
+//! Reference results of jobs, without lossy steps and intermediate rounding, where they are simple
+//! to compute.
 //!
-//! A resize has an exact Lanczos-3; crop, quarter turn, padding and side by side have the decoded pixels themselves; overlay
-//! has Lanczos-3 and source-over in floating point. A grade has our own formulas in floating point: the peers' are others (sharp
-//! works in CIE LCh, Pillow about the mean grey), so that it tells how near ours is and not how near they are. There is none for
-//! a turn by 12°, where engines differ in kernel and origin by more than what coding loses, nor for text, where they differ in
-//! shaping, hinting and place.
+//! A resize is compared with an exact Lanczos-3; crop, quarter turn, padding and side by side with
+//! the decoded pixels; overlay with Lanczos-3 and source-over in floating point. A grade is
+//! compared with our own formulas in floating point. The peers use other formulas (sharp works in
+//! CIE LCh, Pillow around the mean gray), so this reference measures our accuracy and not theirs.
+//! There is no reference for a rotation by 12°, for which the kernels and origins of engines differ
+//! by more than the coding loss, nor for text, for which they differ in shaping, hinting and
+//! position.
 
 use std::path::Path;
 
@@ -15,7 +18,7 @@ use raster::{Channels, DecodeOptions, Decoded, Orientation, Picture, Size};
 use crate::Result;
 use crate::jobs::GRADE;
 
-/// The reference of a job, if it has one.
+/// The reference of a job, if there is one.
 pub fn reference(job: &str, pictures: &Path) -> Result<Option<Picture>> {
     let source = |name: &str| -> Result<Picture> { read(&std::fs::read(pictures.join(name))?) };
     Ok(match job {
@@ -35,12 +38,12 @@ pub fn reference(job: &str, pictures: &Path) -> Result<Option<Picture>> {
     })
 }
 
-/// The pixels of a file.
+/// The decoded pixels of a file.
 pub fn read(bytes: &[u8]) -> Result<Picture> {
     Ok(raster::decode(bytes, DecodeOptions::default()).map(Decoded::into_picture)?)
 }
 
-/// Peak signal-to-noise ratio in decibels; nothing when the sizes differ.
+/// Peak signal-to-noise ratio in decibels; `None` when the sizes differ.
 pub fn psnr(a: &Picture, b: &Picture) -> Option<f64> {
     if a.size() != b.size() || a.channels() != b.channels() {
         return None;
@@ -56,7 +59,7 @@ fn scaled(picture: &Picture, width: u32) -> Option<Picture> {
     Picture::new(Size::new(width, height), Channels::Rgb, scaled.into_raw())
 }
 
-/// A picture, once for each of `places` its left and top edge, on a white canvas that cuts what sticks out.
+/// A picture at each of `places`, its left and top edge, on a white canvas that clips it.
 fn placed(picture: &Picture, size: Size, places: &[(i64, i64)]) -> Option<Picture> {
     let (width, height) = (picture.width() as usize, picture.height() as usize);
     let mut pixels = vec![255; size.pixels() as usize * 3];
@@ -72,7 +75,7 @@ fn placed(picture: &Picture, size: Size, places: &[(i64, i64)]) -> Option<Pictur
     Picture::new(size, Channels::Rgb, pixels)
 }
 
-/// A logo, scaled to `width` and laid over the lower right corner: source-over of premultiplied colours.
+/// A logo, scaled to `width` and drawn over the lower right corner: source-over of premultiplied colors.
 fn overlaid(picture: Picture, logo: &Picture, width: u32) -> Option<Picture> {
     let premultiplied = logo.pixels().chunks_exact(4).flat_map(|pixel| {
         let alpha = f32::from(pixel[3]) / 255.0;

@@ -1,4 +1,4 @@
-//! The files that all engines work on.
+//! The input files of all engines.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
 use crate::Result;
 use crate::subjects::{flat, photo};
 
-/// Writes the sources, unless they are there.
+/// Writes the files unless they exist.
 pub fn write(pictures: &Path) -> Result<()> {
     let put = |name: &str, make: &dyn Fn() -> Result<Vec<u8>>| -> Result<()> {
         let path = pictures.join(name);

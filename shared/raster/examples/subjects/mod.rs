@@ -1,4 +1,4 @@
-//! Pictures to measure with.
+//! Pictures for measurements.
 
 use raster::{Channels, Picture, Size};
 
@@ -16,7 +16,7 @@ pub fn photo(width: u32, height: u32) -> Picture {
     })
 }
 
-/// Discs of plain colour on plain ground, as in a drawing.
+/// Discs of uniform color on a uniform background, as in a drawing.
 pub fn flat(width: u32, height: u32) -> Picture {
     drawn(width, height, |x, y| {
         let (cell_x, cell_y) = (x / 128, y / 128);

@@ -1,4 +1,5 @@
-//! The rows of a picture, a few at a time, so that whoever needs each row once need not hold them all.
+//! Decodes a picture a few rows at a time, so that a caller who needs each row only once does not
+//! have to hold the whole picture.
 
 use super::jpeg::Rows;
 use super::srgb::Conversion;
@@ -9,28 +10,31 @@ use crate::header::{Header, probe};
 use crate::orientation::Orientation;
 use crate::picture::{Channels, Picture};
 
-/// Rows that are worked on together: as many as the JPEG encoder takes at once. Of a photo they fit the second cache.
+/// The number of rows that are processed together: as many as the JPEG encoder takes at once. The
+/// rows of a typical photo fit the second-level cache.
 pub(crate) const BAND: u32 = 16;
 
-/// Rows that are turned together: each of them touches every page of the result, so that few rows at a time would have the
-/// processor look up most of these again and again.
+/// The number of rows that are transposed together. Each of them touches every page of the result,
+/// so smaller bands would repeat most address translations.
 const TURNED_BAND: u32 = 128;
 
-/// A rectangle of an upright JPEG, from top to bottom, as sRGB without alpha.
+/// A rectangle of an upright JPEG, read from top to bottom as sRGB without alpha.
 pub(crate) struct Bands<'a> {
     rows: Rows<'a>,
     conversion: Conversion,
     wanted: Size,
-    /// Of the rows' columns, those left of the rectangle.
+    /// The number of decoded columns to the left of the rectangle.
     left: u32,
-    /// Rows of the rectangle that have been read.
+    /// The number of rows of the rectangle that were read.
     read: u32,
 }
 
 impl<'a> Bands<'a> {
-    /// `None` for a picture that has to be held whole: of another format, or turned. The rectangle lies within.
+    /// Opens a rectangle, which must lie within the picture. `None` if the picture must be decoded
+    /// as a whole, because it has another format or must be transformed for display.
     ///
     /// # Errors
+    ///
     /// Any [`DecodeError`].
     pub(crate) fn open(bytes: &'a [u8], header: &Header, wanted: Rect) -> Result<Option<Self>, DecodeError> {
         match (header.format, header.orientation) {
@@ -49,14 +53,16 @@ impl<'a> Bands<'a> {
         Ok(Self { rows, conversion, wanted: wanted.size, left, read: 0 })
     }
 
-    /// The rectangle's size.
+    /// The size of the rectangle.
     pub(crate) fn size(&self) -> Size {
         self.wanted
     }
 
-    /// The next `count` rows, fewer at the end; nothing behind it. `buffer` is made use of, whatever is in it.
+    /// The next `count` rows, fewer at the end, and `None` after it. `buffer` is reused, whatever
+    /// it contains.
     ///
     /// # Errors
+    ///
     /// Any [`DecodeError`].
     pub(crate) fn next(&mut self, count: u32, mut buffer: Vec<u8>) -> Result<Option<Picture>, DecodeError> {
         let count = count.min(self.wanted.height - self.read);
@@ -73,15 +79,16 @@ impl<'a> Bands<'a> {
         Ok(Some(band.cropped(Rect { x: self.left, y: 0, size: Size::new(self.wanted.width, count) })))
     }
 
-    /// Reads on to the end of the file: a picture that is broken anywhere is refused.
+    /// Reads to the end of the file, so that a picture that is damaged anywhere is rejected.
     ///
     /// # Errors
+    ///
     /// Any [`DecodeError`].
     pub(crate) fn finish(self) -> Result<(), DecodeError> {
         self.rows.finish()
     }
 
-    /// The whole rectangle.
+    /// Reads the whole rectangle.
     fn into_picture(mut self) -> Result<Picture, DecodeError> {
         let mut whole: Vec<u8> = Vec::with_capacity(self.wanted.pixels() as usize * 3);
         let mut buffer = Vec::new();
@@ -94,7 +101,8 @@ impl<'a> Bands<'a> {
         Ok(Picture::made(wanted, Channels::Rgb, whole))
     }
 
-    /// The whole rectangle, turned: each band on its own, so that the picture is held once.
+    /// Reads the whole rectangle and transforms each band separately, so that only one copy of the
+    /// picture is in memory.
     fn into_turned(mut self, turn: Orientation) -> Result<Picture, DecodeError> {
         let stored = self.wanted;
         let mut turned = vec![0; stored.pixels() as usize * Channels::Rgb.count()];
@@ -110,14 +118,15 @@ impl<'a> Bands<'a> {
     }
 }
 
-/// Decodes no more of a picture than is needed for a rectangle of it, as displayed, which lies within; upright. The
-/// same pixels as decoding the whole and cropping.
+/// Decodes a rectangle of a picture, in displayed coordinates, which must lie within it. The result
+/// is upright and equal to the corresponding part of the completely decoded picture.
 ///
-/// Of a JPEG only the rectangle and its surroundings are transformed and only it is held; entropy coding has no shortcut.
-/// Of the other formats the whole is decoded.
+/// For a JPEG, only the rectangle and its surroundings are transformed and held in memory; entropy
+/// decoding has no shortcut. Other formats are decoded completely.
 ///
 /// # Errors
-/// Any [`DecodeError`]; also for what is broken outside the rectangle.
+///
+/// Any [`DecodeError`], also for damage outside of the rectangle.
 pub(crate) fn decode_part(bytes: &[u8], rect: Rect) -> Result<Picture, DecodeError> {
     let header = probe(bytes)?;
     if rect.size == header.size() {
@@ -132,9 +141,11 @@ pub(crate) fn decode_part(bytes: &[u8], rect: Rect) -> Result<Picture, DecodeErr
     Ok(orientation.apply(decoded.picture.cropped(stored)))
 }
 
-/// Decodes a picture as displayed and then turned once more. A JPEG is turned as it is decoded.
+/// Decodes a picture as displayed and then applies `turn`. A JPEG is transformed while it is
+/// decoded.
 ///
 /// # Errors
+///
 /// Any [`DecodeError`].
 pub(crate) fn decode_turned(bytes: &[u8], turn: Orientation) -> Result<Picture, DecodeError> {
     let header = probe(bytes)?;

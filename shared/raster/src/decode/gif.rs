@@ -8,8 +8,8 @@ use super::{DecodeError, Raw, Samples};
 use crate::geometry::Size;
 use crate::header::{MAX_PIXELS, check_limits};
 
-/// Decodes the first frame. What it leaves of the screen is transparent, as in browsers: the background colour of
-/// the header is honoured by none of them.
+/// Decodes the first frame. The part of the screen that it does not cover is transparent, as in
+/// browsers, which all ignore the background color of the header.
 pub(super) fn decode(bytes: &[u8], screen: Size) -> Result<Raw, DecodeError> {
     check_complete(bytes).ok_or(DecodeError::CutShort)?;
     let mut options = DecodeOptions::new();
@@ -19,7 +19,7 @@ pub(super) fn decode(bytes: &[u8], screen: Size) -> Result<Raw, DecodeError> {
     let frame = decoder.next_frame_info().map_err(DecodeError::Gif)?.ok_or(DecodeError::CutShort)?;
     let (left, top, transparent) = (usize::from(frame.left), usize::from(frame.top), frame.transparent);
     let size = Size::new(u32::from(frame.width), u32::from(frame.height));
-    // A frame may be larger than the screen it is clipped to.
+    // A frame may be larger than the screen to which it is clipped.
     check_limits(size)?;
     let mut indices = vec![0; size.pixels() as usize];
     decoder.read_into_buffer(&mut indices).map_err(DecodeError::Gif)?;
@@ -48,7 +48,8 @@ pub(super) fn decode(bytes: &[u8], screen: Size) -> Result<Raw, DecodeError> {
     Ok(Raw { size: screen, samples, data, icc: decoder.icc_profile().map(<[u8]>::to_vec) })
 }
 
-/// Walks the blocks of the file up to its trailer without decoding them; `None` when it ends before (GIF89a, 12).
+/// Parses the blocks of the file up to its trailer without decoding them. `None` if the file ends
+/// before (GIF89a, 12).
 fn check_complete(bytes: &[u8]) -> Option<()> {
     let color_table = |flags: u8| if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) };
     let sub_blocks = |mut at: usize| {
@@ -63,9 +64,9 @@ fn check_complete(bytes: &[u8]) -> Option<()> {
     loop {
         at = match bytes.get(at)? {
             0x3b => return Some(()),
-            // The label, then data.
+            // The label, followed by data.
             0x21 => sub_blocks(at + 2)?,
-            // The descriptor, its palette, the code size, then data.
+            // The descriptor, its palette and the code size, followed by data.
             0x2c => sub_blocks(at + 10 + color_table(*bytes.get(at + 9)?) + 1)?,
             _ => return None,
         };

@@ -1,4 +1,5 @@
-//! JPEG through libjpeg-turbo, row by row: at a reduced scale where the caller allows it, or only a part.
+//! Decodes JPEG with libjpeg-turbo, row by row. The picture can be reduced in scale or decoded in
+//! part.
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::marker::PhantomData;
@@ -11,14 +12,16 @@ use super::jpeg_segments::{self, MAX_SCANS, Segments};
 use super::{DecodeError, Raw, Samples};
 use crate::geometry::{Rect, Size};
 
-/// The left edge of a region lies on a block of the widest subsampling (4:1:1: four times eight columns).
+/// The alignment of the left edge of a region: a block of the widest subsampling (4:1:1: four times
+/// eight columns).
 const BLOCK: u32 = 32;
 
-/// Columns and rows that are decoded around a region: smoothing of chroma at its edge sees no further than its neighbours,
-/// so that within the margin's inner half all is as in the whole picture.
+/// The number of columns and rows that are decoded around a region. Chroma smoothing at an edge
+/// depends only on neighboring samples, so within the inner half of the margin the result equals
+/// that of the whole picture.
 const MARGIN: u32 = 32;
 
-/// What the decoder of C code (`jpeg_rows.c`) keeps.
+/// The state of the decoder in C (`jpeg_rows.c`).
 #[repr(C)]
 struct Opaque {
     _private: [u8; 0],
@@ -42,12 +45,12 @@ unsafe extern "C" {
     fn raster_jpeg_close(jpeg: *mut Opaque);
 }
 
-/// Why libjpeg-turbo refused a file, in its own words.
+/// The error message of libjpeg-turbo.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct JpegError(String);
 
-/// A decoder of bytes that outlive it.
+/// A decoder that borrows the bytes of the file.
 struct Decoder<'a> {
     jpeg: NonNull<Opaque>,
     bytes: PhantomData<&'a [u8]>,
@@ -55,15 +58,16 @@ struct Decoder<'a> {
 
 impl Drop for Decoder<'_> {
     fn drop(&mut self) {
-        // SAFETY: it was opened and is not used again.
+        // SAFETY: the decoder was opened and is not used afterwards.
         unsafe { raster_jpeg_close(self.jpeg.as_ptr()) };
     }
 }
 
 impl<'a> Decoder<'a> {
-    /// Reads the header: the size, and the samples that it is decoded to with libjpeg's number for them.
+    /// Reads the header. Returns the decoder, the size, and the sample format with libjpeg's number
+    /// for it.
     fn open(bytes: &'a [u8]) -> Result<(Self, Size, (c_uint, Samples)), DecodeError> {
-        // SAFETY: pointer and length are of one live slice.
+        // SAFETY: the pointer and the length are those of one live slice.
         let jpeg = unsafe { raster_jpeg_open(bytes.as_ptr(), bytes.len(), MAX_SCANS as c_int) };
         let jpeg = NonNull::new(jpeg).ok_or_else(|| failed("there is no memory"))?;
         let decoder = Self { jpeg, bytes: PhantomData };
@@ -71,10 +75,10 @@ impl<'a> Decoder<'a> {
             return Err(failed(&message));
         }
         let mut header = [0; 4];
-        // SAFETY: the decoder is alive; four numbers are written where four are.
+        // SAFETY: the decoder is alive, and four numbers are written to an array of four.
         unsafe { raster_jpeg_header(decoder.jpeg.as_ptr(), header.as_mut_ptr()) };
         let [width, height, precision, color_space] = header;
-        // As `J_COLOR_SPACE` numbers them.
+        // The numbers are those of `J_COLOR_SPACE`.
         let output = match (color_space, precision) {
             (1, 8) => (1, Samples::Grey),
             (2 | 3, 8) => (2, Samples::Rgb),
@@ -84,16 +88,17 @@ impl<'a> Decoder<'a> {
         Ok((decoder, Size::new(width, height), output))
     }
 
-    /// What went wrong first.
+    /// The first error message.
     fn message(&self) -> Option<String> {
-        // SAFETY: the decoder is alive; its message, if there is one, is a C string that is copied at once.
+        // SAFETY: the decoder is alive. Its message, if there is one, is a C string that is copied
+        // immediately.
         unsafe {
             let message = raster_jpeg_message(self.jpeg.as_ptr());
             (!message.is_null()).then(|| CStr::from_ptr(message).to_string_lossy().into_owned())
         }
     }
 
-    /// The outcome of a call.
+    /// Converts the status of a call to a result.
     fn check(&self, status: c_int) -> Result<(), DecodeError> {
         match status {
             0 => Ok(()),
@@ -111,15 +116,15 @@ pub(super) struct Rows<'a> {
     decoder: Decoder<'a>,
     segments: Segments,
     samples: Samples,
-    /// Of the rows that come.
+    /// The size of all rows together.
     size: Size,
-    /// How many have been read.
+    /// The number of rows that were read.
     read: u32,
 }
 
 impl<'a> Rows<'a> {
-    /// All of a picture that measures `stored`, each side divided by `reduction`: 1, 2, 4 or 8, and 1 where there is no
-    /// scaling (lossless JPEG).
+    /// Opens a whole picture of size `stored`, with each side divided by `reduction`: 1, 2, 4 or 8.
+    /// For a lossless JPEG it must be 1.
     pub(super) fn whole(
         bytes: &'a [u8],
         stored: Size,
@@ -130,8 +135,8 @@ impl<'a> Rows<'a> {
         Ok((start(decoder, segments, output, reduction, None)?, reduction))
     }
 
-    /// Rows that begin with the first row of the rectangle, and which of their columns are its own. No more is transformed
-    /// than it needs; what lies below it is never read.
+    /// Opens the rows of a rectangle, and returns which of the decoded columns belong to it. Only
+    /// what the rectangle needs is transformed; what is below it is never read.
     pub(super) fn part(bytes: &'a [u8], stored: Size, wanted: Rect) -> Result<(Self, u32), DecodeError> {
         let (decoder, segments, output) = open(bytes, stored)?;
         let left = (wanted.x / BLOCK * BLOCK).saturating_sub(MARGIN);
@@ -147,33 +152,34 @@ impl<'a> Rows<'a> {
         Ok((rows, wanted.x - columns.map_or(0, |(left, _)| left)))
     }
 
-    /// Of the rows that come, all of them together.
+    /// The size of all rows together.
     pub(super) fn size(&self) -> Size {
         self.size
     }
 
-    /// What a sample is.
+    /// The kind of the samples.
     pub(super) fn samples(&self) -> Samples {
         self.samples
     }
 
-    /// The embedded profile.
+    /// The embedded ICC profile.
     pub(super) fn icc(&self) -> Option<&[u8]> {
         self.segments.icc.as_deref()
     }
 
-    /// Bytes of a row.
+    /// The number of bytes per row.
     pub(super) fn row_bytes(&self) -> usize {
         self.size.width as usize * self.samples.count()
     }
 
-    /// Reads as many whole rows as `data` has room for; there are as many.
+    /// Reads as many whole rows as `data` has room for. That many rows must remain.
     pub(super) fn read(&mut self, data: &mut [u8]) -> Result<(), DecodeError> {
         let pitch = self.row_bytes();
-        // No more than the height.
+        // The number is at most the height.
         let count = (data.len() / pitch) as u32;
         debug_assert!(count <= self.size.height - self.read);
-        // SAFETY: the decoder is alive and started; `count` rows of `pitch` bytes are written where as many are.
+        // SAFETY: the decoder is alive and started. `count` rows of `pitch` bytes are written to a
+        // buffer of that size.
         let status = unsafe { raster_jpeg_read(self.decoder.jpeg.as_ptr(), data.as_mut_ptr(), pitch, count) };
         self.decoder.check(status)?;
         self.read += count;
@@ -183,7 +189,7 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// Passes over rows without transforming them.
+    /// Skips rows without transforming them.
     fn skip(&mut self, count: u32) -> Result<(), DecodeError> {
         // SAFETY: the decoder is alive and started.
         let status = unsafe { raster_jpeg_skip(self.decoder.jpeg.as_ptr(), count) };
@@ -192,13 +198,15 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// Reads on to the end of the file.
+    /// Reads to the end of the file.
     ///
     /// # Errors
-    /// Whatever was wrong with any of it, warnings included.
+    ///
+    /// If there was any error or warning in the file.
     pub(super) fn finish(mut self) -> Result<(), DecodeError> {
         let rest = self.size.height - self.read;
-        // The last row is read: a skip to the very end would look at nothing. Lossless data cannot be skipped at all.
+        // The last row is read, because a skip to the very end would check nothing. Lossless data
+        // cannot be skipped.
         let read = if self.segments.is_lossless { rest } else { rest.min(1) };
         if rest > read {
             self.skip(rest - read)?;
@@ -207,7 +215,7 @@ impl<'a> Rows<'a> {
         for _ in 0..read {
             self.read(&mut passed)?;
         }
-        // SAFETY: the decoder is alive and started, and all its rows are read.
+        // SAFETY: the decoder is alive and started, and all its rows were read.
         let status = unsafe { raster_jpeg_finish(self.decoder.jpeg.as_ptr()) };
         self.decoder.check(status)
     }
@@ -233,7 +241,8 @@ fn start<'a>(
 ) -> Result<Rows<'a>, DecodeError> {
     let (left, width) = columns.unwrap_or_default();
     let mut size = [0; 2];
-    // SAFETY: the decoder is alive and has read its header; two numbers are written where two are.
+    // SAFETY: the decoder is alive and has read its header. Two numbers are written to an array of
+    // two.
     let status = unsafe {
         raster_jpeg_start(decoder.jpeg.as_ptr(), color_space, reduction.into(), left, width, size.as_mut_ptr())
     };
@@ -241,7 +250,8 @@ fn start<'a>(
     Ok(Rows { decoder, segments, samples, size: Size::new(size[0], size[1]), read: 0 })
 }
 
-/// Decodes to at least `at_least` (in stored orientation) and tells by how much each side was reduced.
+/// Decodes a picture to a size of at least `at_least` (in stored orientation), and returns by how
+/// much each side was reduced.
 pub(super) fn decode(bytes: &[u8], stored: Size, at_least: Option<Size>) -> Result<(Raw, u8), DecodeError> {
     let (mut rows, reduction) =
         Rows::whole(bytes, stored, || at_least.map_or(1, |at_least| reduction(stored, at_least)))?;
@@ -253,9 +263,10 @@ pub(super) fn decode(bytes: &[u8], stored: Size, at_least: Option<Size>) -> Resu
     Ok((Raw { size, samples, data, icc }, reduction))
 }
 
-/// The largest reduction that leaves both sides at least as long as asked.
+/// The largest reduction with which both sides are at least as long as requested.
 ///
-/// Only the powers of two: libjpeg-turbo has SIMD transforms for these, and the others are slower than full size.
+/// Only powers of two are used: libjpeg-turbo has SIMD transforms for these, and the others are
+/// slower than full size.
 fn reduction(stored: Size, at_least: Size) -> u8 {
     let fits = |by: u32| stored.width / by >= at_least.width && stored.height / by >= at_least.height;
     [8, 4, 2].into_iter().find(|by| fits(u32::from(*by))).unwrap_or(1)

@@ -1,8 +1,8 @@
 /*
- * The rows of a JPEG by libjpeg's own interface, a few at a time.
+ * Decodes a JPEG a few rows at a time through the interface of libjpeg.
  *
- * Why C: libjpeg leaves an error by a jump, which must not pass through Rust's frames. Every function here catches it
- * and returns; nothing is decided here that Rust could decide.
+ * This is C because libjpeg reports errors with longjmp, which must not cross Rust stack frames. Every function here
+ * catches it and returns a status. All decisions are made in Rust.
  */
 
 #include <setjmp.h>
@@ -19,7 +19,7 @@ struct raster_jpeg {
     struct jpeg_progress_mgr progress;
     jmp_buf escape;
     int scans_max;
-    /* What went wrong first; a warning counts. */
+    /* The first error or warning. */
     char message[JMSG_LENGTH_MAX];
 };
 
@@ -42,7 +42,7 @@ static void on_message(j_common_ptr info, int level) {
     }
 }
 
-/* Each scan costs a pass over the whole picture, for as little as a few bytes. */
+/* Limits the number of scans: each takes a few bytes of input and requires processing the whole picture. */
 static void on_progress(j_common_ptr info) {
     struct raster_jpeg *jpeg = info->client_data;
     if (jpeg->info.input_scan_number > jpeg->scans_max) {
@@ -51,7 +51,10 @@ static void on_progress(j_common_ptr info) {
     }
 }
 
-/* Reads the header. NULL when there is no memory; the other functions tell of broken data. The bytes must outlive it. */
+/*
+ * Reads the header. Returns NULL if there is no memory; other functions report damaged data. The bytes must outlive the
+ * decoder.
+ */
 struct raster_jpeg *raster_jpeg_open(const unsigned char *bytes, size_t length, int scans_max) {
     struct raster_jpeg *jpeg = calloc(1, sizeof(*jpeg));
     if (jpeg == NULL) {
@@ -73,12 +76,12 @@ struct raster_jpeg *raster_jpeg_open(const unsigned char *bytes, size_t length, 
     return jpeg;
 }
 
-/* NULL as long as nothing went wrong. */
+/* Returns the first message, or NULL if there was no error or warning. */
 const char *raster_jpeg_message(const struct raster_jpeg *jpeg) {
     return jpeg->message[0] == '\0' ? NULL : jpeg->message;
 }
 
-/* Width, height, bits a sample, and the colour space as libjpeg numbers them. */
+/* Stores the width, the height, the bits per sample, and libjpeg's number of the color space. */
 void raster_jpeg_header(const struct raster_jpeg *jpeg, unsigned header[4]) {
     header[0] = jpeg->info.image_width;
     header[1] = jpeg->info.image_height;
@@ -87,8 +90,9 @@ void raster_jpeg_header(const struct raster_jpeg *jpeg, unsigned header[4]) {
 }
 
 /*
- * Begins: pixels of a colour space, sides divided by a reduction. When a width is given, only so many columns from `left`
- * on, which must lie on a boundary of the blocks. The size of what comes is left in `size`. 0, or -1 on failure.
+ * Starts decoding to a color space, with sides divided by `reduction`. If `width` is not zero, only this many columns from
+ * `left` onwards are decoded; both must be aligned to blocks. Stores the size of the output in `size`. Returns 0, or -1 on
+ * failure.
  */
 int raster_jpeg_start(struct raster_jpeg *jpeg, unsigned color_space, unsigned reduction, unsigned left, unsigned width,
                       unsigned size[2]) {
@@ -105,7 +109,7 @@ int raster_jpeg_start(struct raster_jpeg *jpeg, unsigned color_space, unsigned r
     if (width != 0) {
         jpeg_crop_scanline(&jpeg->info, &first, &columns);
         if (first != left || columns != width) {
-            strcpy(jpeg->message, "the region does not lie on blocks");
+            strcpy(jpeg->message, "the region is not aligned to blocks");
             return -1;
         }
     }
@@ -114,7 +118,7 @@ int raster_jpeg_start(struct raster_jpeg *jpeg, unsigned color_space, unsigned r
     return 0;
 }
 
-/* Reads so many rows, `pitch` bytes apart. */
+/* Reads `rows` rows, stored `pitch` bytes apart. Returns 0, or -1 on failure. */
 int raster_jpeg_read(struct raster_jpeg *jpeg, unsigned char *pixels, size_t pitch, unsigned rows) {
     if (setjmp(jpeg->escape)) {
         return -1;
@@ -136,7 +140,7 @@ int raster_jpeg_read(struct raster_jpeg *jpeg, unsigned char *pixels, size_t pit
     return 0;
 }
 
-/* Passes over so many rows. */
+/* Skips `rows` rows. Returns 0, or -1 on failure. */
 int raster_jpeg_skip(struct raster_jpeg *jpeg, unsigned rows) {
     if (setjmp(jpeg->escape)) {
         return -1;
@@ -145,7 +149,7 @@ int raster_jpeg_skip(struct raster_jpeg *jpeg, unsigned rows) {
     return 0;
 }
 
-/* Reads on to the end, after the last row. */
+/* Reads from the last row to the end of the file. Returns 0, or -1 after any error or warning. */
 int raster_jpeg_finish(struct raster_jpeg *jpeg) {
     if (setjmp(jpeg->escape)) {
         return -1;

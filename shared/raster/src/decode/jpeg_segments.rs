@@ -1,27 +1,31 @@
-//! The parts of a JPEG's structure that libjpeg-turbo does not tell: ICC profile, Adobe marker, number of scans.
+//! Reads the parts of a JPEG that libjpeg-turbo does not report: the ICC profile, the Adobe marker,
+//! and the number of scans.
 
 use super::DecodeError;
 
-/// The most scans a JPEG may have. Encoders write about ten; each further one makes the decoder pass over the
-/// whole picture again for as little as a few bytes of input (libjpeg-turbo, "Two Issues with the JPEG Standard").
+/// The maximum number of scans of a JPEG. Encoders write about ten. Each additional scan costs a
+/// few bytes of input and makes the decoder process the whole picture again (libjpeg-turbo, "Two
+/// Issues with the JPEG Standard").
 pub const MAX_SCANS: u32 = 100;
 
 #[derive(Debug, Default)]
 pub(super) struct Segments {
-    /// The ICC profile, put together (ICC.1:2022, B.4).
+    /// The ICC profile, assembled from its segments (ICC.1:2022, B.4).
     pub icc: Option<Vec<u8>>,
-    /// Whether an Adobe marker is there: its writers store CMYK inverted.
+    /// Whether the file has an Adobe marker. The encoders that write it store CMYK inverted.
     pub is_adobe: bool,
-    /// Whether the samples themselves are coded, not their transform (T.81, H): there is no scaling, nor a part.
+    /// Whether the file is lossless (T.81, annex H). Lossless JPEG has no transform, so neither
+    /// scaled nor partial decoding is possible.
     pub is_lossless: bool,
-    /// Up to [`MAX_SCANS`] + 1.
+    /// The number of scans, counted up to [`MAX_SCANS`] + 1.
     pub scans: u32,
 }
 
-/// Walks the whole file.
+/// Scans the whole file.
 ///
 /// # Errors
-/// `CutShort` when a segment leaves the file or the end marker is missing, `TooManyScans`.
+///
+/// `CutShort` if a segment extends beyond the file or the end marker is missing; `TooManyScans`.
 pub(super) fn read(bytes: &[u8]) -> Result<Segments, DecodeError> {
     const ICC: &[u8] = b"ICC_PROFILE\0";
     let mut segments = Segments::default();
@@ -65,14 +69,16 @@ pub(super) fn read(bytes: &[u8]) -> Result<Segments, DecodeError> {
     Ok(segments)
 }
 
-/// The position of the next marker's code, passing over entropy-coded data and fill bytes (T.81, B.1.1.2 and B.1.1.5).
+/// The position of the next marker's code, after entropy-coded data and fill bytes (T.81, B.1.1.2
+/// and B.1.1.5).
 fn next_marker(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
         at += memchr::memchr(0xff, bytes.get(at..)?)? + 1;
         match bytes.get(at)? {
-            // A data byte of 255 is followed by a stuffed zero; restart markers belong to the data.
+            // In entropy-coded data, a byte of 255 is followed by a stuffed zero. Restart markers
+            // are part of the data.
             0x00 | 0xd0..=0xd7 => at += 1,
-            // The byte just seen was fill; this one may begin the marker.
+            // The previous byte was a fill byte. This one may begin the marker.
             0xff => {}
             _ => return Some(at),
         }

@@ -1,15 +1,17 @@
-//! Foreign bytes to 8-bit sRGB pixels.
+//! Decodes foreign bytes to 8-bit sRGB pixels.
 //!
-//! **Guarantee.** What comes out is the whole picture as its file describes it, or an error: never a panic, never
-//! the upper half of a truncated file. The size, the number of scans of a JPEG and the frame of a GIF are checked
-//! before anything is allocated for them.
+//! **Guarantee.** The output is the whole picture as its file describes it, or an error: never a
+//! panic, and never a part of a truncated file. The size, the number of scans of a JPEG and the
+//! frame of a GIF are checked before anything is allocated for them.
 //!
-//! **Mechanism.** The header is read by [`crate::header`], the same reader the gateway trusts at upload, and each
-//! codec is held to the size it gave. Codecs hand over samples as stored (grey, CMYK, RGB, with or without alpha);
-//! the module `srgb` makes them sRGB by the embedded ICC profile, or by plain arithmetic where there is none.
+//! **Mechanism.** The header is read by [`crate::header`], which the gateway also uses for uploads,
+//! and each codec must deliver the size that it returned. Codecs return samples as stored (gray,
+//! CMYK, RGB, with or without alpha). The module `srgb` converts them to sRGB by the embedded ICC
+//! profile, or by simple formulas without one.
 //!
-//! **Strictness.** Whatever a codec warns about counts as broken, as in sharp's default `failOn: warning`.
-//! Metadata is another matter: a broken EXIF block or ICC profile is ignored, for the pixels are still good.
+//! **Strictness.** Every warning of a codec counts as an error, as in sharp's default `failOn:
+//! warning`. Metadata is treated differently: a damaged EXIF block or ICC profile is ignored,
+//! because the pixels are still good.
 
 mod bands;
 mod gif;
@@ -32,23 +34,25 @@ pub(crate) use bands::{BAND, Bands, decode_part, decode_turned};
 pub use jpeg::JpegError;
 pub use jpeg_segments::MAX_SCANS;
 
-/// What the caller can do without.
+/// Options that allow less than a full decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DecodeOptions {
-    /// The size, as displayed, that the result will be resized to. A JPEG may then be decoded at a half, a quarter
-    /// or an eighth, as long as it stays at least this large on both sides; entropy decoding remains, but the
-    /// inverse transform, colour conversion and memory shrink. `None` asks for full size.
+    /// The displayed size that the result will be resized to. A JPEG may then be decoded at a half,
+    /// a quarter or an eighth of its size, as long as both sides stay at least this large. This
+    /// does not speed up entropy decoding, but reduces the inverse transform, the color conversion
+    /// and the memory. `None` requests full size.
     pub at_least: Option<Size>,
 }
 
-/// A decoded picture, still turned as it was stored.
+/// A decoded picture in its stored orientation.
 ///
-/// Turning moves every pixel, so it is left to whoever knows whether the picture becomes small first.
+/// The transformation for display moves every pixel, so it is left to the caller, who may reduce
+/// the picture first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decoded {
     picture: Picture,
     header: Header,
-    /// The picture is the source at 1 / `reduction` of its size, rounded up: 1, 2, 4 or 8.
+    /// The factor by which each side is reduced, rounded up: 1, 2, 4 or 8.
     reduction: u8,
 }
 
@@ -58,7 +62,7 @@ impl Decoded {
         &self.header
     }
 
-    /// How many times smaller than the source each side is: 1, 2, 4 or 8.
+    /// The factor by which each side is smaller than the source: 1, 2, 4 or 8.
     pub fn reduction(&self) -> u8 {
         self.reduction
     }
@@ -68,13 +72,14 @@ impl Decoded {
         self.picture.is_opaque()
     }
 
-    /// The picture as displayed.
+    /// Transforms the picture to its displayed form.
     pub fn into_picture(self) -> Picture {
         self.header.orientation.apply(self.picture)
     }
 
-    /// The pixels as stored, with what is needed to understand them: columns and rows that the source fills (the
-    /// last ones of a reduced picture may be filled in part only) and the turn that is still to be made.
+    /// The pixels as stored; the number of columns and rows that the source fills, because the last
+    /// ones of a reduced picture may be filled only in part; and the transformation that is still
+    /// required.
     pub(crate) fn stored(&self) -> (&Picture, (f64, f64), Orientation) {
         let Size { width, height } = self.header.stored_size();
         let reduction = f64::from(self.reduction);
@@ -82,46 +87,47 @@ impl Decoded {
     }
 }
 
-/// Why a picture cannot be decoded. Every message is fit for whoever sent the picture.
+/// Why a picture cannot be decoded. Every message may be shown to the person who sent the picture.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
-    /// The header is not usable or over the limits.
+    /// The header is unusable or exceeds the limits.
     #[error(transparent)]
     Header(#[from] HeaderError),
-    /// The PNG decoder refused the data.
+    /// The PNG decoder reported an error.
     #[error("the PNG data is broken or cut short")]
     Png(#[source] ::png::DecodingError),
-    /// The JPEG decoder refused the data.
+    /// The JPEG decoder reported an error.
     #[error("the JPEG data is broken, cut short or of an unsupported kind")]
     Jpeg(#[source] JpegError),
-    /// The WebP decoder refused the data, with its status code.
+    /// The WebP decoder reported an error.
     #[error("the WebP data is broken or cut short")]
     Webp {
-        /// `VP8StatusCode` of libwebp; 0 where the container around the data is at fault.
+        /// The `VP8StatusCode` of libwebp, or 0 for an error in the container.
         status: u32,
     },
-    /// The GIF decoder refused the data.
+    /// The GIF decoder reported an error.
     #[error("the GIF data is broken or cut short")]
     Gif(#[source] ::gif::DecodingError),
-    /// The file ends, or its structure breaks off, before the picture does.
+    /// The file or its structure ends before the picture is complete.
     #[error("the picture is cut short")]
     CutShort,
-    /// A JPEG has more scans than [`MAX_SCANS`], each of which costs a pass over the whole picture.
+    /// A JPEG has more than [`MAX_SCANS`] scans, each of which requires processing the whole
+    /// picture.
     #[error("the JPEG has too many scans")]
     TooManyScans,
-    /// The pixels measure otherwise than the header.
+    /// The size of the pixels differs from that in the header.
     #[error("the picture contradicts its own header")]
     SizeMismatch,
 }
 
-/// What a sample is, in the order of the bytes.
+/// The kind of a sample, named by the order of its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Samples {
     Grey,
     GreyAlpha,
     Rgb,
     Rgba,
-    /// Ink amounts: 255 is full ink.
+    /// Amounts of ink: 255 is full ink.
     Cmyk,
 }
 
@@ -136,7 +142,7 @@ impl Samples {
     }
 }
 
-/// Pixels as a codec hands them over.
+/// Pixels as returned by a codec.
 struct Raw {
     size: Size,
     samples: Samples,
@@ -147,7 +153,8 @@ struct Raw {
 /// Decodes a picture of any accepted format.
 ///
 /// # Errors
-/// Any [`DecodeError`]; all of them are the picture's fault.
+///
+/// Any [`DecodeError`]. All of them are caused by the picture.
 pub fn decode(bytes: &[u8], options: DecodeOptions) -> Result<Decoded, DecodeError> {
     let header = probe(bytes)?;
     let stored = header.stored_size();

@@ -1,4 +1,4 @@
-//! PNG of every colour type, depth and interlacing.
+//! Decodes PNG of every color type, bit depth and interlacing.
 
 use std::io::Cursor;
 
@@ -7,7 +7,8 @@ use ::png::{BitDepth, ColorType, Decoder, Limits, Transformations};
 use super::{DecodeError, Raw, Samples};
 use crate::geometry::Size;
 
-/// What the decoder may allocate beside the pixels: rows, and the decompressed ICC profile.
+/// The maximum that the decoder may allocate in addition to the pixels, for rows and the
+/// decompressed ICC profile.
 const AUXILIARY_BYTES: usize = 32 << 20;
 
 pub(super) fn decode(bytes: &[u8], stored: Size) -> Result<Raw, DecodeError> {
@@ -53,13 +54,14 @@ pub(super) fn decode(bytes: &[u8], stored: Size) -> Result<Raw, DecodeError> {
     if data.len() != count {
         return Err(DecodeError::SizeMismatch);
     }
-    // Reads on to the end chunk, so that a file cut within its last bytes is refused like any other.
+    // Reads to the end chunk, so that a file that is truncated within its last bytes is rejected
+    // too.
     reader.finish().map_err(DecodeError::Png)?;
     let icc = reader.info().icc_profile.as_ref().map(|profile| profile.to_vec());
     Ok(Raw { size: stored, samples, data, icc })
 }
 
-/// A 16-bit sample as the nearest of 8 bits: 65535 / 255 is 257 exactly.
+/// Rounds a 16-bit sample to 8 bits. 65535 / 255 is exactly 257.
 fn narrowed(sample: &[u8; 2]) -> u8 {
     ((u32::from(u16::from_be_bytes(*sample)) + 128) / 257) as u8
 }

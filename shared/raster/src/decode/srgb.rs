@@ -1,8 +1,8 @@
-//! Stored samples to sRGB.
+//! Converts stored samples to sRGB.
 //!
-//! By the embedded ICC profile when it is readable and of the samples' own kind; a profile of another kind, or a
-//! broken one, is as good as none. A profile that changes nothing (most of them are sRGB itself) is found out on a
-//! lattice of colours and costs no pass over the pixels.
+//! The embedded ICC profile is used if it is readable and matches the kind of the samples;
+//! otherwise it is ignored. Most profiles describe sRGB itself. They are detected with a lattice of
+//! colors, so that the pixels need no conversion.
 
 use moxcms::{ColorProfile, DataColorSpace, Layout, Transform8BitExecutor, TransformOptions};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub(super) fn convert(raw: Raw) -> Picture {
     Conversion::new(raw.icc.as_deref(), raw.samples).apply(raw.size, raw.data)
 }
 
-/// What makes samples of one kind, with one profile or none, sRGB.
+/// The conversion of samples of one kind, with or without a profile, to sRGB.
 pub(super) struct Conversion {
     samples: Samples,
     transform: Option<Arc<Transform8BitExecutor>>,
@@ -26,7 +26,8 @@ impl Conversion {
         Self { samples, transform: icc.and_then(|icc| transform(icc, samples)) }
     }
 
-    /// Samples that measure `size`, converted. The same however a picture is cut into rows.
+    /// Converts samples of size `size`. The result does not depend on how a picture is divided into
+    /// rows.
     pub(super) fn apply(&self, size: Size, data: Vec<u8>) -> Picture {
         let channels = match self.samples {
             Samples::Grey | Samples::Rgb | Samples::Cmyk => Channels::Rgb,
@@ -41,7 +42,7 @@ impl Conversion {
     }
 }
 
-/// The conversion that a profile asks for; `None` when there is nothing to do or nothing that can be done.
+/// The conversion that a profile requires; `None` if nothing must or can be done.
 fn transform(icc: &[u8], samples: Samples) -> Option<Arc<Transform8BitExecutor>> {
     let profile = ColorProfile::new_from_slice(icc).ok()?;
     let (space, from, to) = match samples {
@@ -49,7 +50,7 @@ fn transform(icc: &[u8], samples: Samples) -> Option<Arc<Transform8BitExecutor>>
         Samples::GreyAlpha => (DataColorSpace::Gray, Layout::GrayAlpha, Layout::Rgba),
         Samples::Rgb => (DataColorSpace::Rgb, Layout::Rgb, Layout::Rgb),
         Samples::Rgba => (DataColorSpace::Rgb, Layout::Rgba, Layout::Rgba),
-        // Four inks travel in the layout of four channels.
+        // CMYK uses the layout with four channels.
         Samples::Cmyk => (DataColorSpace::Cmyk, Layout::Rgba, Layout::Rgb),
     };
     if profile.color_space != space {
@@ -61,11 +62,11 @@ fn transform(icc: &[u8], samples: Samples) -> Option<Arc<Transform8BitExecutor>>
     (!idle).then_some(transform)
 }
 
-/// The most by which the profiles that are found for sRGB differ from it, in a sample: their primaries and curves are rounded.
-/// Another colour space moves samples by tens.
+/// The maximum difference, per sample, between sRGB and the profiles that are found for it: their
+/// primaries and curves are rounded. Another color space changes samples by tens.
 const SRGB_ROUNDING: u8 = 2;
 
-/// Whether a transform of colour to colour leaves a lattice of colours where they are, rounding aside.
+/// Whether a transform leaves a lattice of colors unchanged, apart from rounding.
 fn changes_nothing(transform: &Transform8BitExecutor, channels: usize) -> bool {
     const STEPS: [u8; 8] = [0, 13, 51, 90, 128, 179, 217, 255];
     let mut lattice = Vec::with_capacity(STEPS.len().pow(3) * channels);
@@ -81,7 +82,8 @@ fn changes_nothing(transform: &Transform8BitExecutor, channels: usize) -> bool {
         && lattice.iter().zip(&moved).all(|(before, after)| before.abs_diff(*after) <= SRGB_ROUNDING)
 }
 
-/// All rows through a transform; `None` when it fails, as a profile can only do on its first row.
+/// Applies a transform to all rows. `None` if it fails, which a profile can only cause at the first
+/// row.
 fn converted(data: &[u8], row: usize, converted_row: usize, transform: &Transform8BitExecutor) -> Option<Vec<u8>> {
     let mut pixels = vec![0; data.len() / row * converted_row];
     for (from, to) in data.chunks_exact(row).zip(pixels.chunks_exact_mut(converted_row)) {
@@ -90,8 +92,8 @@ fn converted(data: &[u8], row: usize, converted_row: usize, transform: &Transfor
     Some(pixels)
 }
 
-/// Samples without a profile: grey is repeated, ink absorbs light channel by channel; `None` when they are colour
-/// already.
+/// Converts samples without a profile: gray is repeated, and ink absorbs light in each channel.
+/// `None` if the samples are already colors.
 fn untagged(samples: Samples, data: &[u8]) -> Option<Vec<u8>> {
     match samples {
         Samples::Rgb | Samples::Rgba => None,

@@ -1,4 +1,4 @@
-//! WebP through libwebp: still pictures, and the first frame of animations on their canvas.
+//! Decodes WebP with libwebp: still pictures, and the first frame of animations on their canvas.
 
 use libwebp_sys::{
     VP8StatusCode, WEBP_CSP_MODE, WebPBitstreamFeatures, WebPDecode, WebPDecoderConfig, WebPGetFeatures, WebPRGBABuffer,
@@ -8,7 +8,7 @@ use super::{DecodeError, Raw, Samples};
 use crate::geometry::Size;
 use crate::header::check_limits;
 
-/// The chunks of the container that matter.
+/// The relevant chunks of the container.
 #[derive(Default)]
 struct Chunks<'a> {
     icc: Option<&'a [u8]>,
@@ -31,7 +31,7 @@ pub(super) fn decode(bytes: &[u8], canvas: Size) -> Result<Raw, DecodeError> {
     Ok(raw)
 }
 
-/// Walks the container (RFC 9649, 2.3 and 2.7); `None` when the file is shorter than it says.
+/// Parses the container (RFC 9649, 2.3 and 2.7). `None` if the file is shorter than it declares.
 fn read_chunks(bytes: &[u8]) -> Option<Chunks<'_>> {
     let declared = le32(bytes, 4)? as usize;
     let mut rest = bytes.get(12..declared.checked_add(8)?)?;
@@ -48,12 +48,12 @@ fn read_chunks(bytes: &[u8]) -> Option<Chunks<'_>> {
     Some(chunks)
 }
 
-/// The data of the chunk that `rest` begins with, and what follows it.
+/// The data of the first chunk in `rest`, and the bytes after the chunk.
 fn chunk_data(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     let length = le32(rest, 4)? as usize;
     let end = 8usize.checked_add(length)?;
     let data = rest.get(8..end)?;
-    // The last chunk's padding byte is sometimes left out.
+    // Some encoders omit the padding byte of the last chunk.
     Some((data, rest.get(end + (length & 1)..).unwrap_or_default()))
 }
 
@@ -89,7 +89,7 @@ fn decode_frame(frame: &[u8], canvas: Size) -> Result<Raw, DecodeError> {
     Ok(Raw { size: canvas, samples: Samples::Rgba, data, icc: None })
 }
 
-/// Decodes a still picture, with its container or without.
+/// Decodes a still picture, with or without a container.
 fn decode_bitstream(bytes: &[u8]) -> Result<Raw, DecodeError> {
     let failed = |status: VP8StatusCode| DecodeError::Webp { status: status as u32 };
     let mut features =
@@ -110,15 +110,16 @@ fn decode_bitstream(bytes: &[u8]) -> Result<Raw, DecodeError> {
     };
     let stride = width as usize * samples.count();
     let mut data = vec![0; stride * height as usize];
-    // The constructor fails only when the library's version is not the one of the bindings.
+    // The constructor fails only if the version of the library differs from that of the bindings.
     let mut config = WebPDecoderConfig::new().map_err(|()| DecodeError::Webp { status: 0 })?;
     config.output.colorspace = colorspace;
     config.output.is_external_memory = 1;
-    // A side is at most 16383 (14 bits), or 16777216 of an animation whose frames were refused above; four bytes a
-    // pixel of a size within the limits fit an `i32`.
+    // A side is at most 16383 (14 bits), or 16777216 for animations, whose large frames were
+    // rejected above. Four bytes per pixel of a size within the limits fit an `i32`.
     config.output.u.RGBA = WebPRGBABuffer { rgba: data.as_mut_ptr(), stride: stride as i32, size: data.len() };
-    // SAFETY: the input is one live slice; the output names `data`, whose true length and stride it carries, as
-    // external memory, which the library checks against the picture's size, fills and does not keep.
+    // SAFETY: the input is one live slice. The output refers to `data` as external memory with its
+    // actual length and stride. The library checks these against the size of the picture, fills the
+    // memory, and does not keep the pointer.
     let status = unsafe { WebPDecode(bytes.as_ptr(), bytes.len(), &raw mut config) };
     if status != VP8StatusCode::VP8_STATUS_OK {
         return Err(failed(status));

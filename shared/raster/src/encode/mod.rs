@@ -1,12 +1,12 @@
-//! Pixels to files.
+//! Encodes pictures as files.
 //!
-//! **Guarantee.** The same picture and settings give the same bytes (decisions 8.3), with no metadata in them: what
-//! is not tagged is sRGB, which the pixels are.
+//! **Guarantee.** Equal pictures and settings give equal bytes. Files have no metadata; an untagged
+//! file is sRGB, like the pixels.
 //!
-//! **Mechanism.** JPEG by an encoder of our own, 4:2:0 with Huffman tables made for the picture; PNG with adaptive
-//! filters and zlib-rs; WebP by libwebp. An alpha channel that hides nothing is not written.
+//! **Mechanism.** JPEG uses the crate `jpeg` with 4:2:0 and optimized Huffman tables
+//! (`docs/adr/0009-own-jpeg-encoder.md`), PNG adaptive filters and zlib-rs, and WebP libwebp. An
+//! alpha channel that is opaque everywhere is not written.
 
-mod jpeg;
 mod webp;
 
 #[cfg(test)]
@@ -14,38 +14,38 @@ mod tests;
 
 use crate::color::Color;
 use crate::format::OutputFormat;
+use crate::geometry::Size;
 use crate::picture::{Channels, Picture};
 
-pub(crate) use jpeg::Writer as JpegWriter;
 pub use webp::MAX_SIDE as MAX_WEBP_SIDE;
 
-/// The deflate level of PNGs. Against level 1 it takes 35 % off a noisy photo and half off flat art, which costs half
-/// as much time again on the photo and none on the art; level 3 costs another fifth of time for 6 % of the photo, level
-/// 4 half for 9 % (`examples/measure.rs`, 512 and 2048 pixels a side).
+/// The deflate level of PNG. Compared with level 1, a noisy photo is 35 % smaller and takes half as
+/// much time again; flat art is half as large and takes no more time. Level 3 takes another fifth
+/// of time for 6 % of the photo, level 4 half for 9 % (`examples/measure.rs`, 512 and 2048 pixels
+/// per side).
 const PNG_LEVEL: u8 = 2;
 
-/// How a picture is written.
+/// Settings of an encoded picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encoding {
-    /// The format.
     pub format: OutputFormat,
-    /// 1 to 100, of JPEG and WebP; clamped.
+    /// The quality of JPEG and WebP, clamped to 1 to 100.
     pub quality: u8,
-    /// The Action's background: a JPEG of a transparent picture is flattened on it when it is opaque, else on
-    /// white (decisions 8.1).
+    /// The background of the Action. A transparent picture is flattened on it for a JPEG if it is
+    /// opaque, otherwise on white.
     pub flatten: Color,
 }
 
-/// Why a picture cannot be written.
+/// Why a picture cannot be encoded.
 #[derive(Debug, thiserror::Error)]
 pub enum EncodeError {
-    /// WebP cannot hold a side longer than [`MAX_WEBP_SIDE`].
+    /// A side is longer than [`MAX_WEBP_SIDE`], the limit of WebP.
     #[error("a side of a WebP picture is at most 16383 pixels long")]
     WebpSideTooLong,
-    /// The WebP encoder failed, with its error code.
+    /// The WebP encoder failed.
     #[error("the WebP encoder failed with code {code}")]
     Webp {
-        /// `WebPEncodingError` of libwebp.
+        /// The `WebPEncodingError` of libwebp.
         code: u32,
     },
     /// The PNG encoder failed.
@@ -53,10 +53,11 @@ pub enum EncodeError {
     Png(#[source] png::EncodingError),
 }
 
-/// Writes a picture.
+/// Encodes a picture.
 ///
 /// # Errors
-/// [`EncodeError`]; only `WebpSideTooLong` is within a caller's reach.
+///
+/// [`EncodeError`]. Callers can only cause `WebpSideTooLong`.
 pub fn encode(picture: &Picture, encoding: &Encoding) -> Result<Vec<u8>, EncodeError> {
     let opaque = picture.is_opaque();
     let quality = encoding.quality.clamp(1, 100);
@@ -70,9 +71,19 @@ pub fn encode(picture: &Picture, encoding: &Encoding) -> Result<Vec<u8>, EncodeE
 }
 
 fn jpeg(picture: &Picture, quality: u8) -> Vec<u8> {
-    let mut writer = JpegWriter::new(picture.size(), picture.channels(), quality);
-    writer.write(picture.pixels());
-    writer.finish()
+    let mut encoder = jpeg_encoder(picture.size(), picture.channels(), quality);
+    encoder.write(picture.pixels());
+    encoder.finish()
+}
+
+/// Starts a JPEG that is written row by row. An alpha channel is ignored.
+pub(crate) fn jpeg_encoder(size: Size, channels: Channels, quality: u8) -> jpeg::Encoder {
+    let format = match channels {
+        Channels::Rgb => jpeg::PixelFormat::Rgb,
+        Channels::Rgba => jpeg::PixelFormat::Rgba,
+    };
+    // Sides of results are at most 16384, those of renditions at most 30000.
+    jpeg::Encoder::new(size.width as u16, size.height as u16, format, quality)
 }
 
 fn png(picture: &Picture) -> Result<Vec<u8>, EncodeError> {

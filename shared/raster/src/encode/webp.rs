@@ -1,4 +1,4 @@
-//! Lossy WebP through libwebp; alpha is stored without loss.
+//! Encodes lossy WebP with libwebp. Alpha is stored losslessly.
 
 use std::ffi::c_int;
 use std::ptr;
@@ -8,14 +8,15 @@ use libwebp_sys as ffi;
 use super::EncodeError;
 use crate::picture::{Channels, Picture};
 
-/// The longest side of a WebP picture: 14 bits (RFC 9649, 2.5).
+/// The maximum side of a WebP picture: 14 bits (RFC 9649, 2.5).
 pub const MAX_SIDE: u32 = 16_383;
 
-/// The effort, 0 to 6. At quality 85 a textured picture of 1600 × 1067 took 97 ms and 193 kB (39.1 dB) with 2, 208 ms
-/// and 189 kB (37.9 dB) with 4: half the time for 2 % of size and no loss of quality.
+/// The compression effort, 0 to 6. At quality 85, a textured picture of 1600 × 1067 took 97 ms and
+/// 193 kB (39.1 dB) with 2, and 208 ms and 189 kB (37.9 dB) with 4. Method 2 thus takes half the
+/// time for 2 % more bytes and no loss of quality.
 const METHOD: c_int = 2;
 
-/// A libwebp picture and the writer that collects its bytes, both freed on drop.
+/// A libwebp picture and the writer that collects its bytes. Both are freed on drop.
 struct Session {
     picture: ffi::WebPPicture,
     writer: ffi::WebPMemoryWriter,
@@ -30,8 +31,8 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // SAFETY: both were initialised by the library's constructors or to their empty state, and are not used
-        // again.
+        // SAFETY: both were initialized by the library or are in their empty state, and are not
+        // used again.
         unsafe {
             ffi::WebPPictureFree(&raw mut self.picture);
             ffi::WebPMemoryWriterClear(&raw mut self.writer);
@@ -43,7 +44,7 @@ pub(super) fn encode(picture: &Picture, quality: u8) -> Result<Vec<u8>, EncodeEr
     if picture.width().max(picture.height()) > MAX_SIDE {
         return Err(EncodeError::WebpSideTooLong);
     }
-    // The constructors fail only when the library's version is not the one of the bindings.
+    // The constructors fail only if the version of the library differs from that of the bindings.
     let version_mismatch = EncodeError::Webp { code: 0 };
     let Ok(mut config) = ffi::WebPConfig::new() else {
         return Err(version_mismatch);
@@ -58,22 +59,22 @@ pub(super) fn encode(picture: &Picture, quality: u8) -> Result<Vec<u8>, EncodeEr
     session.picture.writer = Some(ffi::WebPMemoryWrite);
     session.picture.custom_ptr = (&raw mut session.writer).cast();
     let (pixels, stride) = (picture.pixels().as_ptr(), picture.stride() as c_int);
-    // SAFETY: the picture's buffer holds `height` rows of `stride` bytes of the named layout, and the library
-    // copies them.
+    // SAFETY: the buffer of the picture contains `height` rows of `stride` bytes in the given
+    // layout, and the library copies them.
     let imported = unsafe {
         match picture.channels() {
             Channels::Rgb => ffi::WebPPictureImportRGB(&raw mut session.picture, pixels, stride),
             Channels::Rgba => ffi::WebPPictureImportRGBA(&raw mut session.picture, pixels, stride),
         }
     };
-    // SAFETY: configuration and picture are initialised; the writer that `custom_ptr` names lives in `session`,
-    // which is not moved before the call returns.
+    // SAFETY: the configuration and the picture are initialized. The writer to which `custom_ptr`
+    // points is part of `session`, which is not moved before the call returns.
     if imported == 0 || unsafe { ffi::WebPEncode(&raw const config, &raw mut session.picture) } == 0 {
         return Err(EncodeError::Webp { code: session.picture.error_code as u32 });
     }
     if session.writer.mem.is_null() {
         return Err(EncodeError::Webp { code: 0 });
     }
-    // SAFETY: the writer owns `size` initialised bytes at `mem`, which is not null.
+    // SAFETY: the writer owns `size` initialized bytes at `mem`, which is not null.
     Ok(unsafe { std::slice::from_raw_parts(session.writer.mem, session.writer.size) }.to_vec())
 }

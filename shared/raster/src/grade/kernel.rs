@@ -1,34 +1,35 @@
-//! The loop over the pixels: tables, then saturation and the preset in whole numbers.
+//! The loop over the pixels: it applies the tables, then saturation and the preset in integer
+//! arithmetic.
 
 use super::tone::{WHITE, tables};
 use super::{Grade, Preset};
 use crate::picture::{Channels, Picture};
 use crate::wide::wide;
 
-/// The unit of factors: 4096 is 1.
+/// The fixed-point unit of factors: 4096 stands for 1.
 const UNIT: i32 = 1 << 12;
 
-/// Pixels that are worked on at once, each channel by itself: enough to fill wide registers, few enough for the first
-/// cache.
+/// The number of pixels that are processed together, separated by channel: enough to fill vector
+/// registers, few enough for the first-level cache.
 const BLOCK: usize = 64;
 
 /// Luma weights of red, green and blue in 256ths (Rec. 709, as in W3C Filter Effects).
 const LUMA: [i32; 3] = [54, 183, 19];
 
-/// A grade, ready to be applied.
+/// A grade prepared for application.
 pub(super) struct Kernel {
     tables: [[u16; 256]; 3],
-    /// Whether the tables change nothing.
+    /// Whether the tables are the identity.
     is_neutral: bool,
     colors: Option<Colors>,
 }
 
-/// Steps 6 and 7.
+/// Steps 6 and 7 of the grade.
 #[derive(Clone, Copy)]
 struct Colors {
     saturation: i32,
     vibrance: i32,
-    /// Rows of factors; the last of each is added, in sixteenths of a level.
+    /// Rows of factors. The last column is added, in sixteenths of a level.
     matrix: Option<[[i32; 4]; 3]>,
 }
 
@@ -58,7 +59,7 @@ impl Kernel {
     }
 }
 
-/// A preset at its intensity; nothing when it changes nothing.
+/// The matrix of a preset at its intensity; `None` if it changes nothing.
 fn matrix(preset: Preset, intensity: f64) -> Option<[[i32; 4]; 3]> {
     let luma = LUMA.map(|weight| f64::from(weight) / 256.0);
     let saturate = |amount: f64| -> [[f64; 3]; 3] {
@@ -68,7 +69,7 @@ fn matrix(preset: Preset, intensity: f64) -> Option<[[i32; 4]; 3]> {
     };
     let diagonal =
         |gains: [f64; 3]| std::array::from_fn(|row| std::array::from_fn(|c| if c == row { gains[c] } else { 0.0 }));
-    // What comes after: times, plus.
+    // The color matrix, and the slope and offset that are applied after it.
     let (colors, slope, offset): ([[f64; 3]; 3], f64, f64) = match preset {
         Preset::None => return None,
         Preset::Noir => (saturate(0.0), 1.3, -0.15),
@@ -140,7 +141,7 @@ fn saturate(block: &mut [[i32; BLOCK]; 3], saturation: i32, vibrance: i32) {
     for ((r, g), b) in red.iter_mut().zip(green).zip(blue) {
         let luma = (*r * LUMA[0] + *g * LUMA[1] + *b * LUMA[2] + 128) >> 8;
         let spread = *r.max(g).max(b) - *r.min(g).min(b);
-        // From 4080ths to units: 257 / 256 of a sixteenth.
+        // Converts 4080ths to fixed-point units by multiplying by 257 / 256.
         let grey = ((WHITE - spread) * 257 + 128) >> 8;
         let factor = saturation + ((saturation * ((vibrance * grey) >> 12)) >> 12);
         for sample in [r, g, b] {

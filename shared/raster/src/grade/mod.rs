@@ -1,4 +1,4 @@
-//! The Action `color-grade` (decisions 8.1).
+//! The Action `color-grade` (`docs/reference/actions.md#color-grade`).
 //!
 //! **Formulas**, in this order, on sRGB samples `v` from 0 to 1 unless said otherwise; `p` is a parameter's hundredth:
 //!
@@ -6,16 +6,16 @@
 //!    `2^(p/2)` and blue by `2^(-p/2)`; `tint` multiplies green by `2^(-p/2)`, so that positive is magenta;
 //! 2. `brightness`: `v·(1 + p)` and 3. `contrast`: `(v - 1/2)·(1 + p) + 1/2` (W3C Filter Effects Level 1, `brightness()`
 //!    and `contrast()`), clamped after both;
-//! 4. `highlights` and `shadows`: `v + h·v²·(1 - v) + s·v·(1 - v)²`, which leaves black and white where they are and never
-//!    turns the order of two tones;
+//! 4. `highlights` and `shadows`: `v + h·v²·(1 - v) + s·v·(1 - v)²`, which keeps black and white and never
+//!    reverses the order of two tones;
 //! 5. `gamma`: `v^(1/γ)`;
 //! 6. `saturation`: `L + (v - L)·(1 + p)`, with `L` the luma of `saturate()` (ibid.; weights 54, 183 and 19 of 256), and
-//!    `vibrance`, which multiplies that factor by `1 + p·(1 - (max - min))`: what is grey gets all of it, what is fully
-//!    saturated none;
-//! 7. the `preset` ([`Preset`]), an affine map of colour, mixed in by `intensity`: `v + (M(v) - v)·i`.
+//!    `vibrance`, which multiplies that factor by `1 + p·(1 - (max - min))`: gray gets all of it, a fully
+//!    saturated color none;
+//! 7. the `preset` ([`Preset`]), an affine map of colors, mixed in by `intensity`: `v + (M(v) - v)·i`.
 //!
-//! Steps 1 to 5 are one table a channel, in sixteenths of a level; 6 and 7 are whole numbers, too. With everything at its
-//! neutral value not even a table is applied. Alpha is left alone.
+//! Steps 1 to 5 are one table for each channel, in sixteenths of a level; 6 and 7 use whole numbers, too. With everything at its
+//! neutral value no table is applied. Alpha is unchanged.
 
 mod kernel;
 mod tone;
@@ -36,10 +36,10 @@ use crate::resize::{PlanError, check_output};
 
 use kernel::Kernel;
 
-/// A look.
+/// A preset look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Preset {
-    /// None.
+    /// No preset.
     #[default]
     None,
     /// Black and white, with `contrast(1.3)`.
@@ -76,34 +76,34 @@ impl FromStr for Preset {
 /// The parameters of the Action `color-grade`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Grade {
-    /// Stops, -5 to 5.
+    /// Exposure in stops, -5 to 5.
     pub exposure: f64,
-    /// Percent, as all that follow: -100 to 100.
+    /// Brightness in percent, -100 to 100, like the parameters below.
     pub brightness: f64,
-    /// See the module.
+    /// The contrast. See the formulas of the module.
     pub contrast: f64,
-    /// See the module.
+    /// The saturation. See the formulas of the module.
     pub saturation: f64,
-    /// See the module.
+    /// The vibrance. See the formulas of the module.
     pub vibrance: f64,
-    /// See the module.
+    /// The temperature. See the formulas of the module.
     pub temperature: f64,
-    /// See the module.
+    /// The tint. See the formulas of the module.
     pub tint: f64,
-    /// See the module.
+    /// The highlights. See the formulas of the module.
     pub highlights: f64,
-    /// See the module.
+    /// The shadows. See the formulas of the module.
     pub shadows: f64,
-    /// Above 0.
+    /// The gamma value, greater than 0.
     pub gamma: f64,
-    /// A look.
+    /// The preset look.
     pub preset: Preset,
-    /// Percent of the look, 0 to 100.
+    /// The intensity of the preset in percent, 0 to 100.
     pub intensity: f64,
 }
 
 impl Grade {
-    /// What changes nothing.
+    /// A grade that changes nothing.
     pub const NEUTRAL: Self = Self {
         exposure: 0.0,
         brightness: 0.0,
@@ -120,10 +120,11 @@ impl Grade {
     };
 }
 
-/// The size of the result for a picture that measures `image` as displayed: its own.
+/// The size of the result for a picture with the displayed size `image`, which is the same.
 ///
 /// # Errors
-/// The limits of results.
+///
+/// [`PlanError`] if the result would exceed the limits.
 pub fn plan(image: Size) -> Result<Size, PlanError> {
     check_output(image)?;
     Ok(image)
@@ -134,10 +135,11 @@ pub fn grade(picture: &mut Picture, grade: &Grade) {
     Kernel::new(grade).apply(picture);
 }
 
-/// The whole Action.
+/// Runs the Action.
 ///
 /// # Errors
-/// Any [`Error`]; a picture over the limits of results is refused before it is decoded.
+///
+/// Any [`Error`]. A picture above the limits of results is rejected before it is decoded.
 pub fn transform(bytes: &[u8], params: &Grade, finish: Finish) -> Result<Output, Error> {
     let header = probe(bytes).map_err(DecodeError::from)?;
     let size = plan(header.size())?;

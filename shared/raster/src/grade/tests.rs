@@ -14,7 +14,7 @@ fn graded(color: [u8; 3], params: &Grade) -> [u8; 3] {
     [picture.pixels()[0], picture.pixels()[1], picture.pixels()[2]]
 }
 
-/// The formulas of the module in floating point, without any table.
+/// The module's formulas in floating point, without tables.
 fn reference(color: [u8; 3], params: &Grade) -> [f64; 3] {
     let light = |v: f64| if v <= 0.04045 { v / 12.92 } else { ((v + 0.055) / 1.055).powf(2.4) };
     let encoded = |v: f64| if v <= 0.0031308 { v * 12.92 } else { 1.055 * v.powf(1.0 / 2.4) - 0.055 };
@@ -56,7 +56,7 @@ fn saturation_and_vibrance_follow_their_formulas() {
     assert_eq!(graded([200, 100, 50], &saturation(-100.0)), [117; 3]);
     assert_eq!(graded([200, 100, 50], &saturation(50.0)), [241, 91, 16]);
     for amount in [-100.0, -33.0, 50.0, 100.0] {
-        assert_eq!(graded([91; 3], &saturation(amount)), [91; 3], "grey stays grey");
+        assert_eq!(graded([91; 3], &saturation(amount)), [91; 3], "gray stays gray");
         assert_eq!(graded([255, 0, 0], &vibrance(amount)), [255, 0, 0], "fully saturated stays");
     }
     let moved = |color: [u8; 3]| {
@@ -69,11 +69,11 @@ fn saturation_and_vibrance_follow_their_formulas() {
 #[test]
 fn presets_follow_their_formulas_and_their_intensity() {
     let preset = |preset, intensity| Grade { preset, intensity, ..Grade::NEUTRAL };
-    // luma 117.4·1.3 - 0.15·255
+    // Luma 117.4·1.3 - 0.15·255.
     assert_eq!(graded([200, 100, 50], &preset(Preset::Noir, 100.0)), [114; 3]);
     // W3C: 0.393·200 + 0.769·100 + 0.189·50 …
     assert_eq!(graded([200, 100, 50], &preset(Preset::Sepia, 100.0)), [165, 147, 114]);
-    // Half way, within a level: (200 + 164.95) / 2 …
+    // At half intensity, within one level: (200 + 164.95) / 2 …
     let half = graded([200, 100, 50], &preset(Preset::Sepia, 50.0));
     assert!(half.iter().zip([182u8, 123, 82]).all(|(sample, exact)| sample.abs_diff(exact) <= 1), "{half:?}");
     assert_eq!(graded([200, 100, 50], &preset(Preset::Warm, 100.0)), [216, 102, 44]);
@@ -85,7 +85,7 @@ fn presets_follow_their_formulas_and_their_intensity() {
     for grey in [0, 1, 64, 128, 200, 254, 255] {
         for look in [Preset::Noir, Preset::Vivid, Preset::Faded] {
             let [r, g, b] = graded([grey; 3], &preset(look, 70.0));
-            assert!(r.abs_diff(g) <= 1 && g.abs_diff(b) <= 1, "{look:?} shifts grey {grey}: {r} {g} {b}");
+            assert!(r.abs_diff(g) <= 1 && g.abs_diff(b) <= 1, "{look:?} shifts gray {grey}: {r} {g} {b}");
         }
     }
 }
@@ -113,7 +113,7 @@ fn greys_stay_grey_and_alpha_stays() {
 
 #[test]
 fn wide_and_plain_loops_agree_at_every_length() {
-    // Blocks of 64 with a remainder, against one pixel at a time.
+    // Compares blocks of 64 pixels and a remainder with single pixels.
     let params = Grade { saturation: 30.0, vibrance: -20.0, preset: Preset::Vivid, intensity: 40.0, ..Grade::NEUTRAL };
     for width in [1, 63, 64, 65, 131] {
         let picture = photo(width, 3);

@@ -1,24 +1,25 @@
-//! The tone curves: steps 1 to 5 of the grade, one table a channel.
+//! The tone curves: steps 1 to 5 of the grade, as one table per channel.
 
 use super::Grade;
 
-/// The value of white in a table: sixteenths of a level, so that what follows does not see the rounding.
+/// The value of white in a table. Tables contain sixteenths of a level, so that later steps are not
+/// affected by rounding.
 pub(super) const WHITE: i32 = 255 * 16;
 
-/// A table a channel, red, green, blue: from level to sixteenths of a level.
+/// The tables for red, green and blue. They map a level to sixteenths of a level.
 pub(super) fn tables(grade: &Grade) -> [[u16; 256]; 3] {
     let (temperature, tint) = (grade.temperature / 200.0, grade.tint / 200.0);
     let stops = [temperature, -tint, -temperature].map(|stops| stops + grade.exposure);
     stops.map(|stops| {
         std::array::from_fn(|level| {
             let value = level as f64 / 255.0;
-            // From 0 to 4080.
+            // The value is from 0 to 4080.
             (toned(value, stops, grade) * f64::from(WHITE)).round() as u16
         })
     })
 }
 
-/// One sample through all steps; what is neutral is left out, so that it cannot round.
+/// Applies all steps to one sample. Neutral steps are skipped, so that they cannot cause rounding.
 fn toned(mut value: f64, stops: f64, grade: &Grade) -> f64 {
     if stops != 0.0 {
         value = encoded((linear(value) * stops.exp2()).min(1.0));
@@ -39,12 +40,12 @@ fn toned(mut value: f64, stops: f64, grade: &Grade) -> f64 {
     value.clamp(0.0, 1.0)
 }
 
-/// sRGB to linear light (IEC 61966-2-1).
+/// Converts sRGB to linear light (IEC 61966-2-1).
 fn linear(value: f64) -> f64 {
     if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
 }
 
-/// Linear light to sRGB.
+/// Converts linear light to sRGB.
 fn encoded(light: f64) -> f64 {
     if light <= 0.003_130_8 { light * 12.92 } else { 1.055 * light.powf(1.0 / 2.4) - 0.055 }
 }
@@ -71,7 +72,7 @@ mod tests {
             change(&mut grade);
             level(value, &grade)
         };
-        // A stop doubles linear light: 118 is 0.1812, 0.3623 is 162.
+        // One stop doubles linear light: 118 is 0.1812 and 162 is 0.3623.
         assert_eq!(of(|grade| grade.exposure = 1.0, 118), [162; 3]);
         assert_eq!(of(|grade| grade.exposure = -1.0, 162), [118; 3]);
         assert_eq!(of(|grade| grade.exposure = 5.0, 255), [255; 3]);

@@ -1,4 +1,4 @@
-//! GIF (GIF89a specification, 17 and 18): the logical screen follows the signature at once.
+//! GIF (GIF89a, sections 17 and 18): the logical screen follows the signature immediately.
 
 use super::{Header, HeaderError, Step, le16};
 use crate::format::Format;
@@ -14,7 +14,7 @@ impl Parser {
             return Ok(Step::Need(SIGNATURE_AND_SCREEN));
         }
         let screen = Size::new(u32::from(le16(bytes, 6)), u32::from(le16(bytes, 8)));
-        // Four for the pixels and one for the frame's palette indices.
+        // Four bytes for the pixels and one for the frame's palette indices.
         Header::new(Format::Gif, screen, Orientation::Normal, 5).map(Step::Done)
     }
 }

@@ -1,4 +1,5 @@
-//! JPEG (ITU-T T.81, annex B): segments up to the frame header; an EXIF block in an `APP1` before it.
+//! JPEG (ITU-T T.81, annex B). Reads the segments up to the frame header, including an EXIF block
+//! in an `APP1` segment before it.
 
 use super::{Header, HeaderError, Step, be16};
 use crate::format::Format;
@@ -6,7 +7,7 @@ use crate::geometry::Size;
 use crate::orientation::Orientation;
 
 const EXIF: &[u8] = b"Exif\0\0";
-/// The marker and the segment's length.
+/// The size of a marker and the segment length.
 const SEGMENT_HEAD: usize = 4;
 
 #[derive(Default)]
@@ -25,9 +26,9 @@ impl Parser {
         match bytes[1] {
             // Any marker may be preceded by fill bytes (B.1.1.2).
             0xff => return Ok(Step::Skip(1)),
-            // Start of image, TEM and restart markers stand alone.
+            // Start of image, TEM and restart markers have no segment.
             0xd8 | 0x01 | 0xd0..=0xd7 => return Ok(Step::Skip(2)),
-            // Pixels, or the end, without a frame header.
+            // Image data, or the end of the image, without a frame header.
             0x00 | 0xd9 | 0xda => return Err(HeaderError::Malformed),
             _ => {}
         }
@@ -79,7 +80,8 @@ fn read_frame(marker: u8, frame: &[u8], orientation: Orientation) -> Result<Head
         4 => 4 + 3,
         _ => return Err(HeaderError::Malformed),
     };
-    // All scans of a progressive frame refine coefficients of 16 bits, kept for the whole picture.
+    // All scans of a progressive frame refine 16-bit coefficients, which are kept for the whole
+    // picture.
     let progressive = matches!(marker, 0xc2 | 0xca);
     let coefficients = if progressive { 2 * components } else { 0 };
     Header::new(Format::Jpeg, size, orientation, pixels + coefficients)

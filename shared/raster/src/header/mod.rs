@@ -1,16 +1,17 @@
-//! Format and size of a picture out of its first bytes, without decoding it.
+//! Reads the format and the size of a picture from its first bytes, without decoding it.
 //!
-//! **Guarantee.** Reading takes bounded memory whatever the bytes say (at most [`MAX_KEPT_BYTES`]), never panics,
-//! and answers the same whether the bytes come at once or one by one. A size within [`MAX_PIXELS`] and
-//! [`MAX_SIDE`] is the precondition of every allocation of the decoder, which reads its sizes here, too.
+//! **Guarantee.** Reading needs a bounded amount of memory whatever the bytes are (at most
+//! [`MAX_KEPT_BYTES`]), never panics, and gives the same result whether the bytes arrive at once or
+//! one by one. A size within [`MAX_PIXELS`] and [`MAX_SIDE`] is the precondition for every
+//! allocation of the decoder, which also reads its sizes here.
 //!
-//! **Mechanism.** One small parser a format says after each look at the bytes in hand what it wants next: more of
-//! them, to pass over some unseen, or nothing because it is done. [`HeaderReader`] feeds it from a stream.
+//! **Mechanism.** The small parser of each format examines the available bytes, and then either
+//! requests more bytes, skips some, or is done. [`HeaderReader`] feeds it from a stream.
 //!
-//! **Orientation.** Sizes are as displayed. The EXIF block is honoured where it can be met in one pass: in a JPEG
-//! before the frame header, in a PNG before the image data, in a WebP anywhere (its header announces the block,
-//! and only then the reader goes on to it, past the pixels). One that comes later is ignored, here and by the
-//! decoder alike, so that stored sizes and pixels always agree.
+//! **Orientation.** Sizes are as displayed. The EXIF block is honored where one pass can reach it:
+//! in a JPEG before the frame header, in a PNG before the image data, in a WebP anywhere (its
+//! header declares the block, and only then the reader skips the pixels to reach it). A later block
+//! is ignored here and by the decoder, so that stored sizes and pixels always agree.
 
 mod gif;
 mod jpeg;
@@ -24,31 +25,32 @@ use crate::format::Format;
 use crate::geometry::Size;
 use crate::orientation::Orientation;
 
-/// The most pixels a picture may have: 100 megapixels (decisions 6.1).
+/// The maximum number of pixels of a picture: 100 megapixels.
 pub const MAX_PIXELS: u64 = 100_000_000;
 
-/// The longest side a picture may have (decisions 6.1).
+/// The maximum length of a side of a picture in pixels.
 pub const MAX_SIDE: u32 = 30_000;
 
-/// The most bytes a [`HeaderReader`] ever keeps: the largest JPEG segment, where an EXIF block must fit in.
+/// The maximum number of bytes that a [`HeaderReader`] keeps: the largest JPEG segment, because an
+/// EXIF block must fit.
 pub const MAX_KEPT_BYTES: usize = 2 + u16::MAX as usize;
 
-/// What the header of a picture says.
+/// The content of a picture's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// The format, by the magic bytes.
+    /// The format according to the magic bytes.
     pub format: Format,
-    /// Columns as displayed, EXIF orientation applied.
+    /// The number of columns as displayed, with the EXIF orientation applied.
     pub width: u32,
-    /// Rows as displayed, EXIF orientation applied.
+    /// The number of rows as displayed, with the EXIF orientation applied.
     pub height: u32,
-    /// How the stored picture is turned for display.
+    /// How the stored picture must be transformed for display.
     pub orientation: Orientation,
     decode_bytes_per_pixel: u8,
 }
 
 impl Header {
-    /// Checks a stored size against the limits and makes it a header.
+    /// Checks a stored size against the limits.
     fn new(
         format: Format,
         stored: Size,
@@ -60,30 +62,32 @@ impl Header {
         Ok(Self { format, width, height, orientation, decode_bytes_per_pixel })
     }
 
-    /// Width and height as displayed.
+    /// The width and height as displayed.
     pub fn size(&self) -> Size {
         Size::new(self.width, self.height)
     }
 
-    /// Width and height as stored in the file.
+    /// The width and height as stored in the file.
     pub fn stored_size(&self) -> Size {
         self.orientation.apply_to_size(self.size())
     }
 
-    /// An upper estimate, in bytes, of the memory that decoding this picture at full size holds at its peak.
+    /// An upper estimate of the peak memory for decoding this picture at full size, in bytes.
     ///
-    /// It counts the pixels, what the codec keeps beside them (coefficients of a progressive JPEG, 16-bit rows)
-    /// and the second copy that turning takes; it is meant for admission, not for accounting.
+    /// It counts the pixels, the additional buffers of the codec (coefficients of a progressive
+    /// JPEG, 16-bit rows) and the second copy for the transformation to the displayed orientation.
+    /// It is meant for admission, not for accounting.
     pub fn decoded_bytes(&self) -> u64 {
         let turning = if self.orientation == Orientation::Normal { 0 } else { 4 };
         self.size().pixels() * (u64::from(self.decode_bytes_per_pixel) + turning)
     }
 }
 
-/// An upper estimate, in bytes, of [`Header::decoded_bytes`] of any picture of this format and size: for who knows no
-/// more of it.
+/// An upper estimate of [`Header::decoded_bytes`] for any picture with this format and size, in
+/// bytes.
 pub fn decoded_bytes_max(format: Format, size: Size) -> u64 {
-    // Pixels, what the costliest kind keeps beside them, and turning: 16-bit interlaced PNG, progressive CMYK JPEG.
+    // The pixels, additional buffers of the most expensive kind, and the transformation: 16-bit
+    // interlaced PNG, progressive CMYK JPEG.
     let per_pixel = match format {
         Format::Png => 4 + 4 + 4,
         Format::Jpeg => 7 + 2 * 4 + 4,
@@ -93,19 +97,19 @@ pub fn decoded_bytes_max(format: Format, size: Size) -> u64 {
     size.pixels() * per_pixel
 }
 
-/// Why a header cannot be used.
+/// Why a header is unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// The magic bytes are of no accepted format.
+    /// The magic bytes are not those of an accepted format.
     #[error("the file is not a PNG, JPEG, WebP or GIF picture")]
     UnknownFormat,
-    /// The header contradicts its format.
+    /// The header violates its format.
     #[error("the header of the picture is broken")]
     Malformed,
     /// The bytes end before the size is known.
     #[error("the picture ends within its header")]
     Truncated,
-    /// There are more than [`MAX_PIXELS`] pixels.
+    /// It has more than [`MAX_PIXELS`] pixels.
     #[error("the picture has more than 100 megapixels")]
     TooManyPixels,
     /// A side is longer than [`MAX_SIDE`].
@@ -113,7 +117,7 @@ pub enum HeaderError {
     SideTooLong,
 }
 
-/// What a [`HeaderReader`] knows after a push.
+/// The state of a [`HeaderReader`] after a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// More bytes are needed.
@@ -122,13 +126,13 @@ pub enum Progress {
     Done(Header),
 }
 
-/// What a format's parser wants after it looked at the bytes in hand.
+/// What the parser of a format requests after it has read the available bytes.
 enum Step {
-    /// To look again when this many bytes from the current position on are in hand.
+    /// Call again when this many bytes from the current position are available.
     Need(usize),
-    /// To go on this many bytes further, be they in hand or still to come.
+    /// Advance by this many bytes, available or still to come.
     Skip(u64),
-    /// Nothing: the header is complete.
+    /// The header is complete.
     Done(Header),
 }
 
@@ -140,10 +144,10 @@ enum Parser {
     Gif(gif::Parser),
 }
 
-/// Reads a header out of a stream, chunk by chunk.
+/// Reads a header from a stream, chunk by chunk.
 pub struct HeaderReader {
     parser: Parser,
-    /// Bytes from the current position on; at most `need` of them.
+    /// The bytes from the current position onwards, at most `need` of them.
     kept: Vec<u8>,
     need: usize,
     skip: u64,
@@ -157,12 +161,12 @@ impl Default for HeaderReader {
 }
 
 impl HeaderReader {
-    /// A reader at the start of a file.
+    /// Creates a reader at the start of a file.
     pub fn new() -> Self {
         Self { parser: Parser::Sniff, kept: Vec::new(), need: Format::SNIFF_BYTES, skip: 0, outcome: None }
     }
 
-    /// The format, as soon as the magic bytes have been seen.
+    /// The format, once the magic bytes have been read.
     pub fn format(&self) -> Option<Format> {
         match self.parser {
             Parser::Sniff => None,
@@ -173,10 +177,12 @@ impl HeaderReader {
         }
     }
 
-    /// Takes the next bytes of the file.
+    /// Adds the next bytes of the file.
     ///
     /// # Errors
-    /// Any [`HeaderError`] but `Truncated`, as soon as it is certain; pushing on repeats it.
+    ///
+    /// Any [`HeaderError`] except `Truncated`, as soon as it is certain. Further calls return it
+    /// again.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Progress, HeaderError> {
         let mut rest = bytes;
         while self.outcome.is_none() {
@@ -202,11 +208,12 @@ impl HeaderReader {
 
     /// Ends the file.
     ///
-    /// A file that ends after its size was read, but before a later EXIF block, is answered as if it had none:
-    /// what is broken further in is not the header's affair (decisions 6.1).
+    /// A file that ends after its size but before a later EXIF block is treated as having no such
+    /// block: damage after the header is not detected here.
     ///
     /// # Errors
-    /// `Truncated` when the size is not known yet, else what [`HeaderReader::push`] found.
+    ///
+    /// `Truncated` if the size is not yet known, otherwise the error of [`HeaderReader::push`].
     pub fn finish(self) -> Result<Header, HeaderError> {
         if let Some(outcome) = self.outcome {
             return outcome;
@@ -219,7 +226,7 @@ impl HeaderReader {
         }
     }
 
-    /// Lets the parser look at the bytes it asked for.
+    /// Passes the requested bytes to the parser.
     fn step(&mut self) {
         let step = match &mut self.parser {
             Parser::Sniff => match Format::sniff(&self.kept) {
@@ -256,9 +263,10 @@ impl HeaderReader {
     }
 }
 
-/// The header of a file that is wholly in memory; the same answer as a [`HeaderReader`] gives.
+/// Reads the header of a file in memory, with the same result as a [`HeaderReader`].
 ///
 /// # Errors
+///
 /// Any [`HeaderError`].
 pub fn probe(bytes: &[u8]) -> Result<Header, HeaderError> {
     let mut reader = HeaderReader::new();
@@ -266,7 +274,7 @@ pub fn probe(bytes: &[u8]) -> Result<Header, HeaderError> {
     reader.finish()
 }
 
-/// Refuses a size that is empty or over the limits of an input.
+/// Rejects a size that is empty or above the limits of an input.
 pub(crate) fn check_limits(size: Size) -> Result<(), HeaderError> {
     if size.pixels() == 0 {
         Err(HeaderError::Malformed)
@@ -279,27 +287,27 @@ pub(crate) fn check_limits(size: Size) -> Result<(), HeaderError> {
     }
 }
 
-/// The big-endian 16-bit number at `at` of bytes that are known to be in hand.
+/// The big-endian 16-bit number at `at`, which must be available.
 fn be16(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// The little-endian 16-bit number at `at` of bytes that are known to be in hand.
+/// The little-endian 16-bit number at `at`, which must be available.
 fn le16(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// The big-endian 32-bit number at `at` of bytes that are known to be in hand.
+/// The big-endian 32-bit number at `at`, which must be available.
 fn be32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// The little-endian 24-bit number at `at` of bytes that are known to be in hand.
+/// The little-endian 24-bit number at `at`, which must be available.
 fn le24(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], 0])
 }
 
-/// The little-endian 32-bit number at `at` of bytes that are known to be in hand.
+/// The little-endian 32-bit number at `at`, which must be available.
 fn le32(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }

@@ -6,9 +6,9 @@ use crate::geometry::Size;
 use crate::orientation::Orientation;
 
 const SIGNATURE: usize = 8;
-/// Length and type.
+/// The length and the type of a chunk.
 const CHUNK_HEAD: usize = 8;
-/// Length, type, 13 bytes of data, checksum.
+/// The length, the type, 13 bytes of data, and the checksum.
 const IHDR: usize = CHUNK_HEAD + 13 + 4;
 
 #[derive(Default)]
@@ -17,7 +17,7 @@ pub(super) struct Parser {
 }
 
 impl Parser {
-    /// The header without a later EXIF block.
+    /// The header without the EXIF block that may follow.
     pub(super) fn known(&self) -> Option<Header> {
         self.image
     }
@@ -69,8 +69,8 @@ fn read_ihdr(chunk: &[u8]) -> Result<Header, HeaderError> {
         return Err(HeaderError::Malformed);
     }
     let size = Size::new(be32(chunk, 8), be32(chunk, 12));
-    // Rows of 16 bits are narrowed one by one, but an interlaced picture is only complete with its last pass. Grey
-    // is kept beside the colour that it becomes.
+    // Rows of 16 bits are narrowed one by one, but an interlaced picture is complete only after its
+    // last pass. Gray samples are kept in addition to the colors they are converted to.
     let extra = match (depth, interlaced, color) {
         (16, 1, _) => 4,
         (_, _, GREY | GREY_ALPHA) => 2,

@@ -9,7 +9,7 @@ fn small() -> Picture {
     photo(21, 13)
 }
 
-/// One valid file of each kind that has its own path through the reader.
+/// A valid file for each path through the reader.
 fn files() -> Vec<(&'static str, Vec<u8>)> {
     let webp = written(&small(), OutputFormat::Webp, 80);
     vec![
@@ -170,7 +170,7 @@ fn contradictions_are_malformed() {
     assert_eq!(probe(&checksum), Err(HeaderError::Malformed));
     for (depth, color) in [(3, 0), (16, 3), (4, 2), (8, 1), (8, 5), (1, 6)] {
         let file = png_file(ihdr(2, 2, depth, color, false), &[], &[]);
-        assert_eq!(probe(&file), Err(HeaderError::Malformed), "depth {depth} of colour type {color}");
+        assert_eq!(probe(&file), Err(HeaderError::Malformed), "depth {depth} of color type {color}");
     }
     assert_eq!(probe(&[b"\x89PNG\r\n\x1a\n", &png_chunk(b"IDAT", &[0; 30])[..]].concat()), Err(HeaderError::Malformed));
     assert_eq!(probe(b"\xff\xd8\xff\xda\0\x08 and then pixels"), Err(HeaderError::Malformed));

@@ -1,4 +1,5 @@
-//! WebP (RFC 9649): a RIFF of chunks; the extended form announces its EXIF chunk up front and stores it last.
+//! WebP (RFC 9649): a RIFF file of chunks. The extended format declares the EXIF chunk at the
+//! beginning and stores it at the end.
 
 use super::{Header, HeaderError, MAX_KEPT_BYTES, Step, le16, le24, le32};
 use crate::format::Format;
@@ -12,12 +13,12 @@ const EXIF_FLAG: u8 = 0x08;
 #[derive(Default)]
 pub(super) struct Parser {
     image: Option<Header>,
-    /// Bytes of the RIFF that follow the current position.
+    /// The number of bytes of the RIFF data after the current position.
     left: u64,
 }
 
 impl Parser {
-    /// The header without a later EXIF chunk.
+    /// The header without the EXIF chunk that may follow.
     pub(super) fn known(&self) -> Option<Header> {
         self.image
     }
@@ -34,13 +35,14 @@ impl Parser {
             return Ok(Step::Need(RIFF_HEAD + CHUNK_HEAD));
         }
         let chunk = &bytes[RIFF_HEAD..];
-        // The part of the first chunk that holds the size; a whole lossless file can be shorter than the others' part.
+        // The part of the first chunk that contains the size. A whole lossless file can be shorter
+        // than this part of the other formats.
         let part = if &chunk[..4] == b"VP8L" { 5 } else { 10 };
         if bytes.len() < RIFF_HEAD + CHUNK_HEAD + part {
             return Ok(Step::Need(RIFF_HEAD + CHUNK_HEAD + part));
         }
         let data = &chunk[CHUNK_HEAD..];
-        // Four for the pixels; the codecs keep up to as much for themselves.
+        // Four bytes per pixel for the output; the codecs need up to the same amount internally.
         let header = |size| Header::new(Format::Webp, size, Orientation::Normal, 8);
         match &chunk[..4] {
             // A key frame (bit 0 clear) with its start code, then 14 bits a side (RFC 6386, 9.1).
@@ -48,7 +50,7 @@ impl Parser {
                 let side = |at| u32::from(le16(data, at) & 0x3fff);
                 header(Size::new(side(6), side(8))).map(Step::Done)
             }
-            // A signature byte, then 14 bits a side, each less one.
+            // A signature byte, then 14 bits per side, each minus one.
             b"VP8L" if data[0] == 0x2f => {
                 let bits = le32(data, 1);
                 header(Size::new((bits & 0x3fff) + 1, ((bits >> 14) & 0x3fff) + 1)).map(Step::Done)
@@ -60,7 +62,7 @@ impl Parser {
                 }
                 self.image = Some(image);
                 let first = CHUNK_HEAD as u64 + padded(le32(chunk, 4));
-                // The RIFF's own length does not count its name and itself.
+                // The length in the RIFF header does not include the first eight bytes.
                 self.left = (u64::from(le32(bytes, 4)) + 8).saturating_sub(RIFF_HEAD as u64 + first);
                 Ok(Step::Skip(RIFF_HEAD as u64 + first))
             }

@@ -1,14 +1,16 @@
-//! Frames of a moving picture: a camera over a still, layers over a frame, and the planes that an encoder takes
-//! (decisions 12.2, `animatic`).
+//! Frames of a video: a camera over a still, layers over a frame, and the planes for an encoder.
+//! The crate `embedded` makes videos of them.
 //!
-//! **Guarantee.** The same pictures and numbers give the same bytes on every machine of one architecture. Nothing but
-//! [`Camera`]'s working rows and what the caller holds is allocated from frame to frame.
+//! **Guarantee.** Equal pictures and numbers give equal bytes on all machines of one architecture.
+//! Between frames, nothing is allocated except [`Camera`]'s working rows and the caller's buffers.
 //!
-//! **Mechanism.** A frame is an opaque picture of four channels that is drawn over and over. The camera resamples any part
-//! of a still, in fractions of a pixel, straight into it; layers are blended in whole numbers.
+//! **Mechanism.** A frame is an opaque picture with four channels that is drawn repeatedly. The
+//! camera resamples any part of a still, with subpixel precision, directly into it. Layers are
+//! blended in integer arithmetic.
 //!
-//! **Reason.** Everything that touches each pixel of each frame is here, where it is compiled for speed and tested by
-//! formula; what a video shows and when is the video-worker's.
+//! **Reason.** Everything that touches each pixel of each frame is in this module, where it is
+//! compiled with optimizations and tested by formulas. The crate `embedded` decides what a video
+//! shows and when.
 
 mod planes;
 
@@ -21,19 +23,19 @@ use crate::wide::wide;
 
 pub use planes::Planes;
 
-/// All of one picture, in the shares that [`mix`] takes.
+/// The full share of a picture for [`mix`].
 pub const WHOLE: u16 = 256;
 
-/// A part of a still, in pixels of it and fractions of one.
+/// A part of a still in pixels, with subpixel precision.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct View {
-    /// Its left edge.
+    /// The left edge.
     pub left: f64,
-    /// Its top edge.
+    /// The top edge.
     pub top: f64,
-    /// Its width, greater than 0.
+    /// The width, greater than 0.
     pub width: f64,
-    /// Its height, greater than 0.
+    /// The height, greater than 0.
     pub height: f64,
 }
 
@@ -43,7 +45,8 @@ impl View {
         Self { left: 0.0, top: 0.0, width: f64::from(size.width), height: f64::from(size.height) }
     }
 
-    /// The same view, or what of it lies within a picture of `size`: at least a pixel a side.
+    /// Limits the view to a picture of size `size`. The result is at least one pixel in each
+    /// direction.
     fn within(self, size: Size) -> Self {
         let side = |start: f64, length: f64, available: u32| {
             let available = f64::from(available);
@@ -56,19 +59,21 @@ impl View {
     }
 }
 
-/// Looks at stills. Keeps its working memory from frame to frame.
+/// Resamples views of stills. Keeps its working memory between frames.
 #[derive(Debug, Default)]
 pub struct Camera(fir::Resizer);
 
 impl Camera {
-    /// Fills `frame` with the part of `still` that `view` shows, cut to the still where it lies outside of it. Both are
-    /// pictures of four channels; the still is opaque.
+    /// Fills `frame` with the part of `still` that `view` shows, limited to the still. Both are
+    /// pictures with four channels, and the still is opaque.
     ///
-    /// By bicubic convolution (Catmull-Rom), area-averaged where the view has more pixels than the frame: sharp, and free of
-    /// the halos that a wider kernel draws around moving edges.
+    /// It uses bicubic convolution (Catmull-Rom), with area averaging where the view has more
+    /// pixels than the frame. The result is sharp and free of the halos that a wider kernel
+    /// produces around moving edges.
     ///
     /// # Panics
-    /// When one of the two has no alpha channel.
+    ///
+    /// If one of the two has no alpha channel.
     pub fn shoot(&mut self, still: &Picture, view: View, frame: &mut Picture) {
         assert!([still.channels(), frame.channels()] == [Channels::Rgba; 2], "frames and stills have four channels");
         let View { left, top, width, height } = view.within(still.size());
@@ -81,34 +86,43 @@ impl Camera {
             .expect("a picture's buffer fits its size");
         let mut target = fir::images::Image::from_slice_u8(width, height, frame.pixels_mut(), fir::PixelType::U8x4)
             .expect("a picture's buffer fits its size");
-        self.0.resize(&source, &mut target, &options).expect("both are of one kind and the view lies within the still");
+        self.0
+            .resize(&source, &mut target, &options)
+            .expect("both have the same channels and the view is within the still");
     }
 }
 
-/// An opaque frame of one colour.
+/// An opaque frame of one color.
 ///
 /// # Panics
-/// When `size` has no pixels.
+///
+/// If `size` has no pixels.
 pub fn frame(size: Size, color: Color) -> Picture {
     assert!(size.pixels() > 0, "a frame has pixels");
     Picture::filled(size, Channels::Rgba, Color { a: 255, ..color })
 }
 
-/// A layer on which nothing is drawn yet.
+/// A transparent layer.
 ///
 /// # Panics
-/// When `size` has no pixels.
+///
+/// If `size` has no pixels.
 pub fn layer(size: Size) -> Picture {
     assert!(size.pixels() > 0, "a layer has pixels");
     Picture::filled(size, Channels::Rgba, Color::TRANSPARENT)
 }
 
-/// Blends `share` parts of [`WHOLE`] of `other` into `frame`, as in a dissolve. Both are opaque and of one size.
+/// Blends `share` parts of [`WHOLE`] of `other` into `frame`, as in a dissolve. Both are opaque and
+/// of the same size.
 ///
 /// # Panics
-/// When they are of two sizes or kinds.
+///
+/// If they differ in size or channels.
 pub fn mix(frame: &mut Picture, other: &Picture, share: u16) {
-    assert!(frame.size() == other.size() && frame.channels() == other.channels(), "only alike pictures can be mixed");
+    assert!(
+        frame.size() == other.size() && frame.channels() == other.channels(),
+        "both pictures must have the same size and channels"
+    );
     match share.min(WHOLE) {
         0 => {}
         WHOLE => frame.pixels_mut().copy_from_slice(other.pixels()),
@@ -124,16 +138,18 @@ wide! {
     }
 }
 
-/// Lays `layer`, of four channels with straight alpha, over the opaque `frame` with its top left corner at column `x` of row
-/// `y`, as opaque as it is times `opacity`, 0 to 255. What lies outside is cut off.
+/// Draws `layer`, with four channels and straight alpha, over the opaque `frame` with its top left
+/// corner at column `x` of row `y`. Its alpha is multiplied by `opacity`, 0 to 255. The part
+/// outside of the frame is clipped.
 ///
 /// # Panics
-/// When one of the two has no alpha channel.
+///
+/// If one of the two has no alpha channel.
 pub fn lay(frame: &mut Picture, layer: &Picture, x: i64, y: i64, opacity: u8) {
     assert!([layer.channels(), frame.channels()] == [Channels::Rgba; 2], "frames and layers have four channels");
     let span = |start: i64, inner: u32, outer: u32| {
         let (inner, outer) = (i64::from(inner), i64::from(outer));
-        // From where in the layer to where, and where that begins in the frame: all within a `u32`.
+        // The visible range of the layer, and its start in the frame. All values fit a `u32`.
         let from = start.saturating_neg().clamp(0, inner);
         let until = outer.saturating_sub(start).clamp(from, inner);
         (from as usize..until as usize, start.clamp(0, outer) as usize)

@@ -1,36 +1,42 @@
-//! Luma and chroma of a frame, as video takes them.
+//! Converts a frame to luma and chroma planes for video.
 //!
-//! **Formulas.** ITU-R BT.709-6, items 3.2 to 3.4, on the 8-bit sRGB samples as they are: `Y' = 0.2126 R + 0.7152 G +
-//! 0.0722 B`, `Cb = (B - Y') / 1.8556`, `Cr = (R - Y') / 1.5748`, quantised to the limited range, 16 to 235 and 16 to 240.
-//! Chroma has half of the columns and rows (4:2:0); a sample stands on its left luma column and between its two rows (ITU-T
-//! H.264, figure 6-1, the default of Annex E, `chroma_sample_loc_type` 0), so that it is their mean, weighted 1 : 2 : 1 across.
+//! **Formulas.** ITU-R BT.709-6, items 3.2 to 3.4, applied to the 8-bit sRGB samples without
+//! conversion: `Y' = 0.2126 R + 0.7152 G + 0.0722 B`, `Cb = (B - Y') / 1.8556`, `Cr = (R - Y') /
+//! 1.5748`, quantized to the limited range, 16 to 235 and 16 to 240. Chroma has half the columns
+//! and rows (4:2:0). A chroma sample is located at its left luma column and between its two rows
+//! (ITU-T H.264, figure 6-1, the default of Annex E, `chroma_sample_loc_type` 0), so it is the mean
+//! of the surrounding samples, with horizontal weights 1 : 2 : 1.
 //!
-//! **Exactness.** In 2^-16, every weight rounded so that white is exactly 235 and grey has no chroma.
+//! **Exactness.** Weights are in units of 2^-16 and rounded such that white is exactly 235 and gray
+//! has no chroma.
 
 use crate::geometry::Size;
 use crate::picture::{Channels, Picture};
 use crate::wide::wide;
 
-/// Of red, green and blue in luma, 2^-16: 219 / 255 together.
+/// The weights of red, green and blue in luma, in units of 2^-16. Their sum is 219 / 255.
 const LUMA: [i32; 3] = [11_966, 40_254, 4_064];
 
-/// Of red, green and blue in the two chroma samples, 2^-16: nothing together.
+/// The weights of red, green and blue in the two chroma samples, in units of 2^-16. The sum of each
+/// is zero.
 const BLUE_DIFFERENCE: [i32; 3] = [-6_596, -22_189, 28_785];
 const RED_DIFFERENCE: [i32; 3] = [28_784, -26_145, -2_639];
 
-/// The three planes of a frame (I420): full luma, and chroma of half its columns and rows.
+/// The three planes of a frame (I420): luma at full size, and chroma with half the columns and
+/// rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planes {
     size: Size,
     luma: Vec<u8>,
     blue: Vec<u8>,
     red: Vec<u8>,
-    /// Red, green and blue of two rows, added up: what one row of chroma is made of.
+    /// The sums of red, green and blue over two rows, from which one row of chroma is computed.
     sums: Vec<[i32; 3]>,
 }
 
 impl Planes {
-    /// Planes of black frames of `size`; `None` when a side is zero or odd, for chroma has half of each.
+    /// Creates planes for black frames of `size`. `None` if a side is zero or odd, because chroma
+    /// has half of each.
     pub fn new(size: Size) -> Option<Self> {
         if size.pixels() == 0 || !size.width.is_multiple_of(2) || !size.height.is_multiple_of(2) {
             return None;
@@ -41,15 +47,13 @@ impl Planes {
         Some(Self { size, luma, blue: chroma.clone(), red: chroma, sums })
     }
 
-    /// Fills the planes from an opaque picture of four channels and this size.
+    /// Fills the planes from an opaque picture with four channels and this size.
     ///
     /// # Panics
-    /// When the picture is another.
+    ///
+    /// If the picture has another size or no alpha channel.
     pub fn fill(&mut self, frame: &Picture) {
-        assert!(
-            frame.size() == self.size && frame.channels() == Channels::Rgba,
-            "these are the planes of other frames"
-        );
+        assert!(frame.size() == self.size && frame.channels() == Channels::Rgba, "the frame does not match the planes");
         let width = self.size.width as usize;
         let pairs = frame.pixels().as_chunks::<4>().0.chunks_exact(2 * width);
         let chroma = self.blue.chunks_exact_mut(width / 2).zip(self.red.chunks_exact_mut(width / 2));
@@ -61,7 +65,7 @@ impl Planes {
         }
     }
 
-    /// Columns and rows of luma.
+    /// The number of luma columns and rows.
     pub fn size(&self) -> Size {
         self.size
     }
@@ -72,12 +76,13 @@ impl Planes {
     }
 }
 
-/// A sample of so much of red, green and blue, which are sums of 2^`shift` pixels, above `zero`.
+/// A sample computed from red, green and blue, which are sums of 2^`shift` pixels, with offset
+/// `zero`.
 #[inline(always)]
 fn weighted([r, g, b]: [i32; 3], weights: [i32; 3], shift: u32, zero: i32) -> u8 {
     let sum = r * weights[0] + g * weights[1] + b * weights[2];
     let shift = 16 + shift;
-    // Within 16 and 240 by the weights.
+    // The weights keep the result between 16 and 240.
     (zero + ((sum + (1 << (shift - 1))) >> shift)) as u8
 }
 
@@ -99,7 +104,7 @@ wide! {
 
 wide! {
     fn fill_chroma(sums: &[[i32; 3]], blue: &mut [u8], red: &mut [u8]) {
-        // The column left of the first is the first again.
+        // The first column is its own left neighbor.
         let mut before = sums[0];
         for ((pair, blue), red) in sums.as_chunks::<2>().0.iter().zip(blue).zip(red) {
             let [own, after] = pair;

@@ -15,7 +15,8 @@ fn a_view_of_the_whole_in_its_own_size_is_the_still_itself() {
 
 #[test]
 fn a_view_moves_by_fractions_of_a_pixel() {
-    // A ramp: shifted by a quarter of a pixel every sample falls by a quarter of a step.
+    // A linear gradient: a shift by a quarter of a pixel lowers every sample by a quarter of a
+    // step.
     let still = drawn(64, 16, Channels::Rgba, |x, _| [(x * 4) as u8, 0, 0, 255]);
     let mut seen = frame(Size::new(32, 16), Color::WHITE);
     let view = View { left: 8.25, top: 0.0, width: 32.0, height: 16.0 };
@@ -89,7 +90,7 @@ fn planes_follow_bt_709_in_the_limited_range() {
     assert_eq!(of(0, 0, 0), [16, 128, 128]);
     assert_eq!(of(255, 255, 255), [235, 128, 128]);
     for grey in 0..=255 {
-        assert_eq!(of(grey, grey, grey)[1..], [128, 128], "grey {grey} has no colour");
+        assert_eq!(of(grey, grey, grey)[1..], [128, 128], "gray {grey} has no chroma");
     }
     for r in (0..=255).step_by(15) {
         for g in (0..=255).step_by(17) {
@@ -111,7 +112,8 @@ fn planes_follow_bt_709_in_the_limited_range() {
 
 #[test]
 fn chroma_stands_on_the_left_column_of_its_pair_and_between_its_rows() {
-    // Red where column 4 begins: a sample on column 4 sees a quarter of column 3 and three quarters of red.
+    // Red starts at column 4. The chroma sample there takes a quarter from column 3 and three
+    // quarters from red columns.
     let picture = drawn(8, 2, Channels::Rgba, |x, _| if x < 4 { [0, 0, 0, 255] } else { [255, 0, 0, 255] });
     let mut planes = Planes::new(picture.size()).unwrap();
     planes.fill(&picture);

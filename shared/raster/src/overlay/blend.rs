@@ -1,7 +1,8 @@
-//! Mixing of two pictures (W3C Compositing and Blending Level 1, sections 5.1, 9.1.4 and 10.1), in sRGB.
+//! Blending of two pictures (W3C Compositing and Blending Level 1, sections 5.1, 9.1.4 and 10.1) in
+//! sRGB.
 //!
-//! With backdrop `Cb`, `αb` and source `Cs`, `αs`: `Cs' = (1 - αb)·Cs + αb·B(Cb, Cs)`, `αo = αs + αb·(1 - αs)` and
-//! `co = αs·Cs' + (1 - αs)·αb·Cb`, premultiplied by `αo`.
+//! With backdrop `Cb`, `αb` and source `Cs`, `αs`: `Cs' = (1 - αb)·Cs + αb·B(Cb, Cs)`, `αo = αs +
+//! αb·(1 - αs)` and `co = αs·Cs' + (1 - αs)·αb·Cb`, premultiplied by `αo`.
 
 use std::str::FromStr;
 
@@ -11,18 +12,18 @@ use crate::picture::{Channels, Picture};
 /// A separable blend mode (section 9.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Blend {
-    /// `Cs`
+    /// `Cs`.
     #[default]
     Normal,
-    /// `Cb·Cs`
+    /// `Cb·Cs`.
     Multiply,
-    /// `Cb + Cs - Cb·Cs`
+    /// `Cb + Cs - Cb·Cs`.
     Screen,
     /// Multiply where the backdrop is dark, screen where it is bright.
     Overlay,
-    /// `min(Cb, Cs)`
+    /// `min(Cb, Cs)`.
     Darken,
-    /// `max(Cb, Cs)`
+    /// `max(Cb, Cs)`.
     Lighten,
 }
 
@@ -43,7 +44,7 @@ impl FromStr for Blend {
 }
 
 impl Blend {
-    /// `B(Cb, Cs)`, all from 0 to 1.
+    /// The blend function `B(Cb, Cs)` for values from 0 to 1.
     fn of(self, backdrop: f32, source: f32) -> f32 {
         match self {
             Self::Normal => source,
@@ -57,14 +58,15 @@ impl Blend {
     }
 }
 
-/// Mixes `layer`, whose alpha is weighed by `opacity` percent, onto a picture with its top left pixel at `place`; it lies
-/// within. `band` is that picture from its row `first` on, or a part of it.
+/// Blends `layer`, whose alpha is multiplied by `opacity` percent, over a picture with its top left
+/// pixel at `place`. It must lie within the picture. `band` contains rows of that picture from row
+/// `first` onwards.
 pub(super) fn mix(band: &mut Picture, first: u32, layer: &Picture, place: (u32, u32), opacity: f64, blend: Blend) {
     let opacity = (opacity / 100.0) as f32;
     let is_copy = opacity == 1.0 && blend == Blend::Normal;
     let (stride, count) = (band.stride(), band.channels().count());
     let left = place.0 as usize * count;
-    // Rows of the band above the layer, and of the layer above the band.
+    // The rows of the band above the layer, and the rows of the layer above the band.
     let (above, passed) = (place.1.saturating_sub(first) as usize, first.saturating_sub(place.1) as usize);
     let layer_count = layer.channels().count();
     let rows = band.pixels_mut().chunks_exact_mut(stride).skip(above);
@@ -101,7 +103,7 @@ fn mix_pixel(pixel: &mut [u8], source: &[u8], source_alpha: f32, blend: Blend) {
     }
 }
 
-/// The nearest of 256 levels.
+/// Rounds to the nearest of 256 levels.
 fn level(value: f32) -> u8 {
     (value * 255.0 + 0.5).clamp(0.0, 255.0) as u8
 }

@@ -1,9 +1,12 @@
-//! The Action `overlay-image` (decisions 8.1): a picture over a picture.
+//! The Action `overlay-image`: a picture over a picture
+//! (`docs/reference/actions.md#overlay-image`).
 //!
-//! **Formulas.** The overlay is scaled to `round(image width · scale / 100)` columns, half up and at least 1, its rows in
-//! ratio likewise; turned clockwise about its centre, which makes the box that holds it (`rotate`); anchored by that box
-//! and moved by the offsets. Only what lies within the picture is computed, so that an overlay of any scale costs no more
-//! than the picture. Mixing is W3C Compositing and Blending Level 1, source-over, in sRGB (`blend`).
+//! **Formulas.** The overlay is scaled to `round(image width · scale / 100)` columns, half up and
+//! at least 1, and its rows in proportion likewise. It is rotated clockwise about its center, which
+//! determines its bounding box (`rotate`). The box is placed at the anchor and moved by the
+//! offsets. Only the part within the picture is computed, so that an overlay of any scale costs no
+//! more than the picture. Blending is W3C Compositing and Blending Level 1, source-over, in sRGB
+//! (`blend`).
 
 mod blend;
 
@@ -19,37 +22,37 @@ use crate::picture::Picture;
 use crate::pipeline::{Error, Finish, Output};
 use crate::resize::{PlanError, check_output, part, rounded_ratio};
 use crate::rotate::quarter_turn;
-use crate::sample::{Turn, turned};
+use crate::sample::{Rotation, turned};
 
 pub use blend::Blend;
 
 /// The parameters of the Action `overlay-image`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Overlay {
-    /// Where the overlay lies.
+    /// The position of the overlay.
     pub anchor: Anchor,
-    /// Columns to the right, rows down.
+    /// The offset in columns to the right and rows down.
     pub offset: (i64, i64),
-    /// Width of the overlay in percent of the picture's.
+    /// The width of the overlay in percent of the picture's width.
     pub scale: f64,
-    /// Percent.
+    /// The opacity in percent.
     pub opacity: f64,
-    /// Degrees clockwise.
+    /// The angle in degrees clockwise.
     pub rotate: f64,
-    /// How colours mix.
     pub blend: Blend,
 }
 
-/// The size of the result for a picture that measures `image` as displayed: its own.
+/// The size of the result for a picture with the displayed size `image`, which is the same.
 ///
 /// # Errors
-/// The limits of results.
+///
+/// [`PlanError`] if the result would exceed the limits.
 pub fn plan(image: Size) -> Result<Size, PlanError> {
     check_output(image)?;
     Ok(image)
 }
 
-/// What the overlay is scaled to; its height can go far beyond the picture's.
+/// The size to which the overlay is scaled. Its height can be far above the picture's.
 fn scaled_size(image: Size, overlay: Size, scale: f64) -> Size {
     // At most four times 16384.
     let width = ((f64::from(image.width) * scale / 100.0 + 0.5).floor() as u32).max(1);
@@ -58,14 +61,16 @@ fn scaled_size(image: Size, overlay: Size, scale: f64) -> Size {
     Size::new(width, u32::try_from(height).unwrap_or(u32::MAX))
 }
 
-/// The whole Action: size and format `auto` follow the picture below.
+/// Runs the Action. The size and the format `auto` follow the base picture.
 ///
 /// # Errors
-/// Any [`Error`]; a picture over the limits of results is refused before it is decoded.
+///
+/// Any [`Error`]. A picture above the limits of results is rejected before it is decoded.
 pub fn transform(image: &[u8], overlay: &[u8], params: &Overlay, finish: Finish) -> Result<Output, Error> {
     let header = probe(image).map_err(DecodeError::from)?;
     let size = plan(header.size())?;
-    // Before the picture below, so that the pixels of its file and the layer are all that is held at once.
+    // The layer is computed before the base picture is decoded, so that only one file's pixels and
+    // the layer are in memory at once.
     let layer = layer(header.size(), overlay, params)?;
     let lay = |picture: &mut Picture, first: u32| {
         if let Some((layer, x, y)) = &layer {
@@ -80,20 +85,20 @@ pub fn transform(image: &[u8], overlay: &[u8], params: &Overlay, finish: Finish)
     finish.write(&picture, header.format, Color::WHITE)
 }
 
-/// The part of the overlay that lies on the picture, as it is laid there, and where; nothing when none of it does.
+/// The visible part of the overlay, ready to be drawn, and its position; `None` when nothing is visible.
 fn layer(image: Size, overlay: &[u8], params: &Overlay) -> Result<Option<(Picture, u32, u32)>, Error> {
     let header = probe(overlay).map_err(DecodeError::from)?;
     let scaled = scaled_size(image, header.size(), params.scale);
     let decoded = decode(overlay, DecodeOptions { at_least: Some(scaled) })?;
     let quarter = quarter_turn(params.rotate);
-    let turn = Turn::clockwise(params.rotate);
+    let rotation = Rotation::clockwise(params.rotate);
     let extent = (f64::from(scaled.width), f64::from(scaled.height));
     let bounding = match quarter {
         Some(quarter) => {
             let size = quarter.apply_to_size(scaled);
             (f64::from(size.width), f64::from(size.height))
         }
-        None => turn.bounding(extent),
+        None => rotation.bounding(extent),
     };
     let Some((place, visible)) = visible(image, bounding, params) else { return Ok(None) };
     let picture = match quarter {
@@ -102,21 +107,22 @@ fn layer(image: Size, overlay: &[u8], params: &Overlay) -> Result<Option<(Pictur
             part(&decoded, orientation, quarter.apply_to_size(scaled), visible)
         }
         None => {
-            let (source, turn) = ready_to_turn(decoded, scaled, turn);
-            turned(&source, turn, bounding, visible, Color::TRANSPARENT)
+            let (source, rotation) = ready_to_turn(decoded, scaled, rotation);
+            turned(&source, rotation, bounding, visible, Color::TRANSPARENT)
         }
     };
     Ok(Some((picture, place.0, place.1)))
 }
 
-/// Where on the picture the overlay's box begins to be seen, and which part of the box that is.
+/// The position in the picture of the visible part of the overlay's box, and that part.
 fn visible(image: Size, bounding: (f64, f64), params: &Overlay) -> Option<((u32, u32), Rect)> {
     let (width, height) = (bounding.0 as i64, bounding.1 as i64);
     let (left, top) = params.anchor.place_any((width, height), image);
     let span = |start: i64, length: i64, of: u32| {
         let first = start.max(0);
         let last = start.saturating_add(length).min(i64::from(of));
-        // Within the picture, which is a `u32`; the box begins no further left than its own length.
+        // The start is within the picture and fits a `u32`. The box begins no further to the left
+        // than its own length.
         (first < last).then(|| (first as u32, first.abs_diff(start) as u32, (last - first) as u32))
     };
     let (x, inner_x, columns) = span(left.saturating_add(params.offset.0), width, image.width)?;
@@ -124,15 +130,16 @@ fn visible(image: Size, bounding: (f64, f64), params: &Overlay) -> Option<((u32,
     Some(((x, y), Rect { x: inner_x, y: inner_y, size: Size::new(columns, rows) }))
 }
 
-/// What is turned: the overlay at its scale when that is smaller than it came, else as it came, to be enlarged in turning.
-fn ready_to_turn(decoded: Decoded, scaled: Size, turn: Turn) -> (Picture, Turn) {
+/// The overlay before rotation. It is scaled if that makes it smaller than its file; otherwise it
+/// keeps its original size and is enlarged while it is rotated.
+fn ready_to_turn(decoded: Decoded, scaled: Size, rotation: Rotation) -> (Picture, Rotation) {
     let source = decoded.header().size();
     if scaled.width <= source.width && scaled.height <= source.height {
         let orientation = decoded.header().orientation;
-        return (part(&decoded, orientation, scaled, Rect { x: 0, y: 0, size: scaled }), turn);
+        return (part(&decoded, orientation, scaled, Rect { x: 0, y: 0, size: scaled }), rotation);
     }
     let upright = decoded.into_picture();
     let scale = |to: u32, from: u32| f64::from(to) / f64::from(from);
     let scale = (scale(scaled.width, upright.width()), scale(scaled.height, upright.height()));
-    (upright, Turn { scale, ..turn })
+    (upright, Rotation { scale, ..rotation })
 }

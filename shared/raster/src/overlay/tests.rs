@@ -24,7 +24,7 @@ fn run(image: &Picture, overlay: &Picture, params: &Overlay) -> Picture {
     read(&transform(&png(image), &png(overlay), params, PNG).unwrap().bytes)
 }
 
-/// Where the result differs from the picture: left, top, right, bottom, all inclusive.
+/// The bounds of the changed pixels: left, top, right and bottom, all inclusive.
 fn changed(before: &Picture, after: &Picture) -> Option<(u32, u32, u32, u32)> {
     let differs = |(x, y): &(u32, u32)| before.pixel(*x, *y) != after.pixel(*x, *y);
     let places = (0..before.height()).flat_map(|y| (0..before.width()).map(move |x| (x, y))).filter(differs);
@@ -102,13 +102,13 @@ fn the_tallest_overlay_costs_no_more_than_the_picture() {
 #[test]
 fn it_is_scaled_then_turned_then_anchored() {
     let (image, overlay) = (white(100, 100), photo(20, 10));
-    // Twenty by ten, turned a quarter: ten by twenty, in the lower right corner.
+    // 20 × 10 pixels rotated by 90 degrees are 10 × 20 pixels, placed in the lower right corner.
     let params = Overlay { scale: 20.0, rotate: 90.0, anchor: Anchor::BottomRight, ..plain() };
     let result = run(&image, &overlay, &params);
     assert_eq!(changed(&image, &result), Some((90, 80, 99, 99)));
     let turned = Orientation::Rotate90.apply(overlay.clone());
     assert_eq!(result.cropped(Rect { x: 90, y: 80, size: turned.size() }), turned);
-    // By 45 degrees: a box of ceil(30 / √2) on both sides.
+    // At 45 degrees, both sides of the bounding box are ceil(30 / √2).
     let red = red(20, 10);
     let result = run(&image, &red, &Overlay { rotate: 45.0, ..params });
     let (left, top, right, bottom) = changed(&image, &result).unwrap();
@@ -151,7 +151,8 @@ fn orientation_applies_to_both_pictures() {
     let output = transform(&image, &overlay, &Overlay { scale: 25.0, ..plain() }, PNG).unwrap();
     assert_eq!((output.width, output.height), (80, 40));
     let result = read(&output.bytes);
-    // Turned counter-clockwise: green, which was top right, is top left of the twenty by forty overlay.
+    // Rotated counterclockwise: green moves from the top right to the top left of the 20 × 40
+    // overlay.
     let corner = result.pixel(3, 4).unwrap();
     assert!(corner[1] > 220 && corner[0] < 40, "{corner:?}");
     assert_eq!(changed(&white(80, 40), &result).map(|(left, top, ..)| (left, top)), Some((0, 0)));

@@ -92,15 +92,15 @@ fn the_limits_of_results_are_refused_before_decoding() {
     let mut file = jpeg(&photo(64, 64), &Jpeg::default());
     file.truncate(file.len() / 2);
     let error = transform_resize(&file, &params(16_385, None), FormatChoice::Auto, 85).unwrap_err();
-    assert_eq!(error.fault(), Fault::Limit);
+    assert_eq!(error.kind(), ErrorKind::Limit);
     assert_eq!(error.to_string(), "a side of the result would be longer than 16384 pixels");
     let error = transform_resize(&file, &params(16, None), FormatChoice::Auto, 85).unwrap_err();
-    assert_eq!(error.fault(), Fault::Picture);
+    assert_eq!(error.kind(), ErrorKind::Picture);
     let error = transform_resize(b"not a picture", &params(16, None), FormatChoice::Auto, 85).unwrap_err();
     assert!(matches!(error, Error::Decode(DecodeError::Header(HeaderError::UnknownFormat))));
     let strip = written(&photo(2, 1), OutputFormat::Webp, 80);
     let wide = Resize { fit: Fit::Fill, ..params(16_384, 1) };
-    assert_eq!(transform_resize(&strip, &wide, FormatChoice::Auto, 85).unwrap_err().fault(), Fault::Limit);
+    assert_eq!(transform_resize(&strip, &wide, FormatChoice::Auto, 85).unwrap_err().kind(), ErrorKind::Limit);
 }
 
 #[test]

@@ -1,12 +1,13 @@
-//! Resampling: the Action `resize` (decisions 8.1, 18.8).
+//! Resampling: the Action `resize` (`docs/reference/actions.md#resize`).
 //!
-//! **Guarantee.** Lanczos-3 with premultiplied alpha, to exactly the sizes that [`plan()`] names; a source that is
-//! already of its size is copied bit by bit.
+//! **Guarantee.** Lanczos-3 with premultiplied alpha, to exactly the sizes of [`plan()`]. A source
+//! that already has its size is copied unchanged.
 //!
-//! **Mechanism.** The plan is a scaling of the whole, a part to keep and a place on a canvas. The part is traced
-//! back to the stored pixels, whatever their orientation and reduction, and only it is resampled; the kernel sees
-//! the pixels around it, so the result is that of scaling the whole and cropping. What is small then is turned
-//! upright and put onto the canvas.
+//! **Mechanism.** The plan consists of a scale for the whole, a part to keep and a position on a
+//! canvas. The part is mapped back to the stored pixels, whatever their orientation and reduction,
+//! and only this part is resampled. The kernel also reads the pixels around it, so the result
+//! equals scaling the whole and cropping. The small result is then transformed to the displayed
+//! orientation and placed on the canvas.
 
 mod plan;
 
@@ -27,14 +28,15 @@ pub use plan::{Bounds, Fit, MAX_OUTPUT_PIXELS, MAX_OUTPUT_SIDE, Plan, PlanError,
 /// Resizes an upright picture.
 ///
 /// # Errors
-/// [`PlanError`], as of [`plan()`].
+///
+/// [`PlanError`], as for [`plan()`].
 pub fn resize(picture: &Picture, resize: &Resize) -> Result<Picture, PlanError> {
     let plan = plan(picture.size(), resize)?;
     let extent = (f64::from(picture.width()), f64::from(picture.height()));
     Ok(run(picture, extent, Orientation::Normal, &plan, resize.background))
 }
 
-/// Carries out a plan that was made for the displayed size of `decoded`.
+/// Executes a plan that was made for the displayed size of `decoded`.
 pub fn apply(decoded: &Decoded, plan: &Plan, background: Color) -> Picture {
     let (picture, extent, orientation) = decoded.stored();
     run(picture, extent, orientation, plan, background)
@@ -60,21 +62,23 @@ fn run(picture: &Picture, extent: (f64, f64), orientation: Orientation, plan: &P
     canvas
 }
 
-/// A part of `decoded` after all of it was turned by `orientation`, its own included, and scaled to `scaled`.
+/// Transforms `decoded` by `orientation` (which includes its own), scales it to `scaled`, and
+/// returns a part of the result.
 pub(crate) fn part(decoded: &Decoded, orientation: Orientation, scaled: Size, kept: Rect) -> Picture {
     let (picture, extent, _) = decoded.stored();
     let plan = Plan::part(scaled, kept);
     run(picture, extent, orientation, &plan, Color::TRANSPARENT)
 }
 
-/// A picture scaled by area and Lanczos to another size, whatever its ratio.
+/// Scales a picture with Lanczos-3 to another size, whatever its aspect ratio.
 pub(crate) fn stretched(picture: &Picture, size: Size) -> Picture {
     let extent = (f64::from(picture.width()), f64::from(picture.height()));
     run(picture, extent, Orientation::Normal, &Plan::whole(size), Color::TRANSPARENT)
 }
 
-/// Where `length` of `scaled` pixels from `start` on lie in a side of which the source fills `extent`: start and
-/// length there, never beyond the `available` pixels, whatever rounding does to the last bit.
+/// Maps `length` of `scaled` pixels from `start` onwards to a side of which the source fills
+/// `extent`. Returns the start and the length there, limited to the `available` pixels despite
+/// rounding errors.
 fn span(start: u32, length: u32, scaled: u32, extent: f64, available: u32) -> (f64, f64) {
     let at = f64::from(start) * extent / f64::from(scaled);
     let length = f64::from(length) * extent / f64::from(scaled);
@@ -98,6 +102,6 @@ fn resample(picture: &Picture, part: fir::CropBox, size: Size) -> Picture {
         .expect("the buffer was made for this size");
     fir::Resizer::new()
         .resize(&source, &mut target, &options)
-        .expect("both images are of one kind and the part lies within the source");
+        .expect("both pictures have the same channels and the part is within the source");
     Picture::made(size, picture.channels(), pixels)
 }

@@ -1,7 +1,7 @@
-//! What a resize will give, by arithmetic alone.
+//! Computes the size of the result of a resize.
 //!
-//! All of it is exact in whole numbers (decisions 8.1, 18.8), so that the gateway, which knows stored sizes only,
-//! and the worker, which holds the pixels, come to the same answer.
+//! The computation uses exact integer arithmetic, so that the gateway, which knows only stored
+//! sizes, and the worker, which has the pixels, compute the same result.
 
 use std::num::NonZeroU32;
 use std::str::FromStr;
@@ -9,13 +9,13 @@ use std::str::FromStr;
 use crate::color::Color;
 use crate::geometry::{Anchor, ParseError, Rect, Size};
 
-/// The most pixels a result may have: 100 megapixels (decisions 8.1).
+/// The maximum number of pixels of a result: 100 megapixels.
 pub const MAX_OUTPUT_PIXELS: u64 = 100_000_000;
 
-/// The longest side a result may have (decisions 8.1).
+/// The maximum length of a side of a result in pixels.
 pub const MAX_OUTPUT_SIDE: u32 = 16_384;
 
-/// The sides that were asked for: one of them, or both.
+/// The requested sides: one of them, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Bounds {
     width: Option<NonZeroU32>,
@@ -23,7 +23,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The asked sides; `None` when there is none or one is zero.
+    /// Creates bounds from the requested sides. `None` if there is none or one is zero.
     pub fn new(width: Option<u32>, height: Option<u32>) -> Option<Self> {
         let side = |side: Option<u32>| side.map_or(Some(None), |side| NonZeroU32::new(side).map(Some));
         let bounds = Self { width: side(width)?, height: side(height)? };
@@ -31,19 +31,20 @@ impl Bounds {
     }
 }
 
-/// How the picture is brought into a box of both sides (decisions 8.1). With one side all are alike.
+/// How the picture is fitted into a box of two sides (`docs/reference/actions.md#resize`). If only
+/// one side is requested, all values are equivalent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Fit {
-    /// As large as fits into the box; the result is no larger than the picture needs.
+    /// The largest size that fits into the box. The result has the size of the picture.
     #[default]
     Inside,
-    /// Covers the box, what sticks out is cropped.
+    /// Covers the box; the excess is cropped.
     Cover,
-    /// As large as fits into the box, the rest is background.
+    /// The largest size that fits into the box, which is filled with the background.
     Contain,
-    /// Both sides exactly, whatever becomes of the ratio.
+    /// Exactly the size of the box, without keeping the aspect ratio.
     Fill,
-    /// As small as covers the box, nothing is cropped.
+    /// The smallest size that covers the box; nothing is cropped.
     Outside,
 }
 
@@ -65,50 +66,49 @@ impl FromStr for Fit {
 /// The parameters of the Action `resize`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Resize {
-    /// The asked sides.
     pub bounds: Bounds,
-    /// How the picture is brought into the box.
+    /// How the picture is fitted into the box.
     pub fit: Fit,
-    /// What `cover` keeps and where `contain` puts the picture.
+    /// The part that `cover` keeps, and the position of the picture in `contain`.
     pub anchor: Anchor,
-    /// What `contain` pads with.
+    /// Color of the padding of `contain`.
     pub background: Color,
     /// Whether pixels may be scaled up.
     pub enlarge: bool,
 }
 
 impl Resize {
-    /// A resize into `bounds` with the Action's defaults: inside, centred, transparent, enlarging.
+    /// A resize into `bounds` with the Action's defaults: inside, centered, transparent, enlarging.
     pub fn new(bounds: Bounds) -> Self {
         Self { bounds, fit: Fit::Inside, anchor: Anchor::Center, background: Color::TRANSPARENT, enlarge: true }
     }
 }
 
-/// Why a result is refused.
+/// Why a result is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// The source has a side of zero.
     #[error("the picture is empty")]
     EmptySource,
-    /// There would be more than [`MAX_OUTPUT_PIXELS`] pixels.
+    /// It would have more than [`MAX_OUTPUT_PIXELS`] pixels.
     #[error("the result would have more than 100 megapixels")]
     TooManyPixels,
     /// A side would be longer than [`MAX_OUTPUT_SIDE`].
     #[error("a side of the result would be longer than 16384 pixels")]
     SideTooLong,
-    /// A crop reaches beyond the picture.
-    #[error("the rectangle reaches beyond the picture")]
+    /// A crop extends beyond the picture.
+    #[error("the rectangle extends beyond the picture")]
     OutOfPicture,
 }
 
-/// What a resize does to a source of a certain size: scale the whole, keep a part, put it onto a canvas.
+/// The steps of a resize of a source of a certain size: scale the whole, keep a part, put it onto a canvas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// What the whole source is scaled to.
+    /// Size to which the whole source is scaled.
     pub(crate) scaled: Size,
     /// The part of `scaled` that is kept.
     pub(crate) kept: Rect,
-    /// Where the kept part lies on the canvas.
+    /// Position of the kept part on the canvas.
     pub(crate) offset: (u32, u32),
     canvas: Size,
 }
@@ -119,31 +119,33 @@ impl Plan {
         self.canvas
     }
 
-    /// The size that the whole source is scaled to; what a decoder must deliver at least.
+    /// The size to which the whole source is scaled, which is the minimum that a decoder must
+    /// deliver.
     pub fn scaled(&self) -> Size {
         self.scaled
     }
 
-    /// Whether some of the canvas is left to the background.
+    /// Whether the background is visible in a part of the canvas.
     pub fn pads(&self) -> bool {
         self.kept.size != self.canvas
     }
 
-    /// Scales the whole and keeps a part of it.
+    /// Scales the whole source and keeps a part of it.
     pub(crate) fn part(scaled: Size, kept: Rect) -> Self {
         Self { scaled, kept, offset: (0, 0), canvas: kept.size }
     }
 
-    /// Scales the whole and keeps all of it.
+    /// Scales the whole source and keeps all of it.
     pub(crate) fn whole(scaled: Size) -> Self {
         Self { scaled, kept: Rect { x: 0, y: 0, size: scaled }, offset: (0, 0), canvas: scaled }
     }
 }
 
-/// Plans the resize of a source of a size as displayed.
+/// Plans the resize of a source with a displayed size.
 ///
 /// # Errors
-/// [`PlanError`]: a result over the limits, or a source without pixels.
+///
+/// [`PlanError`] if the result would exceed the limits or the source has no pixels.
 pub fn plan(source: Size, resize: &Resize) -> Result<Plan, PlanError> {
     if source.pixels() == 0 {
         return Err(PlanError::EmptySource);
@@ -158,7 +160,7 @@ fn unchecked(source: Size, resize: &Resize) -> Result<Plan, PlanError> {
     let asked = match (resize.bounds.width, resize.bounds.height) {
         (Some(width), Some(height)) => Size::new(width.get(), height.get()),
         (width, height) => {
-            // One side: the other follows the ratio, whatever the fit.
+            // If only one side is given, the other follows the aspect ratio, whatever the fit.
             let scaled = match (width, height) {
                 (Some(width), _) => with_width(source, width.get())?,
                 (None, Some(height)) => with_width(source.transposed(), height.get())?.transposed(),
@@ -188,9 +190,10 @@ fn unchecked(source: Size, resize: &Resize) -> Result<Plan, PlanError> {
     })
 }
 
-/// Refuses a result over the limits (decisions 8.1).
+/// Rejects a result above the limits.
 ///
 /// # Errors
+///
 /// [`PlanError::SideTooLong`] or [`PlanError::TooManyPixels`].
 pub fn check_output(size: Size) -> Result<(), PlanError> {
     if size.width.max(size.height) > MAX_OUTPUT_SIDE {
@@ -202,7 +205,8 @@ pub fn check_output(size: Size) -> Result<(), PlanError> {
     }
 }
 
-/// The source's ratio at this width; the height is rounded half up and at least 1.
+/// The size with this width and the source's aspect ratio. The height is rounded half up and at
+/// least 1.
 fn with_width(source: Size, width: u32) -> Result<Size, PlanError> {
     let height = rounded_ratio(source.height, width, source.width);
     Ok(Size::new(width, u32::try_from(height).map_err(|_| PlanError::SideTooLong)?))
@@ -211,11 +215,12 @@ fn with_width(source: Size, width: u32) -> Result<Size, PlanError> {
 /// `side` × `by` / `of`, rounded half up and at least 1.
 pub(crate) fn rounded_ratio(side: u32, by: u32, of: u32) -> u64 {
     let (numerator, denominator) = (u64::from(side) * u64::from(by), u64::from(of));
-    // No more than 2^64 / 1.
+    // At most 2^64 / 1.
     (((2 * u128::from(numerator) + u128::from(denominator)) / (2 * u128::from(denominator))) as u64).max(1)
 }
 
-/// The source's ratio, touching the box from within or, if `outside`, from without.
+/// The largest size with the source's aspect ratio within the box or, if `outside`, the smallest
+/// one that covers it.
 fn with_ratio(source: Size, within: Size, outside: bool) -> Result<Size, PlanError> {
     let by_width = u64::from(within.width) * u64::from(source.height);
     let by_height = u64::from(within.height) * u64::from(source.width);
@@ -226,7 +231,8 @@ fn with_ratio(source: Size, within: Size, outside: bool) -> Result<Size, PlanErr
     }
 }
 
-/// The box, made so small in its own ratio that `source` covers it: rounded down and at least 1 (decisions 18.8).
+/// The box, reduced with a constant aspect ratio until `source` covers it, rounded down and at
+/// least 1.
 fn shrunk_into(asked: Size, source: Size) -> Size {
     if asked.width <= source.width && asked.height <= source.height {
         return asked;

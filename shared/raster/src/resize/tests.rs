@@ -50,10 +50,11 @@ fn with_one_side_the_other_follows_the_ratio_whatever_the_fit() {
 
 #[test]
 fn sides_round_half_up_and_are_at_least_one() {
-    // 3 × 1 at 2 wide is 0.67 high; 4 × 1 at 2 wide is 0.5 high; 5 × 1 at 2 wide is 0.4 high, but at least 1.
+    // 3 × 1 at a width of 2 has a height of 0.67; 4 × 1 of 0.5; 5 × 1 of 0.4, but at least 1.
     assert_eq!(output((3, 1), &params(2, None)), (2, 1));
     assert_eq!(output((1000, 1), &params(10, None)), (10, 1));
-    // 8 × 3 at 4 wide is 1.5 high; 8 × 5 is 2.5; 100 × 49 at 10 is 4.9; 100 × 44 is 4.4; 100 × 45 is 4.5.
+    // 8 × 3 at a width of 4 has a height of 1.5; 8 × 5 of 2.5. At a width of 10, 100 × 49 has 4.9,
+    // 100 × 44 has 4.4, and 100 × 45 has 4.5.
     assert_eq!(output((8, 3), &params(4, None)), (4, 2));
     assert_eq!(output((8, 5), &params(4, None)), (4, 3));
     assert_eq!(output((100, 44), &params(10, None)), (10, 4));
@@ -65,21 +66,21 @@ fn sides_round_half_up_and_are_at_least_one() {
 #[test]
 fn every_fit_has_its_size_in_a_box_of_both_sides() {
     for (source, asked, enlarge, expected) in [
-        // Shrinking: enlarge plays no part.
+        // Shrinking does not depend on `enlarge`.
         ((400, 300), (100, 100), true, [(100, 75), (100, 100), (100, 100), (100, 100), (133, 100)]),
         ((400, 300), (100, 100), false, [(100, 75), (100, 100), (100, 100), (100, 100), (133, 100)]),
         ((300, 400), (100, 100), false, [(75, 100), (100, 100), (100, 100), (100, 100), (100, 133)]),
-        // Enlarging on both sides.
+        // Both sides are enlarged.
         ((40, 30), (100, 100), true, [(100, 75), (100, 100), (100, 100), (100, 100), (133, 100)]),
         ((40, 30), (100, 100), false, [(40, 30), (30, 30), (100, 100), (30, 30), (40, 30)]),
-        // Larger on one side only: the box sticks out to the right.
+        // Larger on one side only: the box extends beyond the picture on the right.
         ((400, 30), (100, 60), true, [(100, 8), (100, 60), (100, 60), (100, 60), (800, 60)]),
         ((400, 30), (100, 60), false, [(100, 8), (50, 30), (100, 60), (50, 30), (400, 30)]),
-        // Boxes shrunk by `enlarge: no` round down and are at least 1.
+        // Boxes that are reduced because of `enlarge: no` are rounded down and are at least 1.
         ((10, 10), (100, 33), false, [(10, 10), (10, 3), (100, 33), (10, 3), (10, 10)]),
         ((10, 10), (33, 100), false, [(10, 10), (3, 10), (33, 100), (3, 10), (10, 10)]),
         ((10, 10), (1000, 1), false, [(1, 1), (10, 1), (1000, 1), (10, 1), (10, 10)]),
-        // Exactly the source.
+        // The size of the source.
         ((40, 30), (40, 30), false, [(40, 30), (40, 30), (40, 30), (40, 30), (40, 30)]),
     ] {
         for (fit, expected) in FITS.into_iter().zip(expected) {
@@ -112,7 +113,7 @@ fn a_source_over_the_output_side_is_refused_when_it_would_stay() {
     assert_eq!(plan(Size::new(1, u32::MAX), &params(16_384, None)).unwrap_err(), PlanError::SideTooLong);
 }
 
-/// Columns numbered in red, rows in green.
+/// A picture whose red values number the columns and whose green values number the rows.
 fn numbered(width: u32, height: u32) -> Picture {
     drawn(width, height, Channels::Rgb, |x, y| [x as u8, y as u8, 9, 255])
 }
@@ -143,7 +144,7 @@ fn cover_keeps_the_anchored_part_pixel_for_pixel() {
     }
     let source = numbered(3, 10);
     for (anchor, top) in Anchor::ALL.into_iter().zip([0, 0, 0, 3, 3, 3, 7, 7, 7]) {
-        // The asked box of 30 × 30 shrinks to 3 × 3.
+        // The requested box of 30 × 30 is reduced to 3 × 3.
         let result = resize(&source, &Resize { anchor, ..fitted(30, 30, Fit::Cover, false) }).unwrap();
         assert_eq!(result, drawn(3, 3, Channels::Rgb, |x, y| source.pixel(x, y + top).unwrap()), "{anchor:?}");
     }
@@ -220,7 +221,7 @@ fn lanczos_agrees_with_the_reference() {
 
 #[test]
 fn transparent_pixels_lend_no_colour_to_their_neighbours() {
-    // White, opaque on the left and transparent black on the right.
+    // White, opaque on the left, and transparent black on the right.
     let source = drawn(64, 64, Channels::Rgba, |x, _| if x < 31 { [255; 4] } else { [0; 4] });
     for size in [16, 23, 100] {
         let result = resize(&source, &fitted(size, size, Fit::Fill, true)).unwrap();
@@ -257,7 +258,8 @@ proptest! {
         fit in prop::sample::select(FITS.to_vec()),
         enlarge in any::<bool>(),
     ) {
-        // Not assumed: a quarter of all cases would be rejected, which is the most that is allowed.
+        // Not `prop_assume`: a quarter of all cases would be rejected, which is the allowed
+        // maximum.
         if width.is_none() && height.is_none() {
             return Ok(());
         }

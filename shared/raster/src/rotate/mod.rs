@@ -1,9 +1,11 @@
-//! The Action `rotate` (decisions 8.1): mirrors, then turns clockwise.
+//! The Action `rotate`: mirrors, then rotates clockwise (`docs/reference/actions.md#rotate`).
 //!
-//! **Formulas.** Multiples of 90 degrees move pixels and change none. Any other angle turns the picture about its centre,
-//! pixel centres lying at halves (`sample`); with `expand` the result is the smallest box that holds it,
-//! `ceil(w·|cos| + h·|sin|)` by `ceil(w·|sin| + h·|cos|)`, without it as large as the picture. Without `expand`, a quarter
-//! turn, too, lies centred on a canvas of the picture's own size, an odd pixel right or below.
+//! **Formulas.** A rotation by a multiple of 90 degrees moves pixels without changing them. Any
+//! other angle rotates the picture about its center, with pixel centers at half-integer positions
+//! (`sample`). With `expand`, the result is the smallest box that contains the rotated picture,
+//! `ceil(w·|cos| + h·|sin|)` by `ceil(w·|sin| + h·|cos|)`. Without `expand`, the result has the
+//! size of the picture. A rotation by 90 degrees is then also centered on a canvas of that size,
+//! with an odd pixel on the right or at the bottom.
 
 #[cfg(test)]
 mod tests;
@@ -12,26 +14,26 @@ use std::str::FromStr;
 
 use crate::color::Color;
 use crate::decode::{BAND, Bands, DecodeError, decode_turned};
-use crate::encode::JpegWriter;
+use crate::encode::jpeg_encoder;
 use crate::geometry::{Anchor, ParseError, Rect, Size};
 use crate::header::{Header, probe};
 use crate::orientation::Orientation;
 use crate::picture::{Channels, Picture};
 use crate::pipeline::{Error, Finish, Output};
 use crate::resize::{PlanError, check_output};
-use crate::sample::{Padded, Turn, Turning};
+use crate::sample::{Padded, Rotation, Turning};
 
 /// How the picture is mirrored before it is turned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Flip {
-    /// Not at all.
+    /// Not mirrored.
     #[default]
     None,
     /// Left to right.
     Horizontal,
     /// Top to bottom.
     Vertical,
-    /// Both, which is half a turn.
+    /// Both directions, which is a rotation by 180 degrees.
     Both,
 }
 
@@ -63,17 +65,17 @@ impl From<Flip> for Orientation {
 /// The parameters of the Action `rotate`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rotate {
-    /// Clockwise; finite.
+    /// The angle in degrees clockwise, which must be finite.
     pub degrees: f64,
-    /// Whether the result grows to hold the turned picture.
+    /// Whether the result grows to contain the turned picture.
     pub expand: bool,
-    /// Before the turn.
+    /// Mirroring before the turn.
     pub flip: Flip,
-    /// Of what the turned picture does not cover.
+    /// Color of the area that the turned picture does not cover.
     pub background: Color,
 }
 
-/// The turn by a multiple of 90 degrees; nothing for another angle.
+/// The orientation for a multiple of 90 degrees; `None` for any other angle.
 pub(crate) fn quarter_turn(degrees: f64) -> Option<Orientation> {
     let degrees = degrees.rem_euclid(360.0);
     [
@@ -81,14 +83,14 @@ pub(crate) fn quarter_turn(degrees: f64) -> Option<Orientation> {
         (90.0, Orientation::Rotate90),
         (180.0, Orientation::Rotated180),
         (270.0, Orientation::Rotate270),
-        // A tiny negative angle is rounded to this.
+        // A tiny negative angle is rounded to this value.
         (360.0, Orientation::Normal),
     ]
     .into_iter()
-    .find_map(|(angle, turn)| (angle == degrees).then_some(turn))
+    .find_map(|(angle, rotation)| (angle == degrees).then_some(rotation))
 }
 
-/// The size of the result for a picture that measures `source` as displayed.
+/// Size of the result for a picture with the displayed size `source`.
 ///
 /// # Errors
 /// The limits of results.
@@ -98,11 +100,11 @@ pub fn plan(source: Size, rotate: &Rotate) -> Result<Size, PlanError> {
     }
     let size = match (rotate.expand, quarter_turn(rotate.degrees)) {
         (false, _) => source,
-        (true, Some(turn)) => turn.apply_to_size(source),
+        (true, Some(rotation)) => rotation.apply_to_size(source),
         (true, None) => {
             let extent = (f64::from(source.width), f64::from(source.height));
-            let (width, height) = Turn::clockwise(rotate.degrees).bounding(extent);
-            // Less than twice a `u32`, of which sides over the limit are refused all the same.
+            let (width, height) = Rotation::clockwise(rotate.degrees).bounding(extent);
+            // Less than twice the range of a `u32`. Sides above the limit are rejected in any case.
             Size::new(width as u32, height as u32)
         }
     };
@@ -110,31 +112,32 @@ pub fn plan(source: Size, rotate: &Rotate) -> Result<Size, PlanError> {
     Ok(size)
 }
 
-/// The whole Action.
+/// Runs the Action.
 ///
 /// # Errors
-/// Any [`Error`]; a result over the limits is refused before the picture is decoded.
+///
+/// Any [`Error`]. A result above the limits is rejected before the picture is decoded.
 pub fn transform(bytes: &[u8], rotate: &Rotate, finish: Finish) -> Result<Output, Error> {
     let header = probe(bytes).map_err(DecodeError::from)?;
     let size = plan(header.size(), rotate)?;
     let flip = Orientation::from(rotate.flip);
     let picture = match quarter_turn(rotate.degrees) {
-        Some(turn) => {
-            let turned = decode_turned(bytes, flip.then(turn))?;
+        Some(rotation) => {
+            let turned = decode_turned(bytes, flip.then(rotation))?;
             if turned.size() == size { turned } else { recentred(turned, size, rotate.background) }
         }
         None => {
             let turning = turning(bytes, &header, rotate, size)?;
             let (channels, background) = (turning.channels(), rotate.background);
             if channels == Channels::Rgb && finish.is_jpeg(header.format) {
-                let mut writer = JpegWriter::new(size, channels, finish.quality);
+                let mut encoder = jpeg_encoder(size, channels, finish.quality);
                 for first in (0..size.height).step_by(BAND as usize) {
                     let count = BAND.min(size.height - first);
                     let mut band = Picture::filled(Size::new(size.width, count), channels, background);
                     turning.fill(first as usize, band.pixels_mut());
-                    writer.write(band.pixels());
+                    encoder.write(band.pixels());
                 }
-                return Ok(Output::jpeg(writer, size));
+                return Ok(Output::jpeg(encoder, size));
             }
             let mut picture = Picture::filled(size, channels, background);
             turning.fill(0, picture.pixels_mut());
@@ -144,7 +147,7 @@ pub fn transform(bytes: &[u8], rotate: &Rotate, finish: Finish) -> Result<Output
     finish.write(&picture, header.format, rotate.background)
 }
 
-/// The picture, mirrored and ready to be turned onto a canvas of `size`.
+/// The picture, mirrored and prepared for rotation onto a canvas of size `size`.
 fn turning(bytes: &[u8], header: &Header, rotate: &Rotate, size: Size) -> Result<Turning, DecodeError> {
     let whole = Rect { x: 0, y: 0, size: header.size() };
     let mut source = Padded::new(header.size());
@@ -161,10 +164,10 @@ fn turning(bytes: &[u8], header: &Header, rotate: &Rotate, size: Size) -> Result
     }
     let canvas = (f64::from(size.width), f64::from(size.height));
     let part = Rect { x: 0, y: 0, size };
-    Ok(Turning::new(source, Turn::clockwise(rotate.degrees), canvas, part, rotate.background))
+    Ok(Turning::new(source, Rotation::clockwise(rotate.degrees), canvas, part, rotate.background))
 }
 
-/// A picture in the middle of a canvas that is larger one way and smaller the other.
+/// A picture centered on a canvas that is larger in one direction and smaller in the other.
 fn recentred(picture: Picture, size: Size, background: Color) -> Picture {
     let kept = Size::new(size.width.min(picture.width()), size.height.min(picture.height()));
     let (x, y) = Anchor::Center.place(kept, picture.size());

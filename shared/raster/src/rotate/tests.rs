@@ -22,7 +22,7 @@ fn run(picture: &Picture, rotate: &Rotate) -> Picture {
 #[test]
 fn quarter_turns_and_flips_move_pixels_and_change_none() {
     let source = photo(31, 20);
-    for (degrees, turn) in [
+    for (degrees, rotation) in [
         (0.0, Orientation::Normal),
         (-0.0, Orientation::Normal),
         (90.0, Orientation::Rotate90),
@@ -35,7 +35,7 @@ fn quarter_turns_and_flips_move_pixels_and_change_none() {
         (-360.0, Orientation::Normal),
     ] {
         for flip in [Flip::None, Flip::Horizontal, Flip::Vertical, Flip::Both] {
-            let expected = turn.apply(Orientation::from(flip).apply(source.clone()));
+            let expected = rotation.apply(Orientation::from(flip).apply(source.clone()));
             assert_eq!(run(&source, &Rotate { flip, ..by(degrees) }), expected, "{degrees} {flip:?}");
         }
     }
@@ -57,7 +57,8 @@ fn a_quarter_turn_that_keeps_its_size_is_centred() {
     let kept = run(&source, &Rotate { expand: false, background: blue, ..by(90.0) });
     assert_eq!((kept.size(), kept.channels()), (source.size(), Channels::Rgb));
     let turned = Orientation::Rotate90.apply(source.clone());
-    // Four columns in nine: two on the left, three on the right. Nine rows in four: two go above, three below.
+    // Four columns are centered in nine: two remain on the left, three on the right. Nine rows are
+    // centered in four: two are cut off above, three below.
     for (x, y) in (0..4).flat_map(|y| (0..9).map(move |x| (x, y))) {
         let expected = if (2..6).contains(&x) { turned.pixel(x - 2, y + 2) } else { Some([0, 0, 255, 255]) };
         assert_eq!(kept.pixel(x, y), expected, "{x}, {y}");
@@ -80,7 +81,7 @@ fn sizes_follow_the_formula() {
     assert_eq!(plan(Size::new(20_000, 100), &Rotate { expand: false, ..by(0.0) }), Err(PlanError::SideTooLong));
 }
 
-/// A smooth picture that can be computed at any point, about the centre of the picture.
+/// A smooth picture that is defined at any point, relative to its center.
 fn analytic(x: f64, y: f64) -> [f64; 3] {
     [
         127.5 + 90.0 * (x / 9.0).sin() * (y / 11.0).cos(),
@@ -136,13 +137,13 @@ fn edges_are_smooth_and_show_no_fringe() {
         match pixel[3] {
             0 => {}
             alpha => {
-                assert_eq!(pixel[..3], [255, 0, 0], "the picture's own colour at every alpha");
+                assert_eq!(pixel[..3], [255, 0, 0], "the color of the picture at every alpha");
                 partial += u32::from(alpha < 255);
             }
         }
     }
     assert!(partial > 100, "an edge of {partial} pixels");
-    // What is covered is the square's own area, to a percent.
+    // The covered area equals that of the square, to one percent.
     let area: f64 = clear.pixels().chunks_exact(4).map(|pixel| f64::from(pixel[3]) / 255.0).sum();
     assert!((area - 1600.0).abs() < 16.0, "{area}");
     let over = run(&square, &Rotate { background: Color { r: 0, g: 0, b: 255, a: 255 }, ..by(30.0) });

@@ -1,4 +1,4 @@
-//! The taps of a point, weighed.
+//! Computes the weighted sum of the source pixels around a point.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use super::map::Map;
 use super::padded::{Padded, TAPS};
 use crate::color::Color;
 
-/// Weights of the taps at -2 to 3 for each phase, in 2048ths; each row adds up to 2048.
+/// The weights of the taps at -2 to 3 for each phase, in 2048ths. Each row adds up to 2048.
 pub(super) static WEIGHTS: LazyLock<[[i16; TAPS]; 256]> = LazyLock::new(|| {
     let lobe = |x: f64| {
         let angle = std::f64::consts::PI * x;
@@ -17,14 +17,14 @@ pub(super) static WEIGHTS: LazyLock<[[i16; TAPS]; 256]> = LazyLock::new(|| {
         let weights: [f64; TAPS] = std::array::from_fn(|tap| lobe(phase as f64 / 256.0 + 2.0 - tap as f64));
         let sum: f64 = weights.iter().sum();
         let mut rounded = weights.map(|weight| (weight / sum * 2048.0).round() as i16);
-        // What rounding lost or gained goes to the nearest tap, where it is the smallest part.
+        // The rounding error is added to the nearest tap, where it is smallest in proportion.
         let nearest = if phase < 128 { 2 } else { 3 };
         rounded[nearest] += 2048 - rounded.iter().sum::<i16>();
         rounded
     })
 });
 
-/// How the taps of a point are weighed: where the processor has AVX2 by its instructions, else one by one.
+/// The implementation: AVX2 if the processor has it, otherwise scalar.
 #[derive(Clone, Copy)]
 pub(super) enum Convolve {
     #[cfg(target_arch = "x86_64")]
@@ -60,7 +60,7 @@ impl Convolve {
     }
 }
 
-/// First across, kept in 64ths of a level, then down.
+/// Convolves horizontally, with results in 64ths of a level, then vertically.
 fn plain(weights: &[[i16; TAPS]; 256]) -> impl Fn(&Padded, usize, [usize; 2]) -> [i32; 4] {
     move |source, start, [across, down]| {
         let mut sums = [1 << 16; 4];
@@ -76,7 +76,7 @@ fn plain(weights: &[[i16; TAPS]; 256]) -> impl Fn(&Padded, usize, [usize; 2]) ->
     }
 }
 
-/// The same to the bit, with AVX2.
+/// The same computation with AVX2, with identical results.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use std::arch::x86_64::*;
@@ -84,13 +84,14 @@ mod avx2 {
     use super::super::padded::LOADED;
     use super::*;
 
-    /// The weights of a phase, side by side as the instructions take them.
+    /// The weights of a phase in the layout that the instructions need.
     struct Wide {
-        /// Across: the taps 0 and 1 for each channel, then 4 and 5.
+        /// Horizontal: taps 0 and 1 for each channel, then taps 4 and 5.
         outer: [i16; 16],
-        /// Across: the taps 2 and 3, then nothing.
+        /// Horizontal: taps 2 and 3, then zeros.
         inner: [i16; 16],
-        /// Down: of each two rows, the first one's for each channel, then the second one's.
+        /// Vertical: for each pair of rows, the weights of the first and the second row for each
+        /// channel.
         down: [[i32; 8]; TAPS / 2],
     }
 
@@ -122,12 +123,13 @@ mod avx2 {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn convolved(source: &Padded, start: usize, [across, down]: [usize; 2], weights: &[Wide; 256]) -> [i32; 4] {
-        // SAFETY: thirty-two bytes are read where thirty-two are, here and below; the loads need no alignment.
+        // SAFETY: an unaligned load of thirty-two bytes reads an array of thirty-two bytes, here
+        // and below.
         let load = |values: &[i16; 16]| unsafe { _mm256_loadu_si256(values.as_ptr().cast()) };
         let load_wide = |values: &[i32; 8]| unsafe { _mm256_loadu_si256(values.as_ptr().cast()) };
         let (outer, inner) = (load(&weights[across].outer), load(&weights[across].inner));
         let zero = _mm256_setzero_si256();
-        // Of each two pixels, channel by channel beside each other.
+        // Interleaves the channels of each pair of pixels.
         let paired = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15));
         let row = |number: usize| {
             let taps: &[[u8; 4]; LOADED] =
@@ -151,7 +153,7 @@ mod avx2 {
         let sum = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum));
         let sum = _mm_srai_epi32::<17>(_mm_add_epi32(sum, _mm_set1_epi32(1 << 16)));
         let mut samples = [0; 4];
-        // SAFETY: sixteen bytes are written where sixteen are; the store needs no alignment.
+        // SAFETY: an unaligned store of sixteen bytes writes to an array of sixteen bytes.
         unsafe { _mm_storeu_si128(samples.as_mut_ptr().cast(), sum) };
         samples
     }

@@ -1,4 +1,4 @@
-//! Rows of a result: colour by the taps, over the background by coverage.
+//! Computes rows of a result: the convolved color is blended over the background by coverage.
 
 use super::map::{FULL, Map, coverage};
 use super::padded::{PAD, Padded, premultiplied};
@@ -66,21 +66,24 @@ pub(super) fn fill_rgba(
     }
 }
 
-/// The source at a point that it covers, premultiplied; a little below 0 or above 255 beside a sharp edge. `convolve` weighs
-/// the taps, the first of which is the pixel at its second argument, by the phases across and down.
+/// The premultiplied source at a point that it covers. Values may be slightly below 0 or above 255
+/// near a sharp edge. `convolve` computes the weighted sum from the position of the first tap and
+/// the horizontal and vertical phases.
 #[inline(always)]
 fn sampled(source: &Padded, u: i64, v: i64, convolve: impl Fn(&Padded, usize, [usize; 2]) -> [i32; 4]) -> [i32; 4] {
-    // To the nearest phase.
+    // Rounds to the nearest phase.
     let (u, v) = (u + (1 << 23), v + (1 << 23));
     let phase = |at: i64| (at >> 24 & 0xff) as usize;
     let tap = |at: i64| ((at >> 32) + (PAD - 2) as i64) as usize;
     convolve(source, tap(v) * source.stride + tap(u), [phase(u), phase(v)])
 }
 
-/// A premultiplied sample over so much of a premultiplied background, straightened again.
+/// Blends a premultiplied sample over a premultiplied background by coverage, and converts the
+/// result to straight alpha.
 #[inline(always)]
 fn mixed(sample: [i32; 4], below: [i64; 4], covered: i64) -> [u8; 4] {
-    // In 2^16ths of a level. Colour is divided by the very alpha that it came with, also where both overshoot.
+    // In units of 2^-16 of a level. The color is divided by the alpha that results from the same
+    // sums, even if both overshoot.
     let sums: [i64; 4] = std::array::from_fn(|c| i64::from(sample[c]) * covered + below[c] * (FULL - covered));
     let alpha = sums[3];
     if alpha < FULL / 2 {

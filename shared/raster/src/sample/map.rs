@@ -1,31 +1,31 @@
-//! Which points of the source a result is made of.
+//! Maps the pixels of a result to points of the source.
 
 use std::ops::Range;
 
-use super::turn::{ONE, Turn};
+use super::rotation::{ONE, Rotation};
 use crate::geometry::{Rect, Size};
 
-/// Full coverage.
+/// The value of full coverage.
 pub(super) const FULL: i64 = 1 << 16;
 
-/// Where in the source the pixels of the result come from, in [`ONE`]s.
+/// The positions in the source of the result's pixels, in units of 1 / [`ONE`] pixel.
 pub(super) struct Map {
-    /// Of the first pixel.
+    /// The position of the first pixel.
     origin: (i64, i64),
-    /// From one column to the next.
+    /// The step from one column to the next.
     pub(super) across: (i64, i64),
-    /// From one row to the next.
+    /// The step from one row to the next.
     down: (i64, i64),
-    /// Pixels of the result per pixel of the source, in 2^-16.
+    /// Result pixels per source pixel, in units of 2^-16.
     pub(super) scale: (i64, i64),
     pub(super) columns: usize,
 }
 
 impl Map {
-    pub(super) fn new(source: Size, turn: Turn, whole: (f64, f64), part: Rect) -> Self {
-        let Turn { cos, sin, scale } = turn;
+    pub(super) fn new(source: Size, rotation: Rotation, whole: (f64, f64), part: Rect) -> Self {
+        let Rotation { cos, sin, scale } = rotation;
         let fixed = |value: f64| (value * ONE as f64).round() as i64;
-        // The first pixel's centre, from the centre of the canvas.
+        // The center of the first pixel, relative to the center of the canvas.
         let (x, y) = (f64::from(part.x) + 0.5 - whole.0 / 2.0, f64::from(part.y) + 0.5 - whole.1 / 2.0);
         let u = (cos * x + sin * y) / scale.0 + f64::from(source.width) / 2.0 - 0.5;
         let v = (cos * y - sin * x) / scale.1 + f64::from(source.height) / 2.0 - 0.5;
@@ -38,14 +38,15 @@ impl Map {
         }
     }
 
-    /// Where row `y` begins, and which of its columns come from within a pixel of the source.
+    /// The position at which row `y` begins, and the range of columns that map to within one pixel
+    /// of the source.
     pub(super) fn row(&self, y: usize, size: Size) -> ((i64, i64), Range<usize>) {
         let y = y as i64;
         let start = (self.origin.0 + self.down.0 * y, self.origin.1 + self.down.1 * y);
         let (mut first, mut last) = (0.0, self.columns as f64);
         for (start, step, length) in [(start.0, self.across.0, size.width), (start.1, self.across.1, size.height)] {
             let (start, end) = (start as f64 + ONE as f64, f64::from(length) * ONE as f64 - start as f64);
-            // Within: -start < step × x < end.
+            // A column maps to the source if -start < step × x < end.
             let step = step as f64;
             let (low, high) = if step > 0.0 {
                 (-start / step, end / step)
@@ -59,20 +60,24 @@ impl Map {
             first = low.max(first);
             last = high.min(last);
         }
-        // Two more on both sides, for rounding; what is outside has no coverage.
+        // Two columns are added on both sides because of rounding. Points outside of the source
+        // have no coverage.
         let first = ((first - 2.0).max(0.0) as usize).min(self.columns);
         let last = ((last + 2.0).max(0.0) as usize).min(self.columns);
         (start, first..last.max(first))
     }
 }
 
-/// How much of a point the source covers: of [`FULL`]; nothing further than a pixel outside.
+/// The coverage of a point by the source, 0 to [`FULL`]. It is zero more than one pixel outside of
+/// the source.
 #[inline(always)]
 pub(super) fn coverage(u: i64, v: i64, size: Size, scale: (i64, i64)) -> i64 {
     let ramp = |at: i64, length: u32, scale: i64| {
-        // From the nearer edge inwards, in 2^-24 pixels of the source; whoever is a pixel away is all in, or all out.
+        // The distance inwards from the nearer edge, in units of 2^-24 source pixels. More than one
+        // pixel away, the point is completely inside or outside.
         let inwards = (at + ONE / 2).min(i64::from(length) * ONE - ONE / 2 - at).clamp(-ONE, ONE) >> 8;
-        // In pixels of the result, 2^-16; half of the ramp lies outside.
+        // Converted to result pixels in units of 2^-16. One half of the ramp is outside of the
+        // source.
         (((inwards * scale) >> 24) + FULL / 2).clamp(0, FULL) >> 8
     };
     ramp(u, size.width, scale.0) * ramp(v, size.height, scale.1)

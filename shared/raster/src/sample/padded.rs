@@ -1,18 +1,18 @@
-//! The source as the taps read it.
+//! The source picture in the form that the convolution reads.
 
 use crate::geometry::Size;
 use crate::picture::{Channels, Picture};
 
-/// Pixels that a point is computed from, across and down.
+/// The number of pixels in each direction from which a point is computed.
 pub(super) const TAPS: usize = 6;
 
-/// Pixels that the source is extended by on each side, for the taps of the outermost points.
+/// The number of pixels by which the source is extended on each side, for the outermost points.
 pub(super) const PAD: usize = TAPS / 2;
 
-/// Pixels that are read at once; behind the last tap they count for nothing.
+/// The number of pixels that are loaded at once. Those after the last tap are ignored.
 pub(super) const LOADED: usize = 8;
 
-/// The source with premultiplied alpha and repeated edges.
+/// The source with premultiplied alpha and repeated edge pixels.
 pub(crate) struct Padded {
     pub(super) pixels: Vec<[u8; 4]>,
     pub(super) stride: usize,
@@ -21,7 +21,7 @@ pub(crate) struct Padded {
 }
 
 impl Padded {
-    /// One that its rows are still to be put into, from top to bottom.
+    /// Creates an empty source whose rows are added from top to bottom.
     pub(crate) fn new(size: Size) -> Self {
         let stride = size.width as usize + 2 * PAD;
         let capacity = stride * (size.height as usize + 2 * PAD) + LOADED;
@@ -34,7 +34,7 @@ impl Padded {
         padded
     }
 
-    /// Takes the next rows, those of a picture as wide.
+    /// Adds the next rows, from a picture of the same width.
     pub(crate) fn push(&mut self, rows: &Picture) {
         self.is_opaque &= rows.is_opaque();
         for row in rows.pixels().chunks_exact(rows.stride()) {

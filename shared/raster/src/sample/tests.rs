@@ -6,11 +6,12 @@ use crate::geometry::Size;
 fn weights_add_up_and_a_whole_position_copies() {
     assert_eq!(WEIGHTS[0], [0, 0, 2048, 0, 0, 0]);
     assert!(WEIGHTS.iter().all(|row| row.iter().sum::<i16>() == 2048));
-    // Half way, by the formula: sinc(1/2)·sinc(1/6) is 0.6079, sinc(3/2)·sinc(1/2) -0.1351, sinc(5/2)·sinc(5/6) 0.0243.
+    // At phase one half, by the formula: sinc(1/2)·sinc(1/6) is 0.6079, sinc(3/2)·sinc(1/2) is
+    // -0.1351, sinc(5/2)·sinc(5/6) is 0.0243.
     assert_eq!(WEIGHTS[128], [50, -278, 1252, 1252, -278, 50]);
 }
 
-/// A picture of extremes, where the sums are largest.
+/// A picture of extreme values, for which the sums are largest.
 fn extremes(size: Size, channels: Channels) -> Picture {
     let mut state = 1u32;
     let count = size.pixels() as usize * channels.count();
@@ -30,9 +31,9 @@ fn wide_and_plain_convolution_agree_to_the_bit() {
     for channels in [Channels::Rgb, Channels::Rgba] {
         let source = Padded::of(&extremes(Size::new(67, 45), channels));
         for (degrees, scale) in [(0.5, 1.0), (12.0, 1.0), (133.0, 1.0), (200.0, 3.7)] {
-            let turn = Turn { scale: (scale, scale), ..Turn::clockwise(degrees) };
+            let rotation = Rotation { scale: (scale, scale), ..Rotation::clockwise(degrees) };
             let part = Rect { x: 0, y: 0, size: Size::new(80, 80) };
-            let map = Map::new(source.size, turn, (80.0, 80.0), part);
+            let map = Map::new(source.size, rotation, (80.0, 80.0), part);
             let filled = |convolve: Convolve| {
                 let (mut rgb, mut rgba) = (vec![7; 80 * 80 * 3], vec![7; 80 * 80 * 4]);
                 convolve.fill_rgb(&source, &map, Color::WHITE, 0, &mut rgb);
@@ -47,7 +48,7 @@ fn wide_and_plain_convolution_agree_to_the_bit() {
 #[test]
 fn a_turn_is_that_of_exact_lanczos() {
     let size = Size::new(60, 44);
-    // Fine detail, where kernels differ most, but no finer than half the pixels.
+    // Fine detail, where kernels differ most, but below half the sampling rate.
     let level = |x: u32, y: u32| {
         let (x, y) = (f64::from(x), f64::from(y));
         128.0 + 50.0 * (x * 1.9).sin() + 40.0 * (y * 1.7 + x * 0.3).cos()
@@ -62,7 +63,8 @@ fn a_turn_is_that_of_exact_lanczos() {
         }
     };
     for degrees in [7.0f64, 45.0, 161.0] {
-        let result = turned(&source, Turn::clockwise(degrees), (60.0, 44.0), Rect { x: 0, y: 0, size }, Color::WHITE);
+        let result =
+            turned(&source, Rotation::clockwise(degrees), (60.0, 44.0), Rect { x: 0, y: 0, size }, Color::WHITE);
         let (sin, cos) = degrees.to_radians().sin_cos();
         let (mut squares, mut count) = (0.0, 0.0);
         for (x, y) in (0..44).flat_map(|y| (0..60).map(move |x| (x, y))) {
@@ -88,7 +90,7 @@ fn a_turn_is_that_of_exact_lanczos() {
 
 #[test]
 fn a_box_holds_what_is_turned_and_no_more() {
-    let bounding = |degrees: f64, size: (f64, f64)| Turn::clockwise(degrees).bounding(size);
+    let bounding = |degrees: f64, size: (f64, f64)| Rotation::clockwise(degrees).bounding(size);
     assert_eq!(bounding(45.0, (100.0, 100.0)), (142.0, 142.0));
     assert_eq!(bounding(30.0, (100.0, 50.0)), (112.0, 94.0));
     assert_eq!(bounding(0.000_01, (100.0, 50.0)), (100.0, 50.0));

@@ -1,4 +1,4 @@
-//! The Action `add-text-to-image` (decisions 8.1, 8.2).
+//! The Action `add-text-to-image` (`docs/reference/actions.md#add-text-to-image`).
 
 use super::fonts::{Family, Weight};
 use super::layout::{Align, Layout, Style, layout};
@@ -12,46 +12,43 @@ use crate::picture::Picture;
 use crate::pipeline::{Error, Finish, Output};
 use crate::resize::check_output;
 
-/// Text and how it is to stand in a picture: the parameters of the Action.
+/// Text and its placement in a picture: the parameters of the Action.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Caption {
-    /// What is written.
     pub text: String,
-    /// Where in the picture its box stands.
+    /// Position of the box in the picture.
     pub anchor: Anchor,
-    /// How far the box is moved from there, right and down, in pixels.
+    /// Offset of the box from there, to the right and down, in pixels.
     pub offset: (i64, i64),
-    /// The letters.
     pub family: Family,
-    /// Their weight.
     pub weight: Weight,
-    /// Their size in percent of the picture's height, greater than 0.
+    /// Font size in percent of the picture's height, greater than 0.
     pub size: f64,
-    /// Their colour.
     pub color: Color,
-    /// Where lines stand in the box.
+    /// Alignment of the lines in the box.
     pub align: Align,
-    /// The widest the box may be, in percent of the picture's width; text is broken so that it fits.
+    /// The maximum width of the box in percent of the picture's width. Text is wrapped to fit.
     pub max_width: f64,
-    /// The distance of two baselines in sizes.
+    /// The distance between baselines in multiples of the font size.
     pub line_height: f64,
-    /// The colour of the line along the letters.
+    /// Color of the stroke.
     pub stroke_color: Color,
-    /// The width of that line in percent of the size, half of it within the letters; 0 is none.
+    /// The width of the stroke in percent of the font size, one half of it inside the letters; 0
+    /// disables it.
     pub stroke_width: f64,
-    /// What the box is filled with.
+    /// Background of the box.
     pub background: Color,
-    /// The room around the text in its box, in percent of the size.
+    /// Padding of the box, in percent of the font size.
     pub padding: f64,
 }
 
-/// A caption set for a picture of a certain size.
+/// A caption laid out for a picture of a certain size.
 pub struct PlacedCaption {
     layout: Layout,
-    /// The left and top edge of the box in the picture; negative where it sticks out.
+    /// Left and top edge of the box in the picture; negative where it extends beyond.
     x: i64,
     y: i64,
-    /// The sides of the box.
+    /// Width and height of the box.
     width: u64,
     height: u64,
     /// Pixels between an edge of the box and the text.
@@ -61,11 +58,12 @@ pub struct PlacedCaption {
 }
 
 impl Caption {
-    /// Sets the text for a picture of `size`.
+    /// Lays out the text for a picture of `size`.
     ///
-    /// The box is the text, as wide as its widest line and as high as its lines, with the padding around it, rounded up to whole
-    /// pixels. The padding counts whether or not the box is filled, so that text keeps off the edge it is anchored to. Padding
-    /// that leaves no room for text in the widest box breaks after every grapheme cluster.
+    /// The box is as wide as the widest line and as high as all lines, with the padding around them, rounded up to
+    /// whole pixels. The padding counts whether or not the box is filled, so that text keeps a distance from the edge
+    /// to which it is anchored. If padding leaves no room for text in the widest box, text is broken after every
+    /// grapheme cluster.
     pub fn place(&self, size: Size) -> PlacedCaption {
         let em = self.size / 100.0 * f64::from(size.height);
         let padding = self.padding / 100.0 * em;
@@ -96,21 +94,20 @@ impl Caption {
     }
 }
 
-/// What a length may be over a whole number of pixels and still be that number.
+/// Excess of a length over a whole number of pixels that is treated as rounding error.
 const ROUNDING: f64 = 1e-6;
 
 impl PlacedCaption {
-    /// The left and the top edge of the box and its width and height, in pixels.
+    /// Left and top edge, width and height of the box, in pixels.
     pub fn frame(&self) -> (i64, i64, u64, u64) {
         (self.x, self.y, self.width, self.height)
     }
 
-    /// How many lines there are.
     pub fn line_count(&self) -> usize {
         self.layout.line_count()
     }
 
-    /// Draws box and text into a picture of the size it was set for.
+    /// Draws box and text into a picture of the size for which it was laid out.
     pub fn draw(&self, picture: &mut Picture) {
         fill_rect(picture, self.x, self.y, self.width, self.height, self.background);
         let (x, y) = (self.x as f64 + self.padding, self.y as f64 + self.padding);
@@ -118,8 +115,8 @@ impl PlacedCaption {
     }
 }
 
-/// The Action `add-text-to-image`: decodes, draws and writes (decisions 8.1). A JPEG of a transparent result is flattened on
-/// white: the caption's background belongs to its box (decisions 18.8).
+/// The Action `add-text-to-image`: decodes, draws and encodes. A JPEG of a transparent result is flattened on white,
+/// because the caption's background belongs to its box.
 ///
 /// # Errors
 /// Any [`Error`]; a picture over the limits of results is refused before it is decoded.

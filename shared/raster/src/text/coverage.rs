@@ -1,38 +1,40 @@
-//! How much of each pixel a shape covers, exactly.
+//! Computes exactly how much of each pixel a shape covers.
 //!
-//! **Mechanism.** Every edge leaves in each row the change of the area to its right that it makes from one pixel to the
-//! next; summed up along the row the changes are signed areas, winding numbers averaged over the pixel. Their magnitude, held
-//! to 1, is the coverage under the non-zero rule wherever edges do not cross within a pixel, and next to it where they do. (The
-//! accumulation buffer of Raph Levien's font-rs.) Rows are done in bands, so that memory does not grow with the shape.
+//! **Mechanism.** In each row, every edge contributes the change, from one pixel to the next, of
+//! the area to its right. The running sum of these changes along the row is the signed area, that
+//! is the winding number averaged over the pixel. Its magnitude, limited to 1, is the coverage
+//! under the nonzero rule, except in pixels where edges cross, where it is an approximation. (This
+//! is the accumulation buffer of Raph Levien's font-rs.) Rows are processed in bands, so that
+//! memory does not grow with the shape.
 
 use kurbo::{PathEl, Point};
 
 use crate::geometry::Size;
 
-/// Cells of a band: a quarter of a megabyte, which stays in the cache.
+/// The number of cells in a band: a quarter of a megabyte, which fits the cache.
 const BAND_CELLS: usize = 1 << 16;
 
-/// How far a flattened curve may be off, in pixels: less than a coverage of 8 bits shows.
+/// The maximum error of a flattened curve in pixels. It is below the resolution of 8-bit coverage.
 pub(super) const FLATNESS: f64 = 0.05;
 
 /// A shape of closed polygons, in pixels from the top left corner of the picture.
 #[derive(Default)]
-pub(crate) struct Shape {
-    /// From x, y to x, y.
+pub(super) struct Shape {
+    /// Edges as x and y of the start and x and y of the end.
     edges: Vec<[f32; 4]>,
 }
 
 impl Shape {
     /// Adds an edge.
-    pub(crate) fn line(&mut self, from: Point, to: Point) {
-        // What is horizontal has nothing to its right.
+    pub(super) fn line(&mut self, from: Point, to: Point) {
+        // A horizontal edge has no area to its right.
         if from.y != to.y {
             self.edges.push([from.x as f32, from.y as f32, to.x as f32, to.y as f32]);
         }
     }
 
-    /// Adds a path of closed curves, flattened.
-    pub(crate) fn add(&mut self, path: impl IntoIterator<Item = PathEl>) {
+    /// Adds a path of closed curves, flattened to lines.
+    pub(super) fn add(&mut self, path: impl IntoIterator<Item = PathEl>) {
         let mut at = Point::ZERO;
         let mut start = at;
         kurbo::flatten(path, FLATNESS, |element| match element {
@@ -49,18 +51,19 @@ impl Shape {
         });
     }
 
-    /// The farthest from the origin that it gets in either dimension.
+    /// The maximum distance from the origin in either dimension.
     #[cfg(test)]
     pub(super) fn reach(&self) -> f64 {
         self.edges.iter().flatten().fold(0.0, |reach, value| reach.max(f64::from(value.abs())))
     }
 
-    /// Calls `paint` with column, row and the coverages, 0 to 1, of a stretch of pixels within `clip`, rows from top to bottom.
-    pub(crate) fn cover(&self, clip: Size, mut paint: impl FnMut(u32, u32, &[f32])) {
+    /// Calls `paint` with the column, the row and the coverages (0 to 1) of each run of pixels
+    /// within `clip`, from top to bottom.
+    pub(super) fn cover(&self, clip: Size, mut paint: impl FnMut(u32, u32, &[f32])) {
         let Some((left, right)) = self.extent(0, clip.width) else { return };
         let Some((top, bottom)) = self.extent(1, clip.height) else { return };
         let width = (right - left) as usize;
-        // The last column takes what happens right of the others.
+        // The last column collects what lies to the right of the others.
         let columns = width + 1;
         let rows = (BAND_CELLS / columns).clamp(1, (bottom - top) as usize);
         let mut cells = vec![0.0; columns * rows];
@@ -83,7 +86,8 @@ impl Shape {
         }
     }
 
-    /// The whole pixels that the shape touches in one dimension (0 is x), within `length`.
+    /// The range of whole pixels that the shape touches in one dimension (0 is x), limited to
+    /// `length`.
     fn extent(&self, dimension: usize, length: u32) -> Option<(u32, u32)> {
         let values = self.edges.iter().flat_map(|edge| [edge[dimension], edge[dimension + 2]]);
         let (least, most) =
@@ -94,7 +98,7 @@ impl Shape {
     }
 }
 
-/// Adds what an edge changes to `rows` rows of `columns` cells.
+/// Adds the contribution of an edge to `rows` rows of `columns` cells.
 fn accumulate(edge: [f32; 4], cells: &mut [f32], columns: usize, rows: usize) {
     let [ax, ay, bx, by] = edge;
     let (direction, x0, y0, x1, y1) = if ay < by { (1.0, ax, ay, bx, by) } else { (-1.0, bx, by, ax, ay) };
@@ -112,7 +116,8 @@ fn accumulate(edge: [f32; 4], cells: &mut [f32], columns: usize, rows: usize) {
     }
 }
 
-/// Adds what a piece of an edge within one row changes: from `left` to `right` it rises by `height`, signed.
+/// Adds the contribution of a part of an edge within one row, from `left` to `right`, with the
+/// signed height `height`.
 fn accumulate_row(mut left: f32, mut right: f32, mut height: f32, row: &mut [f32]) {
     let end = (row.len() - 1) as f32;
     if right <= 0.0 {
@@ -122,7 +127,7 @@ fn accumulate_row(mut left: f32, mut right: f32, mut height: f32, row: &mut [f32
     if left >= end {
         return;
     }
-    // What is left of the row lies left of all its pixels; what is right of it changes none.
+    // A part to the left of the row affects all its pixels; a part to the right affects none.
     if left < 0.0 {
         let outside = height * (-left / (right - left));
         row[0] += outside;
@@ -140,7 +145,8 @@ fn accumulate_row(mut left: f32, mut right: f32, mut height: f32, row: &mut [f32
         row[first + 1] += height * middle;
         return;
     }
-    // Areas of a trapezoid: a triangle in the first pixel, a triangle in the last, equal steps between.
+    // The areas of a trapezoid: a triangle in the first pixel, a triangle in the last, and equal
+    // steps in between.
     let step = 1.0 / (right - left);
     let in_first = 1.0 - (left - first as f32);
     let in_last = right - (last - 1) as f32;
@@ -173,7 +179,7 @@ mod tests {
         shape
     }
 
-    /// Coverages of the pixels of a picture of `width` by `height`.
+    /// The coverages of the pixels of a picture of size `width` by `height`.
     fn covered(shape: &Shape, width: u32, height: u32) -> Vec<f32> {
         let mut all = vec![0.0; (width * height) as usize];
         shape.cover(Size::new(width, height), |x, y, row| {
@@ -196,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_triangle_is_exact_in_every_pixel() {
-        // Below the diagonal of 4 by 4.
+        // The part of a 4 × 4 picture below its diagonal.
         let triangle = shape(&[(0.0, 0.0), (4.0, 4.0), (0.0, 4.0)]);
         let wanted: Vec<f32> = (0..4)
             .flat_map(|y| (0..4).map(move |x| if x < y { 1.0 } else { f32::from(u8::from(x == y)) / 2.0 }))

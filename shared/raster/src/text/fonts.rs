@@ -1,8 +1,9 @@
-//! The bundled fonts and the choice among them.
+//! The bundled fonts and the selection among them.
 //!
-//! They are part of the program, 19 MiB that are mapped and never copied; only a program that reaches [`fonts`] or text
-//! itself carries them, since the linker drops what nothing refers to. Tables are parsed on first use, once for the process,
-//! and shared by all threads. Licences and sources: `fonts/LICENSES.md`.
+//! The fonts are part of the program: 19 MiB that are mapped and never copied. Only a program that
+//! uses [`fonts`] or text contains them, because the linker drops unreferenced data. Tables are
+//! parsed on first use, once per process, and shared by all threads. Licenses and sources:
+//! `fonts/LICENSES.md`.
 
 use std::str::FromStr;
 use std::sync::LazyLock;
@@ -13,15 +14,15 @@ use unicode_properties::emoji::{EmojiStatus, is_emoji_presentation_selector, is_
 
 use crate::geometry::ParseError;
 
-/// A style of letters (decisions 8.1). It decides for Latin, Greek and Cyrillic; other scripts have one form.
+/// A font family. It applies to Latin, Greek and Cyrillic; other scripts have one form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Family {
-    /// `sans`
+    /// `sans`.
     #[default]
     Sans,
-    /// `serif`
+    /// `serif`.
     Serif,
-    /// `mono`
+    /// `mono`.
     Mono,
 }
 
@@ -38,13 +39,13 @@ impl FromStr for Family {
     }
 }
 
-/// How heavy letters are. Symbols and emoji have one weight.
+/// Weight of letters. Symbols and emoji have one weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Weight {
-    /// `regular`, 400.
+    /// `regular` (400).
     #[default]
     Regular,
-    /// `bold`, 700.
+    /// `bold` (700).
     Bold,
 }
 
@@ -60,18 +61,17 @@ impl FromStr for Weight {
     }
 }
 
-/// A bundled font file, for a renderer of its own (an SVG rasterizer's font database).
+/// A bundled font file, for another renderer (an SVG rasterizer's font database).
 #[derive(Debug, Clone, Copy)]
 pub struct Font {
-    /// The family name that the file carries.
+    /// The family name in the file.
     pub name: &'static str,
-    /// Its weight.
     pub weight: Weight,
-    /// The file: OpenType, `glyf` or `CFF` outlines.
+    /// The file: OpenType with `glyf` or `CFF` outlines.
     pub bytes: &'static [u8],
 }
 
-/// What a font is there for.
+/// The purpose of a font.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Style(Family),
@@ -82,8 +82,9 @@ enum Role {
 
 macro_rules! bundled {
     ($($role:expr, $name:literal: $($weight:ident = $file:literal),+;)*) => {
-        /// Every bundled font, in the order in which they are asked for a character: other styles last, so that an arrow
-        /// does not bring their letters along where a renderer draws a whole line with what has all of it.
+        /// Every bundled font in order of priority for a character. Other families are last,
+        /// because a renderer that draws a line with the first font that contains all of it would
+        /// otherwise use their letters because of a single arrow.
         static BUNDLED: &[(Role, Font)] = &[$($(
             ($role, Font { name: $name, weight: Weight::$weight, bytes: include_bytes!(concat!("../../fonts/", $file)) }),
         )+)*];
@@ -117,7 +118,7 @@ bundled! {
     Role::Style(Family::Mono), "Noto Sans Mono": Regular = "NotoSansMono-Regular.ttf", Bold = "NotoSansMono-Bold.ttf";
 }
 
-/// Every bundled font.
+/// All bundled fonts.
 pub fn fonts() -> impl ExactSizeIterator<Item = Font> {
     BUNDLED.iter().map(|(_, font)| *font)
 }
@@ -126,13 +127,14 @@ pub fn fonts() -> impl ExactSizeIterator<Item = Font> {
 pub(super) struct Face {
     role: Role,
     weight: Weight,
-    /// For shaping.
+    /// The font for shaping.
     pub(super) shaping: harfrust::Font,
-    /// For outlines and coverage.
+    /// The tables for outlines and character coverage.
     pub(super) tables: FontRef<'static>,
-    /// Units of the font a side of its em square has.
+    /// Font units per em.
     pub(super) units_per_em: f64,
-    /// How far letters reach above and, as a positive number, below the baseline, in em.
+    /// The height of letters above the baseline, and their depth below it as a positive number, in
+    /// em.
     pub(super) ascent: f64,
     pub(super) descent: f64,
 }
@@ -154,7 +156,8 @@ impl Face {
         }
     }
 
-    /// Whether it has a look for the character. Some fonts map control characters to nothing, which is none.
+    /// Whether it has a glyph for the character. Some fonts map control characters to an empty glyph, which does not
+    /// count.
     fn has(&self, character: char) -> bool {
         !character.is_control() && self.tables.charmap().map(character).is_some()
     }
@@ -163,15 +166,16 @@ impl Face {
 static FACES: LazyLock<Vec<Face>> =
     LazyLock::new(|| BUNDLED.iter().map(|(role, font)| Face::new(*role, font)).collect());
 
-/// The faces of a style, in the order in which they are asked.
+/// The faces of a style in order of priority.
 pub(super) struct Cascade(Vec<&'static Face>);
 
 impl Cascade {
-    /// The asked style first, then sans, then what has further scripts in the same weight, symbols, emoji, the other styles.
+    /// The requested family first, then sans, then fonts of further scripts in the same weight, symbols, emoji, the
+    /// other families.
     pub(super) fn new(family: Family, weight: Weight) -> Self {
         let fits = |face: &&Face| face.weight == weight || matches!(face.role, Role::Symbols | Role::Emoji);
         let mut faces: Vec<&'static Face> = FACES.iter().filter(fits).collect();
-        // Stable: the order of the table otherwise.
+        // The sort is stable, so the order of the table is otherwise kept.
         faces.sort_by_key(|face| match face.role {
             Role::Style(own) if own == family => 0,
             Role::Style(Family::Sans) => 1,
@@ -181,21 +185,20 @@ impl Cascade {
         Self(faces)
     }
 
-    /// The face of the style itself.
+    /// The face of the requested family.
     pub(super) fn primary(&self) -> &'static Face {
         self.0[0]
     }
 
-    /// All of them.
     #[cfg(test)]
     pub(super) fn faces(&self) -> impl Iterator<Item = &'static Face> {
         self.0.iter().copied()
     }
 
-    /// The face that a grapheme cluster is drawn with: the first that has all of it, else the first that has its base, else
-    /// the primary one, whose box stands for it.
+    /// The face for a grapheme cluster: the first that contains all of it, otherwise the first that
+    /// contains its base character, otherwise the primary one, which draws a box.
     ///
-    /// A cluster that Unicode wants to be seen as an emoji is looked for in the emoji first (UTS 51, 4).
+    /// For a cluster with emoji presentation, the emoji font is tried first (UTS 51, 4).
     pub(super) fn choose(&self, cluster: &str) -> &'static Face {
         let needed = || cluster.chars().filter(|character| !is_ignorable(*character));
         let has_all = |face: &&&'static Face| needed().all(|character| face.has(character));
@@ -211,7 +214,8 @@ impl Cascade {
     }
 }
 
-/// The name of the family that a grapheme cluster of sans text is drawn with; its weights have the same characters.
+/// The name of the family with which a grapheme cluster of sans text is drawn; all its weights have the same
+/// characters.
 pub(crate) fn family_for(cluster: &str) -> &'static str {
     static SANS: LazyLock<Cascade> = LazyLock::new(|| Cascade::new(Family::Sans, Weight::Regular));
     let chosen = SANS.choose(cluster);
@@ -219,7 +223,7 @@ pub(crate) fn family_for(cluster: &str) -> &'static str {
     BUNDLED[index].1.name
 }
 
-/// Whether a cluster is to be shown as an emoji: it says so, or its first character is one unless it says otherwise.
+/// Whether a cluster has emoji presentation: explicitly, or by default of its first character.
 fn wants_emoji(cluster: &str) -> bool {
     if cluster.chars().any(is_text_presentation_selector) {
         return false;
@@ -237,8 +241,8 @@ fn wants_emoji(cluster: &str) -> bool {
         })
 }
 
-/// Whether a character has no look of its own, so that no font needs to have it (the characters with the property
-/// `Default_Ignorable_Code_Point` that text has any use for).
+/// Whether a character has no visible glyph, so that no font needs to contain it (the characters
+/// with the property `Default_Ignorable_Code_Point` that occur in text).
 pub(super) fn is_ignorable(character: char) -> bool {
     matches!(character,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'

@@ -1,4 +1,4 @@
-//! Lines: where they break and how large they are together.
+//! Breaks text into lines and computes its size.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -10,18 +10,19 @@ use super::fonts::{Cascade, Family, Weight};
 use super::shape::{Line, Paragraph};
 use crate::geometry::ParseError;
 
-/// What a sum of advances may be over the width without being too wide: rounding, not letters.
+/// The excess of a sum of advances over the width that counts as a rounding error.
 const TOLERANCE_EM: f64 = 1e-6;
 
-/// Where lines stand in the width of the widest. Left is left, whatever the direction of the text (decisions 8.1).
+/// The alignment of lines within the width of the widest. Left is left, whatever the direction of
+/// the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Align {
-    /// `left`
+    /// `left`.
     Left,
-    /// `center`
+    /// `center`.
     #[default]
     Center,
-    /// `right`
+    /// `right`.
     Right,
 }
 
@@ -38,41 +39,41 @@ impl FromStr for Align {
     }
 }
 
-/// How text is set.
+/// The style of a text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Style {
-    /// The letters.
     pub family: Family,
-    /// Their weight.
     pub weight: Weight,
-    /// The height of the em square in pixels, greater than 0.
+    /// Font size: the height of the em square in pixels, greater than 0.
     pub size: f64,
-    /// The distance of two baselines in sizes.
+    /// The distance between baselines in multiples of the font size.
     pub line_height: f64,
-    /// Where lines stand.
+    /// The alignment of lines.
     pub align: Align,
 }
 
-/// Text that was set: lines of glyphs.
+/// Laid out text: lines of glyphs.
 #[derive(Clone)]
 pub struct Layout {
     pub(super) lines: Vec<Line>,
     pub(super) style: Style,
-    /// From the top of a line to its baseline, in em.
+    /// Distance from the top of a line to its baseline, in em.
     pub(super) baseline: f64,
-    /// Of the widest line, in em.
+    /// Width of the widest line, in em.
     pub(super) width: f64,
 }
 
-/// Sets `text` in lines no wider than `max_width` pixels; without it only line ends break lines.
+/// Lays out `text` in lines no wider than `max_width` pixels. Without it, only line ends break
+/// lines.
 ///
-/// LF, CR, CR LF, VT, FF, NEL and the two Unicode separators end lines, a tab is four spaces. White space where a line breaks
-/// takes no room. Only a line of a single grapheme cluster may be wider than `max_width`.
+/// LF, CR, CR LF, VT, FF, NEL and the two Unicode separators end lines, and a tab is four spaces.
+/// White space at a line break has no width. Only a line with a single grapheme cluster may be
+/// wider than `max_width`.
 pub fn layout(text: &str, style: &Style, max_width: Option<f64>) -> Layout {
     layout_lines(text, style, max_width, usize::MAX)
 }
 
-/// As [`layout()`], in at most `max_lines` lines, at least 1; the last ends with an ellipsis when something is left out.
+/// Like [`layout()`], in at most `max_lines` lines, at least 1. The last line ends with an ellipsis if text is omitted.
 pub fn layout_lines(text: &str, style: &Style, max_width: Option<f64>, max_lines: usize) -> Layout {
     let cascade = Cascade::new(style.family, style.weight);
     let width = max_width.map_or(f64::INFINITY, |width| width / style.size) + TOLERANCE_EM;
@@ -94,34 +95,35 @@ pub fn layout_lines(text: &str, style: &Style, max_width: Option<f64>, max_lines
     }
 }
 
-/// Whether a text begins at the right, by its first character with a direction of its own (UAX 9, P2 and P3).
+/// Whether a text is right-to-left according to its first character with a strong direction (UAX 9,
+/// P2 and P3).
 pub fn is_right_to_left(text: &str) -> bool {
     get_base_direction_full(text) == Direction::Rtl
 }
 
-/// Whether a character ends a line: all that break a line or a paragraph wherever they stand (UAX 14 BK, CR, LF and NL; UAX
-/// 9 B).
+/// Whether a character ends a line: those with a mandatory break (UAX 14 BK, CR, LF and NL) and paragraph separators
+/// (UAX 9 B).
 fn is_line_end(character: char) -> bool {
     matches!(character, '\n'..='\r' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// White space that vanishes at the end of a line. Fixed spaces do not.
+/// Whether a character is white space that is ignored at the end of a line. Fixed spaces are kept.
 fn hangs(character: char) -> bool {
     character.is_whitespace() && !matches!(character, '\u{a0}' | '\u{2007}' | '\u{202f}')
 }
 
-/// What a paragraph may take.
+/// Limits of a paragraph.
 #[derive(Clone, Copy)]
 struct Limits {
-    /// Of a line, in em.
+    /// Width of a line, in em.
     width: f64,
-    /// Of the whole text.
+    /// Lines of the whole text.
     lines: usize,
     /// Whether no other paragraph follows.
     is_last: bool,
 }
 
-/// Breaks a paragraph into lines, as many as may still follow.
+/// Breaks a paragraph into lines, within the remaining number.
 fn set(text: &str, cascade: &Cascade, limits: Limits, lines: &mut Vec<Line>) {
     let limit = limits.width;
     let paragraph = Paragraph::new(text, None, cascade);
@@ -138,7 +140,8 @@ fn set(text: &str, cascade: &Cascade, limits: Limits, lines: &mut Vec<Line>) {
     while start < text.len() {
         let mut end = breaks.longest(start, |end| widths.of(seen(start..end)) <= limit);
         let mut line = paragraph.line(seen(start..end));
-        // Shaped by itself a line can come out wider than as part of the paragraph, by a final form or a kern.
+        // Shaped separately, a line can be wider than as a part of the paragraph, because of a
+        // final form or kerning.
         while line.width > limit {
             let Some(shorter) = breaks.shorter(start, end) else { break };
             end = shorter;
@@ -152,15 +155,15 @@ fn set(text: &str, cascade: &Cascade, limits: Limits, lines: &mut Vec<Line>) {
         start = end;
     }
     if text.is_empty() {
-        // An empty line that stands for what follows.
+        // A line without text that represents the omitted text.
         lines.push(Paragraph::new(ELLIPSIS, None, cascade).line(0..ELLIPSIS.len()));
     }
 }
 
-/// What stands for text that is left out.
+/// The text that replaces omitted text.
 const ELLIPSIS: &str = "…";
 
-/// As much of `text[range]` as fits into a line with an ellipsis behind it, in the direction of its paragraph.
+/// The longest prefix of `text[range]` that fits a line with an ellipsis after it, in the direction of its paragraph.
 fn cut_short(text: &str, range: Range<usize>, breaks: &Breaks, level: Level, cascade: &Cascade, limit: f64) -> Line {
     let Range { start, mut end } = range;
     loop {
@@ -175,7 +178,7 @@ fn cut_short(text: &str, range: Range<usize>, breaks: &Breaks, level: Level, cas
     }
 }
 
-/// Advances of the whole paragraph, summed up by bytes.
+/// Prefix sums of the advances of the whole paragraph, by byte.
 struct Widths(Vec<f64>);
 
 impl Widths {
@@ -190,24 +193,25 @@ impl Widths {
         Self(sums)
     }
 
-    /// A ligature counts where it begins.
+    /// The width of a range. A ligature is counted at its start.
     fn of(&self, range: Range<usize>) -> f64 {
         self.0[range.end] - self.0[range.start]
     }
 }
 
-/// Where a paragraph may be broken.
+/// Break opportunities of a paragraph.
 struct Breaks {
-    /// Between words and the like (UAX 14), in bytes, rising; the end is the last.
+    /// Between words (UAX 14), in bytes, ascending; the end is the last.
     words: Vec<usize>,
-    /// Between grapheme clusters (UAX 29), in bytes, rising; the end is the last.
+    /// Between grapheme clusters (UAX 29), in bytes, ascending; the end is the last.
     clusters: Vec<usize>,
 }
 
 impl Breaks {
     fn new(text: &str) -> Self {
         let clusters: Vec<usize> = text.grapheme_indices(true).map(|(at, cluster)| at + cluster.len()).collect();
-        // UAX 14 knows emoji sequences less well than UAX 29: no break within a cluster.
+        // UAX 14 handles emoji sequences less well than UAX 29, so breaks within a grapheme cluster
+        // are removed.
         let words = unicode_linebreak::linebreaks(text)
             .map(|(at, _)| at)
             .filter(|at| clusters.binary_search(at).is_ok())
@@ -215,8 +219,8 @@ impl Breaks {
         Self { words, clusters }
     }
 
-    /// The furthest break behind `start` up to which everything `fits`: after a word, else after a cluster, else after one
-    /// cluster that does not fit.
+    /// The last break after `start` up to which everything `fits`: after a word, otherwise after a
+    /// cluster, otherwise after one cluster that does not fit.
     fn longest(&self, start: usize, fits: impl Fn(usize) -> bool) -> usize {
         let furthest = |breaks: &[usize]| {
             let behind = &breaks[breaks.partition_point(|at| *at <= start)..];
@@ -226,7 +230,7 @@ impl Breaks {
         furthest(&self.words).or_else(|| furthest(&self.clusters)).unwrap_or_else(next_cluster)
     }
 
-    /// The next break before `end` that leaves something of the line from `start` on.
+    /// The previous break before `end` that leaves a part of the line from `start`.
     fn shorter(&self, start: usize, end: usize) -> Option<usize> {
         let before = |breaks: &[usize]| {
             breaks[..breaks.partition_point(|at| *at < end)].last().copied().filter(|at| *at > start)
@@ -246,12 +250,12 @@ impl Layout {
         self.line_count() as f64 * self.style.line_height * self.style.size
     }
 
-    /// How many lines there are, at least 1.
+    /// Number of lines, at least 1.
     pub fn line_count(&self) -> usize {
         self.lines.len()
     }
 
-    /// How far right of the block's left edge a line begins, in em.
+    /// Distance of a line's start from the block's left edge, in em.
     pub(super) fn indent(&self, line: &Line) -> f64 {
         let slack = self.width - line.width;
         match self.style.align {

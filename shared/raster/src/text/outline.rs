@@ -1,4 +1,4 @@
-//! Glyphs to shapes: their outlines at the place and size they are drawn at.
+//! Converts glyphs to shapes: their outlines at the position and size at which they are drawn.
 
 use kurbo::{BezPath, Join, StrokeOpts};
 use skrifa::color::{Brush, ColorGlyphFormat, ColorPainter, CompositeMode, Transform};
@@ -11,39 +11,39 @@ use super::coverage::{FLATNESS, Shape};
 use super::shape::Glyph;
 use crate::color::Color;
 
-/// How far the outline of a glyph reaches from its origin at most, in em; the widest ligature of the bundled fonts takes 18.
-/// A test holds every glyph to it.
+/// The maximum distance of a glyph's outline from its origin, in em. The widest ligature of the
+/// bundled fonts takes 18. A test checks every glyph.
 pub(super) const REACH_EM: f64 = 20.0;
 
-/// The palette index that stands for the colour of the text (OpenType, COLR).
+/// The palette index that represents the text color (OpenType, COLR).
 const FOREGROUND: u16 = 0xffff;
 
-/// A glyph at its place in a picture.
+/// A glyph with its position in a picture.
 #[derive(Clone, Copy)]
 pub(super) struct Placed<'a> {
     pub(super) glyph: &'a Glyph,
-    /// Where its origin is, in pixels from the left and the top.
+    /// The position of its origin in pixels from the left and the top.
     pub(super) x: f64,
     pub(super) y: f64,
-    /// Pixels an em.
+    /// Pixels per em.
     pub(super) size: f64,
 }
 
-/// A layer of a glyph in colour; no colour is that of the text.
+/// A layer of a color glyph. Without a color it has that of the text.
 pub(super) struct Layer {
     id: GlyphId,
     pub(super) color: Option<Color>,
 }
 
 impl Placed<'_> {
-    /// Its layers from the bottom up; nothing for a plain glyph.
+    /// The layers from bottom to top; empty for a plain glyph.
     pub(super) fn layers(&self) -> Vec<Layer> {
         let tables = &self.glyph.face.tables;
         let mut layers = Layers::default();
         if let Some(glyph) = tables.color_glyphs().get_with_format(self.glyph.id, ColorGlyphFormat::ColrV0) {
             glyph
                 .paint(LocationRef::default(), &mut layers)
-                .expect("the bundled fonts are whole: a test paints each glyph");
+                .expect("the bundled fonts are valid: a test paints each glyph");
         }
         let palettes = tables.color_palettes();
         let palette = palettes.get(0);
@@ -60,7 +60,7 @@ impl Placed<'_> {
         layers.0.into_iter().map(color_of).collect()
     }
 
-    /// Adds its outline to `shape`.
+    /// Adds the glyph's outline to `shape`.
     pub(super) fn fill(&self, shape: &mut Shape) {
         shape.add(self.outline(self.glyph.id));
     }
@@ -70,7 +70,8 @@ impl Placed<'_> {
         shape.add(self.outline(layer.id));
     }
 
-    /// Adds a line of `width` pixels along its outline, or along those of its layers, to `shape`.
+    /// Adds a stroke of `width` pixels along the glyph's outline, or along those of its layers, to
+    /// `shape`.
     pub(super) fn stroke(&self, width: f64, shape: &mut Shape) {
         let style = kurbo::Stroke::new(width).with_join(Join::Round);
         let mut along = |outline: BezPath| {
@@ -89,13 +90,13 @@ impl Placed<'_> {
         if let Some(outline) = face.tables.outline_glyphs().get(id) {
             outline
                 .draw(DrawSettings::unhinted(FontSize::unscaled(), LocationRef::default()), &mut pen)
-                .expect("the bundled fonts are whole: a test draws each glyph");
+                .expect("the bundled fonts are valid: a test draws each glyph");
         }
         pen.path
     }
 }
 
-/// Takes an outline in font units, upwards, to pixels, downwards.
+/// Converts an outline from font units with an upward axis to pixels with a downward axis.
 struct Pen {
     path: BezPath,
     x: f64,
@@ -131,7 +132,8 @@ impl OutlinePen for Pen {
     }
 }
 
-/// Collects the layers of a COLR version 0 glyph, which are filled outlines of one colour each and nothing else.
+/// Collects the layers of a COLR version 0 glyph, which consists of filled outlines of one color
+/// each.
 #[derive(Default)]
 struct Layers(Vec<(GlyphId, u16, f32)>);
 

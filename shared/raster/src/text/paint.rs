@@ -1,4 +1,6 @@
-//! Shapes to pixels: source-over in sRGB, straight alpha (W3C Compositing and Blending 1, 9.1.4).
+//! Draws shapes: source-over in sRGB with straight alpha (W3C Compositing and Blending 1, 9.1.4).
+
+use kurbo::PathEl;
 
 use super::coverage::Shape;
 use super::layout::Layout;
@@ -6,29 +8,29 @@ use super::outline::{Placed, REACH_EM};
 use crate::color::Color;
 use crate::picture::{Channels, Picture};
 
-/// What text is drawn with.
+/// The colors with which text is drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ink {
-    /// Of the letters. Emoji keep their own colours and take its alpha.
+    /// The color of the letters. Emoji keep their own colors and use its alpha.
     pub color: Color,
-    /// A line along the outlines, under the letters.
+    /// A line along the outlines, drawn below the letters.
     pub stroke: Option<Stroke>,
 }
 
-/// A line along the outlines of letters, half within them, with round corners.
+/// A line along the outlines of letters, one half of it inside, with round corners.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stroke {
-    /// Its colour.
+    /// The color of the line.
     pub color: Color,
-    /// Its width in pixels, greater than 0.
+    /// The width in pixels, greater than 0.
     pub width: f64,
 }
 
 impl Layout {
-    /// Draws the text with the top left corner of its block `x` pixels right of the left and `y` below the top edge of
-    /// `picture`. What lies outside is cut off.
+    /// Draws the text with the top left corner of its block at `x`, `y` pixels from the top left
+    /// corner of `picture`. The part outside of the picture is clipped.
     ///
-    /// First every stroke, as one shape, then every letter, as one shape, then emoji.
+    /// Strokes are drawn first, as one shape, then letters, as one shape, then emoji.
     pub fn draw(&self, picture: &mut Picture, x: f64, y: f64, ink: &Ink) {
         let size = self.style.size;
         let reach = REACH_EM * size + ink.stroke.map_or(0.0, |stroke| stroke.width);
@@ -70,13 +72,13 @@ impl Layout {
     }
 }
 
-/// Lays a rectangle of one colour over `picture`; what lies outside is cut off.
+/// Draws a rectangle of one color over `picture`. The part outside of the picture is clipped.
 ///
-/// `x` and `y` are where its left and its top edge are, in pixels.
+/// `x` and `y` are the left and the top edge in pixels.
 pub fn fill_rect(picture: &mut Picture, x: i64, y: i64, width: u64, height: u64, color: Color) {
     let part = |start: i64, length: u64, available: u32| {
         let end = start.saturating_add_unsigned(length).clamp(0, i64::from(available));
-        // Both are within a `u32` by now.
+        // Both values fit a `u32` here.
         start.clamp(0, end) as usize..end as usize
     };
     let (columns, rows) = (part(x, width, picture.width()), part(y, height, picture.height()));
@@ -89,8 +91,38 @@ pub fn fill_rect(picture: &mut Picture, x: i64, y: i64, width: u64, height: u64,
     }
 }
 
+/// Fills the inside of closed curves with a color, by the nonzero rule. The part outside of the picture is clipped.
+pub fn fill_path(picture: &mut Picture, path: impl IntoIterator<Item = PathEl>, color: Color) {
+    let mut shape = Shape::default();
+    shape.add(path);
+    fill(picture, &shape, color);
+}
+
+/// Draws the part of `inner` that is inside of the closed curves `clip` over `picture`, with the top left pixel of `inner`
+/// at column and row `place`. Transparency of `inner` is ignored.
+///
+/// # Panics
+///
+/// If `clip` extends beyond `inner`, within the picture.
+pub fn lay_clipped(picture: &mut Picture, inner: &Picture, place: (u32, u32), clip: impl IntoIterator<Item = PathEl>) {
+    let mut shape = Shape::default();
+    shape.add(clip);
+    let (size, channels, stride) = (picture.size(), picture.channels(), picture.stride());
+    let (count, inner_count) = (channels.count(), inner.channels().count());
+    shape.cover(size, |x, y, coverages| {
+        let source = (y - place.1) as usize * inner.stride() + (x - place.0) as usize * inner_count;
+        let sources = inner.pixels()[source..].chunks_exact(inner_count);
+        let start = y as usize * stride + x as usize * count;
+        let row = &mut picture.pixels_mut()[start..start + coverages.len() * count];
+        for ((pixel, coverage), source) in row.chunks_exact_mut(count).zip(coverages).zip(sources) {
+            let color = Color { r: source[0], g: source[1], b: source[2], a: 255 };
+            lay_over(pixel, channels, color, 255 * (coverage * 255.0 + 0.5) as u32);
+        }
+    });
+}
+
 /// Fills a shape.
-pub(crate) fn fill(picture: &mut Picture, shape: &Shape, color: Color) {
+fn fill(picture: &mut Picture, shape: &Shape, color: Color) {
     let (channels, stride) = (picture.channels(), picture.stride());
     let (size, count) = (picture.size(), channels.count());
     let alpha = u32::from(color.a);
@@ -106,17 +138,17 @@ pub(crate) fn fill(picture: &mut Picture, shape: &Shape, color: Color) {
     });
 }
 
-/// A product of two values of 0 to 255 that stand for 0 to 1.
+/// The product of two values of 0 to 255 that represent 0 to 1.
 fn scaled(a: u8, b: u8) -> u8 {
     ((u32::from(a) * u32::from(b) + 127) / 255) as u8
 }
 
-/// The alpha that is opaque for [`lay_over`]: a product of two bytes.
+/// The alpha value that [`lay_over`] treats as opaque: a product of two bytes.
 const OPAQUE: u32 = 255 * 255;
 
-/// Lays a colour with `alpha`, 0 to [`OPAQUE`], over a pixel. Rounds to nearest; an opaque colour is exact, a transparent one
-/// changes nothing.
-pub(crate) fn lay_over(pixel: &mut [u8], channels: Channels, color: Color, alpha: u32) {
+/// Blends a color with `alpha`, 0 to [`OPAQUE`], over a pixel. Results are rounded to the nearest.
+/// An opaque color is exact, and a transparent one changes nothing.
+fn lay_over(pixel: &mut [u8], channels: Channels, color: Color, alpha: u32) {
     let rest = OPAQUE - alpha;
     match channels {
         Channels::Rgb => {
@@ -125,7 +157,8 @@ pub(crate) fn lay_over(pixel: &mut [u8], channels: Channels, color: Color, alpha
             }
         }
         Channels::Rgba => {
-            // Weights of the two colours; together at most 255 * OPAQUE, which times a sample is below 2^32.
+            // The weights of the two colors. Their sum is at most 255 * OPAQUE, which multiplied by
+            // a sample is below 2^32.
             let (above, below) = (255 * alpha, u32::from(pixel[3]) * rest);
             let sum = above + below;
             if sum == 0 || alpha == 0 {

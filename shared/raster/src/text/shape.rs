@@ -1,4 +1,4 @@
-//! A line of text to glyphs in their places.
+//! Shapes a line of text: converts it to glyphs with positions.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -11,37 +11,37 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::fonts::{Cascade, Face};
 
-/// A glyph in its place.
+/// A glyph with its position.
 #[derive(Clone, Copy)]
 pub(super) struct Glyph {
     pub(super) face: &'static Face,
     pub(super) id: GlyphId,
-    /// Right of the line's start, in em.
+    /// The horizontal distance from the start of the line, in em.
     pub(super) x: f64,
-    /// Above the baseline, in em.
+    /// The height above the baseline, in em.
     pub(super) y: f64,
-    /// How far it moves on what follows, in em.
+    /// The advance to the next glyph, in em.
     pub(super) advance: f64,
-    /// Where its cluster begins in the paragraph, in bytes.
+    /// The position in bytes of its cluster in the paragraph.
     pub(super) cluster: usize,
 }
 
-/// A line as it is drawn.
+/// A line that is ready to be drawn.
 #[derive(Clone, Default)]
 pub(super) struct Line {
     pub(super) glyphs: Vec<Glyph>,
-    /// In em.
+    /// The width in em.
     pub(super) width: f64,
 }
 
-/// A stretch of text with one font and one script.
+/// A part of a text with one font and one script.
 struct Item {
     range: Range<usize>,
     face: &'static Face,
     script: Script,
 }
 
-/// A paragraph, analysed.
+/// A paragraph, split by direction, font and script.
 pub(super) struct Paragraph<'text> {
     text: &'text str,
     bidi: ParagraphBidiInfo<'text>,
@@ -49,17 +49,18 @@ pub(super) struct Paragraph<'text> {
 }
 
 impl<'text> Paragraph<'text> {
-    /// `text` must be without line ends; without a `level` its first letter decides on the direction.
+    /// Analyzes `text`, which must not contain line ends. Without a `level`, its first letter
+    /// determines the direction.
     pub(super) fn new(text: &'text str, level: Option<Level>, cascade: &Cascade) -> Self {
         Self { text, bidi: ParagraphBidiInfo::new(text, level), items: itemize(text, cascade) }
     }
 
-    /// Its direction.
+    /// The direction of the paragraph.
     pub(super) fn level(&self) -> Level {
         self.bidi.paragraph_level
     }
 
-    /// Shapes the part `range`, which lies on cluster boundaries, as a line of its own.
+    /// Shapes the part `range`, which must begin and end at cluster boundaries, as a separate line.
     pub(super) fn line(&self, range: Range<usize>) -> Line {
         let mut line = Line::default();
         if range.is_empty() {
@@ -85,10 +86,10 @@ impl<'text> Paragraph<'text> {
         line
     }
 
-    /// Appends the glyphs of a part of one direction, font and script.
+    /// Appends the glyphs of a part with one direction, font and script.
     fn shape(&self, item: &Item, part: Range<usize>, direction: Direction, line: &mut Line) {
         thread_local! {
-            /// Kept for its allocations; it is emptied before each use.
+            /// Kept to reuse its allocations. It is emptied before each use.
             static BUFFER: RefCell<Buffer> = RefCell::new(Buffer::new());
         }
         BUFFER.with_borrow_mut(|buffer| {
@@ -119,8 +120,8 @@ impl<'text> Paragraph<'text> {
     }
 }
 
-/// Splits a text by font and script. What belongs to no script of its own (spaces, digits, punctuation, marks) goes with what
-/// stands before it.
+/// Splits a text by font and script. Characters without a script of their own (spaces, digits,
+/// punctuation, marks) belong to the script of the preceding text.
 fn itemize(text: &str, cascade: &Cascade) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
     for (start, cluster) in text.grapheme_indices(true) {

@@ -1,4 +1,5 @@
-//! What text must do, whatever the pixels are; the pixels are looked at in `tests/text.rs`.
+//! Tests of text layout and drawing that do not depend on exact pixels. Those are tested in
+//! `tests/text.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -45,7 +46,8 @@ fn white(width: u32, height: u32) -> Picture {
     Picture::filled(Size::new(width, height), Channels::Rgb, Color::WHITE)
 }
 
-/// The smallest rectangle with every pixel that is not white: left, top, right, bottom (the last two behind it).
+/// The bounding box of all pixels that are not white: left, top, right and bottom; the last two are
+/// exclusive.
 fn inked(picture: &Picture) -> Option<(i64, i64, i64, i64)> {
     let mut found: Option<(i64, i64, i64, i64)> = None;
     for y in 0..picture.height() {
@@ -60,7 +62,8 @@ fn inked(picture: &Picture) -> Option<(i64, i64, i64, i64)> {
     found
 }
 
-/// What each cluster of a text is drawn with: family name and whether the font has it.
+/// The font of each cluster of a text: the name of its family, and whether the font contains the
+/// cluster.
 fn choices(text: &str, family: Family) -> Vec<(&'static str, bool)> {
     let cascade = Cascade::new(family, Weight::Regular);
     let names: BTreeMap<*const u8, &str> = fonts().map(|font| (font.bytes.as_ptr(), font.name)).collect();
@@ -188,7 +191,8 @@ fn size_follows_the_lines() {
     assert_eq!(one.width(), two.width());
     let double = layout("mm", &style(20.0), None);
     assert!((double.width() - 2.0 * one.width()).abs() < 1e-9);
-    // A tab is four spaces; space at the end takes no room, a fixed one does.
+    // A tab is four spaces wide. White space at the end of a line has no width, except for fixed
+    // spaces.
     let width = |text: &str| layout(text, &style(10.0), None).width();
     assert_eq!(width("a\tb"), width("a    b"));
     assert_eq!(width("a   "), width("a"));
@@ -251,7 +255,8 @@ fn a_stroke_lies_under_the_letters_and_reaches_half_its_width_beyond() {
 
 #[test]
 fn letters_that_overlap_are_no_darker_where_they_do() {
-    // Cursive letters overlap where they join; half transparent they show one tone.
+    // Cursive letters overlap where they join. With partial opacity they must have one uniform
+    // tone.
     let half = Color { a: 128, ..BLACK };
     let mut picture = white(300, 100);
     let ink = Ink { color: half, stroke: Some(Stroke { color: half, width: 6.0 }) };
@@ -282,7 +287,7 @@ fn a_box_is_its_text_with_padding_and_is_filled_to_the_pixel() {
     placed.draw(&mut picture);
     let (x, y, width, height) = placed.frame();
     assert_eq!(inked(&picture), Some((x, y, x + width as i64, y + height as i64)));
-    // 30 px letters: a line of 36 and 9 around it; the box stands at the bottom.
+    // Letters of 30 px: a line of 36 and a padding of 9. The box is at the bottom.
     assert_eq!((height, y + height as i64), (36 + 18, 300));
     let bare = Caption { padding: 0.0, ..caption("Text") }.place(picture.size());
     assert!((width as i64 - bare.frame().2 as i64 - 18).abs() <= 1);
@@ -298,7 +303,7 @@ fn the_widest_box_holds_its_padding() {
         assert!(placed.frame().2 as f64 <= 4.0 * max_width, "{max_width} {padding}: {:?}", placed.frame());
         assert!(placed.line_count() > 1);
     }
-    // No room for text at all: a cluster a line, and the box is as wide as it must.
+    // No room for text: each line has one cluster, and the box is as wide as necessary.
     let placed = Caption { max_width: 10.0, padding: 100.0, ..caption("abc") }.place(size);
     assert_eq!(placed.line_count(), 3);
 }
@@ -406,10 +411,10 @@ fn only_the_box_changes() {
 fn a_picture_over_the_limits_of_results_is_refused_before_it_is_decoded() {
     let header = crate::testing::png_file(crate::testing::ihdr(16_385, 1, 8, 2, false), &[], &[]);
     let refused = add_text(&header, &caption("x"), Finish { choice: FormatChoice::Auto, quality: 85 }).unwrap_err();
-    assert_eq!(refused.fault(), crate::Fault::Limit);
+    assert_eq!(refused.kind(), crate::ErrorKind::Limit);
 }
 
-/// Text out of many scripts, controls and unassigned characters.
+/// Texts with letters of many scripts, control characters and unassigned characters.
 fn any_text() -> impl Strategy<Value = String> {
     let scripts = prop_oneof![
         "[ -~]{1,12}",
@@ -438,7 +443,7 @@ proptest! {
             weight: if bold { Weight::Bold } else { Weight::Regular },
             ..style(20.0)
         };
-        // One paragraph: glyphs know their place in theirs.
+        // One paragraph only, because glyph positions are relative to their paragraph.
         let text = text.replace(|at: char| at.is_control() || matches!(at, '\u{2028}' | '\u{2029}'), " ");
         let ends: Vec<usize> = text.grapheme_indices(true).map(|(at, cluster)| at + cluster.len()).collect();
         let set = layout(&text, &style, Some(width));

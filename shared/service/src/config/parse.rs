@@ -1,4 +1,4 @@
-//! Parsers of single values. Their errors say what is expected and never repeat what was given.
+//! Parsers of single values. Their errors say what is expected and never repeat the value.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,9 +13,11 @@ use url::Url;
 use super::secret::Secret;
 use crate::keys::KeyRing;
 
-/// No duration exceeds ten years: far beyond any use, and within what PostgreSQL intervals and timers add up without overflow.
+/// The maximum duration of ten years: long enough for any use, and short enough that PostgreSQL
+/// intervals and timers do not overflow.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
-/// No interval is shorter than a millisecond, the resolution of timers; a shorter one would be a busy loop.
+/// The minimum interval of one millisecond, the resolution of timers. A shorter one would be a busy
+/// loop.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 pub(super) fn raw(text: &str) -> Result<String, String> {
@@ -67,7 +69,8 @@ pub(super) fn master_keys(text: &str) -> Result<KeyRing, String> {
     KeyRing::parse(text).map_err(|error| error.to_string())
 }
 
-/// Headers in the form of OpenTelemetry's variable; hidden from `Debug`, because they commonly are credentials.
+/// Headers in the format of OpenTelemetry's variable. They are hidden from `Debug`, because they
+/// often contain credentials.
 pub(super) fn headers(text: &str) -> Result<HeaderMap, String> {
     let header = |pair: &str| {
         let (name, value) = pair.split_once('=')?;
@@ -83,7 +86,7 @@ pub(super) fn headers(text: &str) -> Result<HeaderMap, String> {
         .ok_or_else(|| "expected name=value[,name=value...], values percent-encoded".to_owned())
 }
 
-/// A server of the operator's own; any host, over plain http too.
+/// The URL of a server that the operator runs. Any host is permitted, and so is plain HTTP.
 pub(super) fn server_url(text: &str) -> Result<Option<Url>, String> {
     if text.is_empty() {
         return Ok(None);
@@ -107,7 +110,7 @@ pub(super) fn optional_secret(text: &str) -> Result<Option<Secret>, String> {
     Ok((!text.is_empty()).then(|| Secret::new(text)))
 }
 
-/// A web origin in its serialised form: lower case host, no default port, no slash at the end.
+/// A web origin in its serialized form: lower-case host, no default port, no trailing slash.
 pub(super) fn origin(text: &str) -> Result<String, String> {
     Url::parse(text)
         .ok()
@@ -139,7 +142,7 @@ pub(super) fn count(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u32::MAX))
 }
 
-/// A size as the database counts it.
+/// A number of bytes in the database's type.
 pub(super) fn bytes(text: &str) -> Result<i64, String> {
     let bytes = text.parse().ok().filter(|bytes| *bytes >= 0);
     bytes.ok_or_else(|| format!("expected a whole number of bytes from 0 to {}", i64::MAX))
@@ -154,7 +157,7 @@ pub(super) fn slots(text: &str) -> Result<Option<usize>, String> {
 }
 
 pub(super) fn positive_slots(text: &str) -> Result<usize, String> {
-    /// More slots than this is a typing error: each holds a task's memory.
+    /// The maximum number of slots. More are a mistake, because each one needs memory for a task.
     const SLOTS_MAX: usize = 10_000;
     at_least_one(text, SLOTS_MAX)
 }
@@ -166,9 +169,9 @@ fn at_least_one<T: FromStr + PartialOrd + From<u8> + std::fmt::Display>(text: &s
     }
 }
 
-/// Mebibytes, as bytes.
+/// Mebibytes, converted to bytes.
 pub(super) fn mebibytes(text: &str) -> Result<u64, String> {
-    /// A pebibyte: more than any machine has, and far from what overflows.
+    /// One pebibyte: more than any machine has, and small enough not to overflow.
     const MOST: u64 = 1 << 30;
     at_least_one::<u64>(text, MOST).map(|count| count << 20)
 }

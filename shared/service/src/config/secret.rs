@@ -1,20 +1,20 @@
-//! A value that may be used and not shown.
+//! A value that must not be shown.
 
 use std::fmt;
 
 use zeroize::Zeroizing;
 
-/// A text that carries a credential: wiped when dropped, hidden from `Debug`, without `Display`.
+/// Text that contains a credential: wiped on drop, hidden from `Debug`, without `Display`.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// Hides `text`.
+    /// Wraps `text`.
     pub fn new(text: impl Into<String>) -> Self {
         Self(Zeroizing::new(text.into()))
     }
 
-    /// The text itself, for the client that connects with it. It must reach no log and no error message.
+    /// The text itself, for the client that connects with it. It must not appear in a log or an error message.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -9,6 +9,11 @@ const KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 
 /// The configuration of the required variables, changed by `changes`.
 fn load(changes: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    load_all(changes).map_err(|mut errors| errors.swap_remove(0))
+}
+
+/// The same with every error.
+fn load_all(changes: &[(&str, &str)]) -> Result<Config, Vec<ConfigError>> {
     let keys = format!("k1:{KEY}");
     let mut values = HashMap::from([
         ("CANVAS_DATABASE_URL", "postgres://canvas:hunter2@db/canvas"),
@@ -241,4 +246,21 @@ fn help_lists_every_variable_with_its_default() {
     assert!(help.contains("CANVAS_DATABASE_URL (required)\n"));
     assert!(help.contains("CANVAS_RATE_PER_MINUTE (default 1200)\n"));
     assert!(help.contains("CANVAS_SLOTS\n"));
+}
+
+#[test]
+fn every_wrong_variable_is_reported() {
+    let wrong =
+        [("CANVAS_REDIS_URL", "x"), ("CANVAS_AMQP_URL", ""), ("CANVAS_SLOTS", "0"), ("CANVAS_MANAGED_KEY", "k")];
+    let errors = load_all(&wrong).expect_err("wrong");
+    let named: Vec<String> = errors.iter().map(|error| error.to_string()).collect();
+    let names: Vec<&str> = named.iter().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(names, ["CANVAS_REDIS_URL", "CANVAS_AMQP_URL", "CANVAS_SLOTS", "CANVAS_MANAGED_KEY"]);
+}
+
+#[test]
+fn variables_that_no_process_reads_are_unknown() {
+    let names = ["PATH", "CANVAS_RATE_BURTS", "CANVAS_SLOTS", "CANVAS_TOKEN", "CANVAS_A", "XCANVAS_A"];
+    let found: Vec<String> = unknown(names.into_iter().map(str::to_owned)).collect();
+    assert_eq!(found, ["CANVAS_A", "CANVAS_RATE_BURTS"]);
 }

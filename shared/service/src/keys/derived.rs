@@ -1,4 +1,4 @@
-//! The installation key and what is derived from it.
+//! The installation key and the keys derived from it.
 
 use std::fmt;
 
@@ -20,8 +20,8 @@ const SALT: &[u8] = b"canvas-service installation key v1";
 /// output, and that equality is all it reveals.
 const FIXED_NONCE: [u8; 12] = [0; 12];
 
-/// The one random key of an installation: made by the first migration, stored sealed under the [`KeyRing`](super::KeyRing), wiped when
-/// dropped. Changing it invalidates every token, cursor and preview link.
+/// The random key of an installation: created by the first migration, stored sealed under the [`KeyRing`](super::KeyRing),
+/// wiped on drop. Changing it invalidates every token, cursor and preview link.
 pub struct InstallationKey(Zeroizing<[u8; 32]>);
 
 impl InstallationKey {
@@ -47,7 +47,7 @@ impl fmt::Debug for InstallationKey {
     }
 }
 
-/// The purposes of the installation key, one subkey each (HKDF-SHA256, one label a purpose), derived once.
+/// The subkeys of the installation key, one for each purpose (HKDF-SHA256 with one label each), derived once.
 pub struct DerivedKeys {
     token: Hmac<Sha256>,
     model: Hmac<Sha256>,
@@ -73,8 +73,8 @@ impl DerivedKeys {
         }
     }
 
-    /// What is stored of a bearer secret: HMAC-SHA256 under a key of its own. Secrets are random, so that no slow hash is needed, and a copy
-    /// of the database alone can verify no guess.
+    /// The stored hash of a bearer secret: HMAC-SHA256 under a separate key. Secrets are random, so no slow hash is needed, and
+    /// a copy of the database alone does not permit verifying guesses.
     pub fn token_hash(&self, secret: &str) -> [u8; 32] {
         self.token.clone().chain_update(secret).finalize().into_bytes().into()
     }
@@ -84,18 +84,18 @@ impl DerivedKeys {
         self.token_hash(secret).ct_eq(hash).into()
     }
 
-    /// The opaque public key of a model (decisions 12.3): a keyed hash of `identity` (the caller's unambiguous naming of account, connection
-    /// and model) as 43 characters of base64url; stable, and revealing nothing of what it names.
+    /// The opaque public key of a model: a keyed hash of `identity` (an unambiguous encoding of account, connection and model)
+    /// as 43 characters of base64url. Stable, and discloses nothing about the model (docs/reference/models.md#model-keys).
     pub fn model_key(&self, identity: &str) -> String {
         URL_SAFE_NO_PAD.encode(self.model.clone().chain_update(identity).finalize().into_bytes())
     }
 
-    /// Seals list cursors (decisions 1.8).
+    /// Seals list cursors.
     pub fn cursor(&self) -> &DeterministicSealer {
         &self.cursor
     }
 
-    /// Seals preview tokens (decisions 6.4).
+    /// Seals preview tokens.
     pub fn preview(&self) -> &DeterministicSealer {
         &self.preview
     }
@@ -111,7 +111,8 @@ fn keyed_hash(key: &[u8; 32]) -> Hmac<Sha256> {
     Hmac::new_from_slice(key).expect("HMAC takes keys of every length")
 }
 
-/// Deterministic authenticated encryption: equal input gives equal text, so that the same asset has the same URL and browsers can cache it.
+/// Deterministic authenticated encryption: equal input gives equal text, so that the same asset has the same URL and browsers
+/// can cache it.
 pub struct DeterministicSealer(Aes256GcmSiv);
 
 impl DeterministicSealer {
@@ -119,7 +120,7 @@ impl DeterministicSealer {
         Self(Aes256GcmSiv::new(key.into()))
     }
 
-    /// Seals `bytes` as base64url. `context` is authenticated, not contained: only the same one opens the text.
+    /// Seals `bytes` as base64url. `context` is authenticated but not contained in the text, and required to open it.
     pub fn seal(&self, context: &str, bytes: &[u8]) -> String {
         let sealed = self
             .0
@@ -128,7 +129,7 @@ impl DeterministicSealer {
         URL_SAFE_NO_PAD.encode(sealed)
     }
 
-    /// Opens what [`seal`](Self::seal) made for the same `context`; `None` for anything else.
+    /// Opens a text that [`seal`](Self::seal) made for the same `context`; `None` for any other text.
     pub fn open(&self, context: &str, text: &str) -> Option<Vec<u8>> {
         let sealed = URL_SAFE_NO_PAD.decode(text).ok()?;
         self.0.decrypt(&Nonce::from(FIXED_NONCE), Payload { msg: &sealed, aad: context.as_bytes() }).ok()
@@ -169,7 +170,7 @@ mod tests {
         assert_eq!(keys.preview().open("context", &cursor), None);
     }
 
-    /// What is derived must outlive upgrades: a change here would sign out every client and break every link.
+    /// Derived keys must not change with an upgrade: a change here would invalidate every token and link.
     #[test]
     fn derivation_never_changes() {
         let keys = derived_from(7);

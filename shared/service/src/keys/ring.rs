@@ -1,4 +1,4 @@
-//! The ring of master keys.
+//! The key ring of the master keys.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use zeroize::Zeroizing;
 
 use crate::random;
 
-/// First part of everything sealed, so that a later format can live beside this one.
+/// The version prefix of every sealed text, which allows for a later format.
 const VERSION: &str = "v1";
 /// Bytes of an AES-GCM-SIV nonce (RFC 8452, section 4).
 const NONCE_BYTES: usize = 12;
-/// Longest key id.
+/// The maximum length of a key id.
 const KEY_ID_MAX: usize = 32;
 
-/// Master keys by id: the first seals, every one opens. Cheap to clone; `Debug` shows ids alone.
+/// Master keys by id: the first seals, every one opens. Cheap to clone; `Debug` shows only ids.
 #[derive(Clone)]
 pub struct KeyRing {
     keys: Arc<[MasterKey]>,
@@ -30,7 +30,7 @@ struct MasterKey {
     cipher: Aes256GcmSiv,
 }
 
-/// Why a key ring was not understood. Entries are counted from 1; no key material is named.
+/// Why a key ring was rejected. Entries are counted from 1; no key material is shown.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum KeyRingError {
     /// An entry is not of the form `id:base64`.
@@ -47,26 +47,26 @@ pub enum KeyRingError {
     Duplicate(usize),
 }
 
-/// Why a sealed text was not opened.
+/// Why a sealed text could not be opened.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum OpenError {
-    /// The text has not the form of something sealed.
+    /// The text does not have the form of a sealed text.
     #[error("the sealed text is malformed")]
     Malformed,
     /// The key it was sealed under is not in the ring.
     #[error("the key {0:?} is not in the key ring")]
     UnknownKey(String),
-    /// It was altered, sealed for another context, or under another key of the same id.
+    /// The text was altered, or sealed for another context or under another key of the same id.
     #[error("the sealed text does not belong to this key and context")]
     Refused,
 }
 
 impl KeyRing {
-    /// Reads `id:base64[,id:base64…]`: keys of 32 bytes, unique ids of 1 to 32 characters `[A-Za-z0-9_-]`.
+    /// Parses `id:base64[,id:base64…]`: keys of 32 bytes, unique ids of 1 to 32 characters `[A-Za-z0-9_-]`.
     ///
     /// # Errors
     ///
-    /// [`KeyRingError`] names the entry that is wrong, never its key.
+    /// [`KeyRingError`] names the invalid entry and never its key.
     pub fn parse(text: &str) -> Result<Self, KeyRingError> {
         let mut keys: Vec<MasterKey> = Vec::new();
         for (number, entry) in (1..).zip(text.split(',')) {
@@ -91,8 +91,8 @@ impl KeyRing {
 
     /// Seals `plaintext` under the primary key as `v1.<key id>.<base64url(nonce || ciphertext)>`.
     ///
-    /// `context` names where the text belongs (such as `webhook:<id>`); it is authenticated and not stored, so that a sealed text copied to
-    /// another place does not open there.
+    /// `context` names where the text belongs (such as `webhook:<id>`). It is authenticated and not stored, so a sealed text
+    /// copied to another place does not open there.
     pub fn seal(&self, context: &str, plaintext: &[u8]) -> String {
         let key = self.sealing_key();
         let nonce: [u8; NONCE_BYTES] = random::bytes();
@@ -106,11 +106,12 @@ impl KeyRing {
         format!("{VERSION}.{}.{}", key.id, URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    /// Opens what [`seal`](Self::seal) made for the same `context` under any key of the ring. The plaintext is wiped when dropped.
+    /// Opens a text that [`seal`](Self::seal) made for the same `context` under any key of the ring. The plaintext is wiped on
+    /// drop.
     ///
     /// # Errors
     ///
-    /// [`OpenError`] when the text is malformed, its key is not here, or it was altered or sealed for another context.
+    /// [`OpenError`] when the text is malformed, its key is not in the ring, or it was altered or sealed for another context.
     pub fn open(&self, context: &str, sealed: &str) -> Result<Zeroizing<Vec<u8>>, OpenError> {
         let (id, body) = split(sealed).ok_or(OpenError::Malformed)?;
         let body = URL_SAFE_NO_PAD.decode(body).map_err(|_| OpenError::Malformed)?;
@@ -122,7 +123,8 @@ impl KeyRing {
             .map_err(|_| OpenError::Refused)
     }
 
-    /// The id of the key that `sealed` was sealed under, `None` when it is not a sealed text. Tells what still hangs on an old key.
+    /// The id of the key that `sealed` was sealed under; `None` when it is not a sealed text. Used to find texts under an old
+    /// key.
     pub fn key_id(sealed: &str) -> Option<&str> {
         split(sealed).map(|(id, _)| id)
     }
@@ -180,7 +182,7 @@ mod tests {
         let sealed = ours.seal("webhook:1", b"whsec");
         assert_eq!(ours.open("webhook:2", &sealed), Err(OpenError::Refused));
         assert_eq!(ring(&entry("k1", 2)).open("webhook:1", &sealed), Err(OpenError::Refused));
-        // A character in the middle carries six whole bits, so that changing it changes the bytes.
+        // A character in the middle encodes six full bits, so changing it changes the bytes.
         let middle = sealed.len() - 10;
         let other = if &sealed[middle..=middle] == "A" { "B" } else { "A" };
         let altered = format!("{}{other}{}", &sealed[..middle], &sealed[middle + 1..]);

@@ -10,19 +10,19 @@ use tracing::Instrument as _;
 
 use crate::blocking::panic_message;
 
-/// How a supervised task may end: with nothing to say, or with a result whose error is logged with all its sources.
-pub trait Outcome: Send + 'static {
-    /// What went wrong, if anything.
+/// The result of a supervised task: nothing, or a result whose error is logged with all its sources.
+pub trait TaskResult: Send + 'static {
+    /// The error, if any.
     fn failure(self) -> Option<String>;
 }
 
-impl Outcome for () {
+impl TaskResult for () {
     fn failure(self) -> Option<String> {
         None
     }
 }
 
-impl<E: Into<Box<dyn Error + Send + Sync>> + Send + 'static> Outcome for Result<(), E> {
+impl<E: Into<Box<dyn Error + Send + Sync>> + Send + 'static> TaskResult for Result<(), E> {
     fn failure(self) -> Option<String> {
         Some(crate::chain(&*self.err()?.into()))
     }
@@ -37,10 +37,11 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// Runs `task`; when it panics, fails, or ends while `stopping` is not cancelled, the group has failed and `stopping` is cancelled.
+    /// Runs `task`. If it panics, fails, or ends while `stopping` is not canceled, the group has failed and `stopping` is
+    /// canceled.
     pub(super) fn spawn<F>(&self, name: &'static str, stopping: CancellationToken, task: F)
     where
-        F: Future<Output: Outcome> + Send + 'static,
+        F: Future<Output: TaskResult> + Send + 'static,
     {
         self.names().push(name);
         let group = self.clone();
@@ -67,7 +68,7 @@ impl Tasks {
         });
     }
 
-    /// Until no task is left.
+    /// Waits until no task is left.
     pub(super) async fn wait(&self) {
         self.tracker.close();
         self.tracker.wait().await;
@@ -84,7 +85,7 @@ impl Tasks {
     }
 
     fn names(&self) -> MutexGuard<'_, Vec<&'static str>> {
-        // The list is whole after every statement, so that a poisoned lock guards a valid value.
+        // The list is consistent after every statement, so a poisoned lock guards a valid value.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 
-/// Longer than any test: with it, a test that ends did not wait for the grace.
+/// A grace period longer than any test: a test that ends did not wait for it.
 const LONG: Duration = Duration::from_secs(3600);
 
 #[tokio::test]
@@ -185,11 +185,12 @@ fn a_second_signal_ends_the_process_at_once() {
     assert_eq!(signalled(NAME, "stuck", &["TERM", "INT"]), format!("{:?}", ExitCode::from(130)));
 }
 
-/// Variable with which the tests above run themselves again as the process that they send signals to; it says what that
-/// process's task does.
+/// Environment variable with which the tests above start themselves again as the process that
+/// receives their signals. Its value selects the task of that process.
 const TASK: &str = "SERVICE_TEST_TASK";
 
-/// Runs `test` as the process under test, sends it each signal as soon as it shows that it is ready for it, and gives the exit code it shows.
+/// Runs `test` as a child process, sends it one signal each time it reports that it is ready, and
+/// returns its exit code.
 fn signalled(test: &str, task: &str, signals: &[&str]) -> String {
     let mut process = Command::new(std::env::current_exe().expect("this test binary"))
         .args(["--exact", test, "--nocapture"])
@@ -228,7 +229,7 @@ fn process_under_test(task: String) {
                 std::future::pending::<()>().await;
             }
         });
-        // `run` listens for signals before it waits for the first time.
+        // `run` listens for signals before its first await.
         let announce = async { listening.send(()).expect("the task waits") };
         tokio::join!(biased; lifecycle.run(LONG), announce).0
     });

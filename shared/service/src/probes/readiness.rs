@@ -1,4 +1,4 @@
-//! What the process needs, and whether it has it.
+//! The components that the process needs, and their state.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use serde::Serialize;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// Time between two checks of a component, and the time a check may take: an outage shows within four seconds.
+/// Interval between two checks of a component, and the limit of a check: an outage is visible within four seconds.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Registry of components. Cheap to clone; clones share it.
@@ -25,10 +25,10 @@ pub struct ComponentHandle {
     readiness: Readiness,
 }
 
-/// The answer of `/readyz`.
+/// The response of `/readyz`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// The sum of the components.
+    /// The combined state of the components.
     pub status: Status,
     /// Each component by name.
     pub components: BTreeMap<&'static str, ComponentReport>,
@@ -40,9 +40,9 @@ pub struct Report {
 pub enum Status {
     /// Everything works.
     Ready,
-    /// Something fails without which work is still done rightly.
+    /// A component fails that is not required.
     Degraded,
-    /// Something required fails, or the process is stopping.
+    /// A required component fails, or the process is shutting down.
     Unready,
 }
 
@@ -59,12 +59,12 @@ pub struct ComponentReport {
 }
 
 impl Readiness {
-    /// An empty registry that is unready once `stopping` is cancelled.
+    /// An empty registry that is unready once `stopping` is canceled.
     pub fn new(stopping: CancellationToken) -> Self {
         Self { components: Arc::default(), stopping }
     }
 
-    /// Registers a component, failing until it is first set. A name that is registered again begins anew.
+    /// Registers a component, which counts as failing until it is first set. Registering a name again resets it.
     pub fn component(&self, name: &'static str, required: bool) -> ComponentHandle {
         let unknown = ComponentReport { ok: false, required, message: Some("not checked yet".to_owned()) };
         self.lock().insert(name, unknown);
@@ -72,7 +72,7 @@ impl Readiness {
         ComponentHandle { name, readiness: self.clone() }
     }
 
-    /// The present state.
+    /// Reports the current state of all components.
     pub fn report(&self) -> Report {
         let components = self.lock().clone();
         let failing =
@@ -88,27 +88,27 @@ impl Readiness {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, ComponentReport>> {
-        // Entries are replaced whole, so that a poisoned lock guards a valid value.
+        // Entries are replaced as a whole, so a poisoned lock guards a valid value.
         self.components.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ComponentHandle {
-    /// The component works.
+    /// Reports a working component.
     pub fn set_ok(&self) {
         if let Some(earlier) = self.set(None) {
             tracing::info!(component = self.name, earlier, "component {} works", self.name);
         }
     }
 
-    /// The component does not work; `why` is shown to operators and logged when it is new, and must name no secret.
+    /// Reports a failing component. `why` is shown to operators and logged when it is new, and must not contain a secret.
     pub fn set_failing(&self, why: &str) {
         if self.set(Some(why)).as_deref() != Some(why) {
             tracing::warn!(component = self.name, error = why, "component {} fails", self.name);
         }
     }
 
-    /// Stores the state and gives the message of the earlier one.
+    /// Stores the state and returns the previous message.
     fn set(&self, message: Option<&str>) -> Option<String> {
         let mut components = self.readiness.lock();
         let component = components.get_mut(self.name)?;
@@ -118,12 +118,12 @@ impl ComponentHandle {
     }
 }
 
-/// 1 while the component works, so that what `/readyz` says can be watched over time.
+/// 1 while the component works, so that `/readyz` can be monitored over time.
 fn gauge(component: &'static str, ok: bool) {
     metrics::gauge!("canvas_component_up", "component" => component).set(if ok { 1.0 } else { 0.0 });
 }
 
-/// Runs `check` every two seconds, with two seconds for each, and reports what it says until `stop` is cancelled.
+/// Runs `check` every two seconds, with a limit of two seconds each, and reports its result until `stop` is canceled.
 pub async fn watch_component<F, C>(handle: ComponentHandle, check: F, stop: CancellationToken)
 where
     F: Fn() -> C,

@@ -1,4 +1,4 @@
-//! The server of the probes.
+//! The HTTP server for health probes and metrics.
 
 use std::io;
 
@@ -16,12 +16,13 @@ use crate::metrics::Metrics;
 /// Media type of the Prometheus text format.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Serves `/healthz`, `/readyz` and `/metrics` until `stop` is cancelled. Give it [`Lifecycle::aborted`](crate::lifecycle::Lifecycle) and
-/// spawn it as support, so that `/readyz` tells of stopping while the process stops.
+/// Serves `/healthz`, `/readyz` and `/metrics` until `stop` is canceled. Pass
+/// [`Lifecycle::aborted`](crate::lifecycle::Lifecycle) and spawn it as a support task, so that
+/// `/readyz` reports the shutdown while it is in progress.
 ///
 /// # Errors
 ///
-/// When the listener fails.
+/// If the listener fails.
 pub async fn serve(
     listener: TcpListener,
     readiness: Readiness,
@@ -53,7 +54,7 @@ mod tests {
 
     use super::*;
 
-    /// Status and body of a GET over a connection of its own.
+    /// The status and the body of a GET request over a new connection.
     async fn fetch(address: std::net::SocketAddr, path: &str) -> (u16, String) {
         let mut connection = TcpStream::connect(address).await.expect("listening");
         let request = format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");

@@ -1,31 +1,32 @@
-//! W3C Trace Context (<https://www.w3.org/TR/trace-context/>), the `traceparent` header.
+//! The `traceparent` header of W3C Trace Context (<https://www.w3.org/TR/trace-context/>).
 
 use std::fmt;
 
 use crate::random;
 
-/// The flag bits that are defined and may be handed on: sampled (level 1) and random trace id (level 2); others must be zeroed (section
-/// 3.2.2.5).
+/// The defined flag bits, which may be propagated: sampled (level 1) and random trace id (level 2).
+/// All others must be zeroed (section 3.2.2.5).
 const KNOWN_FLAGS: u8 = 0b11;
-/// Both defined bits: everything is logged, and the ids made here are random.
+/// Both defined bits: everything is logged, and ids created here are random.
 const NEW_FLAGS: u8 = 0b11;
 
-/// One position in a distributed trace. Displays as the value of a `traceparent` header.
+/// A position in a distributed trace. Its `Display` form is the value of a `traceparent` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TraceContext {
-    /// The whole trace; never all zero.
+    /// The id of the trace, never all zero.
     pub trace_id: [u8; 16],
-    /// The caller's part of it; never all zero.
+    /// The id of this span, never all zero.
     pub span_id: [u8; 8],
-    /// Trace flags; bit 0 is "sampled".
+    /// The trace flags; bit 0 is "sampled".
     pub flags: u8,
-    /// The part in which this one began, where it is known; no header carries it.
+    /// The id of the parent span, if known. It is not part of the header.
     pub parent_id: Option<[u8; 8]>,
 }
 
 impl TraceContext {
-    /// Reads a `traceparent` header strictly (section 3.2): lower-case hexadecimal, no ids of zeros, not version `ff`. A higher version
-    /// than 00 is read as far as 00 defines it. `None` means that the header is to be ignored and a new trace begun.
+    /// Parses a `traceparent` header strictly (section 3.2): lower-case hexadecimal digits, no
+    /// all-zero ids, and not version `ff`. A version above 00 is parsed as far as version 00
+    /// defines the format. `None` means that the header must be ignored and a new trace started.
     pub fn parse(header: &str) -> Option<Self> {
         let bytes = header.as_bytes();
         let (head, rest) = bytes.split_at_checked(55)?;
@@ -39,12 +40,12 @@ impl TraceContext {
         (trace_id != [0; 16] && span_id != [0; 8]).then_some(Self { trace_id, span_id, flags, parent_id: None })
     }
 
-    /// The beginning of a new trace.
+    /// The root span of a new trace.
     pub fn new_root() -> Self {
         Self { trace_id: nonzero(), span_id: nonzero(), flags: NEW_FLAGS, parent_id: None }
     }
 
-    /// A new span of the same trace.
+    /// A new child span in the same trace.
     pub fn child(&self) -> Self {
         Self {
             trace_id: self.trace_id,
@@ -71,7 +72,7 @@ impl fmt::Display for TraceContext {
     }
 }
 
-/// `N` bytes out of exactly `2 * N` lower-case hexadecimal digits.
+/// Decodes exactly `2 * N` lower-case hexadecimal digits to `N` bytes.
 fn hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     let value = |digit: u8| match digit {
         b'0'..=b'9' => Some(digit - b'0'),
@@ -89,7 +90,7 @@ fn hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// Random bytes that are not all zero, which the standard reserves for "invalid".
+/// Random bytes that are not all zero; the standard reserves all zeros for "invalid".
 fn nonzero<const N: usize>() -> [u8; N] {
     loop {
         let bytes = random::bytes();

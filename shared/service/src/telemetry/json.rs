@@ -1,7 +1,8 @@
-//! Log lines as flat JSON objects.
+//! Formats log events as flat JSON objects, one per line.
 //!
-//! The formatter that comes with tracing-subscriber nests the fields of spans in a list; log stores search by top-level field, so that here
-//! every field of the event and of the spans around it is a field of the line. The inner one wins where names meet.
+//! The JSON formatter of tracing-subscriber nests the fields of spans in a list. Log stores search
+//! by top-level field, so every field of the event and of its spans is a top-level field here. If
+//! names collide, the innermost field wins.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -22,15 +23,17 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::clock;
 
-/// What the layer writes itself; fields of these names are dropped, so that no line has a key twice.
+/// Fields that the layer writes itself. Other fields with these names are dropped, so that no line
+/// contains a key twice.
 const RESERVED: [&str; 6] = ["timestamp", "level", "process", "target", "span", "message"];
 
-/// How records of the `log` crate tell where they come from; the target is written as such.
+/// The fields in which records of the `log` crate carry their origin. The target is written as the
+/// event's target; the others are dropped.
 const BRIDGED: [&str; 4] = ["log.target", "log.module_path", "log.file", "log.line"];
-/// Most lines are shorter.
+/// The buffer capacity kept between lines. Most lines are shorter.
 const LINE_KEPT: usize = 4096;
 
-/// Writes one JSON object a line for each event.
+/// A tracing layer that writes one JSON object per event.
 pub(super) struct JsonLayer<W> {
     process: &'static str,
     writer: W,
@@ -42,7 +45,8 @@ impl<W> JsonLayer<W> {
     }
 }
 
-/// The fields of a span, kept with it, or of an event: few, so that a list is searched faster than a map is made.
+/// The fields of a span or an event. There are few, so searching a list is faster than building a
+/// map.
 #[derive(Default)]
 struct Fields(Vec<(&'static str, Value)>);
 
@@ -69,17 +73,17 @@ where
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         thread_local! {
-            /// Lines of a thread are made in one buffer.
+            /// All lines of a thread are formatted in one buffer.
             static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
         }
         LINE.with_borrow_mut(|line| {
             line.clear();
             if self.write(line, event, &context).is_ok() {
                 line.push(b'\n');
-                // A log that cannot be written cannot be reported either.
+                // A failure to write the log cannot be logged.
                 let _ = self.writer.make_writer_for(event.metadata()).write_all(line);
             }
-            // A line as long as a panic's backtrace is rare; its memory is not kept.
+            // Release the memory of an unusually long line, such as a panic with a backtrace.
             line.shrink_to(LINE_KEPT);
         });
     }
@@ -92,7 +96,7 @@ impl<W> JsonLayer<W> {
     {
         let mut fields = Fields::default();
         event.record(&mut fields);
-        // Records of the `log` crate arrive with their real target in a field.
+        // Records of the `log` crate carry their real target in a field.
         let target = fields.get("log.target").and_then(Value::as_str).unwrap_or(event.metadata().target());
 
         let mut serializer = serde_json::Serializer::new(line);
@@ -107,7 +111,8 @@ impl<W> JsonLayer<W> {
         if let Some(message) = fields.get("message") {
             object.serialize_entry("message", message)?;
         }
-        // From the inside out: of fields with one name the first is written. A span's `message` is not the event's.
+        // From the innermost scope outwards: of fields with the same name, the first one is
+        // written. A span's `message` is not the event's.
         let mut written: Vec<&str> = RESERVED.to_vec();
         written.extend(BRIDGED);
         fields.write(&mut object, &mut written)?;
@@ -125,7 +130,7 @@ impl Fields {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
-    /// Writes what is not written yet.
+    /// Writes the fields that were not written yet.
     fn write<M: SerializeMap>(&self, object: &mut M, written: &mut Vec<&str>) -> Result<(), M::Error> {
         for (name, value) in &self.0 {
             if !written.contains(name) {
@@ -137,7 +142,7 @@ impl Fields {
     }
 
     fn set(&mut self, field: &Field, value: impl Into<Value>) {
-        // Raw identifiers (`r#type`) keep their prefix in tracing.
+        // tracing keeps the prefix of raw identifiers (`r#type`).
         let name = field.name();
         let name = name.strip_prefix("r#").unwrap_or(name);
         let value = value.into();

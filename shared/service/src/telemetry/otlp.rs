@@ -1,11 +1,12 @@
-//! The way of spans to the operator's collector: OTLP, protobuf over HTTP (`http/protobuf`).
+//! Export of spans to the operator's collector: OTLP, protobuf over HTTP (`http/protobuf`).
 //!
-//! **Guarantee.** Nobody waits for the collector. A span is put into a queue of [`QUEUE`] or dropped; what is dropped or not taken is
-//! counted in `canvas_trace_spans_total` and told of once a minute. [`Traces::flush`] ends within [`FLUSH_LIMIT`].
+//! **Guarantee.** Nothing waits for the collector. A span is put into a queue of [`QUEUE`] or dropped. Spans that are dropped
+//! or not accepted are counted in `canvas_trace_spans_total` and logged at most once a minute. [`Traces::flush`] ends within
+//! [`FLUSH_LIMIT`].
 //!
-//! **Mechanism.** OpenTelemetry's batch processor has a thread of its own, on which its exporter makes requests and tries them again
-//! for [`EXPORT_LIMIT`]. `OTEL_BSP_SCHEDULE_DELAY` and `OTEL_BSP_MAX_EXPORT_BATCH_SIZE` reach it, the queue is ours to bound, so that
-//! what it drops can be counted.
+//! **Mechanism.** OpenTelemetry's batch processor has a separate thread, on which its exporter makes requests and retries them
+//! for [`EXPORT_LIMIT`]. `OTEL_BSP_SCHEDULE_DELAY` and `OTEL_BSP_MAX_EXPORT_BATCH_SIZE` apply. The queue is limited here, so
+//! that dropped spans can be counted.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,41 +28,41 @@ use url::Url;
 use super::export::Sink;
 use crate::blocking::Blocking;
 
-/// Spans that may wait for the collector, those under way included.
+/// Maximum number of spans that wait for the collector, including those being sent.
 const QUEUE: usize = 2048;
-/// How long a batch may take, with what is tried again.
+/// Limit of a batch, retries included.
 const EXPORT_LIMIT: Duration = Duration::from_secs(5);
-/// How long the end of a process may wait for its last spans.
+/// Limit for sending the last spans when a process ends.
 const FLUSH_LIMIT: Duration = Duration::from_secs(3);
-/// Between two warnings of lost spans.
+/// Interval between two warnings about lost spans.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Where traces are exported to (decisions 17.3).
+/// The collector that traces are exported to.
 #[derive(Clone, Debug)]
 pub struct Collector<'a> {
-    /// `OTEL_EXPORTER_OTLP_ENDPOINT`: the base, to which `/v1/traces` is added.
+    /// The base URL, `OTEL_EXPORTER_OTLP_ENDPOINT`. The exporter adds `/v1/traces`.
     pub endpoint: &'a Url,
-    /// `OTEL_EXPORTER_OTLP_HEADERS`.
+    /// The request headers, `OTEL_EXPORTER_OTLP_HEADERS`.
     pub headers: &'a HeaderMap,
-    /// `service.name` of the spans.
+    /// The attribute `service.name` of the spans.
     pub service: &'a str,
 }
 
 /// Why spans cannot be exported.
 #[derive(Debug, Error)]
 pub enum ExportError {
-    /// The machine's TLS.
-    #[error("TLS cannot be set up")]
+    /// The machine's TLS configuration is unusable.
+    #[error("cannot set up TLS")]
     Tls(#[source] rustls::Error),
-    /// The HTTP client.
-    #[error("the HTTP client cannot be set up")]
+    /// The HTTP client cannot be built.
+    #[error("cannot build the HTTP client")]
     Client(#[source] reqwest::Error),
-    /// OpenTelemetry's exporter.
-    #[error("the exporter cannot be set up")]
+    /// OpenTelemetry's exporter cannot be built.
+    #[error("cannot build the exporter")]
     Exporter(#[source] opentelemetry_otlp::ExporterBuildError),
 }
 
-/// The spans of this process on their way out; none where there is no collector.
+/// The exporter of this process; empty without a collector.
 #[derive(Clone, Debug, Default)]
 pub struct Traces(Option<Outlet>);
 
@@ -71,20 +72,21 @@ pub(super) struct Outlet {
     tally: Arc<Tally>,
 }
 
-/// What became of spans.
+/// Counts of exported and lost spans.
 #[derive(Debug, Default)]
 struct Tally {
     waiting: AtomicUsize,
-    /// Not told of yet.
+    /// Lost spans that were not logged yet.
     lost: AtomicU64,
     warned: Mutex<Option<Instant>>,
 }
 
 impl Traces {
-    /// Exports what has ended by now and nothing later. Ends within three seconds, whatever the collector does.
+    /// Exports the spans that have ended so far. Returns within three seconds, whatever the
+    /// collector does.
     pub async fn flush(self) {
         let Self(Some(outlet)) = self else { return };
-        // A time-out has its spans counted by nobody: the process ends.
+        // After a timeout, the remaining spans are not counted, because the process ends.
         if let Ok(Err(error)) = Blocking::new(1).run(move || outlet.processor.shutdown_with_timeout(FLUSH_LIMIT)).await
         {
             tracing::warn!(error = %error, "the last traces may not have reached the collector");
@@ -99,7 +101,8 @@ impl From<Outlet> for Traces {
 }
 
 impl Outlet {
-    /// A way to `collector`. To be called on the runtime that its requests are to run on.
+    /// Creates the exporter for `collector`. Must be called on the runtime that will run its
+    /// requests.
     pub(super) fn open(collector: &Collector<'_>) -> Result<Self, ExportError> {
         let exporter = opentelemetry_otlp::SpanExporter::builder()
             .with_http()
@@ -146,7 +149,7 @@ impl Tally {
         }
     }
 
-    /// How many spans were lost since the last warning, if it is time for another.
+    /// Number of spans lost since the last warning, if another one is due.
     fn lost_to_tell_of(&self, now: Instant) -> Option<u64> {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         if warned.is_some_and(|warned| now.saturating_duration_since(warned) < WARNING_INTERVAL) {
@@ -160,7 +163,7 @@ impl Tally {
     }
 }
 
-/// OpenTelemetry's exporter, with what comes of it counted.
+/// OpenTelemetry's exporter with counters for its results.
 #[derive(Debug)]
 struct Tallied<E> {
     exporter: E,
@@ -184,7 +187,8 @@ impl<E: SpanExporter> SpanExporter for Tallied<E> {
     }
 }
 
-/// Makes the exporter's requests on the process's runtime: its thread has none.
+/// Sends the exporter's requests on the process's runtime, because the exporter's own thread has
+/// none.
 #[derive(Debug)]
 struct Transport {
     client: reqwest::Client,
@@ -199,14 +203,14 @@ impl HttpClient for Transport {
     }
 }
 
-/// A client that adds `headers` and follows nobody elsewhere. Servers are verified against the machine's roots.
+/// A client that adds `headers` and follows no redirects. Servers are verified against the system's roots.
 #[expect(
     clippy::disallowed_methods,
     reason = "the egress guard is for what callers make us call; the collector is the operator's own, and commonly in a private network"
 )]
 fn client(headers: &HeaderMap) -> Result<reqwest::Client, ExportError> {
     let mut roots = RootCertStore::empty();
-    // A machine without any reaches a collector over plain HTTP all the same.
+    // A machine without roots can still reach a collector over plain HTTP.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     let tls = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()

@@ -1,13 +1,13 @@
-//! Black Forest Labs' FLUX API.
+//! Simulator of Black Forest Labs' FLUX API.
 
 use http::Method;
 use serde_json::{Value, json};
 
 use super::check::{self, Kind, Rule, Wrong, optional, required};
+use super::failure_mode::FailureMode;
 use super::picture::size_of;
 use super::server::{Call, Reply};
 use super::state::{Asked, Phase, Run, State};
-use super::trouble::Trouble;
 
 const PICTURE: Kind = Kind::Base64;
 const PICTURES: [&str; 8] = [
@@ -49,7 +49,7 @@ fn rules(model: &str) -> Option<Vec<Rule>> {
             let own = [optional("aspect_ratio", RATIO), optional("prompt_upsampling", Kind::Boolean)];
             common(6).into_iter().chain(own).chain(pictures(4)).collect()
         }
-        // Exactly these: no seed, no format.
+        // FLUX 3 accepts exactly these parameters: no seed and no output format.
         "flux-3-image" => vec![
             PROMPT,
             optional("images", Kind::List(0, 10, &PICTURE)),
@@ -95,7 +95,7 @@ fn submit(state: &State, call: &Call, model: &str) -> Reply {
     if let Err((field, wrong)) = check::check(&body, &rules) {
         return invalid(&field, wrong);
     }
-    // A later picture without the one before it is none that the vendor knows what to do with.
+    // Input pictures must be numbered without gaps.
     let numbered = PICTURES.iter().map(|name| body.contains_key(*name));
     if !numbered.clone().is_sorted_by(|first, second| first >= second) {
         return invalid("input_image", Wrong::Missing);
@@ -122,13 +122,13 @@ fn submit(state: &State, call: &Call, model: &str) -> Reply {
 
 fn result(run: &Run, phase: Phase) -> Value {
     let is = |status: &str, progress: Value| json!({"id": run.id, "status": status, "result": null, "progress": progress, "details": null, "preview": null});
-    match (phase, run.trouble) {
+    match (phase, run.failure_mode) {
         (Phase::Queued, _) => is("Pending", Value::Null),
-        // A word that only later models use.
+        // A status that only later models report.
         (Phase::Running, _) => is("Reasoning", json!(0.5)),
         (Phase::Canceled, _) => is("Error", Value::Null),
-        (Phase::Finished, Some(Trouble::Content)) => is("Request Moderated", Value::Null),
-        (Phase::Finished, Some(Trouble::WorkFails)) => is("Error", Value::Null),
+        (Phase::Finished, Some(FailureMode::Content)) => is("Request Moderated", Value::Null),
+        (Phase::Finished, Some(FailureMode::WorkFails)) => is("Error", Value::Null),
         (Phase::Finished, _) => {
             let mut ready = is("Ready", Value::Null);
             ready["result"] = json!({
@@ -139,16 +139,16 @@ fn result(run: &Run, phase: Phase) -> Value {
     }
 }
 
-fn refuse(trouble: Trouble) -> Option<Reply> {
-    Some(match trouble {
-        Trouble::RateLimited => {
+fn refuse(failure_mode: FailureMode) -> Option<Reply> {
+    Some(match failure_mode {
+        FailureMode::RateLimited => {
             let message = "Too many concurrent requests";
             Reply::json(429, &json!({"error": "rate_limit_exceeded", "message": message, "retry_after": 1}))
         }
-        Trouble::OutOfCredit => Reply::json(402, &json!({"detail": "Insufficient credits"})),
-        Trouble::Invalid => invalid("width", Wrong::Value),
-        Trouble::Down => Reply::json(503, &json!({"detail": "Service Unavailable"})),
-        Trouble::ServerError => Reply::json(500, &json!({"detail": "Internal Server Error"})),
+        FailureMode::OutOfCredit => Reply::json(402, &json!({"detail": "Insufficient credits"})),
+        FailureMode::Invalid => invalid("width", Wrong::Value),
+        FailureMode::Down => Reply::json(503, &json!({"detail": "Service Unavailable"})),
+        FailureMode::ServerError => Reply::json(500, &json!({"detail": "Internal Server Error"})),
         _ => return None,
     })
 }

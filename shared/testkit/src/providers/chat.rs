@@ -1,12 +1,12 @@
-//! OpenAI's chat completions, and the same route as self-hosted servers have it.
+//! Simulator of OpenAI's chat completions, and of the same route on self-hosted servers.
 
 use serde_json::{Value, json};
 
 use super::check::{self, Kind, Rule, Wrong, optional, required};
+use super::failure_mode::FailureMode;
 use super::openai::{Flavor, invalid, judge, malformed, refuse};
 use super::server::{Call, Reply};
 use super::state::{Asked, Run, State};
-use super::trouble::Trouble;
 
 const REQUEST: [Rule; 12] = [
     required("model", Kind::Text(240)),
@@ -37,7 +37,7 @@ const PART: [Rule; 3] = [
     optional("image_url", Kind::Fits(is_picture_url)),
 ];
 
-/// A text, or a picture in a `data:` URL.
+/// Whether a content part is a text or a picture in a `data:` URL.
 fn is_part(value: &Value) -> bool {
     let Some(part) = value.as_object() else { return false };
     let field = part.get("type").and_then(Value::as_str).unwrap_or_default();
@@ -75,7 +75,8 @@ pub(super) fn complete(state: &State, call: &Call, flavor: Flavor) -> Reply {
     if let Err(wrong) = judge(&body, &REQUEST, flavor) {
         return invalid(wrong);
     }
-    // The vendor's reasoning models refuse the older name; most of the others know no other.
+    // OpenAI's reasoning models reject the older parameter name; most other servers know only that
+    // one.
     let foreign = if flavor == Flavor::Vendor { "max_tokens" } else { "max_completion_tokens" };
     if body.contains_key(foreign) {
         return invalid((foreign.to_owned(), Wrong::Unknown));
@@ -85,17 +86,17 @@ pub(super) fn complete(state: &State, call: &Call, flavor: Flavor) -> Reply {
     let (prompt, pictures) = (texts.concat().join("\n"), pictures.into_iter().sum());
     let model = body.get("model").cloned().unwrap_or_default();
     let asked = Asked { pictures, ..Asked::text(prompt.clone(), Value::Object(body)) };
-    // Refused content is an answer like any other.
-    let refuse = |trouble| if trouble == Trouble::Content { None } else { refuse(trouble) };
+    // A content refusal is reported in an ordinary answer.
+    let refuse = |failure_mode| if failure_mode == FailureMode::Content { None } else { refuse(failure_mode) };
     state.submit(call, asked, true, refuse, |run, _| made(run, &model, &prompt))
 }
 
 fn made(run: &Run, model: &Value, prompt: &str) -> Reply {
     let message = |content: Value, refusal: Value| json!({"role": "assistant", "content": content, "refusal": refusal, "annotations": []});
-    let (message, reason) = match run.trouble {
-        Some(Trouble::Content) => (message(Value::Null, json!("I can't help with that.")), "stop"),
-        // All that it may write went into its reasoning.
-        Some(Trouble::ExpiredUrl) => (message(json!(""), Value::Null), "length"),
+    let (message, reason) = match run.failure_mode {
+        Some(FailureMode::Content) => (message(Value::Null, json!("I can't help with that.")), "stop"),
+        // The model spent its whole token budget on reasoning.
+        Some(FailureMode::ExpiredUrl) => (message(json!(""), Value::Null), "length"),
         _ => (message(json!(super::written(prompt)), Value::Null), "stop"),
     };
     Reply::json(

@@ -1,4 +1,5 @@
-//! Fields, checked as vendors do: each by its kind, unknown ones refused.
+//! Validation of request fields as the vendors do it: each field has a type, and unknown fields are
+//! rejected.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,30 +7,29 @@ use serde_json::{Map, Value};
 
 use super::picture::is_picture;
 
-/// What a field takes.
+/// The type of a field.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
-    /// A text of at least one and at most so many characters.
+    /// A text of at least one character and at most this many.
     Text(usize),
     /// One of these texts.
     OneOf(&'static [&'static str]),
-    /// A whole number, both ends included.
+    /// An integer in this inclusive range.
     Integer(i64, i64),
-    /// A number, both ends included.
+    /// A number in this inclusive range.
     Number(f64, f64),
-    /// True or false.
     Boolean,
-    /// A picture in bare base64.
+    /// A picture in base64 without a `data:` prefix.
     Base64,
-    /// So many to so many of the above.
+    /// A list with a minimum and a maximum length, whose items are of this kind.
     List(usize, usize, &'static Kind),
-    /// The one or the other.
+    /// Either of two kinds.
     Either(&'static Kind, &'static Kind),
-    /// Whatever the rule's own function says.
+    /// A value that this function accepts.
     Fits(fn(&Value) -> bool),
 }
 
-/// A field.
+/// The name of a field, its type, and whether it is required.
 pub(super) struct Rule {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
@@ -44,7 +44,7 @@ pub(super) const fn optional(name: &'static str, kind: Kind) -> Rule {
     Rule { name, kind, required: false }
 }
 
-/// What is wrong with a field.
+/// Why a field is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
     Missing,
@@ -52,7 +52,7 @@ pub(super) enum Wrong {
     Value,
 }
 
-/// The first thing wrong with the fields of `body`.
+/// The first invalid field of `body`, if any.
 pub(super) fn check(body: &Map<String, Value>, rules: &[Rule]) -> Result<(), (String, Wrong)> {
     if let Some(name) = body.keys().find(|name| !rules.iter().any(|rule| rule.name == name.as_str())) {
         return Err((name.clone(), Wrong::Unknown));
@@ -92,12 +92,12 @@ pub(super) fn is_data_url(text: &str) -> bool {
     rest.is_some_and(|(_, data)| is_base64_picture(data))
 }
 
-/// Whether the text is a picture in bare base64.
+/// Whether the text is a picture in base64 without a prefix.
 pub(super) fn is_base64_picture(text: &str) -> bool {
     STANDARD.decode(text).is_ok_and(|bytes| is_picture(&bytes))
 }
 
-/// The JSON object of a body.
+/// Parses a body as a JSON object.
 pub(super) fn object(body: &[u8]) -> Option<Map<String, Value>> {
     serde_json::from_slice(body).ok()
 }

@@ -1,15 +1,16 @@
-//! The Comfy API v2, self-hosted: no key, idempotency keys refused the second time.
+//! Simulator of a self-hosted server with the Comfy API v2. It needs no key, and rejects an
+//! idempotency key that was used before.
 
 use http::Method;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::check::{self, Kind, optional, required};
+use super::failure_mode::FailureMode;
 use super::form;
 use super::picture::is_picture;
 use super::server::{Call, Reply};
 use super::state::{Asked, Phase, Run, State};
-use super::trouble::Trouble;
 
 pub(super) fn answer(state: &State, call: &Call) -> Reply {
     match (&call.method, call.pieces().as_slice()) {
@@ -23,7 +24,7 @@ pub(super) fn answer(state: &State, call: &Call) -> Reply {
             None => None,
         }
         .unwrap_or_else(not_found),
-        // Content is on another host.
+        // Redirects to the results host.
         (&Method::GET, ["api", "v2", "assets", id, "content"]) => match state.peek(id, |run, _| run.file.clone()) {
             Some(file) => Reply::bytes(302, "text/plain", "").with("location", file),
             None => not_found(),
@@ -98,7 +99,8 @@ fn submit(state: &State, call: &Call) -> Reply {
     state.submit(call, asked, false, refuse, |run, _| Reply::json(201, &job(state, run, Phase::Queued)))
 }
 
-/// A graph in API format: nodes of known classes whose links lead to nodes of it, and something that saves.
+/// Validates a graph in API format: every node has a known class, every link leads to a node of the
+/// graph, and at least one node saves its output.
 fn judge(workflow: &Map<String, Value>) -> Result<(), String> {
     const CLASSES: [&str; 18] = [
         "KSampler",
@@ -131,7 +133,7 @@ fn judge(workflow: &Map<String, Value>) -> Result<(), String> {
             if is_number && !value.is_u64() {
                 return Err(format!("node {id}: {name} is no integer"));
             }
-            // Wan counts four frames at a time, and one before them.
+            // Wan generates the first frame alone and the others in groups of four.
             if name == "length" && value.as_u64().is_none_or(|length| length % 4 != 1) {
                 return Err(format!("node {id}: {name} cannot be {value}"));
             }
@@ -155,7 +157,7 @@ fn texts(workflow: &Map<String, Value>) -> Vec<String> {
     encoders.filter_map(|node| node["inputs"]["text"].as_str().map(str::to_owned)).collect()
 }
 
-/// The ids of the assets in a workflow.
+/// The ids of the assets that a workflow refers to.
 fn assets(value: &Value) -> Vec<String> {
     match value {
         Value::Object(object) if object.get("__type") == Some(&json!("core/ASSET")) => {
@@ -168,7 +170,7 @@ fn assets(value: &Value) -> Vec<String> {
 }
 
 fn job(state: &State, run: &Run, phase: Phase) -> Value {
-    let failed = matches!(run.trouble, Some(Trouble::WorkFails | Trouble::Content));
+    let failed = matches!(run.failure_mode, Some(FailureMode::WorkFails | FailureMode::Content));
     let progress = |value: f64| json!({"value": value, "nodes_done": 3, "nodes_total": 7, "current_node": "3"});
     let (status, progress, error) = match phase {
         Phase::Queued => ("queued", Value::Null, Value::Null),
@@ -200,13 +202,13 @@ fn job(state: &State, run: &Run, phase: Phase) -> Value {
     })
 }
 
-fn refuse(trouble: Trouble) -> Option<Reply> {
-    Some(match trouble {
-        Trouble::RateLimited => error(429, "queue_full", "The queue is full.").with("retry-after", "1"),
-        Trouble::OutOfCredit => error(402, "insufficient_credits", "Not enough credits."),
-        Trouble::Invalid => error(422, "invalid_workflow", "node 3: value not in list"),
-        Trouble::Down => error(503, "upstream_error", "The server is starting."),
-        Trouble::ServerError => error(500, "upstream_error", "The server failed."),
+fn refuse(failure_mode: FailureMode) -> Option<Reply> {
+    Some(match failure_mode {
+        FailureMode::RateLimited => error(429, "queue_full", "The queue is full.").with("retry-after", "1"),
+        FailureMode::OutOfCredit => error(402, "insufficient_credits", "Not enough credits."),
+        FailureMode::Invalid => error(422, "invalid_workflow", "node 3: value not in list"),
+        FailureMode::Down => error(503, "upstream_error", "The server is starting."),
+        FailureMode::ServerError => error(500, "upstream_error", "The server failed."),
         _ => return None,
     })
 }

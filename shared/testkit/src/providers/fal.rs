@@ -1,13 +1,13 @@
-//! fal's queue.
+//! Simulator of fal's queue API.
 
 use http::Method;
 use serde_json::{Value, json};
 
 use super::check::{self, Kind, Rule, Wrong, is_data_url, optional, required};
+use super::failure_mode::FailureMode;
 use super::picture::size_of;
 use super::server::{Call, Reply};
 use super::state::{Asked, Phase, Run, State};
-use super::trouble::Trouble;
 
 const SIZES: [&str; 7] =
     ["square_hd", "square", "portrait_4_3", "portrait_16_9", "landscape_4_3", "landscape_16_9", "auto"];
@@ -28,7 +28,7 @@ const COUNT: Rule = optional("num_images", Kind::Integer(1, 4));
 const FILE: Kind =
     Kind::Fits(|value| value.as_str().is_some_and(|url| url.starts_with("https://") || is_data_url(url)));
 
-/// What the endpoints take; `None` for one that is not there.
+/// The parameters of the image endpoints; `None` for an unknown endpoint.
 fn inputs(endpoint: &str) -> Option<Vec<Rule>> {
     let tolerance = optional("safety_tolerance", Kind::OneOf(&["1", "2", "3", "4", "5"]));
     let ratio = optional(
@@ -52,7 +52,7 @@ fn inputs(endpoint: &str) -> Option<Vec<Rule>> {
     })
 }
 
-/// What the endpoints of videos take.
+/// The parameters of the video endpoints; `None` for an unknown endpoint.
 fn films(endpoint: &str) -> Option<Vec<Rule>> {
     let veo = [
         PROMPT,
@@ -134,7 +134,7 @@ fn submit(state: &State, call: &Call, endpoint: &str) -> Reply {
     state.submit(call, asked, false, refuse, |run, _| Reply::json(200, &status_of(state, run, Phase::Queued)))
 }
 
-/// Requests are under owner and alias, whatever the rest of the endpoint.
+/// The URL of a request: it contains only the owner and the alias of the endpoint.
 fn at(state: &State, run: &Run) -> String {
     let endpoint: Vec<&str> = run.path.trim_start_matches('/').split('/').take(2).collect();
     format!("{}/{}/requests/{}", state.api, endpoint.join("/"), run.id)
@@ -158,10 +158,10 @@ fn status_of(state: &State, run: &Run, phase: Phase) -> Value {
             status["status"] = json!("COMPLETED");
             status["logs"] = json!([]);
             status["metrics"] = json!({"inference_time": 0.1});
-            if run.trouble == Some(Trouble::Content) || phase == Phase::Canceled {
+            if run.failure_mode == Some(FailureMode::Content) || phase == Phase::Canceled {
                 status["error"] = json!("Request failed");
-            } else if run.trouble == Some(Trouble::WorkFails) {
-                // Either member may stand alone.
+            } else if run.failure_mode == Some(FailureMode::WorkFails) {
+                // fal may send either member without the other.
                 status["error_type"] = json!("internal_server_error");
             }
         }
@@ -170,11 +170,13 @@ fn status_of(state: &State, run: &Run, phase: Phase) -> Value {
 }
 
 fn result(run: &Run, phase: Phase) -> Reply {
-    match (phase, run.trouble) {
+    match (phase, run.failure_mode) {
         (Phase::Queued | Phase::Running, _) => Reply::json(400, &json!({"detail": "Request is still in progress"})),
         (Phase::Canceled, _) => Reply::json(499, &json!({"detail": "Request was cancelled"})),
-        (_, Some(Trouble::Content)) => detail(422, "prompt", "The content was flagged.", "content_policy_violation"),
-        (_, Some(Trouble::WorkFails)) => {
+        (_, Some(FailureMode::Content)) => {
+            detail(422, "prompt", "The content was flagged.", "content_policy_violation")
+        }
+        (_, Some(FailureMode::WorkFails)) => {
             Reply::json(500, &json!({"detail": "Runner failed", "error_type": "internal_server_error"}))
                 .with("x-fal-error-type", "internal_server_error")
                 .with("x-fal-retryable", "true")
@@ -192,16 +194,16 @@ fn result(run: &Run, phase: Phase) -> Reply {
     }
 }
 
-fn refuse(trouble: Trouble) -> Option<Reply> {
-    Some(match trouble {
-        Trouble::RateLimited => Reply::json(429, &json!({"detail": "Too many requests"})).with("retry-after", "1"),
-        Trouble::OutOfCredit => {
+fn refuse(failure_mode: FailureMode) -> Option<Reply> {
+    Some(match failure_mode {
+        FailureMode::RateLimited => Reply::json(429, &json!({"detail": "Too many requests"})).with("retry-after", "1"),
+        FailureMode::OutOfCredit => {
             let detail = "User is locked. Reason: Exhausted balance. Top up your balance at fal.ai/dashboard/billing.";
             Reply::json(403, &json!({"detail": detail}))
         }
-        Trouble::Invalid => invalid("image_size", Wrong::Value),
-        Trouble::Down => Reply::json(503, &json!({"detail": "Service unavailable"})),
-        Trouble::ServerError => Reply::json(500, &json!({"detail": "Internal Server Error"})),
+        FailureMode::Invalid => invalid("image_size", Wrong::Value),
+        FailureMode::Down => Reply::json(503, &json!({"detail": "Service unavailable"})),
+        FailureMode::ServerError => Reply::json(500, &json!({"detail": "Internal Server Error"})),
         _ => return None,
     })
 }

@@ -1,19 +1,19 @@
-//! `multipart/form-data` (RFC 7578), as far as servers need it.
+//! A parser for `multipart/form-data` (RFC 7578), as far as the simulators need it.
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::server::Call;
 
-/// One part.
+/// One part of a form.
 pub(super) struct Part {
     pub(super) name: String,
-    /// Only of files.
+    /// The `filename` parameter, which only files have.
     pub(super) file_name: Option<String>,
     pub(super) content: Bytes,
 }
 
-/// The parts of a body, or `None` when it is no such body.
+/// The parts of a body, or `None` if it is not a valid form.
 pub(super) fn parse(call: &Call) -> Option<Vec<Part>> {
     let kind = call.header("content-type")?.strip_prefix("multipart/form-data")?;
     let boundary = kind.split(';').find_map(|it| it.trim().strip_prefix("boundary="))?.trim_matches('"');
@@ -48,7 +48,7 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|window| window == needle)
 }
 
-/// The texts among the parts, as an object; numbers stay texts, as forms have them.
+/// The text parts as a JSON object. Numbers stay strings, as they are in a form.
 pub(super) fn texts(parts: &[Part]) -> Option<Map<String, Value>> {
     let texts = parts.iter().filter(|part| part.file_name.is_none());
     texts.map(|part| Some((part.name.clone(), String::from_utf8(part.content.to_vec()).ok()?.into()))).collect()

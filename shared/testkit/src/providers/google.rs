@@ -1,4 +1,4 @@
-//! Google's Gemini API: `generateContent`, for pictures and for texts.
+//! Simulator of Google's Gemini API: `generateContent`, for pictures and texts.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,11 +7,11 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 use super::check::{self, Kind, Rule, Wrong, optional, required};
+use super::failure_mode::FailureMode;
 use super::interactions;
 use super::picture::size_of;
 use super::server::{Call, Reply};
 use super::state::{Asked, Run, State};
-use super::trouble::Trouble;
 
 const RATIOS: Kind =
     Kind::OneOf(&["1:1", "1:4", "4:1", "1:8", "8:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"]);
@@ -58,7 +58,8 @@ fn fits(value: &Value, rules: &[Rule]) -> bool {
     value.as_object().is_some_and(|object| check::check(object, rules).is_ok())
 }
 
-/// A picture as JSON has bytes of protocol buffers: base64 in either alphabet.
+/// Whether a value is a picture as JSON encodes a protobuf `bytes` field: base64 in the standard or
+/// the URL-safe alphabet.
 fn is_bytes(value: &Value) -> bool {
     value.as_str().is_some_and(|text| check::is_base64_picture(&text.replace('-', "+").replace('_', "/")))
 }
@@ -73,11 +74,11 @@ fn is_part(value: &Value) -> bool {
 
 pub(super) fn answer(state: &State, call: &Call) -> Reply {
     if !call.has_key("x-goog-api-key", "") {
-        // A 400, not a 401.
+        // Google reports an invalid key with 400, not 401.
         let reason = json!({"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"});
         return error(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.", json!([reason]));
     }
-    // The stable version has this method, too.
+    // The stable version offers this method too.
     let models = call.path.strip_prefix("/v1beta/models/").or_else(|| call.path.strip_prefix("/v1/models/"));
     let model = models.and_then(|rest| rest.strip_suffix(":generateContent"));
     if let [_, "interactions" | "files", ..] = call.pieces()[..] {
@@ -90,7 +91,8 @@ pub(super) fn answer(state: &State, call: &Call) -> Reply {
     }
 }
 
-/// The fields under their JSON names: protocol buffers take their own (`mime_type`) as well.
+/// Converts field names to their JSON form: protobuf JSON parsers also accept the original names,
+/// such as `mime_type`.
 fn camel_case(object: Map<String, Value>) -> Map<String, Value> {
     fn value(it: Value) -> Value {
         match it {
@@ -141,63 +143,63 @@ fn parts(content: &Value) -> impl Iterator<Item = &Value> {
 }
 
 fn made(run: &Run, picture: &Bytes, model: &str) -> Reply {
-    // Refusals are 200.
-    let told = match run.trouble {
-        Some(Trouble::Content) => json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}),
-        Some(Trouble::ExpiredUrl) => candidate(json!([]), "NO_IMAGE"),
+    // Google reports refusals with status 200.
+    let reported = match run.failure_mode {
+        Some(FailureMode::Content) => json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}),
+        Some(FailureMode::ExpiredUrl) => candidate(json!([]), "NO_IMAGE"),
         _ => {
             let draft = json!({"thought": true, "inlineData": {"mimeType": "image/png", "data": "ZHJhZnQ="}});
             let picture = json!({"inlineData": {"mimeType": "image/png", "data": STANDARD.encode(picture)}});
             candidate(json!([draft, {"text": "Here it is."}, picture]), "STOP")
         }
     };
-    told_by(run, model, told)
+    reported_by(run, model, reported)
 }
 
 fn write(run: &Run, prompt: &str, model: &str) -> Reply {
     let text = super::written(prompt);
     let (begin, end) = text.split_at(super::written("").len());
-    let told = match run.trouble {
-        // What was written by then stands there all the same.
-        Some(Trouble::Content) => candidate(json!([{"text": begin}]), "SAFETY"),
-        Some(Trouble::ExpiredUrl) => candidate(json!([{"thought": true, "text": "Let me see."}]), "MAX_TOKENS"),
+    let reported = match run.failure_mode {
+        // The text that was generated before the block is still part of the answer.
+        Some(FailureMode::Content) => candidate(json!([{"text": begin}]), "SAFETY"),
+        Some(FailureMode::ExpiredUrl) => candidate(json!([{"thought": true, "text": "Let me see."}]), "MAX_TOKENS"),
         _ => candidate(json!([{"thought": true, "text": "Let me see."}, {"text": begin}, {"text": end}]), "STOP"),
     };
-    told_by(run, model, told)
+    reported_by(run, model, reported)
 }
 
 fn candidate(parts: Value, reason: &str) -> Value {
     json!({"candidates": [{"index": 0, "finishReason": reason, "content": {"role": "model", "parts": parts}}]})
 }
 
-fn told_by(run: &Run, model: &str, mut answer: Value) -> Reply {
+fn reported_by(run: &Run, model: &str, mut answer: Value) -> Reply {
     answer["modelVersion"] = json!(model);
     answer["responseId"] = json!(run.id);
     answer["usageMetadata"] = json!({"promptTokenCount": 10, "candidatesTokenCount": 1125, "totalTokenCount": 1135});
     Reply::json(200, &answer)
 }
 
-pub(super) fn refuse(trouble: Trouble) -> Option<Reply> {
+pub(super) fn refuse(failure_mode: FailureMode) -> Option<Reply> {
     let quota = |id: &str| {
         json!({
             "@type": "type.googleapis.com/google.rpc.QuotaFailure",
             "violations": [{"quotaMetric": "requests", "quotaId": id, "quotaValue": "20"}]
         })
     };
-    Some(match trouble {
-        // No header: the wait is among the details.
-        Trouble::RateLimited => {
+    Some(match failure_mode {
+        // Google sends no `Retry-After` header: the delay is in the error's details.
+        FailureMode::RateLimited => {
             let retry = json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1s"});
             let details = json!([retry, quota("GenerateRequestsPerMinutePerProjectPerModel")]);
             error(429, "RESOURCE_EXHAUSTED", "You exceeded your current rate.", details)
         }
-        Trouble::OutOfCredit => {
+        FailureMode::OutOfCredit => {
             let details = json!([quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier")]);
             error(429, "RESOURCE_EXHAUSTED", "You exceeded your current quota.", details)
         }
-        Trouble::Invalid => error(400, "INVALID_ARGUMENT", "Invalid value at 'aspectRatio'", json!([])),
-        Trouble::Down => error(503, "UNAVAILABLE", "The model is overloaded.", json!([])),
-        Trouble::ServerError | Trouble::WorkFails => {
+        FailureMode::Invalid => error(400, "INVALID_ARGUMENT", "Invalid value at 'aspectRatio'", json!([])),
+        FailureMode::Down => error(503, "UNAVAILABLE", "The model is overloaded.", json!([])),
+        FailureMode::ServerError | FailureMode::WorkFails => {
             error(500, "INTERNAL", "An internal error has occurred.", json!([]))
         }
         _ => return None,

@@ -1,14 +1,15 @@
-//! Google's Interactions API, which makes videos in the background: in the stable version, and in `v1beta`, where a revision is named.
+//! Simulator of Google's Interactions API, which makes videos in the background, in the stable
+//! version and in `v1beta`, which names a revision.
 
 use http::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::check::{self, Kind, Rule, Wrong, optional, required};
+use super::failure_mode::FailureMode;
 use super::google::{error, refuse};
 use super::server::{Call, Reply};
 use super::state::{Asked, Phase, Run, State};
-use super::trouble::Trouble;
 
 const REQUEST: [Rule; 8] = [
     required("model", Kind::Text(240)),
@@ -38,7 +39,7 @@ const IMAGE: [Rule; 3] = [
     required("mime_type", Kind::OneOf(&["image/png", "image/jpeg", "image/webp"])),
 ];
 
-/// What a user says; the vendor's client puts every input into one.
+/// A user turn; the vendor's client wraps every input in one.
 const TURN: [Rule; 2] =
     [required("type", Kind::OneOf(&["user_input"])), required("content", Kind::List(1, 20, &Kind::Fits(is_block)))];
 
@@ -56,7 +57,7 @@ fn is_turn(value: &Value) -> bool {
 
 pub(super) fn answer(state: &State, call: &Call) -> Reply {
     match (&call.method, call.pieces().as_slice()) {
-        // Files want the key, and are downloaded with alt=media.
+        // Downloads need the key and `alt=media`.
         (&Method::GET, ["v1" | "v1beta", "files", id]) => {
             let id = Uuid::try_parse(id.split(':').next().unwrap_or_default()).unwrap_or_default();
             let path = format!("/files/{id}.mp4");
@@ -99,8 +100,8 @@ fn create(state: &State, call: &Call) -> Reply {
     let pictures = blocks.iter().filter(|block| block["type"] == "image").count();
     let prompt = prompt.join("\n");
     let asked = Asked { prompt, pictures, size: (1, 1), body: Value::Object(body), video: true };
-    // What fails fails in the run.
-    let refuse = |trouble| if trouble == Trouble::WorkFails { None } else { refuse(trouble) };
+    // A failure of the work is reported by the run, not by the submit.
+    let refuse = |failure_mode| if failure_mode == FailureMode::WorkFails { None } else { refuse(failure_mode) };
     state.submit(call, asked, false, refuse, |run, _| Reply::json(200, &interaction(state, run, Phase::Queued)))
 }
 
@@ -109,27 +110,27 @@ fn interaction(state: &State, run: &Run, phase: Phase) -> Value {
         "id": run.id, "object": "interaction", "model": run.body["model"], "status": "in_progress",
         "created": "2026-11-21T05:00:00Z", "updated": "2026-11-21T05:00:00Z"
     });
-    let failure = match run.trouble {
-        Some(Trouble::Content) => Some("The prompt was blocked for safety reasons."),
-        Some(Trouble::WorkFails) => Some("The model failed."),
+    let failure = match run.failure_mode {
+        Some(FailureMode::Content) => Some("The prompt was blocked for safety reasons."),
+        Some(FailureMode::WorkFails) => Some("The model failed."),
         _ => None,
     };
     match (phase, failure) {
         (Phase::Queued, _) => {}
-        // Which is no end.
+        // A status that does not end the run.
         (Phase::Running, _) => interaction["status"] = json!("requires_action"),
         (Phase::Canceled, _) => interaction["status"] = json!("cancelled"),
         (Phase::Finished, Some(message)) => {
             let error = json!({"code": "internal", "message": message});
             interaction["status"] = json!("failed");
-            // It is told for the whole, or for what the model put out.
-            match run.trouble {
-                Some(Trouble::Content) => interaction["steps"] = json!([{"type": "model_output", "error": error}]),
+            // The error belongs either to the whole interaction or to the model's output.
+            match run.failure_mode {
+                Some(FailureMode::Content) => interaction["steps"] = json!([{"type": "model_output", "error": error}]),
                 _ => interaction["errors"] = json!([error]),
             }
         }
         (Phase::Finished, None) => {
-            // Names of files have letters and digits alone, which the vendor's client takes for granted.
+            // File names consist of letters and digits only, which the vendor's client relies on.
             let uri = format!("{}/v1beta/files/{}", state.api, run.id.replace('-', ""));
             interaction["status"] = json!("completed");
             interaction["steps"] = json!([

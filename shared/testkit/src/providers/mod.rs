@@ -1,15 +1,17 @@
-//! Simulators of the providers: HTTP servers on loopback that keep state, refuse what the vendors refuse, make real
-//! pictures, and misbehave as told.
+//! Simulators of the providers: HTTP servers on loopback that keep state, reject what the vendors
+//! reject, return real pictures, and fail on demand.
 //!
-//! A simulator is written from the vendor's contract, never from our adapter: it knows every field that the vendor
-//! documents and refuses the others, answers in the vendor's forms, and serves results from a second port that refuses
-//! any request with a key in it. What it is told to do wrong comes from the test ([`Simulator::misbehave`]) or, for
-//! processes that a test cannot reach into, from the prompt: `[[sim:out-of-credit]]`.
+//! A simulator is written from the vendor's API documentation, never from our adapter. It knows
+//! every documented field, rejects unknown ones, and answers in the vendor's formats. It serves
+//! results from a second port, which rejects any request that carries a key. A test selects a
+//! failure with [`Simulator::misbehave`]. For processes that a test cannot reach, the prompt
+//! selects it: `[[sim:out-of-credit]]`.
 
 mod black_forest_labs;
 mod chat;
 mod check;
 mod comfy;
+mod failure_mode;
 mod fal;
 mod form;
 mod google;
@@ -21,7 +23,6 @@ mod runway;
 mod server;
 mod stability;
 mod state;
-mod trouble;
 
 use std::io;
 use std::sync::Arc;
@@ -29,36 +30,36 @@ use std::time::Duration;
 
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+pub use failure_mode::FailureMode;
 pub use state::Submit;
-pub use trouble::Trouble;
 
 use server::Call;
 use state::State;
 
-/// The key that every simulator takes; any other is refused.
+/// The key that every simulator accepts; it rejects any other.
 pub const SIMULATOR_KEY: &str = "sim-key-0123456789abcdef";
 
-/// The text that simulators write of a prompt.
+/// The text that the simulators generate for a prompt.
 pub fn written(prompt: &str) -> String {
     format!("Written of: {prompt}")
 }
 
-/// Whose protocol a simulator speaks.
+/// The vendor whose protocol a simulator speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Vendor {
-    /// OpenAI's Images API.
+    /// OpenAI's Images API and chat completions.
     OpenAi,
     /// Google's Gemini API.
     Google,
-    /// Replicate.
+    /// Replicate's predictions API.
     Replicate,
-    /// fal's queue.
+    /// fal's queue API.
     Fal,
     /// Stability AI's stable-image API.
     Stability,
-    /// Black Forest Labs.
+    /// Black Forest Labs' FLUX API.
     BlackForestLabs,
-    /// Runway.
+    /// Runway's tasks API.
     Runway,
     /// A self-hosted server with OpenAI's routes, which needs no key.
     Compatible,
@@ -67,7 +68,7 @@ pub enum Vendor {
 }
 
 impl Vendor {
-    /// Every vendor, by the name that `canvas-simulators` has for it.
+    /// Every vendor, with the name that `canvas-simulators` uses for it.
     pub const ALL: [(&str, Vendor); 9] = [
         ("openai", Vendor::OpenAi),
         ("google", Vendor::Google),
@@ -95,7 +96,7 @@ impl Vendor {
     }
 }
 
-/// A running simulator. It stops when dropped.
+/// A running simulator. It stops when it is dropped.
 pub struct Simulator {
     state: Arc<State>,
     ca_pem: Option<String>,
@@ -103,17 +104,19 @@ pub struct Simulator {
 }
 
 impl Simulator {
-    /// Starts one over plain HTTP on two free ports of 127.0.0.1: the API, and the host of its results.
+    /// Starts a simulator over plain HTTP on two free ports of 127.0.0.1: one for the API and one
+    /// for the results.
     pub async fn start(vendor: Vendor) -> Self {
         Self::start_at(vendor, false, [0, 0]).await.expect("binds free ports of loopback")
     }
 
-    /// The same on these ports, the API's and that of the results, where 0 is a free one; over HTTPS if so asked, for clients
-    /// that know no other (see [`ca_pem`](Self::ca_pem)).
+    /// Starts a simulator on the given ports for the API and the results; 0 selects a free port.
+    /// With `https`, it serves HTTPS (see [`ca_pem`](Self::ca_pem)), for clients that accept no
+    /// other scheme.
     ///
     /// # Errors
     ///
-    /// When a port is taken.
+    /// If a port is taken.
     pub async fn start_at(vendor: Vendor, https: bool, ports: [u16; 2]) -> io::Result<Self> {
         let stop = CancellationToken::new();
         let server::Listening { state, ca_pem } = server::listen(vendor, https, ports, &stop).await?;
@@ -125,68 +128,71 @@ impl Simulator {
         &self.state.api
     }
 
-    /// Of an HTTPS simulator: the certificate of the authority that signed its own, in PEM.
+    /// For an HTTPS simulator, the certificate of its certificate authority in PEM.
     pub fn ca_pem(&self) -> Option<&str> {
         self.ca_pem.as_deref()
     }
 
-    /// Every submit from now on meets this trouble.
-    pub fn misbehave(&self, trouble: Trouble) {
-        self.state.troubles.set(Some(trouble));
+    /// Makes every submit from now on fail in this way.
+    pub fn misbehave(&self, failure_mode: FailureMode) {
+        self.state.failure_modes.set(Some(failure_mode));
     }
 
-    /// The next submit alone meets this trouble.
-    pub fn misbehave_once(&self, trouble: Trouble) {
-        self.state.troubles.push(trouble);
+    /// Makes the next submit fail in this way.
+    pub fn misbehave_once(&self, failure_mode: FailureMode) {
+        self.state.failure_modes.push(failure_mode);
     }
 
-    /// From now on everything goes well.
+    /// Ends every failure that was requested.
     pub fn behave(&self) {
-        self.state.troubles.set(None);
+        self.state.failure_modes.set(None);
     }
 
-    /// How long work takes from now on; nothing, until told. An answer or a run is finished no earlier.
+    /// Sets how long work takes from now on; zero by default. Neither an answer nor a run finishes
+    /// earlier.
     pub fn take(&self, latency: Duration) {
         *self.state.latency.lock().expect("no holder panics") = latency;
     }
 
-    /// What was begun so far is finished at once, however long it was to take.
+    /// Finishes all started work at once, whatever its latency.
     pub fn finish(&self) {
         self.state.runs.lock().expect("no holder panics").values_mut().for_each(state::Run::finish);
     }
 
-    /// From now on cancels are answered as ever and change nothing: the work goes on to its end.
+    /// From now on, accepts cancellations but does not act on them: the work runs to its end.
     pub fn ignore_cancels(&self) {
         *self.state.heeds_cancels.lock().expect("no holder panics") = false;
     }
 
-    /// Videos have at least so many bytes from now on.
+    /// Sets the minimum size of videos from now on, in bytes.
     pub fn weigh(&self, bytes: usize) {
         *self.state.film_bytes.lock().expect("no holder panics") = bytes;
     }
 
-    /// Videos that are downloaded from now on are followed by so many zeros, which are made as they are sent: nobody holds them.
+    /// Appends this many zeros to each video that is downloaded from now on. They are generated
+    /// while they are sent, so no copy is held in memory.
     pub fn pad(&self, zeros: usize) {
         *self.state.film_padding.lock().expect("no holder panics") = zeros;
     }
 
-    /// So many downloads of results break off in the middle.
+    /// Makes this many downloads of results break off halfway.
     pub fn cut(&self, downloads: usize) {
         *self.state.cuts.lock().expect("no holder panics") = downloads;
     }
 
-    /// Every submit so far, refused ones included, in the order in which they came.
+    /// Every submit so far in order of arrival, including rejected ones.
     pub fn submits(&self) -> Vec<Submit> {
         self.state.submits.lock().expect("no holder panics").clone()
     }
 
-    /// The submits that were accepted, and would be charged, under this idempotency key.
+    /// The number of submits under this idempotency key that were accepted, and would therefore be
+    /// charged.
     pub fn accepted(&self, idempotency_key: &str) -> usize {
         let all = self.submits();
         all.iter().filter(|it| it.accepted && it.idempotency_key.as_deref() == Some(idempotency_key)).count()
     }
 
-    /// How often a key was sent to the host of the results, where none belongs.
+    /// How often a key was sent to the results host, which must not receive one.
     pub fn leaks(&self) -> usize {
         *self.state.leaks.lock().expect("no holder panics")
     }
@@ -196,12 +202,12 @@ impl Simulator {
         *self.state.polls.lock().expect("no holder panics")
     }
 
-    /// How often a cancel was asked for, heeded or not.
+    /// How often a cancellation was requested, whether or not it took effect.
     pub fn cancel_requests(&self) -> usize {
         *self.state.cancel_requests.lock().expect("no holder panics")
     }
 
-    /// How often a run was canceled before its end.
+    /// How many runs were canceled before they finished.
     pub fn cancels(&self) -> usize {
         self.state.runs.lock().expect("no holder panics").values().filter(|run| run.canceled).count()
     }

@@ -1,4 +1,5 @@
-//! OpenAI's Images API, and the same routes as self-hosted servers have them; texts are in [`chat`].
+//! Simulator of OpenAI's Images API, and of the same routes on self-hosted servers. Texts are in
+//! [`chat`].
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,19 +9,19 @@ use serde_json::{Map, Value, json};
 
 use super::chat;
 use super::check::{self, Kind, Rule, Wrong, is_data_url, optional, required};
+use super::failure_mode::FailureMode;
 use super::form;
 use super::picture::{is_picture, size_of};
 use super::server::{Call, Reply};
 use super::state::{Asked, Run, State};
-use super::trouble::Trouble;
 
-/// Whose server it is.
+/// The kind of server that is simulated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flavor {
-    /// OpenAI's: every field judged, a key needed.
+    /// OpenAI's own server: it validates every field and needs a key.
     Vendor,
-    /// A self-hosted one: no key, edits as forms alone, further fields ignored. A model whose id begins with `url-` is
-    /// answered with a URL whatever is asked for.
+    /// A self-hosted server: it needs no key, takes edits as forms only, and ignores unknown
+    /// fields. A model whose id begins with `url-` always answers with a URL.
     Compatible,
 }
 
@@ -46,7 +47,8 @@ fn is_reference(url: &str) -> bool {
     url.len() <= 20_971_520 && (url.starts_with("https://") || is_data_url(url))
 }
 
-/// `auto`, or `WxH` in multiples of 16, at most three to one and 3840x2160.
+/// Whether a value is `auto`, or `WxH` with sides that are multiples of 16, a ratio of at most 3:1,
+/// and at most 3840x2160.
 fn is_size(value: &Value) -> bool {
     let Some(text) = value.as_str() else { return false };
     text == "auto"
@@ -63,7 +65,7 @@ fn is_size(value: &Value) -> bool {
 
 pub(super) fn answer(state: &State, call: &Call, flavor: Flavor) -> Reply {
     if flavor == Flavor::Vendor && !call.has_key("authorization", "Bearer ") {
-        // The vendor quotes what it was given.
+        // OpenAI quotes the rejected key in its message.
         let given = call.header("authorization").unwrap_or_default().trim_start_matches("Bearer ").to_owned();
         let message = format!("Incorrect API key provided: {given}.");
         return error(401, "invalid_request_error", "invalid_api_key", &message, Value::Null);
@@ -112,7 +114,7 @@ fn edit(state: &State, call: &Call, flavor: Flavor) -> Reply {
     submit(state, call, body, pictures, flavor)
 }
 
-/// A form's texts, those of numeric fields as numbers.
+/// The texts of a form, with those of numeric fields converted to numbers.
 fn numbers(mut body: Map<String, Value>) -> Map<String, Value> {
     for name in ["n", "output_compression"] {
         if let Some(value) = body.get_mut(name)
@@ -128,7 +130,7 @@ pub(super) fn judge(body: &Map<String, Value>, rules: &[Rule], flavor: Flavor) -
     match check::check(body, rules) {
         Err((_, Wrong::Unknown)) if flavor == Flavor::Compatible => Ok(()),
         Err(wrong) => Err(wrong),
-        // Only the later models know these.
+        // Only later models accept these qualities.
         Ok(()) if body.get("model") == Some(&json!("gpt-image-2")) => match body.get("quality").and_then(Value::as_str)
         {
             Some("xhigh" | "max") => Err(("quality".to_owned(), Wrong::Value)),
@@ -149,8 +151,8 @@ fn submit(state: &State, call: &Call, body: Map<String, Value>, pictures: usize,
 }
 
 fn made(run: &Run, picture: &Bytes, by_url: bool) -> Reply {
-    let data = match run.trouble {
-        Some(Trouble::ExpiredUrl) if !by_url => json!([]),
+    let data = match run.failure_mode {
+        Some(FailureMode::ExpiredUrl) if !by_url => json!([]),
         _ if by_url => json!([{"url": run.file}]),
         _ => json!([{"b64_json": STANDARD.encode(picture)}]),
     };
@@ -167,29 +169,31 @@ fn made(run: &Run, picture: &Bytes, by_url: bool) -> Reply {
     )
 }
 
-pub(super) fn refuse(trouble: Trouble) -> Option<Reply> {
-    Some(match trouble {
-        Trouble::RateLimited => {
+pub(super) fn refuse(failure_mode: FailureMode) -> Option<Reply> {
+    Some(match failure_mode {
+        FailureMode::RateLimited => {
             error(429, "rate_limit_error", "rate_limit_exceeded", "Rate limit reached.", Value::Null)
                 .with("retry-after", "1")
         }
-        Trouble::OutOfCredit => error(
+        FailureMode::OutOfCredit => error(
             429,
             "insufficient_quota",
             "credit_balance_exhausted",
             "You exceeded your current quota.",
             Value::Null,
         ),
-        Trouble::Content => error(
+        FailureMode::Content => error(
             400,
             "image_generation_user_error",
             "moderation_blocked",
             "Your request was rejected by the safety system. safety_violations=[violence].",
             Value::Null,
         ),
-        Trouble::Invalid => error(400, "invalid_request_error", "invalid_value", "Invalid value.", json!("size")),
-        Trouble::Down => error(503, "service_unavailable_error", "server_is_overloaded", "Overloaded.", Value::Null),
-        Trouble::ServerError | Trouble::WorkFails => {
+        FailureMode::Invalid => error(400, "invalid_request_error", "invalid_value", "Invalid value.", json!("size")),
+        FailureMode::Down => {
+            error(503, "service_unavailable_error", "server_is_overloaded", "Overloaded.", Value::Null)
+        }
+        FailureMode::ServerError | FailureMode::WorkFails => {
             error(500, "server_error", "server_error", "The server had an error.", Value::Null)
         }
         _ => return None,

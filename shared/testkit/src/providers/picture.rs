@@ -1,11 +1,13 @@
-//! The pictures that simulators make: real PNGs, the same for the same prompt, with the request's id inside.
+//! The pictures that the simulators return: real PNGs that depend only on the prompt, with the id
+//! of the request as metadata.
 
 use sha2::{Digest, Sha256};
 
-/// Sides are cut to this, whatever was asked: large enough to tell sizes apart, small enough to be quick.
+/// The maximum length of a side, whatever was requested: large enough to tell sizes apart, small
+/// enough to be fast.
 const SIDE_MAX: u32 = 4096;
 
-/// An indexed PNG of this size: stripes in four colours from the prompt.
+/// Draws an indexed PNG of this size: stripes in four colors derived from the prompt.
 pub(super) fn draw(prompt: &str, id: &str, (width, height): (u32, u32)) -> Vec<u8> {
     let (width, height) = (width.clamp(1, SIDE_MAX), height.clamp(1, SIDE_MAX));
     let colors: Vec<u8> = Sha256::digest(prompt).iter().copied().take(12).collect();
@@ -24,13 +26,15 @@ pub(super) fn draw(prompt: &str, id: &str, (width, height): (u32, u32)) -> Vec<u
     file
 }
 
-/// An MP4 without tracks of at least so many bytes: a file type, the request's id, room for nothing, and a movie header.
+/// Builds an MP4 without tracks of at least `bytes_min` bytes: a file type box, the id of the
+/// request, free space, and a movie header.
 pub(super) fn film(id: &str, bytes_min: usize) -> Vec<u8> {
     let boxed = |kind: &[u8; 4], content: &[u8]| {
         let length = u32::try_from(content.len() + 8).expect("a few bytes");
         [&length.to_be_bytes(), &kind[..], content].concat()
     };
-    // Version 0, times 0, 1000 units a second, 8 seconds, rate 1.0, volume 1.0, the unit matrix, next track 1.
+    // Version 0, times 0, 1000 units per second, duration 8 seconds, rate 1.0, volume 1.0, the unit
+    // matrix, next track 1.
     let mut header = vec![0; 100];
     header[12..16].copy_from_slice(&1000u32.to_be_bytes());
     header[16..20].copy_from_slice(&8000u32.to_be_bytes());
@@ -41,12 +45,12 @@ pub(super) fn film(id: &str, bytes_min: usize) -> Vec<u8> {
     }
     let movie = boxed(b"moov", &boxed(b"mvhd", &header));
     let mut free = id.as_bytes().to_vec();
-    // Not all the same, so that a piece in the wrong place shows.
+    // The bytes vary, so that a misplaced chunk is detected.
     free.extend((free.len()..bytes_min).map(|at| (at / 251) as u8));
     [boxed(b"ftyp", b"isom\0\0\x02\0isomiso2mp41"), boxed(b"free", &free), movie].concat()
 }
 
-/// Width and height of `WxH`, or of a ratio `W:H` with a long side of 1024.
+/// The width and height of `WxH`, or of a ratio `W:H` with a long side of 1024.
 pub(super) fn size_of(text: &str) -> Option<(u32, u32)> {
     if let Some((width, height)) = text.split_once('x') {
         return Some((width.parse().ok()?, height.parse().ok()?));
@@ -60,7 +64,7 @@ pub(super) fn size_of(text: &str) -> Option<(u32, u32)> {
     Some((1024 * width / long, 1024 * height / long))
 }
 
-/// Whether the bytes begin as a picture does.
+/// Whether the bytes begin with the signature of a picture format.
 pub(super) fn is_picture(bytes: &[u8]) -> bool {
     let jpeg = bytes.starts_with(&[0xff, 0xd8, 0xff]);
     let webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");

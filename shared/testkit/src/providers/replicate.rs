@@ -1,13 +1,13 @@
-//! Replicate's predictions.
+//! Simulator of Replicate's predictions API.
 
 use http::Method;
 use serde_json::{Value, json};
 
 use super::check::{self, Kind, Rule, Wrong, is_data_url, optional, required};
+use super::failure_mode::FailureMode;
 use super::picture::size_of;
 use super::server::{Call, Reply};
 use super::state::{Asked, Phase, Run, State};
-use super::trouble::Trouble;
 
 const RATIO: Rule = optional(
     "aspect_ratio",
@@ -36,7 +36,7 @@ fn is_file(url: &str) -> bool {
     url.starts_with("https://") || is_data_url(url)
 }
 
-/// What the models take; `None` for a model that is not there.
+/// The parameters of a model; `None` for an unknown model.
 fn inputs(model: &str) -> Option<Vec<Rule>> {
     Some(match model {
         "black-forest-labs/flux-2-pro" => {
@@ -119,16 +119,16 @@ fn create(state: &State, call: &Call, model: &str) -> Reply {
 }
 
 fn prediction(state: &State, run: &Run, phase: Phase) -> Value {
-    let (status, output, error) = match (phase, run.trouble) {
+    let (status, output, error) = match (phase, run.failure_mode) {
         (Phase::Queued, _) => ("starting", Value::Null, Value::Null),
         (Phase::Running, _) => ("processing", Value::Null, Value::Null),
         (Phase::Canceled, _) => ("canceled", Value::Null, Value::Null),
-        (Phase::Finished, Some(Trouble::Content)) => {
+        (Phase::Finished, Some(FailureMode::Content)) => {
             let error =
                 "The input or output was flagged as sensitive. Please try again with different inputs. (E005) (x1)";
             ("failed", Value::Null, json!(error))
         }
-        (Phase::Finished, Some(Trouble::WorkFails)) => {
+        (Phase::Finished, Some(FailureMode::WorkFails)) => {
             ("failed", Value::Null, json!("Prediction interrupted; please retry (code: PA)"))
         }
         (Phase::Finished, _) if run.body["model"] == "black-forest-labs/flux-schnell" => {
@@ -145,19 +145,19 @@ fn prediction(state: &State, run: &Run, phase: Phase) -> Value {
     })
 }
 
-fn refuse(trouble: Trouble) -> Option<Reply> {
-    Some(match trouble {
-        Trouble::RateLimited => {
+fn refuse(failure_mode: FailureMode) -> Option<Reply> {
+    Some(match failure_mode {
+        FailureMode::RateLimited => {
             let detail = "Request was throttled. Your rate limit resets in ~1s.";
             Reply::json(429, &json!({"detail": detail, "status": 429, "retry_after": 1}))
         }
-        Trouble::OutOfCredit => {
+        FailureMode::OutOfCredit => {
             let detail = "You have insufficient credit to run this model.";
             Reply::json(402, &json!({"title": "Insufficient credit", "detail": detail, "status": 402}))
         }
-        Trouble::Invalid => invalid("input.prompt", Wrong::Value),
-        Trouble::Down => Reply::json(503, &json!({"detail": "Service unavailable", "status": 503})),
-        Trouble::ServerError => Reply::json(500, &json!({"detail": "Internal server error", "status": 500})),
+        FailureMode::Invalid => invalid("input.prompt", Wrong::Value),
+        FailureMode::Down => Reply::json(503, &json!({"detail": "Service unavailable", "status": 503})),
+        FailureMode::ServerError => Reply::json(500, &json!({"detail": "Internal server error", "status": 500})),
         _ => return None,
     })
 }

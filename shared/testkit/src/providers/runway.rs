@@ -1,13 +1,13 @@
-//! Runway's tasks.
+//! Simulator of Runway's tasks API.
 
 use http::Method;
 use serde_json::{Map, Value, json};
 
 use super::check::{self, Kind, Rule, Wrong, is_data_url, optional, required};
+use super::failure_mode::FailureMode;
 use super::picture::size_of;
 use super::server::{Call, Reply};
 use super::state::{Asked, Phase, Run, State};
-use super::trouble::Trouble;
 
 const REFERENCE: Kind = Kind::Fits(|value| {
     let Some(object) = value.as_object() else { return false };
@@ -48,7 +48,7 @@ fn is_tag(value: &Value) -> bool {
     })
 }
 
-/// `W:H` in pixels, or a word of the model's.
+/// Whether a value is `W:H` in pixels, or a word that the model accepts.
 fn is_ratio(value: &Value) -> bool {
     value.as_str().is_some_and(|it| it.starts_with("auto") || size_of(it).is_some_and(|(width, _)| width >= 64))
 }
@@ -88,12 +88,12 @@ const FRAME: Kind = Kind::Fits(|value| {
     check::check(object, &rules).is_ok()
 });
 
-/// The first frame alone, as it is or in a list.
+/// The type of a first frame: a URI, or a list with one entry.
 const FIRST: Kind = Kind::Either(&Kind::Fits(is_uri), &Kind::List(1, 1, &FRAME));
-/// The same, or the last with it.
+/// Like `FIRST`, but the list may also contain the last frame.
 const BOTH: Kind = Kind::Either(&Kind::Fits(is_uri), &Kind::List(1, 2, &FRAME));
 
-/// What the models of videos take, with frames and without.
+/// The parameters of the video models, with or without frames; `None` for an unknown model.
 fn films(model: &str, frames: bool) -> Option<Vec<Rule>> {
     const WIDE: [&str; 2] = ["1280:720", "720:1280"];
     const SIX: [&str; 6] = ["1280:720", "720:1280", "1104:832", "960:960", "832:1104", "1584:672"];
@@ -180,7 +180,7 @@ fn submit(state: &State, call: &Call, rules: impl Fn(&str) -> Option<Vec<Rule>>,
     state.submit(call, asked, false, refuse, accept)
 }
 
-/// A canceled task is gone.
+/// The answer to a poll; `None` once the task is canceled, because Runway deletes it.
 fn task(run: &Run, phase: Phase) -> Option<Value> {
     let mut task = json!({"id": run.id, "createdAt": "2026-11-21T05:00:00.000Z"});
     let mut set = |status: &str, fields: &[(&str, Value)]| {
@@ -190,15 +190,15 @@ fn task(run: &Run, phase: Phase) -> Option<Value> {
         }
     };
     let (estimate, cost) = (("estimatedCost", json!({"credits": 5})), ("cost", json!({"credits": 5})));
-    match (phase, run.trouble) {
+    match (phase, run.failure_mode) {
         (Phase::Queued, _) => set("THROTTLED", &[estimate]),
         (Phase::Running, _) => set("RUNNING", &[estimate, ("progress", json!(0.42))]),
         (Phase::Canceled, _) => return None,
-        (Phase::Finished, Some(Trouble::Content)) => {
+        (Phase::Finished, Some(FailureMode::Content)) => {
             let failure = ("failure", json!("The prompt did not pass moderation."));
             set("FAILED", &[cost, failure, ("failureCode", json!("SAFETY.INPUT.TEXT"))]);
         }
-        (Phase::Finished, Some(Trouble::WorkFails)) => {
+        (Phase::Finished, Some(FailureMode::WorkFails)) => {
             let failure = ("failure", json!("An unexpected error occurred."));
             set("FAILED", &[cost, failure, ("failureCode", json!("INTERNAL.BAD_OUTPUT.CODE01"))]);
         }
@@ -207,14 +207,14 @@ fn task(run: &Run, phase: Phase) -> Option<Value> {
     Some(task)
 }
 
-fn refuse(trouble: Trouble) -> Option<Reply> {
-    Some(match trouble {
-        // No Retry-After.
-        Trouble::RateLimited => error(429, "You have exceeded your rate limit."),
-        Trouble::OutOfCredit => error(400, "You do not have enough credits to run this task."),
-        Trouble::Invalid => invalid("ratio", Wrong::Value),
-        Trouble::Down => error(503, "Service unavailable."),
-        Trouble::ServerError => error(500, "Internal server error."),
+fn refuse(failure_mode: FailureMode) -> Option<Reply> {
+    Some(match failure_mode {
+        // Runway sends no `Retry-After` header.
+        FailureMode::RateLimited => error(429, "You have exceeded your rate limit."),
+        FailureMode::OutOfCredit => error(400, "You do not have enough credits to run this task."),
+        FailureMode::Invalid => invalid("ratio", Wrong::Value),
+        FailureMode::Down => error(503, "Service unavailable."),
+        FailureMode::ServerError => error(500, "Internal server error."),
         _ => return None,
     })
 }

@@ -1,4 +1,4 @@
-//! The HTTP side: two listeners, calls in, replies out, with every way of not answering.
+//! The HTTP servers of a simulator, and the ways in which they can fail to answer.
 
 use std::convert::Infallible;
 use std::io;
@@ -25,16 +25,16 @@ use super::state::State;
 use super::{SIMULATOR_KEY, Vendor};
 use crate::receiver::certificate;
 
-/// The pause before an answer breaks off, so that its first half has left.
+/// The delay before an answer breaks off, which lets its first half be sent.
 const FLUSH: Duration = Duration::from_millis(50);
 
-/// What an answer is padded with, piece by piece.
+/// One chunk of the padding of an answer.
 static ZEROS: [u8; 256 * 1024] = [0; 256 * 1024];
 
-/// A request, whole.
+/// A complete request.
 pub(super) struct Call {
     pub(super) method: Method,
-    /// Without the query.
+    /// The path without the query.
     pub(super) path: String,
     pub(super) query: String,
     pub(super) headers: HeaderMap,
@@ -46,45 +46,52 @@ impl Call {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// Whether the key is there behind `prefix` in the header `name`.
+    /// Whether the header `name` contains the simulator key after `prefix`.
     pub(super) fn has_key(&self, name: &str, prefix: &str) -> bool {
         self.header(name).and_then(|value| value.strip_prefix(prefix)) == Some(SIMULATOR_KEY)
     }
 
-    /// The path in pieces.
+    /// The segments of the path.
     pub(super) fn pieces(&self) -> Vec<&str> {
         self.path.trim_start_matches('/').split('/').collect()
     }
 }
 
-/// What becomes of an answer on its way.
+/// How an answer is delivered.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// It arrives.
+pub(super) enum Transmission {
+    /// The complete answer is sent.
     Whole,
-    /// Half of it arrives, then the connection breaks.
+    /// Half of the answer is sent, then the connection is reset.
     Cut,
-    /// The connection is closed instead.
+    /// The connection is closed without an answer.
     Close,
-    /// Nothing happens, for ever.
+    /// Nothing is sent, and the connection stays open.
     Hang,
 }
 
-/// An answer.
+/// An answer and how it is delivered.
 pub(super) struct Reply {
     status: u16,
     headers: Vec<(&'static str, String)>,
     body: Bytes,
-    /// Zeros behind the body of an answer that arrives.
+    /// The number of zeros appended to the body of a complete answer.
     padding: usize,
     delay: Duration,
-    fate: Fate,
+    transmission: Transmission,
 }
 
 impl Reply {
     pub(super) fn bytes(status: u16, media_type: &str, body: impl Into<Bytes>) -> Self {
         let headers = vec![("content-type", media_type.to_owned())];
-        Self { status, headers, body: body.into(), padding: 0, delay: Duration::ZERO, fate: Fate::Whole }
+        Self {
+            status,
+            headers,
+            body: body.into(),
+            padding: 0,
+            delay: Duration::ZERO,
+            transmission: Transmission::Whole,
+        }
     }
 
     pub(super) fn json(status: u16, body: &Value) -> Self {
@@ -100,8 +107,8 @@ impl Reply {
         Self { delay, ..self }
     }
 
-    pub(super) fn fated(self, fate: Fate) -> Self {
-        Self { fate, ..self }
+    pub(super) fn fated(self, transmission: Transmission) -> Self {
+        Self { transmission, ..self }
     }
 
     pub(super) fn padded(self, padding: usize) -> Self {
@@ -114,8 +121,8 @@ impl Reply {
         for (name, value) in &self.headers {
             response = response.header(*name, value);
         }
-        let body = match self.fate {
-            Fate::Whole if self.padding > 0 => {
+        let body = match self.transmission {
+            Transmission::Whole if self.padding > 0 => {
                 response = response.header("content-length", self.body.len() + self.padding);
                 let starts = (0..self.padding).step_by(ZEROS.len());
                 let zeros =
@@ -123,8 +130,8 @@ impl Reply {
                 let pieces = std::iter::once(self.body).chain(zeros);
                 StreamBody::new(stream::iter(pieces.map(|piece| Ok::<_, io::Error>(Frame::data(piece))))).boxed_unsync()
             }
-            Fate::Whole => Full::new(self.body).map_err(|never: Infallible| match never {}).boxed_unsync(),
-            Fate::Cut => {
+            Transmission::Whole => Full::new(self.body).map_err(|never: Infallible| match never {}).boxed_unsync(),
+            Transmission::Cut => {
                 response = response.header("content-length", self.body.len());
                 let half = self.body.slice(..self.body.len() / 2);
                 let broken = async {
@@ -134,8 +141,8 @@ impl Reply {
                 let halves = stream::iter([Ok(Frame::data(half))]).chain(stream::once(broken));
                 StreamBody::new(halves.boxed()).boxed_unsync()
             }
-            Fate::Close => return Err(io::ErrorKind::ConnectionAborted.into()),
-            Fate::Hang => std::future::pending().await,
+            Transmission::Close => return Err(io::ErrorKind::ConnectionAborted.into()),
+            Transmission::Hang => std::future::pending().await,
         };
         Ok(response.body(body).expect("status and headers as a simulator wrote them"))
     }
@@ -143,13 +150,13 @@ impl Reply {
 
 type Body = UnsyncBoxBody<Bytes, io::Error>;
 
-/// A simulator's listeners.
+/// The result of starting a simulator's listeners.
 pub(super) struct Listening {
     pub(super) state: Arc<State>,
     pub(super) ca_pem: Option<String>,
 }
 
-/// On these ports of 127.0.0.1, the API's and that of the results; 0 is a free one.
+/// Listens on these ports of 127.0.0.1, for the API and for the results; 0 selects a free port.
 pub(super) async fn listen(
     vendor: Vendor,
     https: bool,
@@ -185,7 +192,7 @@ async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, answer: Answer, 
         let connection = async move {
             match tls {
                 Some(tls) => {
-                    // A client that distrusts the certificate is part of a test, as is one that goes away.
+                    // A client that distrusts the certificate or disconnects is part of some tests.
                     let Ok(stream) = tls.accept(stream).await else { return };
                     converse(stream, answer).await;
                 }
@@ -198,11 +205,11 @@ async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, answer: Answer, 
 
 async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, answer: Answer) {
     let service = service_fn(move |request| respond(request, answer.clone()));
-    // It ends in an error when a fate was to break it.
+    // The result is an error if `Transmission` broke the connection.
     let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
 }
 
-/// An error makes hyper close the connection without an answer.
+/// Answers one request. If it returns an error, hyper closes the connection without an answer.
 async fn respond(request: Request<Incoming>, answer: Answer) -> Result<Response<Body>, io::Error> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
@@ -216,7 +223,8 @@ async fn respond(request: Request<Incoming>, answer: Answer) -> Result<Response<
     answer(&call).give().await
 }
 
-/// The host of the results: it wants no key, and says so.
+/// Answers a request to the results host. The host needs no key and counts every request that
+/// carries one.
 fn file(state: &State, call: &Call) -> Reply {
     if ["authorization", "x-key", "x-goog-api-key"].iter().any(|name| call.headers.contains_key(*name)) {
         *state.leaks.lock().expect("no holder panics") += 1;
@@ -237,7 +245,7 @@ fn file(state: &State, call: &Call) -> Reply {
             match cuts.checked_sub(1) {
                 Some(left) => {
                     *cuts = left;
-                    whole.fated(Fate::Cut)
+                    whole.fated(Transmission::Cut)
                 }
                 None => whole,
             }

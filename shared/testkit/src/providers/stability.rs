@@ -1,4 +1,4 @@
-//! Stability AI's stable-image API.
+//! Simulator of Stability AI's stable-image API.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,13 +7,13 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::check::{self, Kind, Rule, optional, required};
+use super::failure_mode::FailureMode;
 use super::form;
 use super::picture::{is_picture, size_of};
 use super::server::{Call, Reply};
 use super::state::{Asked, Run, State};
-use super::trouble::Trouble;
 
-/// A request may have no more bytes.
+/// The maximum size of a request in bytes.
 const BODY_MAX: usize = 10 * 1024 * 1024;
 
 const COMMON: [Rule; 6] = [
@@ -89,26 +89,28 @@ fn generate(state: &State, call: &Call, endpoint: &str) -> Reply {
 }
 
 fn made(run: &Run, picture: Bytes, bare: bool) -> Reply {
-    let reason = match run.trouble {
-        // A blurred picture with 200.
-        Some(Trouble::Content) => "CONTENT_FILTERED",
+    let reason = match run.failure_mode {
+        // Stability answers with 200 and a blurred picture.
+        Some(FailureMode::Content) => "CONTENT_FILTERED",
         _ => "SUCCESS",
     };
     if bare {
         return Reply::bytes(200, "image/png", picture).with("finish-reason", reason).with("seed", "343940597");
     }
-    let image = if run.trouble == Some(Trouble::ExpiredUrl) { String::new() } else { STANDARD.encode(picture) };
+    let image =
+        if run.failure_mode == Some(FailureMode::ExpiredUrl) { String::new() } else { STANDARD.encode(picture) };
     Reply::json(200, &json!({"image": image, "finish_reason": reason, "seed": 343_940_597}))
 }
 
-fn refuse(trouble: Trouble) -> Option<Reply> {
-    Some(match trouble {
-        // No Retry-After: who goes over the rate is shut out for a minute.
-        Trouble::RateLimited => error(429, "rate_limit_exceeded", "You have exceeded the rate limit."),
-        Trouble::OutOfCredit => error(402, "payment_required", "You lack sufficient balance."),
-        Trouble::Invalid => error(400, "bad_request", "aspect_ratio: is not valid"),
-        Trouble::Down => error(503, "service_unavailable", "Try again later."),
-        Trouble::ServerError | Trouble::WorkFails => {
+fn refuse(failure_mode: FailureMode) -> Option<Reply> {
+    Some(match failure_mode {
+        // Stability sends no `Retry-After` header: a client over the rate is blocked for one
+        // minute.
+        FailureMode::RateLimited => error(429, "rate_limit_exceeded", "You have exceeded the rate limit."),
+        FailureMode::OutOfCredit => error(402, "payment_required", "You lack sufficient balance."),
+        FailureMode::Invalid => error(400, "bad_request", "aspect_ratio: is not valid"),
+        FailureMode::Down => error(503, "service_unavailable", "Try again later."),
+        FailureMode::ServerError | FailureMode::WorkFails => {
             error(500, "internal_error", "An unexpected server error occurred.")
         }
         _ => return None,

@@ -1,4 +1,4 @@
-//! What a simulator remembers.
+//! The state of a simulator.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
@@ -8,41 +8,41 @@ use bytes::Bytes;
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::failure_mode::{FailureMode, FailureModes};
 use super::picture;
-use super::server::{Call, Fate, Reply};
-use super::trouble::{Trouble, Troubles};
+use super::server::{Call, Reply, Transmission};
 
-/// A submit, as the simulator saw it.
+/// A submit as the simulator received it.
 #[derive(Clone, Debug)]
 pub struct Submit {
-    /// The path.
+    /// The path of the request.
     pub path: String,
-    /// The prompt; empty where there was none.
+    /// The prompt, or an empty text if there was none.
     pub prompt: String,
-    /// The pictures that went along.
+    /// The number of input pictures.
     pub pictures: usize,
-    /// `Idempotency-Key`, whether or not the vendor honours one.
+    /// The `Idempotency-Key` header, whether or not the vendor honors one.
     pub idempotency_key: Option<String>,
-    /// The body: JSON, or the texts of a form.
+    /// The body: JSON, or the texts of a form as a JSON object.
     pub body: Value,
-    /// Whether work was begun, which is what a vendor charges.
+    /// Whether work was started, which is what a vendor charges for.
     pub accepted: bool,
 }
 
-/// What a vendor's submit is about.
+/// What a submit requests.
 pub(super) struct Asked {
     pub(super) prompt: String,
     pub(super) pictures: usize,
     pub(super) size: (u32, u32),
     pub(super) body: Value,
-    /// Whether a video is to be made; else a picture.
+    /// Whether a video is requested rather than a picture.
     pub(super) video: bool,
 }
 
 impl Asked {
-    /// A submit that asks for a text.
+    /// A submit that requests a text.
     pub(super) fn text(prompt: String, body: Value) -> Self {
-        // The picture that every submit comes with is drawn as small as can be.
+        // `State::submit` always draws a picture; for a text it is as small as possible.
         Self { prompt, pictures: 0, size: (1, 1), body, video: false }
     }
 }
@@ -52,15 +52,15 @@ pub(super) struct Run {
     pub(super) id: String,
     pub(super) path: String,
     pub(super) body: Value,
-    pub(super) trouble: Option<Trouble>,
+    pub(super) failure_mode: Option<FailureMode>,
     pub(super) canceled: bool,
-    /// Where its picture lies.
+    /// The URL of its result.
     pub(super) file: String,
     ready: Instant,
     polls: u32,
 }
 
-/// Where a run stands.
+/// The progress of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Queued,
@@ -69,7 +69,7 @@ pub(super) enum Phase {
     Canceled,
 }
 
-/// A file on the host of the results.
+/// A file on the results host.
 pub(super) struct File {
     pub(super) bytes: Bytes,
     pub(super) media_type: &'static str,
@@ -79,26 +79,26 @@ pub(super) struct File {
 pub(super) struct State {
     /// The base URL of the API.
     pub(super) api: String,
-    /// The base URL of the results.
+    /// The base URL of the results host.
     pub(super) files_at: String,
-    pub(super) troubles: Troubles,
+    pub(super) failure_modes: FailureModes,
     pub(super) latency: Mutex<Duration>,
     pub(super) submits: Mutex<Vec<Submit>>,
     pub(super) runs: Mutex<HashMap<String, Run>>,
     pub(super) files: Mutex<HashMap<String, File>>,
-    /// Ids of what was uploaded.
+    /// The ids of uploaded files.
     pub(super) uploads: Mutex<HashSet<String>>,
     pub(super) leaks: Mutex<usize>,
     pub(super) polls: Mutex<usize>,
-    /// Downloads of results that are to break off.
+    /// How many downloads of results are still to break off.
     pub(super) cuts: Mutex<usize>,
-    /// The least that a video has, in bytes.
+    /// The minimum size of a video in bytes.
     pub(super) film_bytes: Mutex<usize>,
-    /// Zeros that a video is followed by when it is downloaded.
+    /// The number of zeros appended to a video when it is downloaded.
     pub(super) film_padding: Mutex<usize>,
-    /// Whether a cancel is taken and heeded, or only taken.
+    /// Whether cancellations take effect; otherwise they are only accepted.
     pub(super) heeds_cancels: Mutex<bool>,
-    /// How often a cancel of a known run was asked for.
+    /// How often the cancellation of a known run was requested.
     pub(super) cancel_requests: Mutex<usize>,
 }
 
@@ -107,7 +107,7 @@ impl State {
         Self {
             api,
             files_at,
-            troubles: Troubles::default(),
+            failure_modes: FailureModes::default(),
             latency: Mutex::default(),
             submits: Mutex::default(),
             runs: Mutex::default(),
@@ -123,26 +123,27 @@ impl State {
         }
     }
 
-    /// Takes a submit whose form is right. `refuse` is the vendor's answer to a trouble that it tells at once (`None`: it
-    /// accepts, and tells later); `accept` its answer to work of this run id.
+    /// Handles a valid submit. `refuse` returns the vendor's answer for a failure mode that it reports
+    /// immediately, or `None` if it accepts the submit and reports the failure later. `accept`
+    /// returns the answer for an accepted run.
     ///
-    /// `inline` says that the answer is the result: it then takes as long as the work.
+    /// With `inline`, the answer contains the result, so it takes as long as the work.
     pub(super) fn submit(
         &self,
         call: &Call,
         asked: Asked,
         inline: bool,
-        refuse: impl FnOnce(Trouble) -> Option<Reply>,
+        refuse: impl FnOnce(FailureMode) -> Option<Reply>,
         accept: impl FnOnce(&Run, Bytes) -> Reply,
     ) -> Reply {
-        let trouble = Trouble::in_prompt(&asked.prompt).or_else(|| self.troubles.take());
-        let refusal = trouble.and_then(refuse);
+        let failure_mode = FailureMode::in_prompt(&asked.prompt).or_else(|| self.failure_modes.take());
+        let refusal = failure_mode.and_then(refuse);
         assert!(
-            refusal.is_some() || !trouble.is_some_and(Trouble::refuses),
-            "a vendor knows how to refuse: {trouble:?}"
+            refusal.is_some() || !failure_mode.is_some_and(FailureMode::refuses),
+            "the vendor's simulator must implement this refusal: {failure_mode:?}"
         );
-        // An error of the server comes after it began.
-        let accepted = refusal.is_none() || trouble == Some(Trouble::ServerError);
+        // A server error occurs after the work was started.
+        let accepted = refusal.is_none() || failure_mode == Some(FailureMode::ServerError);
         let Asked { prompt, pictures, size, body, video } = asked;
         let idempotency_key = call.header("idempotency-key").map(str::to_owned);
         self.submits.lock().expect("no holder panics").push(Submit {
@@ -159,8 +160,8 @@ impl State {
 
         let latency = *self.latency.lock().expect("no holder panics");
         let id = Uuid::new_v4().to_string();
-        let picture = match trouble {
-            Some(Trouble::HtmlPicture) => Bytes::from_static(HTML.as_bytes()),
+        let picture = match failure_mode {
+            Some(FailureMode::HtmlPicture) => Bytes::from_static(HTML.as_bytes()),
             _ if video => picture::film(&id, *self.film_bytes.lock().expect("no holder panics")).into(),
             _ => picture::draw(&prompt, &id, size).into(),
         };
@@ -170,33 +171,34 @@ impl State {
             id: id.clone(),
             path: call.path.clone(),
             body,
-            trouble,
+            failure_mode,
             canceled: false,
             file,
             ready: Instant::now() + latency,
             polls: 0,
         };
         let reply = accept(&run, picture.clone());
-        let html = trouble == Some(Trouble::HtmlPicture);
+        let html = failure_mode == Some(FailureMode::HtmlPicture);
         let media_type = match html {
             true => "text/html",
             false if video => "video/mp4",
             false => "image/png",
         };
-        let file = File { bytes: picture, media_type, expired: trouble == Some(Trouble::ExpiredUrl) };
+        let file = File { bytes: picture, media_type, expired: failure_mode == Some(FailureMode::ExpiredUrl) };
         self.files.lock().expect("no holder panics").insert(path, file);
         self.runs.lock().expect("no holder panics").insert(id, run);
         let reply = if inline { reply.after(latency) } else { reply };
-        match trouble {
-            Some(Trouble::Hang) => reply.fated(Fate::Hang),
-            Some(Trouble::CutOff) => reply.fated(Fate::Cut),
-            Some(Trouble::LoseAnswer) => reply.fated(Fate::Close),
-            Some(Trouble::HtmlAnswer) => Reply::bytes(200, "text/html", HTML),
+        match failure_mode {
+            Some(FailureMode::Hang) => reply.fated(Transmission::Hang),
+            Some(FailureMode::CutOff) => reply.fated(Transmission::Cut),
+            Some(FailureMode::LoseAnswer) => reply.fated(Transmission::Close),
+            Some(FailureMode::HtmlAnswer) => Reply::bytes(200, "text/html", HTML),
             _ => reply,
         }
     }
 
-    /// Polls a run: queued at first, then running, then finished, each for at least one poll; `None` when it is not known.
+    /// Polls a run. It is queued, running and finished in turn, each for at least one poll. `None`
+    /// if the run is unknown.
     pub(super) fn poll<T>(&self, id: &str, read: impl FnOnce(&Run, Phase) -> T) -> Option<T> {
         *self.polls.lock().expect("no holder panics") += 1;
         let mut runs = self.runs.lock().expect("no holder panics");
@@ -206,13 +208,13 @@ impl State {
         Some(read(run, phase))
     }
 
-    /// Reads a run without counting it as a poll.
+    /// Reads a run without counting a poll.
     pub(super) fn peek<T>(&self, id: &str, read: impl FnOnce(&Run, Phase) -> T) -> Option<T> {
         let runs = self.runs.lock().expect("no holder panics");
         runs.get(id).map(|run| read(run, run.phase()))
     }
 
-    /// Cancels a run; whether it was still to be stopped, `None` when it is not known.
+    /// Cancels a run. Returns whether it was unfinished, or `None` if it is unknown.
     pub(super) fn cancel(&self, id: &str) -> Option<bool> {
         let mut runs = self.runs.lock().expect("no holder panics");
         let run = runs.get_mut(id)?;
@@ -224,7 +226,7 @@ impl State {
 }
 
 impl Run {
-    /// Finishes it, however long it was to take and however often it was polled.
+    /// Finishes the run, whatever its latency and however often it was polled.
     pub(super) fn finish(&mut self) {
         self.ready = Instant::now();
         self.polls = self.polls.max(3);
@@ -241,5 +243,5 @@ impl Run {
     }
 }
 
-/// What a broken front end answers.
+/// The error page of a broken reverse proxy.
 const HTML: &str = "<!doctype html><title>502 Bad Gateway</title><h1>Bad Gateway</h1>";

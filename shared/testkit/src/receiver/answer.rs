@@ -1,4 +1,4 @@
-//! What the receiver answers.
+//! The answers of the receiver.
 
 use std::io;
 use std::time::Duration;
@@ -12,13 +12,14 @@ use hyper::body::Frame;
 
 pub(super) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
-/// Size of a piece of an endless body: large enough to be fast, small enough to be many.
+/// Size of a chunk of an endless body: large enough to be fast, small enough that a body has many.
 const ENDLESS_CHUNK: usize = 16 * 1024;
 
-/// What is sent of a body that breaks off: what hyper holds when a body fails is lost, so it gets time to be sent.
+/// The delay before a body breaks off. hyper discards buffered data when a body fails, so the first
+/// part needs time to be sent.
 const BEFORE_THE_BREAK: Duration = Duration::from_millis(50);
 
-/// An answer, or the lack of one.
+/// An answer, or a way of not answering.
 #[derive(Clone, Debug)]
 pub struct Answer {
     status: u16,
@@ -38,58 +39,58 @@ enum Kind {
 }
 
 impl Answer {
-    /// This status and an empty body.
+    /// An answer with this status and an empty body.
     pub fn status(status: u16) -> Self {
         Self { status, headers: Vec::new(), delay: Duration::ZERO, kind: Kind::Whole(Bytes::new()) }
     }
 
-    /// 302 to `location`.
+    /// A 302 redirect to `location`.
     pub fn redirect(location: &str) -> Self {
         Self::status(302).header("location", location)
     }
 
-    /// 200 and a body that never ends, as fast as it is read.
+    /// A 200 answer whose body never ends and is sent as fast as it is read.
     pub fn endless() -> Self {
         Self { kind: Kind::Endless, ..Self::status(200) }
     }
 
-    /// 200 and a body of one byte each `interval`, without end.
+    /// A 200 answer with an endless body of one byte per `interval`.
     pub fn drip(interval: Duration) -> Self {
         Self::status(200).dripping(interval)
     }
 
-    /// The connection is closed without an answer.
+    /// Closes the connection without an answer.
     pub fn close() -> Self {
         Self { kind: Kind::Close, ..Self::status(200) }
     }
 
-    /// Nothing is ever answered, and the connection stays open.
+    /// Never answers, and keeps the connection open.
     pub fn never() -> Self {
         Self { kind: Kind::Never, ..Self::status(200) }
     }
 
-    /// The same with this header.
+    /// Adds a header to the answer.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The same with this body.
+    /// Replaces the body of the answer.
     pub fn body(self, body: impl Into<Bytes>) -> Self {
         Self { kind: Kind::Whole(body.into()), ..self }
     }
 
-    /// The same with a body of one byte each `interval`, without end.
+    /// Replaces the body by an endless one of one byte per `interval`.
     pub fn dripping(self, interval: Duration) -> Self {
         Self { kind: Kind::Drip(interval), ..self }
     }
 
-    /// The same with a body that breaks off after its first byte.
+    /// Makes the body break off after its first byte.
     pub fn breaking_off(self) -> Self {
         Self { kind: Kind::BreakOff, ..self }
     }
 
-    /// The same, begun so much later.
+    /// Delays the answer.
     pub fn after(self, delay: Duration) -> Self {
         Self { delay, ..self }
     }

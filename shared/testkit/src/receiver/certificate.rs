@@ -6,7 +6,8 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, 
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// The TLS side of a server for 127.0.0.1, `localhost` and `names`, and the authority's certificate in PEM.
+/// The TLS configuration of a server for 127.0.0.1, `localhost` and `names`, and the authority's
+/// certificate in PEM.
 pub(crate) fn server(names: &[&str]) -> (ServerConfig, String) {
     let mut authority = CertificateParams::default();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -22,7 +23,7 @@ pub(crate) fn server(names: &[&str]) -> (ServerConfig, String) {
         .expect("the names are IP addresses or DNS names");
 
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
-    // The provider is named, because a test process may have installed none.
+    // The crypto provider is explicit, because a test process may not have installed a default one.
     let mut config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("ring has the default versions")

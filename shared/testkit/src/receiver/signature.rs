@@ -1,4 +1,5 @@
-//! The check that a receiver of webhooks makes (specification, Webhooks), written from its text and not from the sender.
+//! The signature check of a webhook receiver. It follows docs/reference/webhooks.md#signature and
+//! shares no code with the sender.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -6,8 +7,8 @@ use sha2::Sha256;
 use super::Received;
 
 impl Received {
-    /// Checks the signature: `v1` is the lower-case hex HMAC-SHA256, keyed with `secret`, of `<timestamp>.<raw body>`.
-    /// Says what is wrong otherwise.
+    /// Checks the signature: `v1` is the lower-case hexadecimal HMAC-SHA256 of `<timestamp>.<raw
+    /// body>`, keyed with `secret`. The error says what is wrong.
     pub fn verify_signature(&self, secret: &str) -> Result<(), String> {
         let timestamp = self.header("service-webhook-timestamp")?;
         if !(10..=13).contains(&timestamp.len()) || !timestamp.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -26,7 +27,7 @@ impl Received {
         mac.verify_slice(&bytes).map_err(|_| "the signature is that of another secret, timestamp or body".to_owned())
     }
 
-    /// The text of a header that must be there exactly once.
+    /// The text of a header that must be present exactly once.
     pub fn header(&self, name: &str) -> Result<&str, String> {
         let mut values = self.headers.get_all(name).iter();
         match (values.next(), values.next()) {

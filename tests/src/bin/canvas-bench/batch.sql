@@ -1,6 +1,6 @@
--- What the gateway runs for a batch of one `node.move`: authentication, key, canvas row, graph, node, revision, outcome.
--- The bench compares it in every run with what PostgreSQL recorded of the gateway (statements.rs). Authentication, which locks
--- nothing, looks at the first canvas for every client: an array cannot be put together here.
+-- The statements of the gateway for a batch of one `node.move`: authentication, key, canvas row, graph, node, revision, outcome.
+-- Every run of the benchmark compares them with the statements that PostgreSQL recorded (statements.rs). Authentication, which
+-- locks nothing, reads the first canvas for every client, because pgbench cannot build an array.
 \set canvas :first_canvas + :client_id
 \set canvas_key :first_key + :client_id
 \set key random(1, 9000000000000000000)

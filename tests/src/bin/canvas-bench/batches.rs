@@ -1,7 +1,7 @@
 //! A batch of one operation against `pgbench` running the same statements.
 //!
-//! `batch.sql` holds the statements that the gateway runs for such a batch, authentication included. That they are the same is checked in
-//! every run, by what PostgreSQL itself recorded of both ([`statements`]); a figure against other statements is void.
+//! `batch.sql` has the statements that the gateway runs for such a batch, authentication included. Every run compares the two by
+//! what PostgreSQL recorded ([`statements`]). A figure that was measured against different statements is void.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,23 +12,23 @@ use tokio::process::Command;
 
 use crate::load::{Client, Connection, post, quoted, rate};
 use crate::seed::{self, Canvas};
-use crate::table::Row;
+use crate::table::BenchRow;
 use crate::{setting, statements};
 
-/// Clients on either side, each on a canvas of its own.
+/// Clients on either side, each with its own canvas.
 const CLIENTS: usize = 8;
 const WARM_UP: Duration = Duration::from_secs(1);
 const TURN: Duration = Duration::from_secs(5);
 const TURNS: usize = 5;
 /// Batches of each side for the comparison of their statements.
 const COMPARED: i64 = 40;
-/// Share of pgbench's rate (issue 3).
+/// The goal: this share of pgbench's rate (docs/benchmarks.md).
 const GOAL: f64 = 0.6;
 /// The first canvas of pgbench; `batch.sql` adds the client's number.
 const PGBENCH_CANVAS: usize = 2000;
 const SCRIPT: &str = include_str!("batch.sql");
 
-/// Moves one node of a canvas of its own, from revision to revision.
+/// Moves one node of its own canvas repeatedly.
 pub struct Mover {
     connection: Connection,
     path: String,
@@ -38,7 +38,7 @@ pub struct Mover {
 }
 
 impl Mover {
-    /// The canvas is named by its handle, as `batch.sql` has it.
+    /// Names the canvas by its handle, as `batch.sql` does.
     pub async fn new(stack: &Stack, user: &User, canvas: Canvas) -> Self {
         let path = format!("{API_ROOT}/canvases/canvas:{}:{}/operations", user.uid, canvas.id);
         Self {
@@ -52,7 +52,7 @@ impl Mover {
 }
 
 impl Mover {
-    /// Applies `operations` and goes on from the revision that they make.
+    /// Applies `operations` and remembers the resulting revision.
     pub async fn apply(&mut self, operations: &[serde_json::Value]) {
         self.turn += 1;
         let Canvas { id, revision, .. } = &self.canvas;
@@ -63,7 +63,7 @@ impl Mover {
         );
         let answer = self.connection.exchange(&post(&self.path, &self.token, &body)).await;
         assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(answer.body));
-        // The first member of that name is the canvas's own.
+        // The first member of this name is the canvas's revision.
         let revision = quoted(answer.body, br#""revision":""#).expect("the canvas has a revision");
         self.canvas.revision.clear();
         self.canvas.revision.push_str(revision);
@@ -77,8 +77,8 @@ impl Client for Mover {
     }
 }
 
-/// Measures both in turns.
-pub async fn measure(stack: &Stack) -> Vec<Row> {
+/// Measures both sides alternately.
+pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     let user = stack.user().await;
     let template = seed::template(stack, &user).await;
     let mut movers = Vec::new();
@@ -97,19 +97,19 @@ pub async fn measure(stack: &Stack) -> Vec<Row> {
         let ours = rate(&mut movers, TURN).await;
         turns.push((ours, pgbench.run(CLIENTS, &["-T", &TURN.as_secs().to_string()]).await));
     }
-    let row = Row::ratio("batch of one operation, 20 nodes", "/s", &turns, GOAL);
+    let row = BenchRow::ratio("batch of one operation, 20 nodes", "/s", &turns, GOAL);
     vec![match differences {
         None => row.note(format!(
             "{CLIENTS} clients on canvases of their own; pgbench runs the gateway's statements, prepared, found equal in \
              this run by pg_stat_statements."
         )),
-        Some(differences) => Row { met: Some(false), ..row }.note(format!(
-            "void: batch.sql is not what the gateway runs any more; make it so.\n{differences}"
+        Some(differences) => BenchRow { met: Some(false), ..row }.note(format!(
+            "void: batch.sql no longer matches the statements of the gateway; update it.\n{differences}"
         )),
     }]
 }
 
-/// How the statements of the two sides differ, if they do.
+/// The differences between the statements of the two sides, if there are any.
 async fn compare(stack: &Stack, mover: &mut Mover, pgbench: &Pgbench) -> Option<String> {
     let recorder = statements::Recorder::start(stack).await;
     let background = recorder.of(async || tokio::time::sleep(Duration::from_secs(3)).await, 1).await;
@@ -143,7 +143,7 @@ async fn compare(stack: &Stack, mover: &mut Mover, pgbench: &Pgbench) -> Option<
     (!differences.is_empty()).then_some(differences)
 }
 
-/// The peer.
+/// A database and a script for `pgbench`, the peer of this measurement.
 struct Pgbench {
     database_url: String,
     script: PathBuf,
@@ -159,7 +159,7 @@ impl Pgbench {
         let first = &canvases[0];
         let keys: Vec<i64> = canvases.iter().map(|canvas| canvas.key).collect();
         let expected: Vec<i64> = (first.key..).take(CLIENTS).collect();
-        assert_eq!(keys, expected, "batch.sql counts on keys in a row");
+        assert_eq!(keys, expected, "batch.sql relies on consecutive keys");
         let script = stack.blobs().with_file_name("batch.sql");
         std::fs::write(&script, SCRIPT).expect("writes the script");
         let node = &first.node;
@@ -175,7 +175,7 @@ impl Pgbench {
             .bind(node)
             .fetch_one(stack.pool())
             .await
-            .expect("the node is there");
+            .expect("the node exists");
         let quote = |text: &str| format!("{{\"{}\"}}", text.replace('\\', "\\\\").replace('"', "\\\""));
         let variables = [
             ("first_canvas", PGBENCH_CANVAS.to_string()),
@@ -208,7 +208,7 @@ impl Pgbench {
         }
     }
 
-    /// Transactions per second. One thread, as the load generator has.
+    /// Transactions per second. It uses one thread, as the load generator does.
     async fn run(&self, clients: usize, length: &[&str]) -> f64 {
         let bin = std::env::var("TEST_POSTGRES_BIN").expect("TEST_POSTGRES_BIN is set: run through tests/bench");
         let output = Command::new(PathBuf::from(bin).join("pgbench"))
@@ -225,6 +225,6 @@ impl Pgbench {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let tps = text.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
         assert!(output.status.success(), "pgbench: {}", String::from_utf8_lossy(&output.stderr));
-        tps.unwrap_or_else(|| panic!("pgbench says nothing: {text}"))
+        tps.unwrap_or_else(|| panic!("pgbench reports no rate: {text}"))
     }
 }

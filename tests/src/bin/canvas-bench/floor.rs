@@ -1,6 +1,6 @@
-//! The floor under a canvas read: the same HTTP and database libraries with as many threads and connections as the gateway,
-//! one prepared select by primary key for each request, and the same bytes as the answer. No credential, no log, no
-//! metric, no limit.
+//! The baseline of a canvas read: the same HTTP and database libraries with as many threads and connections as the gateway,
+//! one prepared select by primary key for each request, and the same bytes as the response. It has no authentication, no logs,
+//! no metrics and no limits.
 
 use std::io::Read;
 use std::process::{ExitCode, Stdio};
@@ -20,13 +20,13 @@ use tokio::process::{Child, Command};
 
 use crate::DATABASE_CONNECTIONS;
 
-/// What the floor is told. The document comes on stdin; the address goes out on stdout.
+/// Arguments of the baseline server. The document is read from stdin, and the address is written to stdout.
 #[derive(Args)]
 pub struct Arguments {
-    /// Where the database is.
+    /// URL of the database.
     #[arg(long, env = "FLOOR_DATABASE_URL", hide_env_values = true)]
     database_url: String,
-    /// The canvas whose row is selected.
+    /// Key of the canvas whose row is selected.
     #[arg(long)]
     key: i64,
 }
@@ -38,7 +38,7 @@ struct Floor {
     document: Bytes,
 }
 
-/// Serves until it is killed; with the runtime that the gateway has.
+/// Serves until the process is killed, on the same kind of runtime as the gateway.
 pub fn run(arguments: Arguments) -> ExitCode {
     let mut document = Vec::new();
     std::io::stdin().read_to_end(&mut document).expect("reads the document");
@@ -46,7 +46,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
     runtime.block_on(async {
         let pool = PgPoolOptions::new()
             .max_connections(DATABASE_CONNECTIONS)
-            // A ping before each statement would be a second statement.
+            // The ping would be a second statement for each request.
             .test_before_acquire(false)
             .connect_lazy(&arguments.database_url)
             .expect("a database URL");
@@ -63,12 +63,12 @@ async fn serve(State(floor): State<Floor>) -> impl IntoResponse {
         .bind(floor.key)
         .fetch_one(&floor.pool)
         .await
-        .expect("the canvas is there");
+        .expect("the canvas exists");
     assert!(!revision.is_empty());
     ([(CONTENT_TYPE, "application/json")], floor.document)
 }
 
-/// Starts the floor as a process of its own, which ends with the handle; and where it listens.
+/// Starts the baseline server as a child process, which ends with the handle, and returns its address.
 pub async fn start(database_url: &str, key: i64, document: &[u8]) -> (Child, String) {
     let mut child = Command::new(std::env::current_exe().expect("knows its own path"))
         .args(["floor", "--key", &key.to_string()])

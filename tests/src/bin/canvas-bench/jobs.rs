@@ -1,4 +1,4 @@
-//! One job from its acceptance to its end: how long it takes beside the engine.
+//! The latency of one job from acceptance to end, minus the time in the engine.
 
 use std::time::Instant;
 
@@ -9,22 +9,22 @@ use serde_json::{Value, json};
 
 use crate::load::{Client, Connection, get, post};
 use crate::seed;
-use crate::table::{Row, median, quantile};
+use crate::table::{BenchRow, median, quantile};
 
-/// Jobs whose time is taken, one after the other.
+/// Measured jobs, one after the other.
 const SAMPLES: u32 = 200;
 const WARM_UP: u32 = 10;
-/// Milliseconds from acceptance to end beside the engine (issue 3).
+/// The goal for milliseconds from acceptance to end, minus the time in the engine (docs/benchmarks.md).
 const OVERHEAD_MS: f64 = 25.0;
-/// Milliseconds from commit to claim (reliability.md, R2).
+/// The goals for milliseconds from commit to claim, median and p99 (docs/reliability.md#r2-commit-to-claim).
 const CLAIM_MS: (f64, f64) = (20.0, 150.0);
-/// The picture that is made smaller, and the first width that it is made to.
+/// The size of the picture, and the first width that it is resized to.
 const PICTURE: (u32, u32) = (640, 480);
 const FIRST_WIDTH: u32 = 64;
-/// Quality that the Action defaults to.
+/// The Action's default quality.
 const QUALITY: u8 = 85;
 
-/// Starts resizes, each into the target of the next canvas that was seeded for it.
+/// Starts resizes, each into the target of the next seeded canvas.
 pub struct Starter {
     connection: Connection,
     token: String,
@@ -36,7 +36,7 @@ pub struct Starter {
 }
 
 impl Starter {
-    /// For so many runs on one picture; `params` makes the parameters of each, counted from 1.
+    /// A starter for this many runs on one picture. `params` returns the parameters of each, counted from 1.
     pub async fn new(
         stack: &Stack,
         user: &User,
@@ -64,7 +64,7 @@ impl Starter {
     }
 }
 
-/// Waits for a job's success, as a client does that wants to know at once.
+/// Waits with a long poll until a job has succeeded.
 pub async fn finish(connection: &mut Connection, poll_url: &str, token: &str) {
     let mut request = get(poll_url, Some(token));
     request.truncate(request.len() - 2);
@@ -81,7 +81,7 @@ pub async fn finish(connection: &mut Connection, poll_url: &str, token: &str) {
 }
 
 impl Client for Starter {
-    /// Has one job accepted.
+    /// Sends one start and asserts that it is accepted.
     async fn step(&mut self) {
         self.started += 1;
         let canvas = format!("{}{}", self.prefix, self.started);
@@ -97,8 +97,8 @@ impl Client for Starter {
     }
 }
 
-/// Takes the time of resizes, one after the other, with nothing else running.
-pub async fn latency(stack: &Stack) -> Vec<Row> {
+/// Measures the latency of resizes, one after the other, on an idle service.
+pub async fn latency(stack: &Stack) -> Vec<BenchRow> {
     let user = stack.user().await;
     let picture = pictures::png(PICTURE.0, PICTURE.1);
     let runs = (SAMPLES + WARM_UP) as i32;
@@ -128,15 +128,15 @@ pub async fn latency(stack: &Stack) -> Vec<Row> {
         PICTURE.0, PICTURE.1
     );
     vec![
-        Row::told("resize, accepted to terminal less engine, median", format!("{p50:.1} ms"))
+        BenchRow::reported("resize, accepted to terminal less engine, median", format!("{p50:.1} ms"))
             .ours(format!("{:.1} ms", p50 + engine))
             .peer(format!("{engine:.1} ms"))
             .goal(format!("<= {OVERHEAD_MS} ms"), p50 <= OVERHEAD_MS)
             .note(note),
-        Row::told("resize, accepted to terminal less engine, p99", format!("{p99:.1} ms"))
+        BenchRow::reported("resize, accepted to terminal less engine, p99", format!("{p99:.1} ms"))
             .ours(format!("{:.1} ms", p99 + engine))
             .peer(format!("{engine:.1} ms")),
-        Row::told("commit to claim, idle (R2), median and p99", format!("{claim_p50:.1}, {claim_p99:.1} ms"))
+        BenchRow::reported("commit to claim, idle (R2), median and p99", format!("{claim_p50:.1}, {claim_p99:.1} ms"))
             .goal(
                 format!("<= {}, {} ms", CLAIM_MS.0, CLAIM_MS.1),
                 claim_p50 <= CLAIM_MS.0 && claim_p99 <= CLAIM_MS.1,
@@ -145,7 +145,7 @@ pub async fn latency(stack: &Stack) -> Vec<Row> {
     ]
 }
 
-/// Milliseconds of the same resizes in this process.
+/// The milliseconds that the same resizes take in this process.
 fn engine_times(picture: &[u8]) -> Vec<f64> {
     (1..=SAMPLES)
         .map(|number| {
@@ -156,19 +156,19 @@ fn engine_times(picture: &[u8]) -> Vec<f64> {
         .collect()
 }
 
-/// What a run of the Action `resize` with nothing but a width has the engine do.
+/// Runs the same engine functions as the Action `resize` with only a width.
 pub fn resize_here(picture: &[u8], width: u32) {
     let resize = Resize {
         bounds: Bounds::new(Some(width), None).expect("a width"),
         fit: "inside".parse().expect("a fit"),
         anchor: "center".parse().expect("an anchor"),
-        background: "#00000000".parse().expect("a colour"),
+        background: "#00000000".parse().expect("a color"),
         enlarge: true,
     };
     raster::transform_resize(picture, &resize, FormatChoice::Auto, QUALITY).expect("resizes");
 }
 
-/// The image-worker's histogram of how long tasks waited for their claim: upper bounds in seconds and cumulative counts.
+/// The image-worker's histogram of the time from commit to claim: upper bounds in seconds and cumulative counts.
 struct Waits(Vec<(f64, f64)>);
 
 impl Waits {
@@ -178,7 +178,7 @@ impl Waits {
             let rest = line.strip_prefix("canvas_task_wait_seconds_bucket{")?;
             let bound = rest.split_once("le=\"")?.1.split_once('"')?.0;
             let count = rest.rsplit_once(' ')?.1.parse().ok()?;
-            // "+Inf" is a number, too.
+            // "+Inf" parses as a number.
             Some((bound.parse().ok()?, count))
         });
         Self(buckets.collect())
@@ -189,7 +189,7 @@ impl Waits {
         Self(self.0.into_iter().map(|(bound, count)| (bound, count - counted(bound))).collect())
     }
 
-    /// Milliseconds, interpolated within the bucket.
+    /// A quantile in milliseconds, interpolated within the bucket.
     fn quantile_ms(&self, q: f64) -> f64 {
         let rank = q * self.0.last().map_or(0.0, |(_, count)| *count);
         let mut below = (0.0, 0.0);

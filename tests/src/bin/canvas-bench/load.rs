@@ -1,7 +1,7 @@
-//! The load generator: keep-alive connections on which one request follows the other.
+//! The load generator: keep-alive connections that send one request after the other.
 //!
-//! It writes requests that were made before, reads answers of known length and looks at nothing else, because it shares the
-//! processors with what it measures. The same code drives the service and the floor.
+//! It writes prepared requests, reads responses of known length and parses nothing else, because it shares the processors with
+//! the measured service. The same code drives the service and the baseline.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// The head and, usually, the whole of an answer.
+/// Enough for the head and, usually, the whole response.
 const READ_BYTES: usize = 64 * 1024;
 
 /// A keep-alive connection.
@@ -19,11 +19,11 @@ pub struct Connection {
     read: Vec<u8>,
 }
 
-/// An answer.
+/// A response.
 pub struct Answer<'a> {
-    /// Its status.
+    /// The HTTP status.
     pub status: u16,
-    /// Its body.
+    /// The bytes of the body.
     pub body: &'a [u8],
 }
 
@@ -68,7 +68,7 @@ fn content_length(head: &str) -> Option<usize> {
     })
 }
 
-/// Where `needle` begins in `hay`.
+/// The position of `needle` in `hay`.
 pub fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
     hay.windows(needle.len()).position(|window| window == needle)
 }
@@ -80,13 +80,13 @@ pub fn quoted<'a>(body: &'a [u8], before: &[u8]) -> Option<&'a str> {
     std::str::from_utf8(&rest[..end]).ok()
 }
 
-/// A `GET` of `path`, with a token if there is one.
+/// A `GET` request for `path`, with a token if given.
 pub fn get(path: &str, token: Option<&str>) -> Vec<u8> {
     let authorization = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
     format!("GET {path} HTTP/1.1\r\nhost: bench\r\n{authorization}\r\n").into_bytes()
 }
 
-/// A `POST` of JSON.
+/// A `POST` request with a JSON body.
 pub fn post(path: &str, token: &str, body: &str) -> Vec<u8> {
     format!(
         "POST {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n\
@@ -96,13 +96,13 @@ pub fn post(path: &str, token: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Who sends one request after the other.
+/// A client that sends one request after the other.
 pub trait Client {
-    /// One request and its answer; panics unless it was served.
+    /// Sends one request. Panics unless it succeeds.
     async fn step(&mut self);
 }
 
-/// Lets all clients go on for `period`; answers per second.
+/// Runs all clients for `period` and returns responses per second.
 pub async fn rate(clients: &mut [impl Client], period: Duration) -> f64 {
     let began = Instant::now();
     let runs: FuturesUnordered<_> = clients
@@ -120,7 +120,7 @@ pub async fn rate(clients: &mut [impl Client], period: Duration) -> f64 {
     served / began.elapsed().as_secs_f64()
 }
 
-/// The share of all processors that was in use during `period`, 0 to 1, by whomever.
+/// The share of all processors that was in use during `period`, 0 to 1, by any process.
 pub async fn processors_busy(period: Duration) -> f64 {
     let (busy, total) = processor_ticks();
     tokio::time::sleep(period).await;

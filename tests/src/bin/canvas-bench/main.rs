@@ -1,16 +1,15 @@
-//! The benchmarks: what the service costs, beside the floor it stands on, measured in one run on one machine.
+//! The benchmarks: the cost of the service relative to its baseline, measured in one run on one machine.
 //!
-//! **Guarantee.** Every figure with a peer is a ratio of two rates that were measured in turns, seconds apart, by the same
-//! load generator with the same number of connections; a neighbour that takes the processor takes it from both. The run
-//! ends by itself.
+//! **Guarantee.** Every figure with a peer is a ratio of two rates that were measured alternately, seconds apart, by the same
+//! load generator with the same number of connections. Other load on the machine slows down both. The run ends by itself.
 //!
 //! **Mechanism.** A whole service of release builds ([`e2e::Stack`]) on private PostgreSQL (with `fsync`), Redis and
-//! RabbitMQ; a bare server of the same HTTP and database libraries ([`floor`]); `pgbench` with the gateway's own
-//! statements ([`batches`]); a load generator that does as little as possible ([`load`]).
+//! RabbitMQ; a bare server with the same HTTP and database libraries ([`floor`]); `pgbench` with the gateway's own
+//! statements ([`batches`]); a load generator with minimal cost ([`load`]).
 //!
-//! **Reason.** A rate without a floor tells about the machine. A ratio tells what is left to gain.
+//! **Reason.** An absolute rate describes the machine. A ratio shows how much can still be gained.
 //!
-//! `tests/bench` runs it. Like the harness it panics where a library would return an error.
+//! `tests/bench` runs it. Like the test harness, it panics where a library would return an error.
 
 mod batches;
 mod floor;
@@ -34,17 +33,17 @@ use std::time::{Duration, Instant};
 use clap::{Parser, Subcommand, ValueEnum};
 use e2e::Stack;
 
-use table::{Row, Table};
+use table::{BenchRow, Table};
 
-/// The whole run; what takes longer has hung.
+/// The time limit of the whole run. A longer run is assumed to hang.
 const LIMIT: Duration = Duration::from_secs(600);
 /// A key ring of one key, for benchmarks.
 const MASTER_KEYS: &str = "bench:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
-/// The product's default, and the floor's: neither side has more than the other.
+/// The default of the gateway, which the baseline uses as well.
 const DATABASE_CONNECTIONS: u32 = 16;
 
 #[derive(Parser)]
-#[command(about = "Measures Canvas Service beside its floors; tests/bench runs it")]
+#[command(about = "Measures Canvas Service relative to its baselines; tests/bench runs it")]
 struct CommandLine {
     /// Only these measurements, comma separated.
     #[arg(long, value_delimiter = ',')]
@@ -55,7 +54,7 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Command {
-    /// The bare server that reads are measured against; the benchmark starts it itself.
+    /// The baseline server for reads, which the benchmark starts itself.
     #[command(hide = true)]
     Floor(floor::Arguments),
 }
@@ -68,23 +67,23 @@ enum Measurement {
     Reads,
     /// A one-operation batch against pgbench.
     Batches,
-    /// A resize from its acceptance to its end, on an idle service.
+    /// Latency of a resize from acceptance to end, on an idle service.
     Latency,
-    /// Jobs per second, from acceptance to end: empty ones, and photographs.
+    /// Jobs per second, from acceptance to end: small ones and photographs.
     Jobs,
     /// Webhook deliveries per second.
     Webhooks,
-    /// Reads and batches of growing canvases.
+    /// Reads and batches of canvases of growing size.
     Sizes,
-    /// What lies between the steps of a Recipe run.
+    /// Time between the steps of a Recipe run.
     Recipes,
-    /// A picture by a provider from its acceptance to its end, on an idle service.
+    /// Latency of a provider's picture from acceptance to end, on an idle service.
     Overhead,
-    /// Many jobs of a provider at once.
+    /// Many concurrent jobs of a provider.
     Carried,
-    /// A large video on its way into the store.
+    /// A large video from its download to the store.
     Streamed,
-    /// Ten thousand videos that a provider is working on.
+    /// Ten thousand videos in progress at a provider.
     Waiting,
 }
 
@@ -96,7 +95,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// One thread: the load generator must not take more processors than it needs.
+/// One thread, so that the load generator takes no more processors than it needs.
 #[tokio::main(flavor = "current_thread")]
 async fn measure(only: &[Measurement]) -> ExitCode {
     match tokio::time::timeout(LIMIT, run(only)).await {
@@ -112,7 +111,7 @@ async fn run(only: &[Measurement]) {
     let began = Instant::now();
     let busy = load::processors_busy(Duration::from_secs(1)).await;
     if cfg!(debug_assertions) {
-        println!("These are no release builds: no figure of this run means anything.");
+        println!("These are not release builds: the figures of this run are meaningless.");
     }
     println!("-> Start a service");
     let stack = Stack::builder()
@@ -145,7 +144,7 @@ async fn run(only: &[Measurement]) {
     );
 }
 
-async fn one(measurement: Measurement, stack: &Stack) -> Vec<Row> {
+async fn one(measurement: Measurement, stack: &Stack) -> Vec<BenchRow> {
     match measurement {
         Measurement::Memory => memory::measure(stack).await,
         Measurement::Reads => reads::measure(stack).await,
@@ -162,7 +161,7 @@ async fn one(measurement: Measurement, stack: &Stack) -> Vec<Row> {
     }
 }
 
-/// A variable of the environment of the stack's processes.
+/// The value of a variable in the environment of the stack's processes.
 fn setting<'a>(stack: &'a Stack, name: &str) -> &'a str {
     let found = stack.env().iter().find(|(known, _)| known == name);
     found.map(|(_, value)| value.as_str()).expect("the harness sets it")

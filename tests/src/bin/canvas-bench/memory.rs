@@ -1,18 +1,18 @@
-//! Resident memory of processes that have nothing to do.
+//! Resident memory of idle processes.
 
 use std::time::Duration;
 
 use e2e::{Kind, Stack};
 
-use crate::table::Row;
+use crate::table::BenchRow;
 
-/// After the start, before it counts: long enough for every pool and connection to be there.
+/// The time between start and measurement: long enough to open every pool and connection.
 const SETTLE: Duration = Duration::from_secs(5);
 const GATEWAY_MIB: f64 = 40.0;
 const WORKER_MIB: f64 = 60.0;
 
-/// Looks at each process of the stack, which has done nothing yet.
-pub async fn measure(_stack: &Stack) -> Vec<Row> {
+/// Measures each process of the stack, which has received no request yet.
+pub async fn measure(_stack: &Stack) -> Vec<BenchRow> {
     tokio::time::sleep(SETTLE).await;
     [
         (Kind::Gateway, GATEWAY_MIB),
@@ -22,7 +22,7 @@ pub async fn measure(_stack: &Stack) -> Vec<Row> {
     ]
     .map(|(kind, goal)| {
         let mib = resident_mib(kind.binary());
-        Row::told(format!("memory, idle {}", kind.binary()), format!("{mib:.0} MiB"))
+        BenchRow::reported(format!("memory, idle {}", kind.binary()), format!("{mib:.0} MiB"))
             .goal(format!("<= {goal} MiB"), mib <= goal)
     })
     .into()
@@ -38,7 +38,7 @@ pub fn resident_mib(binary: &str) -> f64 {
             let command = read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             command.split('\0').next().is_some_and(|program| program.ends_with(&format!("/{binary}")))
         })
-        .unwrap_or_else(|| panic!("{binary} is no child of this process"));
+        .unwrap_or_else(|| panic!("{binary} is not a child of this process"));
     let status = read(format!("/proc/{child}/status")).expect("reads a status");
     let kib: f64 = status
         .lines()

@@ -1,4 +1,4 @@
-//! One picture by a provider from its acceptance to its end: how long it takes beside the provider.
+//! The latency of one picture of a provider from acceptance to end, minus the provider's own time.
 
 use std::time::Instant;
 
@@ -10,18 +10,18 @@ use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 use crate::jobs::finish;
 use crate::load::{Connection, post};
 use crate::seed;
-use crate::table::{Row, median, quantile};
+use crate::table::{BenchRow, median, quantile};
 
-/// Jobs whose time is taken, one after the other.
+/// Measured jobs, one after the other.
 const SAMPLES: usize = 100;
 const WARM_UP: usize = 10;
-/// Milliseconds from acceptance to end beside the provider: twice what an Action may take beside its engine (issue 3). A submit is
-/// on record before it is sent, which is a transaction more, and what came back is decoded before it is believed.
+/// The goal for milliseconds from acceptance to end, minus the provider's time: twice the goal of an Action, because a submit is
+/// recorded before it is sent, which is an additional transaction, and the returned picture is decoded.
 const OVERHEAD_MS: f64 = 50.0;
 
-/// Takes the time of pictures by a provider that answers at once with the picture itself, so that no pause between two polls, which
-/// is the provider's wish, is counted.
-pub async fn measure(stack: &Stack) -> Vec<Row> {
+/// Measures pictures of a provider that responds at once with the picture itself. Pauses between polls, which the provider
+/// determines, therefore do not count.
+pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     let simulator = Simulator::start(Vendor::OpenAi).await;
     let user = stack.user().await;
     stack.connect_to(&user.uid, "openai", simulator.url(), SIMULATOR_KEY).await;
@@ -48,7 +48,7 @@ pub async fn measure(stack: &Stack) -> Vec<Row> {
         totals.push(accepted.elapsed().as_secs_f64() * 1e3);
         own.push(asked_here(&mut provider, &simulator).await);
     }
-    assert_eq!(simulator.submits().len(), 2 * jobs, "each was asked for once");
+    assert_eq!(simulator.submits().len(), 2 * jobs, "each was submitted once");
     let (totals, own) = (&totals[WARM_UP..], median(&own[WARM_UP..]));
     let [p50, p99] = [0.5, 0.99].map(|q| quantile(totals, q) - own);
     let note = format!(
@@ -57,20 +57,20 @@ pub async fn measure(stack: &Stack) -> Vec<Row> {
          process in between, {own:.1} ms."
     );
     vec![
-        Row::told("provider job, accepted to terminal less provider, median", format!("{p50:.1} ms"))
+        BenchRow::reported("provider job, accepted to terminal less provider, median", format!("{p50:.1} ms"))
             .ours(format!("{:.1} ms", p50 + own))
             .peer(format!("{own:.1} ms"))
             .goal(format!("<= {OVERHEAD_MS} ms"), p50 <= OVERHEAD_MS)
             .note(note),
-        Row::told("provider job, accepted to terminal less provider, p99", format!("{p99:.1} ms"))
+        BenchRow::reported("provider job, accepted to terminal less provider, p99", format!("{p99:.1} ms"))
             .ours(format!("{:.1} ms", p99 + own))
             .peer(format!("{own:.1} ms")),
     ]
 }
 
-/// Milliseconds of the last submit, sent by this process.
+/// The milliseconds that the last submit takes when this process repeats it.
 async fn asked_here(provider: &mut Connection, simulator: &Simulator) -> f64 {
-    let last = simulator.submits().pop().expect("it was asked");
+    let last = simulator.submits().pop().expect("there was a submit");
     let request = post(&last.path, SIMULATOR_KEY, &last.body.to_string());
     let began = Instant::now();
     let answer = provider.exchange(&request).await;

@@ -1,4 +1,4 @@
-//! Work that providers do for minutes: what it costs while it is waited for, and how much of it one worker carries.
+//! Work that takes minutes at a provider: its cost while it waits, and how much of it one worker can run.
 
 use std::time::{Duration, Instant};
 
@@ -12,35 +12,35 @@ use testkit::wait_for;
 use crate::memory::resident_mib;
 use crate::seed;
 use crate::statements::Recorder;
-use crate::table::Row;
+use crate::table::BenchRow;
 
-/// Videos that a provider is working on, of so many accounts (issue 8).
+/// Videos in progress at a provider, and the number of their accounts.
 const WAITING: i64 = 10_000;
 const ACCOUNTS: i64 = 10;
-/// A video that a provider serves, and the memory that its way into the store may take.
+/// The size of a provider's video, and the memory that storing it may take.
 const VIDEO_MIB: usize = 200;
 const VIDEO_GROWTH_MIB: f64 = 50.0;
 const WAITING_MIB: f64 = 300.0;
 const STATEMENTS_PER_SECOND: f64 = 50.0;
-/// How long statements are counted: twice the longest time between two polls of one run.
+/// The time for which statements are counted: twice the longest time between two polls of a run.
 const COUNTED: Duration = Duration::from_secs(30);
-/// The same of a service with nothing to do.
+/// The same for an idle service.
 const COUNTED_IDLE: Duration = Duration::from_secs(10);
-/// Before it is counted: until every run has been polled in its own time.
+/// The time before counting, in which every run is polled at its own interval.
 const SETTLE: Duration = Duration::from_secs(16);
 
-/// Image jobs that one worker has in hand (issue 6), how many are started at once, and how long the provider takes for each.
+/// Concurrent image jobs of one worker, the number of clients that start them, and the provider's latency for each.
 const JOBS: i32 = 200;
 const CLIENTS: usize = 8;
 const LATENCY: Duration = Duration::from_secs(5);
 const ALL_SECONDS: f64 = 15.0;
 const ALL_MIB: f64 = 150.0;
 const DRAIN: Duration = Duration::from_secs(90);
-/// Longer than anything here takes.
+/// Longer than the benchmark runs.
 const NEVER: Duration = Duration::from_secs(3600);
 
-/// Counts what ten thousand videos cost while a provider works on them.
-pub async fn waiting(stack: &Stack) -> Vec<Row> {
+/// Measures the cost of ten thousand videos that are in progress at a provider.
+pub async fn waiting(stack: &Stack) -> Vec<BenchRow> {
     let simulator = Simulator::start(Vendor::Runway).await;
     simulator.take(NEVER);
     let recorder = Recorder::start(stack).await;
@@ -62,7 +62,7 @@ pub async fn waiting(stack: &Stack) -> Vec<Row> {
     stack.execute("DELETE FROM jobs WHERE kind = 'video'").await;
     let cost = all - idle;
     vec![
-        Row::told("10000 waiting videos, statements", format!("{cost:.0} /s"))
+        BenchRow::reported("10000 waiting videos, statements", format!("{cost:.0} /s"))
             .ours(format!("{all:.0} /s"))
             .peer(format!("{idle:.0} /s idle"))
             .goal(format!("<= {STATEMENTS_PER_SECOND} /s"), cost <= STATEMENTS_PER_SECOND)
@@ -70,18 +70,18 @@ pub async fn waiting(stack: &Stack) -> Vec<Row> {
                 "Every statement of every process, by pg_stat_statements, less those of the same service with nothing to do. One \
                  video-worker, {ACCOUNTS} accounts; the runs were begun two minutes ago and were polled {polls:.0} times a second."
             )),
-        Row::told("10000 waiting videos, memory of the video-worker", format!("{mib:.0} MiB"))
+        BenchRow::reported("10000 waiting videos, memory of the video-worker", format!("{mib:.0} MiB"))
             .goal(format!("<= {WAITING_MIB} MiB"), mib <= WAITING_MIB),
     ]
 }
 
-/// An account whose one video a provider has.
+/// Starts a video of a new account and waits until it is submitted.
 async fn submitted(stack: &Stack, simulator: &Simulator) {
     let (user, job) = ordered(stack, simulator).await;
     user.until(&job, |job| job["providerRunId"].is_string()).await;
 }
 
-/// An account and the video that it ordered.
+/// Starts a video of a new account.
 async fn ordered(stack: &Stack, simulator: &Simulator) -> (User, Value) {
     let user = stack.user().await;
     stack.connect_to(&user.uid, "runway", simulator.url(), SIMULATOR_KEY).await;
@@ -91,8 +91,8 @@ async fn ordered(stack: &Stack, simulator: &Simulator) -> (User, Value) {
     (user, job)
 }
 
-/// Makes of each video as many as there are to be, by SQL, as if they had been begun two minutes ago: through the API it would take
-/// longer than all the rest.
+/// Copies each video by SQL up to the total number, as if all had started two minutes ago. Through the API this would take
+/// longer than the whole benchmark.
 async fn multiply(stack: &Stack) {
     sqlx::query(
         "WITH copies AS MATERIALIZED (
@@ -120,8 +120,8 @@ async fn multiply(stack: &Stack) {
     .expect("makes videos");
 }
 
-/// Has a large video brought from a provider into the store.
-pub async fn streamed(stack: &Stack) -> Vec<Row> {
+/// Measures the download of a large video from a provider into the store.
+pub async fn streamed(stack: &Stack) -> Vec<BenchRow> {
     let simulator = Simulator::start(Vendor::Runway).await;
     simulator.weigh(VIDEO_MIB << 20);
     let before = resident_mib(Kind::VideoWorker.binary());
@@ -137,15 +137,20 @@ pub async fn streamed(stack: &Stack) -> Vec<Row> {
     let seconds = began.elapsed().as_secs_f64();
     let growth = peak - before;
     vec![
-        Row::told(format!("a video of {VIDEO_MIB} MiB from a provider, more memory"), format!("{growth:.0} MiB"))
-            .ours(format!("{before:.0} to {peak:.0} MiB"))
-            .goal(format!("<= {VIDEO_GROWTH_MIB} MiB"), growth <= VIDEO_GROWTH_MIB)
-            .note(format!("Resident memory of the video-worker, looked at all the time; {seconds:.1} s with three polls 5 s apart.")),
+        BenchRow::reported(
+            format!("a video of {VIDEO_MIB} MiB from a provider, more memory"),
+            format!("{growth:.0} MiB"),
+        )
+        .ours(format!("{before:.0} to {peak:.0} MiB"))
+        .goal(format!("<= {VIDEO_GROWTH_MIB} MiB"), growth <= VIDEO_GROWTH_MIB)
+        .note(format!(
+            "Resident memory of the video-worker, looked at all the time; {seconds:.1} s with three polls 5 s apart."
+        )),
     ]
 }
 
-/// Lets one worker carry many jobs of a provider at once.
-pub async fn carried(stack: &Stack) -> Vec<Row> {
+/// Measures one worker with many concurrent jobs of a provider.
+pub async fn carried(stack: &Stack) -> Vec<BenchRow> {
     let simulator = Simulator::start(Vendor::Replicate).await;
     simulator.take(LATENCY);
     let many = JOBS.to_string();
@@ -181,13 +186,13 @@ pub async fn carried(stack: &Stack) -> Vec<Row> {
     stack.restart(Part::IMAGE_WORKER).await;
     let polls = simulator.polls();
     vec![
-        Row::told(format!("{JOBS} provider jobs of {} s at once", LATENCY.as_secs()), format!("{seconds:.1} s"))
+        BenchRow::reported(format!("{JOBS} provider jobs of {} s at once", LATENCY.as_secs()), format!("{seconds:.1} s"))
             .goal(format!("<= {ALL_SECONDS} s"), seconds <= ALL_SECONDS)
             .note(format!(
                 "One image-worker, one connection, up to {JOBS} calls; from the first request to the last end. All were accepted \
                  after {accepted:.1} s, and polled {polls} times altogether."
             )),
-        Row::told(format!("{JOBS} provider jobs at once, most memory of the image-worker"), format!("{peak:.0} MiB"))
+        BenchRow::reported(format!("{JOBS} provider jobs at once, most memory of the image-worker"), format!("{peak:.0} MiB"))
             .goal(format!("<= {ALL_MIB} MiB"), peak <= ALL_MIB),
     ]
 }

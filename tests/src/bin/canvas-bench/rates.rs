@@ -1,5 +1,5 @@
-//! Jobs per second, from acceptance to end: of jobs that do next to nothing, the same beside a transaction that stays open, and
-//! of photographs beside the engine alone.
+//! Jobs per second, from acceptance to end: small jobs, the same with an open transaction, and photographs relative to the
+//! engine alone.
 
 use std::time::{Duration, Instant};
 
@@ -11,27 +11,28 @@ use testkit::wait_for;
 use crate::jobs::{Starter, resize_here};
 use crate::load::Client;
 use crate::seed;
-use crate::table::Row;
+use crate::table::BenchRow;
 
-/// Clients, of an account each.
+/// Clients, each with its own account.
 const CLIENTS: usize = 8;
 const JOBS_EACH: i32 = 200;
-/// Jobs per second, and what is left of them beside an open snapshot (reliability.md, R10).
+/// The goals for jobs per second, and for the share that remains while a snapshot is open
+/// (docs/reliability.md#r10-job-throughput).
 const JOBS_PER_SECOND: f64 = 500.0;
 const BESIDE_A_SNAPSHOT: f64 = 0.8;
 const DRAIN: Duration = Duration::from_secs(60);
-/// Jobs that were done since the snapshot was taken: those of ten minutes and more.
+/// Jobs that end while the snapshot is open: more than in ten minutes.
 const DONE: i32 = 100_000;
-/// Until processes have seen where their queues begin (db::tasks::survey).
-const SURVEYED: Duration = Duration::from_secs(6);
+/// The time in which processes refresh the low-water marks of their queues (db::tasks::refresh_low_water).
+const REFRESHED: Duration = Duration::from_secs(6);
 
-/// Twelve megapixels, and what a client of a gallery asks for.
+/// Twelve megapixels, and the width of a picture in a gallery.
 const PHOTOGRAPH: (u32, u32) = (4000, 3000);
 const PHOTOGRAPHS_EACH: i32 = 12;
 const WIDTH: u32 = 1024;
 
-/// Measures all three.
-pub async fn measure(stack: &Stack) -> Vec<Row> {
+/// Measures all three rates.
+pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     let small = ("image/png", pictures::png(1, 1));
     let width = |_, _| json!({"width": 1});
     let plain = rate(stack, "jobs", JOBS_EACH, &small, width).await;
@@ -45,7 +46,7 @@ pub async fn measure(stack: &Stack) -> Vec<Row> {
     let engine = engine_rate(&photograph.1);
     let old = format!("jobs beside a transaction that stays open, {DONE} jobs old");
     vec![
-        Row::told("jobs, accepted to terminal (R10)", format!("{:.0} /s", plain.per_second))
+        BenchRow::reported("jobs, accepted to terminal (R10)", format!("{:.0} /s", plain.per_second))
             .ours(format!("{} in {:.1} s", plain.jobs, plain.seconds))
             .goal(format!(">= {JOBS_PER_SECOND} /s"), plain.per_second >= JOBS_PER_SECOND)
             .note(format!(
@@ -53,11 +54,11 @@ pub async fn measure(stack: &Stack) -> Vec<Row> {
                  accepted after {:.1} s.",
                 plain.accepted
             )),
-        Row::told(old, format!("{:.2}", beside.per_second / plain.per_second))
+        BenchRow::reported(old, format!("{:.2}", beside.per_second / plain.per_second))
             .ours(format!("{:.0} /s", beside.per_second))
             .peer(format!("{:.0} /s", plain.per_second))
             .goal(format!(">= {BESIDE_A_SNAPSHOT}"), beside.per_second >= BESIDE_A_SNAPSHOT * plain.per_second),
-        Row::told("photographs made smaller beside the engine alone", format!("{:.2}", photographs.per_second / engine))
+        BenchRow::reported("photographs made smaller beside the engine alone", format!("{:.2}", photographs.per_second / engine))
             .ours(format!("{:.1} /s", photographs.per_second))
             .peer(format!("{engine:.1} /s"))
             .note(format!(
@@ -68,17 +69,17 @@ pub async fn measure(stack: &Stack) -> Vec<Row> {
     ]
 }
 
-/// How fast jobs were done.
+/// The rate at which jobs were done.
 struct Rate {
     jobs: i64,
-    /// From the first request to the last acceptance.
+    /// Seconds from the first request to the last acceptance.
     accepted: f64,
-    /// From the first request to the last end.
+    /// Seconds from the first request to the last end.
     seconds: f64,
     per_second: f64,
 }
 
-/// Lets clients start runs of `resize` on a picture as fast as they are accepted, until all have ended.
+/// Starts runs of `resize` on a picture as fast as they are accepted, and waits until all have ended.
 async fn rate(
     stack: &Stack,
     name: &str,
@@ -93,7 +94,7 @@ async fn rate(
         starters.push(Starter::new(stack, &user, &prefix, runs, picture.clone(), params).await);
     }
     seed::analyze(stack).await;
-    // The renditions of the pictures that were uploaded, and whatever else there was.
+    // Waits for the renditions of the uploaded pictures and any other task.
     drained(stack).await;
     let ended_before = ended(stack).await;
     let began = Instant::now();
@@ -111,11 +112,11 @@ async fn rate(
     Rate { jobs, accepted, seconds, per_second: jobs as f64 / seconds }
 }
 
-/// A transaction that has seen the database and is not ended, as a dump: nothing that is deleted from here on can be cleaned away.
+/// An open transaction with a snapshot, as a dump holds it: PostgreSQL cannot remove rows that are deleted from now on.
 struct Snapshot(sqlx::PgConnection);
 
 impl Snapshot {
-    /// Takes it, and leaves behind what is left of `done` jobs that were done since.
+    /// Opens the snapshot and leaves the dead rows of `done` jobs that ended since.
     async fn hold(stack: &Stack, done: i32) -> Self {
         let mut connection = stack.pool().acquire().await.expect("connects").detach();
         sqlx::raw_sql("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM tasks")
@@ -123,7 +124,7 @@ impl Snapshot {
             .await
             .expect("begins");
         leave_behind(stack, done).await;
-        tokio::time::sleep(SURVEYED).await;
+        tokio::time::sleep(REFRESHED).await;
         Self(connection)
     }
 
@@ -132,7 +133,7 @@ impl Snapshot {
     }
 }
 
-/// Tasks and wake-ups that were there and are done, of which nobody saw anything.
+/// Inserts tasks and outbox rows and deletes them, without a process ever seeing them.
 async fn leave_behind(stack: &Stack, done: i32) {
     let mut transaction = stack.pool().begin().await.expect("begins");
     sqlx::query(
@@ -150,12 +151,12 @@ async fn leave_behind(stack: &Stack, done: i32) {
         "DELETE FROM outbox WHERE traceparent = 'done'",
         "DELETE FROM tasks WHERE lane LIKE 'done %'",
     ] {
-        sqlx::query(statement).execute(&mut *transaction).await.expect("has them done");
+        sqlx::query(statement).execute(&mut *transaction).await.expect("moves or deletes the rows");
     }
     transaction.commit().await.expect("commits");
 }
 
-/// The same resizes a second, in this process.
+/// The rate of the same resizes in this process, per second.
 fn engine_rate(picture: &[u8]) -> f64 {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u32;
     let began = Instant::now();

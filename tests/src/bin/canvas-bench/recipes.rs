@@ -1,20 +1,20 @@
-//! A Recipe run beside the pictures that it is made of: what lies between its steps.
+//! The time that a Recipe run takes in addition to its pictures: the time between its steps.
 
 use domain::Timestamp;
 use e2e::api::{key, text};
 use e2e::{Stack, User};
 use serde_json::{Value, json};
 
-use crate::table::{Row, median, quantile};
+use crate::table::{BenchRow, median, quantile};
 
 const RUNS: usize = 20;
 const WARM_UP: usize = 3;
-/// Milliseconds of a run of three steps that none of its pictures' jobs was at work: two starts and three ends of jobs, each with its
-/// way through outbox and broker.
+/// The goal for milliseconds of a run of three steps in which none of its jobs was running: two starts and three ends of jobs,
+/// each by way of outbox and broker.
 const BETWEEN_MS: f64 = 150.0;
 
-/// Takes the time of runs of a text and two pictures, each made from what is before it, by the embedded runtime.
-pub async fn measure(stack: &Stack) -> Vec<Row> {
+/// Measures runs of a text and two pictures by the embedded runtime, each made from the previous output.
+pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     let user = stack.user().await;
     stack.grant(&user.uid, 1000).await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
@@ -38,7 +38,7 @@ pub async fn measure(stack: &Stack) -> Vec<Row> {
     }
     let (p50, p99) = (median(&between), quantile(&between, 0.99));
     vec![
-        Row::told("Recipe run of 3 steps less its jobs, median", format!("{p50:.0} ms"))
+        BenchRow::reported("Recipe run of 3 steps less its jobs, median", format!("{p50:.0} ms"))
             .ours(format!("p99 {p99:.0} ms"))
             .goal(format!("<= {BETWEEN_MS} ms"), p50 <= BETWEEN_MS)
             .note(format!(
@@ -48,7 +48,7 @@ pub async fn measure(stack: &Stack) -> Vec<Row> {
     ]
 }
 
-/// A run on a canvas of its own, at its end.
+/// Starts a run on a new canvas and returns its final record.
 async fn run_once(user: &User, path: &str) -> Value {
     let canvas = user.make_canvas().await;
     let request = json!({
@@ -60,7 +60,7 @@ async fn run_once(user: &User, path: &str) -> Value {
     ended
 }
 
-/// Milliseconds of a run in which none of its jobs was at work.
+/// The milliseconds of a run in which none of its jobs was running.
 async fn between_steps(user: &User, run: &Value) -> f64 {
     let mut rest = span(run, "/timing/createdAt", "/timing/completedAt");
     for output in run["outputs"].as_array().expect("outputs") {
@@ -72,7 +72,7 @@ async fn between_steps(user: &User, run: &Value) -> f64 {
     rest
 }
 
-/// Milliseconds between two times of a record.
+/// The milliseconds between two times of a record.
 fn span(record: &Value, from: &str, to: &str) -> f64 {
     let at = |pointer: &str| -> Timestamp {
         let time = record.pointer(pointer).unwrap_or_else(|| panic!("no {pointer}: {record}"));

@@ -1,36 +1,36 @@
-//! Canvases to measure on: one is made through the API, the others are multiples of it by SQL, because ten thousand nodes
-//! through the API would take longer than all the rest.
+//! Canvases for the measurements. One is created through the API; the others are copied from it by SQL, because ten thousand
+//! nodes through the API would take longer than the whole benchmark.
 
 use e2e::api::text;
 use e2e::{Stack, User};
 use serde_json::{Value, json};
 
-/// Nodes of the canvas that the others are made of: 12 texts, 4 stickies and 4 empty images, 19 connections.
+/// Nodes of the template canvas: 12 texts, 4 stickies and 4 empty images, with 19 connections.
 pub const NODES: usize = 20;
 const TEXTS: usize = 12;
 const STICKIES: usize = 4;
 
-/// A canvas whose content others are made of.
+/// A canvas whose content is copied to others.
 pub struct Template {
-    /// Its plain id.
+    /// The plain id of the canvas.
     pub id: String,
-    /// Its row.
+    /// The key of its row.
     pub key: i64,
 }
 
-/// A canvas that was made of the template.
+/// A canvas that was copied from the template.
 pub struct Canvas {
-    /// Its plain id.
+    /// The plain id of the canvas.
     pub id: String,
-    /// Its row.
+    /// The key of its row.
     pub key: i64,
-    /// The revision that it was made with.
+    /// Its first revision.
     pub revision: String,
-    /// A text node.
+    /// The id of a text node.
     pub node: String,
 }
 
-/// Makes the template: 20 nodes as people make them.
+/// Creates the template with 20 typical nodes.
 pub async fn template(stack: &Stack, user: &User) -> Template {
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id").to_owned();
@@ -45,7 +45,7 @@ pub async fn template(stack: &Stack, user: &User) -> Template {
         .bind(&id)
         .fetch_one(stack.pool())
         .await
-        .expect("the canvas is there");
+        .expect("the canvas exists");
     Template { id, key }
 }
 
@@ -64,7 +64,7 @@ fn node(index: usize) -> Value {
     json!({"type": "node.create", "clientId": format!("n{index}"), "node": node})
 }
 
-/// Makes the canvas `id` of `copies` times the template.
+/// Creates the canvas `id` with `copies` times the content of the template.
 pub async fn multiple(stack: &Stack, template: &Template, id: &str, copies: i32) -> Canvas {
     let revision = format!("{id}-seeded");
     let key = sqlx::query_scalar(
@@ -115,7 +115,7 @@ pub async fn some_nodes(stack: &Stack, canvas: &Canvas, count: usize) -> Vec<Str
         .expect("reads nodes")
 }
 
-/// Makes `count` canvases `<prefix>1` to `<prefix><count>` of one empty image node `target` each, of revision
+/// Creates `count` canvases `<prefix>1` to `<prefix><count>`, each with one empty image node `target` and the revision
 /// `<id>-seeded`.
 pub async fn targets(stack: &Stack, owner: &User, prefix: &str, count: i32) {
     sqlx::query(
@@ -135,7 +135,7 @@ pub async fn targets(stack: &Stack, owner: &User, prefix: &str, count: i32) {
     .expect("makes canvases");
 }
 
-/// Brings the planner's statistics up to date after seeding, as autovacuum would after a while.
+/// Updates the planner's statistics after seeding, as autovacuum would do later.
 pub async fn analyze(stack: &Stack) {
     stack.execute("ANALYZE").await;
 }

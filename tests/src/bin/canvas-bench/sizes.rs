@@ -1,5 +1,5 @@
-//! What reads, batches, dry runs and renders cost on canvases of 100, 1000 and 10000 nodes: no cost may grow faster than the
-//! canvas (issue 4).
+//! The cost of reads, batches, dry runs and renders on canvases of 100, 1000 and 10000 nodes. No cost may grow faster than
+//! linearly with the canvas.
 
 use std::time::{Duration, Instant};
 
@@ -9,18 +9,18 @@ use serde_json::json;
 use crate::batches::Mover;
 use crate::load::{Client, Connection, get, post};
 use crate::seed;
-use crate::table::{Row, median};
+use crate::table::{BenchRow, median};
 
 const SIZES: [usize; 3] = [100, 1000, 10_000];
-/// Each one of every kind.
+/// Each round has one request of every kind.
 const ROUNDS: usize = 25;
-/// All rounds of one size; at least three are made.
+/// The time limit for all rounds of one size. At least three rounds are made.
 const LIMIT: Duration = Duration::from_secs(20);
-/// For ten times the nodes: linear, and a half for noise. A square would be 100.
+/// The limit for ten times the nodes: linear growth, plus half of it for noise. Quadratic growth would be 100.
 const GROWTH_MAX: f64 = 15.0;
-/// A batch of one operation on the largest canvas, in cold reads of it.
+/// The limit for a batch of one operation on the largest canvas, relative to a cold read of it.
 const BATCH_MAX: f64 = 1.5;
-/// The most that one batch takes (specification, Operations).
+/// The largest batch (docs/reference/limits.md#batches).
 const OPERATIONS: usize = 200;
 
 /// Milliseconds, in the order of [`KINDS`].
@@ -34,8 +34,8 @@ const KINDS: [&str; 6] = [
     "batch of 200 operations",
 ];
 
-/// Measures each size and compares it with the one before.
-pub async fn measure(stack: &Stack) -> Vec<Row> {
+/// Measures each size and compares it with the previous one.
+pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     let user = stack.user().await;
     let template = seed::template(stack, &user).await;
     let mut costs = Vec::new();
@@ -45,18 +45,20 @@ pub async fn measure(stack: &Stack) -> Vec<Row> {
         costs.push(of(stack, &user, canvas).await);
     }
     let [batch, read, ..] = costs[costs.len() - 1];
-    let share =
-        Row::told(format!("batch of one operation in cold reads, {} nodes", SIZES[2]), format!("{:.2}", batch / read));
-    let mut rows: Vec<Row> = (0..KINDS.len()).map(|kind| row(kind, &costs)).collect();
+    let share = BenchRow::reported(
+        format!("batch of one operation in cold reads, {} nodes", SIZES[2]),
+        format!("{:.2}", batch / read),
+    );
+    let mut rows: Vec<BenchRow> = (0..KINDS.len()).map(|kind| row(kind, &costs)).collect();
     rows.push(share.goal(format!("<= {BATCH_MAX}"), batch <= BATCH_MAX * read));
     rows
 }
 
-/// Medians over the rounds.
+/// The medians over the rounds.
 async fn of(stack: &Stack, user: &User, canvas: seed::Canvas) -> Costs {
     let path = format!("{API_ROOT}/canvases/{}", canvas.id);
     let nodes = seed::some_nodes(stack, &canvas, OPERATIONS).await;
-    // A row above all others, and each in a place of its own: overlaps are refused.
+    // In a row above all other nodes, each at its own position, because overlaps are rejected.
     let moves = |count: usize, round: usize| -> Vec<_> {
         let to = |place: usize| json!({"x": 1000 * place, "y": -5000.0 - round as f64});
         let nodes = nodes.iter().cycle().take(count).enumerate();
@@ -88,10 +90,10 @@ async fn timed(work: impl Future<Output = ()>) -> f64 {
     began.elapsed().as_secs_f64() * 1e3
 }
 
-fn row(kind: usize, costs: &[Costs]) -> Row {
+fn row(kind: usize, costs: &[Costs]) -> BenchRow {
     let list = |figures: Vec<String>| figures.join(" / ");
     let growth: Vec<f64> = costs.windows(2).map(|pair| pair[1][kind] / pair[0][kind]).collect();
-    Row::told(
+    BenchRow::reported(
         format!("{}, {} nodes", KINDS[kind], list(SIZES.map(|size| size.to_string()).into())),
         format!("grows x{}", growth.iter().map(|factor| format!("{factor:.1}")).collect::<Vec<_>>().join(", x")),
     )

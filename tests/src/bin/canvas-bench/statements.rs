@@ -1,17 +1,17 @@
-//! What PostgreSQL ran, by its own record (`pg_stat_statements`), so that two programs can be compared by it.
+//! The statements that PostgreSQL ran, as recorded by `pg_stat_statements`, to compare two programs.
 
 use std::time::{Duration, Instant};
 
 use e2e::Stack;
 use testkit::wait_for;
 
-/// Records statements while it exists; they are not recorded while rates are measured.
+/// Records statements while it exists. Recording is off while rates are measured.
 pub struct Recorder<'a> {
     stack: &'a Stack,
 }
 
 impl<'a> Recorder<'a> {
-    /// Begins to record.
+    /// Starts to record.
     pub async fn start(stack: &'a Stack) -> Self {
         stack.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements").await;
         stack.execute("ALTER SYSTEM SET pg_stat_statements.track = 'all'").await;
@@ -19,7 +19,7 @@ impl<'a> Recorder<'a> {
         Self { stack }
     }
 
-    /// Statements a second during `period`, by whomever but this measurement, the bounds of transactions included.
+    /// Statements per second during `period`, by every client except this measurement, including the bounds of transactions.
     pub async fn calls(&self, period: Duration) -> f64 {
         self.stack.execute("SELECT pg_stat_statements_reset()").await;
         let began = Instant::now();
@@ -30,13 +30,13 @@ impl<'a> Recorder<'a> {
         self.stack.count(calls).await as f64 / began.elapsed().as_secs_f64()
     }
 
-    /// Ends it.
+    /// Stops recording.
     pub async fn stop(self) {
         pause(self.stack).await;
     }
 
-    /// The statements that ran at least half of `times` times during `run`, as [`plain`] has them. Without the bounds of
-    /// transactions: of those that were prepared only the first run is recorded.
+    /// The statements that ran at least half of `times` times during `run`, normalized by [`plain`]. Bounds of transactions are
+    /// left out, because only the first run of a prepared one is recorded.
     pub async fn of(&self, mut run: impl AsyncFnMut(), times: i64) -> Vec<String> {
         self.stack.execute("SELECT pg_stat_statements_reset()").await;
         run().await;
@@ -57,13 +57,13 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// Has nothing recorded, which PostgreSQL does by itself once it has the library.
+/// Turns off the recording, which PostgreSQL starts by itself once the library is loaded.
 pub async fn pause(stack: &Stack) {
     stack.execute("ALTER SYSTEM SET pg_stat_statements.track = 'none'").await;
     reloaded(stack, "none").await;
 }
 
-/// Waits until the server's processes take up the setting before their next statement.
+/// Waits until the server's processes use the setting.
 async fn reloaded(stack: &Stack, track: &str) {
     stack.execute("SELECT pg_reload_conf()").await;
     wait_for("the setting of pg_stat_statements", Duration::from_secs(10), async || {
@@ -76,8 +76,8 @@ async fn reloaded(stack: &Stack, track: &str) {
     .await;
 }
 
-/// A statement with one space for any spacing, and `?` for any parameter and any constant: PostgreSQL itself takes
-/// constants out only when it has seen the statement parsed.
+/// A statement with single spaces, and `?` for every parameter and constant. PostgreSQL itself normalizes constants only if it
+/// has recorded the parsing of the statement.
 fn plain(statement: &str) -> String {
     let mut plain = String::new();
     let mut rest = statement.trim();
@@ -104,7 +104,7 @@ fn plain(statement: &str) -> String {
     plain
 }
 
-/// The length of what `text` begins with, as far as `is` holds.
+/// The length of the prefix of `text` in which `is` holds.
 fn span(text: &str, is: impl Fn(char) -> bool) -> usize {
     text.find(|character| !is(character)).unwrap_or(text.len())
 }

@@ -1,29 +1,29 @@
-//! The table that a run prints.
+//! The table of results.
 
 use std::fmt;
 
-/// One figure beside its peer and its goal.
+/// One figure with its peer and its goal.
 #[derive(Debug)]
-pub struct Row {
-    /// What was measured.
+pub struct BenchRow {
+    /// The name of the measurement.
     pub what: String,
-    /// What the service did.
+    /// The service's value.
     pub ours: String,
-    /// What the floor, or the other size, did; empty where there is none.
+    /// The value of the baseline or of the other size. Empty if there is none.
     pub peer: String,
     /// The figure that is judged.
     pub figure: String,
-    /// What it should be; empty where it is only told.
+    /// The goal. Empty if the figure is only reported.
     pub goal: String,
-    /// Whether it is; `None` where it is only told.
+    /// Whether the goal is met. `None` if the figure is only reported.
     pub met: Option<bool>,
-    /// How it was measured, if that needs saying.
+    /// A remark about the measurement.
     pub note: Option<String>,
 }
 
-impl Row {
-    /// A row that tells and judges nothing.
-    pub fn told(what: impl Into<String>, figure: impl Into<String>) -> Self {
+impl BenchRow {
+    /// A row without a goal.
+    pub fn reported(what: impl Into<String>, figure: impl Into<String>) -> Self {
         Self {
             what: what.into(),
             ours: String::new(),
@@ -35,27 +35,27 @@ impl Row {
         }
     }
 
-    /// The same with what the service did.
+    /// Adds the service's value.
     pub fn ours(self, ours: impl Into<String>) -> Self {
         Self { ours: ours.into(), ..self }
     }
 
-    /// The same with what the other did.
+    /// Adds the peer's value.
     pub fn peer(self, peer: impl Into<String>) -> Self {
         Self { peer: peer.into(), ..self }
     }
 
-    /// The same, judged.
+    /// Adds the goal and whether it is met.
     pub fn goal(self, goal: impl Into<String>, met: bool) -> Self {
         Self { goal: goal.into(), met: Some(met), ..self }
     }
 
-    /// The same with a note below the table.
+    /// Adds a note, which is printed below the table.
     pub fn note(self, note: impl Into<String>) -> Self {
         Self { note: Some(note.into()), ..self }
     }
 
-    /// Rates of the service and of its floor, of turns that alternated: judged by the median of the turns' ratios.
+    /// A row for rates of the service and its baseline in alternating turns, judged by the median of the turns' ratios.
     pub fn ratio(what: &str, unit: &str, turns: &[(f64, f64)], goal: f64) -> Self {
         let ratios: Vec<f64> = turns.iter().map(|(ours, floor)| ours / floor).collect();
         let ratio = median(&ratios);
@@ -64,20 +64,20 @@ impl Row {
             let (low, high) = ratios.iter().fold((f64::MAX, 0.0_f64), |(low, high), r| (low.min(*r), high.max(*r)));
             format!("turns {low:.2} to {high:.2}")
         };
-        Self::told(what, format!("{ratio:.2} ({})", spread(&ratios)))
+        Self::reported(what, format!("{ratio:.2} ({})", spread(&ratios)))
             .ours(format!("{:.0} {unit}", of(|turn| turn.0)))
             .peer(format!("{:.0} {unit}", of(|turn| turn.1)))
             .goal(format!(">= {goal}"), ratio >= goal)
     }
 }
 
-/// All rows, in the order of measuring.
+/// All rows, in the order of measurement.
 #[derive(Debug, Default)]
-pub struct Table(Vec<Row>);
+pub struct Table(Vec<BenchRow>);
 
 impl Table {
-    /// Adds rows.
-    pub fn add(&mut self, rows: Vec<Row>) {
+    /// Appends rows.
+    pub fn add(&mut self, rows: Vec<BenchRow>) {
         self.0.extend(rows);
     }
 }
@@ -119,12 +119,12 @@ impl fmt::Display for Table {
     }
 }
 
-/// The middle of these figures, of which there is at least one.
+/// The median of these figures. There must be at least one.
 pub fn median(figures: &[f64]) -> f64 {
     quantile(figures, 0.5)
 }
 
-/// The figure that a share of `q` of them does not exceed (nearest rank).
+/// The smallest figure that at least a share `q` of them does not exceed (nearest rank).
 pub fn quantile(figures: &[f64], q: f64) -> f64 {
     let mut sorted = figures.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -145,17 +145,17 @@ mod tests {
 
     #[test]
     fn a_ratio_is_the_median_of_its_turns() {
-        let row = Row::ratio("x", "/s", &[(60.0, 100.0), (10.0, 100.0), (90.0, 100.0)], 0.6);
+        let row = BenchRow::ratio("x", "/s", &[(60.0, 100.0), (10.0, 100.0), (90.0, 100.0)], 0.6);
         assert_eq!((row.figure.as_str(), row.met), ("0.60 (turns 0.10 to 0.90)", Some(true)));
-        assert_eq!(Row::ratio("x", "/s", &[(59.0, 100.0)], 0.6).met, Some(false));
+        assert_eq!(BenchRow::ratio("x", "/s", &[(59.0, 100.0)], 0.6).met, Some(false));
     }
 
     #[test]
     fn columns_are_aligned_and_notes_numbered() {
         let mut table = Table::default();
         table.add(vec![
-            Row::told("first", "1").note("how"),
-            Row::told("second", "2").ours("long text").goal(">= 3", false),
+            BenchRow::reported("first", "1").note("how"),
+            BenchRow::reported("second", "2").ours("long text").goal(">= 3", false),
         ]);
         let text = table.to_string();
         let lines: Vec<&str> = text.lines().collect();

@@ -1,30 +1,30 @@
-//! Webhook deliveries per second to one receiver, each attempt durable before and after it is sent.
+//! Webhook deliveries per second to one receiver. Each attempt is recorded before and after it is sent.
 
 use std::time::Duration;
 
 use e2e::{Part, Stack};
 
-use crate::table::Row;
+use crate::table::BenchRow;
 
 const DELIVERIES: usize = 6000;
-/// Per second, sustained (reliability.md, R7); 1000 is the aim.
+/// The required sustained rate per second (docs/reliability.md#r7-webhook-throughput). The target is 1000.
 const GOAL: f64 = 400.0;
-/// How long they have to arrive.
+/// The time limit for all deliveries.
 const WINDOW: Duration = Duration::from_secs(40);
 
-/// Lets a dispatcher loose on deliveries that wait.
-pub async fn measure(stack: &Stack) -> Vec<Row> {
+/// Starts a dispatcher while deliveries wait.
+pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     let receiver = stack.take_receiver();
     stack.stop(Part::DISPATCHER).await;
     stack.leave_events(DELIVERIES, &receiver.url("/hook")).await;
     stack.restart(Part::DISPATCHER).await;
-    // A machine on which they do not all arrive in time gets its figure, too.
+    // If not all of them arrive in time, the rate of those that did is reported.
     let _ = tokio::time::timeout(WINDOW, receiver.wait_for(DELIVERIES, WINDOW * 2)).await;
     let received = receiver.requests();
     assert!(received.len() > 1, "no delivery arrived within {WINDOW:?}");
     let seconds = (received[received.len() - 1].at - received[0].at).as_secs_f64();
     let rate = (received.len() - 1) as f64 / seconds;
-    // It ends what it has in hand; then every request that came must be on record.
+    // The dispatcher completes its attempts in flight. After that, every received request must be recorded.
     stack.stop(Part::DISPATCHER).await;
     let recorded = stack
         .count(
@@ -34,7 +34,7 @@ pub async fn measure(stack: &Stack) -> Vec<Row> {
         .await;
     assert_eq!(recorded, receiver.requests().len() as i64, "every request is an attempt on record");
     vec![
-        Row::told("webhook deliveries to one receiver (R7)", format!("{rate:.0} /s"))
+        BenchRow::reported("webhook deliveries to one receiver (R7)", format!("{rate:.0} /s"))
             .ours(format!("{} in {seconds:.1} s", received.len()))
             .goal(format!(">= {GOAL} /s"), rate >= GOAL)
             .note("Events of 1 KiB over TLS, one dispatcher, drained from a backlog; the aim is 1000 /s."),

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
+use app::job::Cancellation;
 use bytes::Bytes;
-use db::jobs::Cancellation;
 use db::jobs::outputs::OutputState;
 use domain::job::{CancelReason, FailureCode, JobStatus, Record, VideoPicture};
 use domain::limits::TASK_CLAIMS_MAX;
@@ -9,22 +9,22 @@ use domain::model::Capability;
 use sha2::{Digest, Sha256};
 use testkit::providers::Vendor;
 
-use super::studio::{Studio, failure, png};
+use super::fixture::{VideoFixture, failure, png};
 
-/// Longer than any test.
+/// A latency longer than any test.
 const AGES: Duration = Duration::from_secs(600);
 
 #[tokio::test]
 async fn every_provider_of_videos_makes_one() {
     use Vendor::{BlackForestLabs, Comfy, Fal, Google, Replicate, Runway};
     for vendor in [Runway, Fal, Replicate, BlackForestLabs, Google, Comfy] {
-        let studio = Studio::new(vendor).await;
-        let _running = studio.work();
-        let id = studio.start(studio.wish(Capability::VideoGenerate)).await;
-        let record = studio.ended(id).await;
-        assert_eq!(&studio.video(&record).await[4..8], b"ftyp", "{vendor:?}");
-        assert_eq!((record.credit_cost, studio.accepted(id)), (7, 1), "{vendor:?}");
-        assert_eq!(studio.simulator.leaks(), 0, "{vendor:?}: the key goes to the provider alone");
+        let fixture = VideoFixture::new(vendor).await;
+        let _running = fixture.work();
+        let id = fixture.start(fixture.wish(Capability::VideoGenerate)).await;
+        let record = fixture.ended(id).await;
+        assert_eq!(&fixture.video(&record).await[4..8], b"ftyp", "{vendor:?}");
+        assert_eq!((record.credit_cost, fixture.accepted(id)), (7, 1), "{vendor:?}");
+        assert_eq!(fixture.simulator.leaks(), 0, "{vendor:?}: the key goes to the provider alone");
     }
 }
 
@@ -35,70 +35,70 @@ async fn frames_go_along() {
         (Vendor::Comfy, Capability::VideoFromImage),
         (Vendor::Comfy, Capability::VideoFromFrames),
     ] {
-        let studio = Studio::new(vendor).await;
-        let _running = studio.work();
-        let mut wish = studio.wish(capability);
-        wish.first_frame = Some(studio.upload("first", png(64, 36)).await);
+        let fixture = VideoFixture::new(vendor).await;
+        let _running = fixture.work();
+        let mut wish = fixture.wish(capability);
+        wish.first_frame = Some(fixture.upload("first", png(64, 36)).await);
         if capability == Capability::VideoFromFrames {
-            wish.last_frame = Some(studio.upload("last", png(36, 64)).await);
+            wish.last_frame = Some(fixture.upload("last", png(36, 64)).await);
         }
         let frames = wish.pictures().count();
-        let id = studio.start(wish).await;
-        let record = studio.ended(id).await;
-        studio.video(&record).await;
-        assert_eq!(studio.simulator.submits()[0].pictures, frames, "{vendor:?} {capability}");
+        let id = fixture.start(wish).await;
+        let record = fixture.ended(id).await;
+        fixture.video(&record).await;
+        assert_eq!(fixture.simulator.submits()[0].pictures, frames, "{vendor:?} {capability}");
     }
 }
 
 #[tokio::test]
 async fn a_video_comes_whole_however_large_and_however_often_it_breaks_off() {
-    /// More than the store's writer holds at once.
+    /// More than the buffer of the blob store's writer.
     const LARGE: usize = 20 << 20;
-    let studio = Studio::new(Vendor::Runway).await;
-    studio.simulator.weigh(LARGE);
-    studio.simulator.cut(1);
-    let _running = studio.work();
-    let id = studio.start(studio.wish(Capability::VideoGenerate)).await;
-    let record = studio.ended(id).await;
-    let video = studio.video(&record).await;
+    let fixture = VideoFixture::new(Vendor::Runway).await;
+    fixture.simulator.weigh(LARGE);
+    fixture.simulator.cut(1);
+    let _running = fixture.work();
+    let id = fixture.start(fixture.wish(Capability::VideoGenerate)).await;
+    let record = fixture.ended(id).await;
+    let video = fixture.video(&record).await;
     let movie = video.windows(4).rposition(|kind| kind == b"moov").expect("its last box");
     assert!(video.len() > LARGE && video.len() - movie < 200, "the end is where it belongs");
     let stored: Vec<u8> = sqlx::query_scalar("SELECT sha256 FROM blobs WHERE state = 'stored' AND bytes = $1")
         .bind(video.len() as i64)
-        .fetch_one(studio.database.pool())
+        .fetch_one(fixture.database.pool())
         .await
         .expect("is stored once");
     assert_eq!(stored, Sha256::digest(&video).as_slice());
-    assert_eq!((studio.accepted(id), record.credit_cost), (1, 7));
+    assert_eq!((fixture.accepted(id), record.credit_cost), (1, 7));
 }
 
 #[tokio::test]
 async fn the_embedded_runtime_films_from_frame_to_frame() {
-    let studio = Studio::embedded().await;
-    let _running = studio.work();
-    let mut wish = studio.wish(Capability::VideoFromFrames);
-    wish.first_frame = Some(studio.upload("first", png(64, 36)).await);
-    wish.last_frame = Some(studio.upload("last", png(36, 64)).await);
-    let id = studio.start(wish).await;
-    let record = studio.ended(id).await;
-    assert_eq!(&studio.video(&record).await[4..8], b"ftyp");
+    let fixture = VideoFixture::embedded().await;
+    let _running = fixture.work();
+    let mut wish = fixture.wish(Capability::VideoFromFrames);
+    wish.first_frame = Some(fixture.upload("first", png(64, 36)).await);
+    wish.last_frame = Some(fixture.upload("last", png(36, 64)).await);
+    let id = fixture.start(wish).await;
+    let record = fixture.ended(id).await;
+    assert_eq!(&fixture.video(&record).await[4..8], b"ftyp");
     assert_eq!(record.credit_cost, 7);
-    assert!(studio.simulator.submits().is_empty());
+    assert!(fixture.simulator.submits().is_empty());
 }
 
 #[tokio::test]
 async fn a_picture_that_cannot_be_used_fails_the_job_and_is_named() {
-    let studio = Studio::embedded().await;
-    let _running = studio.work();
-    let mut gone = studio.upload("here", png(8, 8)).await;
+    let fixture = VideoFixture::embedded().await;
+    let _running = fixture.work();
+    let mut gone = fixture.upload("here", png(8, 8)).await;
     gone.asset.as_mut().expect("an asset").id = domain::id::AssetId::parse("gone").expect("valid");
     let inward = VideoPicture { named: "https://127.0.0.1/a.png".into(), asset: None, role: None };
-    let broken = studio.upload("broken", Bytes::from_static(b"no picture")).await;
+    let broken = fixture.upload("broken", Bytes::from_static(b"no picture")).await;
     for picture in [gone, inward, broken] {
         let named = picture.named.clone();
-        let mut wish = studio.wish(Capability::VideoFromImage);
+        let mut wish = fixture.wish(Capability::VideoFromImage);
         wish.first_frame = Some(picture);
-        let record = studio.ended(studio.start(wish).await).await;
+        let record = fixture.ended(fixture.start(wish).await).await;
         let (code, message) = failure(&record);
         assert!(code == FailureCode::ActionInputInvalid && message.contains(&named), "{code:?}: {message}");
         assert_eq!(record.credit_cost, 0);
@@ -107,104 +107,106 @@ async fn a_picture_that_cannot_be_used_fails_the_job_and_is_named() {
 
 #[tokio::test]
 async fn a_model_that_is_gone_fails_the_job() {
-    let studio = Studio::embedded().await;
-    let _running = studio.work();
-    let mut wish = studio.wish(Capability::VideoGenerate);
+    let fixture = VideoFixture::embedded().await;
+    let _running = fixture.work();
+    let mut wish = fixture.wish(Capability::VideoGenerate);
     wish.model.id = "gone".into();
-    let record = studio.ended(studio.start(wish).await).await;
+    let record = fixture.ended(fixture.start(wish).await).await;
     assert_eq!((failure(&record).0, record.credit_cost), (FailureCode::ProviderRejected, 0));
 }
 
 #[tokio::test]
 async fn work_that_a_provider_has_is_stopped_there_and_charged() {
     for vendor in [Vendor::Runway, Vendor::Fal] {
-        let studio = Studio::new(vendor).await;
-        studio.simulator.take(AGES);
-        let _running = studio.work();
-        let id = studio.start(studio.wish(Capability::VideoGenerate)).await;
-        studio.until_output_is(id, OutputState::Submitted).await;
-        assert!(matches!(studio.cancel(id).await, Cancellation::Requested(_)), "{vendor:?}");
-        let record = studio.ended(id).await;
+        let fixture = VideoFixture::new(vendor).await;
+        fixture.simulator.take(AGES);
+        let _running = fixture.work();
+        let id = fixture.start(fixture.wish(Capability::VideoGenerate)).await;
+        fixture.until_output_is(id, OutputState::Submitted).await;
+        assert!(matches!(fixture.cancel(id).await, Cancellation::Requested(_)), "{vendor:?}");
+        let record = fixture.ended(id).await;
         assert_eq!((record.status, record.cancel_reason), (JobStatus::Canceled, Some(CancelReason::UserRequested)));
-        assert_eq!((studio.simulator.cancels(), record.credit_cost), (1, 7), "{vendor:?}: what it accepted");
+        assert_eq!((fixture.simulator.cancels(), record.credit_cost), (1, 7), "{vendor:?}: what it accepted");
     }
 }
 
 #[tokio::test]
 async fn a_canceled_video_that_the_provider_finishes_anyway_is_charged_once_and_never_kept() {
     for vendor in [Vendor::Runway, Vendor::Fal] {
-        let studio = Studio::new(vendor).await;
-        studio.simulator.take(AGES);
-        studio.simulator.ignore_cancels();
-        let _running = studio.work();
-        let id = studio.start(studio.wish(Capability::VideoGenerate)).await;
-        studio.until_output_is(id, OutputState::Submitted).await;
-        assert!(matches!(studio.cancel(id).await, Cancellation::Requested(_)), "{vendor:?}");
-        let ended = studio.ended(id).await;
-        assert!(studio.simulator.cancel_requests() >= 1 && studio.simulator.cancels() == 0, "{vendor:?}");
-        studio.simulator.finish();
-        assert_canceled_for_good(&studio, &ended).await;
+        let fixture = VideoFixture::new(vendor).await;
+        fixture.simulator.take(AGES);
+        fixture.simulator.ignore_cancels();
+        let _running = fixture.work();
+        let id = fixture.start(fixture.wish(Capability::VideoGenerate)).await;
+        fixture.until_output_is(id, OutputState::Submitted).await;
+        assert!(matches!(fixture.cancel(id).await, Cancellation::Requested(_)), "{vendor:?}");
+        let ended = fixture.ended(id).await;
+        assert!(fixture.simulator.cancel_requests() >= 1 && fixture.simulator.cancels() == 0, "{vendor:?}");
+        fixture.simulator.finish();
+        assert_canceled_for_good(&fixture, &ended).await;
     }
 }
 
 #[tokio::test]
 async fn a_cancel_after_the_providers_end_is_a_cancel_all_the_same() {
-    // fal says that there is nothing left to stop.
+    // fal answers that the request is already finished.
     for vendor in [Vendor::Fal, Vendor::Runway] {
-        let studio = Studio::new(vendor).await;
-        studio.simulator.take(AGES);
-        let doomed = studio.work();
-        let id = studio.start(studio.wish(Capability::VideoGenerate)).await;
-        studio.until_output_is(id, OutputState::Submitted).await;
-        // Nobody learns that it is finished before the cancel.
+        let fixture = VideoFixture::new(vendor).await;
+        fixture.simulator.take(AGES);
+        let doomed = fixture.work();
+        let id = fixture.start(fixture.wish(Capability::VideoGenerate)).await;
+        fixture.until_output_is(id, OutputState::Submitted).await;
+        // The worker is stopped, so nothing observes that the work is finished before the
+        // cancellation.
         drop(doomed);
-        studio.simulator.finish();
-        assert!(matches!(studio.cancel(id).await, Cancellation::Requested(_)), "{vendor:?}");
-        studio.execute("UPDATE tasks SET lease_until = now() - interval '1 s' WHERE state = 'leased'").await;
-        let _running = studio.work();
-        let ended = studio.ended(id).await;
-        assert!(studio.simulator.cancel_requests() >= 1 && studio.simulator.cancels() == 0, "{vendor:?}");
-        assert_canceled_for_good(&studio, &ended).await;
+        fixture.simulator.finish();
+        assert!(matches!(fixture.cancel(id).await, Cancellation::Requested(_)), "{vendor:?}");
+        fixture.execute("UPDATE tasks SET lease_until = now() - interval '1 s' WHERE state = 'leased'").await;
+        let _running = fixture.work();
+        let ended = fixture.ended(id).await;
+        assert!(fixture.simulator.cancel_requests() >= 1 && fixture.simulator.cancels() == 0, "{vendor:?}");
+        assert_canceled_for_good(&fixture, &ended).await;
     }
 }
 
-/// Canceled and charged with what the provider accepted; and nothing is left that could change it, or be shown.
-async fn assert_canceled_for_good(studio: &Studio, ended: &Record) {
+/// Asserts that a job is canceled and charged for what the provider accepted, and that nothing is
+/// left that could change it or be displayed.
+async fn assert_canceled_for_good(fixture: &VideoFixture, ended: &Record) {
     assert_eq!((ended.status, ended.cancel_reason), (JobStatus::Canceled, Some(CancelReason::UserRequested)));
-    assert_eq!((ended.credit_cost, studio.simulator.submits().len()), (7, 1), "what it accepted, once");
+    assert_eq!((ended.credit_cost, fixture.simulator.submits().len()), (7, 1), "what it accepted, once");
     for nothing in [
         "SELECT count(*) FROM tasks",
         "SELECT count(*) FROM blobs",
         "SELECT count(*) FROM assets",
         "SELECT count(*) FROM jobs WHERE video_blob IS NOT NULL",
     ] {
-        let count: i64 = sqlx::query_scalar(nothing).fetch_one(studio.database.pool()).await.expect("counts");
+        let count: i64 = sqlx::query_scalar(nothing).fetch_one(fixture.database.pool()).await.expect("counts");
         assert_eq!(count, 0, "{nothing}");
     }
-    assert_eq!(&studio.ended(ended.id).await, ended);
+    assert_eq!(&fixture.ended(ended.id).await, ended);
 }
 
 #[tokio::test]
 async fn a_film_is_stopped_and_charges_nothing() {
-    let studio = Studio::embedded().await;
-    let _running = studio.work();
-    let mut wish = studio.wish(Capability::VideoGenerate);
+    let fixture = VideoFixture::embedded().await;
+    let _running = fixture.work();
+    let mut wish = fixture.wish(Capability::VideoGenerate);
     (wish.duration_seconds, wish.resolution) = (Some(30), Some("720p".into()));
-    let id = studio.start(wish).await;
-    let record = studio.job_when(id, "progress", |job| job.progress > 0.0).await;
+    let id = fixture.start(wish).await;
+    let record = fixture.job_when(id, "progress", |job| job.progress > 0.0).await;
     assert!(record.progress < 100.0 && record.status == JobStatus::Running);
-    assert!(matches!(studio.cancel(id).await, Cancellation::Requested(_)));
-    let record = studio.ended(id).await;
+    assert!(matches!(fixture.cancel(id).await, Cancellation::Requested(_)));
+    let record = fixture.ended(id).await;
     assert_eq!((record.status, record.credit_cost), (JobStatus::Canceled, 0));
 }
 
 #[tokio::test]
 async fn a_job_that_kills_its_workers_is_given_up_and_returned() {
-    let studio = Studio::embedded().await;
-    let id = studio.start(studio.wish(Capability::VideoGenerate)).await;
+    let fixture = VideoFixture::embedded().await;
+    let id = fixture.start(fixture.wish(Capability::VideoGenerate)).await;
     let aged = sqlx::query("UPDATE tasks SET claims = $1").bind(TASK_CLAIMS_MAX);
-    aged.execute(studio.database.pool()).await.expect("ages");
-    let _running = studio.work();
-    let record = studio.ended(id).await;
+    aged.execute(fixture.database.pool()).await.expect("ages");
+    let _running = fixture.work();
+    let record = fixture.ended(id).await;
     assert_eq!((failure(&record).0, record.credit_cost), (FailureCode::RuntimeFailed, 0));
 }

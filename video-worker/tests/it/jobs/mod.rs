@@ -1,4 +1,4 @@
 mod ends;
+mod failures;
+mod fixture;
 mod foreign;
-mod studio;
-mod troubles;

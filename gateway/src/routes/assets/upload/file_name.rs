@@ -1,15 +1,30 @@
-//! The name of an uploaded file (decisions 6.3, 18.7, 18.20).
+//! The name of an uploaded file (docs/reference/assets.md#file-names).
 
+use domain::Violation;
 use domain::limits::FILE_NAME_MAX;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use percent_encoding::percent_decode;
 
-const NAMES: [&str; 2] = ["x-service-file-name", "x-canvas-file-name"];
+use crate::extract::header::single;
 
-/// The name that the headers give; `None` when there is none, or nothing is left of it. An error says what is wrong with it.
-pub fn of(headers: &HeaderMap) -> Result<Option<String>, &'static str> {
-    let Some(value) = NAMES.iter().find_map(|name| headers.get(*name)) else { return Ok(None) };
-    let encoded = value.as_bytes();
+/// The header, and its former name, which counts when the header is missing.
+const NAMES: [HeaderName; 2] =
+    [HeaderName::from_static("x-service-file-name"), HeaderName::from_static("x-canvas-file-name")];
+
+/// The file name from the headers; `None` when there is none or it is empty.
+pub fn of(headers: &HeaderMap) -> Result<Option<String>, Vec<Violation>> {
+    let [name, former] = NAMES.map(|name| single(headers, &name));
+    match (name, former) {
+        (Ok(name), Ok(former)) => {
+            let value = name.or(former).map_or(&[][..], |value| value.as_bytes());
+            decoded(value).map_err(|message| vec![Violation::new("X-Service-File-Name", message)])
+        }
+        (name, former) => Err(name.err().into_iter().chain(former.err()).collect()),
+    }
+}
+
+/// The last part of the path that a header names. The error says what is wrong with it.
+fn decoded(encoded: &[u8]) -> Result<Option<String>, &'static str> {
     if !is_percent_encoded(encoded) {
         return Err("has a malformed percent sequence");
     }
@@ -36,9 +51,9 @@ mod tests {
 
     use super::*;
 
-    fn name(value: &str) -> Result<Option<String>, &'static str> {
+    fn name(value: &str) -> Result<Option<String>, Vec<Violation>> {
         let mut headers = HeaderMap::new();
-        headers.insert(NAMES[0], HeaderValue::from_bytes(value.as_bytes()).expect("a header value"));
+        headers.insert(&NAMES[0], HeaderValue::from_bytes(value.as_bytes()).expect("a header value"));
         of(&headers)
     }
 
@@ -74,7 +89,19 @@ mod tests {
     #[test]
     fn the_earlier_header_still_counts() {
         let mut headers = HeaderMap::new();
-        headers.insert(NAMES[1], HeaderValue::from_static("old.png"));
+        headers.insert(&NAMES[1], HeaderValue::from_static("old.png"));
         assert_eq!(of(&headers), Ok(Some("old.png".into())));
+        headers.insert(&NAMES[0], HeaderValue::from_static("new.png"));
+        assert_eq!(of(&headers), Ok(Some("new.png".into())));
+    }
+
+    #[test]
+    fn a_header_counts_once() {
+        let mut headers = HeaderMap::new();
+        for name in NAMES.iter().chain(&NAMES) {
+            headers.append(name, HeaderValue::from_static("a.png"));
+        }
+        let fields = of(&headers).expect_err("each was sent twice").into_iter().map(|violation| violation.field);
+        assert_eq!(fields.collect::<Vec<_>>(), ["X-Service-File-Name", "X-Canvas-File-Name"]);
     }
 }

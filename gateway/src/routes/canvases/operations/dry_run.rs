@@ -1,4 +1,4 @@
-//! A batch that is only tried (decisions 4.5): the write's own functions on the write's own graph, and no write.
+//! A dry run of a batch (docs/reference/operations.md#dry-runs): the functions of the write on the same graph, without a write.
 
 use canvas::{Batch, Graph, Options};
 use domain::id::CanvasHandle;
@@ -6,22 +6,20 @@ use domain::review::DryRun;
 
 use crate::extract::caller::{Caller, ReadCanvas};
 use crate::problem::{Problem, Result};
-use crate::routes::canvases::review::stored_assets;
-use crate::routes::canvases::write::refusal;
 use crate::state::App;
 
-/// A batch to try.
+/// A batch to validate.
 pub(super) struct Trial<'a> {
     pub(super) caller: &'a Caller<ReadCanvas>,
     pub(super) handle: &'a CanvasHandle,
     pub(super) batch: &'a Batch,
     pub(super) force: bool,
-    /// The revision that it was made for; the current one when left out.
+    /// The revision that the batch is based on; the current one when omitted.
     pub(super) base_revision: Option<&'a str>,
 }
 
 impl Trial<'_> {
-    /// What the batch would do and leave, out of one snapshot that keeps no writer waiting.
+    /// Computes what the batch would do and leave, from one snapshot that blocks no writer.
     pub(super) async fn run(&self, app: &App) -> Result<DryRun> {
         let mut snapshot = db::pool::snapshot(&app.pool).await?;
         let (record, role) = db::canvases::find(&mut snapshot, &self.caller.account, self.handle)
@@ -33,8 +31,8 @@ impl Trial<'_> {
         let (nodes, connections) = db::canvases::graph(&mut snapshot, record.key).await?;
         let mut graph = Graph::new(record.title.clone(), record.graph_bytes, nodes, connections);
         let options = Options { agent: self.caller.surface.is_agent(), force: self.force };
-        let applied = canvas::apply(&mut graph, self.batch, options).map_err(refusal)?;
-        let assets = stored_assets(&mut snapshot, &graph).await?;
+        let applied = canvas::apply(&mut graph, self.batch, options).map_err(app::Error::from)?;
+        let assets = app::canvas::stored_assets(&mut snapshot, &graph).await?;
         Ok(DryRun {
             canvas: record.summary(Some(role)),
             proposal: applied.proposal(self.batch),

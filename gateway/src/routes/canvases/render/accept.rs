@@ -1,40 +1,30 @@
-//! Which form of a render a client accepts (RFC 9110, 12.5.1; decisions 3.10).
+//! The form of a render that a client accepts (RFC 9110, 12.5.1; docs/reference/canvases.md#render-formats).
 
 use http::HeaderMap;
-use http::header::ACCEPT;
+
+use crate::extract::accept::Accepted;
 
 /// A form of a render.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// The document itself.
+    /// The SVG document.
     Svg,
-    /// A picture of it.
+    /// A PNG rasterized from the document.
     Png,
 }
 
 impl Form {
-    /// The form that is accepted with the higher quality, SVG of two alike; nothing when neither is accepted.
+    /// The form with the higher quality, SVG when they are equal; `None` when neither is accepted.
     pub fn accepted(headers: &HeaderMap) -> Option<Self> {
-        let ranges: Vec<Range<'_>> = headers
-            .get_all(ACCEPT)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(','))
-            .filter_map(Range::parse)
-            .collect();
-        // A client that says nothing accepts everything.
-        if !headers.get_all(ACCEPT).iter().any(|value| !value.as_bytes().trim_ascii().is_empty()) {
-            return Some(Self::Svg);
-        }
-        let (svg, png) = (quality(&ranges, "svg+xml"), quality(&ranges, "png"));
-        match (svg, png) {
+        let accepted = Accepted::of(headers);
+        match (accepted.quality("image", "svg+xml"), accepted.quality("image", "png")) {
             (0, 0) => None,
             (svg, png) if png > svg => Some(Self::Png),
             _ => Some(Self::Svg),
         }
     }
 
-    /// Its media type.
+    /// Media type of the form.
     pub const fn media_type(self) -> &'static str {
         match self {
             Self::Svg => "image/svg+xml",
@@ -42,7 +32,7 @@ impl Form {
         }
     }
 
-    /// What tells its `ETag` from the other form's (decisions 1.9).
+    /// Suffix that distinguishes the `ETag` of this form from that of the other.
     pub const fn suffix(self) -> &'static str {
         match self {
             Self::Svg => "svg",
@@ -51,52 +41,10 @@ impl Form {
     }
 }
 
-/// A media range of an `Accept` header.
-struct Range<'a> {
-    kind: &'a str,
-    subtype: &'a str,
-    /// In thousandths.
-    quality: u16,
-}
-
-impl<'a> Range<'a> {
-    fn parse(text: &'a str) -> Option<Self> {
-        let mut parts = text.split(';').map(str::trim);
-        let (kind, subtype) = parts.next()?.split_once('/')?;
-        let quality =
-            parts.filter_map(|part| part.split_once('=')).find(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
-        let quality = match quality {
-            None => 1000,
-            Some((_, value)) => thousandths(value.trim())?,
-        };
-        Some(Self { kind, subtype, quality })
-    }
-
-    /// How closely it names `image/<subtype>`; nothing when it does not.
-    fn precision(&self, subtype: &str) -> Option<u8> {
-        match (self.kind, self.subtype) {
-            ("*", "*") => Some(0),
-            (kind, "*") if kind.eq_ignore_ascii_case("image") => Some(1),
-            (kind, own) if kind.eq_ignore_ascii_case("image") && own.eq_ignore_ascii_case(subtype) => Some(2),
-            _ => None,
-        }
-    }
-}
-
-/// A quality: 0 to 1 with at most three decimals.
-fn thousandths(text: &str) -> Option<u16> {
-    let value: f64 = text.parse().ok()?;
-    (text.len() <= 5 && (0.0..=1.0).contains(&value)).then(|| (value * 1000.0).round() as u16)
-}
-
-/// The quality with which `image/<subtype>` is accepted: that of the range that names it most closely.
-fn quality(ranges: &[Range<'_>], subtype: &str) -> u16 {
-    let matching = ranges.iter().filter_map(|range| Some((range.precision(subtype)?, range.quality)));
-    matching.max().map_or(0, |(_, quality)| quality)
-}
-
 #[cfg(test)]
 mod tests {
+    use http::header::ACCEPT;
+
     use super::*;
 
     fn accepted(values: &[&str]) -> Option<Form> {

@@ -1,7 +1,7 @@
-//! The SVG of a canvas: its graph out of one snapshot, its pictures as far as they fit and are there.
+//! The SVG of a canvas: its graph from one snapshot, with as many pictures as fit and are available.
 //!
-//! **Memory.** What fits is known before it is loaded ([`Drawing::room`]), so that a render holds its graph, its
-//! document and at most as many bytes of pictures; an account draws at most two at once.
+//! **Memory.** What fits is determined before it is loaded ([`Drawing::room`]), so that a render holds its graph, its document
+//! and at most as many bytes of pictures. An account draws at most two renders concurrently.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use blob::BlobKey;
 use bytes::Bytes;
 use canvas::svg::{Drawing, Picture, embedded_len};
 use db::assets::Shown;
-use db::renditions::State;
+use db::renditions::RenditionState;
 use domain::asset::thumbnail_width;
 use domain::canvas::CanvasRecord;
 use domain::graph::{Connection, Node};
@@ -22,26 +22,27 @@ use crate::problem::{Problem, Result};
 use crate::rendition;
 use crate::state::App;
 
-/// The most pictures in a document: each is a read of the object store. More than fit, unless they are a few pixels each.
+/// Maximum pictures in a document, since each is a read from the object store. Only pictures of a few pixels could fit in larger
+/// numbers.
 const PICTURES_MAX: usize = 1000;
 
-/// Pictures that are read at once.
+/// Pictures read concurrently.
 const READS_AT_ONCE: usize = 8;
 
-/// The most renditions that one render asks for; the next render asks for more.
+/// Maximum renditions that one render enqueues; the next render enqueues more.
 const REQUESTS_MAX: usize = 64;
 
-/// A canvas drawn.
+/// A drawn canvas.
 pub struct Drawn {
-    /// Of this revision.
+    /// Revision that was drawn.
     pub revision: String,
-    /// The document.
+    /// The SVG document.
     pub document: Bytes,
-    /// Whether every picture's rendition was there, so that the revision will always look like this.
+    /// Whether the rendition of every picture was available, so that this revision will always look the same.
     pub complete: bool,
 }
 
-/// The canvas as it is now: from the cache when it was drawn complete at this revision.
+/// The current canvas: from the cache when it was drawn completely at this revision.
 pub async fn current(
     app: &App,
     caller: &AccountUid,
@@ -53,7 +54,7 @@ pub async fn current(
         return Ok(Drawn { revision: record.revision.clone(), document, complete: true });
     }
     let _turn = app.renderers.pass(caller.as_str()).await?;
-    let _room = app.documents.room(record.graph_bytes).await?;
+    let _room = app.documents.reserve(record.graph_bytes).await?;
     let graph = load(app, caller, handle).await?;
     let drawing = Drawing::new(&graph.record.title, &graph.nodes, &graph.connections);
     let plan = Plan::of(&drawing, &graph);
@@ -76,19 +77,19 @@ pub async fn current(
     Ok(Drawn { revision, document, complete })
 }
 
-/// Apart from the canvas's own document at that revision.
+/// The cache key of a drawing; differs from that of the canvas document at the same revision.
 fn cache_key(revision: &str) -> String {
     format!("{revision}-svg")
 }
 
-/// A canvas and what is known of its pictures.
+/// A canvas and the state of its pictures.
 struct Graph {
     record: CanvasRecord,
     nodes: Vec<Node>,
     connections: Vec<Connection>,
     shown: HashMap<NodeId, Shown>,
-    /// By picture and width; the bytes of those that are there.
-    renditions: HashMap<(Uuid, u32), (State, i64)>,
+    /// State and file size of existing renditions, by picture and width.
+    renditions: HashMap<(Uuid, u32), (RenditionState, i64)>,
 }
 
 async fn load(app: &App, caller: &AccountUid, handle: &CanvasHandle) -> Result<Graph> {
@@ -113,23 +114,23 @@ async fn load(app: &App, caller: &AccountUid, handle: &CanvasHandle) -> Result<G
     })
 }
 
-/// The rendition that is embedded of a picture; nothing of one that no rendition makes small enough.
+/// The rendition to embed for a picture; `None` when no rendition makes it small enough.
 fn thumbnail(shown: &Shown) -> Option<(Uuid, u32)> {
     Some((shown.blob_key, thumbnail_width(shown.width, shown.height)?))
 }
 
-/// A picture that is embedded.
+/// A picture to embed.
 struct Chosen {
     key: Uuid,
     media_type: String,
     ratio: f64,
 }
 
-/// What goes into which slot.
+/// Which picture goes into which slot.
 struct Plan<'a> {
     chosen: HashMap<NodeId, Chosen>,
     others: HashMap<NodeId, Picture<'static>>,
-    /// Renditions that nobody has asked for yet.
+    /// Renditions that have not been enqueued yet.
     wanted: Vec<(Uuid, u32, &'a AccountUid)>,
     /// Whether no rendition is missing.
     complete: bool,
@@ -145,12 +146,12 @@ impl<'a> Plan<'a> {
                 continue;
             };
             let Some((source, width)) = thumbnail(shown) else {
-                // For good: it is no rendition that is still to come.
+                // Permanently: a later render will not show it either, so the drawing counts as complete.
                 plan.others.insert(node.clone(), Picture::LeftOut);
                 continue;
             };
             match graph.renditions.get(&(source, width)) {
-                Some((State::Ready { blob_key, mime_type }, bytes)) => {
+                Some((RenditionState::Ready { blob_key, mime_type }, bytes)) => {
                     let size = usize::try_from(*bytes).map_or(usize::MAX, embedded_len);
                     if size <= room && plan.chosen.len() < PICTURES_MAX {
                         room -= size;
@@ -158,13 +159,15 @@ impl<'a> Plan<'a> {
                         let chosen = Chosen { key: *blob_key, media_type: mime_type.clone(), ratio };
                         plan.chosen.insert(node.clone(), chosen);
                     } else {
-                        // From here on all are left out, so that it does not depend on sizes which ones are.
+                        // From here on all pictures are omitted, so that the selection does not depend on their sizes.
                         room = 0;
                         plan.others.insert(node.clone(), Picture::LeftOut);
                     }
                 }
-                Some((State::Undecodable | State::GivenUp, _)) => plan.absent(node, Picture::Unreadable),
-                Some((State::Pending, _)) => plan.absent(node, Picture::Pending),
+                Some((RenditionState::Undecodable | RenditionState::GivenUp, _)) => {
+                    plan.absent(node, Picture::Unreadable)
+                }
+                Some((RenditionState::Pending, _)) => plan.absent(node, Picture::Pending),
                 None => {
                     plan.absent(node, Picture::Pending);
                     if plan.wanted.len() < REQUESTS_MAX {
@@ -182,7 +185,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The files of the chosen pictures, each once, however many nodes show it; one that the store has lost is left out.
+/// The files of the chosen pictures, each loaded once, however many nodes show it. A file missing from the store is omitted.
 async fn read(app: &App, plan: &Plan<'_>) -> Result<HashMap<Uuid, Bytes>> {
     let mut keys: Vec<Uuid> = plan.chosen.values().map(|chosen| chosen.key).collect();
     keys.sort_unstable();

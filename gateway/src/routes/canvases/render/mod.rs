@@ -1,7 +1,7 @@
-//! `GET /canvases/{canvasId}/render`: a canvas as a picture (decisions 3.10, 1.9).
+//! `GET /canvases/{canvasId}/render`: a canvas as a picture (docs/reference/canvases.md#render).
 //!
-//! The SVG is drawn here from the graph and the renditions that are there; a PNG of it is an image-worker's work
-//! (decisions 6.4). A render in which a rendition is missing carries no `ETag`: the same revision will look different.
+//! The gateway draws the SVG from the graph and the available renditions; an image-worker rasterizes it to PNG. A render in which
+//! a rendition is missing has no `ETag`, since the same revision will look different later.
 
 mod accept;
 mod document;
@@ -17,7 +17,7 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use crate::extract::caller::ReadCanvas;
-use crate::extract::canvas::OnCanvas;
+use crate::extract::canvas::CanvasAccess;
 use crate::observe::Trace;
 use crate::openapi::Binary;
 use crate::problem::{Problem, Result};
@@ -26,28 +26,32 @@ use crate::state::App;
 use accept::Form;
 
 /// Render a canvas as SVG or PNG
+///
+/// Draws the canvas as it is stored. Use it to see the layout or to show it to a person. `Accept: image/svg+xml`
+/// returns a self-contained SVG document, `Accept: image/png` a picture of it. User text is escaped, and the
+/// document never loads anything from elsewhere. A picture whose thumbnail is not ready is drawn as a placeholder.
 #[utoipa::path(
     get, path = "/canvases/{canvasId}/render", operation_id = "renderCanvas", tag = "Canvases",
     security(("bearer" = ["canvas:read"])),
     params(
         ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
-        ("If-None-Match" = Option<String>, Header, description = "An `ETag` that is known."),
+        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
+        ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches."),
     ),
     responses(
-        (status = 200, description = "SVG 1.1, self-contained, at most 8 MiB; or a PNG of it, the longest side at most 2048 pixels.",
+        (status = 200, description = "SVG 1.1, self-contained, at most 8 MiB; or a PNG whose longest side is at most 2048 pixels.",
          content((String = "image/svg+xml"), (Binary = "image/png"))),
-        (status = 304, description = "Unchanged."),
+        (status = 304, description = "The render still has the entity tag in `If-None-Match`."),
     )
 )]
 pub async fn render(
     State(app): State<App>,
     Extension(trace): Extension<Trace>,
-    on: OnCanvas<ReadCanvas>,
+    on: CanvasAccess<ReadCanvas>,
     headers: HeaderMap,
 ) -> Result {
     let (handle, record, _) = on.readable()?;
-    let form = Form::accepted(&headers).ok_or(Problem::NotAcceptable("image/svg+xml and image/png"))?;
+    let form = Form::accepted(&headers).ok_or_else(|| Problem::NotAcceptable("image/svg+xml and image/png".into()))?;
     let drawn = document::current(&app, &on.caller.account, handle, record, trace).await?;
     let etag = drawn.complete.then(|| format!("W/\"{}-{}\"", drawn.revision, form.suffix()));
     if etag.as_ref().is_some_and(|etag| none_match(&headers, etag)) {
@@ -65,13 +69,13 @@ pub async fn render(
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(form.media_type()));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // Opened by itself in a browser, the document may show its own pictures and do nothing.
+    // When a browser opens the document itself, it may show its embedded pictures and do nothing else.
     let policy = HeaderValue::from_static("default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandbox");
     headers.insert(CONTENT_SECURITY_POLICY, policy);
     dressed(response, etag.as_deref())
 }
 
-/// What caches need to know.
+/// Sets the caching headers.
 fn dressed(mut response: Response, etag: Option<&str>) -> Result {
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));

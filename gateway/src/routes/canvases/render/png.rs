@@ -1,8 +1,9 @@
-//! The PNG of a render: a rendition of its SVG document, made by an image-worker (decisions 6.4).
+//! The PNG of a render: a rendition of its SVG document, made by an image-worker
+//! (docs/reference/assets.md#how-renditions-are-made).
 //!
-//! The document is stored as a blob, keyed by its content: equal renders, of whomever and whenever, are rasterised once;
-//! those who ask while it is made wait for the same work. Nothing refers to the document, so that it is swept with its PNG
-//! when nobody has asked for either for 24 h (decisions 6.6).
+//! The document is stored as a blob, keyed by its content. Equal renders are rasterized once, whoever requests them, and
+//! concurrent requests wait for the same rendition. Nothing refers to the document, so that the sweeper removes it with its PNG
+//! when neither was requested for 24 h (docs/reference/assets.md#stored-bytes).
 
 use blob::{BlobKey, Object};
 use bytes::Bytes;
@@ -17,20 +18,20 @@ use crate::problem::{Problem, Result};
 use crate::rendition::{Rendition, rendition};
 use crate::state::App;
 
-/// How often a document is put anew because the sweeper took its blob before it was stored; once is hardly possible.
+/// How often a document is stored again because the sweeper removed its blob in between; even once is very unlikely.
 const PUTS_MAX: usize = 3;
 
-/// The PNG of a document, being read; 503 when it is not there in time.
+/// The PNG of a document, as a stream; 503 when it is not ready in time.
 pub async fn of(app: &App, caller: &AccountUid, document: &Bytes, trace: Trace) -> Result<Object> {
     let source = store(app, document).await?;
     match rendition(app, source, RENDER_SIDE_MAX, caller, trace).await? {
         Rendition::Ready { key, .. } => Ok(app.blobs.stream(BlobKey(key), None).await?),
-        // The document is ours: whatever is wrong with it, the client's input is not.
-        Rendition::Undecodable | Rendition::GivenUp => Err(Problem::internal("a render could not be rasterised")),
+        // The gateway drew the document, so that a failure is never the client's fault.
+        Rendition::Undecodable | Rendition::GivenUp => Err(Problem::internal("a render could not be rasterized")),
     }
 }
 
-/// Makes sure that the store holds the document; its blob.
+/// Makes sure that the store holds the document; returns its blob.
 async fn store(app: &App, document: &Bytes) -> Result<Uuid> {
     let sha256: [u8; 32] = Sha256::digest(document).into();
     let size = i64::try_from(document.len()).map_err(Problem::internal)?;
@@ -47,5 +48,5 @@ async fn store(app: &App, document: &Bytes) -> Result<Uuid> {
             return Ok(key);
         }
     }
-    Err(Problem::internal("a render was swept again and again before it was stored"))
+    Err(Problem::internal("a render was swept repeatedly before it was stored"))
 }

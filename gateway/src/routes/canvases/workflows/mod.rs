@@ -1,349 +1,135 @@
-//! `POST /canvases/{canvasId}/workflows`: a private workflow, and its instance on the canvas; nothing runs (decisions 13).
+//! `POST /canvases/{canvasId}/workflows`: creates a private workflow and its first instance on the canvas. Nothing runs
+//! (docs/reference/recipes.md#instance).
 
-pub mod rules;
+mod rules;
 
+use app::recipe::Given;
 use axum::extract::State;
-use canvas::instance::{self, Filling, Ids, Instance};
-use canvas::{Graph, Options};
-use db::canvases::NewActivity;
-use domain::Violation;
-use domain::canvas::{AccessRole, ActivityType, CanvasRecord, MutationResult};
-use domain::id::{CanvasHandle, NodeId, RecipeId};
-use domain::idempotency::Outcome;
-use domain::recipe::{Category, Definition, InputKind, NewInput, NewOutput, Version};
-use domain::recipe::{Input as Port, Output as Step};
+use domain::canvas::MutationResult;
+use domain::id::{AccountUid, NodeId};
+use domain::recipe::workflow::{NewWorkflow, Workflow};
+use domain::recipe::{Category, InputKind, NewInput, NewOutput};
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::write;
-use crate::extract::caller::{Caller, WriteCanvas};
-use crate::extract::canvas::{OnCanvas, require_writer};
-use crate::extract::idempotency::{fingerprint, replay};
-use crate::extract::json::{Input, Unread};
+use crate::extract::caller::WriteCanvas;
+use crate::extract::canvas::{CanvasAccess, require_writer};
+use crate::extract::draft::Field;
+use crate::extract::idempotency::fingerprint;
+use crate::extract::json::{Input, JsonBody};
 use crate::extract::prefer;
-use crate::problem::{Problem, Result, both};
+use crate::problem::{Result, combine_violations};
 use crate::reply;
-use crate::routes::recipes::fork::full;
-use crate::routes::recipes::sources::{Given, held, may_feed};
-use crate::routes::recipes::steps::unfit_models;
-use crate::state::{App, retrying};
+use crate::state::App;
 
 const PATH: &str = "/canvases/{canvasId}/workflows";
 
-/// A workflow to make.
-#[derive(Clone, Deserialize, Serialize, ToSchema)]
+/// Request to create a private workflow.
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateWorkflow {
-    /// For people.
-    #[schema(min_length = 1, max_length = 160)]
-    name: String,
-    /// For people.
-    #[schema(max_length = 1200, nullable = false)]
-    description: Option<String>,
-    /// The shelf.
-    #[serde(default = "product_visualization")]
-    #[schema(default = "Product Visualization")]
-    category: Category,
-    /// To be found by.
-    #[serde(default)]
-    #[schema(max_items = 12)]
-    tags: Vec<String>,
-    /// What it takes.
-    #[schema(min_items = 1, max_items = 16)]
-    inputs: Vec<NewInput>,
-    /// What it makes, in the order of its steps.
-    #[schema(min_items = 1, max_items = 8)]
-    outputs: Vec<NewOutput>,
-    /// Names this workflow, so that sending it again makes no second one.
-    #[schema(min_length = 8, max_length = 200)]
-    idempotency_key: String,
-    /// The left edge of its instance; right of the content when left out.
-    #[schema(minimum = -100_000, maximum = 100_000, nullable = false)]
-    x: Option<f64>,
-    /// The top edge of its instance; level with the content when left out.
-    #[schema(minimum = -100_000, maximum = 100_000, nullable = false)]
-    y: Option<f64>,
-}
-
-fn product_visualization() -> Category {
-    Category::Product
+    /// Display name.
+    #[schema(value_type = String, min_length = 1, max_length = 160)]
+    name: Field<String>,
+    /// Description for readers.
+    #[schema(value_type = Option<String>, max_length = 1200, nullable = false)]
+    description: Field<String>,
+    /// Category in which the workflow is listed.
+    #[schema(value_type = Category, default = "Product Visualization", required = false)]
+    category: Field<Category>,
+    /// Search tags.
+    #[schema(value_type = Vec<String>, max_items = 12, required = false)]
+    tags: Field<Vec<Field<String>>>,
+    /// Inputs of the workflow.
+    #[schema(value_type = Vec<NewInput>, min_items = 1, max_items = 16)]
+    inputs: Field<Vec<Value>>,
+    /// Outputs of the workflow, in the order of its steps.
+    #[schema(value_type = Vec<NewOutput>, min_items = 1, max_items = 8)]
+    outputs: Field<Vec<Value>>,
+    /// Idempotency key: an equal request with the same key creates the workflow once.
+    #[schema(value_type = String, min_length = 8, max_length = 200)]
+    idempotency_key: Field<String>,
+    /// Left edge of the instance, in canvas units; right of the content when omitted.
+    #[schema(value_type = Option<f64>, minimum = -100_000, maximum = 100_000, nullable = false)]
+    x: Field<f64>,
+    /// Top edge of the instance, in canvas units; level with the content when omitted.
+    #[schema(value_type = Option<f64>, minimum = -100_000, maximum = 100_000, nullable = false)]
+    y: Field<f64>,
 }
 
 impl Input for CreateWorkflow {}
 
-/// The workflow, and what its instance changed.
+/// The workflow, and the changes on the canvas.
 #[derive(Serialize, ToSchema)]
 pub struct WorkflowResult {
-    /// The canvas and what changed on it.
+    /// The canvas and its changes.
     #[serde(flatten)]
     result: MutationResult,
-    /// What was made.
+    /// The created workflow.
     workflow: Workflow,
 }
 
-/// A private workflow with the nodes of its first instance.
-#[derive(Clone, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Workflow {
-    /// Plain id.
-    id: RecipeId,
-    /// `recipe:<id>`.
-    #[schema(pattern = "^recipe:[A-Za-z0-9_-]{1,180}$")]
-    handle: String,
-    /// Its first.
-    version: String,
-    /// For people.
-    name: String,
-    /// The sticky that stands for it.
-    recipe_node_id: NodeId,
-    /// The same: the instance is its own workflow node.
-    workflow_node_id: NodeId,
-    /// In the order given.
-    inputs: Vec<WorkflowInput>,
-    /// In the order given.
-    outputs: Vec<WorkflowOutput>,
-}
-
-/// An input's nodes.
-#[derive(Clone, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct WorkflowInput {
-    key: String,
-    /// The port node.
-    port_node_id: NodeId,
-    /// Where it begins: the source node, or the port node itself.
-    node_id: NodeId,
-    label: String,
-    use_as_default: bool,
-}
-
-/// An output's nodes.
-#[derive(Clone, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct WorkflowOutput {
-    key: String,
-    /// The output node.
-    port_node_id: NodeId,
-    /// The node that holds its prompt: the output node, too.
-    template_node_id: NodeId,
-    label: String,
-}
-
 /// Create a private workflow
+///
+/// Creates a private Recipe and its instance nodes on the canvas. Use it to make a sequence of text and image
+/// steps that can be run again. It starts no generation and spends no credit. Only the account that created the
+/// workflow can read, fork and run it.
 #[utoipa::path(
     post, path = "/canvases/{canvasId}/workflows", operation_id = "createWorkflow", tag = "Canvases", request_body = CreateWorkflow,
     security(("bearer" = ["canvas:read", "canvas:write"])),
     params(
         ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner, with a plain id."),
-        ("Prefer" = Option<String>, Header, description = "`return=minimal` leaves the lists of nodes and connections out of `canvas` (an extension)."),
+        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
+        ("Prefer" = Option<String>, Header, description = "`return=minimal` leaves `nodes` and `connections` out of `canvas` (an extension)."),
     ),
     responses(
-        (status = 201, body = WorkflowResult, description = "It was made."),
-        (status = 200, body = WorkflowResult, description = "It had been made by an earlier, equal request."),
+        (status = 201, description = "The workflow and the result of the write.", body = WorkflowResult),
+        (status = 200, description = "A replay: an earlier request with this key created the workflow.", body = WorkflowResult),
     )
 )]
-pub async fn workflows(State(app): State<App>, on: OnCanvas<WriteCanvas>, headers: HeaderMap, body: Unread) -> Result {
-    let (request, _) = both(body.json_by::<CreateWorkflow, _>(rules::violations).await, on.named())?;
+pub async fn workflows(
+    State(app): State<App>,
+    on: CanvasAccess<WriteCanvas>,
+    headers: HeaderMap,
+    body: JsonBody,
+) -> Result {
+    let (request, _) = combine_violations(body.checked(CreateWorkflow::check).await, on.named())?;
     let (canvas, record, role) = on.readable()?;
     require_writer(role)?;
-    let caller = &on.caller;
     let minimal = prefer::minimal(&headers);
-    let fingerprint = fingerprint(PATH, &canvas.to_string(), &canonical(&request, caller));
-    let creation = Creation { caller, canvas, request, fingerprint, minimal };
-    let turn = app.writers.pass(&canvas.to_string()).await?;
-    let room = app.documents.room(record.graph_bytes).await?;
-    let made = retrying(|| creation.attempt(&app)).await?;
-    drop(turn);
-    let reply = reply::private(reply::document(room.house_json(&made)?));
-    let reply = match made.result.replayed {
-        true => reply,
-        false => reply::into_created(reply, &format!("/recipes/{}", made.workflow.id)),
+    let creation = app::recipe::CreateWorkflow {
+        models: &app,
+        caller: &on.caller,
+        canvas,
+        fingerprint: fingerprint(PATH, &canvas.to_string(), &canonical(&request, &on.caller.account)),
+        workflow: request,
+    };
+    let permit = app.writers.pass(&canvas.to_string()).await?;
+    let room = app.documents.reserve(record.graph_bytes).await?;
+    let (changed, workflow) = app::run(&app.pool, &creation).await?;
+    drop(permit);
+    let created = (!changed.replayed).then(|| format!("/recipes/{}", workflow.id));
+    let result = WorkflowResult { result: changed.document(minimal), workflow };
+    let reply = reply::private(reply::document(room.into_json(&result)?));
+    let reply = match created {
+        None => reply,
+        Some(location) => reply::into_created(reply, &location),
     };
     Ok(if minimal { prefer::applied_minimal(reply) } else { reply })
 }
 
-/// The request with its handles in one form (decisions 18.2).
-fn canonical(request: &CreateWorkflow, caller: &Caller<WriteCanvas>) -> Value {
+/// The request with its handles in canonical form, for the fingerprint.
+fn canonical(request: &NewWorkflow, account: &AccountUid) -> Value {
     let mut request = request.clone();
     for input in &mut request.inputs {
         if let Some(Ok(node)) = input.source_node_id.as_deref().map(NodeId::parse) {
             input.source_node_id = Some(node.to_string());
         }
         if let Some(value) = input.value.as_mut().filter(|_| input.kind == InputKind::Image) {
-            *value = Given::parse(value, &caller.account).canonical();
+            *value = Given::parse(value, account).canonical();
         }
     }
     json!(request)
-}
-
-struct Creation<'a> {
-    caller: &'a Caller<WriteCanvas>,
-    canvas: &'a CanvasHandle,
-    request: CreateWorkflow,
-    fingerprint: [u8; 32],
-    /// Whether the answer leaves out nodes and connections.
-    minimal: bool,
-}
-
-impl Creation<'_> {
-    /// One transaction: key, canvas row, graph, meaning, rows, revision, workflow, outcome.
-    async fn attempt(&self, app: &App) -> Result<WorkflowResult> {
-        let account = &self.caller.account;
-        let mut transaction = app.transaction().await?;
-        let key = &self.request.idempotency_key;
-        let taken = db::idempotency::take(&mut transaction, account, key, &self.fingerprint).await?;
-        let replayed = replay(taken)?;
-        let (record, role) = write::lock(&mut transaction, account, self.canvas).await?;
-        let mut graph = write::graph(&mut transaction, &record).await?;
-        if let Some(outcome) = replayed {
-            return self.replayed(outcome, &record, role, graph);
-        }
-        let (fillings, mut violations) = self.fillings(&mut transaction, &graph).await?;
-        if self.request.outputs.iter().any(|output| output.model.is_some()) {
-            let models = app.runnable(&mut transaction, account).await?;
-            violations.extend(unfit_models(&models, &self.request.outputs));
-        }
-        if !violations.is_empty() {
-            return Err(Problem::Unprocessable(violations));
-        }
-        let (id, ids) = (RecipeId::generate(), Ids::generate(self.request.inputs.len(), self.request.outputs.len()));
-        let definition = self.definition(&ids, &fillings);
-        let instance = Instance {
-            recipe: &id,
-            version: Version(0),
-            definition: &definition,
-            ids: &ids,
-            fillings: &fillings,
-            x: self.request.x,
-            y: self.request.y,
-        };
-        let options = Options { agent: self.caller.surface.is_agent(), force: false };
-        let applied = instance::place(&mut graph, &instance, options).map_err(full)?;
-        db::recipes::create_private(&mut transaction, account, &id, &definition).await?;
-        let activity = NewActivity {
-            kind: ActivityType::WorkflowCreated,
-            actor: &self.caller.actor(),
-            summary: format!("created the workflow {}", definition.name),
-            nodes: &applied.changes.changed_node_ids,
-        };
-        let record = write::commit(&mut transaction, &record, &graph, &applied, activity).await?;
-        let workflow = self.told(id, &ids, &fillings);
-        let (resolved_ids, changes) = (applied.resolved_ids, applied.changes);
-        let outcome = Outcome::Workflow {
-            resolved_ids: resolved_ids.clone(),
-            changes: changes.clone(),
-            workflow: json!(workflow),
-        };
-        db::idempotency::store(&mut transaction, account, key, &outcome).await?;
-        db::pool::commit(transaction).await?;
-        let canvas = write::after(self.minimal, &record, role, graph);
-        Ok(WorkflowResult { result: MutationResult { canvas, replayed: false, resolved_ids, changes }, workflow })
-    }
-
-    fn replayed(
-        &self,
-        outcome: Outcome,
-        record: &CanvasRecord,
-        role: AccessRole,
-        graph: Graph,
-    ) -> Result<WorkflowResult> {
-        let Outcome::Workflow { resolved_ids, changes, workflow } = outcome else {
-            return Err(Problem::internal("the outcome of a workflow is of another kind"));
-        };
-        let workflow = serde_json::from_value(workflow).map_err(Problem::internal)?;
-        let canvas = write::after(self.minimal, record, role, graph);
-        Ok(WorkflowResult { result: MutationResult { canvas, replayed: true, resolved_ids, changes }, workflow })
-    }
-
-    /// What each input begins with: its value, or what its source holds now; and all that is wrong with that.
-    async fn fillings(&self, conn: &mut db::PgConnection, graph: &Graph) -> Result<(Vec<Filling>, Vec<Violation>)> {
-        let mut violations = Vec::new();
-        let mut fillings = Vec::new();
-        for (at, input) in self.request.inputs.iter().enumerate() {
-            let mut note = |field: &str, message: &str| {
-                violations.push(Violation::new(format!("inputs[{at}].{field}"), message));
-            };
-            let mut filling = Filling::default();
-            if let Some(Ok(id)) = input.source_node_id.as_deref().map(NodeId::parse) {
-                match graph.node(&id) {
-                    None => note("sourceNodeId", "is no node of the canvas"),
-                    Some(node) if !may_feed(node, input.kind, input.written_reference) => {
-                        note("sourceNodeId", "is a node of another kind than the input");
-                    }
-                    Some(node) => filling = Filling { held: held(node), source: Some(id) },
-                }
-            }
-            if let Some(value) = input.value.as_deref().filter(|value| !value.is_empty()) {
-                let given = match input.kind {
-                    InputKind::Image => Given::parse(value, &self.caller.account),
-                    InputKind::Text | InputKind::Sticky => Given::Text(value.to_owned()),
-                };
-                match given.resolve(conn, &self.caller.account, graph).await? {
-                    Ok(value) => filling.held = Some(value),
-                    Err(message) => note("value", message),
-                }
-            }
-            let port = Port::of(input.clone(), String::new(), None);
-            match &filling.held {
-                Some(held) if port.accepts(held).is_err() => {
-                    note("value", port.accepts(held).err().unwrap_or_default())
-                }
-                None if input.use_as_default && filling.source.is_some() => {
-                    note("sourceNodeId", "holds nothing yet that could be saved as the default");
-                }
-                _ => {}
-            }
-            fillings.push(filling);
-        }
-        Ok((fillings, violations))
-    }
-
-    /// The workflow's first version: its ports are named after their nodes.
-    fn definition(&self, ids: &Ids, fillings: &[Filling]) -> Definition {
-        let CreateWorkflow { name, description, category, tags, inputs, outputs, .. } = self.request.clone();
-        let ports = inputs.into_iter().zip(&ids.inputs).zip(fillings).map(|((input, id), filling)| {
-            let default = filling.held.clone().filter(|_| input.use_as_default);
-            Port::of(input, id.to_string(), default)
-        });
-        let steps = outputs.into_iter().zip(&ids.outputs).map(|(output, id)| Step::of(output, id.to_string()));
-        Definition {
-            name,
-            summary: None,
-            description: description.filter(|text| !text.is_empty()),
-            category,
-            tags,
-            inputs: ports.collect(),
-            outputs: steps.collect(),
-        }
-    }
-
-    fn told(&self, id: RecipeId, ids: &Ids, fillings: &[Filling]) -> Workflow {
-        let inputs =
-            self.request.inputs.iter().zip(&ids.inputs).zip(fillings).map(|((input, port), filling)| WorkflowInput {
-                key: input.key.clone(),
-                port_node_id: port.clone(),
-                node_id: filling.source.clone().unwrap_or_else(|| port.clone()),
-                label: input.label.clone(),
-                use_as_default: input.use_as_default,
-            });
-        let outputs = self.request.outputs.iter().zip(&ids.outputs).map(|(output, port)| WorkflowOutput {
-            key: output.key.clone(),
-            port_node_id: port.clone(),
-            template_node_id: port.clone(),
-            label: output.label.clone(),
-        });
-        Workflow {
-            handle: id.handle(),
-            id,
-            version: Version(0).to_string(),
-            name: self.request.name.clone(),
-            recipe_node_id: ids.instance.clone(),
-            workflow_node_id: ids.instance.clone(),
-            inputs: inputs.collect(),
-            outputs: outputs.collect(),
-        }
-    }
 }

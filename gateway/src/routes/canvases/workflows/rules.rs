@@ -1,80 +1,101 @@
-//! What no schema can say of a workflow, told of a body as it came: of one with malformed fields, too (decisions 1.2, 13.1).
+//! The rules of a workflow that its schema cannot express (docs/reference/recipes.md#definition-rules).
 
 use domain::Violation;
-use domain::recipe::{NewInput, NewOutput, rules};
+use domain::recipe::workflow::NewWorkflow;
+use domain::recipe::{Category, NewInput, NewOutput, rules};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::extract::json::items;
+use super::CreateWorkflow;
+use crate::extract::draft::Check;
 use crate::models::malformed_name;
 
-/// Longest tag, in characters.
-const TAG_MAX: usize = 80;
-/// Longest key, in characters.
+/// Maximum length of a key, in characters.
 const KEY_MAX: usize = 80;
 
-/// Every violation of the rules. What follows from a malformed field alone is none: while a key is malformed it is not told
-/// that nobody has it, and without `inputKeys` not what of the prompt is missing among them.
-pub fn violations(body: &Value) -> Vec<Violation> {
-    let input = json!({"key": "", "label": "", "type": "text", "useAsDefault": false});
-    let output = json!({"key": "", "label": "", "type": "text", "prompt": "", "inputKeys": []});
-    let mut inputs: Vec<NewInput> = items(&body["inputs"]).iter().map(|item| readable(item, &input)).collect();
-    let mut outputs: Vec<NewOutput> = items(&body["outputs"]).iter().map(|item| readable(item, &output)).collect();
-    for (at, (input, item)) in inputs.iter_mut().zip(items(&body["inputs"])).enumerate() {
-        unlike_others(&mut input.key, "input", at);
-        let is_given = |field: &str| !item[field].is_null();
-        // What it takes as default was sent, if perhaps not as it should be.
-        let is_answered = input.value.is_some() || input.source_node_id.is_some();
-        input.use_as_default &= is_answered || !(is_given("value") || is_given("sourceNodeId"));
-    }
-    for (at, output) in outputs.iter_mut().enumerate() {
-        unlike_others(&mut output.key, "output", at);
-        if output.input_keys.is_empty() {
-            output.prompt.clear();
+impl CreateWorkflow {
+    /// Consequences of a malformed field are not reported: while a key is malformed, references to it are not reported as unknown;
+    /// without `inputKeys`, the names in the prompt are not reported as missing from it.
+    pub fn check(self) -> Result<NewWorkflow, Vec<Violation>> {
+        let blank = json!({"key": "", "label": "", "type": "text", "useAsDefault": false});
+        let mut inputs: Vec<NewInput> = Vec::new();
+        for (at, item) in self.inputs.given().into_iter().flatten().enumerate() {
+            let (mut input, unread) = read::<NewInput>(&item, &blank);
+            unlike_others(&mut input.key, "input", at);
+            // A field with a default was sent, even if malformed.
+            let is_answered = input.value.is_some() || input.source_node_id.is_some();
+            input.use_as_default &=
+                is_answered || !unread.iter().any(|field| matches!(*field, "value" | "sourceNodeId"));
+            inputs.push(input);
         }
+        let blank = json!({"key": "", "label": "", "type": "text", "prompt": "", "inputKeys": []});
+        let mut outputs: Vec<NewOutput> = Vec::new();
+        for (at, item) in self.outputs.given().into_iter().flatten().enumerate() {
+            let (mut output, _) = read::<NewOutput>(&item, &blank);
+            unlike_others(&mut output.key, "output", at);
+            if output.input_keys.is_empty() {
+                output.prompt.clear();
+            }
+            outputs.push(output);
+        }
+        // The schema reports a tag that is not a string.
+        let tags: Vec<String> =
+            self.tags.given().into_iter().flatten().map(|tag| tag.given().unwrap_or("tag".into())).collect();
+        let mut check = Check::default();
+        let mut keys = inputs.iter().map(|input| &input.key).chain(outputs.iter().map(|output| &output.key));
+        let has_keys = !inputs.is_empty() && keys.all(|key| is_key(key));
+        let violations = rules::violations(&inputs, &outputs).into_iter();
+        check.extend(violations.filter(|violation| has_keys || !violation.field.contains("].inputKeys[")));
+        for (at, output) in outputs.iter().enumerate() {
+            let model = output.model.as_deref();
+            check.extend(model.and_then(|model| malformed_name(format!("outputs[{at}].model"), model)));
+        }
+        check.extend(rules::tag_violations(&tags));
+        check.finish(|| {
+            Some(NewWorkflow {
+                name: self.name.given()?,
+                description: self.description.given(),
+                category: self.category.given().unwrap_or(Category::Product),
+                tags,
+                inputs,
+                outputs,
+                idempotency_key: self.idempotency_key.given()?,
+                x: self.x.given(),
+                y: self.y.given(),
+            })
+        })
     }
-    let mut keys = inputs.iter().map(|input| &input.key).chain(outputs.iter().map(|output| &output.key));
-    let has_keys = !inputs.is_empty() && keys.all(|key| is_key(key));
-    let mut violations = rules::violations(&inputs, &outputs);
-    violations.retain(|violation| has_keys || !violation.field.contains("].inputKeys["));
-    let outputs = items(&body["outputs"]).iter().enumerate();
-    violations.extend(outputs.filter_map(|(at, item)| malformed_name(&format!("outputs[{at}].model"), &item["model"])));
-    // Of a tag that is no text the schema speaks.
-    let tags = items(&body["tags"]).iter().map(|tag| tag.as_str().unwrap_or("tag").to_owned());
-    violations.extend(blank_or_long_tags(&tags.collect::<Vec<_>>()));
-    violations
-}
-
-/// Tags are words of 1 to 80 characters.
-pub fn blank_or_long_tags(tags: &[String]) -> Vec<Violation> {
-    let is_tag = |tag: &String| (1..=TAG_MAX).contains(&tag.chars().count());
-    let wrong = tags.iter().enumerate().filter(|(_, tag)| !is_tag(tag));
-    wrong.map(|(at, _)| Violation::new(format!("tags[{at}]"), format!("must have 1 to {TAG_MAX} characters"))).collect()
 }
 
 fn is_key(text: &str) -> bool {
     text.len() <= KEY_MAX && domain::id::is_plain_id(text)
 }
 
-/// In place of a key that could not be read, one that is no key and nobody else's.
+/// Replaces an unreadable key by a text that is not a valid key and differs from all others.
 fn unlike_others(key: &mut String, kind: &str, at: usize) {
     if key.is_empty() {
         *key = format!("{kind} {at}");
     }
 }
 
-/// An item as far as its fields are of their types; the others as in `blank`, which can be read.
-fn readable<T: DeserializeOwned>(item: &Value, blank: &Value) -> T {
-    let mut read = blank.clone();
-    // Each field is tried alone, so that a long one is copied twice and not as often as there are others.
+/// Parses an item. Of a malformed one the fields of the right type are read, and the others come from `blank`, which can be parsed;
+/// the names of the fields that were not read are returned.
+fn read<'a, T: DeserializeOwned>(item: &'a Value, blank: &Value) -> (T, Vec<&'a str>) {
+    // An array could be read as a struct, too.
+    if let (true, Ok(whole)) = (item.is_object(), T::deserialize(item)) {
+        return (whole, Vec::new());
+    }
+    let (mut read, mut unread) = (blank.clone(), Vec::new());
+    // Each field is tried separately, so that a long field is copied at most twice.
     for (field, value) in item.as_object().into_iter().flatten() {
         let mut alone = blank.clone();
         alone[field] = value.clone();
-        if T::deserialize(&alone).is_ok() {
-            read[field] = alone[field].take();
+        match T::deserialize(&alone) {
+            Ok(_) => read[field] = alone[field].take(),
+            Err(_) => unread.push(field.as_str()),
         }
     }
-    T::deserialize(read).expect("what is taken into a blank leaves it readable")
+    (T::deserialize(read).expect("what is taken into a blank leaves it readable"), unread)
 }
 
 #[cfg(test)]
@@ -83,11 +104,13 @@ mod tests {
 
     fn fields(more: Value) -> Vec<String> {
         let mut body = json!({
+            "name": "w", "idempotencyKey": "12345678",
             "inputs": [{"key": "a", "label": "A", "type": "text", "useAsDefault": false}],
             "outputs": [{"key": "o", "label": "O", "type": "text", "prompt": "{{a}}", "inputKeys": ["a"]}],
         });
         body.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
-        violations(&body).into_iter().map(|violation| violation.field).collect()
+        let draft: CreateWorkflow = serde_json::from_value(body).expect("a draft");
+        draft.check().err().unwrap_or_default().into_iter().map(|violation| violation.field).collect()
     }
 
     fn output(more: Value) -> Value {

@@ -1,15 +1,15 @@
-//! Fetching the pictures of a gallery, from a shop on loopback.
+//! Fetches the pictures of a gallery from a shop on the loopback interface.
 
 use db::jobs::Windows;
 use egress::{AllowList, Client, ClientConfig, Guard};
 use raster::{Channels, Color, Encoding, OutputFormat};
-use spine::Nudge;
+use taskqueue::RelayWaker;
 use testkit::{Answer, Receiver};
-use workshop::Pixels;
+use worker::Pixels;
 
 use super::*;
 
-/// Far more than an answer from loopback takes.
+/// Far longer than a response over loopback takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 const WINDOWS: Windows = Windows { unread: HOUR, finalized: HOUR, tombstone: HOUR, failed: HOUR, video: HOUR };
@@ -20,7 +20,7 @@ fn png() -> Vec<u8> {
     raster::encode(&picture, &encoding).expect("encodes")
 }
 
-/// A shop with one picture, and all that can stand in its place.
+/// A shop with one picture and the other responses that can take its place.
 async fn shop() -> Receiver {
     let shop = Receiver::start().await;
     let picture = png();
@@ -35,7 +35,7 @@ async fn shop() -> Receiver {
     shop
 }
 
-/// A worker that can reach the shop. Fetching asks neither the database nor the store.
+/// A worker that can reach the shop. Fetching uses neither the database nor the store.
 fn worker(shop: &Receiver) -> Worker {
     let guard = Guard::new(AllowList::parse(&shop.authority()).expect("a list"));
     let config = ClientConfig { guard, extra_ca_pem: Some(shop.ca_pem().as_bytes().to_vec()) };
@@ -44,7 +44,7 @@ fn worker(shop: &Receiver) -> Worker {
         pool: sqlx::PgPool::connect_lazy("postgres://nobody@127.0.0.1:9/none").expect("a URL"),
         blobs: blob::Store::open(&nowhere).expect("a directory"),
         cache: cache::Cache::connect("redis://127.0.0.1:9/0", "test").expect("a URL"),
-        nudge: Nudge::default(),
+        waker: RelayWaker::default(),
         pixels: Pixels::new(1, 1 << 28),
         egress: Client::new(config).expect("a client"),
         public_url: "https://canvas.example".into(),

@@ -231,7 +231,7 @@ fn content_is_refused_by_the_stored_type() {
             ["operations[0].patch.metadata.content"]
         );
         run(&mut graph, json!([metadata(node, json!({"content": ""})), metadata(node, json!({"content": null}))]))
-            .expect("an empty content is none");
+            .expect("empty content counts as no content");
     }
     assert_eq!(
         invalid(&mut graph, json!([create("x", "image"), metadata("x", json!({"content": "c"}))])),

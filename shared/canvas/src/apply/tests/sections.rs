@@ -52,7 +52,7 @@ fn only_a_sticky_becomes_a_section() {
             invalid(&mut graph, json!([metadata(node, json!({"section": true}))])),
             ["operations[0].patch.metadata.section"]
         );
-        run(&mut graph, json!([metadata(node, json!({"section": false}))])).expect("false is null");
+        run(&mut graph, json!([metadata(node, json!({"section": false}))])).expect("false counts as null");
     }
     run(
         &mut graph,

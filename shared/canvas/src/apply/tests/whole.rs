@@ -125,7 +125,7 @@ fn a_canvas_holds_64_mebibytes() {
 #[test]
 fn a_batch_does_no_step_that_grows_with_the_canvas_for_each_operation() {
     let nodes: Vec<Node> = (0..CANVAS_NODES_MAX).map(|at| text(&format!("n{at}"))).collect();
-    // Every connection leaves one hub: the worst case for a list of neighbours.
+    // Every connection leaves one hub: the worst case for a list of neighbors.
     let connections: Vec<Connection> = (1..CANVAS_NODES_MAX)
         .map(|to| Connection {
             id: ConnectionId::parse(&format!("c{to}")).expect("an id"),
@@ -138,6 +138,6 @@ fn a_batch_does_no_step_that_grows_with_the_canvas_for_each_operation() {
     let started = std::time::Instant::now();
     let applied = apply(&mut graph, &batch, AGENT).expect("applied");
     assert_eq!((applied.nodes_delta, applied.connections_delta), (-200, -200));
-    // Two orders of magnitude above what it takes unoptimised; a step of n² would be far beyond.
+    // Two orders of magnitude above the time of an unoptimized build; a quadratic step would take far longer.
     assert!(started.elapsed().as_secs() < 2, "{:?}", started.elapsed());
 }

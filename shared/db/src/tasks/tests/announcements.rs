@@ -1,8 +1,8 @@
-//! What the outbox announces, and who is woken.
+//! What the outbox announces, and which tasks are made ready.
 
 use super::*;
 
-/// The tasks that the outbox announces; they are not announced again.
+/// The tasks that the outbox announces, once each.
 async fn announced(conn: &mut PgConnection) -> Vec<Uuid> {
     let rows = outbox::claim_batch(conn, 0, 100, LEASE).await.expect("looks").rows;
     rows.iter().map(|row| row.task).collect()
@@ -16,11 +16,14 @@ async fn a_parked_task_that_is_woken_is_ready_in_the_next_turn_and_announced() {
         enqueue_in(conn, "busy", None).await;
     }
     announced(conn).await;
-    wake(conn, id).await.expect("wakes");
+    make_ready(conn, id).await.expect("makes it ready");
     assert_eq!(announced(conn).await, [id]);
     let order = claim_up_to(conn, 4, LEASE).await;
-    assert!(order.iter().take(2).any(|claim| claim.id == id), "beside the other lane's first");
-    wake(conn, Uuid::now_v7()).await.expect("there is nobody to wake");
+    assert!(
+        order.iter().take(2).any(|claim| claim.id == id),
+        "at most the first task of the other key comes before it"
+    );
+    make_ready(conn, Uuid::now_v7()).await.expect("there is no task to make ready");
     assert!(announced(conn).await.is_empty());
 }
 
@@ -30,19 +33,19 @@ async fn a_task_that_is_woken_in_a_workers_hands_is_not_parked_once() {
     let id = enqueue_in(conn, "a", None).await;
     for plan in [true, false] {
         let claim = only(conn).await;
-        wake(conn, id).await.expect("wakes");
-        wake(conn, id).await.expect("wakes");
+        make_ready(conn, id).await.expect("makes it ready");
+        make_ready(conn, id).await.expect("makes it ready");
         announced(conn).await;
         if plan {
-            assert!(reschedule(conn, id, claim.lease_token, HOUR).await.expect("parks"));
+            assert!(reschedule(conn, id, claim.lease_token, HOUR).await.expect("reschedules"));
         } else {
-            assert_eq!(reschedule_all(conn, &[(id, claim.lease_token, HOUR)]).await.expect("parks"), [id]);
+            assert_eq!(reschedule_all(conn, &[(id, claim.lease_token, HOUR)]).await.expect("reschedules"), [id]);
         }
         assert_eq!(announced(conn).await, [id]);
     }
-    // The claim looked, whatever woke it before.
+    // The claim reset the earlier wake-up.
     let claim = only(conn).await;
-    assert!(reschedule(conn, id, claim.lease_token, HOUR).await.expect("parks"));
+    assert!(reschedule(conn, id, claim.lease_token, HOUR).await.expect("reschedules"));
     assert!(announced(conn).await.is_empty() && claim_up_to(conn, 1, LEASE).await.is_empty());
 }
 
@@ -56,17 +59,17 @@ async fn of_a_wake_up_and_a_park_at_one_moment_none_is_lost() {
         announced(&mut conn).await;
         let mut first = database.pool().begin().await.expect("begins");
         if wakes_first {
-            wake(&mut first, id).await.expect("wakes");
+            make_ready(&mut first, id).await.expect("makes it ready");
         } else {
-            assert!(reschedule(&mut first, id, token, HOUR).await.expect("parks"));
+            assert!(reschedule(&mut first, id, token, HOUR).await.expect("reschedules"));
         }
         let pool = database.pool().clone();
         let second = tokio::spawn(async move {
             let conn = &mut *pool.acquire().await.expect("connects");
             if wakes_first {
-                assert!(reschedule(conn, id, token, HOUR).await.expect("parks"));
+                assert!(reschedule(conn, id, token, HOUR).await.expect("reschedules"));
             } else {
-                wake(conn, id).await.expect("wakes");
+                make_ready(conn, id).await.expect("makes it ready");
             }
         });
         let waits = async || {
@@ -78,7 +81,7 @@ async fn of_a_wake_up_and_a_park_at_one_moment_none_is_lost() {
         testkit::wait_for("the other to wait", LEASE, waits).await;
         first.commit().await.expect("commits");
         second.await.expect("ends");
-        assert_eq!(announced(&mut conn).await, [id], "whoever was first");
+        assert_eq!(announced(&mut conn).await, [id], "whichever was first");
     }
 }
 
@@ -88,7 +91,7 @@ async fn the_outbox_announces_ready_tasks_until_it_is_confirmed() {
     let id = enqueue_in(conn, "a", None).await;
     let batch = outbox::claim_batch(conn, 0, 1, Duration::ZERO).await.expect("looks");
     assert_eq!((batch.rows.len(), batch.rows[0].task, batch.full), (1, id, true));
-    // The lease of the row is over: another relay takes it; while it lasts none does.
+    // After the lease of the row expired another relay claims it, and not before.
     let again = outbox::claim_batch(conn, 0, 2, LEASE).await.expect("looks");
     assert_eq!((&again.rows, again.full), (&batch.rows, false));
     assert!(outbox::claim_batch(conn, 0, 2, LEASE).await.expect("looks").rows.is_empty());

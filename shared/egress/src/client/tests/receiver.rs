@@ -1,4 +1,4 @@
-//! An HTTPS receiver that answers every call in one way, good or bad.
+//! An HTTPS receiver that answers every request in the same way, correct or not.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,17 +16,17 @@ use tokio_rustls::server::TlsStream;
 /// How a receiver answers.
 #[derive(Clone)]
 pub(super) enum Reply {
-    /// This text, then the connection ends.
+    /// Sends this text and ends the connection.
     Once(String),
-    /// A body that never ends, as fast as it is taken.
+    /// Sends an endless body as fast as it is read.
     Endless,
-    /// A body that comes one byte at a time, for ever.
+    /// Sends an endless body one byte at a time.
     Drip,
-    /// Nothing, for ever.
+    /// Never sends anything.
     Silent,
-    /// Plain HTTP instead of a handshake.
+    /// Answers the TLS handshake with plain HTTP.
     NotTls,
-    /// The connection ends instead of a handshake.
+    /// Ends the connection instead of answering the TLS handshake.
     HangUpBeforeTls,
 }
 
@@ -83,7 +83,7 @@ impl Receiver {
         self.seen.accepted.load(Ordering::SeqCst)
     }
 
-    /// Requests read whole so far, head and body.
+    /// Requests received completely so far, head and body.
     pub(super) fn requests(&self) -> Vec<String> {
         self.seen.requests.lock().unwrap().clone()
     }
@@ -104,7 +104,7 @@ async fn serve(mut tcp: TcpStream, acceptor: TlsAcceptor, seen: Arc<Seen>) {
     match seen.reply {
         Reply::HangUpBeforeTls => return,
         Reply::NotTls => {
-            // Errors do not matter here: a client that left is as good as one that was answered.
+            // Errors are ignored: a client that disconnected counts as answered.
             let _ = tcp.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
             let _ = tcp.read_to_end(&mut Vec::new()).await;
             return;
@@ -132,7 +132,7 @@ async fn serve(mut tcp: TcpStream, acceptor: TlsAcceptor, seen: Arc<Seen>) {
     seen.hung_up.add_permits(1);
 }
 
-/// A head without a length, then `piece` again and again until the client is gone.
+/// A head without a length, then `piece` repeatedly until the client is gone.
 async fn write_for_ever(tls: &mut TlsStream<TcpStream>, piece: &[u8], pause: Duration) -> std::io::Result<()> {
     tls.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
     loop {

@@ -1,5 +1,5 @@
-//! The Interactions API (providers.md 2.4), which makes videos: in the background where the model can, else in the
-//! answer.
+//! The Interactions API, which makes videos: in the background if the model supports it, otherwise
+//! synchronously (`docs/reference/providers.md#gemini-videos`).
 
 use std::time::Duration;
 
@@ -9,25 +9,26 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::tells_of_content;
+use crate::call_error::{CallError, Class};
 use crate::encode::{base64, decode, fields};
-use crate::fault::{Class, Fault};
 use crate::order::{Order, Picture};
 use crate::outcome::{Output, Polled, Run};
 use crate::protocol::{Accepted, Answer, Request, Site};
 
-/// A video takes minutes.
+/// Polling interval; a video takes minutes.
 pub(super) const POLL_EVERY: Duration = Duration::from_secs(5);
 
-/// The revision of the API that this adapter speaks.
+/// The API revision for which this adapter is written.
 const REVISION: &str = "2026-05-20";
 
-/// The request with the revision.
+/// Adds the header with the revision.
 pub(super) fn revised(request: Request) -> Request {
     request.with(HeaderName::from_static("api-revision"), HeaderValue::from_static(REVISION))
 }
 
-/// Pictures come before the text, frames before references: their order says what they are.
-pub(super) fn submit(site: &Site, order: &Order) -> Result<Request, Fault> {
+/// Pictures precede the text, and frames precede references, because the API assigns their meaning
+/// by order.
+pub(super) fn submit(site: &Site, order: &Order) -> Result<Request, CallError> {
     let block = |picture: &Picture| json!({"type": "image", "data": base64(picture), "mime_type": picture.media_type});
     let (first, last) = order.frames();
     let pictures = first.into_iter().chain(last).chain(&order.references);
@@ -50,22 +51,22 @@ pub(super) fn submit(site: &Site, order: &Order) -> Result<Request, Fault> {
     Ok(revised(Request::post_json(site.url("/interactions"), &body)))
 }
 
-pub(super) fn submitted(site: &Site, answer: &Answer) -> Result<Accepted, Fault> {
+pub(super) fn submitted(site: &Site, answer: &Answer) -> Result<Accepted, CallError> {
     let interaction: Interaction = answer.read()?;
     let poll = site.url(&format!("/interactions/{}", interaction.id));
     let cancel = site.url(&format!("/interactions/{}/cancel", interaction.id));
     let id = interaction.id.clone();
     match outcome(site, interaction) {
         Polled::Done(output) => Ok(Accepted::Done(output)),
-        Polled::Failed(fault) if !fault.is_retryable() => Err(fault),
-        Polled::Failed(fault) => Err(fault.maybe_accepted()),
-        Polled::Running(_) | Polled::Canceled | Polled::Trouble(_) => {
+        Polled::Failed(call_error) if !call_error.is_retryable() => Err(call_error),
+        Polled::Failed(call_error) => Err(call_error.maybe_accepted()),
+        Polled::Running(_) | Polled::Canceled | Polled::Unavailable(_) => {
             Ok(Accepted::Run(Run { id, poll, result: None, cancel: Some(cancel) }))
         }
     }
 }
 
-pub(super) fn polled(site: &Site, answer: &Answer) -> Result<Polled, Fault> {
+pub(super) fn polled(site: &Site, answer: &Answer) -> Result<Polled, CallError> {
     answer.read().map(|interaction| outcome(site, interaction))
 }
 
@@ -76,18 +77,18 @@ fn outcome(site: &Site, interaction: Interaction) -> Polled {
             None => failed(&interaction, "it made no video"),
         },
         "cancelled" => Polled::Canceled,
-        "budget_exceeded" => Polled::Failed(Fault::new(Class::OutOfCredit, "its budget is used up")),
+        "budget_exceeded" => Polled::Failed(CallError::new(Class::OutOfCredit, "its budget is used up")),
         "failed" | "incomplete" => failed(&interaction, ""),
-        // `requires_action` included, which ends nothing.
+        // Includes `requires_action`, which is not terminal.
         _ => Polled::Running(None),
     }
 }
 
-/// A failure as the interaction tells it, or else in these words.
+/// The failure that the interaction reports, or a failure with the message `unsaid`.
 fn failed(interaction: &Interaction, unsaid: &str) -> Polled {
     let message = interaction.failure().unwrap_or(unsaid);
     let class = if tells_of_content(message) { Class::Content } else { Class::Unavailable };
-    Polled::Failed(Fault::new(class, message))
+    Polled::Failed(CallError::new(class, message))
 }
 
 #[derive(Deserialize)]
@@ -120,7 +121,7 @@ struct Block {
 }
 
 impl Interaction {
-    /// What the model put out, step by step.
+    /// The model's output in steps.
     fn made(&self) -> impl DoubleEndedIterator<Item = &Step> {
         self.steps.iter().flatten().filter(|step| step.kind == "model_output")
     }
@@ -129,7 +130,7 @@ impl Interaction {
         self.made().flat_map(|step| step.content.iter().flatten()).rfind(|block| block.kind == "video")
     }
 
-    /// Why it failed, as far as it is told: for the whole, or for what the model put out.
+    /// The reported reason of the failure, for the whole interaction or for the model's output.
     fn failure(&self) -> Option<&str> {
         let mut errors = self.errors.iter().flatten().chain(self.made().filter_map(|step| step.error.as_ref()));
         errors.find_map(|error| error.message.as_deref())
@@ -171,8 +172,8 @@ mod tests {
             let mut whole = json!({"id": "v1"});
             whole.as_object_mut().expect("an object").extend(answer.as_object().expect("an object").clone());
             let polled = read(&whole);
-            let Polled::Failed(fault) = polled else { panic!("{answer}: {polled:?}") };
-            assert_eq!(fault.class, class, "{answer}");
+            let Polled::Failed(call_error) = polled else { panic!("{answer}: {polled:?}") };
+            assert_eq!(call_error.class, class, "{answer}");
         }
     }
 

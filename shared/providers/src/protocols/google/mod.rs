@@ -1,5 +1,5 @@
-//! Google's Gemini API: pictures and texts by `generateContent` (providers.md 2.2, 2.3), synchronous, the result in the
-//! answer; videos by the Interactions API.
+//! Google's Gemini API: pictures and texts by `generateContent`, synchronous, with the result in the answer
+//! (`docs/reference/providers.md#gemini-images`); videos by the Interactions API.
 
 mod interactions;
 
@@ -10,19 +10,19 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::words;
+use crate::call_error::{CallError, Class};
+use crate::capabilities::{Idempotency, ProtocolCapabilities};
 use crate::encode::{base64, decode};
-use crate::fault::{Class, Fault};
 use crate::key::ApiKey;
 use crate::order::{Media, Order, Picture};
 use crate::outcome::{Output, Run};
-use crate::promises::{Idempotency, Promises};
 use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site, wait};
 use crate::text::TextOrder;
 
-/// The adapter.
+/// The adapter for Google.
 pub(super) struct Google;
 
-/// Reasons for which a result is withheld that a new attempt does not change (providers.md 2.2).
+/// Reasons for withholding a result that persist in a new attempt.
 const CONTENT: [&str; 8] = [
     "SAFETY",
     "BLOCKLIST",
@@ -34,7 +34,7 @@ const CONTENT: [&str; 8] = [
     "IMAGE_RECITATION",
 ];
 
-/// A request may have 100 MB (providers.md 2.2): sixteen of these in base64.
+/// The maximum size of a request is 100 MB: sixteen pictures of this size in base64.
 const PICTURE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 impl Protocol for Google {
@@ -46,15 +46,15 @@ impl Protocol for Google {
         true
     }
 
-    fn promises(&self, media: Media) -> Promises {
+    fn capabilities(&self, media: Media) -> ProtocolCapabilities {
         let video = media == Media::Video;
-        Promises {
+        ProtocolCapabilities {
             idempotency: Idempotency::Ignored,
             finds: false,
             cancels: video,
             calls_back: false,
             queues: video,
-            // A video may come at once, too: not every model works in the background.
+            // The answer can contain the video, because not every model works in the background.
             inline: true,
             picture_bytes_max: PICTURE_BYTES_MAX,
             poll_every: if video { interactions::POLL_EVERY } else { Duration::ZERO },
@@ -67,7 +67,7 @@ impl Protocol for Google {
         }
     }
 
-    fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, Fault> {
+    fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, CallError> {
         if order.media() == Media::Video {
             return interactions::submit(site, order);
         }
@@ -87,14 +87,14 @@ impl Protocol for Google {
         Ok(Request::post_json(site.url(&format!("/models/{model}:generateContent")), &body))
     }
 
-    fn submitted(&self, site: &Site, order: &Order, answer: &Answer) -> Result<Accepted, Fault> {
+    fn submitted(&self, site: &Site, order: &Order, answer: &Answer) -> Result<Accepted, CallError> {
         if order.media() == Media::Video {
             return interactions::submitted(site, answer);
         }
         let content: Content = answer.read()?;
         let parts = content.candidates.iter().filter_map(|candidate| candidate.content.as_ref());
         let pictures = parts.flat_map(|content| &content.parts).filter(|part| !part.thought);
-        // Drafts come before the picture, where a model shows them.
+        // Models that return drafts put them before the final picture.
         if let Some(data) = pictures.filter_map(|part| part.inline_data.as_ref()).next_back() {
             let output = decode(&data.data).ok_or_else(|| answer.unreadable())?;
             return Ok(Accepted::Done(Output::Inline(output)));
@@ -106,7 +106,7 @@ impl Protocol for Google {
         true
     }
 
-    fn write(&self, site: &Site, order: &TextOrder) -> Result<Request, Fault> {
+    fn write(&self, site: &Site, order: &TextOrder) -> Result<Request, CallError> {
         let picture = |it: &Picture| json!({"inlineData": {"mimeType": it.media_type, "data": base64(it)}});
         let parts: Value =
             std::iter::once(json!({"text": order.prompt})).chain(order.pictures.iter().map(picture)).collect();
@@ -118,11 +118,11 @@ impl Protocol for Google {
         Ok(Request::post_json(site.url(&path), &body))
     }
 
-    fn written(&self, answer: &Answer) -> Result<String, Fault> {
+    fn written(&self, answer: &Answer) -> Result<String, CallError> {
         let content: Content = answer.read()?;
-        // What was written before a filter cut it off is no text to show.
-        if let Some(fault) = content.withheld() {
-            return Err(fault);
+        // Text that was generated before a filter stopped the model is not used.
+        if let Some(call_error) = content.withheld() {
+            return Err(call_error);
         }
         let parts = content.candidates.first().and_then(|candidate| candidate.content.as_ref());
         let parts = parts.into_iter().flat_map(|content| &content.parts).filter(|part| !part.thought);
@@ -134,7 +134,7 @@ impl Protocol for Google {
         interactions::revised(Request::get(run.poll.clone()))
     }
 
-    fn polled(&self, site: &Site, _run: &Run, answer: &Answer) -> Result<Progress, Fault> {
+    fn polled(&self, site: &Site, _run: &Run, answer: &Answer) -> Result<Progress, CallError> {
         interactions::polled(site, answer).map(Progress::Is)
     }
 
@@ -143,9 +143,9 @@ impl Protocol for Google {
         run.cancel.clone().map(cancel)
     }
 
-    fn fault(&self, answer: &Answer) -> Fault {
+    fn call_error(&self, answer: &Answer) -> CallError {
         let json = answer.json();
-        // Some endpoints wrap the object in a list of one.
+        // Some endpoints wrap the object in a list with one entry.
         let error = json.pointer("/0/error").or_else(|| json.get("error")).unwrap_or(&Value::Null);
         let details = error["details"].as_array().map(Vec::as_slice).unwrap_or_default();
         let message = words(error, &["/message"]);
@@ -155,21 +155,21 @@ impl Protocol for Google {
             .filter(|it| it["quotaValue"] == "0" || it["quotaId"].as_str().is_some_and(|id| id.contains("PerDay")));
         let refused = tells_of_content(message);
         let class = match answer.status.as_u16() {
-            // A wrong key is a 400 here.
+            // Google reports an invalid key with status 400.
             400 if has("reason", "API_KEY_INVALID") => Some(Class::Authentication),
             400 if error["status"] == "FAILED_PRECONDITION" => Some(Class::Authentication),
             400 if refused => Some(Class::Content),
-            // A day's quota, or one of none, does not come back in a minute.
+            // A daily quota, or a quota of zero, is not restored within a minute.
             429 if spent.next().is_some() => Some(Class::OutOfCredit),
             _ => None,
         };
         let delay = details.iter().find_map(|detail| detail["retryDelay"].as_str()?.strip_suffix('s')?.parse().ok());
-        let fault = answer.fault(class, message);
-        Fault { retry_after: fault.retry_after.or(delay.and_then(wait)), ..fault }
+        let call_error = answer.call_error(class, message);
+        CallError { retry_after: call_error.retry_after.or(delay.and_then(wait)), ..call_error }
     }
 }
 
-/// Whether a message without a code is about content.
+/// Whether a message without a code indicates a content refusal.
 fn tells_of_content(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     ["safety", "blocked", "prohibited"].iter().any(|word| message.contains(word))
@@ -184,29 +184,30 @@ struct Content {
 }
 
 impl Content {
-    /// Why there is no result: the prompt's own reason, or that of the first candidate.
+    /// Why there is no result: the reason of the prompt, or that of the first candidate.
     fn reason(&self) -> Option<&str> {
         let blocked = self.prompt_feedback.as_ref().and_then(|feedback| feedback.block_reason.as_deref());
         blocked.or(self.candidates.first().and_then(|candidate| candidate.finish_reason.as_deref()))
     }
 
-    /// The reason in words, where there are some.
+    /// The message of the reason, if there is one.
     fn message(&self) -> &str {
         let words = self.candidates.first().and_then(|candidate| candidate.finish_message.as_deref());
         words.or(self.reason()).unwrap_or_default()
     }
 
-    /// The refusal, if it is one. In an answer it is an answer: nothing was lost, and asking again brings the same.
-    fn withheld(&self) -> Option<Fault> {
+    /// The content refusal, if the answer is one. It is final: the outcome is not unknown, and a
+    /// repetition gives the same result.
+    fn withheld(&self) -> Option<CallError> {
         let is_blocked = self.prompt_feedback.as_ref().is_some_and(|feedback| feedback.block_reason.is_some());
         let is_refused = is_blocked || self.reason().is_some_and(|reason| CONTENT.contains(&reason));
-        is_refused.then(|| Fault::new(Class::Content, self.message()))
+        is_refused.then(|| CallError::new(Class::Content, self.message()))
     }
 
-    /// The fault of an answer that should hold a `what`.
-    fn without(&self, answer: &Answer, what: &str) -> Fault {
+    /// The error of an answer that lacks `what`.
+    fn without(&self, answer: &Answer, what: &str) -> CallError {
         match self.reason() {
-            Some(_) => answer.fault(Some(Class::Unavailable), format!("it made no {what}: {}", self.message())),
+            Some(_) => answer.call_error(Some(Class::Unavailable), format!("it made no {what}: {}", self.message())),
             None => answer.unreadable(),
         }
     }

@@ -1,5 +1,6 @@
-//! The Comfy API v2 (providers.md 8.1): a workflow is submitted as a job, its pictures uploaded before. The one
-//! protocol that honours an idempotency key, by refusing the second.
+//! The Comfy API v2: a workflow is submitted as a job after its pictures were uploaded
+//! (`docs/reference/providers.md#comfy-api`). It is the only protocol that honors an idempotency
+//! key: it rejects the second submit.
 
 use std::time::Duration;
 
@@ -7,21 +8,21 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::super::words;
+use crate::call_error::{CallError, Class};
+use crate::capabilities::{Idempotency, ProtocolCapabilities};
 use crate::catalogue::{Entry, parse_box};
 use crate::encode::{Part, multipart};
-use crate::fault::{Class, Fault};
 use crate::order::{Media, Order, Picture, Shape};
 use crate::outcome::{Output, Polled, Run};
-use crate::promises::{Idempotency, Promises};
 use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site};
 
-/// The adapter.
+/// The adapter for the Comfy API.
 pub(in super::super) struct Comfy;
 
-/// About 100 MB may be uploaded in one call; this is what an upload to us may have.
+/// A call may upload about 100 MB. This is the limit of uploads to this service.
 const PICTURE_BYTES_MAX: usize = domain::limits::UPLOAD_MAX as usize;
 
-/// Width and height of a picture where the order has no size.
+/// The width and height of a picture if the order has no size.
 const DEFAULT_BOX: (u32, u32) = (1024, 1024);
 
 impl Protocol for Comfy {
@@ -34,8 +35,8 @@ impl Protocol for Comfy {
         true
     }
 
-    fn promises(&self, media: Media) -> Promises {
-        Promises {
+    fn capabilities(&self, media: Media) -> ProtocolCapabilities {
+        ProtocolCapabilities {
             idempotency: Idempotency::Rejected,
             finds: false,
             cancels: true,
@@ -47,7 +48,7 @@ impl Protocol for Comfy {
         }
     }
 
-    fn uploads(&self, site: &Site, order: &Order) -> Result<Vec<Request>, Fault> {
+    fn uploads(&self, site: &Site, order: &Order) -> Result<Vec<Request>, CallError> {
         let upload = |(index, picture): (usize, &Picture)| {
             let path = format!("{}-{index}.{}", order.idempotency_key, picture.media_type.trim_start_matches("image/"));
             let parts = [
@@ -61,19 +62,19 @@ impl Protocol for Comfy {
         Ok(order.references.iter().chain(first).chain(last).enumerate().map(upload).collect())
     }
 
-    fn uploaded(&self, answer: &Answer) -> Result<String, Fault> {
+    fn uploaded(&self, answer: &Answer) -> Result<String, CallError> {
         let asset: Asset = answer.read()?;
         Ok(asset.id)
     }
 
-    fn submit(&self, site: &Site, order: &Order, uploads: &[String]) -> Result<Request, Fault> {
+    fn submit(&self, site: &Site, order: &Order, uploads: &[String]) -> Result<Request, CallError> {
         let workflow = order.model.wire.workflow.as_ref();
-        let workflow = workflow.ok_or_else(|| Fault::new(Class::Runtime, "the model has no workflow"))?;
+        let workflow = workflow.ok_or_else(|| CallError::new(Class::Runtime, "the model has no workflow"))?;
         let body = json!({"workflow": Bindings::of(order, uploads)?.fill_all(workflow)?});
         Ok(Request::post_json(site.url("/api/v2/jobs"), &body))
     }
 
-    fn submitted(&self, site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, Fault> {
+    fn submitted(&self, site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, CallError> {
         let job: Job = answer.read()?;
         let own = site.url(&format!("/api/v2/jobs/{}", job.id));
         let own_cancel = site.url(&format!("/api/v2/jobs/{}/cancel", job.id));
@@ -83,13 +84,13 @@ impl Protocol for Comfy {
         Ok(Accepted::Run(Run { id: job.id, poll, result: None, cancel: Some(cancel) }))
     }
 
-    fn polled(&self, site: &Site, _run: &Run, answer: &Answer) -> Result<Progress, Fault> {
+    fn polled(&self, site: &Site, _run: &Run, answer: &Answer) -> Result<Progress, CallError> {
         let job: Job = answer.read()?;
-        let fail = |class, detail: &str| Polled::Failed(Fault::new(class, detail));
+        let fail = |class, detail: &str| Polled::Failed(CallError::new(class, detail));
         Ok(Progress::Is(match job.status.as_str() {
             "succeeded" => {
-                // The last that was saved. A workflow that makes a video may save pictures besides, and one for pictures has no
-                // reason to save videos.
+                // Uses the last saved file. A video workflow may also save pictures; a picture
+                // workflow has no reason to save videos.
                 let last = |kind: &str| job.outputs.iter().rfind(|output| output.kind == kind);
                 match last("video").or_else(|| last("image")).and_then(|output| site.join(&output.url)) {
                     Some(url) => Polled::Done(Output::Remote(url)),
@@ -103,25 +104,25 @@ impl Protocol for Comfy {
         }))
     }
 
-    fn fault(&self, answer: &Answer) -> Fault {
+    fn call_error(&self, answer: &Answer) -> CallError {
         let json = answer.json();
         let detail = words(&json, &["/error/message", "/error", "/detail", "/message"]);
         match words(&json, &["/error/code"]) {
-            // There was a submit under this key before: there may be a job, and its id is not told.
-            "idempotency_key_reuse" => answer.fault(Some(Class::Timeout), detail).maybe_accepted(),
-            "deployment_stopped" => answer.fault(Some(Class::Unavailable), detail),
-            _ => answer.fault(None, detail),
+            // An earlier submit used this key, so there may be a job, but its id is not reported.
+            "idempotency_key_reuse" => answer.call_error(Some(Class::Timeout), detail).maybe_accepted(),
+            "deployment_stopped" => answer.call_error(Some(Class::Unavailable), detail),
+            _ => answer.call_error(None, detail),
         }
     }
 }
 
-/// What the places of a workflow stand for.
+/// The values of a workflow's placeholders.
 struct Bindings<'a> {
     prompt: String,
-    /// Width and height; none of a video whose size is the workflow's own.
+    /// The width and height; `None` for a video whose size the workflow determines.
     size: Option<(u32, u32)>,
     seed: u32,
-    /// Of a video whose length can be asked for.
+    /// The number of frames of a video whose duration can be requested.
     frames: Option<u32>,
     references: &'a [String],
     first_frame: Option<&'a String>,
@@ -129,9 +130,9 @@ struct Bindings<'a> {
 }
 
 impl<'a> Bindings<'a> {
-    fn of(order: &Order, uploads: &'a [String]) -> Result<Self, Fault> {
+    fn of(order: &Order, uploads: &'a [String]) -> Result<Self, CallError> {
         let model = &order.model;
-        let no_box = || Fault::new(Class::Invalid, "the size is no WxH");
+        let no_box = || CallError::new(Class::Invalid, "the size must have the form WIDTHxHEIGHT");
         let size = match &order.shape {
             Shape::Image { size: None, .. } => Some(DEFAULT_BOX),
             Shape::Image { size: Some(size), .. } => Some(parse_box(size).ok_or_else(no_box)?),
@@ -151,7 +152,7 @@ impl<'a> Bindings<'a> {
         };
         let (references, mut frame_uploads) = match uploads.split_at_checked(order.references.len()) {
             Some((references, frames)) => (references, frames.iter()),
-            None => return Err(Fault::new(Class::Runtime, "a picture was not uploaded")),
+            None => return Err(CallError::new(Class::Runtime, "a picture was not uploaded")),
         };
         let (first, last) = order.frames();
         Ok(Self {
@@ -165,12 +166,12 @@ impl<'a> Bindings<'a> {
         })
     }
 
-    fn fill_all(&self, object: &Map<String, Value>) -> Result<Map<String, Value>, Fault> {
+    fn fill_all(&self, object: &Map<String, Value>) -> Result<Map<String, Value>, CallError> {
         object.iter().map(|(name, value)| Ok((name.clone(), self.fill(value)?))).collect()
     }
 
-    /// `value` with every place in it filled. Only whole texts are places, so that no prompt can bring one in.
-    fn fill(&self, value: &Value) -> Result<Value, Fault> {
+    /// `value` with every placeholder replaced. Only whole texts are placeholders, so that no prompt can insert one.
+    fn fill(&self, value: &Value) -> Result<Value, CallError> {
         match value {
             Value::Object(object) => Ok(Value::Object(self.fill_all(object)?)),
             Value::Array(list) => list.iter().map(|value| self.fill(value)).collect(),
@@ -182,7 +183,7 @@ impl<'a> Bindings<'a> {
         }
     }
 
-    fn bind(&self, place: &str) -> Result<Value, Fault> {
+    fn bind(&self, place: &str) -> Result<Value, CallError> {
         let asset = |id: &String| json!({"__type": "core/ASSET", "info": {"id": id}});
         let bound = match place {
             "prompt" => Some(json!(self.prompt)),
@@ -197,7 +198,7 @@ impl<'a> Bindings<'a> {
                 number.and_then(|number| self.references.get(number)).map(asset)
             }
         };
-        bound.ok_or_else(|| Fault::new(Class::Invalid, format!("the workflow's {place} is not there")))
+        bound.ok_or_else(|| CallError::new(Class::Invalid, format!("the workflow's {place} is not there")))
     }
 }
 

@@ -1,25 +1,25 @@
-//! OpenAI's routes as self-hosted servers have them (providers.md 8.4): LocalAI, vLLM-Omni, SGLang, stable-diffusion.cpp;
-//! llama.cpp, vLLM and Ollama for texts.
+//! OpenAI's routes of self-hosted servers: LocalAI, vLLM-Omni, SGLang, stable-diffusion.cpp; llama.cpp, vLLM and Ollama
+//! for texts (`docs/reference/providers.md#openai-compatible-server`).
 //!
-//! What differs from OpenAI: no key is needed, edits are multipart, and a picture may come behind a URL of the server's
-//! own.
+//! Differences from OpenAI: a key is optional, edits are multipart, and the answer can name a picture by a URL of the
+//! server.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::super::{chat, openai};
+use crate::call_error::CallError;
+use crate::capabilities::{Idempotency, ProtocolCapabilities};
 use crate::encode::{Part, multipart};
-use crate::fault::Fault;
 use crate::order::{Media, Order};
-use crate::promises::{Idempotency, Promises};
 use crate::protocol::{Accepted, Answer, Protocol, Request, Site};
 use crate::text::TextOrder;
 
-/// The adapter.
+/// The adapter for servers with OpenAI's routes.
 pub(in super::super) struct Compatible;
 
-/// OpenAI's own limit of a file (providers.md 1.3).
+/// The size limit of a file in OpenAI's own API.
 const PICTURE_BYTES_MAX: usize = 50_000_000;
 
 impl Protocol for Compatible {
@@ -28,8 +28,8 @@ impl Protocol for Compatible {
         "http://localhost/v1"
     }
 
-    fn promises(&self, _media: Media) -> Promises {
-        Promises {
+    fn capabilities(&self, _media: Media) -> ProtocolCapabilities {
+        ProtocolCapabilities {
             idempotency: Idempotency::Ignored,
             finds: false,
             cancels: false,
@@ -41,12 +41,12 @@ impl Protocol for Compatible {
         }
     }
 
-    fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, Fault> {
+    fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, CallError> {
         let mut body = openai::common(order);
         if let Some(field) = &order.model.wire.seed {
             body.insert(field.clone(), json!(order.seed()));
         }
-        // Some servers answer with a URL when they are not asked for the picture itself.
+        // Some servers answer with a URL unless the picture itself is requested.
         body.insert("response_format".into(), json!("b64_json"));
         if order.references.is_empty() {
             return Ok(Request::post_json(site.url("/images/generations"), &Value::Object(body)));
@@ -62,7 +62,7 @@ impl Protocol for Compatible {
         Ok(multipart(site.url("/images/edits"), &parts))
     }
 
-    fn submitted(&self, site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, Fault> {
+    fn submitted(&self, site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, CallError> {
         openai::first_image(site, answer)
     }
 
@@ -70,15 +70,15 @@ impl Protocol for Compatible {
         true
     }
 
-    fn write(&self, site: &Site, order: &TextOrder) -> Result<Request, Fault> {
+    fn write(&self, site: &Site, order: &TextOrder) -> Result<Request, CallError> {
         Ok(chat::write(site, order))
     }
 
-    fn written(&self, answer: &Answer) -> Result<String, Fault> {
+    fn written(&self, answer: &Answer) -> Result<String, CallError> {
         chat::written(answer)
     }
 
-    fn fault(&self, answer: &Answer) -> Fault {
-        openai::fault(answer)
+    fn call_error(&self, answer: &Answer) -> CallError {
+        openai::call_error(answer)
     }
 }

@@ -1,4 +1,5 @@
-//! A server of the operator's own (decisions 12.2): `CANVAS_MANAGED_URL`, spoken to as `CANVAS_MANAGED_PROTOCOL` says.
+//! A self-hosted server: `CANVAS_MANAGED_URL`, with the protocol in `CANVAS_MANAGED_PROTOCOL`
+//! (`docs/reference/providers.md#managed`).
 
 mod comfy;
 mod compatible;

@@ -1,4 +1,4 @@
-//! Embedded ICC profiles, of colour, grey and ink.
+//! Tests of embedded ICC profiles for color, gray and CMYK.
 
 use super::*;
 
@@ -25,7 +25,8 @@ fn an_embedded_profile_is_converted_to_srgb_in_every_format() {
     close(&full(&png_with(&translucent, &[iccp(&profile)])).unwrap(), 1, 1, [r, g, b, 90], 1);
 }
 
-/// Display P3 to sRGB by the definitions: linearise, change primaries (D65 both), apply the curve, clip.
+/// Converts Display P3 to sRGB by the definitions: linearize, change primaries (both D65), apply
+/// the curve, clip.
 fn p3_to_srgb(samples: [u8; 3]) -> [u8; 3] {
     let linear = samples.map(|sample| {
         let value = f64::from(sample) / 255.0;
@@ -45,7 +46,7 @@ fn a_profile_in_many_segments_is_put_together_in_order() {
     let source = drawn(16, 16, Channels::Rgb, |_, _| [200, 100, 50, 255]);
     let mut file = jpeg(&source, &Jpeg { quality: 100, ..Jpeg::default() });
     let (front, back) = profile.split_at(200);
-    // Each lands before the one inserted earlier: stored as 2, 1.
+    // Each segment is inserted before the previous one, so they are stored as 2, 1.
     file = with_segment(&file, 0xe2, &[b"ICC_PROFILE\0\x01\x02", front].concat());
     file = with_segment(&file, 0xe2, &[b"ICC_PROFILE\0\x02\x02", back].concat());
     let [r, g, b] = p3_to_srgb([200, 100, 50]);
@@ -68,7 +69,8 @@ fn an_srgb_a_foreign_and_a_broken_profile_change_nothing() {
     broken.truncate(150);
     for profile in [
         ColorProfile::new_srgb().encode().unwrap(),
-        // What LittleCMS, and with it Pillow and GIMP, embeds for sRGB; its rounded numbers move dark samples by 2.
+        // The sRGB profile that LittleCMS embeds, and thus Pillow and GIMP. Its rounded numbers
+        // change dark samples by 2.
         include_bytes!("littlecms-srgb.icc").to_vec(),
         ColorProfile::new_gray_with_gamma(2.2).encode().unwrap(),
         broken,
@@ -79,7 +81,7 @@ fn an_srgb_a_foreign_and_a_broken_profile_change_nothing() {
     }
 }
 
-/// A CMYK profile of one `mft1` table (ICC.1:2022, 10.11): four inks at two levels to Lab.
+/// A CMYK profile with one `mft1` table (ICC.1:2022, 10.11): four inks at two levels, to Lab.
 pub(super) fn cmyk_profile(lab: impl Fn(u8, u8, u8, u8) -> [u8; 3]) -> Vec<u8> {
     let mut table = b"mft1\0\0\0\0\x04\x03\x02\0".to_vec();
     for cell in 0..9i32 {
@@ -110,7 +112,8 @@ pub(super) fn cmyk_profile(lab: impl Fn(u8, u8, u8, u8) -> [u8; 3]) -> Vec<u8> {
 
 #[test]
 fn a_cmyk_profile_is_applied_to_inks() {
-    // Any ink takes a third of the lightness, black all of it: neutral, so that only the profile can explain it.
+    // Any ink takes a third of the lightness, and black takes all of it. The result is neutral,
+    // which only the profile can cause.
     let profile = cmyk_profile(|c, m, y, k| [if k == 1 { 0 } else { 255 - 85 * (c + m + y) }, 128, 128]);
     let icc = [b"ICC_PROFILE\0\x01\x01", &profile[..]].concat();
     let tagged = |stored| {
@@ -119,6 +122,6 @@ fn a_cmyk_profile_is_applied_to_inks() {
     };
     close(&tagged([255, 255, 255, 255]), 8, 8, [255, 255, 255, 255], 3);
     close(&tagged([255, 255, 255, 0]), 8, 8, [0, 0, 0, 255], 3);
-    // L* of 66.7 is 162 in sRGB; without the profile, full cyan would have no red at all.
+    // An L* of 66.7 is 162 in sRGB. Without the profile, full cyan would have no red at all.
     close(&tagged([0, 255, 255, 255]), 8, 8, [162, 162, 162, 255], 4);
 }

@@ -16,7 +16,7 @@ impl Sink for Taken {
     }
 }
 
-/// What `work` exports.
+/// The spans that `work` exports.
 fn exported(work: impl FnOnce()) -> Vec<SpanData> {
     let taken = Taken::default();
     let filter = FilterFn::new(ExportLayer::wants).with_max_level_hint(LevelFilter::ERROR);

@@ -1,0 +1,35 @@
+//! Notifies the gateways of what a command has changed, so that open waits see it at once (`crate::wait`).
+//!
+//! Best effort, after the commit: without a message a wait polls PostgreSQL a few seconds later, and no request
+//! depends on it.
+
+use domain::id::{AccountUid, JobId};
+use service::config::Config;
+
+use super::Result;
+use crate::wait::{access_channel, job_channel};
+
+/// The connection to the gateways. Made before the change that it announces, so that a wrong URL changes nothing.
+pub(super) struct Announcer(cache::Cache);
+
+impl Announcer {
+    /// Connects in the background.
+    pub(super) fn prepare(config: &Config) -> Result<Self> {
+        Ok(Self(cache::Cache::connect(config.redis_url.expose(), cache::PREFIX)?))
+    }
+
+    /// Credentials of `account` were revoked.
+    pub(super) async fn revoked(&self, account: &AccountUid) {
+        self.announce(&access_channel(account)).await;
+    }
+
+    /// A job or a run has changed.
+    pub(super) async fn changed(&self, id: JobId) {
+        self.announce(&job_channel(id)).await;
+    }
+
+    async fn announce(&self, channel: &str) {
+        self.0.settled().await;
+        self.0.notify(channel).await;
+    }
+}

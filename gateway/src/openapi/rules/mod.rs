@@ -1,0 +1,400 @@
+//! Rules over several fields, in the schemas that the document publishes.
+//!
+//! **Guarantee.** A body that the document admits is refused with 400 only for reasons that no schema can express: a name that
+//! must be unique among others, a URL that must be public, a cursor that the service must have issued.
+//!
+//! **Mechanism.** The code checks these rules and names the field that breaks each, which a schema's `not` or `if` cannot do.
+//! Here they are repeated as keywords of JSON Schema for readers of the document; requests are not validated by them.
+//! `tests/contract` generates requests from the document and so detects a difference.
+//!
+//! **Form.** Rules say what a body must not be, by `not`, or what must accompany what, by `if` and `dependentRequired`. Generators
+//! of client libraries ignore these and keep the plain type, where `oneOf`, `anyOf` and `allOf` beside it would change it.
+
+mod actions;
+
+use serde_json::{Value, json};
+
+use super::types::{PICTURE, reference};
+
+/// A picture as requests name it, or where to fetch it from.
+const PICTURE_OR_URL: &str = "^((node:|asset:([A-Za-z0-9_-]{1,180}:)?)[A-Za-z0-9_-]{1,180}|https://.+)$";
+/// A provider's model id, or a `model:` handle as a whole.
+const MODEL: &str = "^(model:[A-Za-z0-9_-]{8,600}|(?!model:).*)$";
+/// The largest whole number that every client represents.
+const WHOLE_MAX: i64 = 9_007_199_254_740_991;
+
+/// Adds the rules.
+pub fn add(document: &mut Value) {
+    let schemas = &mut document["components"]["schemas"];
+    canvases(schemas);
+    elements(schemas);
+    images(schemas);
+    videos(schemas);
+    workflows(schemas);
+    actions::add(schemas);
+    for path in ["images/generate", "images/edit"] {
+        let path = format!("{}/{path}", domain::API_ROOT);
+        let body = &mut document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"];
+        // Variations need no prompt.
+        extend(body, unless("prompt", json!({"required": ["promptNodeId"]})));
+    }
+}
+
+/// A rule for objects that lack a field.
+fn unless(field: &str, rule: Value) -> Value {
+    json!({"if": {"not": {"required": [field]}}, "then": rule})
+}
+
+fn canvases(schemas: &mut Value) {
+    extend(&mut schemas["CreateCanvas"], json!({"not": {"required": ["id", "destination"]}}));
+    schemas["WritableMetadata"] = writable_metadata();
+    for (name, described) in
+        [("NewNode", "The keys that clients write."), ("NodePatch", "Merged key by key; `null` removes a key.")]
+    {
+        schemas[name]["properties"]["metadata"] =
+            json!({"$ref": "#/components/schemas/WritableMetadata", "description": described});
+    }
+    schemas["NodeMetadata"] = served_metadata();
+    schemas["Node"]["properties"]["metadata"] = json!({
+        "$ref": "#/components/schemas/NodeMetadata",
+        "description": "What clients wrote, and what the service keeps about the node.",
+    });
+    served_types(schemas);
+    let other = json!({"not": {"const": "reference"}});
+    for operation in schemas["Operation"]["oneOf"].as_array_mut().expect("the variants of an operation") {
+        let has = |field: &str| operation["properties"].get(field).is_some();
+        let wrong = match (has("role"), has("fromNodeId")) {
+            (false, _) => continue,
+            // A purpose that is left out is `flow`.
+            (true, true) => json!({"required": ["role"], "properties": {"purpose": other}}),
+            // A purpose that is left out stays.
+            (true, false) => json!({"required": ["role", "purpose"],
+                "properties": {"role": {"type": "string"}, "purpose": other}}),
+        };
+        extend(operation, json!({"not": wrong}));
+    }
+}
+
+/// The keys of a node's metadata that clients write. `null` removes a key.
+fn writable_metadata() -> Value {
+    let text = |max: usize, it: &str| json!({"type": ["string", "null"], "maxLength": max, "description": it});
+    let integer = |min: i64, max: i64, it: &str| json!({"type": ["integer", "null"], "minimum": min, "maximum": max, "description": it});
+    let switch = |it: &str| json!({"type": ["boolean", "null"], "description": it});
+    json!({
+        "type": "object", "additionalProperties": false,
+        "description": "Metadata that clients write. At most 64 KiB serialized.",
+        "properties": {
+            "content": text(24_000, "Text of the node. Only on `text` and `sticky` nodes."),
+            "prompt": text(8000, "Prompt."),
+            "negativePrompt": text(8000, "What results must not show."),
+            "model": text(650, "Model."),
+            "size": text(80, "Size of results."),
+            "quality": text(80, "Quality of results."),
+            "aspectRatio": text(80, "Aspect ratio of results."),
+            "count": integer(1, 4, "Number of results."),
+            "durationSeconds": integer(1, 120, "Length of a video."),
+            "zIndex": integer(-WHOLE_MAX, WHOLE_MAX, "Order of drawing: a higher node covers a lower one."),
+            "fontSize": {"type": ["number", "null"], "minimum": 1, "maximum": 1000, "description": "Size of the text, in canvas units."},
+            "color": {"type": ["string", "null"], "pattern": "^#[0-9A-Fa-f]{6}$", "description": "Color of the node, `#rrggbb`."},
+            "textAlign": {"type": ["string", "null"], "enum": ["left", "center", "right", null], "description": "Alignment of the text."},
+            "section": switch("Whether the node is a Section, a titled frame for other nodes. Only on `sticky` nodes."),
+            "locked": switch("Kept for clients; not enforced."),
+            "collapsed": switch("Kept for clients. A render draws the node collapsed."),
+            "sectionId": {"type": ["string", "null"], "pattern": "^(node:)?[A-Za-z0-9_-]{1,180}$",
+                "description": "Section that the node belongs to: id, handle or `clientId`. Not on a Section."},
+            "tags": {"type": ["array", "null"], "maxItems": 24, "items": {"type": "string", "maxLength": 80}, "description": "Labels."},
+            "custom": {"type": ["object", "null"], "description": "The client's own data. Replaced as a whole."},
+        },
+    })
+}
+
+/// A node's metadata as it is served: what clients wrote, and keys that only the service writes.
+fn served_metadata() -> Value {
+    let owned = |name: &str, description: &str| {
+        let mut property = reference(name);
+        property["description"] = description.into();
+        property
+    };
+    let mut properties = writable_metadata()["properties"].take();
+    for property in properties.as_object_mut().expect("an object").values_mut() {
+        // A key that is removed is absent, and the service may write texts that are longer than clients may.
+        let members = property.as_object_mut().expect("a schema");
+        members.retain(|keyword, _| matches!(keyword.as_str(), "type" | "items" | "description"));
+        members["type"] = members["type"][0].take();
+    }
+    properties["textAlign"] = owned("TextAlign", "Alignment of the text.");
+    properties["sectionId"]["description"] = "Plain id of the Section that the node belongs to.".into();
+    let served = json!({
+        "createdBy": owned("Ownership", "Who owns the node. Written by the service."),
+        "provenance": owned("Provenance", "Where the content comes from. Written by the service."),
+        "job": owned("NodeJob", "The work that fills the node or filled it last. Written by the service."),
+        "history": {"type": "array", "maxItems": 50, "items": reference("HistoryEntry"),
+            "description": "Assets that the node showed before, newest first. Written by the service."},
+        "upload": {"type": "object", "description": "Reserved for the service."},
+        "source": owned("NodeSource", "Where an import found the pictures. Written by the service."),
+        "recipe": owned("NodeRecipe", "The node's part in a Recipe. Written by the service."),
+    });
+    properties.as_object_mut().expect("an object").extend(served.as_object().cloned().expect("an object"));
+    json!({"type": "object", "description": "Metadata of a node. More keys may come.", "properties": properties})
+}
+
+/// The types of the keys that the service writes. The code writes these as JSON: `shared/db` (`job`, `history`), the
+/// image-worker (`provenance`, `source`) and `canvas::instance` (`recipe`).
+fn served_types(schemas: &mut Value) {
+    let text = |description: &str| json!({"type": "string", "description": description});
+    let described = |name: &str, description: &str| {
+        let mut property = reference(name);
+        property["description"] = description.into();
+        property
+    };
+    let list = |of: Value, description: &str| json!({"type": "array", "items": of, "description": description});
+    let url = |description: &str| json!({"type": "string", "format": "uri", "description": description});
+    let run = described("RunHandle", "Handle of the run.");
+    schemas["TextAlign"] = json!({"type": "string", "enum": ["left", "center", "right"]});
+    schemas["ProvenanceKind"] =
+        json!({"type": "string", "enum": ["generated", "action", "import", "upload", "recipe"]});
+    schemas["WorkOperation"] =
+        json!({"type": "string", "enum": ["generate", "edit", "variations", "action", "recipe"]});
+    schemas["Provenance"] = json!({
+        "type": "object", "required": ["kind", "references", "elements", "createdAt"],
+        "description": "How the content of a node came to be.",
+        "properties": {
+            "kind": described("ProvenanceKind", "Kind of origin."),
+            "run": run,
+            "operation": described("WorkOperation", "Operation of the run."),
+            "provider": described("ProviderKind", "Provider of the model."),
+            "model": text("The provider's id of the model."),
+            "prompt": text("Prompt as it was sent. User-authored."),
+            "size": text("Size that was requested."),
+            "quality": text("Quality that was requested."),
+            "actionId": described("ActionHandle", "The Action."),
+            "actionVersion": described("ActionVersion", "Version of the Action."),
+            "params": {"type": "object", "description": "Parameters of the Action, with its defaults."},
+            "references": list(reference("ReferenceInput"), "Pictures that the work read."),
+            "elements": list(reference("ElementVersionHandle"), "Versions of Elements that the work used."),
+            "sourceUrl": url("URL that an import fetched the picture from."),
+            "createdAt": described("Timestamp", "When the content was made."),
+        },
+    });
+    schemas["NodeJob"] = json!({
+        "type": "object", "required": ["run", "status", "operation"],
+        "description": "The work that fills a node. It changes only when that work starts and ends.",
+        "properties": {
+            "id": described("JobHandle", "Handle of the job; absent while no job of a Recipe run writes to the node."),
+            "run": run,
+            "status": described("JobStatus", "Status of the work."),
+            "operation": described("WorkOperation", "Operation of the work."),
+        },
+    });
+    schemas["HistoryEntry"] = json!({
+        "type": "object", "required": ["asset", "run", "at"], "description": "An asset that a node showed before.",
+        "properties": {
+            "asset": described("AssetHandle", "The replaced asset."),
+            "run": described("RunHandle", "The run that replaced it."),
+            "at": described("Timestamp", "When it was replaced."),
+        },
+    });
+    schemas["NodeSource"] = json!({
+        "type": "object", "description": "Where an import found a picture, or the pictures of a Section.",
+        "properties": {
+            "imageUrl": url("URL of the picture. On image nodes."),
+            "pageUrl": url("URL of the product page as requested."),
+            "resolvedUrl": url("URL of the page after redirects. On the Section."),
+            "variant": described("Variant", "The variant that the pictures show. On the Section."),
+        },
+    });
+    let port = json!({
+        "type": "object", "required": ["key", "nodeId"], "description": "A port of a Recipe's instance.",
+        "properties": {"key": text("Key of the port."), "nodeId": described("NodeId", "Plain id of the port's node.")},
+    });
+    schemas["InstancePort"] = port;
+    schemas["NodeRecipe"] = json!({
+        "type": "object", "required": ["role"],
+        "description": "The node that stands for a Recipe on its canvas (`instance`), a port for an input, or the node of an output.",
+        "properties": {
+            "role": {"type": "string", "enum": ["instance", "input", "output"], "description": "Part of the node."},
+            "recipe": described("RecipeHandle", "The Recipe. With role `instance`."),
+            "version": text("Version of the Recipe. With role `instance`."),
+            "name": text("Name of the Recipe. With role `instance`."),
+            "inputs": list(reference("InstancePort"), "Ports of the inputs. With role `instance`."),
+            "outputs": list(reference("InstancePort"), "Nodes of the outputs. With role `instance`."),
+            "key": text("Key of the port. With roles `input` and `output`."),
+            "instance": described("NodeId", "Plain id of the instance's node. With roles `input` and `output`."),
+        },
+    });
+}
+
+fn elements(schemas: &mut Value) {
+    let made_of_nothing = json!({"properties": {
+        "sourceAssetIds": {"maxItems": 0}, "guidelines": {"not": {"pattern": "[A-Za-z0-9]|\\S"}},
+    }});
+    for name in ["CreateElement", "ElementContent"] {
+        extend(&mut schemas[name], json!({"not": made_of_nothing}));
+        schemas[name]["properties"]["sourceAssetIds"]["uniqueItems"] = true.into();
+    }
+    schemas["CreateElement"]["properties"]["collectionIds"]["uniqueItems"] = true.into();
+    for form in schemas["ElementPatch"]["oneOf"].as_array_mut().expect("the variants of a patch") {
+        if let Some(list) = form["properties"].get_mut("collectionIds") {
+            list["uniqueItems"] = true.into();
+        }
+    }
+}
+
+fn images(schemas: &mut Value) {
+    let start = &mut schemas["ImageStart"];
+    let wrong = json!([
+        {"required": ["targetNodeId", "targetNodeIds"]},
+        {"required": ["targetNodeId", "count"], "properties": {"count": {"not": {"const": 1}}}},
+        {"required": ["prompt", "promptNodeId"]},
+        {"required": ["source", "references"], "properties": {"references": {"minItems": 16}}},
+    ]);
+    extend(start, json!({"not": {"anyOf": wrong}}));
+    extend(start, unless("targetNodeId", json!({"required": ["targetNodeIds"]})));
+    for list in ["targetNodeIds", "references", "elements"] {
+        start["properties"][list]["uniqueItems"] = true.into();
+    }
+    start["properties"]["references"]["items"] =
+        json!({"oneOf": [reference("PictureHandle"), reference("ImageReference")]});
+    schemas["ImageReference"] = referenced("PictureHandle");
+    schemas["PictureSource"] = json!({"type": "string", "maxLength": 2048, "pattern": PICTURE_OR_URL,
+        "description": "A node handle, an asset handle, or the public HTTPS URL of a picture."});
+    schemas["VideoReference"] = referenced("PictureSource");
+    schemas["ModelReference"] = json!({"type": "string", "maxLength": 650, "pattern": MODEL,
+        "description": "A provider's model id, or a `model:` handle."});
+    model(&mut schemas["ImageStart"]);
+}
+
+/// A reference with its role.
+fn referenced(handle: &str) -> Value {
+    let mut handle = reference(handle);
+    handle["description"] = "The picture.".into();
+    let mut role = reference("Role");
+    role["description"] = "What the picture is used for.".into();
+    json!({
+        "type": "object", "required": ["handle"], "additionalProperties": false,
+        "description": "A picture that guides a result, with its role.", "properties": {"handle": handle, "role": role},
+    })
+}
+
+/// Makes the member `model` refer to the shared type.
+fn model(schema: &mut Value) {
+    let description = schema["properties"]["model"]["description"].take();
+    schema["properties"]["model"] = reference("ModelReference");
+    schema["properties"]["model"]["description"] = description;
+}
+
+fn videos(schemas: &mut Value) {
+    let start = &mut schemas["VideoStart"];
+    extend(start, json!({"dependentRequired": {"lastFrame": ["firstFrame"]}}));
+    for frame in ["firstFrame", "lastFrame"] {
+        let description = start["properties"][frame]["description"].take();
+        start["properties"][frame] = reference("PictureSource");
+        start["properties"][frame]["description"] = description;
+    }
+    start["properties"]["model"]["pattern"] = MODEL.into();
+    let forms = json!([reference("PictureSource"), reference("VideoReference")]);
+    extend(&mut start["properties"]["references"], json!({"uniqueItems": true, "items": {"oneOf": forms}}));
+}
+
+fn workflows(schemas: &mut Value) {
+    schemas["CreateWorkflow"]["properties"]["tags"]["items"] =
+        json!({"type": "string", "minLength": 1, "maxLength": 80});
+    schemas["NewOutput"]["properties"]["inputKeys"]["uniqueItems"] = true.into();
+    for name in ["NewOutput", "RunRecipe"] {
+        model(&mut schemas[name]);
+    }
+    let image = json!({"const": "image"});
+    let wrong = json!([
+        {"required": ["type", "value"],
+            "properties": {"type": image, "value": {"not": {"pattern": format!("^$|{PICTURE}")}}}},
+        {"required": ["type", "writtenReference"], "properties": {"type": image, "writtenReference": {"const": true}}},
+        // A default without anything to stand for.
+        {"required": ["useAsDefault"], "not": {"required": ["sourceNodeId"]},
+            "properties": {"useAsDefault": {"const": true}, "value": {"maxLength": 0}}},
+    ]);
+    extend(&mut schemas["NewInput"], json!({"not": {"anyOf": wrong}}));
+}
+
+/// Adds keywords to a schema.
+fn extend(schema: &mut Value, keywords: Value) {
+    let Value::Object(keywords) = keywords else { unreachable!("keywords are an object") };
+    schema.as_object_mut().expect("a route documents this schema").extend(keywords);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::router::documented;
+
+    /// Whether the published schema of a name admits a value.
+    fn admits(name: &str, value: &Value) -> bool {
+        let document = documented().1;
+        let mut schema = json!({"$ref": format!("#/components/schemas/{name}")});
+        schema["components"] = document["components"].clone();
+        jsonschema::draft202012::new(&schema).expect("a valid schema").is_valid(value)
+    }
+
+    #[test]
+    fn the_document_says_what_excludes_and_needs_what() {
+        let image = json!({"canvasId": "c", "baseRevision": "r", "idempotencyKey": "12345678"});
+        let with = |more: Value| {
+            let mut body = image.clone();
+            body.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
+            admits("ImageStart", &body)
+        };
+        assert!(with(json!({"targetNodeId": "t", "prompt": "p", "count": 1})));
+        assert!(with(json!({"targetNodeIds": ["t", "u"], "count": 2, "source": "node:n"})));
+        for wrong in [
+            json!({}),
+            json!({"targetNodeId": "t", "targetNodeIds": ["u"]}),
+            json!({"targetNodeId": "t", "count": 2}),
+            json!({"targetNodeId": "t", "prompt": "p", "promptNodeId": "n"}),
+            json!({"targetNodeIds": ["t", "t"]}),
+            json!({"targetNodeId": "t", "model": "model:short"}),
+        ] {
+            assert!(!with(wrong.clone()), "{wrong}");
+        }
+        assert!(!admits("CreateCanvas", &json!({"id": "i", "destination": "agent-canvas"})));
+        assert!(admits("CreateCanvas", &json!({"id": "i", "canvasType": "agent"})));
+        let element = |sources: &[&str], guidelines: &str| {
+            admits(
+                "CreateElement",
+                &json!({"name": "n", "type": "style", "sourceAssetIds": sources, "guidelines": guidelines}),
+            )
+        };
+        assert!(element(&["a"], "") && element(&[], "g") && !element(&[], " ") && !element(&["a", "a"], "g"));
+    }
+
+    #[test]
+    fn the_document_knows_the_parameters_of_every_action() {
+        for (name, good, wrong) in [
+            ("ResizeParameters", json!({"width": 10, "fit": "cover", "background": "#fff"}), json!({"fit": "cover"})),
+            (
+                "CropParameters",
+                json!({"width": 1, "height": 1, "x": 0, "y": 0}),
+                json!({"width": 1, "height": 1, "x": 0}),
+            ),
+            ("ChangeAspectRatioParameters", json!({"ratio": "1.91:1"}), json!({"ratio": "0:1"})),
+            ("RotateParameters", json!({"degrees": -90.5}), json!({"degrees": 361})),
+            ("AddTextToImageParameters", json!({"text": "t", "size": 0.5}), json!({"text": "t", "colour": "#fff"})),
+        ] {
+            assert!(admits(name, &good), "{name}: {good}");
+            assert!(!admits(name, &wrong), "{name}: {wrong}");
+        }
+    }
+
+    #[test]
+    fn the_document_knows_the_keys_of_metadata() {
+        let node = |metadata: Value| json!({"type": "text", "position": {"x": 0, "y": 0}, "metadata": metadata});
+        assert!(admits(
+            "NewNode",
+            &node(json!({"content": "c", "count": 4, "color": "#a0b1c2", "custom": {"a": [1]}}))
+        ));
+        assert!(admits("NodePatch", &json!({"metadata": {"tags": null, "section": false}})));
+        for wrong in
+            [json!({"createdBy": "user"}), json!({"count": 5}), json!({"textAlign": "top"}), json!({"tags": [1]})]
+        {
+            assert!(!admits("NewNode", &node(wrong.clone())), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Receives the bytes of an upload into the object store, and parses the picture's header from them as they pass.
+
+use std::time::Duration;
+
+use axum::body::{Body, BodyDataStream};
+use blob::{BlobKey, Written};
+use bytes::Bytes;
+use domain::limits::UPLOAD_MAX;
+use futures_util::StreamExt;
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use raster::{Format, Header, HeaderError, HeaderReader};
+
+use crate::admission::admitted;
+use crate::extract::caller::{Caller, UploadAsset};
+use crate::extract::header::single;
+use crate::problem::{Problem, Result};
+use crate::server::min_rate_body::MinRateBody;
+use crate::state::App;
+
+/// Violation of an empty body.
+pub const EMPTY: &str = "must not be empty";
+/// Time that any upload may take, however small. A slow sender occupies one of few slots.
+const UPLOAD_TIME_LEAST: Duration = Duration::from_secs(20);
+/// Minimum average rate of a large upload beyond that time.
+const UPLOAD_BYTES_PER_SECOND_MIN: u64 = 256 * 1024;
+/// Minimum rate at any time, with the same allowance: a link may be slow for a while, but a sender that only trickles is cut off
+/// early.
+const UPLOAD_PACE_MIN: u32 = 64 * 1024;
+
+/// The declared format; `None` for `application/octet-stream`.
+pub fn declared_format(headers: &HeaderMap) -> Result<Option<Format>> {
+    let declared = single(headers, &CONTENT_TYPE).ok().flatten();
+    let text = declared.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    match text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
+        "application/octet-stream" => Ok(None),
+        "image/png" => Ok(Some(Format::Png)),
+        "image/jpeg" => Ok(Some(Format::Jpeg)),
+        "image/webp" => Ok(Some(Format::Webp)),
+        "image/gif" => Ok(Some(Format::Gif)),
+        _ => Err(Problem::UnsupportedMediaType(
+            "an upload is application/octet-stream, image/png, image/jpeg, image/webp or image/gif".into(),
+        )),
+    }
+}
+
+/// A stored picture that nothing refers to yet.
+pub struct Stored {
+    pub key: BlobKey,
+    pub written: Written,
+    pub header: Header,
+}
+
+/// Receives a body in one of the few upload slots, at a minimum rate and within a time that depends on its size; 503 when no slot
+/// becomes free in time.
+pub async fn store(
+    app: &App,
+    caller: &Caller<UploadAsset>,
+    length: Option<u64>,
+    body: Body,
+    declared: Option<Format>,
+) -> Result<Stored> {
+    let _turn = app.uploaders.pass(caller.account.as_str()).await?;
+    let _place = admitted(app.uploads.acquire(), "too many uploads at once").await?.map_err(Problem::internal)?;
+    let body = Body::new(MinRateBody::at(UPLOAD_PACE_MIN, UPLOAD_TIME_LEAST, body));
+    let seconds = length.unwrap_or(UPLOAD_MAX) / UPLOAD_BYTES_PER_SECOND_MIN;
+    match tokio::time::timeout(UPLOAD_TIME_LEAST + Duration::from_secs(seconds), stream(app, body, declared)).await {
+        Ok(stored) => stored,
+        Err(_) => Err(Problem::invalid("body", "took too long to arrive")),
+    }
+}
+
+async fn stream(app: &App, body: Body, declared: Option<Format>) -> Result<Stored> {
+    let mut pieces = body.into_data_stream();
+    let mut head = Head::new(declared);
+    // Foreign bytes are rejected before a row or an object is made for them.
+    let mut held = Vec::new();
+    while !head.is_recognized() {
+        match next(&mut pieces).await? {
+            Some(piece) => {
+                head.push(&piece)?;
+                held.push(piece);
+            }
+            None => break,
+        }
+    }
+    if held.iter().all(Bytes::is_empty) {
+        return Err(Problem::invalid("body", EMPTY));
+    }
+    if !head.is_recognized() {
+        // The file ended within its magic bytes: truncated (422) or of another type (415).
+        return Err(head.finish().err().unwrap_or_else(foreign));
+    }
+    let key = BlobKey(db::blobs::stage_unknown(&mut *app.connection().await?).await?);
+    let mut writer = app.blobs.writer(key);
+    for piece in held {
+        writer.write(&piece).await?;
+    }
+    while let Some(piece) = next(&mut pieces).await? {
+        if writer.bytes() + piece.len() as u64 > UPLOAD_MAX {
+            return Err(Problem::PayloadTooLarge(UPLOAD_MAX));
+        }
+        head.push(&piece)?;
+        writer.write(&piece).await?;
+    }
+    let header = head.finish()?;
+    let written = writer.finish().await?;
+    Ok(Stored { key, written, header })
+}
+
+async fn next(pieces: &mut BodyDataStream) -> Result<Option<Bytes>> {
+    pieces.next().await.transpose().map_err(|_| Problem::invalid("body", "ended prematurely, or arrived too slowly"))
+}
+
+fn foreign() -> Problem {
+    Problem::UnsupportedMediaType("the body is not a PNG, JPEG, WebP or GIF".into())
+}
+
+/// Parses the picture's header from the passing bytes.
+struct Head {
+    declared: Option<Format>,
+    reader: HeaderReader,
+    error: Option<HeaderError>,
+}
+
+impl Head {
+    fn new(declared: Option<Format>) -> Self {
+        Self { declared, reader: HeaderReader::new(), error: None }
+    }
+
+    fn is_recognized(&self) -> bool {
+        self.reader.format().is_some()
+    }
+
+    /// Takes the next bytes. A type that differs from the declared one is rejected at once; other errors of the header are
+    /// reported at the end, after the check of the body's size.
+    fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.error.is_none() {
+            match self.reader.push(bytes) {
+                Ok(_) => {}
+                Err(HeaderError::UnknownFormat) => return Err(foreign()),
+                Err(error) => self.error = Some(error),
+            }
+        }
+        match (self.declared, self.reader.format()) {
+            (Some(declared), Some(found)) if declared != found => Err(Problem::UnsupportedMediaType(format!(
+                "the body is {}, not {} as declared",
+                found.media_type(),
+                declared.media_type()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(self) -> Result<Header> {
+        let read = match self.error {
+            Some(error) => Err(error),
+            None => self.reader.finish(),
+        };
+        read.map_err(|error| match error {
+            HeaderError::UnknownFormat => foreign(),
+            error => Problem::unprocessable("body", error.to_string()),
+        })
+    }
+}

@@ -1,0 +1,75 @@
+//! The canonical form of a batch, which its fingerprint is taken from.
+
+use std::collections::HashSet;
+
+use domain::graph::{NodeType, Purpose};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::ApplyOperations;
+
+/// The request with handles reduced to plain ids, so that different spellings of one batch have the same fingerprint
+/// (docs/reference/conventions.md#fingerprint).
+///
+/// A handle that equals a `clientId` of the batch is kept: its plain form would refer to what the batch creates.
+pub(super) fn canonical(request: &ApplyOperations) -> Value {
+    let mut body = serde_json::to_value(request).expect("a parsed request serializes");
+    let made: HashSet<String> = body["operations"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|operation| operation["clientId"].as_str().map(str::to_owned))
+        .collect();
+    for operation in body["operations"].as_array_mut().into_iter().flatten() {
+        for field in ["nodeId", "fromNodeId", "toNodeId", "connectionId"] {
+            strip_kind(operation.get_mut(field), &made);
+        }
+        for holder in ["node", "patch"] {
+            strip_kind(operation.pointer_mut(&format!("/{holder}/metadata/sectionId")), &made);
+        }
+    }
+    body
+}
+
+fn strip_kind(id: Option<&mut Value>, made: &HashSet<String>) {
+    if let Some(Value::String(id)) = id
+        && let Some((_, plain)) = id.split_once(':')
+        && !made.contains(plain)
+    {
+        *id = plain.to_owned();
+    }
+}
+
+/// Removes the members of operations that equal their default. Those of the body itself are always there.
+pub(super) fn omit_defaults(body: &mut Value) {
+    for operation in body["operations"].as_array_mut().into_iter().flatten() {
+        if let Some(node) = operation.get_mut("node").and_then(Value::as_object_mut) {
+            omit_node_defaults(node);
+        }
+        let is_create = operation["type"] == "connection.create";
+        if let Some(operation) = operation.as_object_mut()
+            && is_create
+        {
+            omit(operation, "purpose", |purpose| purpose == Purpose::Flow.as_str());
+        }
+    }
+}
+
+fn omit_node_defaults(node: &mut Map<String, Value>) {
+    let Some(kind) = node.get("type").and_then(|kind| NodeType::deserialize(kind).ok()) else { return };
+    let (width, height) = kind.default_size();
+    omit(node, "title", |title| title == kind.as_str());
+    omit(node, "width", |side| side.as_f64() == Some(width));
+    omit(node, "height", |side| side.as_f64() == Some(height));
+    if let Some(metadata) = node.get_mut("metadata").and_then(Value::as_object_mut) {
+        // A new node has nothing that `null` could remove, and `section: false` means `null`.
+        metadata.retain(|key, value| !(value.is_null() || key == "section" && *value == false));
+    }
+    omit(node, "metadata", |metadata| *metadata == json!({}));
+}
+
+fn omit(object: &mut Map<String, Value>, key: &str, is_default: impl FnOnce(&Value) -> bool) {
+    if object.get(key).is_some_and(is_default) {
+        object.remove(key);
+    }
+}

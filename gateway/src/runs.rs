@@ -1,0 +1,348 @@
+//! What `/runs/{runId}` and its alias `/jobs/{jobId}` share.
+
+use std::time::Duration;
+
+use app::job::{Cancellation, CompletionContext};
+use axum::response::{IntoResponse, Response};
+use db::jobs::Windows;
+use domain::account::Scope;
+use domain::id::{AccountUid, JobId};
+use domain::job::{ImageJob, JobDocument, JobKind, JobStatus, Record, VideoStatus, etag};
+use domain::recipe::run::{RecipeRun, RunId, RunRecord};
+use http::header::{CACHE_CONTROL, ETAG, HeaderName, LOCATION, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::extract::accept::Accepted;
+use crate::extract::caller::{Caller, ManageJobs};
+use crate::extract::path::RunInPath;
+use crate::observe::Trace;
+use crate::problem::{Problem, Result};
+use crate::reply;
+use crate::state::{App, retrying};
+use crate::wait::{Changes, during, job_channel, preferred_wait};
+
+/// The route of a request. A video is a job and not a run (docs/reference/jobs.md#jobs-and-runs).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// `/runs/{runId}`.
+    Run,
+    /// `/jobs/{jobId}`.
+    Job,
+}
+
+impl View {
+    fn shows(self, record: &Record) -> bool {
+        self == View::Job || record.kind != JobKind::Video
+    }
+
+    fn absent(self) -> Problem {
+        Problem::NotFound(match self {
+            View::Run => "run",
+            View::Job => "job",
+        })
+    }
+}
+
+/// What a path identifies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A job, under one of its two routes.
+    Job(View, JobId),
+    /// A Recipe run, which is not a job.
+    Recipe(RunId),
+}
+
+impl Target {
+    /// The target of `/runs/{runId}`; 404 for an id that no run can have.
+    pub fn of_run(named: RunInPath) -> Result<Self> {
+        match named {
+            RunInPath::Recipe(id) => Ok(Self::Recipe(id)),
+            RunInPath::Work(id) => Ok(Self::Job(View::Run, id.ok_or_else(|| View::Run.absent())?)),
+        }
+    }
+
+    /// The target of `/jobs/{jobId}`; 404 for an id that no job can have.
+    pub fn of_job(id: Option<JobId>) -> Result<Self> {
+        Ok(Self::Job(View::Job, id.ok_or_else(|| View::Job.absent())?))
+    }
+
+    /// The channel on which changes of the target are announced.
+    pub fn channel(self) -> String {
+        match self {
+            Self::Job(_, id) => job_channel(id),
+            Self::Recipe(id) => job_channel(JobId(id.0)),
+        }
+    }
+
+    /// The current record, if it belongs to the account.
+    pub async fn load(self, app: &App, account: &AccountUid) -> Result<Shown> {
+        match self {
+            Self::Job(view, id) => Ok(Shown::Job(Box::new(load(app, account, view, id).await?))),
+            Self::Recipe(id) => {
+                let mut connection = app.connection().await?;
+                let run = db::recipe_runs::get(&mut connection, id, account).await?;
+                run.map(|run| Shown::Recipe(Box::new(run))).ok_or_else(|| View::Run.absent())
+            }
+        }
+    }
+}
+
+/// A record of either kind.
+#[derive(Clone, Debug)]
+pub enum Shown {
+    Job(Box<Record>),
+    Recipe(Box<RunRecord>),
+}
+
+/// A run as `/runs/{runId}` returns it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Run)]
+#[serde(untagged)]
+pub enum RunDocument {
+    /// A run of image or Action work.
+    Work(Box<ImageJob>),
+    /// A run of a Recipe.
+    Recipe(Box<RecipeRun>),
+}
+
+impl Shown {
+    pub fn is_terminal(&self) -> bool {
+        match self {
+            Self::Job(record) => record.status.is_terminal(),
+            Self::Recipe(run) => run.status.is_terminal(),
+        }
+    }
+
+    pub fn tag(&self) -> String {
+        match self {
+            Self::Job(record) => tag(record),
+            Self::Recipe(run) => run.etag(),
+        }
+    }
+
+    /// Whether status and outputs equal those of `before`; a change of them ends a wait. The progress of a video changes its
+    /// record twice a second and does not count.
+    fn stands(&self, before: &Self) -> bool {
+        match (self, before) {
+            (Self::Job(now), Self::Job(before)) if now.kind == JobKind::Video => {
+                VideoStatus::from(now.status) == VideoStatus::from(before.status)
+            }
+            _ => self.tag() == before.tag(),
+        }
+    }
+
+    /// The served form, for a caller with job:manage.
+    pub fn json(&self, app: &App) -> Result<serde_json::Value> {
+        let scopes = domain::account::Scopes::of(&[Scope::JobManage]);
+        let json = match self {
+            Self::Job(record) => match document(app, scopes, record) {
+                JobDocument::Image(job) => serde_json::to_value(RunDocument::Work(job)),
+                video @ JobDocument::Video(_) => serde_json::to_value(video),
+            },
+            Self::Recipe(run) => serde_json::to_value(RunDocument::Recipe(Box::new(recipe_document(app, scopes, run)))),
+        };
+        json.map_err(Problem::internal)
+    }
+
+    /// Records that the result was shown. Recipe runs have no retention window.
+    pub async fn note_shown(&self, app: &App) -> Result<()> {
+        match self {
+            Self::Job(record) => note_shown(app, record).await,
+            Self::Recipe(_) => Ok(()),
+        }
+    }
+}
+
+/// The served form of a Recipe run. Its webhook is shown only to callers with job:manage.
+pub fn recipe_document(app: &App, scopes: domain::account::Scopes, run: &RunRecord) -> RecipeRun {
+    let mut document = run.document(&app.config.public_url);
+    if !scopes.contains(Scope::JobManage) {
+        document.webhook = None;
+    }
+    document
+}
+
+/// Reads a record, waiting for a change when the caller prefers that (docs/reference/jobs.md#waiting-for-a-change).
+pub async fn read_record(app: &App, caller: &Caller<ManageJobs>, target: Target, headers: &HeaderMap) -> Result {
+    if Accepted::of(headers).rejects("application", "json") {
+        // Before the wait, and before the record counts as shown.
+        target.load(app, &caller.account).await?;
+        return Err(Problem::NotAcceptable("application/json".into()));
+    }
+    let known = headers.contains_key(http::header::IF_NONE_MATCH);
+    let Some(seconds) = preferred_wait(headers) else {
+        let record = target.load(app, &caller.account).await?;
+        record.note_shown(app).await?;
+        return match known && reply::none_match(headers, &record.tag()) {
+            true => Ok(unchanged(&record)),
+            false => answer(app, &record, None),
+        };
+    };
+    let wait = Duration::from_secs(seconds);
+    let changed = changed(app, &caller.account, target, known.then_some(headers), wait);
+    let record = during(app, caller, changed).await?;
+    record.note_shown(app).await?;
+    let mut response = match known && reply::none_match(headers, &record.tag()) {
+        true => unchanged(&record),
+        false => answer(app, &record, None)?,
+    };
+    if let Ok(applied) = HeaderValue::from_str(&format!("wait={seconds}")) {
+        response.headers_mut().insert(HeaderName::from_static("preference-applied"), applied);
+    }
+    Ok(response)
+}
+
+/// The record once it has changed, or after `wait`. With `If-None-Match` in the headers, any difference from the known state
+/// counts; otherwise a change of status or outputs from now on.
+async fn changed(
+    app: &App,
+    account: &AccountUid,
+    target: Target,
+    known: Option<&HeaderMap>,
+    wait: Duration,
+) -> Result<Shown> {
+    let mut changes = Changes::of(app, &target.channel());
+    let deadline = tokio::time::Instant::now() + wait;
+    let before = target.load(app, account).await?;
+    let mut record = before.clone();
+    let same = |record: &Shown| match known {
+        Some(headers) => reply::none_match(headers, &record.tag()),
+        None => record.stands(&before),
+    };
+    while !record.is_terminal() && same(&record) && !app.stopping.is_cancelled() {
+        if tokio::time::timeout_at(deadline, changes.next()).await.is_err() {
+            break;
+        }
+        record = target.load(app, account).await?;
+    }
+    Ok(record)
+}
+
+/// The record of a run or job, if it belongs to the account.
+pub async fn load(app: &App, account: &AccountUid, view: View, id: JobId) -> Result<Record> {
+    let mut connection = app.connection().await?;
+    let record = db::jobs::get(&mut connection, id, account, app.config.retention_tombstone).await?;
+    record.filter(|record| view.shows(record)).ok_or_else(|| view.absent())
+}
+
+/// Records that a result was shown: the first time for a terminal record starts its final retention window
+/// (docs/reference/jobs.md#first-finalization).
+async fn note_shown(app: &App, record: &Record) -> Result<()> {
+    let begins = record.status.is_terminal() && record.status != JobStatus::Expired;
+    if begins && record.finalized_at.is_none() {
+        let mut connection = app.connection().await?;
+        db::jobs::mark_finalized(&mut connection, record.id, app.config.retention_finalized).await?;
+    }
+    Ok(())
+}
+
+/// The served form of a record. Its webhook is shown only to callers with job:manage.
+pub fn document(app: &App, scopes: domain::account::Scopes, record: &Record) -> JobDocument {
+    let now = service::clock::now();
+    let mut job = record.document(&app.config.public_url, |asset| Some(app.previews.make(&app.keys, asset, now)));
+    if let (JobDocument::Image(job), false) = (&mut job, scopes.contains(Scope::JobManage)) {
+        job.webhook = None;
+    }
+    job
+}
+
+fn tag(record: &Record) -> String {
+    etag(record.id.0, record.version, record.credit_cost, record.webhook.as_ref())
+}
+
+fn unchanged(record: &Shown) -> Response {
+    let mut response = StatusCode::NOT_MODIFIED.into_response();
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
+    with_tag(response, record)
+}
+
+fn answer(app: &App, record: &Shown, status: Option<StatusCode>) -> Result {
+    let status = status.unwrap_or(if record.is_terminal() { StatusCode::OK } else { StatusCode::ACCEPTED });
+    let json = record.json(app)?;
+    let mut response = reply::with_status(status, &json);
+    if status == StatusCode::ACCEPTED {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        if let Ok(location) = HeaderValue::from_str(json["pollUrl"].as_str().unwrap_or_default()) {
+            response.headers_mut().insert(LOCATION, location);
+        }
+    }
+    Ok(with_tag(response, record))
+}
+
+fn with_tag(mut response: Response, record: &Shown) -> Response {
+    if let Ok(tag) = HeaderValue::from_str(&record.tag()) {
+        response.headers_mut().insert(ETAG, tag);
+    }
+    response
+}
+
+/// Cancels a job or a run (docs/reference/jobs.md#cancel).
+pub async fn cancel_record(app: &App, caller: &Caller<ManageJobs>, target: Target, trace: Trace) -> Result {
+    let (view, id) = match target {
+        Target::Recipe(id) => {
+            let run = cancel_run(app, &caller.account, id, trace).await?;
+            return answer(app, &Shown::Recipe(Box::new(run)), Some(StatusCode::OK));
+        }
+        Target::Job(view, id) => (view, id),
+    };
+    // The kind of a job never changes.
+    load(app, &caller.account, view, id).await?;
+    let cancellation = cancel_job(app, &caller.account, id, trace).await?.ok_or_else(|| view.absent())?;
+    let (record, status) = match cancellation {
+        Cancellation::Unchanged(record) | Cancellation::Canceled(record) => (record, StatusCode::OK),
+        Cancellation::Requested(record) => (record, StatusCode::ACCEPTED),
+    };
+    answer(app, &Shown::Job(record), Some(status))
+}
+
+/// Cancels a Recipe run immediately and notifies waiters of the run and of its jobs.
+async fn cancel_run(app: &App, account: &AccountUid, id: RunId, trace: Trace) -> Result<RunRecord> {
+    let canceled = retrying(|| async {
+        let mut transaction = app.transaction().await?;
+        let traceparent = trace.0.to_string();
+        let windows = taskqueue::windows(&app.config);
+        let context = completion_context(app, &windows, &traceparent);
+        let canceled = app::recipe::cancel(&mut transaction, id, account, &context).await?;
+        db::pool::commit(transaction).await?;
+        Ok(canceled)
+    });
+    let (run, is_news) = canceled.await?.ok_or_else(|| View::Run.absent())?;
+    if is_news {
+        app.waker.wake();
+        app.cache.notify(&job_channel(JobId(id.0))).await;
+        for job in run.outputs.iter().filter_map(|output| output.job) {
+            app.cache.notify(&job_channel(job)).await;
+        }
+    }
+    Ok(run)
+}
+
+/// Cancels a job and notifies its waiters; `None` when it is missing or belongs to another account.
+pub async fn cancel_job(app: &App, account: &AccountUid, id: JobId, trace: Trace) -> Result<Option<Cancellation>> {
+    let cancellation = retrying(|| attempt(app, account, id, trace)).await?;
+    if matches!(cancellation, Some(Cancellation::Canceled(_) | Cancellation::Requested(_))) {
+        app.waker.wake();
+        app.cache.notify(&job_channel(id)).await;
+    }
+    Ok(cancellation)
+}
+
+async fn attempt(app: &App, account: &AccountUid, id: JobId, trace: Trace) -> Result<Option<Cancellation>> {
+    let mut transaction = app.transaction().await?;
+    let (windows, traceparent) = (taskqueue::windows(&app.config), trace.0.to_string());
+    let context = completion_context(app, &windows, &traceparent);
+    let cancellation = app::job::cancel(&mut transaction, id, account, &context).await?;
+    db::pool::commit(transaction).await?;
+    Ok(cancellation)
+}
+
+fn completion_context<'a>(app: &'a App, windows: &'a Windows, traceparent: &'a str) -> CompletionContext<'a> {
+    CompletionContext {
+        public_url: &app.config.public_url,
+        windows,
+        traceparent: Some(traceparent),
+        storage_max: app.config.storage_max,
+    }
+}

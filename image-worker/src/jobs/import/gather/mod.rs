@@ -1,0 +1,305 @@
+//! Fetches the pictures of an import into the object store (docs/reference/imports.md#gallery-discovery).
+
+use std::time::Duration;
+
+use domain::import::{Discovery, Evidence, Failure, FailureKind, ProductPage, Request, Review, ReviewReason, Variant};
+use domain::limits::{PACK_CANDIDATES_MAX, PACK_IMAGES_MAX, PACK_SIDE_MIN, PAGE_BYTES_MAX, UPLOAD_MAX};
+use egress::{DownloadError, DownloadRequest, Downloaded};
+use futures_util::StreamExt;
+use raster::{Format, Size};
+use taskqueue::Lease;
+use tokio::time::{Instant, timeout_at};
+use url::Url;
+use uuid::Uuid;
+use worker::{Error, Worker};
+
+use super::files::FilePermits;
+use super::picture::{self, Picture, Thumbnail};
+use crate::gallery::{self, Choice, Gallery};
+
+/// Maximum time of an import (docs/reference/imports.md#discovery-budgets).
+const BUDGET: Duration = Duration::from_secs(45);
+
+/// Identifies the service to foreign hosts.
+const USER_AGENT: &str = "Canvas-Imports/1.0";
+
+const PAGE: DownloadRequest = DownloadRequest {
+    user_agent: USER_AGENT,
+    accept: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.1",
+    bytes_max: PAGE_BYTES_MAX,
+};
+const PICTURE: DownloadRequest = DownloadRequest {
+    user_agent: USER_AGENT,
+    accept: "image/webp,image/png,image/jpeg,image/gif,*/*;q=0.1",
+    bytes_max: UPLOAD_MAX as usize,
+};
+
+/// The outcome of gathering pictures.
+pub(super) enum Gathered {
+    /// Pictures in the store.
+    Pictures(Vec<Brought>, Option<OfPage>),
+    /// A person has to decide or check first.
+    Review(Review),
+    Failed(Failure),
+    /// The lease is lost, or may be.
+    Stale,
+}
+
+/// What a page says about its pictures.
+pub(super) struct OfPage {
+    pub page: ProductPage,
+    pub variant: Variant,
+    pub discovery: Discovery,
+}
+
+/// A picture in the store that nothing refers to yet.
+pub(super) struct Brought {
+    pub url: Url,
+    pub format: Format,
+    pub size: Size,
+    pub bytes: u64,
+    pub sha256: [u8; 32],
+    pub blob_key: Uuid,
+    thumbnail: Thumbnail,
+}
+
+/// Fetches, checks and stores the requested pictures. The reservation of a picture lasts from before its fetch until it is
+/// stored.
+pub(super) async fn gather(
+    worker: &Worker,
+    permits: FilePermits,
+    request: &Request,
+    lease: &Lease,
+) -> Result<Gathered, Error> {
+    let deadline = Instant::now() + BUDGET;
+    let (Request::Image { url, .. } | Request::Product { url, .. }) = request;
+    let Ok(parsed) = Url::parse(url) else {
+        return Ok(failed(request, FailureKind::Unprocessable, "is not a valid URL"));
+    };
+    let gathered = match request {
+        Request::Image { .. } => image(worker, request, &parsed, lease, deadline).await?,
+        Request::Product { selector, .. } => {
+            let page = worker.egress.download(&parsed, PAGE, deadline).await;
+            match page {
+                Ok(page) => {
+                    let wanted = (url.as_str(), selector.as_deref());
+                    product(worker, permits, request, wanted, page, lease, deadline).await?
+                }
+                Err(error) => download_failed(request, error),
+            }
+        }
+    };
+    Ok(gathered)
+}
+
+fn failed(request: &Request, kind: FailureKind, message: impl Into<String>) -> Gathered {
+    Gathered::Failed(Failure { kind, field: request.url_field().into(), message: message.into() })
+}
+
+fn download_failed(request: &Request, error: DownloadError) -> Gathered {
+    match error {
+        DownloadError::Refused(why) => failed(request, FailureKind::Unprocessable, why),
+        DownloadError::Upstream(why) => failed(request, FailureKind::Upstream, why),
+        DownloadError::Timeout => failed(request, FailureKind::Timeout, "took too long"),
+    }
+}
+
+async fn image(
+    worker: &Worker,
+    request: &Request,
+    url: &Url,
+    lease: &Lease,
+    deadline: Instant,
+) -> Result<Gathered, Error> {
+    let file = match worker.egress.download(url, PICTURE, deadline).await {
+        Ok(file) if file.truncated => {
+            let message = format!("is larger than {UPLOAD_MAX} bytes");
+            return Ok(failed(request, FailureKind::Unprocessable, message));
+        }
+        Ok(file) => file,
+        Err(error) => return Ok(download_failed(request, error)),
+    };
+    match picture::read(worker, file.bytes).await? {
+        Ok(picture) => Ok(match bring(worker, file.url, picture, lease).await? {
+            Some(brought) => Gathered::Pictures(vec![brought], None),
+            None => Gathered::Stale,
+        }),
+        Err(why) => Ok(failed(request, FailureKind::Unprocessable, format!("cannot be imported: {why}"))),
+    }
+}
+
+async fn product(
+    worker: &Worker,
+    permits: FilePermits,
+    request: &Request,
+    (url, selector): (&str, Option<&str>),
+    file: Downloaded,
+    lease: &Lease,
+    deadline: Instant,
+) -> Result<Gathered, Error> {
+    let is_page = gallery::is_markup(file.content_type.as_deref(), &file.bytes) && raster::probe(&file.bytes).is_err();
+    if !is_page {
+        return Ok(failed(request, FailureKind::Unprocessable, "is no page of HTML"));
+    }
+    let page = ProductPage { url: url.to_owned(), resolved_url: file.url.to_string() };
+    let (discovered, chosen) = match read(worker, &file, selector).await? {
+        Some(read) => read,
+        None => return Ok(failed(request, FailureKind::Unprocessable, "cannot be read")),
+    };
+    let found = match chosen {
+        Ok(Choice { pictures, evidence }) => {
+            let found = select(worker, permits, pictures, lease, deadline).await?;
+            let Some(found) = found else { return Ok(Gathered::Stale) };
+            if found.brought.is_empty() {
+                Err((ReviewReason::NoSupportedRasterImages, evidence, found.limited))
+            } else {
+                Ok((found, evidence))
+            }
+        }
+        Err(refusal) => Err((refusal.reason, refusal.evidence, false)),
+    };
+    let counted = |imported: usize, limited: bool| Discovery {
+        discovered_candidate_count: discovered,
+        skipped_image_count: discovered - imported,
+        limited: limited || file.truncated,
+    };
+    let variant = |evidence: Evidence| Variant { selector: selector.map(str::to_owned), evidence };
+    Ok(match found {
+        Ok((found, evidence)) => {
+            let discovery = counted(found.brought.len(), found.limited);
+            Gathered::Pictures(found.brought, Some(OfPage { page, variant: variant(evidence), discovery }))
+        }
+        Err((reason, evidence, limited)) => {
+            Gathered::Review(Review { reason, page, variant: variant(evidence), discovery: counted(0, limited) })
+        }
+    })
+}
+
+type Read = (usize, Result<Choice, gallery::ReviewNeeded>);
+
+/// Parses a page on a blocking thread, because five megabytes of markup take time. `None` if
+/// parsing panicked.
+async fn read(worker: &Worker, file: &Downloaded, selector: Option<&str>) -> Result<Option<Read>, Error> {
+    let (bytes, url) = (file.bytes.clone(), file.url.clone());
+    let (content_type, selector) = (file.content_type.clone(), selector.map(str::to_owned));
+    // The text and what is parsed from it take a few times the size of the page.
+    let memory_bytes = 8 * bytes.len() as u64;
+    let reading = worker.pixels.run(memory_bytes, move || {
+        let gallery = Gallery::read(&gallery::text(content_type.as_deref(), &bytes), &url);
+        (gallery.discovered(), gallery.choose(selector.as_deref()))
+    });
+    match reading.await {
+        Ok(read) => Ok(Some(read)),
+        Err(panicked) => {
+            tracing::error!(error = &panicked as &dyn std::error::Error, "reading a page panicked");
+            Ok(None)
+        }
+    }
+}
+
+/// The pictures that were taken, and whether there are more.
+struct Selection {
+    brought: Vec<Brought>,
+    limited: bool,
+}
+
+/// Fetches pictures in order until there are enough; `None` when the lease is lost. Looks for one more than a pack holds, so that
+/// `limited` is correct.
+async fn select(
+    worker: &Worker,
+    permits: FilePermits,
+    pictures: Vec<Vec<Url>>,
+    lease: &Lease,
+    deadline: Instant,
+) -> Result<Option<Selection>, Error> {
+    let mut selection = Selection { brought: Vec::new(), limited: pictures.len() > PACK_CANDIDATES_MAX };
+    let wanted = pictures.into_iter().take(PACK_CANDIDATES_MAX);
+    let fetch = |files, permit| async move { (first(worker, files, deadline).await, permit) };
+    let fetched = permits.fetched(wanted, fetch);
+    let mut fetched = std::pin::pin!(fetched);
+    loop {
+        let Ok(next) = timeout_at(deadline, fetched.next()).await else {
+            selection.limited = true;
+            break;
+        };
+        let Some((fetched, _permit)) = next else { break };
+        let (url, picture) = match fetched? {
+            Fetched::Picture(url, picture) => (url, picture),
+            Fetched::Nothing => continue,
+            // Other pictures, fetched concurrently with this one, may be complete already.
+            Fetched::OutOfTime => {
+                selection.limited = true;
+                continue;
+            }
+        };
+        let Size { width, height } = picture.size;
+        if width.min(height) < PACK_SIDE_MIN {
+            continue;
+        }
+        let twin = selection.brought.iter().position(|kept| {
+            kept.sha256 == picture.content.sha256
+                || picture::is_same((kept.size, &kept.thumbnail), (picture.size, &picture.thumbnail))
+        });
+        let is_larger = twin.is_none_or(|twin| selection.brought[twin].size.pixels() < picture.size.pixels());
+        if twin.is_none() && selection.brought.len() == PACK_IMAGES_MAX {
+            selection.limited = true;
+            break;
+        }
+        if !is_larger {
+            continue;
+        }
+        let Some(brought) = bring(worker, url, picture, lease).await? else { return Ok(None) };
+        match twin {
+            Some(twin) => selection.brought[twin] = brought,
+            None => selection.brought.push(brought),
+        }
+    }
+    Ok(Some(selection))
+}
+
+/// Outcome of fetching a picture.
+#[derive(Debug)]
+enum Fetched {
+    /// The picture, and its URL.
+    Picture(Url, Picture),
+    /// None of the files is a usable picture.
+    Nothing,
+    /// The deadline passed first: the time budget ended the search.
+    OutOfTime,
+}
+
+/// The first of a picture's files that is usable. One broken picture of many does not fail the others.
+async fn first(worker: &Worker, files: Vec<Url>, deadline: Instant) -> Result<Fetched, Error> {
+    for url in files {
+        let file = match worker.egress.download(&url, PICTURE, deadline).await {
+            Ok(file) => file,
+            // The deadline is the only time limit of a download, so that a failure after it may have been caused by it.
+            Err(error) if error == DownloadError::Timeout || Instant::now() >= deadline => {
+                return Ok(Fetched::OutOfTime);
+            }
+            Err(_) => continue,
+        };
+        if file.truncated {
+            continue;
+        }
+        if let Ok(picture) = picture::read(worker, file.bytes).await? {
+            return Ok(Fetched::Picture(file.url, picture));
+        }
+    }
+    Ok(Fetched::Nothing)
+}
+
+/// Stores a picture; `None` when the lease may be lost. Its bytes are dropped: a pack of the largest pictures would not fit in
+/// memory.
+async fn bring(worker: &Worker, url: Url, picture: Picture, lease: &Lease) -> Result<Option<Brought>, Error> {
+    if !lease.check() {
+        return Ok(None);
+    }
+    let Picture { content, format, size, thumbnail } = picture;
+    let blob_key = worker.put(&content).await?;
+    let (bytes, sha256) = (content.bytes.len() as u64, content.sha256);
+    Ok(Some(Brought { url, format, size, bytes, sha256, blob_key, thumbnail }))
+}
+
+#[cfg(test)]
+mod tests;

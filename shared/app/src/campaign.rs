@@ -1,0 +1,228 @@
+//! Legacy campaigns: one image job for each shot, each with a target node of its own
+//! (docs/reference/campaigns.md#start-a-campaign).
+
+use ::canvas::pack;
+use ::canvas::placement::Frame;
+use ::canvas::size::serialized_size;
+use db::PgConnection;
+use db::accounts::Credential;
+use db::campaigns::NewCampaign;
+use db::canvases::{Change, GraphWrites, NewActivity};
+use db::jobs::NewJob;
+use domain::campaign::Campaign as Record;
+use domain::canvas::{ActivityType, CanvasRecord, Changes};
+use domain::graph::{Node, NodeType, Position};
+use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
+use domain::idempotency::{Fingerprint, StoredOutcome};
+use domain::job::{ChosenModel, ImageRequest, JobOperation, Request};
+use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
+use domain::model::Capability;
+use uuid::Uuid;
+
+use crate::command::{CanvasWrite, Command, Key, KnownOutcome, Locks};
+use crate::job::{JobSettings, require_room, target_is_taken};
+use crate::target::{self, Work};
+use crate::{Error, Models, Result};
+
+/// Width and height of a shot's node in canvas units: the default of an image node
+/// (docs/reference/canvases.md#positions-and-sizes).
+const NODE_SIDE: u32 = 320;
+
+/// A campaign to start.
+pub struct Campaign {
+    /// Canvas of the shots.
+    pub canvas: CanvasHandle,
+    /// Canvas revision that the request is based on.
+    pub base_revision: String,
+    /// Idempotency key.
+    pub key: String,
+    /// Display title.
+    pub title: String,
+    /// Brief of the campaign.
+    pub brief: String,
+    /// Prompt of each shot.
+    pub prompts: Vec<String>,
+}
+
+pub struct StartCampaign<'a, M> {
+    /// The models that the account can run.
+    pub models: &'a M,
+    /// Settings of the process.
+    pub settings: JobSettings<'a>,
+    /// Who starts it.
+    pub caller: &'a Credential,
+    /// Id of the campaign, if it is accepted.
+    pub id: Uuid,
+    pub campaign: Campaign,
+    /// What the idempotency key is bound to.
+    pub fingerprint: Fingerprint,
+    /// W3C trace context of the request.
+    pub traceparent: String,
+}
+
+impl<M: Models> Command for StartCampaign<'_, M> {
+    type Subject = ();
+    /// The campaign, and whether an earlier, equal request started it.
+    type Reply = (Record, bool);
+
+    fn account(&self) -> &AccountUid {
+        &self.caller.account
+    }
+
+    fn key(&self) -> Option<Key<'_>> {
+        Some(Key { text: &self.campaign.key, fingerprint: &self.fingerprint })
+    }
+
+    fn known_outcome(&self) -> Option<KnownOutcome> {
+        Some(KnownOutcome { outcome: StoredOutcome::Campaign { id: self.id }, record: None })
+    }
+
+    async fn authorize(&self, _: &mut PgConnection) -> Result<()> {
+        Ok(())
+    }
+
+    async fn execute(&self, conn: &mut PgConnection, (): ()) -> Result<(Record, bool)> {
+        let account = self.account();
+        let canvas = self.target().enter(conn).await?.record;
+        require_room(conn, self.settings, account, self.campaign.prompts.len()).await?;
+        let model = self.models.first(conn, account, Capability::ImageGenerate).await?;
+        let shots = self.accept(conn, &canvas, &model).await?;
+        let (id, canvas_key, Campaign { title, brief, .. }) = (self.id, canvas.key, &self.campaign);
+        let campaign = NewCampaign { id, account, canvas_key, title, brief, shots: &shots };
+        db::campaigns::insert(conn, &campaign).await?;
+        let campaign = db::campaigns::get(conn, id, account).await?;
+        let missing = || Error::Inconsistent("a campaign that was just started is missing".into());
+        campaign.map(|campaign| (campaign, false)).ok_or_else(missing)
+    }
+
+    fn outcome(&self, _: &(Record, bool)) -> Option<StoredOutcome> {
+        None
+    }
+
+    async fn replay(&self, conn: &mut PgConnection, outcome: StoredOutcome) -> Result<(Record, bool)> {
+        self.target().check_access(conn).await?;
+        let StoredOutcome::Campaign { id } = outcome else {
+            return Err(Error::Inconsistent("the key of a campaign holds an outcome of another kind".into()));
+        };
+        let campaign = db::campaigns::get(conn, id, self.account()).await?;
+        campaign.map(|campaign| (campaign, true)).ok_or(Error::NotFound("campaign"))
+    }
+}
+
+impl<M> StartCampaign<'_, M> {
+    fn target(&self) -> CanvasWrite<'_> {
+        CanvasWrite {
+            account: &self.caller.account,
+            canvas: &self.campaign.canvas,
+            base_revision: Some(&self.campaign.base_revision),
+            locks: Locks::AccountAndCanvas,
+        }
+    }
+
+    /// Creates nodes and jobs, and advances the canvas revision.
+    async fn accept(
+        &self,
+        conn: &mut PgConnection,
+        canvas: &CanvasRecord,
+        model: &(ChosenModel, i32),
+    ) -> Result<Vec<(String, JobId, NodeId)>> {
+        let mut nodes = self.nodes(conn, canvas).await?;
+        let mut bytes_delta: i64 = nodes.iter().map(serialized_size).sum();
+        if canvas.node_count as usize + nodes.len() > CANVAS_NODES_MAX
+            || canvas.graph_bytes + bytes_delta > CANVAS_BYTES_MAX
+        {
+            return Err(Error::unprocessable("canvasId", "the canvas is full"));
+        }
+        let revision = service::random::revision();
+        let mut shots = Vec::with_capacity(nodes.len());
+        for (node, prompt) in nodes.iter_mut().zip(&self.campaign.prompts) {
+            let id = JobId::generate();
+            self.start_job(conn, canvas, (id, &node.id, prompt), model, &revision).await?;
+            let marked = target::bind(std::slice::from_mut(node), Work::Job(id, JobOperation::Generate));
+            bytes_delta += marked.ok_or_else(target_is_taken)?;
+            shots.push((prompt.clone(), id, node.id.clone()));
+        }
+        let writes = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
+        db::canvases::write_graph(conn, canvas.key, &writes).await?;
+        let ids: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
+        let change = Change {
+            revision: &revision,
+            title: None,
+            // There are at most eight shots.
+            nodes_delta: ids.len() as i32,
+            connections_delta: 0,
+            bytes_delta,
+            changes: &Changes { changed_node_ids: ids.clone(), ..Changes::default() },
+            activity: Some(NewActivity {
+                kind: ActivityType::JobStarted,
+                actor: &self.caller.actor(),
+                summary: format!("started a campaign of {} shots", ids.len()),
+                nodes: &ids,
+            }),
+        };
+        db::canvases::commit_change(conn, canvas.key, &change).await?;
+        Ok(shots)
+    }
+
+    /// A target node for each shot, in a grid to the right of the content.
+    async fn nodes(&self, conn: &mut PgConnection, canvas: &CanvasRecord) -> Result<Vec<Node>> {
+        let content = db::canvases::frames(conn, canvas.key).await?;
+        let content = content.into_iter().map(|frame| Frame::new(frame.position, frame.width, frame.height));
+        let sides = vec![(NODE_SIDE, NODE_SIDE); self.campaign.prompts.len()];
+        let places = pack::arrange(content, &sides).places;
+        let title = &self.campaign.title;
+        let nodes = places.into_iter().enumerate().map(|(index, frame)| Node {
+            id: NodeId::generate(),
+            kind: NodeType::Image,
+            title: format!("{title} {}", index + 1).chars().take(TITLE_MAX).collect(),
+            position: Position { x: frame.left, y: frame.top },
+            width: frame.right - frame.left,
+            height: frame.bottom - frame.top,
+            agent_owned: self.caller.surface.is_agent(),
+            metadata: Default::default(),
+            server: Default::default(),
+            asset: None,
+            active_job: None,
+        });
+        Ok(nodes.collect())
+    }
+
+    async fn start_job(
+        &self,
+        conn: &mut PgConnection,
+        canvas: &CanvasRecord,
+        (id, target, prompt): (JobId, &NodeId, &str),
+        model: &(ChosenModel, i32),
+        revision: &str,
+    ) -> Result<()> {
+        let ((chosen, estimated_seconds), caller) = (model.clone(), self.caller);
+        let credit_cost = chosen.credit_cost;
+        if !db::ledger::reserve(conn, &caller.account, id, credit_cost).await? {
+            return Err(Error::PaymentRequired);
+        }
+        let request = Request::Image(ImageRequest {
+            model: chosen,
+            prompt: prompt.to_owned(),
+            size: None,
+            quality: None,
+            references: Vec::new(),
+            elements: Vec::new(),
+            targets: vec![target.clone()],
+        });
+        let job = NewJob {
+            id,
+            account: &caller.account,
+            token_id: caller.token,
+            operation: JobOperation::Generate,
+            canvas: Some((canvas.key, &canvas.handle)),
+            canvas_revision: Some(revision),
+            request: &request,
+            estimated_seconds,
+            credit_cost,
+            recipe_run: None,
+            traceparent: Some(&self.traceparent),
+        };
+        db::jobs::insert(conn, &job).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,233 @@
+//! Changes of a canvas's graph: batches of operations, and the steps that all graph writes share.
+
+use std::collections::BTreeMap;
+
+use ::canvas::{Applied, Batch, Graph, Options};
+use db::PgConnection;
+use db::canvases::{Change, GraphWrites, NewActivity};
+use domain::canvas::{AccessRole, ActivityType, Actor, CanvasAfter, CanvasRecord, Changes, MutationResult};
+use domain::graph::Node;
+use domain::id::AccountUid;
+use domain::idempotency::StoredOutcome;
+use domain::review::{CompletionReview, DetachedOutput, StoredAssets};
+
+use crate::command::{CanvasWrite, Command, Key, LockedCanvas};
+use crate::{Error, Result};
+
+/// A canvas after a write, with what the write changed.
+#[derive(Debug)]
+pub struct ChangedCanvas {
+    /// The canvas at its present revision.
+    pub record: CanvasRecord,
+    /// The account's role on it.
+    pub role: AccessRole,
+    pub graph: Graph,
+    /// Created id for each `clientId`.
+    pub resolved_ids: BTreeMap<String, String>,
+    /// Changed and deleted ids.
+    pub changes: Changes,
+    /// Whether an earlier, equal request made the change.
+    pub replayed: bool,
+}
+
+impl ChangedCanvas {
+    /// The result as the contract serves it; `minimal` leaves out nodes and connections.
+    pub fn document(self, minimal: bool) -> MutationResult {
+        let canvas = if minimal {
+            CanvasAfter::Minimal(self.record.summary(Some(self.role)))
+        } else {
+            let (nodes, connections) = self.graph.into_parts();
+            let nodes = nodes.into_iter().map(Into::into).collect();
+            CanvasAfter::Whole(self.record.document(nodes, connections.into_iter().map(Into::into).collect()))
+        };
+        MutationResult { canvas, replayed: self.replayed, resolved_ids: self.resolved_ids, changes: self.changes }
+    }
+}
+
+/// Applies a batch of operations (docs/reference/operations.md).
+pub struct ApplyBatch<'a> {
+    /// The canvas that is written to.
+    pub target: CanvasWrite<'a>,
+    /// Key of the batch.
+    pub key: Key<'a>,
+    /// Actor of the activity entry.
+    pub actor: Actor,
+    /// The checked operations.
+    pub batch: &'a Batch,
+    /// Whether findings of severity error, and active jobs of deleted nodes, do not block the batch.
+    pub force: bool,
+}
+
+impl Command for ApplyBatch<'_> {
+    type Subject = ();
+    type Reply = ChangedCanvas;
+
+    fn account(&self) -> &AccountUid {
+        self.target.account
+    }
+
+    fn key(&self) -> Option<Key<'_>> {
+        Some(self.key)
+    }
+
+    async fn authorize(&self, _: &mut PgConnection) -> Result<()> {
+        Ok(())
+    }
+
+    async fn execute(&self, conn: &mut PgConnection, (): ()) -> Result<ChangedCanvas> {
+        let canvas = self.target.enter(conn).await?;
+        let mut graph = load(conn, &canvas.record).await?;
+        let options = Options { agent: self.actor.surface.is_agent(), force: self.force };
+        let applied = ::canvas::apply(&mut graph, self.batch, options)?;
+        if !self.force && ::canvas::is_blocked(&graph, &applied.touched) {
+            let assets = stored_assets(conn, &graph).await?;
+            return Err(Error::Blocked(Box::new(::canvas::validate(&graph, &applied.touched, &assets))));
+        }
+        let count = self.batch.operation_count();
+        let summary = format!("applied {count} operation{}", if count == 1 { "" } else { "s" });
+        let event = CanvasEvent { kind: ActivityType::OperationsApplied, actor: &self.actor, summary };
+        write(conn, canvas, graph, applied, event).await
+    }
+
+    fn outcome(&self, reply: &ChangedCanvas) -> Option<StoredOutcome> {
+        Some(reply.outcome())
+    }
+
+    async fn replay(&self, conn: &mut PgConnection, outcome: StoredOutcome) -> Result<ChangedCanvas> {
+        replayed(conn, &self.target, outcome).await
+    }
+}
+
+impl ChangedCanvas {
+    /// What a replay of the write returns besides the present state.
+    pub fn outcome(&self) -> StoredOutcome {
+        StoredOutcome::Operations { resolved_ids: self.resolved_ids.clone(), changes: self.changes.clone() }
+    }
+}
+
+/// The reply to a repeated graph write: the ids of the first one, with the canvas as it is now.
+pub async fn replayed(
+    conn: &mut PgConnection,
+    target: &CanvasWrite<'_>,
+    outcome: StoredOutcome,
+) -> Result<ChangedCanvas> {
+    let canvas = target.lock(conn).await?;
+    let (StoredOutcome::Operations { resolved_ids, changes } | StoredOutcome::Workflow { resolved_ids, changes, .. }) =
+        outcome
+    else {
+        return Err(Error::Inconsistent("the key of a graph write holds an outcome of another kind".into()));
+    };
+    let graph = load(conn, &canvas.record).await?;
+    Ok(ChangedCanvas { record: canvas.record, role: canvas.role, graph, resolved_ids, changes, replayed: true })
+}
+
+/// The graph of a canvas whose row the transaction has locked.
+pub async fn load(conn: &mut PgConnection, record: &CanvasRecord) -> Result<Graph> {
+    let (nodes, connections) = db::canvases::graph(conn, record.key).await?;
+    Ok(Graph::new(record.title.clone(), record.graph_bytes, nodes, connections))
+}
+
+/// The stored ones among the assets that findings and reviews of a graph depend on.
+pub async fn stored_assets(conn: &mut PgConnection, graph: &Graph) -> Result<StoredAssets> {
+    let named = ::canvas::review::named_assets(graph).collect();
+    Ok(db::assets::origins(conn, &named).await?)
+}
+
+/// What the activity entry of a write says besides the nodes that changed.
+pub struct CanvasEvent<'a> {
+    /// Type of the entry.
+    pub kind: ActivityType,
+    /// Who made the change.
+    pub actor: &'a Actor,
+    /// One line for readers; contains no user text but titles.
+    pub summary: String,
+}
+
+/// Writes the rows of the applied changes to a locked canvas and gives it its next revision.
+pub async fn write(
+    conn: &mut PgConnection,
+    canvas: LockedCanvas,
+    graph: Graph,
+    applied: Applied,
+    event: CanvasEvent<'_>,
+) -> Result<ChangedCanvas> {
+    write_rows(conn, &canvas.record, &graph, &applied).await?;
+    let CanvasEvent { kind, actor, summary } = event;
+    let activity = NewActivity { kind, actor, summary, nodes: &applied.changes.changed_node_ids };
+    let change = Change {
+        revision: &service::random::revision(),
+        title: applied.title.as_deref(),
+        nodes_delta: applied.nodes_delta,
+        connections_delta: applied.connections_delta,
+        bytes_delta: applied.bytes_delta,
+        changes: &applied.changes,
+        activity: Some(activity),
+    };
+    let record = db::canvases::commit_change(conn, canvas.record.key, &change).await?;
+    Ok(ChangedCanvas {
+        record,
+        role: canvas.role,
+        graph,
+        resolved_ids: applied.resolved_ids,
+        changes: applied.changes,
+        replayed: false,
+    })
+}
+
+/// Writes the rows of the applied changes to a locked canvas. The caller writes the next revision.
+pub async fn write_rows(
+    conn: &mut PgConnection,
+    record: &CanvasRecord,
+    graph: &Graph,
+    applied: &Applied,
+) -> Result<()> {
+    let writes = applied.writes(graph);
+    let writes = GraphWrites {
+        nodes: writes.nodes,
+        deleted_nodes: writes.deleted_nodes,
+        connections: writes.connections,
+        deleted_connections: writes.deleted_connections,
+    };
+    Ok(db::canvases::write_graph(conn, record.key, &writes).await?)
+}
+
+/// Writes what work changes of nodes of a locked canvas (asset, active job, server-owned metadata), and gives it its next revision.
+pub async fn write_nodes(
+    conn: &mut PgConnection,
+    canvas_key: i64,
+    revision: &str,
+    nodes: &[Node],
+    bytes_delta: i64,
+    activity: Option<NewActivity<'_>>,
+) -> db::Result<()> {
+    let changed_node_ids = nodes.iter().map(|node| node.id.clone()).collect();
+    let change = Change {
+        revision,
+        title: None,
+        nodes_delta: 0,
+        connections_delta: 0,
+        bytes_delta,
+        changes: &Changes { changed_node_ids, ..Changes::default() },
+        activity,
+    };
+    db::canvases::commit_work(conn, canvas_key, nodes, &change).await?;
+    Ok(())
+}
+
+/// Reviews a locked canvas as the transaction sees it: the review that a job or Recipe run leaves. `detached` returns its outputs
+/// whose nodes are not among the canvas's nodes.
+///
+/// It is computed inside the transaction, after the canvas is written, so that it describes exactly the revision that the work
+/// made. It costs one read of the graph's light columns ([`skeleton`](db::canvases::skeleton)), one statement that asks which of
+/// the assets named there are stored, and the review itself, O(n log n).
+pub async fn review(
+    conn: &mut PgConnection,
+    canvas_key: i64,
+    detached: impl FnOnce(&[Node]) -> Vec<DetachedOutput>,
+) -> db::Result<CompletionReview> {
+    let (nodes, connections) = db::canvases::skeleton(conn, canvas_key).await?;
+    let detached = detached(&nodes);
+    let named = nodes.iter().flat_map(Node::named_assets).collect();
+    let assets = db::assets::origins(conn, &named).await?;
+    Ok(::canvas::review::review_of_end(nodes, connections, &assets, &detached))
+}

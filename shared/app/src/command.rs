@@ -1,0 +1,202 @@
+//! The skeleton of every write that an idempotency key makes repeatable.
+//!
+//! **Guarantee.** What a command writes and the outcome of its key are committed together or not at all, and once for each key: of
+//! concurrent equal requests one executes, and the others return its outcome. A rejected command takes no key.
+//!
+//! **Mechanism.** [`run`] executes one transaction: what the command addresses, key, the command, outcome. The insert of the key
+//! waits for a concurrent request with the same key. A command that writes to a canvas begins with [`CanvasWrite::enter`], which
+//! takes the locks in the common order (docs/reliability.md#lock-order). A transaction that PostgreSQL aborted to resolve a
+//! deadlock is run again.
+//!
+//! **Reason.** The order of the checks is part of the contract (docs/reference/conventions.md#order-of-checks), and each statement
+//! under a lock is a round trip that other writers wait for.
+
+use db::idempotency::Taken;
+use db::{PgConnection, PgPool};
+use domain::canvas::{AccessRole, CanvasRecord};
+use domain::id::{AccountUid, CanvasHandle};
+use domain::idempotency::{Fingerprint, StoredOutcome};
+use uuid::Uuid;
+
+use crate::{Error, Result};
+
+/// Attempts of one transaction.
+const ATTEMPTS_MAX: usize = 5;
+
+/// An idempotency key, bound to the request by its fingerprint.
+#[derive(Clone, Copy, Debug)]
+pub struct Key<'a> {
+    /// The key, unique within the account.
+    pub text: &'a str,
+    /// Digest of the request.
+    pub fingerprint: &'a Fingerprint,
+}
+
+/// An outcome that is known before the command executes, because it is an id. It is stored together with the key, which saves a
+/// statement.
+#[derive(Clone, Debug)]
+pub struct KnownOutcome {
+    pub outcome: StoredOutcome,
+    /// Id of the job or import, by which the key is found after that record was removed.
+    pub record: Option<Uuid>,
+}
+
+/// A write that an idempotency key makes repeatable.
+pub trait Command: Sync {
+    /// What the command addresses besides a canvas, such as a Recipe.
+    type Subject: Send;
+    /// What the caller gets.
+    type Reply: Send;
+
+    /// The account that the command acts for.
+    fn account(&self) -> &AccountUid;
+
+    /// The key; `None`: the command is not repeatable.
+    fn key(&self) -> Option<Key<'_>>;
+
+    /// The outcome of the key, if it is known beforehand.
+    fn known_outcome(&self) -> Option<KnownOutcome> {
+        None
+    }
+
+    /// Looks up what the command addresses. This precedes replays, which are refused to an account that lost access.
+    fn authorize(&self, conn: &mut PgConnection) -> impl Future<Output = Result<Self::Subject>> + Send;
+
+    /// Checks the command against stored state and writes.
+    fn execute(
+        &self,
+        conn: &mut PgConnection,
+        subject: Self::Subject,
+    ) -> impl Future<Output = Result<Self::Reply>> + Send;
+
+    /// The outcome to store with the key, unless it was known beforehand.
+    fn outcome(&self, reply: &Self::Reply) -> Option<StoredOutcome>;
+
+    /// The reply to an equal, later request: the stored outcome with the state as it is now.
+    fn replay(
+        &self,
+        conn: &mut PgConnection,
+        outcome: StoredOutcome,
+    ) -> impl Future<Output = Result<Self::Reply>> + Send;
+}
+
+/// Runs a command to its end.
+///
+/// # Errors
+///
+/// The first check that fails.
+pub async fn run<C: Command>(pool: &PgPool, command: &C) -> Result<C::Reply> {
+    retrying(|| attempt(pool, command)).await
+}
+
+/// Runs a transaction, and again when PostgreSQL aborted it to resolve a deadlock.
+pub async fn retrying<T, F: Future<Output = Result<T>>>(mut attempt: impl FnMut() -> F) -> Result<T> {
+    for _ in 1..ATTEMPTS_MAX {
+        match attempt().await {
+            Err(error) if error.is_transient() => {
+                tracing::info!("transaction aborted to resolve a deadlock, retrying");
+            }
+            done => return done,
+        }
+    }
+    attempt().await
+}
+
+async fn attempt<C: Command>(pool: &PgPool, command: &C) -> Result<C::Reply> {
+    let mut transaction = db::pool::begin(pool).await?;
+    let conn = &mut *transaction;
+    let subject = command.authorize(conn).await?;
+    if let Some(outcome) = take_key(conn, command).await? {
+        // The transaction has written nothing and is rolled back.
+        return command.replay(conn, outcome).await;
+    }
+    let reply = command.execute(conn, subject).await?;
+    if let (Some(key), Some(outcome)) = (command.key(), command.outcome(&reply)) {
+        db::idempotency::store(conn, command.account(), key.text, &outcome).await?;
+    }
+    db::pool::commit(transaction).await?;
+    Ok(reply)
+}
+
+/// Takes the command's key. Returns the outcome of an equal, earlier request, if there was one.
+async fn take_key<C: Command>(conn: &mut PgConnection, command: &C) -> Result<Option<StoredOutcome>> {
+    let Some(Key { text, fingerprint }) = command.key() else { return Ok(None) };
+    let taken = match command.known_outcome() {
+        None => db::idempotency::take(conn, command.account(), text, fingerprint).await?,
+        Some(KnownOutcome { outcome, record }) => {
+            db::idempotency::take_for(conn, command.account(), text, fingerprint, &outcome, record).await?
+        }
+    };
+    match taken {
+        Taken::Fresh => Ok(None),
+        Taken::Replay(outcome) => Ok(Some(outcome)),
+        Taken::Conflict => Err(Error::Conflict("the idempotency key was used for a different request")),
+    }
+}
+
+/// The rows that a write to a canvas locks before it executes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Locks {
+    Canvas,
+    /// The account, then the canvas: for commands that reserve credit or start work.
+    AccountAndCanvas,
+}
+
+/// A write to a canvas, and the condition for it.
+#[derive(Clone, Copy, Debug)]
+pub struct CanvasWrite<'a> {
+    /// The account that writes.
+    pub account: &'a AccountUid,
+    pub canvas: &'a CanvasHandle,
+    /// Revision that the write is based on; `None` for a write that only adds.
+    pub base_revision: Option<&'a str>,
+    /// Rows to lock.
+    pub locks: Locks,
+}
+
+/// A canvas whose row the transaction has locked, and the account's role on it.
+#[derive(Debug)]
+pub struct LockedCanvas {
+    /// The canvas.
+    pub record: CanvasRecord,
+    /// The account's role, which allows writes.
+    pub role: AccessRole,
+}
+
+impl CanvasWrite<'_> {
+    /// Locks the rows, and checks role and revision.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFound`] when the account cannot see the canvas, [`Error::Forbidden`] for a viewer, [`Error::Stale`] for another
+    /// revision.
+    pub async fn enter(&self, conn: &mut PgConnection) -> Result<LockedCanvas> {
+        let canvas = self.lock(conn).await?;
+        match self.base_revision.filter(|base| *base != canvas.record.revision) {
+            Some(base) => Err(Error::Stale { canvas: Box::new(canvas.record), base_revision: base.to_owned() }),
+            None => Ok(canvas),
+        }
+    }
+
+    /// Locks the rows and checks the role, whatever the revision: for replays that read the graph, which must be of one revision.
+    pub async fn lock(&self, conn: &mut PgConnection) -> Result<LockedCanvas> {
+        let locked = match self.locks {
+            Locks::Canvas => db::canvases::lock(conn, self.account, self.canvas).await?,
+            Locks::AccountAndCanvas => db::canvases::lock_with_account(conn, self.account, self.canvas).await?,
+        };
+        writable(locked).map(|(record, role)| LockedCanvas { record, role })
+    }
+
+    /// Checks the role without a lock: for replays that read no graph.
+    pub async fn check_access(&self, conn: &mut PgConnection) -> Result<CanvasRecord> {
+        writable(db::canvases::find(conn, self.account, self.canvas).await?).map(|(record, _)| record)
+    }
+}
+
+/// Requires a canvas that the account can see and may write to.
+fn writable(found: Option<(CanvasRecord, AccessRole)>) -> Result<(CanvasRecord, AccessRole)> {
+    match found.ok_or(Error::NotFound("canvas"))? {
+        (_, role) if !role.may_write() => Err(Error::Forbidden("a viewer of a canvas may not change it")),
+        found => Ok(found),
+    }
+}

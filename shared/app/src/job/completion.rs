@@ -1,0 +1,53 @@
+//! How a job is completed, what this requires of the process, and the result of the attempt.
+
+use db::jobs::Windows;
+use domain::job::{CancelReason, Failure, Placement, Record};
+use uuid::Uuid;
+
+/// A video to store. It belongs to the job's record and is not an asset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VideoOutput {
+    /// Key of the blob that was put: an MP4.
+    pub blob_key: Uuid,
+    /// SHA-256 of the stored file.
+    pub sha256: [u8; 32],
+    /// Size of the stored file in bytes.
+    pub bytes: u64,
+}
+
+/// How a job ends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Completion {
+    /// The job succeeded with every output.
+    Succeeded(Vec<Placement>),
+    /// The video job succeeded with this video.
+    SucceededVideo(VideoOutput),
+    /// The job failed. Some outputs may have been made all the same.
+    Failed(Failure, Vec<Placement>),
+    /// The job was canceled.
+    Canceled(CancelReason),
+}
+
+/// What completing a job or a Recipe run requires of the process.
+#[derive(Clone, Copy, Debug)]
+pub struct CompletionContext<'a> {
+    /// The origin of `canvasUrl` in the event.
+    pub public_url: &'a str,
+    /// How long records are kept.
+    pub windows: &'a Windows,
+    /// W3C trace context of the work that ends the job, passed on to the webhook.
+    pub traceparent: Option<&'a str>,
+    /// Storage quota in bytes of an account without its own; 0: no limit.
+    pub storage_max: i64,
+}
+
+/// Result of an attempt to complete a job. Only after `Done` does the caller commit the transaction and wake the relay.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CompletionResult {
+    /// The job has ended; this is its new record.
+    Done(Box<Record>),
+    /// The lease is no longer current: another worker has the task or has ended it.
+    Stale,
+    /// A blob was removed after it was put, and must be put again.
+    BlobGone,
+}

@@ -1,0 +1,14 @@
+//! The life of a job: start, completion, cancel.
+
+mod abandon;
+mod cancel;
+mod complete;
+mod completion;
+mod placement;
+mod start;
+
+pub use abandon::abandon;
+pub use cancel::{Cancellation, cancel};
+pub use complete::complete;
+pub use completion::{Completion, CompletionContext, CompletionResult, VideoOutput};
+pub use start::{AcceptedJob, JobPlan, JobSettings, StartJob, Work, insert_delivery, require_room, target_is_taken};

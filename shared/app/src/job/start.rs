@@ -1,0 +1,255 @@
+//! Starts of jobs that write to a canvas: Actions and generation (docs/reference/jobs.md#acceptance). Other starts use the parts.
+//!
+//! **Guarantee.** Key, credit reservation, job, marked targets with the canvas's new revision, webhook and task are committed
+//! together or not at all, and once for each key. A rejected start takes no key.
+//!
+//! **Mechanism.** The steps of [`Command`] in the common lock order (key, account, canvas, job) with few statements, since each is
+//! a round trip under these locks. The relay publishes the wake-up message from the outbox, so that an unavailable broker delays
+//! work but rejects none.
+
+use std::time::Duration;
+
+use db::PgConnection;
+use db::accounts::Credential;
+use db::canvases::NewActivity;
+use db::deliveries::NewDelivery;
+use db::idempotency::Taken;
+use db::jobs::NewJob;
+use domain::canvas::{ActivityType, CanvasRecord};
+use domain::graph::Node;
+use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
+use domain::idempotency::{Fingerprint, StoredOutcome};
+use domain::job::{JobOperation, Record, Request};
+use domain::webhook::WebhookInput;
+use serde_json::Value;
+use service::keys::KeyRing;
+use uuid::Uuid;
+
+use crate::command::{CanvasWrite, Command, Key, KnownOutcome, Locks};
+use crate::{Error, Result, canvas, target};
+
+/// What starts of work need of the process.
+#[derive(Clone, Copy)]
+pub struct JobSettings<'a> {
+    /// Maximum active jobs of an account.
+    pub active_jobs: u32,
+    /// How long records of expired jobs are kept.
+    pub retention_tombstone: Duration,
+    /// Origin of `canvasUrl`.
+    pub public_url: &'a str,
+    /// Key ring that seals webhook secrets.
+    pub ring: &'a KeyRing,
+}
+
+/// The parts of a start that differ between kinds of work.
+pub trait Work: Sync {
+    /// Checks the work against stored state, conflicts first, then rules with every violation, and returns the job to accept. The
+    /// transaction has locked the account and the canvas, whose revision equals that of the request.
+    fn plan(
+        &self,
+        conn: &mut PgConnection,
+        caller: &Credential,
+        canvas: &CanvasRecord,
+    ) -> impl Future<Output = Result<JobPlan>> + Send;
+}
+
+/// A job to accept.
+pub struct JobPlan {
+    /// Operation of the job.
+    pub operation: JobOperation,
+    /// The request, resolved and normalized.
+    pub request: Request,
+    /// Current target nodes of the request; none has an active job.
+    pub targets: Vec<Node>,
+    /// Estimated duration in seconds, at least 1.
+    pub estimated_seconds: i32,
+    /// Credits to reserve for all outputs together.
+    pub credit_cost: i64,
+    /// Summary for the canvas's activity; contains no prompt text.
+    pub summary: String,
+}
+
+/// Starts a job on a canvas.
+pub struct StartJob<'a, W> {
+    /// Who starts it.
+    pub caller: &'a Credential,
+    /// Settings of the process.
+    pub settings: JobSettings<'a>,
+    /// Id of the job, if it is accepted.
+    pub id: JobId,
+    /// Canvas that receives the results.
+    pub canvas: CanvasHandle,
+    /// Canvas revision that the request is based on.
+    pub base_revision: String,
+    /// Idempotency key.
+    pub key: String,
+    /// Fingerprint that the key is bound to.
+    pub fingerprint: Fingerprint,
+    /// Webhook of the job; its URL has been checked.
+    pub webhook: Option<WebhookInput>,
+    /// W3C trace context of the request.
+    pub traceparent: String,
+    pub work: W,
+}
+
+/// Result of a start.
+pub enum AcceptedJob {
+    /// A new job.
+    New(Box<Record>),
+    /// The job of an earlier, equal request, in its present state.
+    Replayed(Box<Record>),
+    /// The last state of an earlier job whose record was removed (docs/reference/conventions.md#replay).
+    Snapshot(Value),
+}
+
+impl<W: Work> Command for StartJob<'_, W> {
+    type Subject = ();
+    type Reply = AcceptedJob;
+
+    fn account(&self) -> &AccountUid {
+        &self.caller.account
+    }
+
+    fn key(&self) -> Option<Key<'_>> {
+        Some(Key { text: &self.key, fingerprint: &self.fingerprint })
+    }
+
+    fn known_outcome(&self) -> Option<KnownOutcome> {
+        Some(KnownOutcome { outcome: StoredOutcome::Job { id: self.id.0, snapshot: None }, record: Some(self.id.0) })
+    }
+
+    async fn authorize(&self, _: &mut PgConnection) -> Result<()> {
+        Ok(())
+    }
+
+    async fn execute(&self, conn: &mut PgConnection, (): ()) -> Result<AcceptedJob> {
+        let canvas = self.target().enter(conn).await?.record;
+        require_room(conn, self.settings, &self.caller.account, 1).await?;
+        let plan = self.work.plan(conn, self.caller, &canvas).await?;
+        if !db::ledger::reserve(conn, &self.caller.account, self.id, plan.credit_cost).await? {
+            return Err(Error::PaymentRequired);
+        }
+        self.accept(conn, &canvas, plan).await.map(|record| AcceptedJob::New(Box::new(record)))
+    }
+
+    fn outcome(&self, _: &AcceptedJob) -> Option<StoredOutcome> {
+        None
+    }
+
+    async fn replay(&self, conn: &mut PgConnection, outcome: StoredOutcome) -> Result<AcceptedJob> {
+        self.target().check_access(conn).await?;
+        let key = Key { text: &self.key, fingerprint: &self.fingerprint };
+        AcceptedJob::of_replay(conn, self.settings, &self.caller.account, key, outcome).await
+    }
+}
+
+impl<W: Work> StartJob<'_, W> {
+    fn target(&self) -> CanvasWrite<'_> {
+        CanvasWrite {
+            account: &self.caller.account,
+            canvas: &self.canvas,
+            base_revision: Some(&self.base_revision),
+            locks: Locks::AccountAndCanvas,
+        }
+    }
+
+    async fn accept(&self, conn: &mut PgConnection, canvas: &CanvasRecord, mut plan: JobPlan) -> Result<Record> {
+        let caller = self.caller;
+        // Stored before the job, whose record shows it.
+        if let Some(webhook) = &self.webhook {
+            insert_delivery(conn, self.settings.ring, &caller.account, self.id, webhook).await?;
+        }
+        let revision = service::random::revision();
+        let job = NewJob {
+            id: self.id,
+            account: &caller.account,
+            token_id: caller.token,
+            operation: plan.operation,
+            canvas: Some((canvas.key, &canvas.handle)),
+            canvas_revision: Some(&revision),
+            request: &plan.request,
+            estimated_seconds: plan.estimated_seconds,
+            credit_cost: plan.credit_cost,
+            recipe_run: None,
+            traceparent: Some(&self.traceparent),
+        };
+        let record = db::jobs::insert(conn, &job).await?;
+        let targets: Vec<NodeId> = plan.targets.iter().map(|node| node.id.clone()).collect();
+        let work = target::Work::Job(self.id, plan.operation);
+        let bytes_delta = target::bind(&mut plan.targets, work).ok_or_else(target_is_taken)?;
+        let activity = NewActivity {
+            kind: ActivityType::JobStarted,
+            actor: &caller.actor(),
+            summary: plan.summary,
+            nodes: &targets,
+        };
+        canvas::write_nodes(conn, canvas.key, &revision, &plan.targets, bytes_delta, Some(activity)).await?;
+        Ok(record)
+    }
+}
+
+/// The conflict of a target that has an active job.
+pub fn target_is_taken() -> Error {
+    Error::Conflict("the target node has an active job")
+}
+
+/// Rejects an account that would exceed the cap on active jobs with `new` more (docs/reference/jobs.md#cap-on-active-jobs).
+pub async fn require_room(
+    conn: &mut PgConnection,
+    settings: JobSettings<'_>,
+    account: &AccountUid,
+    new: usize,
+) -> Result<()> {
+    let cap = i64::from(settings.active_jobs);
+    // A start creates only a few jobs.
+    match db::jobs::count_active(conn, account, cap).await? + new as i64 > cap {
+        true => Err(Error::TooMuchWork(format!("an account has at most {cap} active jobs"))),
+        false => Ok(()),
+    }
+}
+
+/// Stores the webhook of a job or run with a sealed secret (docs/reference/configuration.md#secrets-at-rest).
+pub async fn insert_delivery(
+    conn: &mut PgConnection,
+    ring: &KeyRing,
+    account: &AccountUid,
+    job_id: JobId,
+    webhook: &WebhookInput,
+) -> Result<(), db::Error> {
+    let id = Uuid::now_v7();
+    let sealed = ring.seal(&db::deliveries::handle(id), webhook.secret.as_bytes());
+    let delivery = NewDelivery { id, account, job_id, url: &webhook.url, sealed_secret: &sealed };
+    db::deliveries::insert(conn, &delivery).await
+}
+
+impl AcceptedJob {
+    /// The original job in its present state, or its last state when its record was removed.
+    pub async fn of_replay(
+        conn: &mut PgConnection,
+        settings: JobSettings<'_>,
+        account: &AccountUid,
+        key: Key<'_>,
+        outcome: StoredOutcome,
+    ) -> Result<Self> {
+        let StoredOutcome::Job { id, snapshot } = outcome else {
+            return Err(Error::Inconsistent("the key of a start holds an outcome of another kind".into()));
+        };
+        let id = JobId(id);
+        if let Some(record) = db::jobs::get(conn, id, account, settings.retention_tombstone).await? {
+            return Ok(Self::Replayed(Box::new(record)));
+        }
+        // Terminal and not removed yet; or removed since the key was looked up, in which case the last state is stored with the
+        // key by now.
+        let left = match snapshot {
+            Some(snapshot) => Some(snapshot),
+            None => db::jobs::last_form(conn, id, settings.public_url).await?,
+        };
+        if let Some(snapshot) = left {
+            return Ok(Self::Snapshot(snapshot));
+        }
+        match db::idempotency::look_up(conn, account, key.text, key.fingerprint).await? {
+            Some(Taken::Replay(StoredOutcome::Job { snapshot: Some(snapshot), .. })) => Ok(Self::Snapshot(snapshot)),
+            _ => Err(Error::Inconsistent("a replayed job is gone and left no snapshot".into())),
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The application layer: what the service does, whoever asks for it.
+//!
+//! A process turns its input into a command, and the result of the command into its output: the gateway requests and responses, the
+//! workers tasks and decisions. A command loads what it needs, decides on the loaded state, and writes
+//! (docs/architecture.md#application-layer). SQL is in `db`, graphs are in `canvas`, values are in `domain`.
+
+pub mod campaign;
+pub mod canvas;
+pub mod command;
+pub mod error;
+pub mod job;
+pub mod models;
+pub mod recipe;
+pub mod target;
+pub mod upload;
+
+pub use command::{CanvasWrite, Command, Key, KnownOutcome, LockedCanvas, Locks, run};
+pub use error::{Error, Result};
+pub use models::Models;

@@ -1,0 +1,190 @@
+//! The ports of a run, on an existing instance or on a new one, and the value of each input
+//! (docs/reference/recipes.md#input-resolution).
+
+use std::collections::BTreeMap;
+
+use ::canvas::Graph;
+use ::canvas::instance::{Filling, Ids};
+use domain::Violation;
+use domain::graph::{Node, NodeType};
+use domain::id::{AccountUid, NodeId, RecipeId};
+use domain::recipe::run::RunInput;
+use domain::recipe::template::Template;
+use domain::recipe::{Definition, Input, Output, PortValue, Version, matching};
+use serde_json::Value;
+
+use super::sources::{Given, held};
+use crate::job::target_is_taken;
+use crate::{Error, Result};
+
+/// The nodes of an instance.
+pub(super) struct Ports {
+    /// Version of the instance.
+    pub(super) version: String,
+    /// Port nodes, in the order of the definition.
+    pub(super) ids: Ids,
+    /// Port nodes by key, as the instance's sticky records them, until they are matched with a definition.
+    noted: Option<(BTreeMap<String, NodeId>, BTreeMap<String, NodeId>)>,
+}
+
+fn refuse<T>(message: impl Into<String>) -> Result<T> {
+    Err(Error::unprocessable("instanceNodeId", message))
+}
+
+impl Ports {
+    /// Ports for an instance that is yet to be created.
+    pub(super) fn fresh(definition: &Definition, version: Version) -> Self {
+        let ids = Ids::generate(definition.inputs.len(), definition.outputs.len());
+        Self { version: version.to_string(), ids, noted: None }
+    }
+
+    /// The ports that the sticky `id` records, if it is an instance of `recipe`; 409 when one of its outputs has an active job.
+    pub(super) fn of_instance(graph: &Graph, id: &NodeId, recipe: &RecipeId) -> Result<Self> {
+        let Some(node) = graph.node(id) else { return refuse("is not a node of the canvas") };
+        let note = node.server.get("recipe").filter(|note| note["role"] == "instance");
+        let Some(note) = note else { return refuse("is not an instance of a Recipe") };
+        if note["recipe"] != recipe.handle() {
+            return refuse("is an instance of another Recipe");
+        }
+        let ports = |side: &str| -> BTreeMap<String, NodeId> {
+            let pairs = note[side].as_array().into_iter().flatten();
+            let pair =
+                |port: &Value| Some((port["key"].as_str()?.to_owned(), NodeId::parse(port["nodeId"].as_str()?).ok()?));
+            pairs.filter_map(pair).collect()
+        };
+        let (inputs, outputs) = (ports("inputs"), ports("outputs"));
+        if outputs.values().filter_map(|id| graph.node(id)).any(|node| node.active_job.is_some()) {
+            return Err(target_is_taken());
+        }
+        Ok(Self {
+            version: note["version"].as_str().unwrap_or_default().to_owned(),
+            ids: Ids { instance: id.clone(), inputs: Vec::new(), outputs: Vec::new() },
+            noted: Some((inputs, outputs)),
+        })
+    }
+
+    /// The ports in the order of the definition; 422 when a port node is missing.
+    pub(super) fn matched(mut self, graph: &Graph, definition: &Definition) -> Result<Self> {
+        let (inputs, outputs) = self.noted.take().unwrap_or_default();
+        let find = |key: &str, noted: &BTreeMap<String, NodeId>, kind: NodeType| match noted.get(key) {
+            Some(id) if graph.node(id).is_some_and(|node| node.kind == kind) => Ok(id.clone()),
+            _ => refuse(format!("lacks the node of {key}")),
+        };
+        for input in &definition.inputs {
+            self.ids.inputs.push(find(&input.key, &inputs, input.kind.node_type())?);
+        }
+        for output in &definition.outputs {
+            self.ids.outputs.push(find(&output.key, &outputs, output.kind.node_type())?);
+        }
+        Ok(self)
+    }
+
+    /// The steps: as defined, or, for an existing instance, with the prompts of its output nodes.
+    pub(super) fn outputs(&self, graph: &Graph, definition: &Definition, is_new: bool) -> Result<Vec<Output>> {
+        let mut outputs = definition.outputs.clone();
+        if is_new {
+            return Ok(outputs);
+        }
+        for (output, node) in outputs.iter_mut().zip(&self.ids.outputs) {
+            let Some(node) = graph.node(node) else { continue };
+            let text =
+                |key: &str| node.metadata.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+            if let Some(prompt) = text("prompt") {
+                output.prompt = prompt.to_owned();
+            }
+            output.model = text("model").map(str::to_owned);
+            output.size = text("size").map(str::to_owned);
+            output.quality = text("quality").map(str::to_owned);
+            let unknown =
+                Template::parse(&output.prompt).names().find(|name| !output.input_keys.iter().any(|key| key == name));
+            if let Some(name) = unknown {
+                return refuse(format!(
+                    "has a prompt of {} that names {name}, which is not one of its inputs",
+                    output.key
+                ));
+            }
+        }
+        Ok(outputs)
+    }
+}
+
+/// What the port of an instance holds: its own text or picture, else that of a node connected into it.
+fn found(graph: &Graph, port: &NodeId, input: &Input) -> Option<(PortValue, Option<NodeId>)> {
+    let fits = |node: &Node| held(node).filter(|held| input.accepts(held).is_ok());
+    if let Some(held) = graph.node(port).and_then(fits) {
+        return Some((held, None));
+    }
+    let mut sources = graph.incoming(port).filter_map(|connection| graph.node(&connection.from));
+    sources.find_map(|node| Some((fits(node)?, Some(node.id.clone()))))
+}
+
+/// The value of every input: what the request gives, else what the instance's port holds, else the saved default. Violations are
+/// reported as `inputs.<key>`.
+#[expect(clippy::too_many_arguments, reason = "they are one run's parts, and it is called once")]
+pub(super) async fn resolve(
+    conn: &mut db::PgConnection,
+    account: &AccountUid,
+    graph: &Graph,
+    definition: &Definition,
+    ports: &Ports,
+    given: &BTreeMap<String, Given>,
+    is_new: bool,
+    refused: &mut Vec<Violation>,
+) -> Result<Vec<RunInput>> {
+    let nodes: Vec<String> = ports.ids.inputs.iter().map(ToString::to_string).collect();
+    let mut named: BTreeMap<usize, &Given> = BTreeMap::new();
+    for (name, value) in given {
+        match matching::port(&definition.inputs, &nodes, name) {
+            Err(error) => refused.push(Violation::new(format!("inputs.{name}"), error.to_string())),
+            Ok(at) if named.insert(at, value).is_some() => {
+                refused
+                    .push(Violation::new(format!("inputs.{name}"), "names an input that another entry already gives"));
+            }
+            Ok(_) => {}
+        }
+    }
+    let mut inputs = Vec::new();
+    for (at, (input, node)) in definition.inputs.iter().zip(&ports.ids.inputs).enumerate() {
+        let (held, source) = match named.get(&at) {
+            Some(value) => match value.resolve(conn, account, graph).await?.and_then(|held| {
+                input.accepts(&held)?;
+                Ok(held)
+            }) {
+                Ok(held) => {
+                    (Some(held), Some(*value).filter(|value| !matches!(value, Given::Text(_))).map(Given::canonical))
+                }
+                Err(message) => {
+                    refused.push(Violation::new(format!("inputs.{}", input.key), message));
+                    continue;
+                }
+            },
+            None => match found(graph, node, input).filter(|_| !is_new) {
+                Some((held, source)) => (Some(held), source.map(|node| node.handle())),
+                None => (input.default.clone(), None),
+            },
+        };
+        let held = match held {
+            // The account may be unable to read a picture that was saved earlier or is on the canvas.
+            Some(PortValue::Asset(asset)) if db::assets::get_readable(conn, account, &asset).await?.is_none() => None,
+            held => held,
+        };
+        match held {
+            Some(held) => inputs.push(RunInput {
+                key: input.key.clone(),
+                label: input.label.clone(),
+                kind: input.kind,
+                node: node.clone(),
+                source,
+                held,
+            }),
+            None => refused.push(Violation::new(format!("inputs.{}", input.key), "is required and has no default")),
+        }
+    }
+    Ok(inputs)
+}
+
+/// The initial content of a port of a new instance.
+pub(super) fn filling(input: &RunInput) -> Filling {
+    let source = input.source.as_deref().filter(|source| source.starts_with("node:"));
+    Filling { held: Some(input.held.clone()), source: source.and_then(|source| NodeId::parse(source).ok()) }
+}

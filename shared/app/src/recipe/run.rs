@@ -1,0 +1,256 @@
+//! Runs of Recipes: how they start, on a new instance or on an existing one (docs/reference/recipes.md#run-inputs).
+//!
+//! **Guarantee.** Key, instance, credit reservations of all steps, run, pending outputs with the canvas's new revision, webhook
+//! and task are committed together or not at all, and once for each key. A rejected run takes no key and writes nothing.
+//!
+//! **Mechanism.** One transaction in the common lock order (key, account, canvas, run), as in [`crate::job`]. Every reason for
+//! which a step can be rejected is checked here, by the same rules as a start of image work.
+
+use std::collections::BTreeMap;
+
+use ::canvas::instance::{self, Instance};
+use ::canvas::{Applied, Graph, Options};
+use db::PgConnection;
+use db::accounts::Credential;
+use db::canvases::{Change, NewActivity};
+use db::recipe_runs::NewRun;
+use db::tasks::NewTask;
+use domain::Violation;
+use domain::canvas::{ActivityType, CanvasRecord, Changes};
+use domain::id::{AccountUid, CanvasHandle, JobId, NodeId, RecipeId};
+use domain::idempotency::{Fingerprint, StoredOutcome};
+use domain::message::{Queue, TaskKind};
+use domain::recipe::RecipeRecord;
+use domain::recipe::run::{Plan, RunId, RunRecord};
+use domain::webhook::WebhookInput;
+
+use super::ports::{Ports, filling, resolve};
+use super::sources::Given;
+use super::{RequestedRecipe, instance_refused};
+use crate::command::{CanvasWrite, Command, Key, KnownOutcome, Locks};
+use crate::job::{JobSettings, insert_delivery, require_room, target_is_taken};
+use crate::{Error, Models, Result};
+
+/// What a run overrides for its pictures.
+pub struct Choice {
+    /// Model of the pictures; in a Recipe without pictures, of the texts.
+    pub model: Option<String>,
+    /// Size of the pictures.
+    pub size: Option<String>,
+    /// Quality of the pictures.
+    pub quality: Option<String>,
+}
+
+/// A run to start.
+pub struct NewRecipeRun {
+    /// Canvas of the instance.
+    pub canvas: CanvasHandle,
+    /// Idempotency key.
+    pub key: String,
+    /// Canvas revision that the request is based on.
+    pub base_revision: String,
+    /// Version of the Recipe; that of the instance, or the newest, when omitted.
+    pub version: Option<String>,
+    /// Sticky node of an existing instance; a new instance is created when omitted.
+    pub instance: Option<NodeId>,
+    /// Input values by port node id, key or normalized label.
+    pub inputs: BTreeMap<String, Given>,
+    /// What the request overrides.
+    pub choice: Choice,
+    /// Webhook to notify when the run ends; its URL has been checked.
+    pub webhook: Option<WebhookInput>,
+}
+
+/// Starts a run of a Recipe.
+pub struct StartRun<'a, M> {
+    /// The models that the account can run.
+    pub models: &'a M,
+    /// Settings of the process.
+    pub settings: JobSettings<'a>,
+    /// Who starts it.
+    pub caller: &'a Credential,
+    /// Id of the run, if it is accepted.
+    pub id: RunId,
+    pub recipe: RecipeId,
+    pub run: NewRecipeRun,
+    /// What the idempotency key is bound to.
+    pub fingerprint: Fingerprint,
+    /// W3C trace context of the request.
+    pub traceparent: String,
+}
+
+/// The plan of a run on its instance, for the locked canvas.
+struct Prepared {
+    instance: NodeId,
+    plan: Plan,
+    name: String,
+    /// Changes of the canvas that create the instance.
+    placed: Applied,
+}
+
+impl<M> StartRun<'_, M> {
+    fn target(&self) -> CanvasWrite<'_> {
+        CanvasWrite {
+            account: &self.caller.account,
+            canvas: &self.run.canvas,
+            base_revision: Some(&self.run.base_revision),
+            locks: Locks::AccountAndCanvas,
+        }
+    }
+}
+
+impl<M: Models> Command for StartRun<'_, M> {
+    type Subject = RequestedRecipe;
+    /// The run, and whether an earlier, equal request started it.
+    type Reply = (RunRecord, bool);
+
+    fn account(&self) -> &AccountUid {
+        &self.caller.account
+    }
+
+    fn key(&self) -> Option<Key<'_>> {
+        Some(Key { text: &self.run.key, fingerprint: &self.fingerprint })
+    }
+
+    fn known_outcome(&self) -> Option<KnownOutcome> {
+        Some(KnownOutcome { outcome: StoredOutcome::Job { id: self.id.0, snapshot: None }, record: None })
+    }
+
+    async fn authorize(&self, conn: &mut PgConnection) -> Result<RequestedRecipe> {
+        RequestedRecipe::find(conn, self.account(), &self.recipe).await
+    }
+
+    async fn execute(&self, conn: &mut PgConnection, requested: RequestedRecipe) -> Result<(RunRecord, bool)> {
+        let account = self.account();
+        let record = self.target().enter(conn).await?.record;
+        require_room(conn, self.settings, account, 1).await?;
+        let mut graph = crate::canvas::load(conn, &record).await?;
+        let (recipe, ports) = match &self.run.instance {
+            Some(instance) => {
+                let ports = Ports::of_instance(&graph, instance, &self.recipe)?;
+                if self.run.version.as_ref().is_some_and(|version| *version != ports.version) {
+                    return Err(Error::unprocessable("version", "is not the version of the instance"));
+                }
+                let recipe = requested.version(conn, account, Some(&ports.version)).await?;
+                (recipe, Some(ports))
+            }
+            None => (requested.version(conn, account, self.run.version.as_deref()).await?, None),
+        };
+        let prepared = self.prepare(conn, &mut graph, &recipe, ports).await?;
+        if !db::ledger::reserve(conn, account, JobId(self.id.0), prepared.plan.credit_cost()).await? {
+            return Err(Error::PaymentRequired);
+        }
+        let new = NewRun {
+            id: self.id,
+            account,
+            token_id: self.caller.token,
+            recipe: (&recipe.id, recipe.version),
+            canvas: (record.key, &record.handle),
+            instance: &prepared.instance,
+            plan: &prepared.plan,
+        };
+        db::recipe_runs::insert(conn, &new).await?;
+        crate::canvas::write_rows(conn, &record, &graph, &prepared.placed).await?;
+        self.announce(conn, &record, &prepared).await?;
+        let run = db::recipe_runs::get(conn, self.id, account).await?;
+        run.map(|run| (run, false)).ok_or_else(|| Error::Inconsistent("a run that was just accepted is missing".into()))
+    }
+
+    fn outcome(&self, _: &(RunRecord, bool)) -> Option<StoredOutcome> {
+        None
+    }
+
+    async fn replay(&self, conn: &mut PgConnection, outcome: StoredOutcome) -> Result<(RunRecord, bool)> {
+        let StoredOutcome::Job { id, .. } = outcome else {
+            return Err(Error::Inconsistent("the key of a run holds an outcome of another kind".into()));
+        };
+        // Runs are kept as long as their account (docs/reference/recipes.md#retention-of-runs).
+        let run = db::recipe_runs::get(conn, RunId(id), self.account()).await?;
+        run.map(|run| (run, true)).ok_or(Error::NotFound("run"))
+    }
+}
+
+impl<M: Models> StartRun<'_, M> {
+    /// The plan of the run, on an existing instance or on one that is created on the graph here.
+    async fn prepare(
+        &self,
+        conn: &mut PgConnection,
+        graph: &mut Graph,
+        recipe: &RecipeRecord,
+        ports: Option<Ports>,
+    ) -> Result<Prepared> {
+        let definition = &recipe.definition;
+        let is_new = ports.is_none();
+        let ports = match ports {
+            Some(ports) => ports.matched(graph, definition)?,
+            None => Ports::fresh(definition, recipe.version),
+        };
+        let mut refused: Vec<Violation> = Vec::new();
+        let inputs =
+            resolve(conn, self.account(), graph, definition, &ports, &self.run.inputs, is_new, &mut refused).await?;
+        if !refused.is_empty() {
+            return Err(Error::Unprocessable(refused));
+        }
+        let outputs = ports.outputs(graph, definition, is_new)?;
+        let (nodes, choice) = (&ports.ids.outputs, &self.run.choice);
+        let steps = self.models.steps(conn, self.account(), &outputs, nodes, &inputs, choice).await?;
+        let plan = Plan { inputs, steps };
+        let placed = match is_new {
+            true => {
+                let fillings: Vec<_> = plan.inputs.iter().map(filling).collect();
+                let instance = Instance {
+                    recipe: &recipe.id,
+                    version: recipe.version,
+                    definition,
+                    ids: &ports.ids,
+                    fillings: &fillings,
+                    x: None,
+                    y: None,
+                };
+                let options = Options { agent: self.caller.surface.is_agent(), force: false };
+                instance::place(graph, &instance, options).map_err(instance_refused)?
+            }
+            false => Applied::default(),
+        };
+        Ok(Prepared { instance: ports.ids.instance, plan, name: definition.name.clone(), placed })
+    }
+
+    /// Marks the outputs, advances the canvas revision and enqueues the run.
+    async fn announce(&self, conn: &mut PgConnection, record: &CanvasRecord, prepared: &Prepared) -> Result<()> {
+        let Prepared { plan, placed, .. } = prepared;
+        let outputs: Vec<NodeId> = plan.steps.iter().map(|step| step.node.clone()).collect();
+        let marked = super::bind_outputs(conn, record.key, self.id, &outputs).await?;
+        let marked = marked.ok_or_else(target_is_taken)?;
+        let mut changes: Changes = placed.changes.clone();
+        changes
+            .changed_node_ids
+            .extend(outputs.iter().filter(|output| !placed.changes.changed_node_ids.contains(output)).cloned());
+        let change = Change {
+            revision: &service::random::revision(),
+            title: None,
+            nodes_delta: placed.nodes_delta,
+            connections_delta: placed.connections_delta,
+            bytes_delta: placed.bytes_delta + marked,
+            changes: &changes,
+            activity: Some(NewActivity {
+                kind: ActivityType::RecipeStarted,
+                actor: &self.caller.actor(),
+                summary: format!("started {}", prepared.name),
+                nodes: &outputs,
+            }),
+        };
+        db::canvases::commit_change(conn, record.key, &change).await?;
+        if let Some(webhook) = &self.run.webhook {
+            insert_delivery(conn, self.settings.ring, self.account(), JobId(self.id.0), webhook).await?;
+        }
+        let task = NewTask {
+            id: self.id.0,
+            queue: Queue::Recipe,
+            kind: TaskKind::Recipe,
+            fairness_key: self.account().as_str(),
+            due_in: None,
+            traceparent: Some(&self.traceparent),
+        };
+        Ok(db::tasks::enqueue(conn, &task).await?)
+    }
+}

@@ -1,0 +1,159 @@
+//! Nodes that wait for work: bound at its start, released or filled at its end. Only these functions write `metadata.job`
+//! (docs/reference/canvases.md#job-note).
+
+use ::canvas::size::serialized_size;
+use domain::Timestamp;
+use domain::graph::Node;
+use domain::id::{AssetHandle, JobId};
+use domain::job::{JobOperation, JobStatus};
+use domain::recipe::run::RunId;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+/// Maximum number of earlier assets in a node's history.
+const HISTORY_MAX: usize = 50;
+
+/// The work that a node waits for.
+#[derive(Clone, Copy, Debug)]
+pub enum Work {
+    Job(JobId, JobOperation),
+    /// A Recipe run, of which no job writes to the node yet.
+    Run(RunId),
+}
+
+impl Work {
+    fn id(self) -> Uuid {
+        match self {
+            Self::Job(id, _) => id.0,
+            Self::Run(id) => id.0,
+        }
+    }
+
+    fn note(self) -> Value {
+        let status = JobStatus::Queued;
+        match self {
+            Self::Job(id, operation) => {
+                json!({"id": id.job_handle(), "run": id.run_handle(), "status": status, "operation": operation})
+            }
+            Self::Run(id) => json!({"run": id.handle(), "status": status, "operation": "recipe"}),
+        }
+    }
+}
+
+/// Changes a node. Returns the growth of the serialized graph in bytes.
+pub fn change(node: &mut Node, change: impl FnOnce(&mut Node)) -> i64 {
+    let before = serialized_size(node);
+    change(node);
+    serialized_size(node) - before
+}
+
+/// Binds nodes to work that will fill them. The transaction has locked their canvas and read them; the caller writes them. Returns
+/// the growth of the serialized graph in bytes, or `None` when a node is bound to other work.
+pub fn bind(nodes: &mut [Node], work: Work) -> Option<i64> {
+    if nodes.iter().any(|node| node.active_job.is_some()) {
+        return None;
+    }
+    Some(nodes.iter_mut().map(|node| change(node, |node| rebind(node, work))).sum())
+}
+
+/// Binds a node to work, whatever it was bound to.
+pub fn rebind(node: &mut Node, work: Work) {
+    node.active_job = Some(work.id());
+    node.server.insert("job".into(), work.note());
+}
+
+/// Frees a node of the work that ended with `status`.
+pub fn release(node: &mut Node, status: JobStatus) {
+    node.active_job = None;
+    if let Some(Value::Object(note)) = node.server.get_mut("job") {
+        note.insert("status".into(), json!(status));
+    }
+}
+
+/// Makes a node show what a job made at `at`. The previous asset moves to the node's history, with the run that replaced it.
+pub fn fill(node: &mut Node, job: JobId, asset: AssetHandle, mut provenance: Map<String, Value>, at: Timestamp) {
+    if let Some(earlier) = node.asset.replace(asset) {
+        let mut history = vec![json!({"asset": earlier, "run": job.run_handle(), "at": at})];
+        if let Some(Value::Array(entries)) = node.server.remove("history") {
+            history.extend(entries.into_iter().take(HISTORY_MAX - 1));
+        }
+        node.server.insert("history".into(), history.into());
+    }
+    provenance.insert("createdAt".into(), json!(at));
+    node.server.insert("provenance".into(), provenance.into());
+}
+
+/// Makes a node hold the text of a Recipe step. It replaces the client's text and does not count towards the size limit of
+/// client-written metadata.
+pub fn fill_text(node: &mut Node, text: &str, provenance: Map<String, Value>) {
+    node.metadata.remove("content");
+    node.server.insert("content".into(), text.into());
+    node.server.insert("provenance".into(), provenance.into());
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::graph::{NodeType, Position};
+    use domain::id::{AccountUid, AssetId, NodeId};
+
+    use super::*;
+
+    fn asset(id: &str) -> AssetHandle {
+        AssetHandle { owner: AccountUid::from_stored("me".into()), id: AssetId::from_stored(id.into()) }
+    }
+
+    fn node() -> Node {
+        Node {
+            id: NodeId::generate(),
+            kind: NodeType::Image,
+            title: "image".into(),
+            position: Position { x: 0.0, y: 0.0 },
+            width: 320.0,
+            height: 320.0,
+            agent_owned: true,
+            metadata: Default::default(),
+            server: Default::default(),
+            asset: None,
+            active_job: None,
+        }
+    }
+
+    fn at() -> Timestamp {
+        serde_json::from_str("\"2026-01-02T03:04:05.678Z\"").expect("a time")
+    }
+
+    #[test]
+    fn a_node_is_bound_once_and_released_with_the_status_of_its_work() {
+        let work = Work::Job(JobId::generate(), JobOperation::Action);
+        let mut nodes = [node()];
+        let grown = bind(&mut nodes, work).expect("is free");
+        assert!(grown > 0 && nodes[0].active_job == Some(work.id()));
+        assert_eq!(nodes[0].server["job"]["status"], "queued");
+        assert_eq!(bind(&mut nodes, Work::Run(RunId::generate())), None);
+        assert_eq!(
+            change(&mut nodes[0], |node| release(node, JobStatus::Succeeded)),
+            "succeeded".len() as i64 - "queued".len() as i64
+        );
+        assert_eq!((nodes[0].active_job, &nodes[0].server["job"]["operation"]), (None, &json!("action")));
+    }
+
+    #[test]
+    fn an_empty_node_gets_provenance_and_no_history() {
+        let mut node = node();
+        fill(&mut node, JobId::generate(), asset("a"), Map::new(), at());
+        assert_eq!(node.asset, Some(asset("a")));
+        assert_eq!(node.server["provenance"]["createdAt"], "2026-01-02T03:04:05.678Z");
+        assert!(!node.server.contains_key("history"));
+    }
+
+    #[test]
+    fn the_newest_fifty_earlier_assets_are_remembered() {
+        let mut node = node();
+        for index in 0..=51 {
+            fill(&mut node, JobId::generate(), asset(&index.to_string()), Map::new(), at());
+        }
+        let history = node.server["history"].as_array().expect("a history");
+        assert_eq!(history.len(), 50);
+        assert_eq!((&history[0]["asset"], &history[49]["asset"]), (&json!("asset:me:50"), &json!("asset:me:1")));
+    }
+}

@@ -1,0 +1,180 @@
+//! Uploads: an asset whose bytes are in the object store, and a node that shows it (docs/reference/assets.md#upload).
+
+use ::canvas::placement::{Frame, fitted, free_spot};
+use ::canvas::size::serialized_size;
+use db::PgConnection;
+use db::accounts::Credential;
+use db::assets::NewAsset;
+use db::canvases::{Change, GraphWrites, NewActivity};
+use domain::asset::{AssetKind, AssetRecord};
+use domain::canvas::{ActivityType, CanvasRecord, Changes};
+use domain::graph::{Node, NodeType};
+use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, NodeId};
+use domain::idempotency::StoredOutcome;
+use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::command::{CanvasWrite, Command, Key, Locks};
+use crate::{Error, Result};
+
+/// The violation of an upload that would exceed the owner's quota: like a full canvas, a 422 by stored state.
+pub const OVER_QUOTA: &str = "the storage quota of the asset's owner would be exceeded";
+
+/// A stored picture that nothing refers to yet.
+pub struct StoredPicture {
+    /// Key of the staged blob.
+    pub blob: Uuid,
+    /// Hash of the bytes.
+    pub sha256: [u8; 32],
+    /// Size in bytes.
+    pub bytes: i64,
+    pub media_type: &'static str,
+    /// Width in pixels.
+    pub width: u32,
+    /// Height in pixels.
+    pub height: u32,
+}
+
+/// Makes an asset of a stored picture.
+pub struct UploadAsset<'a> {
+    /// Who uploads it.
+    pub caller: &'a Credential,
+    /// Canvas that the asset belongs to and that gets a node.
+    pub canvas: Option<&'a CanvasHandle>,
+    /// Name of the asset.
+    pub name: String,
+    pub picture: StoredPicture,
+    /// Key of the upload.
+    pub key: Option<Key<'a>>,
+    /// Storage quota of accounts without one of their own, in bytes.
+    pub storage_max: i64,
+    /// W3C trace context of the request.
+    pub traceparent: String,
+}
+
+impl Command for UploadAsset<'_> {
+    type Subject = ();
+    /// The asset, and whether it is that of an earlier upload.
+    type Reply = (AssetRecord, bool);
+
+    fn account(&self) -> &AccountUid {
+        &self.caller.account
+    }
+
+    fn key(&self) -> Option<Key<'_>> {
+        self.key
+    }
+
+    async fn authorize(&self, _: &mut PgConnection) -> Result<()> {
+        Ok(())
+    }
+
+    async fn execute(&self, conn: &mut PgConnection, (): ()) -> Result<(AssetRecord, bool)> {
+        let account = self.account();
+        let canvas = match &self.canvas {
+            None => None,
+            Some(canvas) => {
+                let target = CanvasWrite { account, canvas, base_revision: None, locks: Locks::Canvas };
+                Some(target.enter(conn).await?.record)
+            }
+        };
+        let StoredPicture { blob, sha256, bytes, media_type, width, height } = &self.picture;
+        let owner = canvas.as_ref().map_or(account, |canvas| &canvas.handle.owner);
+        if !db::storage::hold(conn, owner, self.storage_max).await?.admits(*bytes) {
+            return Err(Error::unprocessable("body", OVER_QUOTA));
+        }
+        let inconsistent = |message: &str| Error::Inconsistent(message.to_owned());
+        let blob_key = db::blobs::adopt(conn, *blob, sha256, *bytes)
+            .await?
+            .ok_or_else(|| inconsistent("an upload was swept before it was stored"))?;
+        let node = canvas.as_ref().map(|_| NodeId::generate());
+        let side = |pixels: u32| i32::try_from(pixels).map_err(|_| inconsistent("an image is larger than its limit"));
+        let asset = NewAsset {
+            handle: AssetHandle { owner: owner.clone(), id: AssetId::generate() },
+            canvas_key: canvas.as_ref().map(|canvas| canvas.key),
+            node: node.clone(),
+            kind: AssetKind::Image,
+            name: self.name.clone(),
+            mime_type: (*media_type).into(),
+            width: side(*width)?,
+            height: side(*height)?,
+            bytes: *bytes,
+            blob_key,
+        };
+        let record = db::assets::insert(conn, &asset).await?;
+        if let (Some(canvas), Some(node)) = (&canvas, node) {
+            self.place(conn, canvas, node, &record).await?;
+        }
+        db::renditions::request_eager(conn, blob_key, (asset.width, asset.height), owner, Some(&self.traceparent))
+            .await?;
+        Ok((record, false))
+    }
+
+    fn outcome(&self, (record, _): &(AssetRecord, bool)) -> Option<StoredOutcome> {
+        Some(StoredOutcome::Asset { handle: record.handle.clone() })
+    }
+
+    /// The sweeper removes the bytes that were sent again.
+    async fn replay(&self, conn: &mut PgConnection, outcome: StoredOutcome) -> Result<(AssetRecord, bool)> {
+        let StoredOutcome::Asset { handle } = outcome else {
+            return Err(Error::Inconsistent("the key of an upload holds an outcome of another kind".into()));
+        };
+        let found = db::assets::get_readable(conn, self.account(), &handle).await?;
+        found.map(|(asset, _)| (asset, true)).ok_or(Error::NotFound("asset"))
+    }
+}
+
+impl UploadAsset<'_> {
+    /// Adds an image node at the first free spot to the right of the content (docs/reference/assets.md#upload-into-a-canvas).
+    async fn place(
+        &self,
+        conn: &mut PgConnection,
+        canvas: &CanvasRecord,
+        id: NodeId,
+        asset: &AssetRecord,
+    ) -> Result<()> {
+        let (width, height) = fitted(f64::from(asset.width), f64::from(asset.height));
+        let frames = db::canvases::frames(conn, canvas.key).await?;
+        let frames = frames.into_iter().map(|frame| Frame::new(frame.position, frame.width, frame.height));
+        let provenance = json!({
+            "kind": "upload", "references": [], "elements": [], "createdAt": asset.created_at,
+        });
+        let node = Node {
+            id,
+            kind: NodeType::Image,
+            title: asset.name.chars().take(TITLE_MAX).collect(),
+            position: free_spot(frames, width, height),
+            width,
+            height,
+            agent_owned: self.caller.surface.is_agent(),
+            metadata: Default::default(),
+            server: [("provenance".to_owned(), provenance)].into_iter().collect(),
+            asset: Some(asset.handle.clone()),
+            active_job: None,
+        };
+        let bytes_delta = serialized_size(&node);
+        if canvas.node_count as usize >= CANVAS_NODES_MAX || canvas.graph_bytes + bytes_delta > CANVAS_BYTES_MAX {
+            return Err(Error::unprocessable("canvasId", "the canvas is full"));
+        }
+        db::canvases::write_graph(conn, canvas.key, &GraphWrites { nodes: vec![&node], ..GraphWrites::default() })
+            .await?;
+        let nodes = [node.id.clone()];
+        let change = Change {
+            revision: &service::random::revision(),
+            title: None,
+            nodes_delta: 1,
+            connections_delta: 0,
+            bytes_delta,
+            changes: &Changes { changed_node_ids: nodes.to_vec(), ..Changes::default() },
+            activity: Some(NewActivity {
+                kind: ActivityType::AssetUploaded,
+                actor: &self.caller.actor(),
+                summary: "uploaded a picture".into(),
+                nodes: &nodes,
+            }),
+        };
+        db::canvases::commit_change(conn, canvas.key, &change).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,7 @@
+//! The life of jobs.
+
+mod endings;
+mod outputs;
+mod progress;
+mod retention;
+mod videos;

@@ -1,0 +1,95 @@
+use app::target::{self, Work};
+use domain::job::{JobOperation, JobStatus};
+
+use crate::fixture::Fixture;
+use db::blobs::{self, Staged};
+use db::jobs;
+
+#[tokio::test]
+async fn a_worker_that_follows_a_dead_one_goes_on_and_the_first_start_stays() {
+    let fixture = Fixture::new().await;
+    let id = fixture.start().await;
+    let mut conn = fixture.conn().await;
+    let dead = fixture.claim().await;
+    let first = jobs::begin(&mut conn, id, dead).await.expect("begins").expect("is ours");
+    assert_eq!((first.status, first.started_at.is_some()), (JobStatus::Running, true));
+    assert!(jobs::mark_finalizing(&mut conn, id, dead).await.expect("marks"));
+    fixture.expire_lease(id).await;
+    let alive = fixture.claim().await;
+    let second = jobs::begin(&mut conn, id, alive).await.expect("begins").expect("is ours");
+    assert_eq!((second.status, second.started_at), (JobStatus::Running, first.started_at));
+    assert_eq!(fixture.history(id).await, ["queued", "running", "finalizing", "running"]);
+}
+
+#[tokio::test]
+async fn every_change_of_state_raises_the_version() {
+    let fixture = Fixture::new().await;
+    let id = fixture.start().await;
+    assert_eq!(fixture.get(id).await.version, 1);
+    let lease = fixture.claim().await;
+    let mut conn = fixture.conn().await;
+    jobs::begin(&mut conn, id, lease).await.expect("begins").expect("is ours");
+    jobs::begin(&mut conn, id, lease).await.expect("begins again").expect("is ours");
+    assert_eq!(fixture.get(id).await.version, 2, "continuing changes nothing");
+    assert!(jobs::mark_finalizing(&mut conn, id, lease).await.expect("marks"));
+    assert!(!jobs::mark_finalizing(&mut conn, id, lease).await.expect("refuses"));
+    assert_eq!(fixture.get(id).await.version, 3);
+}
+
+#[tokio::test]
+async fn a_result_is_staged_as_its_job_begins_to_finalize() {
+    let fixture = Fixture::new().await;
+    let id = fixture.start().await;
+    let lease = fixture.claim().await;
+    let mut conn = fixture.conn().await;
+    jobs::begin(&mut conn, id, lease).await.expect("begins").expect("is ours");
+    let stage =
+        async |lease| jobs::finalize_and_stage(&mut *fixture.conn().await, id, lease, &[7; 32]).await.expect("stages");
+    let (moved, staged) = stage(lease).await;
+    let Staged::New(key) = staged else { panic!("nothing is stored yet: {staged:?}") };
+    assert!(moved);
+    assert_eq!(fixture.history(id).await, ["queued", "running", "finalizing"]);
+    assert_eq!(blobs::adopt(&mut conn, key, &[7; 32], 12).await.expect("adopts"), Some(key));
+    assert_eq!(
+        stage(lease).await,
+        (false, Staged::Existing(key)),
+        "it is finalizing already, and the content is there"
+    );
+    fixture.expire_lease(id).await;
+    let alive = fixture.claim().await;
+    jobs::begin(&mut conn, id, alive).await.expect("begins").expect("is ours");
+    assert_eq!(stage(lease).await, (false, Staged::Existing(key)), "the lease is lost");
+    assert_eq!(stage(alive).await, (true, Staged::Existing(key)));
+    let expected = ["queued", "running", "finalizing", "running", "finalizing"];
+    assert_eq!(fixture.history(id).await, expected);
+}
+
+#[tokio::test]
+async fn a_node_is_bound_to_one_job() {
+    let fixture = Fixture::new().await;
+    let id = fixture.start().await;
+    let node = fixture.node().await.expect("is there");
+    assert_eq!((node.active_job, &node.server["job"]["status"]), (Some(id.0), &serde_json::json!("queued")));
+    let second = domain::id::JobId::generate();
+    assert_eq!(target::bind(&mut [node], Work::Job(second, JobOperation::Action)), None);
+}
+
+#[tokio::test]
+async fn unfinished_jobs_are_counted_up_to_the_cap() {
+    let fixture = Fixture::new().await;
+    let mut conn = fixture.conn().await;
+    assert_eq!(jobs::count_active(&mut conn, &fixture.account, 2).await.expect("counts"), 0);
+    let ending = fixture.success().await;
+    fixture.ended(ending).await;
+    assert_eq!(
+        jobs::count_active(&mut conn, &fixture.account, 2).await.expect("counts"),
+        0,
+        "an ended job does not count"
+    );
+    sqlx::query("UPDATE jobs SET status = 'running', completed_at = NULL").execute(&mut *conn).await.expect("revives");
+    for (job, expected) in [(2, 2), (3, 2)] {
+        sqlx::query("UPDATE nodes SET active_job = NULL").execute(&mut *conn).await.expect("frees");
+        fixture.start().await;
+        assert_eq!(jobs::count_active(&mut conn, &fixture.account, 2).await.expect("counts"), expected, "{job} jobs");
+    }
+}

@@ -1,0 +1,7 @@
+//! The application layer on a real database.
+
+mod canvas_locks;
+mod commands;
+mod fixture;
+mod jobs;
+mod recipe_runs;

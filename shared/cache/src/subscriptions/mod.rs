@@ -1,0 +1,171 @@
+//! One connection per process that multiplexes all waiters for changes.
+//!
+//! **Guarantee.** [`changed`](Watch::changed) of a [`Watch`] returns soon after each announced
+//! change, and after half a second at the latest (five seconds while the subscription is live),
+//! whatever happens to Redis.
+//!
+//! **Mechanism.** Waiters of one channel share one reference-counted subscription. A subscription
+//! that becomes live or is lost counts as a change, because an announcement may have been missed:
+//! the waiters then read Postgres. While the subscription is not live, they read every 500 ms.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redis::Client;
+use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
+
+mod connection;
+
+/// Interval of polls without Redis.
+const LOOK_WITHOUT_REDIS: Duration = Duration::from_millis(500);
+/// Interval of polls with a live subscription. Publishing is best effort, so an announcement may be
+/// lost.
+const LOOK_WHEN_LIVE: Duration = Duration::from_secs(5);
+/// Far above the permitted number of long polls. Further waiters poll every 500 ms.
+const CHANNELS_MAX: usize = 20_000;
+
+/// The state of one channel's subscription.
+#[derive(Clone, Copy, Default)]
+struct Signal {
+    live: bool,
+    /// The number of announcements so far, including gains and losses of the subscription.
+    changes: u64,
+}
+
+/// What the connection still has to do, in order.
+enum Command {
+    Subscribe(String),
+    Unsubscribe(String),
+}
+
+#[derive(Default)]
+struct Registry {
+    channels: HashMap<String, watch::Sender<Signal>>,
+    /// `None` without a connection: the next connection starts by subscribing to all of `channels`.
+    commands: Option<Vec<Command>>,
+}
+
+#[derive(Default)]
+struct Hub {
+    registry: Mutex<Registry>,
+    commanded: Notify,
+}
+
+pub(crate) struct Subscriptions {
+    hub: Arc<Hub>,
+    prefix: String,
+    _connection: AbortOnDropHandle<()>,
+}
+
+impl Subscriptions {
+    pub(crate) fn start(client: Client, prefix: String) -> Self {
+        let hub = Arc::new(Hub::default());
+        let connection = tokio::spawn(connection::supervise(client, hub.clone()));
+        Self { hub, prefix, _connection: AbortOnDropHandle::new(connection) }
+    }
+
+    pub(crate) fn subscribe(&self, channel: &str) -> Watch {
+        let channel = format!("{}{channel}", self.prefix);
+        let signal = self.hub.join(&channel);
+        let seen = signal.borrow().changes;
+        Watch { hub: self.hub.clone(), channel, signal, seen }
+    }
+}
+
+/// A waiter for changes of one channel.
+pub struct Watch {
+    hub: Arc<Hub>,
+    channel: String,
+    signal: watch::Receiver<Signal>,
+    seen: u64,
+}
+
+impl Watch {
+    /// Returns when Postgres should be read again: after a change that was announced since the last
+    /// return (or the subscription), or because an announcement may have been missed.
+    pub async fn changed(&mut self) {
+        let seen = self.seen;
+        let limit = if self.signal.borrow().live { LOOK_WHEN_LIVE } else { LOOK_WITHOUT_REDIS };
+        // Gains and losses of the subscription also count as changes, so the limit stays correct
+        // during the whole wait.
+        let _ = timeout(limit, self.signal.wait_for(|signal| signal.changes != seen)).await;
+        self.seen = self.signal.borrow().changes;
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.hub.leave(&self.channel);
+    }
+}
+
+impl Hub {
+    fn registry(&self) -> MutexGuard<'_, Registry> {
+        // Every change under the lock is complete, so a panic elsewhere leaves no partial state.
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn join(&self, channel: &str) -> watch::Receiver<Signal> {
+        let mut registry = self.registry();
+        if let Some(signal) = registry.channels.get(channel) {
+            return signal.subscribe();
+        }
+        let signal = watch::Sender::new(Signal::default());
+        let receiver = signal.subscribe();
+        if registry.channels.len() < CHANNELS_MAX {
+            registry.channels.insert(channel.to_owned(), signal);
+            self.command(&mut registry, Command::Subscribe(channel.to_owned()));
+        }
+        receiver
+    }
+
+    /// Called by a waiter that still holds its receiver.
+    fn leave(&self, channel: &str) {
+        let mut registry = self.registry();
+        if registry.channels.get(channel).is_some_and(|signal| signal.receiver_count() <= 1) {
+            registry.channels.remove(channel);
+            self.command(&mut registry, Command::Unsubscribe(channel.to_owned()));
+        }
+    }
+
+    fn command(&self, registry: &mut Registry, command: Command) {
+        if let Some(commands) = &mut registry.commands {
+            commands.push(command);
+            self.commanded.notify_one();
+        }
+    }
+
+    /// A new connection was established: returns the subscriptions that it needs.
+    fn connected(&self) -> Vec<Command> {
+        let mut registry = self.registry();
+        registry.commands = Some(Vec::new());
+        registry.channels.keys().cloned().map(Command::Subscribe).collect()
+    }
+
+    /// The connection was lost: every waiter polls for itself.
+    fn lost(&self) {
+        let mut registry = self.registry();
+        registry.commands = None;
+        for signal in registry.channels.values() {
+            signal.send_modify(|signal| *signal = Signal { live: false, changes: signal.changes + 1 });
+        }
+    }
+
+    /// The commands requested since the last call.
+    fn take_commands(&self) -> Vec<Command> {
+        self.registry().commands.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// `channel` was announced, or its subscription has become live.
+    fn signal(&self, channel: &str) {
+        if let Some(signal) = self.registry().channels.get(channel) {
+            signal.send_modify(|signal| *signal = Signal { live: true, changes: signal.changes + 1 });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! Applies a batch to a graph: atomically, in order, with an exact report of changes. Rules:
+//! `docs/reference/operations.md#atomicity-and-order`.
+//!
+//! Operations run one after the other on the graph itself. An operation that breaks a rule is recorded and skipped, and
+//! the rest still runs, so that one response lists every violation. An operation that depends on a skipped one is
+//! skipped without a violation of its own. If there is a violation, the journal rolls every change back at the end.
+
+mod connections;
+mod nodes;
+mod report;
+
+use std::collections::{BTreeMap, HashMap};
+
+use domain::Violation;
+use domain::graph::Node;
+use domain::id::{ConnectionId, NodeId};
+use thiserror::Error;
+
+use crate::batch::{Batch, Step};
+use crate::graph::Graph;
+use crate::journal::Journal;
+use crate::reference::Ref;
+
+pub use report::{Applied, Touched, Writes};
+
+/// Options of applying a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Whether an agent applies it. The new nodes are then owned by the agent, otherwise by the user.
+    pub agent: bool,
+    /// Whether nodes with an active job may be deleted.
+    pub force: bool,
+}
+
+/// Why a batch was not applied; the graph is unchanged.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Refused {
+    /// Violations of rules that are answered with 400 although they depend on stored state
+    /// (`docs/reference/conventions.md#choosing-400-404-or-422`), and all other violations that were found.
+    #[error("the batch breaks {} rules of its form", .0.len())]
+    Invalid(Vec<Violation>),
+    /// Violations of rules of the graph, answered with 422.
+    #[error("the batch breaks {} rules of the graph", .0.len())]
+    Unprocessable(Vec<Violation>),
+}
+
+/// Applies a batch. If it is rejected, the graph is unchanged.
+pub fn apply(graph: &mut Graph, batch: &Batch, options: Options) -> Result<Applied, Refused> {
+    let mut run = Run::new(graph, options);
+    for (at, step) in batch.steps.iter().enumerate() {
+        run.at = at;
+        // A violation is recorded where it is found.
+        let _ = run.step(step);
+    }
+    run.finish()
+}
+
+/// An operation that did not run: it broke a rule, which is recorded, or depends on an operation that did not run.
+struct Skipped;
+
+type OperationResult = Result<(), Skipped>;
+
+/// What a `clientId` names.
+#[derive(Clone, Copy)]
+enum Made {
+    Node(usize),
+    Connection(usize),
+    /// The result of an operation that did not run.
+    Nothing,
+}
+
+struct Run<'a> {
+    graph: &'a mut Graph,
+    journal: Journal,
+    options: Options,
+    at: usize,
+    made: HashMap<&'a str, Made>,
+    resolved_ids: BTreeMap<String, String>,
+    invalid: Vec<Violation>,
+    unprocessable: Vec<Violation>,
+}
+
+impl<'a> Run<'a> {
+    fn new(graph: &'a mut Graph, options: Options) -> Self {
+        Self {
+            journal: Journal::default(),
+            graph,
+            options,
+            at: 0,
+            made: HashMap::new(),
+            resolved_ids: BTreeMap::new(),
+            invalid: Vec::new(),
+            unprocessable: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, step: &'a Step) -> OperationResult {
+        match step {
+            Step::CreateNode { client_id, draft } => {
+                let made = self.create_node(draft);
+                self.name(client_id.as_deref(), made)
+            }
+            Step::DuplicateNode { node, client_id, position } => {
+                let made = self.duplicate_node(node, *position);
+                self.name(client_id.as_deref(), made)
+            }
+            Step::UpdateNode { node, patch } => self.update_node(node, patch),
+            Step::MoveNode { node, position } => self.move_node(node, *position),
+            Step::DeleteNode { node } => self.delete_node(node),
+            Step::CreateConnection { client_id, from, to, purpose, role } => {
+                let made = self.create_connection(from, to, *purpose, *role);
+                self.name(client_id.as_deref(), made)
+            }
+            Step::UpdateConnection { connection, purpose, role } => self.update_connection(connection, *purpose, *role),
+            Step::DeleteConnection { connection } => self.delete_connection(connection),
+            Step::RenameCanvas { title } => {
+                if self.graph.title != *title {
+                    self.journal.set_title(self.graph, title.clone());
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Records what a `clientId` names from here on.
+    fn name(&mut self, client_id: Option<&'a str>, made: Result<(Made, String), Skipped>) -> OperationResult {
+        let (made, id) = match made {
+            Ok((made, id)) => (made, Some(id)),
+            Err(Skipped) => (Made::Nothing, None),
+        };
+        if let Some(client_id) = client_id {
+            self.made.insert(client_id, made);
+            self.resolved_ids.extend(id.map(|id| (client_id.to_owned(), id)));
+        }
+        Ok(())
+    }
+
+    /// The slot of the node that a field names. Within the batch a `clientId` takes precedence over an equal id on the
+    /// canvas, which its handle still names.
+    fn node(&mut self, field: &str, node: &Ref<NodeId>) -> Result<usize, Skipped> {
+        let slot = match self.made_as(node.id.as_str(), node.is_handle) {
+            Some(Made::Nothing) => return Err(Skipped),
+            Some(Made::Node(slot)) => Some(slot).filter(|slot| self.graph.nodes.get(*slot).is_some()),
+            Some(Made::Connection(_)) | None => self.graph.nodes.find(&node.id),
+        };
+        slot.ok_or_else(|| self.unprocessable(field, "names no node of the canvas, and none made earlier in the batch"))
+    }
+
+    /// The slot of the connection that a field names.
+    fn connection(&mut self, field: &str, connection: &Ref<ConnectionId>) -> Result<usize, Skipped> {
+        let slot = match self.made_as(connection.id.as_str(), connection.is_handle) {
+            Some(Made::Nothing) => return Err(Skipped),
+            Some(Made::Connection(slot)) => Some(slot).filter(|slot| self.graph.connections.get(*slot).is_some()),
+            Some(Made::Node(_)) | None => self.graph.connections.find(&connection.id),
+        };
+        slot.ok_or_else(|| {
+            self.unprocessable(field, "names no connection of the canvas, and none made earlier in the batch")
+        })
+    }
+
+    fn made_as(&self, client_id: &str, is_handle: bool) -> Option<Made> {
+        if is_handle { None } else { self.made.get(client_id).copied() }
+    }
+
+    fn node_at(&self, slot: usize) -> &Node {
+        self.graph.nodes.get(slot).expect("slots of nodes are looked up in the operation that uses them")
+    }
+
+    /// Records a violation that is answered with 422.
+    fn unprocessable(&mut self, field: &str, message: impl Into<String>) -> Skipped {
+        self.unprocessable.push(Violation::new(format!("operations[{}].{field}", self.at), message));
+        Skipped
+    }
+
+    /// Records a violation that is answered with 400.
+    fn invalid(&mut self, field: &str, message: impl Into<String>) -> Skipped {
+        self.invalid.push(Violation::new(format!("operations[{}].{field}", self.at), message));
+        Skipped
+    }
+
+    /// Number of violations so far.
+    fn violations(&self) -> usize {
+        self.invalid.len() + self.unprocessable.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;

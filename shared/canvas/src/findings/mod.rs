@@ -1,0 +1,205 @@
+//! Problems on a canvas. Rules: `docs/reference/findings.md`.
+//!
+//! **Order.** Errors, then warnings, then the rest; within each, findings on what the batch touched come first. The
+//! search runs in this order and stops once [`FINDINGS_MAX`] are found, so that no omitted finding is more severe than
+//! a listed one, and a review computed from the list is correct about errors and warnings.
+//!
+//! **Cost.** O((n + m) log n) for n nodes and m connections, whatever their layout ([`sweep`]).
+
+mod lineage;
+mod sweep;
+
+use std::ops::ControlFlow;
+
+use domain::graph::Node;
+use domain::id::NodeId;
+use domain::limits::FINDINGS_MAX;
+use domain::review::{Finding, FindingCode, Ownership, Severity, StoredAssets};
+
+use crate::apply::Touched;
+use crate::graph::Graph;
+use crate::placement::Frame;
+pub(crate) use lineage::is_made;
+use sweep::{Field, Standing};
+
+/// First level of the search, see [`level`].
+const ERRORS: usize = 0;
+
+/// Overlaps of each level of the search. Every overlap belongs to exactly one level.
+const LEVELS: [fn(Standing, Standing) -> bool; 5] = [
+    |a, _| a == Standing::PlacedAgent,
+    |a, b| a == Standing::Agent && b == Standing::PlacedUser,
+    |a, b| a == Standing::Agent && matches!(b, Standing::Agent | Standing::User),
+    |a, b| a == Standing::PlacedUser && matches!(b, Standing::PlacedUser | Standing::User),
+    |a, b| a == Standing::User && b == Standing::User,
+];
+
+/// Result of a search.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Found {
+    pub(crate) findings: Vec<Finding>,
+    /// Whether there are more findings.
+    pub(crate) truncated: bool,
+}
+
+/// A finding that may be listed.
+struct Draft {
+    code: FindingCode,
+    severity: Severity,
+    ownership: Ownership,
+    touched: bool,
+    message: String,
+    nodes: Vec<String>,
+    connections: Vec<String>,
+}
+
+/// The findings on a graph after a batch that touched `touched`, which is empty when there was no batch.
+pub(crate) fn find(graph: &Graph, touched: &Touched, assets: &StoredAssets) -> Found {
+    let mut drafts = Vec::new();
+    lineage::cycles(graph, touched, &mut drafts);
+    overflows(graph, touched, &mut drafts);
+    lineage::empty_sources(graph, touched, &mut drafts);
+    lineage::missing_sources(graph, assets, touched, &mut drafts);
+    let fields = [false, true].map(|sections| field(graph, touched, sections));
+    let mut found = Found::default();
+    // A full list is not an error: the findings so far are valid.
+    let _ = collect(graph, &fields, drafts, &mut found);
+    found
+}
+
+/// Whether there is an error: the check of a write without `force`, at a fraction of the cost of [`find`].
+pub(crate) fn has_error(graph: &Graph, touched: &Touched) -> bool {
+    let mut drafts = Vec::new();
+    lineage::cycles(graph, touched, &mut drafts);
+    overflows(graph, touched, &mut drafts);
+    if drafts.iter().any(|draft| draft.severity == Severity::Error) {
+        return true;
+    }
+    let overlaps = |sections| field(graph, touched, sections).pairs(LEVELS[ERRORS], |_, _| ControlFlow::Break(()));
+    !touched.placed.is_empty() && [false, true].into_iter().any(|sections| overlaps(sections).is_break())
+}
+
+fn ownership(is_agent_owned: bool) -> Ownership {
+    if is_agent_owned { Ownership::Agent } else { Ownership::User }
+}
+
+/// Lists findings in their order, up to the limit.
+fn collect(graph: &Graph, fields: &[Field; 2], drafts: Vec<Draft>, found: &mut Found) -> ControlFlow<()> {
+    let mut drafts: [Vec<Draft>; 5] = drafts.into_iter().fold(Default::default(), |mut levels, draft| {
+        let level: &mut Vec<Draft> = &mut levels[level(draft.severity, draft.touched)];
+        level.push(draft);
+        levels
+    });
+    for (level, (wanted, drafts)) in LEVELS.into_iter().zip(&mut drafts).enumerate() {
+        for field in fields {
+            field.pairs(wanted, |a, b| found.push(|| overlap_of(graph, a, b, level == ERRORS)))?;
+        }
+        for draft in drafts.drain(..) {
+            found.push(|| draft.finding())?;
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// Position of a finding in the order of the search.
+fn level(severity: Severity, touched: bool) -> usize {
+    match (severity, touched) {
+        (Severity::Error, _) => ERRORS,
+        (Severity::Warning, true) => 1,
+        (Severity::Warning, false) => 2,
+        (Severity::Info, true) => 3,
+        (Severity::Info, false) => 4,
+    }
+}
+
+impl Found {
+    fn push(&mut self, finding: impl FnOnce() -> Finding) -> ControlFlow<()> {
+        if self.findings.len() == FINDINGS_MAX {
+            self.truncated = true;
+            return ControlFlow::Break(());
+        }
+        self.findings.push(finding());
+        ControlFlow::Continue(())
+    }
+}
+
+impl Draft {
+    fn finding(self) -> Finding {
+        Finding {
+            code: self.code,
+            severity: self.severity,
+            message: self.message,
+            ownership: self.ownership,
+            node_handles: self.nodes,
+            connection_handles: self.connections,
+        }
+    }
+}
+
+/// The frames of all Sections, or of all other nodes: a node over a Section is not an overlap.
+fn field(graph: &Graph, touched: &Touched, sections: bool) -> Field {
+    let frames = graph.nodes.entries().filter(|(_, node)| node.is_section() == sections);
+    Field::new(frames.map(|(slot, node)| {
+        let standing = match (node.agent_owned, touched.placed.contains(&node.id)) {
+            (true, true) => Standing::PlacedAgent,
+            (true, false) => Standing::Agent,
+            (false, true) => Standing::PlacedUser,
+            (false, false) => Standing::User,
+        };
+        (slot, Frame::of(node), standing)
+    }))
+}
+
+/// The finding of an overlapping pair; an error when the batch placed an agent's node there.
+fn overlap_of(graph: &Graph, a: usize, b: usize, is_error: bool) -> Finding {
+    let nodes: Vec<&Node> = [a, b].into_iter().filter_map(|slot| graph.nodes.get(slot)).collect();
+    let is_agent_owned = nodes.iter().any(|node| node.agent_owned);
+    let what = if nodes.iter().all(|node| node.is_section()) { "Sections" } else { "nodes" };
+    Finding {
+        code: if is_agent_owned { FindingCode::AgentOverlap } else { FindingCode::UserOverlap },
+        severity: match (is_error, is_agent_owned) {
+            (true, _) => Severity::Error,
+            (false, true) => Severity::Warning,
+            (false, false) => Severity::Info,
+        },
+        message: format!("two {what} cover the same place"),
+        ownership: ownership(is_agent_owned),
+        node_handles: nodes.iter().map(|node| node.id.handle()).collect(),
+        connection_handles: Vec::new(),
+    }
+}
+
+/// Members that lie partly outside of their Sections.
+fn overflows(graph: &Graph, touched: &Touched, drafts: &mut Vec<Draft>) {
+    for node in graph.nodes() {
+        let Some(section) = node.section_id() else { continue };
+        let Some(section) = graph.node(&NodeId::from_stored(section.to_owned())) else { continue };
+        let (inner, outer) = (Frame::of(node), Frame::of(section));
+        let lies_within = inner.left >= outer.left
+            && inner.top >= outer.top
+            && inner.right <= outer.right
+            && inner.bottom <= outer.bottom;
+        if lies_within {
+            continue;
+        }
+        let is_touched = touched.placed.contains(&node.id)
+            || touched.rehomed.contains(&node.id)
+            || touched.sections.contains(&section.id);
+        drafts.push(Draft {
+            code: FindingCode::SectionOverflow,
+            severity: match (node.agent_owned, is_touched) {
+                (true, true) => Severity::Error,
+                (true, false) => Severity::Warning,
+                (false, _) => Severity::Info,
+            },
+            ownership: ownership(node.agent_owned),
+            touched: is_touched,
+            message: "the node lies partly outside of its Section".to_owned(),
+            nodes: vec![node.id.handle(), section.id.handle()],
+            connections: Vec::new(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

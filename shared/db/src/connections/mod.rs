@@ -1,0 +1,162 @@
+//! Saved connections to third-party providers (docs/reference/models.md#connections).
+//!
+//! **Guarantee.** A connection belongs to one account: every function that returns one to a request takes the account. Its key
+//! is sealed whenever it enters or leaves this module. Replacing a key keeps the connection's id, and with it every model key
+//! that derives from the id.
+
+use domain::Timestamp;
+use domain::id::AccountUid;
+use domain::model::ProviderKind;
+use sqlx::PgConnection;
+use sqlx::types::chrono::{DateTime, Utc};
+use tracing::instrument;
+use uuid::Uuid;
+
+pub use sealed::{SealedKey, next_to_rewrap, sealed_counts, store_resealed};
+
+use crate::Result;
+use crate::error::known;
+
+mod sealed;
+
+/// A connection without its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// Id of the connection.
+    pub id: Uuid,
+    pub provider: ProviderKind,
+    /// Name, unique within account and provider.
+    pub name: String,
+    /// Base URL of the provider, if the operator set one.
+    pub base_url: Option<String>,
+    /// The key in masked form, as responses show it.
+    pub masked_key: String,
+    /// When the connection was first saved. Orders the models of connections (docs/reference/models.md#model-order).
+    pub created_at: Timestamp,
+}
+
+/// What a call through a connection needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credentials {
+    pub provider: ProviderKind,
+    /// Base URL of the provider, if the operator set one.
+    pub base_url: Option<String>,
+    /// The key, sealed under the context that [`context`] returns.
+    pub sealed_key: String,
+}
+
+/// A connection to save.
+#[derive(Clone, Debug)]
+pub struct NewConnection<'a> {
+    /// The account that owns it.
+    pub account: &'a AccountUid,
+    /// The third-party provider.
+    pub provider: ProviderKind,
+    /// Name, which identifies the connection together with account and provider.
+    pub name: &'a str,
+    /// Base URL of the provider, if the operator set one.
+    pub base_url: Option<&'a str>,
+    /// The key in masked form, as responses show it.
+    pub masked_key: &'a str,
+}
+
+/// The context that a connection's key is sealed under.
+pub fn context(id: Uuid) -> String {
+    format!("connection:{id}")
+}
+
+/// Saves a connection, or replaces key and base URL of the existing one with the same account, provider and name. Returns its
+/// id, which an existing one keeps. `seal` seals the key under the [`context`] that it receives. The caller's transaction holds
+/// the account's lock ([`accounts::lock`](crate::accounts::lock)), so that two concurrent calls cannot seal for different ids.
+#[instrument(skip_all, name = "db.connection.save")]
+pub async fn save(conn: &mut PgConnection, new: &NewConnection<'_>, seal: impl FnOnce(&str) -> String) -> Result<Uuid> {
+    let known = sqlx::query_scalar!(
+        "SELECT id FROM provider_connections WHERE account_uid = $1 AND provider = $2 AND name = $3",
+        new.account.as_str(),
+        new.provider.as_str(),
+        new.name,
+    )
+    .fetch_optional(&mut *conn)
+    .await?;
+    let id = known.unwrap_or_else(Uuid::now_v7);
+    sqlx::query!(
+        "INSERT INTO provider_connections (id, account_uid, provider, name, base_url, sealed_key, masked_key)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)
+         ON CONFLICT (id) DO UPDATE
+         SET base_url = excluded.base_url, sealed_key = excluded.sealed_key, masked_key = excluded.masked_key,
+             updated_at = now()",
+        id,
+        new.account.as_str(),
+        new.provider.as_str(),
+        new.name,
+        new.base_url,
+        seal(&context(id)),
+        new.masked_key,
+    )
+    .execute(conn)
+    .await?;
+    Ok(id)
+}
+
+/// Lists the account's connections, oldest first.
+#[instrument(skip_all, name = "db.connection.list")]
+pub async fn list(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<Connection>> {
+    let rows = sqlx::query_as!(
+        ProviderConnectionRow,
+        "SELECT id, provider, name, base_url, masked_key, created_at FROM provider_connections
+         WHERE account_uid = $1 ORDER BY created_at, id",
+        account.as_str(),
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter().map(ProviderConnectionRow::connection).collect()
+}
+
+/// Reads what a call through the account's connection needs. `None` when the account does not have this connection, or no longer.
+#[instrument(skip_all, name = "db.connection.credentials")]
+pub async fn credentials(conn: &mut PgConnection, account: &AccountUid, id: Uuid) -> Result<Option<Credentials>> {
+    let row = sqlx::query!(
+        "SELECT provider, base_url, sealed_key FROM provider_connections WHERE account_uid = $1 AND id = $2",
+        account.as_str(),
+        id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    row.map(|row| {
+        let provider = known("provider_connections.provider", &row.provider)?;
+        Ok(Credentials { provider, base_url: row.base_url, sealed_key: row.sealed_key })
+    })
+    .transpose()
+}
+
+/// Deletes a connection of any account. Returns whether it existed. Jobs that use it fail at their next call.
+#[instrument(skip_all, name = "db.connection.delete")]
+pub async fn delete(conn: &mut PgConnection, id: Uuid) -> Result<bool> {
+    let done = sqlx::query!("DELETE FROM provider_connections WHERE id = $1", id).execute(conn).await?;
+    Ok(done.rows_affected() == 1)
+}
+
+struct ProviderConnectionRow {
+    id: Uuid,
+    provider: String,
+    name: String,
+    base_url: Option<String>,
+    masked_key: String,
+    created_at: DateTime<Utc>,
+}
+
+impl ProviderConnectionRow {
+    fn connection(self) -> Result<Connection> {
+        Ok(Connection {
+            id: self.id,
+            provider: known("provider_connections.provider", &self.provider)?,
+            name: self.name,
+            base_url: self.base_url,
+            masked_key: self.masked_key,
+            created_at: self.created_at.into(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+//! Renditions: smaller copies of pictures, keyed by content, made once and shared by all assets of the same bytes
+//! (docs/reference/assets.md#renditions).
+//!
+//! The PNG of a render is a rendition as well. Its source is the SVG document, which is a blob like any other. Equal renders are
+//! rasterized once, and the sweeper removes document and PNG like any unreferenced blob.
+
+use domain::asset::thumbnail_width;
+use domain::id::AccountUid;
+use domain::limits::RENDITION_EAGER;
+use domain::message::{Queue, TaskKind};
+use sqlx::PgConnection;
+use tracing::instrument;
+use uuid::Uuid;
+
+use crate::tasks::{self, NewTask};
+use crate::{blobs, canvases};
+
+/// A rendition's row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rendition {
+    /// Key of the blob of the full-size picture.
+    pub source_key: Uuid,
+    /// Maximum width in pixels.
+    pub width: u32,
+    /// State of the rendition.
+    pub state: RenditionState,
+}
+
+/// State of a rendition.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RenditionState {
+    /// Its task waits or is in progress.
+    Pending,
+    /// The rendition is stored.
+    Ready {
+        /// Key of its blob.
+        blob_key: Uuid,
+        /// Its media type.
+        mime_type: String,
+    },
+    /// The picture cannot be decoded.
+    Undecodable,
+    /// The task was abandoned after five tries.
+    GivenUp,
+}
+
+/// Result of making a rendition.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Result {
+    /// The rendition was put.
+    Ready {
+        /// Key of its blob.
+        blob_key: Uuid,
+        /// SHA-256 of the file.
+        sha256: [u8; 32],
+        /// Size in bytes.
+        bytes: i64,
+        /// Media type.
+        mime_type: &'static str,
+    },
+    /// The picture cannot be decoded.
+    Undecodable,
+    /// The task was abandoned after five tries.
+    GivenUp,
+}
+
+struct RenditionRow {
+    source_key: Uuid,
+    width: i32,
+    state: String,
+    blob_key: Option<Uuid>,
+    mime_type: Option<String>,
+}
+
+impl TryFrom<RenditionRow> for Rendition {
+    type Error = crate::Error;
+
+    fn try_from(row: RenditionRow) -> crate::Result<Self> {
+        let state = match (row.state.as_str(), row.blob_key, row.mime_type) {
+            ("pending", ..) => RenditionState::Pending,
+            ("ready", Some(blob_key), Some(mime_type)) => RenditionState::Ready { blob_key, mime_type },
+            ("undecodable", ..) => RenditionState::Undecodable,
+            ("given-up", ..) => RenditionState::GivenUp,
+            (other, ..) => return Err(canvases::unreadable("renditions.state", other)),
+        };
+        let width = u32::try_from(row.width).map_err(|_| canvases::unreadable("renditions.width", row.width))?;
+        Ok(Self { source_key: row.source_key, width, state })
+    }
+}
+
+/// Reads the rendition of a picture at a width, if it was ever requested.
+#[instrument(skip_all, name = "db.rendition.find")]
+pub async fn find(conn: &mut PgConnection, source_key: Uuid, width: u32) -> crate::Result<Option<Rendition>> {
+    sqlx::query_as!(
+        RenditionRow,
+        "SELECT source_key, width, state, blob_key, mime_type FROM renditions WHERE source_key = $1 AND width = $2",
+        source_key,
+        i32::try_from(width).unwrap_or(i32::MAX)
+    )
+    .fetch_optional(conn)
+    .await?
+    .map(TryInto::try_into)
+    .transpose()
+}
+
+/// A rendition and its size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sized {
+    pub rendition: Rendition,
+    /// Size of its file in bytes; 0 unless it is stored.
+    pub bytes: i64,
+}
+
+/// Returns those of `wanted`, pictures at widths, that were ever requested, in no order.
+#[instrument(skip_all, name = "db.rendition.find_many")]
+pub async fn find_many(conn: &mut PgConnection, wanted: &[(Uuid, u32)]) -> crate::Result<Vec<Sized>> {
+    let (keys, widths): (Vec<Uuid>, Vec<i32>) =
+        wanted.iter().map(|(key, width)| (*key, i32::try_from(*width).unwrap_or(i32::MAX))).unzip();
+    let rows = sqlx::query!(
+        r#"SELECT r.source_key, r.width, r.state, r.blob_key, r.mime_type, coalesce(b.bytes, 0) AS "bytes!"
+           FROM (SELECT DISTINCT * FROM UNNEST($1::uuid[], $2::int[])) AS w (source_key, width)
+           JOIN renditions r USING (source_key, width)
+           LEFT JOIN blobs b ON b.key = r.blob_key"#,
+        &keys,
+        &widths,
+    )
+    .fetch_all(conn)
+    .await?;
+    let found = rows.into_iter().map(|row| {
+        let rendition = RenditionRow {
+            source_key: row.source_key,
+            width: row.width,
+            state: row.state,
+            blob_key: row.blob_key,
+            mime_type: row.mime_type,
+        };
+        Ok(Sized { rendition: rendition.try_into()?, bytes: row.bytes })
+    });
+    found.collect()
+}
+
+/// The rendition that a task makes.
+#[instrument(skip_all, name = "db.rendition.of_task")]
+pub async fn of_task(conn: &mut PgConnection, task: Uuid) -> crate::Result<Option<Rendition>> {
+    sqlx::query_as!(
+        RenditionRow,
+        "SELECT source_key, width, state, blob_key, mime_type FROM renditions WHERE task_id = $1",
+        task
+    )
+    .fetch_optional(conn)
+    .await?
+    .map(TryInto::try_into)
+    .transpose()
+}
+
+/// Requests a rendition on behalf of `owner`, unless it was requested before or the picture is being removed. Returns whether a
+/// task was enqueued; then the caller wakes the relay after the commit.
+#[instrument(skip_all, name = "db.rendition.request")]
+pub async fn request(
+    conn: &mut PgConnection,
+    source_key: Uuid,
+    width: u32,
+    owner: &AccountUid,
+    traceparent: Option<&str>,
+) -> crate::Result<bool> {
+    let task = Uuid::now_v7();
+    let asked = sqlx::query!(
+        "INSERT INTO renditions (source_key, width, task_id)
+         SELECT key, $2, $3 FROM blobs WHERE key = $1 AND state = 'stored' FOR KEY SHARE
+         ON CONFLICT DO NOTHING",
+        source_key,
+        i32::try_from(width).unwrap_or(i32::MAX),
+        task
+    )
+    .execute(&mut *conn)
+    .await?;
+    if asked.rows_affected() == 0 {
+        return Ok(false);
+    }
+    let new = NewTask {
+        id: task,
+        queue: Queue::Image,
+        kind: TaskKind::Rendition,
+        fairness_key: owner.as_str(),
+        due_in: None,
+        traceparent,
+    };
+    tasks::enqueue(conn, &new).await?;
+    Ok(true)
+}
+
+/// Requests the renditions that a stored picture of this size, in pixels, will need: the one of [`RENDITION_EAGER`] and, if it
+/// differs, the one that renders embed. Returns whether a task was enqueued, as [`request`] does.
+#[instrument(skip_all, name = "db.rendition.request_eager")]
+pub async fn request_eager(
+    conn: &mut PgConnection,
+    source_key: Uuid,
+    (width, height): (i32, i32),
+    owner: &AccountUid,
+    traceparent: Option<&str>,
+) -> crate::Result<bool> {
+    let mut asked = request(conn, source_key, RENDITION_EAGER, owner, traceparent).await?;
+    if let Some(thumbnail) = thumbnail_width(width, height).filter(|width| *width != RENDITION_EAGER) {
+        asked |= request(conn, source_key, thumbnail, owner, traceparent).await?;
+    }
+    Ok(asked)
+}
+
+/// Stores the result of a task, in the transaction that settled it. `false` when its blob was removed meanwhile and must be put
+/// again.
+#[instrument(skip_all, name = "db.rendition.finish")]
+pub async fn finish(conn: &mut PgConnection, task: Uuid, made: &Result) -> crate::Result<bool> {
+    let (state, blob_key, mime_type) = match made {
+        Result::Undecodable => ("undecodable", None, None),
+        Result::GivenUp => ("given-up", None, None),
+        Result::Ready { blob_key, sha256, bytes, mime_type } => {
+            match blobs::adopt(conn, *blob_key, sha256, *bytes).await? {
+                None => return Ok(false),
+                adopted => ("ready", adopted, Some(*mime_type)),
+            }
+        }
+    };
+    sqlx::query!(
+        "UPDATE renditions SET state = $2, blob_key = $3, mime_type = $4 WHERE task_id = $1 AND state = 'pending'",
+        task,
+        state,
+        blob_key,
+        mime_type
+    )
+    .execute(conn)
+    .await?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests;

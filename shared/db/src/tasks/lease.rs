@@ -1,0 +1,165 @@
+//! What the holder of a lease does with its task. Every change requires the fencing token.
+
+use std::time::Duration;
+
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::Result;
+
+/// State of a lease that is still held, as a heartbeat found it. A lease missing from the answer is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// Id of the task.
+    pub id: Uuid,
+    /// Whether the lease was extended. False when a transaction has locked the row, most likely the one that settles the task.
+    pub renewed: bool,
+    /// Whether a cancel was requested.
+    pub cancel_requested: bool,
+}
+
+/// Extends the leases `(task, token)` to `lease` from now, all in one statement.
+///
+/// A locked row is skipped instead of waited for: one slow finishing transaction must not cost its process the other leases.
+#[tracing::instrument(skip_all, name = "db.task.heartbeat")]
+pub async fn heartbeat(conn: &mut PgConnection, leases: &[(Uuid, Uuid)], lease: Duration) -> Result<Vec<Beat>> {
+    let (ids, tokens): (Vec<Uuid>, Vec<Uuid>) = leases.iter().copied().unzip();
+    let beats = sqlx::query_as!(
+        Beat,
+        r#"WITH held AS (
+               SELECT * FROM unnest($1::uuid[], $2::uuid[]) AS held(id, token)
+           ), mine AS (
+               SELECT t.id FROM tasks t JOIN held ON t.id = held.id AND t.lease_token = held.token
+               WHERE t.id = ANY($1) FOR UPDATE OF t SKIP LOCKED
+           ), renewed AS (
+               UPDATE tasks SET lease_until = now() + make_interval(secs => $3)
+               WHERE id = ANY(ARRAY(SELECT id FROM mine))
+               RETURNING id
+           )
+           SELECT t.id, renewed.id IS NOT NULL AS "renewed!", t.cancel_requested
+           FROM tasks t JOIN held ON t.id = held.id AND t.lease_token = held.token
+           LEFT JOIN renewed ON renewed.id = t.id
+           WHERE t.id = ANY($1)"#,
+        &ids,
+        &tokens,
+        lease.as_secs_f64(),
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(beats)
+}
+
+/// Which of `ids` have a cancel request.
+#[tracing::instrument(skip_all, name = "db.task.cancel_requests")]
+pub async fn cancel_requests(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<Uuid>> {
+    let found = sqlx::query_scalar!("SELECT id FROM tasks WHERE id = ANY($1) AND cancel_requested", ids)
+        .fetch_all(conn)
+        .await?;
+    Ok(found)
+}
+
+/// Settles a task, as part of every transaction that finishes work. `false`: the lease is lost, and the caller must roll back.
+#[tracing::instrument(skip_all, name = "db.task.settle")]
+pub async fn settle(conn: &mut PgConnection, id: Uuid, lease_token: Uuid) -> Result<bool> {
+    let done =
+        sqlx::query!("DELETE FROM tasks WHERE id = $1 AND lease_token = $2", id, lease_token).execute(conn).await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Reschedules a task that failed, to be retried after `after`; the claim counts. `false`: the lease is lost.
+#[tracing::instrument(skip_all, name = "db.task.retry")]
+pub async fn retry(conn: &mut PgConnection, id: Uuid, lease_token: Uuid, after: Duration) -> Result<bool> {
+    reschedule_row(conn, id, lease_token, after, false).await
+}
+
+/// Reschedules a task that went as planned and continues after `after`, as a poll does; the count of claims restarts at zero.
+/// A task with a cancel request, or one that [`make_ready`](super::make_ready) marked meanwhile, becomes ready at once,
+/// announced by an outbox row. `false`: the lease is lost.
+#[tracing::instrument(skip_all, name = "db.task.reschedule")]
+pub async fn reschedule(conn: &mut PgConnection, id: Uuid, lease_token: Uuid, after: Duration) -> Result<bool> {
+    reschedule_row(conn, id, lease_token, after, true).await
+}
+
+async fn reschedule_row(
+    conn: &mut PgConnection,
+    id: Uuid,
+    lease_token: Uuid,
+    after: Duration,
+    went_as_planned: bool,
+) -> Result<bool> {
+    let scheduled = sqlx::query_scalar!(
+        r#"WITH parked AS (
+               UPDATE tasks SET state = CASE WHEN $4 AND (cancel_requested OR woken) THEN 'ready' ELSE 'parked' END,
+                                due_at = now() + make_interval(secs => CASE WHEN $4 AND (cancel_requested OR woken) THEN 0
+                                                                            ELSE $3::float8 END),
+                                claims = CASE WHEN $4 THEN 0 ELSE claims END,
+                                expired = CASE WHEN $4 THEN 0 ELSE expired END,
+                                lease_token = NULL, lease_until = NULL, lease_owner = NULL
+               WHERE id = $1 AND lease_token = $2
+               RETURNING id, queue, traceparent, state
+           ), announced AS (
+               INSERT INTO outbox (queue, task_id, traceparent) SELECT queue, id, traceparent FROM parked WHERE state = 'ready'
+           )
+           SELECT EXISTS (SELECT FROM parked) AS "parked!""#,
+        id,
+        lease_token,
+        after.as_secs_f64(),
+        went_as_planned,
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(scheduled)
+}
+
+/// [`reschedule`] for many tasks, each `(task, token)` after its own time. Returns those that were rescheduled. For the
+/// others the lease is lost, or another transaction has locked the row, which is not waited for.
+#[tracing::instrument(skip_all, name = "db.task.reschedule_all")]
+pub async fn reschedule_all(conn: &mut PgConnection, plans: &[(Uuid, Uuid, Duration)]) -> Result<Vec<Uuid>> {
+    let ids: Vec<Uuid> = plans.iter().map(|(id, _, _)| *id).collect();
+    let tokens: Vec<Uuid> = plans.iter().map(|(_, token, _)| *token).collect();
+    let after: Vec<f64> = plans.iter().map(|(_, _, after)| after.as_secs_f64()).collect();
+    let scheduled = sqlx::query_scalar!(
+        r#"WITH mine AS (
+               SELECT t.id, plan.after
+               FROM tasks t JOIN unnest($1::uuid[], $2::uuid[], $3::float8[]) AS plan(id, token, after)
+                    ON plan.id = t.id AND plan.token = t.lease_token
+               WHERE t.id = ANY($1) FOR UPDATE OF t SKIP LOCKED
+           ), parked AS (
+               UPDATE tasks SET state = CASE WHEN cancel_requested OR woken THEN 'ready' ELSE 'parked' END,
+                                due_at = now() + make_interval(secs => CASE WHEN cancel_requested OR woken THEN 0
+                                                                            ELSE mine.after END),
+                                claims = 0, expired = 0, lease_token = NULL, lease_until = NULL, lease_owner = NULL
+               FROM mine WHERE tasks.id = mine.id AND tasks.id = ANY($1)
+               RETURNING tasks.id, queue, traceparent, state
+           ), announced AS (
+               INSERT INTO outbox (queue, task_id, traceparent) SELECT queue, id, traceparent FROM parked WHERE state = 'ready'
+           )
+           SELECT id FROM parked"#,
+        &ids,
+        &tokens,
+        &after,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(scheduled)
+}
+
+/// Releases a task unchanged, as at shutdown: the claim does not count, the task keeps its turn, and an outbox row announces it
+/// to other workers. `false`: the lease is lost.
+#[tracing::instrument(skip_all, name = "db.task.release")]
+pub async fn release(conn: &mut PgConnection, id: Uuid, lease_token: Uuid) -> Result<bool> {
+    let announced = sqlx::query!(
+        r#"WITH released AS (
+               UPDATE tasks SET state = 'ready', claims = claims - 1,
+                                lease_token = NULL, lease_until = NULL, lease_owner = NULL
+               WHERE id = $1 AND lease_token = $2
+               RETURNING id, queue, traceparent
+           )
+           INSERT INTO outbox (queue, task_id, traceparent) SELECT queue, id, traceparent FROM released"#,
+        id,
+        lease_token,
+    )
+    .execute(conn)
+    .await?;
+    Ok(announced.rows_affected() == 1)
+}

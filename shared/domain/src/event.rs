@@ -1,0 +1,166 @@
+//! Events: what a webhook delivers at the end of a run. Rules: `docs/reference/webhooks.md#events`.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::Timestamp;
+use crate::graph::named;
+use crate::id::{AssetHandle, CanvasHandle, CanvasId, NodeId, RecipeId};
+use crate::job::{FailureCode, ImageJob, JobStatus};
+use crate::recipe::run::{OutputStatus, RunFailure, RunRecord, RunStatus};
+
+named! {
+    /// Type of an event.
+    EventType {
+        /// An image or Action run succeeded.
+        ImageJobSucceeded = "image_job.succeeded",
+        /// An image or Action run failed.
+        ImageJobFailed = "image_job.failed",
+        /// An image or Action run was canceled.
+        ImageJobCanceled = "image_job.canceled",
+        /// The work was done, but its result could not be stored.
+        ImageJobFinalizationFailed = "image_job.finalization_failed",
+        /// A Recipe run succeeded.
+        RecipeRunSucceeded = "recipe_run.succeeded",
+        /// A Recipe run failed.
+        RecipeRunFailed = "recipe_run.failed",
+        /// A Recipe run was canceled.
+        RecipeRunCanceled = "recipe_run.canceled",
+    }
+}
+
+impl EventType {
+    /// The type of the event at the end of an image or Action run.
+    pub fn of_image_job(job: &ImageJob) -> Self {
+        match (job.status, &job.failure) {
+            (JobStatus::Succeeded, _) => EventType::ImageJobSucceeded,
+            (JobStatus::Canceled, _) => EventType::ImageJobCanceled,
+            (_, Some(failure)) if failure.code == FailureCode::OutputFinalizationFailed => {
+                EventType::ImageJobFinalizationFailed
+            }
+            _ => EventType::ImageJobFailed,
+        }
+    }
+}
+
+/// Body of a delivery. It is serialized once, when the run ends, and is the same in every attempt.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Event {
+    /// Id of the event, `event:<uuid>`; the same in all attempts.
+    pub id: String,
+    /// Type of the event.
+    #[serde(rename = "type")]
+    pub kind: EventType,
+    /// Version of the API: always `v1`.
+    pub api_version: &'static str,
+    /// When the run ended.
+    pub created_at: Timestamp,
+    /// Subject of the event.
+    pub data: EventData,
+}
+
+/// Subject of an event.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct EventData {
+    /// The run that ended.
+    pub run: EventRun,
+}
+
+/// A run that ended.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum EventRun {
+    /// An image or Action run as a read serves it, without preview URLs and delivery state.
+    Job(Box<ImageJob>),
+    /// A Recipe run, without its text values.
+    Recipe(Box<EventRecipeRun>),
+}
+
+/// A Recipe run in an event. It contains no text values; read the run to get them.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EventRecipeRun {
+    /// Id of the run, `recipe-<uuid>`.
+    pub id: String,
+    /// Handle of the run, `run:recipe-<uuid>`.
+    pub run: String,
+    /// Terminal status of the run.
+    pub status: RunStatus,
+    /// Operation of the run: always `recipe`.
+    pub operation: &'static str,
+    /// Plain id of the Recipe.
+    pub recipe_id: RecipeId,
+    /// Version of the Recipe.
+    pub recipe_version: String,
+    /// Plain id of the canvas.
+    pub canvas_id: CanvasId,
+    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
+    pub canvas_handle: CanvasHandle,
+    /// Outputs in the order of their steps.
+    pub outputs: Vec<EventOutput>,
+    /// Why the run failed or was canceled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub failure: Option<RunFailure>,
+}
+
+/// An output of a Recipe run in an event.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EventOutput {
+    /// Key of the output.
+    pub key: String,
+    /// Status of the output.
+    pub status: OutputStatus,
+    /// Plain id of its node.
+    pub node_id: NodeId,
+    /// Handle of the stored picture.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub asset_id: Option<AssetHandle>,
+}
+
+impl Event {
+    /// The event at the end of an image or Action run.
+    pub fn image_job(id: Uuid, created_at: Timestamp, run: ImageJob) -> Self {
+        let run = ImageJob { webhook: None, replayed: None, ..run };
+        Self {
+            id: format!("event:{id}"),
+            kind: EventType::of_image_job(&run),
+            api_version: "v1",
+            created_at,
+            data: EventData { run: EventRun::Job(Box::new(run)) },
+        }
+    }
+
+    /// The event at the end of a Recipe run.
+    pub fn recipe_run(id: Uuid, created_at: Timestamp, run: &RunRecord) -> Self {
+        let kind = match run.status {
+            RunStatus::Succeeded => EventType::RecipeRunSucceeded,
+            RunStatus::Canceled => EventType::RecipeRunCanceled,
+            _ => EventType::RecipeRunFailed,
+        };
+        let outputs = run.plan.steps.iter().zip(&run.outputs).map(|(step, output)| EventOutput {
+            key: step.key.clone(),
+            status: output.status,
+            node_id: step.node.clone(),
+            asset_id: output.asset.clone(),
+        });
+        let run = EventRecipeRun {
+            id: run.id.to_string(),
+            run: run.id.handle(),
+            status: run.status,
+            operation: "recipe",
+            recipe_id: run.recipe.clone(),
+            recipe_version: run.recipe_version.to_string(),
+            canvas_id: run.canvas.id.clone(),
+            canvas_handle: run.canvas.clone(),
+            outputs: outputs.collect(),
+            failure: run.failure.clone(),
+        };
+        let data = EventData { run: EventRun::Recipe(Box::new(run)) };
+        Self { id: format!("event:{id}"), kind, api_version: "v1", created_at, data }
+    }
+}

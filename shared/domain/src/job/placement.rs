@@ -1,0 +1,32 @@
+//! A result that a worker has stored and that is not shown yet.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::id::{AssetId, NodeId};
+
+/// A stored result, and the node that will show it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Placement {
+    /// The node that shows the result, if it still waits for the job.
+    pub node: NodeId,
+    /// Id of the new asset. Its owner is the owner of the canvas.
+    pub asset: AssetId,
+    /// File name of the asset.
+    pub name: String,
+    /// Media type.
+    pub mime_type: String,
+    /// Width in pixels.
+    pub width: u32,
+    /// Height in pixels.
+    pub height: u32,
+    /// Size of the stored file in bytes.
+    pub bytes: u64,
+    /// SHA-256 of the stored file.
+    pub sha256: [u8; 32],
+    /// Key of the blob that was put.
+    pub blob_key: Uuid,
+    /// The node's new `provenance`, without `createdAt`, which is added.
+    pub provenance: Map<String, Value>,
+}

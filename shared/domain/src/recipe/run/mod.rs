@@ -1,0 +1,473 @@
+//! Runs of Recipes: statuses, plans, and the choice of the next step. Rules: `docs/reference/recipes.md#steps`.
+//!
+//! A run executes its steps one after another, in the order of the outputs. A failed step does not end the run: steps
+//! that depend on its output are canceled, the others are executed, and the run fails at the end.
+
+mod document;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::template::Template;
+use super::{InputKind, OutputKind, PortValue, Version};
+use crate::graph::named;
+use crate::id::{AccountUid, AssetHandle, CanvasHandle, JobId, NodeId, RecipeId};
+use crate::job::ChosenModel;
+use crate::limits::RECIPE_TEXT_MAX;
+use crate::review::CompletionReview;
+use crate::webhook::DeliveryState;
+use crate::{API_ROOT, Timestamp};
+
+pub use document::{RecipeRun, RunInputDocument, RunOutputDocument};
+
+named! {
+    /// Status of a Recipe run.
+    RunStatus {
+        /// Accepted; no step has started.
+        Queued = "queued",
+        /// At least one step has started.
+        Running = "running",
+        /// Every output is stored.
+        Succeeded = "succeeded",
+        /// It ended without all of its outputs.
+        Failed = "failed",
+        /// It was canceled.
+        Canceled = "canceled",
+    }
+}
+
+impl RunStatus {
+    /// Whether the run is over.
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, RunStatus::Succeeded | RunStatus::Failed | RunStatus::Canceled)
+    }
+}
+
+named! {
+    /// Status of an output of a run.
+    OutputStatus {
+        /// The step has not started.
+        Pending = "pending",
+        /// The step is being executed.
+        Running = "running",
+        /// The output is stored.
+        Succeeded = "succeeded",
+        /// The step failed.
+        Failed = "failed",
+        /// The step was canceled, or depends on an output that does not exist.
+        Canceled = "canceled",
+    }
+}
+
+impl OutputStatus {
+    /// Whether the step is over.
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, OutputStatus::Succeeded | OutputStatus::Failed | OutputStatus::Canceled)
+    }
+}
+
+named! {
+    /// Why a run failed; a stable code.
+    RunFailureCode {
+        /// An input was deleted or can no longer be read.
+        InputInvalid = "recipe_input_invalid",
+        /// A step failed or was canceled by itself.
+        StepFailed = "recipe_step_failed",
+        /// A step succeeded without an output.
+        OutputMissing = "recipe_output_missing",
+        /// The run was canceled.
+        RunCanceled = "recipe_run_canceled",
+        /// The token, its session, its account or its role on the canvas is no longer valid.
+        DelegationRevoked = "delegation_revoked",
+    }
+}
+
+/// Why a run or one of its outputs failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunFailure {
+    /// Stable code.
+    pub code: RunFailureCode,
+    /// Message for people.
+    pub message: String,
+    /// Whether a new request may succeed.
+    pub retryable: bool,
+    /// Key of the first output that is missing for this reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub output_key: Option<String>,
+}
+
+/// The id of a run: `recipe-<uuid>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RunId(pub Uuid);
+
+impl RunId {
+    /// A new id.
+    pub fn generate() -> Self {
+        Self(Uuid::now_v7())
+    }
+
+    /// `run:recipe-<uuid>`.
+    pub fn handle(self) -> String {
+        format!("run:{self}")
+    }
+
+    /// The path of the run.
+    pub fn poll_url(self) -> String {
+        format!("{API_ROOT}/runs/{self}")
+    }
+
+    /// Parses `recipe-<uuid>`, with or without the prefix `run:`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let uuid = text.strip_prefix("run:").unwrap_or(text).strip_prefix("recipe-")?;
+        (uuid.len() == 36).then(|| Uuid::try_parse(uuid).ok()).flatten().map(Self)
+    }
+}
+
+impl std::fmt::Display for RunId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "recipe-{}", self.0)
+    }
+}
+
+/// An input of a run as it was resolved when the run was accepted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunInput {
+    /// Key, as the Recipe declares it.
+    pub key: String,
+    /// Label, as the Recipe declares it.
+    pub label: String,
+    /// Type, as the Recipe declares it.
+    pub kind: InputKind,
+    /// Node of its port.
+    pub node: NodeId,
+    /// Full handle of the node or asset that the value comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The value.
+    pub held: PortValue,
+}
+
+/// A step of a run as it was resolved when the run was accepted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    /// Key, as the Recipe declares it.
+    pub key: String,
+    /// Label, as the Recipe declares it.
+    pub label: String,
+    /// Type of the output.
+    pub kind: OutputKind,
+    /// The node that receives the output.
+    pub node: NodeId,
+    /// Template of the prompt.
+    pub prompt: String,
+    /// Keys of inputs and of outputs declared earlier.
+    pub input_keys: Vec<String>,
+    /// The model that runs the step.
+    pub model: ChosenModel,
+    /// Size of the picture.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<String>,
+    /// Quality of the picture.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quality: Option<String>,
+    /// Estimated seconds, at least 1. Guidance.
+    pub estimated_seconds: i32,
+}
+
+/// Inputs and steps of a run. Stored with the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Inputs in the order declared.
+    pub inputs: Vec<RunInput>,
+    /// Steps in order.
+    pub steps: Vec<Step>,
+}
+
+/// State of an output.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunOutput {
+    /// Status of the output.
+    pub status: OutputStatus,
+    /// The image job that makes it.
+    pub job: Option<JobId>,
+    /// The stored picture.
+    pub asset: Option<AssetHandle>,
+    /// The text, at most 24000 characters.
+    pub value: Option<String>,
+    /// Why there is no output.
+    pub failure: Option<RunFailure>,
+    /// When the step started.
+    pub started_at: Option<Timestamp>,
+    /// When the step became terminal.
+    pub completed_at: Option<Timestamp>,
+}
+
+/// Row of a run, with its outputs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunRecord {
+    /// Id of the run.
+    pub id: RunId,
+    /// The account that started the run and pays for it.
+    pub account: AccountUid,
+    /// Status of the run.
+    pub status: RunStatus,
+    /// Grows with every visible change.
+    pub version: i32,
+    pub recipe: RecipeId,
+    /// Version of the Recipe.
+    pub recipe_version: Version,
+    /// The canvas that the run writes to.
+    pub canvas: CanvasHandle,
+    /// The sticky note of the instance.
+    pub instance: NodeId,
+    /// Inputs and steps.
+    pub plan: Plan,
+    /// State of each output, in the order of the steps.
+    pub outputs: Vec<RunOutput>,
+    /// Why the run failed or was canceled.
+    pub failure: Option<RunFailure>,
+    /// Review of the canvas after the run's last write.
+    pub completion_review: Option<CompletionReview>,
+    /// Credits reserved until all work of the run is terminal, then credits charged.
+    pub credit_cost: i64,
+    /// When the run was accepted.
+    pub created_at: Timestamp,
+    /// When the first step started.
+    pub started_at: Option<Timestamp>,
+    /// When the run became terminal.
+    pub completed_at: Option<Timestamp>,
+    /// When the run last changed.
+    pub updated_at: Timestamp,
+    /// State of the webhook.
+    pub webhook: Option<DeliveryState>,
+}
+
+/// The next action of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Start this step.
+    Begin(usize),
+    /// This step is running: check on it.
+    Follow(usize),
+    /// Cancel this step: an output that it depends on does not exist.
+    Cancel(usize),
+    /// End the run: every output is terminal.
+    End,
+}
+
+impl Plan {
+    /// The action for the first step that is not terminal.
+    pub fn next(&self, outputs: &[RunOutput]) -> Next {
+        let Some(at) = outputs.iter().position(|output| !output.status.is_terminal()) else { return Next::End };
+        let is_missing = |key: &String| {
+            let source = self.steps.iter().position(|step| step.key == *key);
+            source.and_then(|source| outputs.get(source)).is_some_and(|output| output.status != OutputStatus::Succeeded)
+        };
+        match outputs[at].status {
+            OutputStatus::Running => Next::Follow(at),
+            _ if self.steps[at].input_keys.iter().any(is_missing) => Next::Cancel(at),
+            _ => Next::Begin(at),
+        }
+    }
+
+    /// The prompt of a step: its template with texts inserted, and with labels in place of pictures, which are passed
+    /// as [`references`](Plan::references). Inserted texts can be long, so the prompt is cut after at most `max` UTF-16
+    /// code units, the unit in which models count, and never inside a character.
+    pub fn prompt(&self, at: usize, outputs: &[RunOutput], max: usize) -> String {
+        let text = Template::parse(&self.steps[at].prompt).render(|key| self.text(key, outputs));
+        let mut room = max;
+        let fits = |letter: &char| match room.checked_sub(letter.len_utf16()) {
+            Some(rest) => {
+                room = rest;
+                true
+            }
+            None => false,
+        };
+        text.chars().take_while(fits).collect()
+    }
+
+    /// The text that replaces an input or earlier output in a prompt.
+    fn text<'a>(&'a self, key: &str, outputs: &'a [RunOutput]) -> Option<&'a str> {
+        if let Some(input) = self.inputs.iter().find(|input| input.key == key) {
+            return Some(match &input.held {
+                PortValue::Text(text) => text,
+                PortValue::Asset(_) => &input.label,
+            });
+        }
+        let (step, output) = self.steps.iter().zip(outputs).find(|(step, _)| step.key == key)?;
+        Some(output.value.as_deref().unwrap_or(&step.label))
+    }
+
+    /// The pictures that a step uses, in the order of its `inputKeys`: handle and asset of each.
+    pub fn references(&self, at: usize, outputs: &[RunOutput]) -> Vec<(String, AssetHandle)> {
+        let picture = |key: &String| {
+            let input = self.inputs.iter().find(|input| input.key == *key);
+            if let Some(RunInput { held: PortValue::Asset(asset), source, .. }) = input {
+                return Some((source.clone().unwrap_or_else(|| asset.to_string()), asset.clone()));
+            }
+            let (step, output) = self.steps.iter().zip(outputs).find(|(step, _)| step.key == *key)?;
+            Some((step.node.handle(), output.asset.clone()?))
+        };
+        self.steps[at].input_keys.iter().filter_map(picture).collect()
+    }
+
+    /// Credits of all steps together.
+    pub fn credit_cost(&self) -> i64 {
+        self.steps.iter().map(|step| step.model.credit_cost).sum()
+    }
+}
+
+/// The text of a step, cut to the length of an output and without NUL characters.
+pub fn text_value(text: &str) -> String {
+    text.chars().filter(|letter| *letter != '\0').take(RECIPE_TEXT_MAX).collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::model::ProviderKind;
+
+    fn asset(id: &str) -> AssetHandle {
+        AssetHandle::try_from(format!("asset:me:{id}")).expect("a handle")
+    }
+
+    fn given(key: &str, held: PortValue) -> RunInput {
+        let node = NodeId::parse(&format!("node-{key}")).expect("an id");
+        RunInput { key: key.into(), label: format!("The {key}"), kind: InputKind::Text, node, source: None, held }
+    }
+
+    fn step(key: &str, kind: OutputKind, prompt: &str, keys: &[&str]) -> Step {
+        Step {
+            key: key.into(),
+            label: format!("The {key}"),
+            kind,
+            node: NodeId::parse(&format!("node-{key}")).expect("an id"),
+            prompt: prompt.into(),
+            input_keys: keys.iter().map(|key| (*key).to_owned()).collect(),
+            model: ChosenModel {
+                key: "key-of-model".into(),
+                id: "sketch".into(),
+                name: "Sketch".into(),
+                provider: ProviderKind::Managed,
+                connection: None,
+                credit_cost: 2,
+            },
+            size: None,
+            quality: None,
+            estimated_seconds: 3,
+        }
+    }
+
+    fn outputs(statuses: &[OutputStatus]) -> Vec<RunOutput> {
+        let output = |status: &OutputStatus| RunOutput {
+            status: *status,
+            job: None,
+            asset: None,
+            value: None,
+            failure: None,
+            started_at: None,
+            completed_at: None,
+        };
+        statuses.iter().map(output).collect()
+    }
+
+    /// Two inputs; a text of the first, a picture of the text, and a text of the second.
+    fn plan() -> Plan {
+        Plan {
+            inputs: vec![
+                given("brief", PortValue::Text("{{pack}} & {{copy}}".into())),
+                given("pack", PortValue::Asset(asset("a"))),
+            ],
+            steps: vec![
+                step("copy", OutputKind::Text, "Write of {{brief}}", &["brief"]),
+                step("hero", OutputKind::Image, "{{copy}} with {{pack}}", &["copy", "pack"]),
+                step("note", OutputKind::Text, "Note {{pack}}", &["pack"]),
+            ],
+        }
+    }
+
+    use OutputStatus::{Canceled, Failed, Pending, Running, Succeeded};
+
+    #[test]
+    fn steps_follow_each_other() {
+        for (statuses, next) in [
+            ([Pending, Pending, Pending], Next::Begin(0)),
+            ([Running, Pending, Pending], Next::Follow(0)),
+            ([Succeeded, Pending, Pending], Next::Begin(1)),
+            ([Succeeded, Running, Pending], Next::Follow(1)),
+            ([Succeeded, Succeeded, Succeeded], Next::End),
+        ] {
+            assert_eq!(plan().next(&outputs(&statuses)), next, "{statuses:?}");
+        }
+    }
+
+    #[test]
+    fn what_depends_on_a_missing_output_is_canceled_and_the_rest_goes_on() {
+        for missing in [Failed, Canceled] {
+            assert_eq!(plan().next(&outputs(&[missing, Pending, Pending])), Next::Cancel(1));
+            assert_eq!(plan().next(&outputs(&[missing, Canceled, Pending])), Next::Begin(2));
+            assert_eq!(plan().next(&outputs(&[missing, Canceled, Succeeded])), Next::End);
+        }
+    }
+
+    #[test]
+    fn a_prompt_holds_texts_as_they_are_and_names_pictures() {
+        let mut outputs = outputs(&[Succeeded, Pending, Pending]);
+        outputs[0].value = Some("A {{brief}}".into());
+        // The value of an input is data, even if it looks like a placeholder.
+        assert_eq!(plan().prompt(0, &outputs, 100), "Write of {{pack}} & {{copy}}");
+        assert_eq!(plan().prompt(1, &outputs, 100), "A {{brief}} with The pack");
+    }
+
+    #[test]
+    fn a_prompt_is_cut_at_its_limit_between_two_letters() {
+        let mut outputs = outputs(&[Succeeded, Pending, Pending]);
+        outputs[0].value = Some("🪁ä🪁".into());
+        let whole = "🪁ä🪁 with The pack";
+        for (max, cut) in
+            [(0, ""), (1, ""), (2, "🪁"), (3, "🪁ä"), (4, "🪁ä"), (5, "🪁ä🪁"), (18, &whole[..23]), (19, whole)]
+        {
+            assert_eq!(plan().prompt(1, &outputs, max), cut, "{max}");
+        }
+    }
+
+    #[test]
+    fn pictures_go_along_in_the_order_of_the_input_keys() {
+        let mut plan = plan();
+        plan.steps[2].input_keys = vec!["hero".into(), "pack".into(), "brief".into()];
+        plan.inputs[1].source = Some("node:photo".into());
+        let mut outputs = outputs(&[Succeeded, Succeeded, Pending]);
+        outputs[1].asset = Some(asset("b"));
+        let wanted = [("node:node-hero".to_owned(), asset("b")), ("node:photo".to_owned(), asset("a"))];
+        assert_eq!(plan.references(2, &outputs), wanted);
+    }
+
+    #[test]
+    fn a_run_costs_what_its_steps_cost() {
+        assert_eq!(plan().credit_cost(), 6);
+    }
+
+    #[test]
+    fn a_run_is_named_with_and_without_its_kind() {
+        let id = RunId::generate();
+        for named in [id.to_string(), id.handle()] {
+            assert_eq!(RunId::parse(&named), Some(id), "{named}");
+        }
+        for wrong in
+            ["", "recipe-", "recipe-x", &id.0.to_string(), &format!("run:{}", id.0), &id.to_string().to_uppercase()]
+        {
+            assert_eq!(RunId::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_text_value_has_at_most_24000_characters() {
+        assert_eq!(text_value(&"ä".repeat(24_001)).chars().count(), 24_000);
+        assert_eq!(text_value("a\0b"), "ab");
+    }
+}

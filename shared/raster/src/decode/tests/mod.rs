@@ -1,0 +1,429 @@
+mod profiles;
+
+use std::error::Error as _;
+
+use moxcms::ColorProfile;
+use proptest::prelude::*;
+
+use self::profiles::cmyk_profile;
+use super::*;
+use crate::color::Color;
+use crate::format::OutputFormat;
+use crate::picture::Channels;
+use crate::testing::*;
+
+fn full(bytes: &[u8]) -> Result<Picture, DecodeError> {
+    decode(bytes, DecodeOptions::default()).map(Decoded::into_picture)
+}
+
+fn close(picture: &Picture, x: u32, y: u32, expected: [u8; 4], tolerance: u8) {
+    let actual = picture.pixel(x, y).unwrap();
+    let far = actual.iter().zip(expected).any(|(a, b)| a.abs_diff(b) > tolerance);
+    assert!(!far, "pixel {x}, {y} is {actual:?}, not {expected:?}");
+}
+
+fn transparent_photo() -> Picture {
+    drawn(24, 18, Channels::Rgba, |x, y| [(x * 10) as u8, (y * 12) as u8, 77, (x * 11) as u8])
+}
+
+#[test]
+fn png_of_every_colour_type_and_depth_is_read() {
+    let one = |depth, color, chunks: &[Vec<u8>], rows: &[u8]| {
+        full(&png_file(ihdr(2, 1, depth, color, false), chunks, rows)).unwrap()
+    };
+    // Gray with 1, 2, 4, 8 and 16 bits.
+    assert_eq!(one(1, 0, &[], &[0, 0b0100_0000]).pixels(), [0, 0, 0, 255, 255, 255]);
+    assert_eq!(one(2, 0, &[], &[0, 0b0111_0000]).pixels(), [85, 85, 85, 255, 255, 255]);
+    assert_eq!(one(4, 0, &[], &[0, 0x3f]).pixels(), [51, 51, 51, 255, 255, 255]);
+    assert_eq!(one(8, 0, &[], &[0, 7, 200]).pixels(), [7, 7, 7, 200, 200, 200]);
+    assert_eq!(one(16, 0, &[], &[0, 0x01, 0x01, 0xff, 0x00]).pixels(), [1, 1, 1, 254, 254, 254]);
+    // Gray with alpha, and gray with one transparent value.
+    assert_eq!(one(8, 4, &[], &[0, 7, 9, 200, 255]).pixels(), [7, 7, 7, 9, 200, 200, 200, 255]);
+    let transparent = png_chunk(b"tRNS", &[0, 7]);
+    assert_eq!(one(8, 0, &[transparent], &[0, 7, 8]).pixels(), [7, 7, 7, 0, 8, 8, 8, 255]);
+    // RGB with 8 and 16 bits and a transparent color, and RGBA.
+    assert_eq!(one(8, 2, &[], &[0, 1, 2, 3, 4, 5, 6]).pixels(), [1, 2, 3, 4, 5, 6]);
+    let transparent = png_chunk(b"tRNS", &[0, 1, 0, 2, 0, 3]);
+    assert_eq!(one(8, 2, &[transparent], &[0, 1, 2, 3, 4, 5, 6]).pixels(), [1, 2, 3, 0, 4, 5, 6, 255]);
+    assert_eq!(one(8, 6, &[], &[0, 1, 2, 3, 4, 5, 6, 7, 8]).pixels(), [1, 2, 3, 4, 5, 6, 7, 8]);
+    // Palettes, one of them with alpha.
+    let palette = png_chunk(b"PLTE", &[9, 8, 7, 6, 5, 4]);
+    assert_eq!(one(8, 3, std::slice::from_ref(&palette), &[0, 1, 0]).pixels(), [6, 5, 4, 9, 8, 7]);
+    let alpha = png_chunk(b"tRNS", &[128]);
+    assert_eq!(one(1, 3, &[palette, alpha], &[0, 0b0100_0000]).pixels(), [9, 8, 7, 128, 6, 5, 4, 255]);
+}
+
+#[test]
+fn sixteen_bits_are_rounded_to_eight_interlaced_or_not() {
+    // 0x0180 is 384, which is nearer to 257 than to 514. 0x0181 is 385, the first value nearer to
+    // 514.
+    let rows = [0, 0x01, 0x80, 0x01, 0x81, 0xff, 0x7f, 0, 0, 0, 0xff, 0, 0];
+    let expected = [1, 1, 255, 0, 1, 0];
+    for interlaced in [false, true] {
+        let header = ihdr(2, 1, 16, 2, interlaced);
+        // Adam7 with two pixels in a row: the first is in pass 1, the second in pass 6.
+        let rows = if interlaced { [&rows[..7], &[0], &rows[7..]].concat() } else { rows.to_vec() };
+        assert_eq!(full(&png_file(header, &[], &rows)).unwrap().pixels(), expected, "interlaced: {interlaced}");
+    }
+}
+
+#[test]
+fn interlaced_png_is_put_together() {
+    // Adam7 with 3 × 3 gray pixels numbered from 1: passes 1, 4 (column 2 of row 0), 5 (row 2), 6
+    // (column 1), 7 (row 1).
+    let rows = [0, 1, 0, 3, 0, 7, 9, 0, 2, 0, 8, 0, 4, 5, 6];
+    let picture = full(&png_file(ihdr(3, 3, 8, 0, true), &[], &rows)).unwrap();
+    let greys: Vec<u8> = picture.pixels().iter().step_by(3).copied().collect();
+    assert_eq!(greys, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+}
+
+#[test]
+fn png_round_trips_exactly() {
+    for picture in [photo(33, 17), transparent_photo()] {
+        assert_eq!(full(&written(&picture, OutputFormat::Png, 80)).unwrap(), picture);
+    }
+}
+
+#[test]
+fn jpeg_of_every_kind_is_read() {
+    let source = photo(61, 43);
+    for progressive in [false, true] {
+        for subsamp in [turbojpeg::Subsamp::None, turbojpeg::Subsamp::Sub2x2, turbojpeg::Subsamp::Sub2x1] {
+            let picture = full(&jpeg(&source, &Jpeg { progressive, subsamp, quality: 95 })).unwrap();
+            assert_eq!((picture.size(), picture.channels()), (source.size(), Channels::Rgb));
+            let quality = psnr(picture.pixels(), source.pixels());
+            assert!(quality > 30.0, "{quality} dB, progressive: {progressive}, {subsamp:?}");
+        }
+    }
+    let grey = drawn(16, 16, Channels::Rgb, |x, _| [(x * 16) as u8; 4]);
+    let picture = full(&jpeg(&grey, &Jpeg { subsamp: turbojpeg::Subsamp::Gray, ..Jpeg::default() })).unwrap();
+    assert_eq!(picture.channels(), Channels::Rgb);
+    assert!(psnr(picture.pixels(), grey.pixels()) > 35.0);
+}
+
+#[test]
+fn ink_is_turned_to_light_with_and_without_the_adobe_marker() {
+    use turbojpeg::Colorspace::{CMYK, YCCK};
+    // Stored inverted, as Adobe does: full cyan ink and a fifth of black.
+    for colorspace in [CMYK, YCCK] {
+        let file = cmyk_jpeg(16, 16, [0, 255, 255, 204], colorspace);
+        close(&full(&file).unwrap(), 8, 8, [0, 204, 204, 255], 2);
+    }
+    // Without the marker, the same samples are the amounts of ink.
+    let file = cmyk_jpeg(16, 16, [255, 0, 0, 51], CMYK);
+    let adobe = file.windows(2).position(|pair| pair == [0xff, 0xee]).unwrap();
+    let length = 2 + usize::from(u16::from_be_bytes([file[adobe + 2], file[adobe + 3]]));
+    let unmarked = [&file[..adobe], &file[adobe + length..]].concat();
+    close(&full(&unmarked).unwrap(), 8, 8, [0, 204, 204, 255], 2);
+}
+
+#[test]
+fn webp_is_read_lossy_lossless_and_with_alpha() {
+    let source = photo(61, 43);
+    let picture = full(&written(&source, OutputFormat::Webp, 95)).unwrap();
+    assert_eq!(picture.channels(), Channels::Rgb);
+    assert!(psnr(picture.pixels(), source.pixels()) > 30.0);
+    let source = transparent_photo();
+    let picture = full(&written(&source, OutputFormat::Webp, 90)).unwrap();
+    assert_eq!(picture.channels(), Channels::Rgba);
+    for (x, y) in [(0, 0), (5, 9), (23, 17)] {
+        assert_eq!(picture.pixel(x, y).unwrap()[3], source.pixel(x, y).unwrap()[3], "alpha is stored without loss");
+    }
+    let opaque = photo(19, 7);
+    assert_eq!(full(&lossless_webp(&opaque)).unwrap(), opaque);
+}
+
+fn lossless_webp(picture: &Picture) -> Vec<u8> {
+    let mut bytes = std::ptr::null_mut();
+    let (width, height, stride) = (picture.width() as i32, picture.height() as i32, picture.stride() as i32);
+    // SAFETY: the buffer contains the given rows. The result is copied and then freed once.
+    unsafe {
+        let length =
+            libwebp_sys::WebPEncodeLosslessRGB(picture.pixels().as_ptr(), width, height, stride, &raw mut bytes);
+        let file = std::slice::from_raw_parts(bytes, length).to_vec();
+        libwebp_sys::WebPFree(bytes.cast());
+        file
+    }
+}
+
+/// An animation whose first frame has 8 × 6 pixels at column 4 of row 2.
+fn animated_webp(frame: &Picture, canvas: (u32, u32)) -> Vec<u8> {
+    let mut data = vec![2, 0, 0, 1, 0, 0];
+    data.extend(&(frame.width() - 1).to_le_bytes()[..3]);
+    data.extend(&(frame.height() - 1).to_le_bytes()[..3]);
+    data.extend([100, 0, 0, 0]);
+    data.extend(webp_chunks(&written(frame, OutputFormat::Webp, 90)));
+    let second =
+        riff_chunk(b"ANMF", &[vec![0; 16], webp_chunks(&written(&photo(3, 3), OutputFormat::Webp, 50))].concat());
+    riff(&[vp8x(2, canvas.0, canvas.1), riff_chunk(b"ANIM", &[0; 6]), riff_chunk(b"ANMF", &data), second])
+}
+
+#[test]
+fn the_first_frame_of_an_animated_webp_lies_on_its_canvas() {
+    for frame in [quarters(8, 6), quarters(8, 6).into_rgba()] {
+        let picture = full(&animated_webp(&frame, (16, 12))).unwrap();
+        assert_eq!((picture.size(), picture.channels()), (Size::new(16, 12), Channels::Rgba));
+        assert_eq!(picture.pixel(3, 2).unwrap()[3], 0);
+        assert_eq!(picture.pixel(4, 1).unwrap()[3], 0);
+        assert_eq!(picture.pixel(12, 2).unwrap()[3], 0);
+        assert_eq!(picture.pixel(4, 8).unwrap()[3], 0);
+        close(&picture, 11, 7, [255, 255, 255, 255], 12);
+        assert_eq!(picture.pixel(4, 2).unwrap()[3], 255);
+    }
+    let outside = animated_webp(&quarters(8, 6), (11, 12));
+    assert!(matches!(full(&outside), Err(DecodeError::SizeMismatch)));
+}
+
+#[test]
+fn the_first_frame_of_a_gif_lies_on_its_transparent_screen() {
+    let picture = full(&gif((5, 4), (1, 2, 2, 1), vec![0, 2], None)).unwrap();
+    let expected = drawn(5, 4, Channels::Rgba, |x, y| match (x, y) {
+        (1, 2) => [255, 0, 0, 255],
+        (2, 2) => [0, 0, 255, 255],
+        _ => [0; 4],
+    });
+    assert_eq!(picture, expected);
+    let clipped = full(&gif((2, 2), (1, 1, 3, 3), vec![0, 1, 2, 1, 1, 1, 1, 1, 1], None)).unwrap();
+    assert_eq!(clipped.pixel(1, 1), Some([255, 0, 0, 255]));
+    assert_eq!(clipped.pixel(0, 1), Some([0; 4]));
+    let off_screen = full(&gif((2, 2), (5, 5, 1, 1), vec![0], None)).unwrap();
+    assert!(off_screen.pixels().iter().all(|sample| *sample == 0));
+}
+
+#[test]
+fn a_gif_has_alpha_only_where_something_is_transparent() {
+    let opaque = full(&gif((2, 1), (0, 0, 2, 1), vec![0, 1], None)).unwrap();
+    assert_eq!((opaque.channels(), opaque.pixels()), (Channels::Rgb, &[255, 0, 0, 0, 255, 0][..]));
+    let transparent = full(&gif((2, 1), (0, 0, 2, 1), vec![0, 1], Some(1))).unwrap();
+    assert_eq!((transparent.channels(), transparent.pixels()), (Channels::Rgba, &[255, 0, 0, 255, 0, 0, 0, 0][..]));
+    let unused = full(&gif((2, 1), (0, 0, 2, 1), vec![0, 1], Some(3))).unwrap();
+    assert_eq!(unused.channels(), Channels::Rgb);
+}
+
+#[test]
+fn exif_orientation_is_applied_in_every_format_that_has_it() {
+    let source = quarters(32, 16);
+    let webp = written(&source, OutputFormat::Webp, 95);
+    for value in 1..=8 {
+        let expected = Orientation::from_exif(u32::from(value)).unwrap().apply(source.clone());
+        let files = [
+            with_exif(&jpeg(&source, &Jpeg::default()), value),
+            png_with(&source, &[png_chunk(b"eXIf", &exif_block(value, false))]),
+            riff(&[vp8x(8, 32, 16), webp_chunks(&webp), riff_chunk(b"EXIF", &exif_block(value, true))]),
+        ];
+        for file in files {
+            let picture = full(&file).unwrap();
+            assert_eq!(picture.size(), expected.size());
+            assert_eq!(probe(&file).unwrap().size(), expected.size());
+            let (right, bottom) = (picture.width() - 3, picture.height() - 3);
+            for (x, y) in [(2, 2), (right, 2), (2, bottom), (right, bottom)] {
+                close(&picture, x, y, expected.pixel(x, y).unwrap(), 20);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_reduced_jpeg_stays_at_least_as_large_as_asked() {
+    let file = jpeg(&photo(400, 301), &Jpeg::default());
+    for (asked, reduction) in [
+        ((400, 301), 1),
+        ((201, 1), 1),
+        ((200, 150), 2),
+        ((100, 75), 4),
+        ((100, 76), 2),
+        ((50, 37), 8),
+        ((1, 1), 8),
+        ((800, 1), 1),
+    ] {
+        let options = DecodeOptions { at_least: Some(Size::new(asked.0, asked.1)) };
+        let decoded = decode(&file, options).unwrap();
+        assert_eq!(decoded.reduction(), reduction, "{asked:?}");
+        let expected = Size::new(400u32.div_ceil(u32::from(reduction)), 301u32.div_ceil(u32::from(reduction)));
+        assert_eq!(decoded.into_picture().size(), expected);
+    }
+    let turned = with_exif(&file, 6);
+    let decoded = decode(&turned, DecodeOptions { at_least: Some(Size::new(75, 100)) }).unwrap();
+    assert_eq!((decoded.reduction(), decoded.header().size()), (4, Size::new(301, 400)));
+}
+
+#[test]
+fn a_jpeg_of_hundreds_of_scans_is_refused() {
+    let file = jpeg(&photo(16, 16), &Jpeg { progressive: true, ..Jpeg::default() });
+    let scan = file.windows(2).rposition(|pair| pair == [0xff, 0xda]).unwrap();
+    let (front, end) = file.split_at(file.len() - 2);
+    let with = |scans: usize| [front, &front[scan..].repeat(scans), end].concat();
+    let before = file.windows(2).filter(|pair| *pair == [0xff, 0xda]).count();
+    assert!(jpeg_segments::read(&with(MAX_SCANS as usize - before)).is_ok());
+    assert!(matches!(full(&with(MAX_SCANS as usize - before + 1)), Err(DecodeError::TooManyScans)));
+    assert!(matches!(full(&with(600)), Err(DecodeError::TooManyScans)));
+}
+
+#[test]
+fn a_small_file_that_claims_giant_sides_is_refused_without_its_pixels() {
+    for (width, height) in [(30_001, 1), (10_000, 10_001), (u32::MAX, 1)] {
+        let file = png_file(ihdr(width, height, 8, 6, false), &[], &[0; 64]);
+        assert!(matches!(full(&file), Err(DecodeError::Header(_))));
+    }
+    let mut gif = gif((4, 4), (0, 0, 4, 4), vec![0; 16], None);
+    let frame = gif.windows(5).position(|bytes| bytes == [0x2c, 0, 0, 0, 0]).unwrap();
+    for (width, height) in [(30_001u16, 1u16), (20_000, 5_001), (65_535, 65_535), (0, 4)] {
+        gif[frame + 5..frame + 7].copy_from_slice(&width.to_le_bytes());
+        gif[frame + 7..frame + 9].copy_from_slice(&height.to_le_bytes());
+        assert!(matches!(full(&gif), Err(DecodeError::Header(_))), "a frame of {width} × {height} on a small screen");
+    }
+}
+
+/// A small valid file for each decoder or path through one.
+fn files() -> Vec<(&'static str, Vec<u8>)> {
+    let source = photo(17, 11);
+    let webp = written(&source, OutputFormat::Webp, 80);
+    let profile = ColorProfile::new_display_p3().encode().unwrap();
+    vec![
+        ("png", written(&source, OutputFormat::Png, 80)),
+        ("png with profile", png_with(&photo(5, 3), &[iccp(&profile)])),
+        ("interlaced png", png_file(ihdr(3, 3, 8, 0, true), &[], &[0, 1, 0, 3, 0, 7, 9, 0, 2, 0, 8, 0, 4, 5, 6])),
+        ("jpeg", jpeg(&source, &Jpeg::default())),
+        ("progressive jpeg", jpeg(&source, &Jpeg { progressive: true, ..Jpeg::default() })),
+        ("cmyk jpeg", cmyk_jpeg(9, 9, [9, 99, 199, 50], turbojpeg::Colorspace::YCCK)),
+        ("webp", webp.clone()),
+        ("lossless webp", lossless_webp(&source)),
+        ("webp with exif", riff(&[vp8x(8, 17, 11), webp_chunks(&webp), riff_chunk(b"EXIF", &exif_block(6, false))])),
+        ("animated webp", animated_webp(&quarters(8, 6), (16, 12))),
+        ("gif", gif((17, 11), (0, 0, 17, 11), (0..17 * 11).map(|n| (n % 4) as u8).collect(), Some(2))),
+    ]
+}
+
+#[test]
+fn a_file_cut_anywhere_is_an_error_and_never_half_a_picture() {
+    for (name, file) in files() {
+        assert!(full(&file).is_ok(), "{name}");
+        for length in 0..file.len() {
+            assert!(full(&file[..length]).is_err(), "{name} cut to {length} of {}", file.len());
+        }
+    }
+}
+
+/// The position of the checksum of the first chunk with this name.
+fn checksum_of(file: &[u8], name: &[u8; 4]) -> usize {
+    let data = 4 + file.windows(4).position(|window| window == name).unwrap();
+    data + u32::from_be_bytes(file[data - 8..data - 4].try_into().unwrap()) as usize
+}
+
+#[test]
+fn a_wrong_checksum_of_a_chunk_that_the_pixels_need_is_refused() {
+    let palette = png_chunk(b"PLTE", &[9, 8, 7, 6, 5, 4]);
+    let wide = [0, 0x01, 0x80, 0x01, 0x81, 0xff, 0x7f, 0, 0, 0, 0xff, 0, 0];
+    for (kind, file) in [
+        ("palette", png_file(ihdr(2, 1, 8, 3, false), &[palette], &[0, 1, 0])),
+        ("8 bits", png_with(&photo(9, 7), &[])),
+        ("16 bits", png_file(ihdr(2, 1, 16, 2, false), &[], &wide)),
+        ("interlaced", png_file(ihdr(3, 3, 8, 0, true), &[], &[0, 1, 0, 3, 0, 7, 9, 0, 2, 0, 8, 0, 4, 5, 6])),
+    ] {
+        assert!(full(&file).is_ok(), "{kind}");
+        for name in [b"IHDR", b"PLTE", b"IDAT", b"IEND"] {
+            if name == b"PLTE" && kind != "palette" {
+                continue;
+            }
+            for byte in 0..4 {
+                let mut wrong = file.clone();
+                wrong[checksum_of(&file, name) + byte] ^= 1;
+                assert!(full(&wrong).is_err(), "{} of {kind}, byte {byte} of the checksum", name.escape_ascii());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wrong_checksum_of_a_chunk_beside_the_pixels_does_not_matter() {
+    let file = png_with(&photo(9, 7), &[png_chunk(b"tIME", &[7, 0xea, 1, 2, 3, 4, 5])]);
+    let mut wrong = file.clone();
+    wrong[checksum_of(&file, b"tIME")] ^= 1;
+    assert_eq!(full(&wrong).unwrap(), full(&file).unwrap());
+}
+
+#[test]
+fn what_follows_the_end_of_a_file_does_not_matter() {
+    for (name, file) in files() {
+        let followed = [&file[..], b"trailing bytes \xff\xd8\xff\xda"].concat();
+        assert_eq!(full(&followed).unwrap(), full(&file).unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn messages_do_not_repeat_their_source() {
+    let file = written(&photo(17, 11), OutputFormat::Png, 80);
+    let error = full(&file[..file.len() - 20]).unwrap_err();
+    assert_eq!(error.to_string(), "the PNG data is broken or cut short");
+    assert!(!error.to_string().contains(&error.source().unwrap().to_string()));
+    let error = full(b"").unwrap_err();
+    assert_eq!(error.to_string(), "the file is not a PNG, JPEG, WebP or GIF picture");
+    assert!(error.source().is_none());
+}
+
+#[test]
+fn the_alpha_channel_is_known_to_be_idle() {
+    let opaque = Picture::filled(Size::new(9, 9), Channels::Rgba, Color::WHITE);
+    let decoded = decode(&png_with(&opaque, &[]), DecodeOptions::default()).unwrap();
+    assert!(decoded.is_opaque());
+    let decoded = decode(&png_with(&transparent_photo(), &[]), DecodeOptions::default()).unwrap();
+    assert!(!decoded.is_opaque());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn mutated_files_never_panic(
+        file in 0usize..11,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        at_least in prop::option::of((1u32..20, 1u32..20)),
+    ) {
+        let mut bytes = files().swap_remove(file).1;
+        for (at, value) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        let options = DecodeOptions { at_least: at_least.map(|(width, height)| Size::new(width, height)) };
+        if let Ok(decoded) = decode(&bytes, options) {
+            prop_assert_eq!(decoded.header(), &probe(&bytes).unwrap());
+        }
+    }
+
+    #[test]
+    fn mutated_profiles_never_panic(
+        grey in any::<bool>(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        length in any::<prop::sample::Index>(),
+    ) {
+        let profile = if grey { ColorProfile::new_gray_with_gamma(1.8) } else { ColorProfile::new_adobe_rgb() };
+        let mut profile = profile.encode().unwrap();
+        for (at, value) in changes {
+            let at = at.index(profile.len());
+            profile[at] = value;
+        }
+        let cut = profile.len() - length.index(profile.len()) / 8;
+        let chunk = iccp(&profile[..cut]);
+        let file = if grey {
+            png_file(ihdr(2, 1, 8, 0, false), &[chunk], &[0, 1, 2])
+        } else {
+            png_with(&photo(2, 2), &[chunk])
+        };
+        prop_assert!(full(&file).is_ok());
+    }
+
+    #[test]
+    fn mutated_ink_profiles_never_panic(
+        changes in prop::collection::vec((0usize..220, any::<u8>()), 1..6),
+        cut in 0usize..1300,
+    ) {
+        let mut profile = cmyk_profile(|c, m, y, k| [255 - 60 * (c + m + y + k), 128, 128]);
+        for (at, value) in changes {
+            profile[at] = value;
+        }
+        profile.truncate(profile.len().saturating_sub(cut).max(1));
+        let icc = [b"ICC_PROFILE\0\x01\x01", &profile[..]].concat();
+        let file = with_segment(&cmyk_jpeg(8, 8, [3, 60, 90, 200], turbojpeg::Colorspace::CMYK), 0xe2, &icc);
+        prop_assert!(full(&file).is_ok());
+    }
+}

@@ -1,0 +1,168 @@
+//! Complete jobs in one call.
+
+use crate::color::Color;
+use crate::decode::{BAND, Bands, DecodeError, DecodeOptions, decode};
+use crate::encode::{EncodeError, Encoding, encode, jpeg_encoder};
+use crate::format::{Format, FormatChoice, OutputFormat};
+use crate::geometry::{Rect, Size};
+use crate::header::{Header, probe};
+use crate::picture::{Channels, Picture};
+use crate::resize::{self, Plan, PlanError, Resize};
+
+/// The JPEG quality of renditions, which are for viewing, not for editing.
+const RENDITION_QUALITY: u8 = 82;
+
+/// An encoded picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// Content of the file.
+    pub bytes: Vec<u8>,
+    /// Format of the file.
+    pub format: OutputFormat,
+    /// The number of columns.
+    pub width: u32,
+    /// The number of rows.
+    pub height: u32,
+}
+
+impl Output {
+    /// The output for a picture that was written row by row.
+    pub(crate) fn jpeg(encoder: jpeg::Encoder, size: Size) -> Self {
+        Self { bytes: encoder.finish(), format: OutputFormat::Jpeg, width: size.width, height: size.height }
+    }
+}
+
+/// Why a job has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The source cannot be decoded.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// The result would exceed the limits.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The result cannot be encoded.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+}
+
+/// Who caused an [`Error`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The picture is damaged or exceeds the limits of an input. The message may be shown to its
+    /// owner.
+    Picture,
+    /// The requested result would exceed the limits of an output. The message may be shown to the
+    /// requester.
+    Limit,
+    /// The service: an encoder failed.
+    Internal,
+}
+
+impl Error {
+    /// Who caused the error.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Decode(_) | Self::Plan(PlanError::EmptySource) => ErrorKind::Picture,
+            Self::Plan(PlanError::TooManyPixels | PlanError::SideTooLong | PlanError::OutOfPicture)
+            | Self::Encode(EncodeError::WebpSideTooLong) => ErrorKind::Limit,
+            Self::Encode(EncodeError::Webp { .. } | EncodeError::Png(_)) => ErrorKind::Internal,
+        }
+    }
+}
+
+/// The Action `resize`: decodes, resizes and encodes in the format of `choice`.
+///
+/// `quality`, 1 to 100, applies to JPEG and WebP.
+///
+/// # Errors
+///
+/// Any [`Error`]. A result above the limits is rejected before the source is decoded.
+pub fn transform_resize(bytes: &[u8], resize: &Resize, choice: FormatChoice, quality: u8) -> Result<Output, Error> {
+    let header = probe(bytes).map_err(DecodeError::from)?;
+    let plan = resize::plan(header.size(), resize)?;
+    let decoded = decode(bytes, DecodeOptions { at_least: Some(plan.scaled()) })?;
+    let picture = resize::apply(&decoded, &plan, resize.background);
+    drop(decoded);
+    Finish { choice, quality }.write(&picture, header.format, resize.background)
+}
+
+/// The parameters of the output file, which all Actions have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finish {
+    /// The parameter `format`.
+    pub choice: FormatChoice,
+    /// The parameter `quality` of JPEG and WebP, 1 to 100.
+    pub quality: u8,
+}
+
+impl Finish {
+    /// The rows of a part of a picture, if the result can be written row by row: from an upright
+    /// JPEG to a JPEG, with the same number of rows and without alpha.
+    pub(crate) fn bands<'a>(self, bytes: &'a [u8], header: &Header, part: Rect) -> Result<Option<Bands<'a>>, Error> {
+        if self.is_jpeg(header.format) { Ok(Bands::open(bytes, header, part)?) } else { Ok(None) }
+    }
+
+    /// Whether a result without alpha is written as a JPEG when the first input has the format `source`.
+    pub(crate) fn is_jpeg(self, source: Format) -> bool {
+        OutputFormat::resolve(self.choice, source, false) == OutputFormat::Jpeg
+    }
+
+    /// Writes rows while they are decoded. `change` is called for each band with the number of its
+    /// first row. The whole picture is never in memory.
+    pub(crate) fn stream(self, mut bands: Bands, mut change: impl FnMut(&mut Picture, u32)) -> Result<Output, Error> {
+        let size = bands.size();
+        let mut encoder = jpeg_encoder(size, Channels::Rgb, self.quality);
+        let (mut first, mut buffer) = (0, Vec::new());
+        while let Some(mut band) = bands.next(BAND, buffer)? {
+            change(&mut band, first);
+            encoder.write(band.pixels());
+            first += band.height();
+            buffer = band.into_pixels();
+        }
+        bands.finish()?;
+        Ok(Output::jpeg(encoder, size))
+    }
+
+    /// Encodes the result of an Action whose first input has the format `source`. For a JPEG, it is
+    /// flattened on `background` if that is opaque, otherwise on white.
+    pub(crate) fn write(self, picture: &Picture, source: Format, background: Color) -> Result<Output, Error> {
+        let format = OutputFormat::resolve(self.choice, source, !picture.is_opaque());
+        let encoding = Encoding { format, quality: self.quality, flatten: background };
+        Ok(Output { bytes: encode(picture, &encoding)?, format, width: picture.width(), height: picture.height() })
+    }
+}
+
+/// A rendition no wider than `width`: JPEG, or PNG if anything is transparent; never enlarged
+/// (`docs/reference/assets.md#renditions`).
+///
+/// The limits of results do not apply: every picture that can be uploaded has renditions.
+///
+/// # Errors
+///
+/// Any [`Error`] except `Plan`.
+pub fn rendition(bytes: &[u8], width: u32) -> Result<Output, Error> {
+    let header = probe(bytes).map_err(DecodeError::from)?;
+    let plan = Plan::whole(rendition_size(header.size(), width));
+    let decoded = decode(bytes, DecodeOptions { at_least: Some(plan.scaled()) })?;
+    let picture = resize::apply(&decoded, &plan, Color::TRANSPARENT);
+    drop(decoded);
+    let format = if picture.is_opaque() { OutputFormat::Jpeg } else { OutputFormat::Png };
+    let encoding = Encoding { format, quality: RENDITION_QUALITY, flatten: Color::WHITE };
+    Ok(Output { bytes: encode(&picture, &encoding)?, format, width: picture.width(), height: picture.height() })
+}
+
+/// The size of a rendition. The width is at most `width`; the height follows the aspect ratio,
+/// rounded half up and at least 1.
+fn rendition_size(source: Size, width: u32) -> Size {
+    let width = width.max(1);
+    if source.width <= width {
+        return source;
+    }
+    let (height, of) = (u64::from(source.height) * u64::from(width), u64::from(source.width));
+    // Less than the source's own height, so it fits a `u32`.
+    Size::new(width, ((2 * height + of) / (2 * of)).max(1) as u32)
+}
+
+#[cfg(test)]
+mod tests;

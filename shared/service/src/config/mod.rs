@@ -1,0 +1,279 @@
+//! Configuration: one validated type for all four processes, read once from the environment before anything else starts
+//! (docs/reference/configuration.md).
+//!
+//! One table, at the end of this module, declares each variable's name, default, help and type. The struct, the parser and
+//! [`Config::help`] are generated from it, so that they always agree. An invalid value stops the process with one line that
+//! names the variable and what is expected. It never repeats the value, since most values can contain a password.
+
+mod parse;
+mod secret;
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use http::HeaderMap;
+use thiserror::Error;
+use url::Url;
+
+use crate::keys::KeyRing;
+pub use secret::Secret;
+
+/// Why the configuration was rejected. Displays as one line that names the variable.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum ConfigError {
+    /// A required variable is unset or empty.
+    #[error("{variable}: is required and not set")]
+    Missing { variable: &'static str },
+    /// A value is invalid.
+    #[error("{variable}: {problem}")]
+    Invalid {
+        variable: &'static str,
+        /// What is expected, without the value.
+        problem: String,
+    },
+    /// A variable is set that has no effect without another one.
+    #[error("{variable}: has no effect unless {needed} is set")]
+    Orphan {
+        variable: &'static str,
+        /// Name of the missing variable.
+        needed: &'static str,
+    },
+}
+
+/// Pairs of a variable and the variable without which it has no effect. An operator who sets only
+/// the first expects something that would silently not happen, such as calls to their own server or
+/// traces sent to their collector. The default value is permitted.
+const BELONGING: [(&str, &str); 3] = [
+    ("CANVAS_MANAGED_PROTOCOL", "CANVAS_MANAGED_URL"),
+    ("CANVAS_MANAGED_KEY", "CANVAS_MANAGED_URL"),
+    ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_ENDPOINT"),
+];
+
+/// One row of the table.
+struct Variable {
+    name: &'static str,
+    /// The default for an unset or empty variable; `None` if the variable is required.
+    default: Option<&'static str>,
+    help: &'static str,
+}
+
+/// Generates `Config`, its parser and `VARIABLES` from one table.
+macro_rules! variables {
+    ($($name:literal => $field:ident: $type:ty = $default:expr, $parse:expr, $help:literal;)*) => {
+        /// The configuration of a process. `Debug` hides secrets.
+        #[derive(Clone, Debug)]
+        pub struct Config {
+            $(#[doc = concat!("`", $name, "`: ", $help)] pub $field: $type,)*
+        }
+
+        const VARIABLES: &[Variable] = &[$(Variable { name: $name, default: $default, help: $help },)*];
+
+        impl Config {
+            /// Reads the configuration through `lookup`, which returns the value of a variable.
+            /// Leading and trailing white space is removed; an empty value counts as unset.
+            ///
+            /// # Errors
+            ///
+            /// A [`ConfigError`] for every missing or invalid variable, in the order of the table,
+            /// and then for every variable that has no effect because another one is unset.
+            pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<ConfigError>> {
+                let mut errors = Vec::new();
+                $(let $field = read(&lookup, $name, $default, $parse).map_err(|error| errors.push(error)).ok();)*
+                let orphans = BELONGING.iter().filter(|(variable, needed)| {
+                    let is_meant = given(&lookup, variable).is_some_and(|value| Some(&*value) != default_of(variable));
+                    is_meant && given(&lookup, needed).is_none()
+                });
+                errors.extend(orphans.map(|&(variable, needed)| ConfigError::Orphan { variable, needed }));
+                match ($($field,)*) {
+                    ($(Some($field),)*) if errors.is_empty() => Ok(Self { $($field,)* }),
+                    _ => Err(errors),
+                }
+            }
+        }
+    };
+}
+
+impl Config {
+    /// Reads the configuration from the environment of the process.
+    ///
+    /// # Errors
+    ///
+    /// A [`ConfigError`] for every variable that is missing or invalid.
+    pub fn from_env() -> Result<Self, Vec<ConfigError>> {
+        let is_malformed = |row: &&Variable| std::env::var_os(row.name).is_some_and(|value| value.to_str().is_none());
+        let mut errors: Vec<_> = VARIABLES
+            .iter()
+            .filter(is_malformed)
+            .map(|row| ConfigError::Invalid { variable: row.name, problem: "expected UTF-8".to_owned() })
+            .collect();
+        match Self::from_lookup(|name| std::env::var(name).ok()) {
+            Ok(config) if errors.is_empty() => Ok(config),
+            Ok(_) => Err(errors),
+            Err(more) => {
+                errors.extend(more);
+                Err(errors)
+            }
+        }
+    }
+
+    /// The value of a variable or its default; empty if neither. For checks that continue when the
+    /// configuration is invalid.
+    pub fn text_of(variable: &str) -> String {
+        let given = given(|name| std::env::var(name).ok(), variable);
+        given.unwrap_or_else(|| default_of(variable).unwrap_or_default().to_owned())
+    }
+
+    /// The names of set environment variables that begin with `CANVAS_` and that no process reads,
+    /// sorted.
+    pub fn unknown_variables() -> Vec<String> {
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        unknown(names).collect()
+    }
+
+    /// All variables with their defaults and meanings, for `--help`.
+    pub fn help() -> String {
+        let mut help = String::from("Environment:\n");
+        for Variable { name, default, help: meaning } in VARIABLES {
+            let presence = match default {
+                None => " (required)".to_owned(),
+                Some("") => String::new(),
+                Some(value) => format!(" (default {value})"),
+            };
+            write!(help, "  {name}{presence}\n      {meaning}\n").expect("writing to a String does not fail");
+        }
+        help
+    }
+
+    /// The interval at which a lease is renewed: a third of the lease, so that it survives two lost
+    /// heartbeats.
+    pub fn heartbeat(&self) -> Duration {
+        self.lease / 3
+    }
+}
+
+/// Variables of clients and scripts, which are often set in the same environment.
+const OF_CLIENTS: [&str; 3] = ["CANVAS_BASE_URL", "CANVAS_TOKEN", "CANVAS_GATEWAY_BIN"];
+
+/// Names of `CANVAS_*` variables that no process knows.
+fn unknown(names: impl Iterator<Item = String>) -> impl Iterator<Item = String> {
+    let is_known = |name: &str| VARIABLES.iter().any(|row| row.name == name) || OF_CLIENTS.contains(&name);
+    let found: std::collections::BTreeSet<String> =
+        names.filter(|name| name.starts_with("CANVAS_") && !is_known(name)).collect();
+    found.into_iter()
+}
+
+/// The value of a variable, if it is set.
+fn given(lookup: impl Fn(&str) -> Option<String>, variable: &str) -> Option<String> {
+    lookup(variable).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+/// The default of a variable.
+fn default_of(variable: &str) -> Option<&'static str> {
+    VARIABLES.iter().find(|row| row.name == variable)?.default
+}
+
+/// Parses the value of a variable, or its default.
+fn read<T>(
+    lookup: impl Fn(&str) -> Option<String>,
+    variable: &'static str,
+    default: Option<&'static str>,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<T, ConfigError> {
+    let given = given(lookup, variable);
+    let text = given.as_deref().or(default).ok_or(ConfigError::Missing { variable })?;
+    parse(text).map_err(|problem| ConfigError::Invalid { variable, problem })
+}
+
+variables! {
+    "CANVAS_DATABASE_URL" => database_url: Secret = None, parse::database_url,
+        "PostgreSQL: postgres://user:password@host:5432/database.";
+    "CANVAS_REDIS_URL" => redis_url: Secret = None, parse::redis_url,
+        "Redis (rate limits, change notification): redis://host:6379/0; rediss:// for TLS.";
+    "CANVAS_AMQP_URL" => amqp_url: Secret = None, parse::amqp_url,
+        "RabbitMQ: amqp://user:password@host:5672/vhost; amqps:// for TLS.";
+    "CANVAS_BLOB_URL" => blob_url: Url = None, parse::blob_url,
+        "Blob storage: file:///absolute/directory or s3://bucket/prefix.";
+    "CANVAS_MASTER_KEYS" => master_keys: KeyRing = None, parse::master_keys,
+        "Key ring for secrets at rest: id:base64[,id:base64...], 32 bytes each; the first seals, every one opens.";
+    "CANVAS_PUBLIC_URL" => public_url: String = Some("http://127.0.0.1:8080"), parse::origin,
+        "Public origin of the gateway: scheme, host and port, no path.";
+    "CANVAS_LISTEN" => listen: SocketAddr = Some("127.0.0.1:8080"), parse::address,
+        "Address and port on which the gateway listens.";
+    "CANVAS_ADMIN_LISTEN" => admin_listen: SocketAddr = Some("127.0.0.1:9090"), parse::address,
+        "Address and port of /healthz, /readyz and /metrics of this process.";
+    "CANVAS_CORS_ORIGINS" => cors_origins: Vec<String> = Some(""), parse::origins,
+        "Origins from which browsers may call, comma separated; if empty, none.";
+    "CANVAS_RATE_PER_MINUTE" => rate_per_minute: u32 = Some("1200"), parse::count,
+        "Requests per token and minute; 0 disables the limit.";
+    "CANVAS_RATE_BURST" => rate_burst: u32 = Some("200"), parse::count,
+        "Burst of requests per token; 0 disables the limit.";
+    "CANVAS_FAILED_AUTH_PER_MINUTE" => failed_auth_per_minute: u32 = Some("60"), parse::count,
+        "Failed authentications per client address and minute; 0 disables the limit.";
+    "CANVAS_IDEMPOTENCY_DAYS" => idempotency_window: Duration = Some("30"), parse::days,
+        "Days that an idempotency key is kept.";
+    "CANVAS_ACTIVE_JOBS" => active_jobs: u32 = Some("1000"), parse::positive_count,
+        "Unfinished jobs and Recipe runs per account, and as many unfinished imports.";
+    "CANVAS_ACCOUNT_STORAGE_MAX" => storage_max: i64 = Some("0"), parse::bytes,
+        "Maximum bytes of the assets and videos of an account without its own quota; 0: no limit.";
+    "CANVAS_PREVIEW_TTL_SECONDS" => preview_ttl: Duration = Some("900"), parse::whole_seconds,
+        "Whole seconds that a preview link is valid.";
+    "CANVAS_RETENTION_UNREAD_SECONDS" => retention_unread: Duration = Some("86400"), parse::window,
+        "Seconds that a succeeded job is kept if nobody reads it.";
+    "CANVAS_RETENTION_FINALIZED_SECONDS" => retention_finalized: Duration = Some("900"), parse::window,
+        "Seconds that a succeeded job is kept after it was first read or delivered.";
+    "CANVAS_RETENTION_TOMBSTONE_SECONDS" => retention_tombstone: Duration = Some("604800"), parse::window,
+        "Seconds that an expired job is still reported as expired.";
+    "CANVAS_RETENTION_FAILED_SECONDS" => retention_failed: Duration = Some("86400"), parse::window,
+        "Seconds that a failed or canceled job is kept.";
+    "CANVAS_RETENTION_VIDEO_SECONDS" => retention_video: Duration = Some("2592000"), parse::window,
+        "Seconds that a video job and its video are kept after the end of the job.";
+    "CANVAS_EGRESS_ALLOW" => egress_allow: String = Some(""), parse::raw,
+        "Non-public targets that webhooks and imports may reach: CIDR or host:port, comma separated.";
+    "CANVAS_EGRESS_CA_FILE" => egress_ca_file: Option<PathBuf> = Some(""), parse::path,
+        "PEM file of certificate authorities trusted for outbound calls in addition to the machine's.";
+    "CANVAS_MODEL_CATALOGUE" => model_catalogue: Option<PathBuf> = Some(""), parse::path,
+        "JSON file of models that add to, replace or retire built-in models: {\"models\": [...], \"retired\": [...]}.";
+    "CANVAS_MANAGED_URL" => managed_url: Option<Url> = Some(""), parse::server_url,
+        "Self-hosted inference server that runs the managed models; if empty, the embedded runtime runs them.";
+    "CANVAS_MANAGED_PROTOCOL" => managed_protocol: String = Some("openai"), parse::raw,
+        "Protocol of that server: openai (its image routes) or comfy (Comfy API v2).";
+    "CANVAS_MANAGED_KEY" => managed_key: Option<Secret> = Some(""), parse::optional_secret,
+        "Bearer key for that server, if it needs one.";
+    "CANVAS_WEBHOOK_BACKOFF_SECONDS" => webhook_backoff: [Duration; 3] = Some("10,60,300"), parse::backoff,
+        "Seconds before the second, third and fourth attempt of a webhook delivery; fractions allowed.";
+    "CANVAS_LEASE_SECONDS" => lease: Duration = Some("30"), parse::seconds,
+        "Seconds until the lease of a claimed task expires without a heartbeat; fractions allowed. Renewed after a third of the time.";
+    "CANVAS_IDLE_CLAIM_MILLISECONDS" => idle_claim: Duration = Some("2000"), parse::milliseconds,
+        "Milliseconds between checks of an idle worker for due tasks that no message announced.";
+    "CANVAS_SLOTS" => slots: Option<usize> = Some(""), parse::slots,
+        "Tasks that this process runs at once; if empty, the process chooses.";
+    "CANVAS_IMAGE_MEMORY_MIB" => image_memory_bytes: u64 = Some("1024"), parse::mebibytes,
+        "MiB for pictures being processed, files and pixels; a larger picture is processed alone. Imports may use a further quarter for fetched files.";
+    "CANVAS_GENERATION_SLOTS" => generation_slots: usize = Some("64"), parse::positive_slots,
+        "Image jobs (and as many Recipe runs) that an image-worker processes at once, and videos of one account in a video-worker (eight times as many in total). Waiting jobs are not counted.";
+    "CANVAS_PROVIDER_CONCURRENCY" => provider_concurrency: u32 = Some("8"), parse::positive_count,
+        "Concurrent calls to a provider per connection and worker; downloads of results are not counted.";
+    "CANVAS_GENERATION_MEMORY_MIB" => generation_memory_bytes: u64 = Some("512"), parse::mebibytes,
+        "MiB for provider traffic: a quarter for foreign pictures, half for uploads, the rest for results; a larger file is transferred alone.";
+    "CANVAS_DATABASE_CONNECTIONS" => database_connections: u32 = Some("16"), parse::positive_count,
+        "Maximum number of PostgreSQL connections of this process.";
+    "CANVAS_SWEEP_SECONDS" => sweep: Duration = Some("60"), parse::seconds,
+        "Seconds between cleanup runs; fractions allowed. Reads hide expired records regardless.";
+    "CANVAS_FAILPOINTS" => failpoints: String = Some(""), parse::raw,
+        "Faults to inject for tests: name=action[;name=action...].";
+    "CANVAS_LEGACY_CAMPAIGNS" => legacy_campaigns: bool = Some("0"), parse::switch,
+        "1 permits planning, starting, reviewing and canceling the deprecated campaigns; 0 leaves them readable.";
+    "CANVAS_LOG" => log: String = Some("info"), parse::log_filter,
+        "Log filter: a level, or comma separated target=level directives.";
+    "OTEL_EXPORTER_OTLP_ENDPOINT" => otlp_endpoint: Option<Url> = Some(""), parse::server_url,
+        "Base URL of the collector for traces, OTLP over HTTP (commonly port 4318); if empty, no traces are exported.";
+    "OTEL_EXPORTER_OTLP_HEADERS" => otlp_headers: HeaderMap = Some(""), parse::headers,
+        "Headers for the collector: name=value[,name=value...], values percent-encoded.";
+    "OTEL_SERVICE_NAME" => otlp_service_name: String = Some(""), parse::raw,
+        "service.name of exported traces; if empty, the name of the process.";
+}
+
+#[cfg(test)]
+mod tests;

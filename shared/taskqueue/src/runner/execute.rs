@@ -1,0 +1,210 @@
+//! One run of one task, from the call of the handler to the final state of the row.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use db::pool::with_deadline;
+use db::{PgPool, tasks};
+use domain::limits::TASK_CLAIMS_MAX;
+use domain::message::Queue;
+use futures_util::FutureExt;
+use service::{chain, trace_span};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
+
+use crate::lease::{Kept, Lease};
+use crate::{Decision, Handler, HandlerResult, Task};
+
+/// How long a run whose lease is lost may continue before it is dropped. A run that has just
+/// settled its task also finds the lease gone, and needs the time to report it.
+const LOST_GRACE: Duration = Duration::from_secs(1);
+/// The pause between two attempts to reschedule a task while the database is unavailable.
+const RESCHEDULE_PAUSE: Duration = Duration::from_millis(500);
+
+pub(super) struct Execution {
+    pub(super) task: Task,
+    pub(super) kept: Kept,
+    pub(super) pool: PgPool,
+    pub(super) queue: Queue,
+    /// Pause before the task is retried after an unexpected failure.
+    pub(super) retry_pause: Duration,
+    pub(super) run_limit: Duration,
+    pub(super) abort: CancellationToken,
+}
+
+/// How a run ended.
+enum RunExit {
+    Returned(HandlerResult),
+    Panicked(Box<dyn Any + Send>),
+    /// The run exceeded its limit.
+    Overdue,
+    /// The lease was lost.
+    Lost,
+    /// The process must exit.
+    Aborted,
+}
+
+/// What happened to a task, as a label, and when it is due again if it was rescheduled.
+type TaskOutcome = (&'static str, Option<Duration>);
+
+impl Execution {
+    /// Runs the task. Returns when it is due again if it was rescheduled.
+    pub(super) async fn run(self, handler: Arc<impl Handler>) -> Option<Duration> {
+        let span = trace_span!(
+            self.task.trace, Consumer, "task", task.id = %self.task.id, task.kind = %self.task.kind,
+            queue = self.queue.as_str(), claims = self.task.claims, result = Empty, error_type = Empty
+        );
+        async {
+            let started = Instant::now();
+            let exit = self.handle(&*handler).await;
+            crate::failpoint!("task.finished");
+            let (result, due_in) = self.conclude(exit).await;
+            let duration = started.elapsed();
+            let labels = [("queue", self.queue.as_str()), ("kind", self.task.kind.as_str()), ("result", result)];
+            metrics::histogram!("canvas_task_duration_seconds", &labels).record(duration);
+            let span = Span::current();
+            span.record("result", result);
+            if matches!(result, "failed" | "retry" | "abandoned" | "stale") {
+                span.record("error_type", result);
+            }
+            tracing::info!(
+                result,
+                duration_ms = duration.as_secs_f64() * 1e3,
+                "{} {} ended: {result}",
+                self.task.kind,
+                self.task.id
+            );
+            due_in
+        }
+        .instrument(span)
+        .await
+    }
+
+    async fn handle(&self, handler: &impl Handler) -> RunExit {
+        let (task, lease) = (&self.task, &self.kept.lease);
+        let work = async {
+            if task.claims > TASK_CLAIMS_MAX {
+                tracing::error!("{} {} was claimed {} times and is abandoned", task.kind, task.id, task.claims - 1);
+                handler.exhausted(task, lease).await
+            } else {
+                handler.run(task, lease).await
+            }
+        };
+        tokio::select! {
+            biased;
+            // A handler that panics leaves only shared state behind, which it must keep consistent.
+            outcome = AssertUnwindSafe(work).catch_unwind() => match outcome {
+                Ok(outcome) => RunExit::Returned(outcome),
+                Err(panic) => RunExit::Panicked(panic),
+            },
+            () = abandoned(lease) => RunExit::Lost,
+            () = sleep(self.run_limit) => RunExit::Overdue,
+            () = self.abort.cancelled() => RunExit::Aborted,
+        }
+    }
+
+    /// Brings the row into the state that the end of the run requires.
+    async fn conclude(&self, exit: RunExit) -> TaskOutcome {
+        let (id, token) = (self.task.id, self.kept.lease.token());
+        match exit {
+            RunExit::Returned(Ok(Decision::Done)) => ("done", None),
+            RunExit::Returned(Ok(Decision::Rescheduled { after })) => ("rescheduled", Some(after)),
+            RunExit::Returned(Ok(Decision::Fail { code })) => {
+                metrics::counter!("canvas_task_failures_total", "queue" => self.queue.as_str(), "code" => code)
+                    .increment(1);
+                ("failed", None)
+            }
+            RunExit::Returned(Ok(Decision::Stale)) | RunExit::Lost => self.refused(),
+            RunExit::Returned(Ok(Decision::Retry { after })) => self.reschedule(after, false).await,
+            RunExit::Returned(Ok(Decision::Snooze { after })) => self.reschedule(after, true).await,
+            RunExit::Returned(Err(error)) => {
+                tracing::error!(error = chain(&*error), "{} {id} failed unexpectedly", self.task.kind);
+                self.reschedule(self.retry_pause, false).await
+            }
+            RunExit::Panicked(panic) => {
+                tracing::error!(error = panic_text(&*panic), "{} {id} panicked", self.task.kind);
+                metrics::counter!("canvas_task_panics_total", "queue" => self.queue.as_str()).increment(1);
+                self.reschedule(self.retry_pause, false).await
+            }
+            RunExit::Overdue => {
+                tracing::error!(
+                    "{} {id} exceeded its time limit of {:?} and was aborted",
+                    self.task.kind,
+                    self.run_limit
+                );
+                metrics::counter!("canvas_task_overdue_total", "queue" => self.queue.as_str()).increment(1);
+                self.reschedule(self.retry_pause, false).await
+            }
+            RunExit::Aborted => {
+                let released = async { tasks::release(&mut *self.pool.acquire().await?, id, token).await };
+                self.moved(with_deadline(released).await, ("released", None))
+            }
+        }
+    }
+
+    /// Reschedules the task. While the database is unavailable, this is retried for as long as the
+    /// lease lasts: a task whose lease expires counts as lost with its worker, and after two losses
+    /// it is quarantined.
+    async fn reschedule(&self, after: Duration, went_as_planned: bool) -> TaskOutcome {
+        let lease = &self.kept.lease;
+        let (id, token) = (self.task.id, lease.token());
+        let task_outcome = (if went_as_planned { "snoozed" } else { "retry" }, Some(after));
+        loop {
+            let rescheduled = async {
+                let mut conn = self.pool.acquire().await?;
+                if went_as_planned {
+                    tasks::reschedule(&mut conn, id, token, after).await
+                } else {
+                    tasks::retry(&mut conn, id, token, after).await
+                }
+            };
+            let rescheduled = with_deadline(rescheduled).await;
+            if !rescheduled.as_ref().is_err_and(db::Error::is_outage) {
+                return self.moved(rescheduled, task_outcome);
+            }
+            tokio::select! {
+                biased;
+                () = self.abort.cancelled() => return self.moved(rescheduled, task_outcome),
+                () = lease.lost() => return self.moved(rescheduled, task_outcome),
+                () = sleep(RESCHEDULE_PAUSE) => {}
+            }
+        }
+    }
+
+    fn moved(&self, moved: db::Result<bool>, task_outcome: TaskOutcome) -> TaskOutcome {
+        match moved {
+            Ok(true) => task_outcome,
+            Ok(false) => self.refused(),
+            Err(error) => {
+                // The lease expires, and the task becomes ready again.
+                tracing::warn!(
+                    error = chain(&error),
+                    "{} {} stays leased until its lease expires",
+                    self.task.kind,
+                    self.task.id
+                );
+                ("abandoned", None)
+            }
+        }
+    }
+
+    fn refused(&self) -> TaskOutcome {
+        metrics::counter!("canvas_stale_writes_refused_total", "queue" => self.queue.as_str()).increment(1);
+        tracing::warn!("{} {}: lease lost, result discarded", self.task.kind, self.task.id);
+        ("stale", None)
+    }
+}
+
+async fn abandoned(lease: &Lease) {
+    lease.lost().await;
+    sleep(LOST_GRACE).await;
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("no message")
+}

@@ -1,0 +1,94 @@
+//! Starts a worker process.
+
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use providers::Setup;
+use service::chain;
+use service::config::Config;
+use service::probes::watch_component;
+use taskqueue::{BootError, Process};
+
+use crate::{Pixels, Worker};
+
+/// How long all pixel threads may be blocked by abandoned work before the process is restarted. It
+/// is longer than the largest picture takes.
+const STUCK_PATIENCE: Duration = Duration::from_secs(60);
+
+/// All pixel threads are blocked by work that does not end.
+#[derive(Debug, thiserror::Error)]
+#[error("all pixel threads are blocked by abandoned work")]
+struct Stuck;
+
+/// Starts the process `name` with what all its kinds of work share.
+///
+/// # Errors
+///
+/// [`BootError`] if a setting is invalid or the process cannot start. The database, the object
+/// store and Redis need not be available.
+pub async fn start(name: &'static str, config: Config) -> Result<(Process, Worker), BootError> {
+    // Errors name the variable and never its value: a URL can contain a password.
+    let blobs = blob::Store::open(config.blob_url.as_str())
+        .map_err(|error| BootError::Setting(format!("CANVAS_BLOB_URL: {error}").into()))?;
+    cache::Cache::check_url(config.redis_url.expose())
+        .map_err(|error| BootError::Setting(format!("CANVAS_REDIS_URL: {error}").into()))?;
+    let settings = egress::Settings { allow: &config.egress_allow, ca_file: config.egress_ca_file.as_deref() };
+    let egress = egress::Client::load(settings).map_err(|error| BootError::Setting(error.into()))?;
+    let windows = taskqueue::windows(&config);
+    let process = Process::start(name, config).await?;
+    let config = process.config();
+    // After logging is set up, so that an unavailable Redis is logged.
+    let cache = cache::Cache::connect(config.redis_url.expose(), cache::PREFIX)
+        .map_err(|error| BootError::Setting(format!("CANVAS_REDIS_URL: {error}").into()))?;
+    let threads = available_parallelism().map_or(1, usize::from);
+    let pixels = Pixels::new(threads, config.image_memory_bytes);
+    watch_store(&process, &blobs);
+    process.spawn("pixel threads", {
+        let pixels = pixels.clone();
+        |stop| async move {
+            match stop.run_until_cancelled(pixels.stuck(STUCK_PATIENCE)).await {
+                Some(()) => Err(Stuck),
+                None => Ok(()),
+            }
+        }
+    });
+    let worker = Worker {
+        pool: process.pool().clone(),
+        blobs,
+        cache,
+        waker: process.waker(),
+        pixels,
+        egress,
+        public_url: config.public_url.clone(),
+        windows,
+        storage_max: config.storage_max,
+    };
+    Ok((process, worker))
+}
+
+/// Loads the models and the runtimes of the managed ones.
+///
+/// # Errors
+///
+/// [`BootError`] if a setting is invalid.
+pub fn setup(config: &Config) -> Result<Setup, BootError> {
+    Setup::load(config).map_err(|error| BootError::Setting(error.into()))
+}
+
+/// Reports in `/readyz` whether the object store answers, which all work requires, and whether it
+/// has free space, without which work is retried.
+fn watch_store(process: &Process, store: &blob::Store) {
+    let (lifecycle, readiness) = (process.lifecycle(), process.readiness());
+    let (answering, handle) = (store.clone(), readiness.component("object store", true));
+    let check = move || {
+        let store = answering.clone();
+        async move { store.check().await.map_err(|error| chain(&error)) }
+    };
+    lifecycle.spawn_support("object store watch", watch_component(handle, check, lifecycle.aborted()));
+    let (writing, handle) = (store.clone(), readiness.component("object store writes", false));
+    let check = move || {
+        let store = writing.clone();
+        async move { store.check_writable().await.map_err(|error| chain(&error)) }
+    };
+    lifecycle.spawn_support("object store writes watch", watch_component(handle, check, lifecycle.aborted()));
+}

@@ -1,0 +1,144 @@
+//! Memory budgets of generation (`CANVAS_GENERATION_MEMORY_MIB`): orders sent to providers, results
+//! received from them, and pictures fetched from foreign hosts.
+//!
+//! **Guarantee.** Their total size stays within the budget, each part a [`ByteBudget`]. A result,
+//! which is paid for, waits only for other results. An order waits for orders and results. Only
+//! jobs with foreign pictures wait for foreign pictures. Each account fetches these for one job at
+//! a time, and accounts take turns, so that an account with slow hosts delays the others for at
+//! most [`Settings::foreign_max`](super::Settings::foreign_max).
+//!
+//! **Mechanism.** A quarter of the budget is reserved for foreign pictures. Orders may use at most
+//! half of the budget, and results use what orders leave, at least a quarter. A holder of memory
+//! for foreign pictures may wait for memory for an order, but never the other way round, so
+//! deadlocks are impossible.
+//!
+//! **Reason.** The size of a foreign file is known only when it has arrived, and its host decides
+//! when that is.
+
+use std::time::Duration;
+
+use domain::id::AccountUid;
+use domain::limits::UPLOAD_MAX;
+use service::admission::{ByteBudget, KeyPermit, KeyedLimit, MemoryPermit};
+use tokio::time::timeout;
+
+/// Maximum wait for the account's turn to fetch foreign pictures.
+const TURN_PATIENCE: Duration = Duration::from_secs(1);
+/// Maximum wait for memory for foreign pictures before the slot is released. It is long enough to
+/// wait for the turns of a few other accounts, and short enough that the slowest submit after it
+/// ends well within the time limit of a run.
+const MEMORY_PATIENCE: Duration = Duration::from_secs(120);
+
+/// The memory budgets of generation. Clones share them.
+#[derive(Clone, Debug)]
+pub struct MemoryBudgets {
+    /// Budget of orders and results.
+    files: ByteBudget,
+    /// The part of it that orders may use.
+    orders: ByteBudget,
+    /// Budget of foreign pictures.
+    foreign: ByteBudget,
+    /// The accounts whose foreign pictures are being fetched.
+    fetching: KeyedLimit,
+}
+
+/// Admitted memory, released on drop.
+#[derive(Debug)]
+pub struct Admitted {
+    _held: MemoryPermit,
+    /// The share of what orders may use.
+    _order: Option<MemoryPermit>,
+    /// The account's turn to fetch foreign pictures.
+    _turn: Option<KeyPermit>,
+}
+
+impl MemoryBudgets {
+    /// Creates the budgets within a total of `budget_bytes`.
+    pub fn new(budget_bytes: u64) -> Self {
+        Self {
+            files: ByteBudget::new(budget_bytes / 4 * 3),
+            orders: ByteBudget::new(budget_bytes / 2),
+            foreign: ByteBudget::new(budget_bytes / 4),
+            fetching: KeyedLimit::new(1),
+        }
+    }
+
+    /// Waits until orders of this size fit. Orders larger than their budget are admitted alone.
+    pub async fn order(&self, bytes: u64) -> Admitted {
+        let order = self.orders.acquire(bytes).await;
+        let leased = self.files.acquire(bytes.min(self.orders.total_bytes())).await;
+        Admitted { _held: leased, _order: Some(order), _turn: None }
+    }
+
+    /// Waits until a result of this size fits.
+    pub async fn result(&self, bytes: u64) -> Admitted {
+        Admitted { _held: self.files.acquire(bytes).await, _order: None, _turn: None }
+    }
+
+    /// Waits for memory for the foreign pictures of one of the account's jobs, [`UPLOAD_MAX`] bytes
+    /// in total; `None` if it does not become available in time.
+    pub async fn foreign(&self, account: &AccountUid) -> Option<Admitted> {
+        let task_run = timeout(TURN_PATIENCE, self.fetching.acquire(account.as_str())).await.ok()?;
+        let leased = timeout(MEMORY_PATIENCE, self.foreign.acquire(UPLOAD_MAX)).await.ok()?;
+        Some(Admitted { _held: leased, _order: None, _turn: Some(task_run) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(1);
+
+    fn account(uid: &str) -> AccountUid {
+        AccountUid::parse(uid).expect("a plain id")
+    }
+
+    /// Budgets that fit two foreign files.
+    fn budgets() -> MemoryBudgets {
+        MemoryBudgets::new(8 * UPLOAD_MAX)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_stands_behind_foreign_pictures_and_no_result_behind_orders() {
+        let budgets = budgets();
+        let slow = (budgets.foreign(&account("a")).await, budgets.foreign(&account("b")).await);
+        assert!(slow.0.is_some() && slow.1.is_some());
+        let order = timeout(SOON, budgets.order(u64::MAX)).await.expect("does not wait for what is foreign");
+        let mut next = pin!(budgets.order(1));
+        assert!(timeout(SOON, &mut next).await.is_err(), "orders wait for orders");
+        let result = timeout(SOON, budgets.result(2 * UPLOAD_MAX)).await.expect("does not wait for orders");
+        assert!(timeout(SOON, budgets.result(1)).await.is_err(), "all is held");
+        drop(result);
+        assert!(timeout(SOON, budgets.result(1)).await.is_ok());
+        drop(order);
+        assert!(timeout(SOON, next).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_account_has_one_turn_at_a_time_and_accounts_take_turns() {
+        let budgets = budgets();
+        let (a, b, c) = (account("a"), account("b"), account("c"));
+        let first = budgets.foreign(&a).await;
+        assert!(first.is_some() && budgets.foreign(&a).await.is_none(), "one at a time");
+        let second = budgets.foreign(&b).await;
+        let mut third = pin!(budgets.foreign(&c));
+        assert!(timeout(SOON, &mut third).await.is_err(), "both rooms are taken");
+        drop(first);
+        let mut again = pin!(budgets.foreign(&a));
+        assert!(timeout(SOON, &mut again).await.is_err(), "it is another's turn");
+        assert!(timeout(SOON, third).await.expect("has its turn").is_some());
+        assert!(second.is_some() && timeout(SOON, again).await.expect("has its turn").is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_budget_smaller_than_a_file_lets_one_in_at_a_time() {
+        let budgets = MemoryBudgets::new(1 << 20);
+        let leased = (budgets.foreign(&account("a")).await, budgets.order(UPLOAD_MAX).await);
+        assert!(leased.0.is_some());
+        assert!(timeout(SOON, budgets.foreign(&account("b"))).await.is_err());
+        assert!(timeout(SOON, budgets.result(1)).await.is_ok());
+    }
+}

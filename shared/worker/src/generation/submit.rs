@@ -1,0 +1,156 @@
+//! Submits orders to providers. These are the only calls that cost money.
+
+use std::time::Duration;
+
+use db::jobs::outputs::{self, JobOutput, OutputState};
+use providers::{CallError, Idempotency, Order, Output, Submission};
+use service::admission::KeyPermit;
+use tokio::time::sleep;
+
+use super::follow::overdue;
+use super::task_run::recorded;
+use super::{GenerationKind, ProviderDriver, Step};
+use crate::Interrupt;
+
+/// The minimum time that a provider has for an output, in addition to ten times its model's
+/// estimate. Under load, providers queue work for minutes, and a late result costs the same.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// The factor by which a model's estimate is multiplied for the deadline, in addition to
+/// [`PATIENCE`].
+const PATIENCE_FACTOR: u32 = 10;
+/// How long the response to a queued submit is awaited after a cancellation, because it identifies
+/// the run to cancel.
+const STOP_PATIENCE: Duration = Duration::from_secs(5);
+
+impl<C: GenerationKind> ProviderDriver<'_, C> {
+    /// Acquires a slot for the call of a submit before its pictures are loaded; otherwise a job
+    /// whose provider is busy would load them again and again. `None` if no slot became free in
+    /// time.
+    pub async fn enter(&self) -> Option<KeyPermit> {
+        self.task_run.generator.calls.enter(&self.remote.line).await
+    }
+
+    /// Submits an output once, in its call slot.
+    ///
+    /// # Errors
+    ///
+    /// [`Interrupt`] if there will be no result, and if the run ends.
+    pub async fn submit(
+        &self,
+        output: &JobOutput,
+        order: &Order,
+        _place: KeyPermit,
+    ) -> Result<Step<C::Made>, Interrupt> {
+        if output.is_overdue() {
+            let failure = output.failure.clone().unwrap_or_else(overdue);
+            return Err(Interrupt::from(failure).with_orphan(output.state != OutputState::Ready));
+        }
+        let generator = self.task_run.generator;
+        self.task_run.check()?;
+        let estimated = Duration::from_secs(order.model.estimated_seconds.into());
+        let patience = generator.settings.patience.unwrap_or(PATIENCE + estimated * PATIENCE_FACTOR);
+        let begun = {
+            let mut connection = generator.worker.connection().await?;
+            outputs::begin_submit(&mut connection, self.task_run.leased(output.position), patience).await?
+        };
+        recorded(begun)?;
+        taskqueue::failpoint!("generation.submitting");
+        let submission = tokio::select! {
+            biased;
+            submission = self.remote.provider.submit(order) => submission,
+            () = self.stopped() => {
+                // The submit is in progress, was not rejected, and cannot be undone.
+                self.note_accepted(output).await?;
+                return Err(Interrupt::Canceled);
+            }
+        };
+        taskqueue::failpoint!("generation.accepted");
+        match submission {
+            Submission::Accepted(run) => self.record_run(output, &run).await,
+            Submission::Done(result) => {
+                self.note_accepted(output).await?;
+                self.take_inline(&result).await
+            }
+            Submission::Refused(call_error) => self.refused(output, &call_error).await,
+            Submission::Unknown(call_error) => self.unknown(output, &call_error).await,
+        }
+    }
+
+    /// Waits for a cancellation, and then for as long as the response is still useful.
+    async fn stopped(&self) {
+        self.task_run.lease.cancelled().await;
+        if self.capabilities.queues {
+            sleep(STOP_PATIENCE).await;
+        }
+    }
+
+    async fn note_accepted(&self, output: &JobOutput) -> Result<(), Interrupt> {
+        let mut connection = self.task_run.generator.worker.connection().await?;
+        recorded(outputs::note_accepted(&mut connection, self.task_run.leased(output.position)).await?)
+    }
+
+    /// Receives a result that came with the response or is at a URL in the response. There is no
+    /// run to poll again, so a download is retried here.
+    async fn take_inline(&self, result: &Output) -> Result<Step<C::Made>, Interrupt> {
+        let pauses = self.task_run.generator.settings.pauses;
+        let mut pauses = pauses.iter().filter(|_| matches!(result, Output::Remote(_)));
+        loop {
+            match (self.fetch(result).await?, pauses.next()) {
+                (Ok(made), _) => return Ok(Step::Made(made, None)),
+                (Err(_), Some(pause)) => self.task_run.unless_canceled(sleep(*pause)).await?,
+                (Err(failure), None) => return Err(failure.into()),
+            }
+        }
+    }
+
+    /// Records a provider's run. Nothing else refers to it, so recording is retried during an
+    /// outage.
+    pub(super) async fn record_run(
+        &self,
+        output: &JobOutput,
+        run: &providers::Run,
+    ) -> Result<Step<C::Made>, Interrupt> {
+        let document = serde_json::to_value(run).expect("a run is plain data");
+        let due_in = self.poll_every();
+        let recorded = self.task_run.retry_during_outage(|| async {
+            let mut connection = self.task_run.generator.worker.connection().await?;
+            let leased = self.task_run.leased(output.position);
+            recorded(outputs::submitted(&mut connection, leased, &document, due_in).await?)
+        });
+        if let Err(interrupt) = recorded.await {
+            let (id, run) = (self.task_run.job.id, &run.id);
+            tracing::error!(job.id = %id, run, "cannot record run {run} of job {id}: its result may be lost");
+            return Err(interrupt);
+        }
+        taskqueue::failpoint!("generation.submitted");
+        Ok(Step::Wait(due_in))
+    }
+
+    /// Retries a submit that was certainly not accepted, up to the permitted number of times, if a
+    /// retry can help and is soon enough.
+    async fn refused(&self, output: &JobOutput, call_error: &CallError) -> Result<Step<C::Made>, Interrupt> {
+        let generator = self.task_run.generator;
+        let pause =
+            self.pause_before(output.attempts).map(|pause| pause.max(call_error.retry_after.unwrap_or_default()));
+        let pause = pause.filter(|pause| call_error.is_retryable() && *pause <= generator.settings.wait_max);
+        let Some(pause) = pause else { return Err(call_error.failure().into()) };
+        let mut connection = generator.worker.connection().await?;
+        let leased = self.task_run.leased(output.position);
+        recorded(outputs::put_back(&mut connection, leased, &call_error.failure(), pause).await?)?;
+        Ok(Step::Wait(pause))
+    }
+
+    /// A submit that may have been accepted is never simply repeated. It is looked up if the
+    /// provider supports that, and otherwise abandoned (docs/reliability.md#provider-submits).
+    async fn unknown(&self, output: &JobOutput, call_error: &CallError) -> Result<Step<C::Made>, Interrupt> {
+        let is_first = output.state == OutputState::Ready;
+        // A provider that rejects duplicates reports about the second submit only that there was a
+        // first one.
+        let met = output.failure.clone().filter(|_| !is_first).unwrap_or_else(|| call_error.failure());
+        let can_tell = self.capabilities.finds || (self.capabilities.idempotency == Idempotency::Rejected && is_first);
+        let Some(pause) = self.pause_before(0).filter(|_| can_tell) else { return Err(Interrupt::orphaned(met)) };
+        let mut connection = self.task_run.generator.worker.connection().await?;
+        recorded(outputs::note_unknown(&mut connection, self.task_run.leased(output.position), &met, pause).await?)?;
+        Ok(Step::Wait(pause))
+    }
+}

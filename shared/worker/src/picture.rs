@@ -1,0 +1,147 @@
+//! Converts pictures that guide an output to a form that every provider accepts.
+
+use bytes::Bytes;
+use domain::job::{Failure, FailureCode};
+use raster::{Bounds, ErrorKind, Format, FormatChoice, Header, Resize};
+
+use crate::{Error, Pixels};
+
+/// JPEG and WebP quality of a picture that must be encoded again. Models give the same results as
+/// with the original.
+const QUALITY: u8 = 90;
+/// Longest side of a picture that must be encoded again.
+const SIDE_MAX: u32 = 4096;
+/// The number of attempts to make a picture small enough. One is usually enough; the others are for
+/// pictures that compress unevenly.
+const SHRINKS_MAX: usize = 6;
+/// Bytes per decoded pixel, and per pixel of the result.
+const PIXEL_BYTES: u64 = 4;
+
+/// The failure for a picture that cannot be used. `named` is its name in the request.
+pub fn unusable(named: &str, why: impl std::fmt::Display) -> Failure {
+    Failure::new(FailureCode::ActionInputInvalid, format!("the picture {named} cannot be used: {why}"))
+}
+
+/// Returns `file` as PNG, JPEG or WebP of at most `bytes_max` bytes. It is unchanged if it already
+/// satisfies that; otherwise it is encoded again once there is memory for its pixels. The inner
+/// error says why that is impossible.
+///
+/// # Errors
+///
+/// If an encoder fails or panics.
+pub async fn fitted(
+    pixels: &Pixels,
+    file: Bytes,
+    header: &Header,
+    bytes_max: usize,
+) -> Result<Result<(Bytes, Format), String>, Error> {
+    let (format, size) = (header.format, header.size());
+    if format != Format::Gif && file.len() <= bytes_max {
+        return Ok(Ok((file, format)));
+    }
+    let memory_bytes = header.decoded_bytes() + 2 * PIXEL_BYTES * size.pixels();
+    let side = size.width.max(size.height);
+    match pixels.run(memory_bytes, move || convert(&file, format, side, bytes_max)).await? {
+        Ok(Some((bytes, format))) => Ok(Ok((bytes.into(), format))),
+        Ok(None) => Ok(Err("it cannot be made small enough".to_owned())),
+        Err(error) if error.kind() == ErrorKind::Internal => Err(Error::Raster(error)),
+        Err(error) => Ok(Err(error.to_string())),
+    }
+}
+
+/// Encodes a picture again, at decreasing sizes until it has at most `bytes_max` bytes. A JPEG
+/// stays a JPEG and a GIF becomes a PNG. Other formats may have alpha and become WebP, which keeps
+/// it and takes a fraction of the size of a PNG.
+fn convert(
+    file: &[u8],
+    format: Format,
+    side: u32,
+    bytes_max: usize,
+) -> Result<Option<(Vec<u8>, Format)>, raster::Error> {
+    let choice = match format {
+        Format::Jpeg => FormatChoice::Jpeg,
+        Format::Gif => FormatChoice::Png,
+        Format::Png | Format::Webp => FormatChoice::Webp,
+    };
+    let mut side = side.min(SIDE_MAX);
+    for _ in 0..SHRINKS_MAX {
+        let Some(bounds) = Bounds::new(Some(side), Some(side)) else { return Ok(None) };
+        let resize = Resize { enlarge: false, ..Resize::new(bounds) };
+        let written = raster::transform_resize(file, &resize, choice, QUALITY)?;
+        let length = written.bytes.len();
+        if length <= bytes_max {
+            return Ok(Some((written.bytes, Format::from(written.format))));
+        }
+        // The file size grows with the area. The factor is slightly smaller than computed, so that
+        // the next attempt fits.
+        let scale = (bytes_max as f64 / length as f64).sqrt() * 0.9;
+        side = (f64::from(side) * scale) as u32;
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
+
+    use super::*;
+
+    /// Noise, which no codec compresses well.
+    fn noise(format: OutputFormat, channels: Channels) -> Vec<u8> {
+        let mut state = 1_u32;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8
+        };
+        let pixels = (0..256 * 128 * channels.count()).map(|_| next()).collect();
+        let picture = Picture::new(Size::new(256, 128), channels, pixels).expect("as many as fit");
+        raster::encode(&picture, &Encoding { format, quality: 95, flatten: Color::WHITE }).expect("encodes")
+    }
+
+    /// The file in the form in which it is sent, or why it cannot be sent.
+    async fn made_to_fit(file: &[u8], bytes_max: usize) -> Result<(Bytes, Format), String> {
+        let header = raster::probe(file).expect("a picture");
+        let pixels = Pixels::new(1, u64::MAX);
+        fitted(&pixels, Bytes::copy_from_slice(file), &header, bytes_max).await.expect("no error of this process")
+    }
+
+    #[tokio::test]
+    async fn what_is_too_large_is_made_smaller_and_keeps_its_shape() {
+        for (format, wanted) in
+            [(OutputFormat::Jpeg, Format::Jpeg), (OutputFormat::Png, Format::Webp), (OutputFormat::Webp, Format::Webp)]
+        {
+            let file = noise(format, Channels::Rgba);
+            for bytes_max in [file.len() / 3, 2000] {
+                let (bytes, reported) = made_to_fit(&file, bytes_max).await.expect("fits");
+                let header = raster::probe(&bytes).expect("a picture");
+                assert_eq!((reported, header.format), (wanted, wanted));
+                assert!(bytes.len() <= bytes_max, "{} of {bytes_max}", bytes.len());
+                let ratio = f64::from(header.width) / f64::from(header.height);
+                assert!((ratio - 2.0).abs() < 0.2, "{header:?}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_just_small_enough_is_left_as_it_is() {
+        let file = noise(OutputFormat::Png, Channels::Rgb);
+        let (bytes, format) = made_to_fit(&file, file.len()).await.expect("fits");
+        assert_eq!((bytes.as_ref(), format), (file.as_slice(), Format::Png));
+        let (bytes, _) = made_to_fit(&file, file.len() - 1).await.expect("fits");
+        assert!(bytes.len() < file.len());
+    }
+
+    #[test]
+    fn what_only_has_the_wrong_format_keeps_its_size() {
+        let file = noise(OutputFormat::Png, Channels::Rgb);
+        let (bytes, format) = convert(&file, Format::Gif, 256, usize::MAX).expect("decodes").expect("fits");
+        let written = raster::probe(&bytes).expect("a picture");
+        assert_eq!((format, written.size()), (Format::Png, Size::new(256, 128)));
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_made_small_enough_is_refused_in_time() {
+        let refused = made_to_fit(&noise(OutputFormat::Png, Channels::Rgb), 10).await.expect_err("cannot be");
+        assert_eq!(refused, "it cannot be made small enough");
+    }
+}

@@ -1,0 +1,275 @@
+//! Runs pixel work on one thread per processor, with a limit on the memory for pictures.
+//!
+//! **Guarantee.** The estimated memory of all running work stays within the budget
+//! (`CANVAS_IMAGE_MEMORY_MIB`, a [`ByteBudget`]).
+//!
+//! **Mechanism.** Work holds its admission on its thread until it has returned, because a thread
+//! cannot be stopped from outside: the work of an abandoned job keeps its memory.
+//!
+//! **Reason.** Dozens of jobs are in progress at once, and their number does not determine their
+//! memory. Files have budgets of their own
+//! ([`MemoryBudgets`](crate::generation::MemoryBudgets)), because a provider may take ten minutes
+//! to answer, and work that waits for it must not delay pixel work. A holder of memory for files may
+//! wait for memory for pixels, but never the other way round, so deadlocks are impossible.
+//!
+//! If abandoned work blocks all threads, [`stuck`](Pixels::stuck) returns, so that the process is
+//! restarted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use service::admission::{ByteBudget, MemoryPermit};
+use service::blocking::{Blocking, Panicked};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+/// Runs work on pixels. Clones share threads and budget.
+#[derive(Clone, Debug)]
+pub struct Pixels {
+    threads: Blocking,
+    memory: ByteBudget,
+    thread_count: usize,
+    /// The number of running closures whose caller is gone.
+    abandoned: Arc<watch::Sender<usize>>,
+}
+
+impl Pixels {
+    /// Creates a pool with `threads` threads and a memory budget of `budget_bytes` bytes.
+    pub fn new(threads: usize, budget_bytes: u64) -> Self {
+        Self {
+            threads: Blocking::new(threads),
+            memory: ByteBudget::new(budget_bytes),
+            thread_count: threads.max(1),
+            abandoned: Arc::new(watch::Sender::new(0)),
+        }
+    }
+
+    /// Number of threads.
+    pub fn threads(&self) -> usize {
+        self.thread_count
+    }
+
+    /// Memory of work that runs or waits for a thread, in bytes.
+    pub fn reserved_bytes(&self) -> u64 {
+        self.memory.held_bytes()
+    }
+
+    /// The number of closures that have memory and wait for a thread.
+    pub fn waiting(&self) -> usize {
+        self.threads.waiting()
+    }
+
+    /// Waits until abandoned work has blocked every thread for `patience`. Most likely none of it
+    /// will return, and no other work can begin.
+    pub async fn stuck(&self, patience: Duration) {
+        let mut abandoned = self.abandoned.subscribe();
+        loop {
+            // `self` holds the sender, so neither wait fails.
+            let _ = abandoned.wait_for(|&count| count >= self.thread_count).await;
+            tokio::select! {
+                _ = abandoned.wait_for(|&count| count < self.thread_count) => {}
+                () = sleep(patience) => return,
+            }
+        }
+    }
+
+    /// Runs `work`, which needs `memory_bytes`, once memory and a thread are free.
+    ///
+    /// # Errors
+    ///
+    /// [`Panicked`] if the work panicked.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        memory_bytes: u64,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Panicked> {
+        self.reserve(memory_bytes).await.run(work).await
+    }
+
+    /// Waits for `memory_bytes` before the files of the work are loaded, because files need memory
+    /// too.
+    ///
+    /// A holder must not wait for a second reservation, because two such holders could deadlock.
+    pub async fn reserve(&self, memory_bytes: u64) -> Reservation {
+        let memory = self.memory.acquire(memory_bytes).await;
+        // The number is far below 2^52, so the conversion is exact.
+        metrics::gauge!("canvas_pixel_memory_bytes").set(self.reserved_bytes() as f64);
+        metrics::gauge!("canvas_pixel_waiting").set(self.waiting() as f64);
+        Reservation { pixels: self.clone(), memory }
+    }
+}
+
+/// Memory reserved for one closure. It is released when the closure has returned, or when this is
+/// dropped.
+#[derive(Debug)]
+pub struct Reservation {
+    pixels: Pixels,
+    memory: MemoryPermit,
+}
+
+impl Reservation {
+    /// Runs `work` once a thread is free.
+    ///
+    /// # Errors
+    ///
+    /// [`Panicked`] if the work panicked.
+    pub async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Panicked> {
+        let Self { pixels, memory } = self;
+        let parted = Arc::new(AtomicBool::new(false));
+        let _waiter = Waiter { parted: parted.clone(), abandoned: pixels.abandoned.clone() };
+        let running = Running { parted, abandoned: pixels.abandoned.clone() };
+        pixels
+            .threads
+            .run(move || {
+                let _held = (memory, running);
+                work()
+            })
+            .await
+    }
+}
+
+/// The caller of a closure. If it is dropped before the closure has returned, the closure is
+/// abandoned.
+struct Waiter {
+    /// Whether the caller or the closure is gone.
+    parted: Arc<AtomicBool>,
+    abandoned: Arc<watch::Sender<usize>>,
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        if !self.parted.swap(true, Ordering::AcqRel) {
+            self.abandoned.send_modify(|count| *count += 1);
+        }
+    }
+}
+
+/// A closure that is running or about to run.
+struct Running {
+    parted: Arc<AtomicBool>,
+    abandoned: Arc<watch::Sender<usize>>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.parted.swap(true, Ordering::AcqRel) {
+            // May wrap around if this runs before the caller's own update; that update restores the
+            // count.
+            self.abandoned.send_modify(|count| *count = count.wrapping_sub(1));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    const KIB: u64 = 1024;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn work_waits_for_memory_in_turn() {
+        let pixels = Pixels::new(4, 4 * KIB);
+        let (release, released) = mpsc::channel::<()>();
+        let (started_sender, started) = tokio::sync::oneshot::channel();
+        let first = tokio::spawn({
+            let pixels = pixels.clone();
+            async move {
+                pixels
+                    .run(3 * KIB, move || {
+                        started_sender.send(()).expect("the test listens");
+                        released.recv().expect_err("dropped to release");
+                    })
+                    .await
+            }
+        });
+        started.await.expect("the first begins");
+        assert!(pixels.run(KIB, || ()).await.is_ok(), "what still fits runs beside it");
+        let second_ran = Arc::new(AtomicBool::new(false));
+        let mut second = Box::pin(pixels.run(2 * KIB, {
+            let second_ran = Arc::clone(&second_ran);
+            move || second_ran.store(true, Ordering::SeqCst)
+        }));
+        tokio::select! {
+            biased;
+            _ = &mut second => panic!("two units are not free"),
+            () = tokio::task::yield_now() => {}
+        }
+        assert!(!second_ran.load(Ordering::SeqCst));
+        drop(release);
+        first.await.expect("joins").expect("no panic");
+        second.await.expect("no panic");
+        assert!(second_ran.load(Ordering::SeqCst));
+    }
+
+    #[tokio::test]
+    async fn threads_that_are_all_held_by_abandoned_work_are_noticed() {
+        let pixels = Pixels::new(2, 8 * KIB);
+        let (releases, works): (Vec<_>, Vec<_>) = (0..2)
+            .map(|_| {
+                let (release, released) = mpsc::channel::<()>();
+                let (begun, started) = tokio::sync::oneshot::channel();
+                let pixels = pixels.clone();
+                let work = tokio::spawn(async move {
+                    let work = move || {
+                        begun.send(()).expect("the test listens");
+                        released.recv().expect_err("dropped to release");
+                    };
+                    pixels.run(KIB, work).await
+                });
+                (release, (work, started))
+            })
+            .unzip();
+        let patience = Duration::from_millis(50);
+        let stuck = tokio::spawn({
+            let pixels = pixels.clone();
+            async move { pixels.stuck(patience).await }
+        });
+        for (count, (work, started)) in works.into_iter().enumerate() {
+            started.await.expect("begins");
+            assert_eq!(*pixels.abandoned.borrow(), count);
+            work.abort();
+            assert!(work.await.expect_err("is given up").is_cancelled());
+        }
+        tokio::time::timeout(Duration::from_secs(20), stuck).await.expect("is noticed").expect("ends");
+        drop(releases);
+        let mut abandoned = pixels.abandoned.subscribe();
+        abandoned.wait_for(|&count| count == 0).await.expect("they end");
+    }
+
+    #[tokio::test]
+    async fn work_larger_than_the_whole_budget_runs_alone() {
+        let pixels = Pixels::new(2, 2 * KIB);
+        let held = pixels.run(u64::MAX, {
+            let memory = pixels.memory.clone();
+            move || memory.held_bytes()
+        });
+        assert_eq!(held.await.expect("no panic"), 2 * KIB);
+        assert_eq!(pixels.reserved_bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn memory_is_reserved_before_the_work_and_given_back_without_it() {
+        let pixels = Pixels::new(1, 2 * KIB);
+        let reservation = pixels.reserve(2 * KIB).await;
+        assert_eq!(pixels.reserved_bytes(), 2 * KIB);
+        let mut second = Box::pin(pixels.reserve(1));
+        tokio::select! {
+            biased;
+            _ = &mut second => panic!("nothing is free"),
+            () = tokio::task::yield_now() => {}
+        }
+        drop(reservation);
+        assert!(second.await.run(|| ()).await.is_ok());
+        assert_eq!(pixels.reserved_bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_panic_gives_its_memory_back() {
+        let pixels = Pixels::new(1, KIB);
+        assert!(pixels.run(1, || panic!("bad pixels")).await.is_err());
+        assert_eq!(pixels.reserved_bytes(), 0);
+    }
+}

@@ -1,0 +1,281 @@
+//! What every kind of work shares, and the steps of a job: it is begun, then completed in one
+//! transaction.
+
+use std::time::Duration;
+
+use app::job::{Completion, CompletionContext, CompletionResult};
+use db::PgPool;
+use db::jobs::Windows;
+use db::jobs::outputs::{self, JobOutput, OutputState};
+use domain::id::JobId;
+use domain::job::{CancelReason, Failure, FailureCode, JobKind, JobStatus, Placement, Record};
+use taskqueue::{Decision, Lease, RelayWaker, Task};
+
+use crate::{Error, Pixels};
+
+/// How often a transaction that lost a conflict is repeated before it is left to the next claim.
+pub const TRANSACTION_TRIES: usize = 4;
+
+/// The resources that all kinds of work share. Clones share them too.
+#[derive(Clone)]
+pub struct Worker {
+    pub pool: PgPool,
+    pub blobs: blob::Store,
+    /// Notifies waiters of changes.
+    pub cache: cache::Cache,
+    /// Wakes the relay after commits that enqueue.
+    pub waker: RelayWaker,
+    /// The pool for pixel work.
+    pub pixels: Pixels,
+    /// Outbound HTTP to providers and foreign hosts.
+    pub egress: egress::Client,
+    /// The origin of `canvasUrl` in events.
+    pub public_url: String,
+    /// How long records are kept.
+    pub windows: Windows,
+    /// Storage quota in bytes of an account without its own; 0: no limit.
+    pub storage_max: i64,
+}
+
+/// A job whose run has begun.
+pub struct TakenUp {
+    /// Record of the job.
+    pub job: Record,
+    /// Its outputs in order: one per target, or one for a video.
+    pub outputs: Vec<JobOutput>,
+}
+
+impl Worker {
+    /// Acquires a connection to the database.
+    ///
+    /// # Errors
+    ///
+    /// If none is available.
+    pub async fn connection(&self) -> Result<db::Connection, Error> {
+        Ok(db::pool::acquire(&self.pool).await?)
+    }
+
+    /// Begins the job of a task, and opens its outputs the first time. The inner error is the
+    /// decision to return if there is nothing to do.
+    ///
+    /// # Errors
+    ///
+    /// If the database fails.
+    pub async fn take_up(&self, task: &Task, lease: &Lease) -> Result<Result<TakenUp, Decision>, Error> {
+        let id = JobId(task.id);
+        let mut connection = self.connection().await?;
+        let job = db::jobs::begin(&mut connection, id, lease.token()).await?;
+        let Some(job) = job.filter(|job| !job.status.is_terminal()) else {
+            drop(connection);
+            return self.settle(task, lease).await.map(Err);
+        };
+        let count = job.request.targets().len().max(1);
+        let opened = outputs::open(&mut connection, id, lease.token(), count).await?;
+        drop(connection);
+        let Some((outputs, is_fresh)) = opened else { return Ok(Err(Decision::Stale)) };
+        if is_fresh {
+            self.announce(id).await;
+        }
+        Ok(Ok(TakenUp { job, outputs }))
+    }
+
+    /// Settles a task that has nothing to do.
+    ///
+    /// # Errors
+    ///
+    /// If the database fails.
+    pub async fn settle(&self, task: &Task, lease: &Lease) -> Result<Decision, Error> {
+        let settled = db::tasks::settle(&mut *self.connection().await?, task.id, lease.token()).await?;
+        Ok(if settled { Decision::Done } else { Decision::Stale })
+    }
+
+    /// Completes a job in one transaction and notifies its waiters. A transaction that lost a
+    /// conflict is repeated. If it is unknown whether the transaction was committed, the record is
+    /// read.
+    ///
+    /// # Errors
+    ///
+    /// If the database fails.
+    pub async fn complete(
+        &self,
+        task: &Task,
+        lease: &Lease,
+        completion: &Completion,
+    ) -> Result<CompletionResult, Error> {
+        let id = JobId(task.id);
+        let mut tries = 0;
+        let completed = loop {
+            tries += 1;
+            match self.try_to_complete(id, task, lease, completion).await {
+                Err(error) if error.is_transient() && tries < TRANSACTION_TRIES => {}
+                Err(error) => match self.ended(id).await {
+                    Some(record) => break CompletionResult::Done(Box::new(record)),
+                    None => return Err(error.into()),
+                },
+                Ok(completed) => break completed,
+            }
+        };
+        if let CompletionResult::Done(record) = &completed {
+            taskqueue::failpoint!("job.committed");
+            self.waker.wake();
+            self.announce(id).await;
+            log_completion(record);
+        }
+        Ok(completed)
+    }
+
+    /// Like [`complete`](Self::complete), for outputs that are stored and cannot be made again: if
+    /// the blob of one was removed, the job fails without outputs.
+    ///
+    /// # Errors
+    ///
+    /// If the database fails.
+    pub async fn complete_stored(
+        &self,
+        task: &Task,
+        lease: &Lease,
+        completion: &Completion,
+    ) -> Result<Decision, Error> {
+        let mut completed = self.complete(task, lease, completion).await?;
+        if completed == CompletionResult::BlobGone {
+            // The blob was the only copy and was stored long ago.
+            let lost = Failure::new(FailureCode::OutputFinalizationFailed, "the result was lost before it was shown");
+            completed = self.complete(task, lease, &Completion::Failed(lost, Vec::new())).await?;
+        }
+        Ok(decision(&completed))
+    }
+
+    /// Completes the job of a task whose runs crashed or failed too often, with the outputs made so
+    /// far and without calling a provider.
+    ///
+    /// # Errors
+    ///
+    /// If the database fails.
+    pub async fn give_up(&self, task: &Task, lease: &Lease) -> Result<Decision, Error> {
+        match self.try_to_give_up(task, lease).await {
+            Err(Error::Database(error)) if error.is_unreadable() => {
+                tracing::error!(error = &error as &dyn std::error::Error, job.id = %task.id, "cannot read the record of job {}", task.id);
+                self.abandon(task, lease).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn try_to_give_up(&self, task: &Task, lease: &Lease) -> Result<Decision, Error> {
+        let id = JobId(task.id);
+        let mut connection = self.connection().await?;
+        let job = db::jobs::begin(&mut connection, id, lease.token()).await?;
+        let Some(job) = job.filter(|job| !job.status.is_terminal()) else {
+            drop(connection);
+            return self.settle(task, lease).await;
+        };
+        let outputs = outputs::list(&mut connection, id).await?;
+        drop(connection);
+        let made = placements(&outputs);
+        let is_whole = !made.is_empty() && made.len() == job.request.targets().len();
+        let met = || outputs.iter().find_map(|output| output.failure.clone());
+        let given_up = || Failure::new(FailureCode::RuntimeFailed, "the work failed again and again and was given up");
+        let completion = match job.status {
+            _ if is_whole => Completion::Succeeded(made),
+            JobStatus::Canceling => Completion::Canceled(CancelReason::UserRequested),
+            _ => Completion::Failed(failure_of(&outputs).or_else(met).unwrap_or_else(given_up), made),
+        };
+        self.complete_stored(task, lease, &completion).await
+    }
+
+    /// What completing a job or a Recipe run requires of the process.
+    pub fn completion_context<'a>(&'a self, traceparent: Option<&'a str>) -> CompletionContext<'a> {
+        CompletionContext {
+            public_url: &self.public_url,
+            windows: &self.windows,
+            traceparent,
+            storage_max: self.storage_max,
+        }
+    }
+
+    /// Wakes the waiters on a job.
+    pub async fn announce(&self, id: JobId) {
+        self.cache.notify(&format!("job:{id}")).await;
+    }
+
+    /// Completes a job whose stored record cannot be read, so that no other way is possible.
+    async fn abandon(&self, task: &Task, lease: &Lease) -> Result<Decision, Error> {
+        let id = JobId(task.id);
+        let mut transaction = db::pool::begin(&self.pool).await?;
+        if !app::job::abandon(&mut transaction, id, lease.token(), &self.completion_context(None)).await? {
+            return Ok(Decision::Stale);
+        }
+        db::pool::commit(transaction).await?;
+        // Lets the Recipe run continue that contains the job as a step.
+        self.waker.wake();
+        self.announce(id).await;
+        Ok(Decision::Fail { code: FailureCode::RuntimeFailed.as_str() })
+    }
+
+    async fn try_to_complete(
+        &self,
+        id: JobId,
+        task: &Task,
+        lease: &Lease,
+        completion: &Completion,
+    ) -> db::Result<CompletionResult> {
+        let traceparent = task.trace.to_string();
+        let context = self.completion_context(Some(&traceparent));
+        let mut transaction = db::pool::begin(&self.pool).await?;
+        let completed = app::job::complete(&mut transaction, id, lease.token(), completion.clone(), &context).await?;
+        // In all other cases, dropping the transaction rolls it back.
+        if matches!(completed, CompletionResult::Done(_)) {
+            db::pool::commit(transaction).await?;
+        }
+        Ok(completed)
+    }
+
+    /// The job if it has ended and its task is known to be settled.
+    async fn ended(&self, id: JobId) -> Option<Record> {
+        let mut connection = self.connection().await.ok()?;
+        db::jobs::get_ended(&mut connection, id).await.ok()?
+    }
+}
+
+/// The decision after an attempt to complete a job.
+pub fn decision(completed: &CompletionResult) -> Decision {
+    match completed {
+        CompletionResult::Done(record) => match &record.outcome.failure {
+            Some(failure) => Decision::Fail { code: failure.code.as_str() },
+            None => Decision::Done,
+        },
+        CompletionResult::Stale | CompletionResult::BlobGone => Decision::Stale,
+    }
+}
+
+/// The stored outputs, in the order of the targets.
+pub fn placements(outputs: &[JobOutput]) -> Vec<Placement> {
+    outputs.iter().filter_map(|output| output.placement.clone()).collect()
+}
+
+/// The failure of a job of these outputs: that of the first failed output, with the number of failed ones if there are several.
+pub fn failure_of(outputs: &[JobOutput]) -> Option<Failure> {
+    let failed = || outputs.iter().filter(|output| output.state == OutputState::Failed);
+    let first = failed().find_map(|output| output.failure.clone())?;
+    let message = match outputs.len() {
+        1 => first.message,
+        all => format!("{} of {all} outputs failed. {}", failed().count(), first.message),
+    };
+    Some(Failure { message, ..first })
+}
+
+/// Logs the end of a job and records its metrics.
+fn log_completion(record: &Record) {
+    let (id, status) = (record.id, record.status.as_str());
+    let operation = match record.kind {
+        JobKind::Video => "video",
+        _ => record.operation.as_str(),
+    };
+    let duration_ms = record.completed_at.zip(record.started_at).map(|(end, start)| end.millis_since(start));
+    metrics::counter!("canvas_jobs_total", "operation" => operation, "status" => status).increment(1);
+    if let Some(duration_ms) = duration_ms {
+        let seconds = Duration::from_millis(duration_ms).as_secs_f64();
+        metrics::histogram!("canvas_job_duration_seconds", "operation" => operation).record(seconds);
+    }
+    tracing::info!(job.id = %id, operation, status, duration_ms, "job {id} {status}");
+}

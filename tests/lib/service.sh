@@ -1,0 +1,31 @@
+# Starts a service for a script: real processes on the services of tests/run, with an account, a token and resources of every kind.
+# Sourced after common.sh and packages.sh.
+# shellcheck shell=bash
+
+# use_test_services: uses the services of tests/run. If its environment is not set, they are started and left running.
+use_test_services() {
+    prepare_cargo
+    if [[ -z ${TEST_DATABASE_URL:-} ]]; then
+        "$ROOT/tests/run" --services-only
+        source "$ROOT/.local/test/env"
+    fi
+}
+
+# start_service LOG: starts canvas-contract (tests/src/bin/canvas-contract.rs), which logs to LOG. It runs until this script closes its
+# standard input or ends.
+start_service() {
+    local binary
+    cargo build --locked --quiet --workspace --bins
+    binary=$(target_directory)/debug/canvas-contract
+    mkdir -p "${1%/*}"
+    # Set before the coprocess starts, which reads it.
+    SERVICE_LOG=$1
+    coproc SERVICE { exec "$binary" 2>"$SERVICE_LOG"; }
+    if ! read -r -u "${SERVICE[0]}" SERVICE_SETTING; then
+        tail -n 20 "$SERVICE_LOG" >&2
+        return 1
+    fi
+}
+
+# service_setting NAME: prints a member of the output of canvas-contract, for example token.
+service_setting() { python3 -c 'import json, sys; print(json.loads(sys.argv[1])[sys.argv[2]])' "$SERVICE_SETTING" "$1"; }

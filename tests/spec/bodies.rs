@@ -1,0 +1,139 @@
+//! JSON bodies of requests (docs/reference/conventions.md#json-bodies).
+
+use e2e::api::{key, text};
+use e2e::{Stack, pictures, suite};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+suite! {
+    bodies on Stack::builder();
+    a_json_body_must_be_declared_as_json,
+    a_body_that_is_no_json_is_invalid_json,
+    a_whole_number_may_be_written_as_one_with_a_fraction,
+    nesting_is_limited_to_64_levels,
+    a_nul_is_refused_wherever_it_stands,
+    a_json_body_has_at_most_a_mebibyte,
+    a_batch_has_at_most_16_mebibytes,
+    a_declared_length_over_the_limit_is_refused_before_the_body,
+}
+
+async fn a_json_body_must_be_declared_as_json(stack: &Stack) {
+    let user = stack.user().await;
+    for good in ["application/json", "application/json; charset=utf-8", "Application/JSON"] {
+        user.post("/canvases").body(good, "{}").await.expect(201);
+    }
+    for bad in ["text/plain", "application/jsonx", "application/x-www-form-urlencoded", "text/json"] {
+        user.post("/canvases").body(bad, "{}").await.expect_error(415, "unsupported_media_type", &[]);
+    }
+    user.post("/canvases").untyped("{}").await.expect_error(415, "unsupported_media_type", &[]);
+    // For this one route, an omitted body counts as an empty object (docs/reference/conventions.md#empty-bodies).
+    user.post("/canvases").await.expect(201);
+}
+
+async fn a_body_that_is_no_json_is_invalid_json(stack: &Stack) {
+    let user = stack.user().await;
+    let bytes: [&[u8]; 7] = [b"{", b"{} {}", b"nul", b"{'a': 1}", b"\xff", b"{\"a\": NaN}", b"[1,]"];
+    for bad in bytes {
+        user.post("/canvases").body("application/json", bad.to_vec()).await.expect_error(400, "invalid_json", &[]);
+    }
+    let canvas = user.make_canvas().await;
+    let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
+    user.post(&path).body("application/json", "").await.expect_error(400, "invalid_json", &[]);
+    user.send("/canvases", &json!([])).await.expect(400);
+}
+
+async fn a_whole_number_may_be_written_as_one_with_a_fraction(stack: &Stack) {
+    // JSON Schema, and therefore the contract document, does not distinguish the two. A query does (below).
+    let user = stack.user().await;
+    let video = |seconds: &str| {
+        let body = format!(
+            r#"{{"model": "absent", "prompt": "p", "idempotencyKey": "12345678", "durationSeconds": {seconds}}}"#
+        );
+        user.post("/videos/generate").body("application/json", body)
+    };
+    video("5.0").await.expect_error(422, "unprocessable_entity", &["model"]);
+    for wrong in ["5.5", "0.0", "1e30"] {
+        video(wrong).await.expect_error(400, "input_validation_error", &["durationSeconds"]);
+    }
+}
+
+async fn nesting_is_limited_to_64_levels(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
+    // `custom` is nested in the body, operations, the operation, node and metadata: five levels.
+    let body = |levels: usize| {
+        let custom = (0..levels - 6).fold(json!({}), |inner, _| json!({ "a": inner }));
+        let node = json!({"type": "text", "position": {"x": 0, "y": 0}, "metadata": {"custom": custom}});
+        json!({"baseRevision": canvas["revision"], "idempotencyKey": key(), "operations": [
+            {"type": "node.create", "node": node}
+        ]})
+    };
+    user.send(&path, &body(65)).await.expect_error(400, "invalid_json", &[]);
+    user.send(&path, &body(64)).await.ok();
+    let deep = "[".repeat(100_000);
+    user.post(&path).body("application/json", deep).await.expect_error(400, "invalid_json", &[]);
+}
+
+async fn a_nul_is_refused_wherever_it_stands(stack: &Stack) {
+    let user = stack.user().await;
+    user.send("/canvases", &json!({"title": "a\0b"})).await.expect_error(400, "input_validation_error", &["title"]);
+    let canvas = user.make_canvas().await;
+    let (id, revision) = (text(&canvas, "/id"), text(&canvas, "/revision"));
+    for metadata in [json!({"content": "\0"}), json!({"custom": {"deep": ["\0"]}}), json!({"custom": {"a\0": 1}})] {
+        let node = json!({"type": "text", "metadata": metadata});
+        user.batch(id, revision, json!([{"type": "node.create", "node": node}])).await.expect(400);
+    }
+    user.get("/actions?q=%00").await.expect_error(400, "input_validation_error", &["q"]);
+    user.get("/canvases/a%00b").await.expect(400);
+    let upload = user.post("/assets").header("x-service-file-name", "a%00b.png");
+    // Control characters are removed from file names (docs/reference/assets.md#file-names).
+    let asset = upload.body("image/png", pictures::png(2, 2)).await.expect(201).json();
+    assert_eq!(asset["asset"]["name"], "ab.png");
+}
+
+async fn a_json_body_has_at_most_a_mebibyte(stack: &Stack) {
+    let user = stack.user().await;
+    let body = |bytes: usize| format!("{{{}}}", " ".repeat(bytes - 2));
+    for (bytes, status) in [(1024 * 1024 - 1, 201), (1024 * 1024, 201), (1024 * 1024 + 1, 413)] {
+        user.post("/canvases").body("application/json", body(bytes)).await.expect(status);
+        user.post("/canvases").chunked("application/json", body(bytes).into_bytes()).await.expect(status);
+    }
+}
+
+async fn a_batch_has_at_most_16_mebibytes(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
+    let batch = json!({"baseRevision": canvas["revision"], "idempotencyKey": key(), "operations": [
+        {"type": "node.create", "node": {"type": "text", "position": {"x": 0, "y": 0}}}
+    ]})
+    .to_string();
+    let body = |bytes: usize| format!("{batch}{}", " ".repeat(bytes - batch.len()));
+    user.post(&path).body("application/json", body(16 * 1024 * 1024)).await.ok();
+    let over = user.post(&path).body("application/json", body(16 * 1024 * 1024 + 1)).await;
+    over.expect_error(413, "payload_too_large", &[]);
+}
+
+async fn a_declared_length_over_the_limit_is_refused_before_the_body(stack: &Stack) {
+    let user = stack.user().await;
+    for (path, media_type, limit) in [
+        ("/canvases", "application/json", 1024 * 1024),
+        ("/canvases/absent/operations", "application/json", 16 * 1024 * 1024),
+        ("/assets", "image/png", 52_428_800),
+    ] {
+        let mut connection = tokio::net::TcpStream::connect(stack.authority(0)).await.expect("connects");
+        let head = format!(
+            "POST {}{path} HTTP/1.1\r\nhost: e2e\r\nauthorization: Bearer {}\r\ncontent-type: {media_type}\r\n\
+             content-length: {}\r\n\r\n",
+            e2e::API_ROOT,
+            user.token,
+            limit + 1
+        );
+        connection.write_all(head.as_bytes()).await.expect("sends a head and no body");
+        let mut answer = [0; 12];
+        let read = tokio::time::timeout(e2e::PATIENCE, connection.read_exact(&mut answer)).await;
+        read.expect("is answered without a body").expect("reads");
+        assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 413", "{path}");
+    }
+}
