@@ -62,9 +62,17 @@ report_failure() {
             printf 'The last lines of %s:\n' "$STEP_LOG"
             tail -n 15 "$STEP_LOG" | cut -c -400 | sed 's/^/    /'
         fi
-        printf 'To continue: %s.\n' "$STEP_HINT"
+        printf 'Free disk space: %s.\nTo continue: %s.\n' "$(free_space)" "$STEP_HINT"
     } >&2
 }
+
+# Prints the free space of the file systems that hold the checkout and temporary files. Without it PostgreSQL, RabbitMQ and Python fail in
+# ways that do not name the cause.
+free_space() {
+    local tmp=${TMPDIR:-/tmp}
+    printf '%s for %s, %s for %s' "$(available "$ROOT")" "$ROOT" "$(available "$tmp")" "$tmp"
+}
+available() { df -h --output=avail "$1" | tail -n 1 | tr -d ' '; }
 
 # on_exit FUNCTION: calls FUNCTION with the exit status when the script ends for any reason. Signals become ordinary exits, so that cleanup
 # always runs.
