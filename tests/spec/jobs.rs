@@ -237,7 +237,7 @@ async fn a_job_that_nobody_took_is_canceled_at_once(stack: &Stack) {
         (&read["activity"][0]["type"], &read["canvas"]["revision"]),
         (&json!("job.finished"), &canceled["canvasRevision"])
     );
-    let tasks: i64 = sqlx::query_scalar("SELECT count(*) FROM tasks WHERE id = $1::uuid")
+    let tasks: i64 = sqlx::query_scalar("SELECT count(*) FROM task_queue WHERE id = $1::uuid")
         .bind(text(&job, "/rawId"))
         .fetch_one(stack.pool())
         .await

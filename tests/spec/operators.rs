@@ -292,7 +292,7 @@ async fn work_in_a_workers_hands_is_stopped_before_its_canvas_goes() {
     stack.hold("action.loaded").reached().await;
     let handle = format!("canvas:{}:{canvas}", user.uid);
     let release = async {
-        let asked = "SELECT count(*) FROM tasks WHERE cancel_requested";
+        let asked = "SELECT count(*) FROM task_queue WHERE cancel_requested";
         testkit::wait_for("the cancel request", e2e::PATIENCE, async || (stack.count(asked).await == 1).then_some(()))
             .await;
         user.canvas(&canvas).await;

@@ -204,7 +204,7 @@ async fn survives(part: Part, failpoint: &str) {
     let finished = "SELECT count(*) FROM canvas_changes WHERE activity ->> 'type' = 'job.finished'";
     assert_eq!(stack.count(finished).await, 1);
     assert_eq!(stack.count("SELECT count(*) FROM assets WHERE canvas_key IS NOT NULL").await, 1);
-    assert_eq!(stack.count("SELECT count(*) FROM tasks WHERE kind <> 'rendition'").await, 0, "no work is left");
+    assert_eq!(stack.count("SELECT count(*) FROM task_queue WHERE kind <> 'rendition'").await, 0, "no work is left");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -265,7 +265,7 @@ async fn work_in_hand_is_handed_back_when_a_worker_stops() {
     let began = Instant::now();
     assert_eq!(stack.stop(Part::IMAGE_WORKER).await.code(), Some(0));
     assert!(began.elapsed() <= Duration::from_secs(26), "{:?}", began.elapsed());
-    assert_eq!(stack.count("SELECT count(*) FROM tasks WHERE kind = 'action' AND state = 'ready'").await, 1);
+    assert_eq!(stack.count("SELECT count(*) FROM task_queue WHERE kind = 'action' AND state = 'ready'").await, 1);
     stack.hold("action.loaded").release();
     stack.restart(Part::IMAGE_WORKER).await;
     // Much sooner than the lease of a worker that died would end.

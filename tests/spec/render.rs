@@ -362,7 +362,7 @@ async fn a_picture_without_its_rendition_is_a_placeholder_and_the_render_has_no_
     let revision = text(&user.canvas(id).await, "/revision").to_owned();
     user.get(&path).header("if-none-match", &format!("W/\"{revision}-svg\"")).await.expect(200);
     // Rendering enqueues a missing rendition if no task for it exists.
-    sqlx::query("DELETE FROM tasks WHERE kind = 'rendition'").execute(stack.pool()).await.expect("deletes");
+    sqlx::query("DELETE FROM task_queue WHERE kind = 'rendition'").execute(stack.pool()).await.expect("deletes");
     sqlx::query("DELETE FROM renditions").execute(stack.pool()).await.expect("deletes");
     user.get(&path).await.expect(200);
     let asked: i64 = sqlx::query_scalar("SELECT count(*) FROM renditions WHERE width = 512 AND state = 'pending'")

@@ -332,7 +332,7 @@ async fn finish(stack: &Stack, id: &str, film: &[u8]) {
         .await
         .expect("stores a blob");
     sqlx::query(
-        "WITH task AS (DELETE FROM tasks WHERE id = $1)
+        "WITH task AS (DELETE FROM task_queue WHERE id = $1)
          UPDATE jobs SET status = 'succeeded', video_blob = $2, outcome = $3, version = version + 1,
                 completed_at = now(), updated_at = now() WHERE id = $1",
     )
@@ -469,7 +469,7 @@ async fn a_canceled_video_that_the_provider_finishes_anyway_stays_canceled(stack
     );
     assert_eq!(ended["creditCost"], 0, "a saved connection costs no credit");
     simulator.finish();
-    let looks = "SELECT count(*) FROM tasks t JOIN jobs j ON j.id = t.id WHERE j.status = 'canceled'";
+    let looks = "SELECT count(*) FROM task_queue t JOIN jobs j ON j.id = t.id WHERE j.status = 'canceled'";
     assert_eq!(stack.count(looks).await, 0, "it is not polled anymore");
     let shown = "SELECT count(*) FROM jobs WHERE status = 'canceled' AND video_blob IS NOT NULL";
     assert_eq!(stack.count(shown).await, 0);

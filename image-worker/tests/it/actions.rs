@@ -160,7 +160,7 @@ async fn an_input_that_the_store_has_lost_is_waited_for() {
     harness.until_parked().await;
     assert_eq!(harness.job(id).await.status, JobStatus::Running);
     std::fs::rename(&aside, &object).expect("moves it back");
-    harness.execute("UPDATE tasks SET due_at = now()").await;
+    harness.execute("UPDATE task_queue SET due_at = now()").await;
     assert_eq!(harness.ended(id).await.status, JobStatus::Succeeded);
 }
 
@@ -322,7 +322,7 @@ async fn a_store_that_fails_is_tried_again() {
     harness.until_parked().await;
     assert_eq!(harness.job(id).await.status, JobStatus::Finalizing);
     drop(broken);
-    harness.execute("UPDATE tasks SET due_at = now()").await;
+    harness.execute("UPDATE task_queue SET due_at = now()").await;
     assert_eq!(harness.ended(id).await.status, JobStatus::Succeeded);
 }
 

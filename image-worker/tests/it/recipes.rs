@@ -272,7 +272,7 @@ async fn a_provider_that_stays_down_is_given_up_after_a_few_tries() {
 
 /// Lets the lease expire after the worker is gone without returning the task.
 async fn lose(fixture: &GenerationFixture) {
-    fixture.harness.execute("UPDATE tasks SET lease_until = now() - interval '1 s' WHERE state = 'leased'").await;
+    fixture.harness.execute("UPDATE task_queue SET lease_until = now() - interval '1 s' WHERE state = 'leased'").await;
 }
 
 #[tokio::test]

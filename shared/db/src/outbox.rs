@@ -57,7 +57,7 @@ pub async fn claim_batch(conn: &mut PgConnection, mark: i64, limit: u16, hold: D
     let rows = sqlx::query!(
         r#"WITH batch AS MATERIALIZED (
                SELECT o.id, o.queue, o.task_id, o.traceparent,
-                      coalesce((SELECT t.state = 'ready' FROM tasks t WHERE t.id = o.task_id), false) AS needed
+                      coalesce((SELECT t.state = 'ready' FROM task_queue t WHERE t.id = o.task_id), false) AS needed
                FROM outbox o
                WHERE o.id >= $4 AND (o.claimed_until IS NULL OR o.claimed_until <= now()) AND o.queue = ANY($3::text[])
                ORDER BY o.id LIMIT $1 FOR UPDATE OF o SKIP LOCKED

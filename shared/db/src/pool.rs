@@ -400,7 +400,7 @@ mod tests {
         let database = TestDatabase::new().await;
         let pool = connect(&database.url(), "test", 1).expect("a URL");
         for pool in [&pool, &dedicated_pool(&pool, 1)] {
-            let plan: Vec<String> = sqlx::query_scalar("EXPLAIN (ANALYZE) SELECT count(kind) FROM tasks")
+            let plan: Vec<String> = sqlx::query_scalar("EXPLAIN (ANALYZE) SELECT count(kind) FROM task_queue")
                 .fetch_all(pool)
                 .await
                 .expect("explains");

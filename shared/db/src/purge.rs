@@ -134,7 +134,7 @@ pub async fn account(conn: &mut PgConnection, account: &AccountUid) -> Result<Pu
     sqlx::query!("DELETE FROM imports WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     sqlx::query!(
         "WITH gone AS (DELETE FROM webhook_deliveries WHERE account_uid = $1 RETURNING id)
-         DELETE FROM tasks USING gone WHERE tasks.id = gone.id",
+         DELETE FROM task_queue USING gone WHERE task_queue.id = gone.id",
         uid
     )
     .execute(&mut *conn)

@@ -173,5 +173,5 @@ async fn one_job_is_not_starved_by_another_accounts_backlog() {
 
 /// Deletes the rest of the backlog, so that it does not slow down the next test.
 async fn unfinished_is_fine(stack: &Stack) {
-    stack.execute("TRUNCATE tasks").await;
+    stack.execute("TRUNCATE task_queue").await;
 }

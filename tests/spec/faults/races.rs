@@ -143,7 +143,7 @@ async fn work_goes_on_beside_an_old_snapshot() {
     // An open snapshot, as a backup holds it, prevents the removal of dead rows (docs/reliability.md#r10-job-throughput).
     let mut reader = stack.pool().begin().await.expect("begins");
     sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").execute(&mut *reader).await.expect("sets");
-    sqlx::query("SELECT count(*) FROM tasks").execute(&mut *reader).await.expect("takes its snapshot");
+    sqlx::query("SELECT count(*) FROM task_queue").execute(&mut *reader).await.expect("takes its snapshot");
     let load =
         e2e::Load::prepare(&stack, &chance, e2e::Plan { jobs: R10_JOBS.now(), clients: 8, pause: Duration::ZERO })
             .await;

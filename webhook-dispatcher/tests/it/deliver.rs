@@ -31,7 +31,7 @@ async fn an_event_arrives_once_whole_signed_and_traced() {
     assert!((0..60).contains(&age), "{age} s old");
     let traceparent = request.header("traceparent").expect("traced");
     assert!(traceparent.starts_with(&format!("00-{TRACE}-")), "{traceparent}");
-    assert_eq!(site.count("SELECT count(*) FROM tasks").await, 0);
+    assert_eq!(site.count("SELECT count(*) FROM task_queue").await, 0);
 }
 
 #[tokio::test]
@@ -156,7 +156,7 @@ async fn four_attempts_are_made_at_the_configured_times_with_the_same_event() {
         assert_eq!((state.last_status, state.error_code), (Some(503), None));
         assert!(state.next_attempt_at > state.last_attempt_at);
         let delay: f64 = sqlx::query_scalar(
-            "SELECT extract(epoch FROM due_at - finished_at)::float8 FROM tasks JOIN webhook_attempts ON delivery_id = id
+            "SELECT extract(epoch FROM due_at - finished_at)::float8 FROM task_queue JOIN webhook_attempts ON delivery_id = id
              WHERE state = 'parked' ORDER BY number DESC LIMIT 1",
         )
         .fetch_one(site.pool())
@@ -164,7 +164,7 @@ async fn four_attempts_are_made_at_the_configured_times_with_the_same_event() {
         .expect("is rescheduled");
         assert!((least..=1.1 * least).contains(&delay), "{delay} s after attempt {attempts}");
         assert_eq!(receiver.requests().len(), usize::try_from(attempts).expect("small"), "no attempt before its time");
-        sqlx::query("UPDATE tasks SET due_at = now()").execute(site.pool()).await.expect("updates");
+        sqlx::query("UPDATE task_queue SET due_at = now()").execute(site.pool()).await.expect("updates");
     }
     let state = site.ended(sent).await;
     assert_eq!((state.status, state.attempts), (DeliveryStatus::Failed, 4));

@@ -91,7 +91,7 @@ async fn a_death_in_the_fourth_attempt_is_not_followed_by_a_fifth() {
     assert_eq!((state.status, state.attempts), (DeliveryStatus::Failed, 4));
     assert_eq!(state.error_code, Some(DeliveryError::DeliveryFailed));
     assert_eq!(receiver.requests().len(), 4);
-    assert_eq!(site.count("SELECT count(*) FROM tasks").await, 0);
+    assert_eq!(site.count("SELECT count(*) FROM task_queue").await, 0);
 }
 
 #[tokio::test]
@@ -99,7 +99,7 @@ async fn claims_that_came_to_no_attempt_do_not_end_a_delivery() {
     let receiver = Receiver::start().await;
     let site = Site::new(&[&receiver]).await;
     let sent = site.send(&receiver.url("/")).await;
-    sqlx::query("UPDATE tasks SET claims = 9").execute(site.pool()).await.expect("updates");
+    sqlx::query("UPDATE task_queue SET claims = 9").execute(site.pool()).await.expect("updates");
     let _running = site.start(Setup::default());
     assert_eq!(site.ended(sent).await.status, DeliveryStatus::Delivered);
 }
@@ -111,8 +111,10 @@ async fn a_delivery_that_is_gone_leaves_no_task_behind() {
     site.send(&receiver.url("/")).await;
     sqlx::query("DELETE FROM webhook_deliveries").execute(site.pool()).await.expect("deletes");
     let _running = site.start(Setup::default());
-    wait_for("an empty table", PATIENCE, async || (site.count("SELECT count(*) FROM tasks").await == 0).then_some(()))
-        .await;
+    wait_for("an empty table", PATIENCE, async || {
+        (site.count("SELECT count(*) FROM task_queue").await == 0).then_some(())
+    })
+    .await;
     assert!(receiver.requests().is_empty());
 }
 

@@ -73,7 +73,7 @@ async fn work_that_waits_to_be_submitted_again_is_canceled_at_once_and_returned(
 async fn a_cancel_that_is_heard_before_anything_was_submitted_submits_nothing() {
     let fixture = GenerationFixture::new(Vendor::Compatible).await;
     let id = fixture.start(picture("a kite")).await;
-    fixture.harness.execute("UPDATE tasks SET cancel_requested = true").await;
+    fixture.harness.execute("UPDATE task_queue SET cancel_requested = true").await;
     let _running = fixture.work();
     let record = fixture.ended(id).await;
     assert_eq!((record.status, record.credit_cost), (JobStatus::Canceled, 0));

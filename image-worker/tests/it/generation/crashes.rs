@@ -28,7 +28,7 @@ async fn die_submitting(fixture: &GenerationFixture) -> JobId {
 
 /// Lets the lease expire after the worker is gone without returning the task.
 async fn lose(fixture: &GenerationFixture) {
-    fixture.harness.execute("UPDATE tasks SET lease_until = now() - interval '1 s' WHERE state = 'leased'").await;
+    fixture.harness.execute("UPDATE task_queue SET lease_until = now() - interval '1 s' WHERE state = 'leased'").await;
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn a_job_that_kills_its_workers_is_given_up_and_returned() {
     let fixture = GenerationFixture::embedded().await;
     let id = fixture.start(picture("a kite")).await;
     let mut conn = fixture.harness.conn().await;
-    sqlx::query("UPDATE tasks SET claims = $1").bind(TASK_CLAIMS_MAX).execute(&mut *conn).await.expect("ages");
+    sqlx::query("UPDATE task_queue SET claims = $1").bind(TASK_CLAIMS_MAX).execute(&mut *conn).await.expect("ages");
     drop(conn);
     let _running = fixture.work();
     let record = fixture.ended(id).await;
@@ -151,7 +151,7 @@ async fn a_job_that_is_given_up_after_its_result_was_swept_ends_all_the_same() {
     drop(doomed);
     fixture.harness.execute("DELETE FROM blobs WHERE state = 'staged'").await;
     let mut conn = fixture.harness.conn().await;
-    sqlx::query("UPDATE tasks SET claims = $1").bind(TASK_CLAIMS_MAX).execute(&mut *conn).await.expect("ages");
+    sqlx::query("UPDATE task_queue SET claims = $1").bind(TASK_CLAIMS_MAX).execute(&mut *conn).await.expect("ages");
     drop(conn);
     lose(&fixture).await;
     let _running = fixture.work();

@@ -203,7 +203,7 @@ impl Fixture {
     /// Lets a lease expire and its task become ready again.
     pub async fn expire_lease(&self, id: JobId) {
         let mut conn = self.conn().await;
-        sqlx::query("UPDATE tasks SET lease_until = now() - interval '1 s' WHERE id = $1")
+        sqlx::query("UPDATE task_queue SET lease_until = now() - interval '1 s' WHERE id = $1")
             .bind(id.0)
             .execute(&mut *conn)
             .await

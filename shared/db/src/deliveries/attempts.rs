@@ -97,7 +97,7 @@ pub async fn begin(conn: &mut PgConnection, leased: &[LeasedDelivery], finalized
         r#"WITH held AS (
                SELECT t.id, t.lease_token, d.next_attempt_at AS due_at, a.number, a.replay
                FROM unnest($1::uuid[], $2::uuid[]) h (id, lease_token)
-               JOIN tasks t ON t.id = h.id AND t.lease_token = h.lease_token AND t.id = ANY($1)
+               JOIN task_queue t ON t.id = h.id AND t.lease_token = h.lease_token AND t.id = ANY($1)
                JOIN webhook_deliveries d ON d.id = t.id
                LEFT JOIN webhook_attempts a ON a.delivery_id = d.id AND a.lease_token = t.lease_token
            ), begun AS (
@@ -172,7 +172,7 @@ async fn refusals(conn: &mut PgConnection, ids: &[Uuid], tokens: &[Uuid]) -> Res
     let rows = sqlx::query!(
         r#"SELECT t.id, d.status IN ('pending', 'delivering') AND d.body IS NOT NULL AS "open"
            FROM unnest($1::uuid[], $2::uuid[]) h (id, lease_token)
-           JOIN tasks t ON t.id = h.id AND t.lease_token = h.lease_token
+           JOIN task_queue t ON t.id = h.id AND t.lease_token = h.lease_token
            LEFT JOIN webhook_deliveries d ON d.id = t.id
            WHERE d.id IS NULL OR d.status NOT IN ('pending', 'delivering') OR d.body IS NULL
               OR coalesce(d.replay_attempts, d.attempts) >= $3"#,
@@ -198,15 +198,15 @@ pub async fn record(conn: &mut PgConnection, outcomes: &[AttemptRecord]) -> Resu
                                     $8::text[], $9::float8[])
                r (id, lease_token, number, replay, http_status, error, status, error_code, after)
            ), held AS (
-               SELECT t.id FROM tasks t JOIN result r ON r.id = t.id AND r.lease_token = t.lease_token
+               SELECT t.id FROM task_queue t JOIN result r ON r.id = t.id AND r.lease_token = t.lease_token
                WHERE t.id = ANY($1) ORDER BY t.id FOR UPDATE OF t
            ), settled AS (
-               DELETE FROM tasks t USING held, result r WHERE t.id = held.id AND r.id = t.id AND r.after IS NULL
+               DELETE FROM task_queue t USING held, result r WHERE t.id = held.id AND r.id = t.id AND r.after IS NULL
                  AND t.id = ANY($1)
            ), parked AS (
-               UPDATE tasks t
+               UPDATE task_queue t
                SET state = 'parked', due_at = now() + make_interval(secs => r.after),
-                   claims = 0, expired = 0, lease_token = NULL, lease_until = NULL, lease_owner = NULL
+                   claims = 0, expired_leases = 0, lease_token = NULL, lease_until = NULL, lease_owner = NULL
                FROM held, result r
                WHERE t.id = held.id AND r.id = t.id AND r.after IS NOT NULL AND t.id = ANY($1)
            ), attempt AS (

@@ -54,14 +54,15 @@ impl Case {
 
     /// The state after a crash: an expired lease, whose task is made ready and claimed again.
     async fn claim_after_crash(&self) -> LeasedDelivery {
-        run(self.pool(), "UPDATE tasks SET lease_until = now() - interval '1 second' WHERE state = 'leased'").await;
+        run(self.pool(), "UPDATE task_queue SET lease_until = now() - interval '1 second' WHERE state = 'leased'")
+            .await;
         self.claim_when_due().await
     }
 
     /// Makes the only task due and claims it. Due means a moment in the past, because stored times are rounded to milliseconds,
     /// sometimes up.
     async fn claim_when_due(&self) -> LeasedDelivery {
-        run(self.pool(), "UPDATE tasks SET due_at = now() - interval '1 ms' WHERE state = 'parked'").await;
+        run(self.pool(), "UPDATE task_queue SET due_at = now() - interval '1 ms' WHERE state = 'parked'").await;
         tasks::promote(&mut *conn(self.pool()).await, Queue::Webhook, 10, &tasks::LowWaterMarks::default(), &[])
             .await
             .expect("promotes");
@@ -151,16 +152,16 @@ async fn a_delivery_waits_for_the_runs_end_and_takes_one_event() {
     let state = case.state().await;
     assert_eq!((state.id, state.status, state.attempts), (handle(case.id), DeliveryStatus::Pending, 0));
     assert_eq!(state.next_attempt_at, None);
-    assert_eq!(case.count("SELECT count(*) FROM tasks").await, 0);
+    assert_eq!(case.count("SELECT count(*) FROM task_queue").await, 0);
 
     assert!(complete_one(case.pool(), case.job).await);
     assert!(!complete_one(case.pool(), case.job).await, "its event is fixed");
     assert!(!complete_one(case.pool(), JobId::generate()).await, "a run without webhook");
     assert!(case.state().await.next_attempt_at.is_some());
     let tasks =
-        "SELECT count(*) FROM tasks JOIN outbox ON task_id = tasks.id JOIN webhook_deliveries d ON d.id = tasks.id
-                 WHERE lane = 'hooks.example.com:443' AND tasks.queue = 'webhook' AND kind = 'delivery'
-                   AND tasks.traceparent = '00-1-2-01' AND d.event_id = 'event:00000000-0000-0000-0000-000000000000'";
+        "SELECT count(*) FROM task_queue JOIN outbox ON task_id = task_queue.id JOIN webhook_deliveries d ON d.id = task_queue.id
+                 WHERE fairness_key = 'hooks.example.com:443' AND task_queue.queue = 'webhook' AND kind = 'delivery'
+                   AND task_queue.traceparent = '00-1-2-01' AND d.event_id = 'event:00000000-0000-0000-0000-000000000000'";
     assert_eq!(case.count(tasks).await, 1);
 }
 
@@ -184,7 +185,7 @@ async fn an_acknowledged_delivery_is_over() {
     let state = case.state().await;
     assert_eq!((state.status, state.attempts, state.last_status), (DeliveryStatus::Delivered, 1, Some(204)));
     assert!(state.delivered_at.is_some() && state.error_code.is_none());
-    assert_eq!(case.count("SELECT count(*) FROM tasks").await, 0);
+    assert_eq!(case.count("SELECT count(*) FROM task_queue").await, 0);
     assert_eq!(
         case.count("SELECT count(*) FROM webhook_attempts WHERE status = 204 AND finished_at IS NOT NULL").await,
         1
@@ -197,7 +198,7 @@ async fn a_retry_is_parked_until_the_time_that_is_shown() {
     case.try_once(503, Next::RetryAfter(Duration::from_millis(10_250))).await;
     let state = case.state().await;
     assert_eq!((state.status, state.attempts, state.last_status), (DeliveryStatus::Pending, 1, Some(503)));
-    let same = "SELECT count(*) FROM tasks JOIN webhook_deliveries d USING (id)
+    let same = "SELECT count(*) FROM task_queue JOIN webhook_deliveries d USING (id)
                 WHERE state = 'parked' AND claims = 0 AND due_at = next_attempt_at
                   AND due_at - last_attempt_at BETWEEN interval '10.25 s' AND interval '11 s'";
     assert_eq!(case.count(same).await, 1);
@@ -219,7 +220,7 @@ async fn there_is_no_fifth_attempt_even_after_crashes() {
     let state = case.state().await;
     assert_eq!((state.status, state.attempts), (DeliveryStatus::Failed, 4));
     assert_eq!(state.error_code, Some(DeliveryError::DeliveryFailed));
-    assert_eq!(case.count("SELECT count(*) FROM tasks").await, 0);
+    assert_eq!(case.count("SELECT count(*) FROM task_queue").await, 0);
 }
 
 #[tokio::test]
@@ -282,8 +283,8 @@ async fn in_a_batch_each_delivery_stands_for_itself() {
             .expect("updates");
     }
     sqlx::query(
-        "INSERT INTO tasks (id, queue, kind, lane, turn) SELECT id, 'webhook', 'delivery', 'x', 1
-         FROM webhook_deliveries d WHERE NOT EXISTS (SELECT FROM tasks t WHERE t.id = d.id)",
+        "INSERT INTO task_queue (id, queue, kind, fairness_key, fair_seq) SELECT id, 'webhook', 'delivery', 'x', 1
+         FROM webhook_deliveries d WHERE NOT EXISTS (SELECT FROM task_queue t WHERE t.id = d.id)",
     )
     .execute(case.pool())
     .await

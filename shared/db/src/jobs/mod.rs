@@ -68,7 +68,7 @@ pub struct NewJob<'a> {
 
 /// Accepts a job: `queued`, with its first history row, its task with the fairness key of its account, and the wake-up
 /// message for the task. Returns the record, with its webhook if that was inserted before. One statement, so that all of them
-/// exist or none. The caller wakes the relay after the commit. The task gets its turn as in
+/// exist or none. The caller wakes the relay after the commit. The task gets its position as in
 /// [`tasks::enqueue`](crate::tasks::enqueue).
 #[tracing::instrument(skip_all, name = "db.job.insert")]
 pub async fn insert(conn: &mut PgConnection, job: &NewJob<'_>) -> Result<Record> {
@@ -85,16 +85,17 @@ pub async fn insert(conn: &mut PgConnection, job: &NewJob<'_>) -> Result<Record>
                INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM written
            ), place AS (
                SELECT greatest(
-                   (SELECT max(turn) + 1 FROM tasks
-                    WHERE queue = $2 AND lane = $4 AND state = 'ready' AND turn >= floor),
+                   (SELECT max(fair_seq) + 1 FROM task_queue
+                    WHERE queue = $2 AND fairness_key = $4 AND state = 'ready' AND fair_seq >= floor),
                    coalesce(greatest(
-                       (SELECT max(turn) FROM tasks WHERE queue = $2 AND state = 'leased' AND turn >= floor),
-                       (SELECT min(turn) FROM tasks WHERE queue = $2 AND state = 'ready' AND turn >= floor)
+                       (SELECT max(fair_seq) FROM task_queue WHERE queue = $2 AND state = 'leased' AND fair_seq >= floor),
+                       (SELECT min(fair_seq) FROM task_queue WHERE queue = $2 AND state = 'ready' AND fair_seq >= floor)
                    ), drawn)
-               ) AS turn
+               ) AS fair_seq
                FROM nextval('task_turns') AS drawn, task_floor($2) AS floor
            ), task AS (
-               INSERT INTO tasks (id, queue, kind, lane, turn, traceparent) SELECT $1, $2, $3, $4, turn, $5 FROM place
+               INSERT INTO task_queue (id, queue, kind, fairness_key, fair_seq, traceparent)
+               SELECT $1, $2, $3, $4, fair_seq, $5 FROM place
            ), announced AS (
                INSERT INTO outbox (queue, task_id, traceparent) VALUES ($2, $1, $5)
            )

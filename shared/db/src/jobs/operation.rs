@@ -78,7 +78,7 @@ pub async fn list(conn: &mut PgConnection, wanted: JobFilter<'_>, limit: i64) ->
                 WHERE ($1::uuid IS NULL OR id = $1) AND ($2::text IS NULL OR account_uid = $2)
                   AND ($3::text[] IS NULL OR status = ANY($3))
                 ORDER BY id DESC LIMIT $4)
-           ) AS w LEFT JOIN tasks t ON t.id = w.id
+           ) AS w LEFT JOIN task_queue t ON t.id = w.id
            ORDER BY w.id DESC LIMIT $4"#,
         wanted.id,
         wanted.account.map(AccountUid::as_str),

@@ -131,7 +131,7 @@ pub async fn open(
     let count = i32::try_from(count).unwrap_or(i32::MAX);
     let made = sqlx::query!(
         "INSERT INTO job_outputs (job_id, position)
-         SELECT t.id, position FROM tasks t, generate_series(0, $3::integer - 1) AS position
+         SELECT t.id, position FROM task_queue t, generate_series(0, $3::integer - 1) AS position
          WHERE t.id = $1 AND t.lease_token = $2
          ON CONFLICT DO NOTHING",
         job.0,
@@ -193,7 +193,7 @@ pub async fn begin_submit(conn: &mut PgConnection, leased: LeasedOutput, patienc
                 tries = CASE state WHEN 'submitting' THEN tries + 1 ELSE 0 END,
                 deadline_at = coalesce(deadline_at, now() + make_interval(secs => $4))
          WHERE job_id = $1 AND position = $3 AND state IN ('ready', 'submitting')
-           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
+           AND EXISTS (SELECT FROM task_queue t WHERE t.id = $1 AND t.lease_token = $2)",
         leased.job.0,
         leased.lease_token,
         leased.position,
@@ -209,7 +209,7 @@ pub async fn put_back(conn: &mut PgConnection, leased: LeasedOutput, met: &Failu
     let changed = sqlx::query!(
         "UPDATE job_outputs SET state = 'ready', tries = 0, failure = $4, due_at = now() + make_interval(secs => $5)
          WHERE job_id = $1 AND position = $3 AND state = 'submitting'
-           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
+           AND EXISTS (SELECT FROM task_queue t WHERE t.id = $1 AND t.lease_token = $2)",
         leased.job.0,
         leased.lease_token,
         leased.position,
@@ -230,7 +230,7 @@ pub async fn note_unknown(
     let changed = sqlx::query!(
         "UPDATE job_outputs SET failure = $4, due_at = now() + make_interval(secs => $5)
          WHERE job_id = $1 AND position = $3 AND state = 'submitting'
-           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
+           AND EXISTS (SELECT FROM task_queue t WHERE t.id = $1 AND t.lease_token = $2)",
         leased.job.0,
         leased.lease_token,
         leased.position,
@@ -247,7 +247,7 @@ pub async fn submitted(conn: &mut PgConnection, leased: LeasedOutput, run: &Valu
         "UPDATE job_outputs SET state = 'submitted', run = $4, accepted = true, tries = 0, failure = NULL, submitted_at = now(),
                 due_at = now() + make_interval(secs => $5)
          WHERE job_id = $1 AND position = $3 AND state = 'submitting'
-           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
+           AND EXISTS (SELECT FROM task_queue t WHERE t.id = $1 AND t.lease_token = $2)",
         leased.job.0,
         leased.lease_token,
         leased.position,
@@ -263,7 +263,7 @@ pub async fn note_accepted(conn: &mut PgConnection, leased: LeasedOutput) -> Res
     let changed = sqlx::query!(
         "UPDATE job_outputs SET accepted = true
          WHERE job_id = $1 AND position = $3 AND state = 'submitting'
-           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
+           AND EXISTS (SELECT FROM task_queue t WHERE t.id = $1 AND t.lease_token = $2)",
         leased.job.0,
         leased.lease_token,
         leased.position,
@@ -277,7 +277,7 @@ pub async fn put_off(conn: &mut PgConnection, leased: LeasedOutput, due_in: Dura
     let changed = sqlx::query!(
         "UPDATE job_outputs SET due_at = now() + make_interval(secs => $4), tries = tries + $5::boolean::integer
          WHERE job_id = $1 AND position = $3 AND state IN ('submitting', 'submitted')
-           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
+           AND EXISTS (SELECT FROM task_queue t WHERE t.id = $1 AND t.lease_token = $2)",
         leased.job.0,
         leased.lease_token,
         leased.position,
@@ -294,7 +294,7 @@ pub async fn stored(conn: &mut PgConnection, leased: LeasedOutput, placement: &P
     let changed = sqlx::query!(
         "UPDATE job_outputs SET state = 'stored', placement = $4, failure = NULL
          WHERE job_id = $1 AND position = $3 AND state IN ('ready', 'submitting', 'submitted')
-           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
+           AND EXISTS (SELECT FROM task_queue t WHERE t.id = $1 AND t.lease_token = $2)",
         leased.job.0,
         leased.lease_token,
         leased.position,
@@ -309,7 +309,7 @@ pub async fn failed(conn: &mut PgConnection, leased: LeasedOutput, failure: &Fai
     let changed = sqlx::query!(
         "UPDATE job_outputs SET state = 'failed', failure = $4, orphan = $5
          WHERE job_id = $1 AND position = $3 AND state IN ('ready', 'submitting', 'submitted')
-           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
+           AND EXISTS (SELECT FROM task_queue t WHERE t.id = $1 AND t.lease_token = $2)",
         leased.job.0,
         leased.lease_token,
         leased.position,

@@ -38,8 +38,8 @@ pub(super) async fn read(conn: &mut PgConnection, id: JobId, wanted: JobFilter<'
                   d.last_attempt_at, d.delivered_at, d.last_status, d.error_code
            FROM jobs j LEFT JOIN webhook_deliveries d ON d.job_id = j.id
            WHERE j.id = $1 AND ((SELECT $2::text) IS NULL OR j.account_uid = $2)
-             AND ((SELECT $3::uuid) IS NULL OR EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $3))
-             AND (NOT (SELECT $4::boolean) OR j.completed_at IS NOT NULL AND NOT EXISTS (SELECT FROM tasks t WHERE t.id = $1))"#,
+             AND ((SELECT $3::uuid) IS NULL OR EXISTS (SELECT FROM task_queue t WHERE t.id = $1 AND t.lease_token = $3))
+             AND (NOT (SELECT $4::boolean) OR j.completed_at IS NOT NULL AND NOT EXISTS (SELECT FROM task_queue t WHERE t.id = $1))"#,
         id.0,
         wanted.account.map(AccountUid::as_str),
         wanted.lease_token,

@@ -49,7 +49,7 @@ pub async fn look(conn: &mut PgConnection, held: &[(Uuid, Uuid)]) -> Result<Vec<
                   coalesce(extract(epoch FROM now() - o.submitted_at), 0)::float8 AS "running_for!",
                   c.provider AS "provider?", c.base_url AS "base_url?", c.sealed_key AS "sealed_key?"
            FROM unnest($1::uuid[], $2::uuid[]) AS held(id, token)
-           JOIN tasks t ON t.id = held.id AND t.lease_token = held.token AND NOT t.cancel_requested
+           JOIN task_queue t ON t.id = held.id AND t.lease_token = held.token AND NOT t.cancel_requested
            JOIN jobs j ON j.id = t.id AND j.kind = 'video' AND j.status = 'running'
            JOIN job_outputs o ON o.job_id = j.id AND o.position = 0 AND o.state = 'submitted' AND o.run IS NOT NULL
                              AND o.deadline_at > now()
@@ -109,7 +109,7 @@ pub async fn put_off(conn: &mut PgConnection, unfinished: &[Unfinished]) -> Resu
         "WITH held AS (
              SELECT told.id, told.due_in, told.percent
              FROM unnest($1::uuid[], $2::uuid[], $3::float8[], $4::float8[]) AS told(id, token, due_in, percent)
-             JOIN tasks t ON t.id = told.id AND t.lease_token = told.token
+             JOIN task_queue t ON t.id = told.id AND t.lease_token = told.token
          ), put_off AS (
              UPDATE job_outputs o SET due_at = now() + make_interval(secs => held.due_in)
              FROM held WHERE o.job_id = held.id AND o.position = 0 AND o.state = 'submitted'

@@ -20,7 +20,7 @@ pub async fn begin(conn: &mut PgConnection, id: JobId, lease_token: Uuid) -> Res
                UPDATE jobs SET status = 'running', version = version + 1, updated_at = now(),
                       started_at = coalesce(started_at, now())
                WHERE id = $1 AND status = ANY($3)
-                 AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)
+                 AND EXISTS (SELECT FROM task_queue t WHERE t.id = $1 AND t.lease_token = $2)
                RETURNING *
            ), noted AS (
                INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM written
@@ -65,7 +65,7 @@ pub async fn finalize_and_stage(
     let row = sqlx::query!(
         r#"WITH moved AS (
                UPDATE jobs SET status = 'finalizing', version = version + 1, updated_at = now()
-               WHERE id = $3 AND status = ANY($4) AND EXISTS (SELECT FROM tasks t WHERE t.id = $3 AND t.lease_token = $5)
+               WHERE id = $3 AND status = ANY($4) AND EXISTS (SELECT FROM task_queue t WHERE t.id = $3 AND t.lease_token = $5)
                RETURNING id, version, status
            ), noted AS (
                INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM moved
@@ -100,7 +100,7 @@ pub async fn note_progress(conn: &mut PgConnection, id: JobId, lease_token: Uuid
     let done = sqlx::query!(
         "UPDATE jobs SET progress = $3, version = version + 1, updated_at = now()
          WHERE id = $1 AND kind = 'video' AND status IN ('running', 'finalizing') AND progress < $3
-           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
+           AND EXISTS (SELECT FROM task_queue t WHERE t.id = $1 AND t.lease_token = $2)",
         id.0,
         lease_token,
         percent,
@@ -145,7 +145,7 @@ async fn advance(conn: &mut PgConnection, id: JobId, next: JobStatus, lease_toke
              UPDATE jobs SET status = $2, version = version + 1, updated_at = now(),
                     started_at = CASE WHEN $2 = 'running' THEN coalesce(started_at, now()) ELSE started_at END
              WHERE id = $1 AND status = ANY($3)
-               AND ($4::uuid IS NULL OR EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $4))
+               AND ($4::uuid IS NULL OR EXISTS (SELECT FROM task_queue t WHERE t.id = $1 AND t.lease_token = $4))
              RETURNING id, version, status
          )
          INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM moved",

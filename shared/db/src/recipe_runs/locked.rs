@@ -19,14 +19,14 @@ pub async fn begin(conn: &mut PgConnection, id: RunId, lease_token: Uuid) -> Res
     let set = sqlx::query!(
         "UPDATE recipe_runs SET status = 'running', version = version + 1, started_at = now(), updated_at = now()
          WHERE id = $1 AND status = 'queued'
-           AND EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2)",
+           AND EXISTS (SELECT FROM task_queue t WHERE t.id = $1 AND t.lease_token = $2)",
         id.0,
         lease_token
     )
     .execute(&mut *conn)
     .await?;
     let held = sqlx::query_scalar!(
-        r#"SELECT EXISTS (SELECT FROM tasks WHERE id = $1 AND lease_token = $2) AS "held!""#,
+        r#"SELECT EXISTS (SELECT FROM task_queue WHERE id = $1 AND lease_token = $2) AS "held!""#,
         id.0,
         lease_token
     )
@@ -70,7 +70,7 @@ impl LockedRun {
         let entered = sqlx::query!(
             "UPDATE recipe_runs SET version = version + 1, updated_at = now()
              WHERE id = $1 AND completed_at IS NULL
-               AND ($2::uuid IS NULL OR EXISTS (SELECT FROM tasks t WHERE t.id = $1 AND t.lease_token = $2))",
+               AND ($2::uuid IS NULL OR EXISTS (SELECT FROM task_queue t WHERE t.id = $1 AND t.lease_token = $2))",
             id.0,
             lease_token
         )

@@ -46,7 +46,7 @@ impl Fixture {
     }
 
     async fn tasks(&self) -> i64 {
-        sqlx::query_scalar("SELECT count(*) FROM tasks").fetch_one(self.database.pool()).await.expect("counts")
+        sqlx::query_scalar("SELECT count(*) FROM task_queue").fetch_one(self.database.pool()).await.expect("counts")
     }
 }
 

@@ -1,9 +1,9 @@
 //! Claims: which ready tasks a worker gets.
 //!
-//! **By turn, skipping full keys.** Without caps, a claim is one statement that reads the ready tasks by turn. With caps, it
-//! reads first and claims afterwards. Tasks behind a fairness key at its cap are found without reading the backlog of that
-//! key: when the first tasks by turn do not fill the claim, it visits the keys one by one, with one index step each. Ten
-//! thousand deliveries to one slow destination thus do not delay the others.
+//! **By position, skipping full keys.** Without caps, a claim is one statement that reads the ready tasks by position. With
+//! caps, it reads first and claims afterwards. Tasks behind a fairness key at its cap are found without reading the backlog of
+//! that key: when the first tasks by position do not fill the claim, it visits the keys one by one, with one index step each.
+//! Ten thousand deliveries to one slow destination thus do not delay the others.
 //!
 //! **In batches.** A key with more than half of its cap in flight is skipped until it is down to half, and then filled up:
 //! one claim for many tasks costs less than one claim for each.
@@ -19,7 +19,7 @@ use super::{count, seconds};
 use crate::Result;
 use crate::error::known;
 
-/// How many more tasks than wanted are read by turn, before the claim visits the fairness keys one by one.
+/// How many more tasks than wanted are read by position, before the claim visits the fairness keys one by one.
 const MARGIN: usize = 64;
 /// How often the claim reads again after other workers took everything that it found.
 const LOOKS: usize = 3;
@@ -97,9 +97,9 @@ pub struct Claim {
 /// A task that a claim leased.
 struct TaskRow {
     id: Uuid,
-    turn: i64,
+    fair_seq: i64,
     kind: String,
-    lane: String,
+    fairness_key: String,
     tenant: Option<String>,
     lease_token: Uuid,
     claims: i32,
@@ -112,8 +112,8 @@ impl TaskRow {
     fn claim(self) -> Result<Claim> {
         Ok(Claim {
             id: self.id,
-            kind: known("tasks.kind", &self.kind)?,
-            fairness_key: self.lane,
+            kind: known("task_queue.kind", &self.kind)?,
+            fairness_key: self.fairness_key,
             tenant: self.tenant,
             lease_token: self.lease_token,
             claims: self.claims,
@@ -124,13 +124,13 @@ impl TaskRow {
     }
 }
 
-/// The leased tasks, in the order of their turns.
+/// The leased tasks, in the order of their positions.
 fn in_fair_order(mut rows: Vec<TaskRow>) -> Result<Vec<Claim>> {
-    rows.sort_unstable_by_key(|row| (row.turn, row.id));
+    rows.sort_unstable_by_key(|row| (row.fair_seq, row.id));
     rows.into_iter().map(TaskRow::claim).collect()
 }
 
-/// Leases up to `wanted.limit` ready tasks, in the order of their turns.
+/// Leases up to `wanted.limit` ready tasks, in the order of their positions.
 ///
 /// Does not wait: rows that another worker is claiming are skipped. Kinds that this build does not know are left to a build
 /// that does.
@@ -159,14 +159,16 @@ async fn next_in_fair_order(conn: &mut PgConnection, wanted: &ClaimRequest<'_>) 
     let rows = sqlx::query_as!(
         TaskRow,
         r#"WITH found AS MATERIALIZED (
-               SELECT id FROM tasks
-               WHERE queue = $3 AND state = 'ready' AND kind = ANY($4::text[]) AND suspect = $5 AND turn >= task_floor($3)
-               ORDER BY turn, id LIMIT $6 FOR UPDATE SKIP LOCKED
+               SELECT id FROM task_queue
+               WHERE queue = $3 AND state = 'ready' AND kind = ANY($4::text[]) AND quarantined = $5 AND fair_seq >= task_floor($3)
+               ORDER BY fair_seq, id LIMIT $6 FOR UPDATE SKIP LOCKED
            )
-           UPDATE tasks SET state = 'leased', lease_token = gen_random_uuid(), lease_owner = $2, claims = claims + 1, woken = false,
+           UPDATE task_queue SET state = 'leased', lease_token = gen_random_uuid(), lease_owner = $2, claims = claims + 1,
+               ready_requested = false,
                             lease_until = now() + make_interval(secs => $1)
            WHERE id = ANY(ARRAY(SELECT id FROM found))
-           RETURNING id, turn, kind, lane, tenant, lease_token AS "lease_token!", claims, cancel_requested, traceparent,
+           RETURNING id, fair_seq, kind, fairness_key, tenant, lease_token AS "lease_token!", claims, cancel_requested,
+                     traceparent,
                      extract(epoch FROM now() - due_at)::float8 AS "waited!""#,
         wanted.lease.as_secs_f64(),
         wanted.owner,
@@ -183,13 +185,15 @@ async fn take(conn: &mut PgConnection, wanted: &ClaimRequest<'_>, chosen: &[Uuid
     let rows = sqlx::query_as!(
         TaskRow,
         r#"WITH found AS MATERIALIZED (
-               SELECT id FROM tasks
-               WHERE id = ANY($3::uuid[]) AND queue = $4 AND state = 'ready' AND turn >= task_floor($4) FOR UPDATE SKIP LOCKED
+               SELECT id FROM task_queue
+               WHERE id = ANY($3::uuid[]) AND queue = $4 AND state = 'ready' AND fair_seq >= task_floor($4) FOR UPDATE SKIP LOCKED
            )
-           UPDATE tasks SET state = 'leased', lease_token = gen_random_uuid(), lease_owner = $2, claims = claims + 1, woken = false,
+           UPDATE task_queue SET state = 'leased', lease_token = gen_random_uuid(), lease_owner = $2, claims = claims + 1,
+               ready_requested = false,
                             lease_until = now() + make_interval(secs => $1)
            WHERE id = ANY(ARRAY(SELECT id FROM found))
-           RETURNING id, turn, kind, lane, tenant, lease_token AS "lease_token!", claims, cancel_requested, traceparent,
+           RETURNING id, fair_seq, kind, fairness_key, tenant, lease_token AS "lease_token!", claims, cancel_requested,
+                     traceparent,
                      extract(epoch FROM now() - due_at)::float8 AS "waited!""#,
         wanted.lease.as_secs_f64(),
         wanted.owner,
@@ -202,19 +206,19 @@ async fn take(conn: &mut PgConnection, wanted: &ClaimRequest<'_>, chosen: &[Uuid
 /// A ready task, with the fields that caps need.
 struct Candidate {
     id: Uuid,
-    lane: String,
+    fairness_key: String,
     tenant: Option<String>,
 }
 
-/// The tasks that a capped claim should get, in the order of their turns.
+/// The tasks that a capped claim should get, in the order of their positions.
 async fn choose(conn: &mut PgConnection, wanted: &ClaimRequest<'_>, caps: &FairnessCaps<'_>) -> Result<Vec<Uuid>> {
     let window = wanted.limit.saturating_add(MARGIN);
     let first = sqlx::query_as!(
         Candidate,
-        "SELECT id, lane, tenant FROM tasks
-         WHERE queue = $1 AND state = 'ready' AND kind = ANY($2::text[]) AND suspect = $3
-           AND turn >= task_floor($1)
-         ORDER BY turn, id LIMIT $4",
+        "SELECT id, fairness_key, tenant FROM task_queue
+         WHERE queue = $1 AND state = 'ready' AND kind = ANY($2::text[]) AND quarantined = $3
+           AND fair_seq >= task_floor($1)
+         ORDER BY fair_seq, id LIMIT $4",
         wanted.queue.as_str(),
         &kinds() as &[&str],
         wanted.quarantined,
@@ -235,24 +239,25 @@ async fn choose_by_key(
 ) -> Result<Vec<Uuid>> {
     let heads = sqlx::query_as!(
         Candidate,
-        r#"WITH RECURSIVE lanes AS (
-               (SELECT lane FROM tasks WHERE queue = $1 AND state = 'ready' AND turn >= task_floor($1)
-                ORDER BY lane LIMIT 1)
+        r#"WITH RECURSIVE keys AS (
+               (SELECT fairness_key FROM task_queue WHERE queue = $1 AND state = 'ready' AND fair_seq >= task_floor($1)
+                ORDER BY fairness_key LIMIT 1)
                UNION ALL
-               SELECT (SELECT t.lane FROM tasks t WHERE t.queue = $1 AND t.state = 'ready' AND t.lane > lanes.lane
-                         AND t.turn >= task_floor($1)
-                       ORDER BY t.lane LIMIT 1)
-               FROM lanes WHERE lanes.lane IS NOT NULL
+               SELECT (SELECT t.fairness_key FROM task_queue t
+                       WHERE t.queue = $1 AND t.state = 'ready' AND t.fairness_key > keys.fairness_key
+                         AND t.fair_seq >= task_floor($1)
+                       ORDER BY t.fairness_key LIMIT 1)
+               FROM keys WHERE keys.fairness_key IS NOT NULL
            )
-           SELECT head.id AS "id!", head.lane AS "lane!", head.tenant
-           FROM lanes CROSS JOIN LATERAL (
-               SELECT id, lane, tenant, turn FROM tasks
-               WHERE queue = $1 AND state = 'ready' AND lane = lanes.lane AND kind = ANY($2::text[]) AND suspect = $3
-                 AND turn >= task_floor($1) AND (tenant IS NULL OR tenant <> ALL($4::text[]))
-               ORDER BY turn, id LIMIT $5
+           SELECT head.id AS "id!", head.fairness_key AS "fairness_key!", head.tenant
+           FROM keys CROSS JOIN LATERAL (
+               SELECT id, fairness_key, tenant, fair_seq FROM task_queue
+               WHERE queue = $1 AND state = 'ready' AND fairness_key = keys.fairness_key AND kind = ANY($2::text[])
+                 AND quarantined = $3 AND fair_seq >= task_floor($1) AND (tenant IS NULL OR tenant <> ALL($4::text[]))
+               ORDER BY fair_seq, id LIMIT $5
            ) head
-           WHERE lanes.lane <> ALL($6::text[])
-           ORDER BY head.turn, head.id LIMIT $7"#,
+           WHERE keys.fairness_key <> ALL($6::text[])
+           ORDER BY head.fair_seq, head.id LIMIT $7"#,
         wanted.queue.as_str(),
         &kinds() as &[&str],
         wanted.quarantined,
@@ -272,7 +277,7 @@ fn admit(candidates: Vec<Candidate>, caps: &FairnessCaps<'_>, limit: usize) -> V
     let tally = |held: &[(String, usize)]| held.iter().cloned().collect::<HashMap<String, usize>>();
     let (mut fairness_keys, mut tenants) = (tally(caps.held), tally(caps.tenants));
     let mut admitted = Vec::with_capacity(limit.min(candidates.len()));
-    for Candidate { id, lane: fairness_key, tenant } in candidates {
+    for Candidate { id, fairness_key, tenant } in candidates {
         if admitted.len() == limit {
             break;
         }

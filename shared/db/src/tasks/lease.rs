@@ -29,15 +29,15 @@ pub async fn heartbeat(conn: &mut PgConnection, leases: &[(Uuid, Uuid)], lease: 
         r#"WITH held AS (
                SELECT * FROM unnest($1::uuid[], $2::uuid[]) AS held(id, token)
            ), mine AS (
-               SELECT t.id FROM tasks t JOIN held ON t.id = held.id AND t.lease_token = held.token
+               SELECT t.id FROM task_queue t JOIN held ON t.id = held.id AND t.lease_token = held.token
                WHERE t.id = ANY($1) FOR UPDATE OF t SKIP LOCKED
            ), renewed AS (
-               UPDATE tasks SET lease_until = now() + make_interval(secs => $3)
+               UPDATE task_queue SET lease_until = now() + make_interval(secs => $3)
                WHERE id = ANY(ARRAY(SELECT id FROM mine))
                RETURNING id
            )
            SELECT t.id, renewed.id IS NOT NULL AS "renewed!", t.cancel_requested
-           FROM tasks t JOIN held ON t.id = held.id AND t.lease_token = held.token
+           FROM task_queue t JOIN held ON t.id = held.id AND t.lease_token = held.token
            LEFT JOIN renewed ON renewed.id = t.id
            WHERE t.id = ANY($1)"#,
         &ids,
@@ -52,7 +52,7 @@ pub async fn heartbeat(conn: &mut PgConnection, leases: &[(Uuid, Uuid)], lease: 
 /// Which of `ids` have a cancel request.
 #[tracing::instrument(skip_all, name = "db.task.cancel_requests")]
 pub async fn cancel_requests(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<Uuid>> {
-    let found = sqlx::query_scalar!("SELECT id FROM tasks WHERE id = ANY($1) AND cancel_requested", ids)
+    let found = sqlx::query_scalar!("SELECT id FROM task_queue WHERE id = ANY($1) AND cancel_requested", ids)
         .fetch_all(conn)
         .await?;
     Ok(found)
@@ -61,8 +61,9 @@ pub async fn cancel_requests(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Ve
 /// Settles a task, as part of every transaction that finishes work. `false`: the lease is lost, and the caller must roll back.
 #[tracing::instrument(skip_all, name = "db.task.settle")]
 pub async fn settle(conn: &mut PgConnection, id: Uuid, lease_token: Uuid) -> Result<bool> {
-    let done =
-        sqlx::query!("DELETE FROM tasks WHERE id = $1 AND lease_token = $2", id, lease_token).execute(conn).await?;
+    let done = sqlx::query!("DELETE FROM task_queue WHERE id = $1 AND lease_token = $2", id, lease_token)
+        .execute(conn)
+        .await?;
     Ok(done.rows_affected() == 1)
 }
 
@@ -89,12 +90,13 @@ async fn reschedule_row(
 ) -> Result<bool> {
     let scheduled = sqlx::query_scalar!(
         r#"WITH parked AS (
-               UPDATE tasks SET state = CASE WHEN $4 AND (cancel_requested OR woken) THEN 'ready' ELSE 'parked' END,
-                                due_at = now() + make_interval(secs => CASE WHEN $4 AND (cancel_requested OR woken) THEN 0
-                                                                            ELSE $3::float8 END),
-                                claims = CASE WHEN $4 THEN 0 ELSE claims END,
-                                expired = CASE WHEN $4 THEN 0 ELSE expired END,
-                                lease_token = NULL, lease_until = NULL, lease_owner = NULL
+               UPDATE task_queue
+               SET state = CASE WHEN $4 AND (cancel_requested OR ready_requested) THEN 'ready' ELSE 'parked' END,
+                   due_at = now() + make_interval(secs => CASE WHEN $4 AND (cancel_requested OR ready_requested) THEN 0
+                                                               ELSE $3::float8 END),
+                   claims = CASE WHEN $4 THEN 0 ELSE claims END,
+                   expired_leases = CASE WHEN $4 THEN 0 ELSE expired_leases END,
+                   lease_token = NULL, lease_until = NULL, lease_owner = NULL
                WHERE id = $1 AND lease_token = $2
                RETURNING id, queue, traceparent, state
            ), announced AS (
@@ -121,16 +123,17 @@ pub async fn reschedule_all(conn: &mut PgConnection, plans: &[(Uuid, Uuid, Durat
     let scheduled = sqlx::query_scalar!(
         r#"WITH mine AS (
                SELECT t.id, plan.after
-               FROM tasks t JOIN unnest($1::uuid[], $2::uuid[], $3::float8[]) AS plan(id, token, after)
+               FROM task_queue t JOIN unnest($1::uuid[], $2::uuid[], $3::float8[]) AS plan(id, token, after)
                     ON plan.id = t.id AND plan.token = t.lease_token
                WHERE t.id = ANY($1) FOR UPDATE OF t SKIP LOCKED
            ), parked AS (
-               UPDATE tasks SET state = CASE WHEN cancel_requested OR woken THEN 'ready' ELSE 'parked' END,
-                                due_at = now() + make_interval(secs => CASE WHEN cancel_requested OR woken THEN 0
-                                                                            ELSE mine.after END),
-                                claims = 0, expired = 0, lease_token = NULL, lease_until = NULL, lease_owner = NULL
-               FROM mine WHERE tasks.id = mine.id AND tasks.id = ANY($1)
-               RETURNING tasks.id, queue, traceparent, state
+               UPDATE task_queue
+               SET state = CASE WHEN cancel_requested OR ready_requested THEN 'ready' ELSE 'parked' END,
+                   due_at = now() + make_interval(secs => CASE WHEN cancel_requested OR ready_requested THEN 0
+                                                               ELSE mine.after END),
+                   claims = 0, expired_leases = 0, lease_token = NULL, lease_until = NULL, lease_owner = NULL
+               FROM mine WHERE task_queue.id = mine.id AND task_queue.id = ANY($1)
+               RETURNING task_queue.id, queue, traceparent, state
            ), announced AS (
                INSERT INTO outbox (queue, task_id, traceparent) SELECT queue, id, traceparent FROM parked WHERE state = 'ready'
            )
@@ -144,13 +147,13 @@ pub async fn reschedule_all(conn: &mut PgConnection, plans: &[(Uuid, Uuid, Durat
     Ok(scheduled)
 }
 
-/// Releases a task unchanged, as at shutdown: the claim does not count, the task keeps its turn, and an outbox row announces it
-/// to other workers. `false`: the lease is lost.
+/// Releases a task unchanged, as at shutdown: the claim does not count, the task keeps its position, and an outbox row
+/// announces it to other workers. `false`: the lease is lost.
 #[tracing::instrument(skip_all, name = "db.task.release")]
 pub async fn release(conn: &mut PgConnection, id: Uuid, lease_token: Uuid) -> Result<bool> {
     let announced = sqlx::query!(
         r#"WITH released AS (
-               UPDATE tasks SET state = 'ready', claims = claims - 1,
+               UPDATE task_queue SET state = 'ready', claims = claims - 1,
                                 lease_token = NULL, lease_until = NULL, lease_owner = NULL
                WHERE id = $1 AND lease_token = $2
                RETURNING id, queue, traceparent

@@ -1,24 +1,25 @@
 //! The task queue: tasks that are ready, scheduled or leased (docs/reliability.md#tasks-and-leases).
 //!
-//! **Exclusive.** A claim draws a random `lease_token`, the fencing token. Settling, rescheduling or releasing a task requires the
-//! token. After a lease expired and the task was made ready again, the token is gone, so a worker that resumes after a stall
+//! **Exclusive.** A claim draws a random `lease_token`, the fencing token. Settling, rescheduling or releasing a task requires
+//! it. After a lease expired and the task was made ready again, the token is gone, so a worker that resumes after a stall
 //! changes no row. Settling deletes the row in the transaction that writes the result: either both happen or neither.
 //!
-//! **Fair.** `turn` implements start-time fair queueing by fairness key. A task's turn is one more than the last one waiting with
-//! its key, and at least the turn in service: the highest leased turn, or the lowest waiting one if that is higher, since a key
-//! at its cap stays behind without holding back the others. Claims go by turn. A key with ten thousand tasks thus has ten
-//! thousand consecutive turns, and a key that comes later gets the turn that is served next: at most one task of each other
-//! key in that same turn comes before it. An empty queue takes its turn from a sequence, from which every enqueue and every
-//! wake-up draws, so no turn is above the sequence and an idle key accumulates no credit. Two transactions that enqueue with
-//! one key at the same time may get the same turn. That costs the others one place each, and no order is promised.
+//! **Fair.** `fair_seq`, the queue position, implements start-time fair queueing by fairness key. A task's position is one more
+//! than the last one waiting with its key, and at least the position in service: the highest leased position, or the lowest
+//! waiting one if that is higher, since a key at its cap stays behind without holding back the others. Claims go by position. A
+//! key with ten thousand tasks thus has ten thousand consecutive positions, and a key that comes later gets the position that is
+//! served next: at most one task of each other key at that same position comes before it. An empty queue takes its position from
+//! a sequence, from which every enqueue and every wake-up draws, so no position is above the sequence and an idle key accumulates
+//! no credit. Two transactions that enqueue with one key at the same time may get the same position. That costs the others one
+//! place each, and no order is promised.
 //!
-//! **Independent of history.** Searches by turn begin at the queue's low-water mark ([`refresh_low_water`]), below which no live
-//! task is. Rows are named by `id = ANY(…)` even where a join would say the same: for a table that was empty when it was last analyzed,
-//! the planner reads the whole primary key instead of looking up rows. The cost of a queue therefore does not grow with the
-//! work done while some transaction stays open.
+//! **Independent of history.** Searches by position begin at the queue's low-water mark ([`refresh_low_water`]), below which no
+//! live task is. Rows are named by `id = ANY(…)` even where a join would say the same: for a table that was empty when it was
+//! last analyzed, the planner reads the whole primary key instead of looking up rows. The cost of a queue therefore does not grow
+//! with the work done while some transaction stays open.
 //!
-//! **Quarantine.** A task whose lease expired twice may have killed its workers. Only a worker that asks for quarantined tasks and
-//! has no other task in progress claims it, so that it affects no other task (docs/reliability.md#quarantine).
+//! **Quarantine.** A task whose lease expired twice may have killed its workers. Only a worker that asks for quarantined tasks
+//! and has no other task in progress claims it, so that it affects no other task (docs/reliability.md#quarantine).
 //!
 //! **Limited.** The number of claims of a task is limited. So that a database that is unavailable on and off for a minute does
 //! not use them up, each claim after an expired lease waits longer than the one before ([`promote`]).
@@ -116,17 +117,17 @@ async fn insert(conn: &mut PgConnection, task: &NewTask<'_>, tenant: Option<&str
     sqlx::query!(
         "WITH place AS (
              SELECT greatest(
-                 (SELECT max(turn) + 1 FROM tasks
-                  WHERE queue = $2 AND lane = $4 AND state = 'ready' AND turn >= floor),
+                 (SELECT max(fair_seq) + 1 FROM task_queue
+                  WHERE queue = $2 AND fairness_key = $4 AND state = 'ready' AND fair_seq >= floor),
                  coalesce(greatest(
-                     (SELECT max(turn) FROM tasks WHERE queue = $2 AND state = 'leased' AND turn >= floor),
-                     (SELECT min(turn) FROM tasks WHERE queue = $2 AND state = 'ready' AND turn >= floor)
+                     (SELECT max(fair_seq) FROM task_queue WHERE queue = $2 AND state = 'leased' AND fair_seq >= floor),
+                     (SELECT min(fair_seq) FROM task_queue WHERE queue = $2 AND state = 'ready' AND fair_seq >= floor)
                  ), drawn)
-             ) AS turn
+             ) AS fair_seq
              FROM nextval('task_turns') AS drawn, task_floor($2) AS floor
          ), task AS (
-             INSERT INTO tasks (id, queue, kind, lane, state, turn, due_at, traceparent, tenant)
-             SELECT $1, $2, $3, $4, CASE WHEN $5::float8 IS NULL THEN 'ready' ELSE 'parked' END, turn,
+             INSERT INTO task_queue (id, queue, kind, fairness_key, state, fair_seq, due_at, traceparent, tenant)
+             SELECT $1, $2, $3, $4, CASE WHEN $5::float8 IS NULL THEN 'ready' ELSE 'parked' END, fair_seq,
                     now() + make_interval(secs => coalesce($5, 0)), $6, $7
              FROM place
          )
@@ -149,8 +150,8 @@ async fn insert(conn: &mut PgConnection, task: &NewTask<'_>, tenant: Option<&str
 #[tracing::instrument(skip_all, name = "db.task.lock")]
 pub async fn lock(conn: &mut PgConnection, id: Uuid) -> Result<Option<TaskState>> {
     let state =
-        sqlx::query_scalar!("SELECT state FROM tasks WHERE id = $1 FOR UPDATE", id).fetch_optional(conn).await?;
-    state.map(|state| known("tasks.state", &state)).transpose()
+        sqlx::query_scalar!("SELECT state FROM task_queue WHERE id = $1 FOR UPDATE", id).fetch_optional(conn).await?;
+    state.map(|state| known("task_queue.state", &state)).transpose()
 }
 
 /// Makes a task that no worker holds ready for a worker to cancel it, announced by an outbox row. The worker that claims it
@@ -159,8 +160,8 @@ pub async fn lock(conn: &mut PgConnection, id: Uuid) -> Result<Option<TaskState>
 pub async fn make_ready_to_cancel(conn: &mut PgConnection, id: Uuid) -> Result<bool> {
     let announced = sqlx::query!(
         "WITH woken AS (
-             UPDATE tasks SET state = 'ready', cancel_requested = true, due_at = now(),
-                    turn = greatest(turn, task_floor(queue))
+             UPDATE task_queue SET state = 'ready', cancel_requested = true, due_at = now(),
+                    fair_seq = greatest(fair_seq, task_floor(queue))
              WHERE id = $1 AND state IN ('ready', 'parked')
              RETURNING id, queue, traceparent
          )
@@ -172,29 +173,31 @@ pub async fn make_ready_to_cancel(conn: &mut PgConnection, id: Uuid) -> Result<b
     Ok(announced.rows_affected() == 1)
 }
 
-/// Makes a task ready that waits for what this transaction does. A scheduled task becomes ready at once, with a new turn and
-/// an outbox row. A leased task is not rescheduled before it has run once more ([`reschedule`]). A concurrent `make_ready`
-/// and `reschedule` lock the same row, so no wake-up is lost. A task that no longer exists needs no wake-up.
+/// Makes a task ready that waits for what this transaction does. A scheduled task becomes ready at once, with a new
+/// position and an outbox row. A leased task is not rescheduled before it has run once more ([`reschedule`]). A concurrent
+/// `make_ready` and `reschedule` lock the same row, so no wake-up is lost. A task that no longer exists needs no wake-up.
 #[tracing::instrument(skip_all, name = "db.task.make_ready")]
 pub async fn make_ready(conn: &mut PgConnection, id: Uuid) -> Result<()> {
     sqlx::query!(
         "WITH woken AS (
-             UPDATE tasks SET woken = true,
+             UPDATE task_queue SET ready_requested = true,
                     state = CASE state WHEN 'parked' THEN 'ready' ELSE state END,
                     due_at = CASE state WHEN 'parked' THEN now() ELSE due_at END,
-                    turn = CASE state WHEN 'parked' THEN greatest(
-                               (SELECT max(t.turn) + 1 FROM tasks t
-                                WHERE t.queue = tasks.queue AND t.lane = tasks.lane AND t.state = 'ready'
-                                  AND t.turn >= task_floor(tasks.queue)),
+                    fair_seq = CASE state WHEN 'parked' THEN greatest(
+                               (SELECT max(t.fair_seq) + 1 FROM task_queue t
+                                WHERE t.queue = task_queue.queue AND t.fairness_key = task_queue.fairness_key
+                                  AND t.state = 'ready' AND t.fair_seq >= task_floor(task_queue.queue)),
                                coalesce(greatest(
-                                   (SELECT max(t.turn) FROM tasks t
-                                    WHERE t.queue = tasks.queue AND t.state = 'leased' AND t.turn >= task_floor(tasks.queue)),
-                                   (SELECT min(t.turn) FROM tasks t
-                                    WHERE t.queue = tasks.queue AND t.state = 'ready' AND t.turn >= task_floor(tasks.queue))
+                                   (SELECT max(t.fair_seq) FROM task_queue t
+                                    WHERE t.queue = task_queue.queue AND t.state = 'leased'
+                                      AND t.fair_seq >= task_floor(task_queue.queue)),
+                                   (SELECT min(t.fair_seq) FROM task_queue t
+                                    WHERE t.queue = task_queue.queue AND t.state = 'ready'
+                                      AND t.fair_seq >= task_floor(task_queue.queue))
                                ), drawn)
-                           ) ELSE turn END
+                           ) ELSE fair_seq END
              FROM nextval('task_turns') AS drawn
-             WHERE id = $1 AND (state = 'parked' OR state = 'leased' AND NOT woken)
+             WHERE id = $1 AND (state = 'parked' OR state = 'leased' AND NOT ready_requested)
              RETURNING id, queue, traceparent, state
          )
          INSERT INTO outbox (queue, task_id, traceparent) SELECT queue, id, traceparent FROM woken WHERE state = 'ready'",
@@ -214,10 +217,10 @@ pub async fn request_cancel(conn: &mut PgConnection, id: Uuid) -> Result<Option<
     let Some(state) = lock(conn, id).await? else { return Ok(None) };
     match state {
         TaskState::Ready | TaskState::Scheduled => {
-            sqlx::query!("DELETE FROM tasks WHERE id = $1", id).execute(conn).await?
+            sqlx::query!("DELETE FROM task_queue WHERE id = $1", id).execute(conn).await?
         }
         TaskState::Leased => {
-            sqlx::query!("UPDATE tasks SET cancel_requested = true WHERE id = $1", id).execute(conn).await?
+            sqlx::query!("UPDATE task_queue SET cancel_requested = true WHERE id = $1", id).execute(conn).await?
         }
     };
     Ok(Some(state))
@@ -230,7 +233,7 @@ pub async fn stats(conn: &mut PgConnection, queue: Queue) -> Result<QueueStats> 
         r#"SELECT count(*) FILTER (WHERE state = 'ready') AS "ready!", count(*) FILTER (WHERE state = 'parked') AS "parked!",
                   count(*) FILTER (WHERE state = 'leased') AS "leased!",
                   extract(epoch FROM now() - min(due_at) FILTER (WHERE state = 'ready'))::float8 AS oldest_ready
-           FROM tasks WHERE queue = $1"#,
+           FROM task_queue WHERE queue = $1"#,
         queue.as_str(),
     )
     .fetch_one(conn)

@@ -21,7 +21,7 @@ pub struct Promoted {
     pub quarantined: bool,
 }
 
-/// Makes up to `limit` due and up to `limit` lease-expired tasks of a queue ready. Due tasks get a new turn; tasks with an
+/// Makes up to `limit` due and up to `limit` lease-expired tasks of a queue ready. Due tasks get a new position; tasks with an
 /// expired lease keep theirs. The search begins at `marks`.
 ///
 /// Where `pauses` say so, a task with an expired lease is scheduled first: for the first pause after its first claim, and so on,
@@ -39,41 +39,41 @@ pub async fn promote(
     let pauses: Vec<f64> = pauses.iter().map(Duration::as_secs_f64).collect();
     let row = sqlx::query!(
         r#"WITH due AS MATERIALIZED (
-               SELECT id, lane FROM tasks WHERE queue = $1 AND state = 'parked' AND due_at BETWEEN $3 AND now()
+               SELECT id, fairness_key FROM task_queue WHERE queue = $1 AND state = 'parked' AND due_at BETWEEN $3 AND now()
                ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED
            ), expired AS MATERIALIZED (
                SELECT id, coalesce(($4::float8[])[least(claims, cardinality($4))], 0) AS pause
-               FROM tasks WHERE queue = $1 AND lease_until BETWEEN $3 AND now()
+               FROM task_queue WHERE queue = $1 AND lease_until BETWEEN $3 AND now()
                ORDER BY lease_until LIMIT $2 FOR UPDATE SKIP LOCKED
            ), awake AS MATERIALIZED (
-               SELECT id, lane, nextval('task_turns') AS drawn FROM due
+               SELECT id, fairness_key, nextval('task_turns') AS drawn FROM due
            ), before AS (
-               SELECT lane, greatest(
-                   (SELECT max(turn) FROM tasks t
-                    WHERE t.queue = $1 AND t.lane = awake.lane AND t.state = 'ready' AND t.turn >= floor),
+               SELECT fairness_key, greatest(
+                   (SELECT max(fair_seq) FROM task_queue t
+                    WHERE t.queue = $1 AND t.fairness_key = awake.fairness_key AND t.state = 'ready' AND t.fair_seq >= floor),
                    coalesce(greatest(
-                       (SELECT max(turn) FROM tasks WHERE queue = $1 AND state = 'leased' AND turn >= floor),
-                       (SELECT min(turn) FROM tasks WHERE queue = $1 AND state = 'ready' AND turn >= floor)
+                       (SELECT max(fair_seq) FROM task_queue WHERE queue = $1 AND state = 'leased' AND fair_seq >= floor),
+                       (SELECT min(fair_seq) FROM task_queue WHERE queue = $1 AND state = 'ready' AND fair_seq >= floor)
                    ), min(drawn)) - 1
-               ) AS turn
-               FROM awake, task_floor($1) AS floor GROUP BY lane, floor
+               ) AS fair_seq
+               FROM awake, task_floor($1) AS floor GROUP BY fairness_key, floor
            ), placed AS (
-               SELECT id, before.turn + row_number() OVER (PARTITION BY lane ORDER BY drawn) AS turn
-               FROM awake JOIN before USING (lane)
+               SELECT id, before.fair_seq + row_number() OVER (PARTITION BY fairness_key ORDER BY drawn) AS fair_seq
+               FROM awake JOIN before USING (fairness_key)
            ), woken AS (
-               UPDATE tasks SET state = 'ready', turn = placed.turn
-               FROM placed WHERE tasks.id = placed.id AND tasks.id = ANY(ARRAY(SELECT id FROM due))
+               UPDATE task_queue SET state = 'ready', fair_seq = placed.fair_seq
+               FROM placed WHERE task_queue.id = placed.id AND task_queue.id = ANY(ARRAY(SELECT id FROM due))
            ), freed AS (
-               UPDATE tasks SET state = CASE WHEN pause > 0 THEN 'parked' ELSE 'ready' END,
+               UPDATE task_queue SET state = CASE WHEN pause > 0 THEN 'parked' ELSE 'ready' END,
                                 due_at = CASE WHEN pause > 0 THEN now() + make_interval(secs => pause) ELSE due_at END,
-                                expired = tasks.expired + 1,
+                                expired_leases = task_queue.expired_leases + 1,
                                 lease_token = NULL, lease_until = NULL, lease_owner = NULL
-               FROM expired WHERE tasks.id = expired.id AND tasks.id = ANY(ARRAY(SELECT id FROM expired))
+               FROM expired WHERE task_queue.id = expired.id AND task_queue.id = ANY(ARRAY(SELECT id FROM expired))
            )
            SELECT (SELECT count(*) FROM due) AS "due!", (SELECT count(*) FROM expired) AS "expired!",
-                  (SELECT extract(epoch FROM min(due_at) - now())::float8 FROM tasks
+                  (SELECT extract(epoch FROM min(due_at) - now())::float8 FROM task_queue
                    WHERE queue = $1 AND state = 'parked' AND due_at > now()) AS next_due,
-                  EXISTS (SELECT FROM tasks WHERE queue = $1 AND state = 'ready' AND suspect) AS "suspects!""#,
+                  EXISTS (SELECT FROM task_queue WHERE queue = $1 AND state = 'ready' AND quarantined) AS "quarantined!""#,
         queue.as_str(),
         count(limit),
         marks.since,
@@ -85,6 +85,6 @@ pub async fn promote(
         due: row.due.unsigned_abs(),
         expired: row.expired.unsigned_abs(),
         next_due: row.next_due.and_then(seconds),
-        quarantined: row.suspects,
+        quarantined: row.quarantined,
     })
 }

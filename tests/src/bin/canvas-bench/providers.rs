@@ -58,7 +58,7 @@ pub async fn waiting(stack: &Stack) -> Vec<BenchRow> {
     let mib = resident_mib(Kind::VideoWorker.binary());
     let waiting = stack.count("SELECT count(*) FROM jobs WHERE kind = 'video' AND status = 'running'").await;
     assert_eq!(waiting, WAITING, "all of them still wait");
-    stack.execute("DELETE FROM tasks WHERE queue = 'video'").await;
+    stack.execute("DELETE FROM task_queue WHERE queue = 'video'").await;
     stack.execute("DELETE FROM jobs WHERE kind = 'video'").await;
     let cost = all - idle;
     vec![
@@ -109,7 +109,7 @@ async fn multiply(stack: &Stack) {
              SELECT c.id, 0, o.state, 1, true, o.run, now() - interval '2 minutes', now(), now() + interval '1 hour'
              FROM copies c JOIN job_outputs o ON o.job_id = c.source
          )
-         INSERT INTO tasks (id, queue, kind, lane, state, turn, due_at)
+         INSERT INTO task_queue (id, queue, kind, fairness_key, state, fair_seq, due_at)
          SELECT c.id, 'video', 'video', j.account_uid, 'parked', nextval('task_turns'), now() + random() * interval '12 seconds'
          FROM copies c JOIN jobs j ON j.id = c.source",
     )

@@ -119,7 +119,7 @@ impl Snapshot {
     /// Opens the snapshot and leaves the dead rows of `done` jobs that ended since.
     async fn hold(stack: &Stack, done: i32) -> Self {
         let mut connection = stack.pool().acquire().await.expect("connects").detach();
-        sqlx::raw_sql("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM tasks")
+        sqlx::raw_sql("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM task_queue")
             .execute(&mut connection)
             .await
             .expect("begins");
@@ -137,7 +137,7 @@ impl Snapshot {
 async fn leave_behind(stack: &Stack, done: i32) {
     let mut transaction = stack.pool().begin().await.expect("begins");
     sqlx::query(
-        "INSERT INTO tasks (id, queue, kind, lane, turn)
+        "INSERT INTO task_queue (id, queue, kind, fairness_key, fair_seq)
          SELECT gen_random_uuid(), 'image', 'action', 'done ' || n % 8, nextval('task_turns')
          FROM generate_series(1, $1) n",
     )
@@ -146,10 +146,12 @@ async fn leave_behind(stack: &Stack, done: i32) {
     .await
     .expect("makes tasks");
     for statement in [
-        "INSERT INTO outbox (queue, task_id, traceparent) SELECT queue, id, 'done' FROM tasks WHERE lane LIKE 'done %'",
-        "UPDATE tasks SET state = 'leased', lease_token = id, lease_until = now() + interval '30 s' WHERE lane LIKE 'done %'",
+        "INSERT INTO outbox (queue, task_id, traceparent) SELECT queue, id, 'done'
+         FROM task_queue WHERE fairness_key LIKE 'done %'",
+        "UPDATE task_queue SET state = 'leased', lease_token = id, lease_until = now() + interval '30 s'
+         WHERE fairness_key LIKE 'done %'",
         "DELETE FROM outbox WHERE traceparent = 'done'",
-        "DELETE FROM tasks WHERE lane LIKE 'done %'",
+        "DELETE FROM task_queue WHERE fairness_key LIKE 'done %'",
     ] {
         sqlx::query(statement).execute(&mut *transaction).await.expect("moves or deletes the rows");
     }
@@ -175,6 +177,8 @@ async fn ended(stack: &Stack) -> i64 {
 }
 
 async fn drained(stack: &Stack) {
-    wait_for("an idle service", DRAIN, async || (stack.count("SELECT count(*) FROM tasks").await == 0).then_some(()))
-        .await;
+    wait_for("an idle service", DRAIN, async || {
+        (stack.count("SELECT count(*) FROM task_queue").await == 0).then_some(())
+    })
+    .await;
 }

@@ -161,7 +161,7 @@ async fn a_cancel_after_the_providers_end_is_a_cancel_all_the_same() {
         drop(doomed);
         fixture.simulator.finish();
         assert!(matches!(fixture.cancel(id).await, Cancellation::Requested(_)), "{vendor:?}");
-        fixture.execute("UPDATE tasks SET lease_until = now() - interval '1 s' WHERE state = 'leased'").await;
+        fixture.execute("UPDATE task_queue SET lease_until = now() - interval '1 s' WHERE state = 'leased'").await;
         let _running = fixture.work();
         let ended = fixture.ended(id).await;
         assert!(fixture.simulator.cancel_requests() >= 1 && fixture.simulator.cancels() == 0, "{vendor:?}");
@@ -175,7 +175,7 @@ async fn assert_canceled_for_good(fixture: &VideoFixture, ended: &Record) {
     assert_eq!((ended.status, ended.cancel_reason), (JobStatus::Canceled, Some(CancelReason::UserRequested)));
     assert_eq!((ended.credit_cost, fixture.simulator.submits().len()), (7, 1), "what it accepted, once");
     for nothing in [
-        "SELECT count(*) FROM tasks",
+        "SELECT count(*) FROM task_queue",
         "SELECT count(*) FROM blobs",
         "SELECT count(*) FROM assets",
         "SELECT count(*) FROM jobs WHERE video_blob IS NOT NULL",
@@ -204,7 +204,7 @@ async fn a_film_is_stopped_and_charges_nothing() {
 async fn a_job_that_kills_its_workers_is_given_up_and_returned() {
     let fixture = VideoFixture::embedded().await;
     let id = fixture.start(fixture.wish(Capability::VideoGenerate)).await;
-    let aged = sqlx::query("UPDATE tasks SET claims = $1").bind(TASK_CLAIMS_MAX);
+    let aged = sqlx::query("UPDATE task_queue SET claims = $1").bind(TASK_CLAIMS_MAX);
     aged.execute(fixture.database.pool()).await.expect("ages");
     let _running = fixture.work();
     let record = fixture.ended(id).await;

@@ -80,7 +80,7 @@ async fn a_worker_that_dies_is_followed_by_one_that_does_not_submit_again() {
         let id = fixture.start(fixture.wish(Capability::VideoGenerate)).await;
         fixture.until_output_is(id, OutputState::Submitted).await;
         drop(doomed);
-        fixture.execute("UPDATE tasks SET lease_until = now() - interval '1 s' WHERE state = 'leased'").await;
+        fixture.execute("UPDATE task_queue SET lease_until = now() - interval '1 s' WHERE state = 'leased'").await;
         let _running = fixture.work();
         assert_eq!(fixture.ended(id).await.status, JobStatus::Succeeded, "{vendor:?}");
         assert_eq!((fixture.simulator.submits().len(), fixture.accepted(id)), (1, 1), "{vendor:?}");
@@ -91,7 +91,7 @@ async fn a_worker_that_dies_is_followed_by_one_that_does_not_submit_again() {
     let id = fixture.start(fixture.wish(Capability::VideoGenerate)).await;
     wait_for("a submit", DEADLINE, async || (fixture.simulator.submits().len() == 1).then_some(())).await;
     drop(doomed);
-    fixture.execute("UPDATE tasks SET lease_until = now() - interval '1 s' WHERE state = 'leased'").await;
+    fixture.execute("UPDATE task_queue SET lease_until = now() - interval '1 s' WHERE state = 'leased'").await;
     let _running = fixture.work();
     assert_eq!(failure(&fixture.ended(id).await).0, FailureCode::ProviderTimeout);
     assert_eq!((fixture.simulator.submits().len(), fixture.accepted(id)), (1, 1));

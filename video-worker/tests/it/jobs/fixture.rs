@@ -370,7 +370,7 @@ impl VideoFixture {
     /// Waits until a task is rescheduled.
     pub async fn until_parked(&self) {
         let scheduled = async || {
-            let count = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM tasks WHERE state = 'parked'");
+            let count = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM task_queue WHERE state = 'parked'");
             (count.fetch_one(self.database.pool()).await.expect("counts") > 0).then_some(())
         };
         wait_for("a scheduled task", DEADLINE, scheduled).await;

@@ -51,9 +51,9 @@ async fn a_success_changes_everything_in_one_transaction() {
     assert_eq!((activity[0].kind.as_str(), activity[0].actor.label.as_str()), ("job.finished", "laptop"));
     assert_eq!(activity[0].node_ids, std::slice::from_ref(&fixture.node));
 
-    assert_eq!(fixture.count("SELECT count(*) FROM tasks WHERE kind = 'action'").await, 0);
-    assert_eq!(fixture.count("SELECT count(*) FROM tasks WHERE kind = 'rendition'").await, 1);
-    assert_eq!(fixture.count("SELECT count(*) FROM tasks WHERE kind = 'delivery'").await, 1);
+    assert_eq!(fixture.count("SELECT count(*) FROM task_queue WHERE kind = 'action'").await, 0);
+    assert_eq!(fixture.count("SELECT count(*) FROM task_queue WHERE kind = 'rendition'").await, 1);
+    assert_eq!(fixture.count("SELECT count(*) FROM task_queue WHERE kind = 'delivery'").await, 1);
     let webhook = fixture.get(id).await.webhook.expect("has a webhook");
     assert_eq!((webhook.id, webhook.status), (format!("webhook:{}", delivery.id), DeliveryStatus::Pending));
     let body: Vec<u8> =
@@ -180,7 +180,7 @@ async fn a_cancel_of_untaken_work_ends_it_at_once() {
     let canceled = app::job::cancel(&mut conn, id, &fixture.account, CONTEXT).await.expect("cancels");
     let Some(Cancellation::Canceled(record)) = canceled else { panic!("not canceled: {canceled:?}") };
     assert_eq!((record.status, record.cancel_reason), (JobStatus::Canceled, Some(CancelReason::UserRequested)));
-    assert_eq!(fixture.count("SELECT count(*) FROM tasks").await, 0);
+    assert_eq!(fixture.count("SELECT count(*) FROM task_queue").await, 0);
     assert_eq!(fixture.node().await.expect("is there").active_job, None);
     let again = app::job::cancel(&mut conn, id, &fixture.account, CONTEXT).await.expect("answers");
     assert!(matches!(again, Some(Cancellation::Unchanged(_))));
@@ -251,7 +251,7 @@ async fn a_job_that_cannot_be_read_is_ended_all_the_same() {
     assert!(!app::job::abandon(&mut tx, id, Uuid::new_v4(), CONTEXT).await.expect("answers"), "not its lease");
     assert!(app::job::abandon(&mut tx, id, lease, CONTEXT).await.expect("ends"));
     tx.commit().await.expect("commits");
-    assert_eq!(fixture.count("SELECT count(*) FROM tasks").await, 0);
+    assert_eq!(fixture.count("SELECT count(*) FROM task_queue").await, 0);
     assert_eq!(fixture.history(id).await.last().map(String::as_str), Some("failed"));
     let failure = "SELECT count(*) FROM jobs WHERE status = 'failed' AND completed_at IS NOT NULL
                    AND retain_until IS NOT NULL AND outcome #>> '{failure,code}' = 'runtime_failed'";
@@ -279,7 +279,7 @@ async fn a_node_that_cannot_be_read_is_freed_all_the_same() {
     tx.commit().await.expect("commits");
     assert_eq!(fixture.get(id).await.status, JobStatus::Failed);
     assert_eq!(fixture.count("SELECT count(*) FROM nodes WHERE active_job IS NOT NULL").await, 0);
-    assert_eq!(fixture.count("SELECT count(*) FROM tasks WHERE kind = 'action'").await, 0);
+    assert_eq!(fixture.count("SELECT count(*) FROM task_queue WHERE kind = 'action'").await, 0);
 }
 
 #[tokio::test]

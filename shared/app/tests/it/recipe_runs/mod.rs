@@ -375,7 +375,7 @@ async fn a_failed_step_fails_the_run_at_the_end_and_its_dependants_are_canceled(
     assert_eq!(world.balance().await, BALANCE - PRICE);
     assert_eq!(world.event().await, "recipe_run.failed");
     assert_eq!(world.output_node(1).await.active_job, None);
-    assert_eq!(world.fixture.count("SELECT count(*) FROM tasks WHERE kind = 'recipe'").await, 0);
+    assert_eq!(world.fixture.count("SELECT count(*) FROM task_queue WHERE kind = 'recipe'").await, 0);
     assert_eq!(jobs_active(&world).await, 0);
 }
 
@@ -432,14 +432,14 @@ async fn a_canceled_run_is_over_at_once_and_gives_back_what_was_not_used() {
 #[tokio::test]
 async fn a_run_that_nobody_has_taken_is_canceled_with_its_task() {
     let world = world().await;
-    sqlx::query("UPDATE tasks SET state = 'parked', lease_token = NULL, lease_until = NULL WHERE id = $1")
+    sqlx::query("UPDATE task_queue SET state = 'parked', lease_token = NULL, lease_until = NULL WHERE id = $1")
         .bind(world.run.0)
         .execute(&mut *world.fixture.conn().await)
         .await
         .expect("hands back");
     let (run, _) = world.canceled().await;
     assert_eq!((run.status, run.credit_cost, world.balance().await), (RunStatus::Canceled, 0, BALANCE));
-    assert_eq!(world.fixture.count("SELECT count(*) FROM tasks WHERE kind = 'recipe'").await, 0);
+    assert_eq!(world.fixture.count("SELECT count(*) FROM task_queue WHERE kind = 'recipe'").await, 0);
 }
 
 #[tokio::test]
@@ -469,7 +469,7 @@ async fn the_end_of_a_pictures_job_wakes_the_run_that_waits_for_it() {
         tasks::reschedule(&mut *world.fixture.conn().await, world.run.0, world.lease, hour).await.expect("reschedules")
     );
     let ready =
-        async || world.fixture.count("SELECT count(*) FROM tasks WHERE kind = 'recipe' AND state = 'ready'").await;
+        async || world.fixture.count("SELECT count(*) FROM task_queue WHERE kind = 'recipe' AND state = 'ready'").await;
     assert_eq!(ready().await, 0);
     world
         .in_transaction(async |conn| {
@@ -478,6 +478,6 @@ async fn the_end_of_a_pictures_job_wakes_the_run_that_waits_for_it() {
         .await;
     assert_eq!(world.fixture.get(job).await.status, JobStatus::Canceled);
     assert_eq!(ready().await, 1);
-    let announced = "SELECT count(*) FROM outbox o JOIN tasks t ON t.id = o.task_id WHERE t.kind = 'recipe'";
+    let announced = "SELECT count(*) FROM outbox o JOIN task_queue t ON t.id = o.task_id WHERE t.kind = 'recipe'";
     assert_eq!(world.fixture.count(announced).await, 2, "its start and this");
 }

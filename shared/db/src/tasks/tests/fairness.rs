@@ -133,9 +133,9 @@ async fn a_task_behind_the_long_backlog_of_a_full_key_is_found() {
     for _ in 0..200 {
         enqueue_in(conn, "full", None).await;
     }
-    // It is made ready with the turn in service, as a later task would be; here it comes after all the others.
+    // It is made ready at the position in service, as a later task would be; here it comes after all the others.
     let other = enqueue_in(conn, "other", None).await;
-    sqlx::query("UPDATE tasks SET turn = turn + 1000 WHERE id = $1")
+    sqlx::query("UPDATE task_queue SET fair_seq = fair_seq + 1000 WHERE id = $1")
         .bind(other)
         .execute(&mut *conn)
         .await

@@ -33,21 +33,21 @@ async fn what_was_done_beside_an_open_transaction_is_not_read_again() {
     let mut conn = database.pool().acquire().await.expect("connects");
     let mut reader = database.pool().begin().await.expect("begins");
     sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").execute(&mut *reader).await.expect("sets");
-    sqlx::query("SELECT count(*) FROM tasks").execute(&mut *reader).await.expect("takes its snapshot");
+    sqlx::query("SELECT count(*) FROM task_queue").execute(&mut *reader).await.expect("takes its snapshot");
     for done in [
-        "INSERT INTO tasks (id, queue, kind, lane, state, turn, due_at)
+        "INSERT INTO task_queue (id, queue, kind, fairness_key, state, fair_seq, due_at)
          SELECT gen_random_uuid(), 'image', 'action', 'a', 'parked', nextval('task_turns'), now() - interval '1 min'
          FROM generate_series(1, $1)",
-        "UPDATE tasks SET state = 'ready' WHERE $1 > 0",
-        "INSERT INTO outbox (queue, task_id) SELECT 'image', id FROM tasks WHERE $1 > 0",
-        "UPDATE tasks SET state = 'leased', lease_token = id, lease_until = now() - interval '30 s' WHERE $1 > 0",
+        "UPDATE task_queue SET state = 'ready' WHERE $1 > 0",
+        "INSERT INTO outbox (queue, task_id) SELECT 'image', id FROM task_queue WHERE $1 > 0",
+        "UPDATE task_queue SET state = 'leased', lease_token = id, lease_until = now() - interval '30 s' WHERE $1 > 0",
         "DELETE FROM outbox WHERE $1 > 0",
-        "DELETE FROM tasks WHERE $1 > 0",
+        "DELETE FROM task_queue WHERE $1 > 0",
     ] {
         sqlx::query(done).bind(DONE).execute(&mut *conn).await.expect("is done");
     }
     // With statistics of an empty table, the planner considers all access paths equally cheap.
-    for table in ["VACUUM ANALYZE tasks", "VACUUM ANALYZE outbox"] {
+    for table in ["VACUUM ANALYZE task_queue", "VACUUM ANALYZE outbox"] {
         sqlx::query(table).execute(&mut *conn).await.expect("counts");
     }
     sqlx::query("SET enable_seqscan = off").execute(&mut *conn).await.expect("sets");
@@ -56,7 +56,7 @@ async fn what_was_done_beside_an_open_transaction_is_not_read_again() {
 
     sqlx::query("BEGIN").execute(&mut *conn).await.expect("begins");
     let work = &mut *conn;
-    let before = (entries_read(work, "tasks").await, entries_read(work, "outbox").await);
+    let before = (entries_read(work, "task_queue").await, entries_read(work, "outbox").await);
     let id = enqueue_in(work, "a", None).await;
     let batch = outbox::claim_batch(work, lowest, 10, LEASE).await.expect("looks");
     assert_eq!(batch.rows.iter().map(|row| row.task).collect::<Vec<_>>(), [id]);
@@ -70,7 +70,7 @@ async fn what_was_done_beside_an_open_transaction_is_not_read_again() {
     }
     let late = enqueue_in(work, "c", Some(Duration::ZERO)).await;
     // Stored times are rounded to milliseconds, sometimes up.
-    let due = sqlx::query("UPDATE tasks SET due_at = due_at - interval '1 ms' WHERE id = $1").bind(late);
+    let due = sqlx::query("UPDATE task_queue SET due_at = due_at - interval '1 ms' WHERE id = $1").bind(late);
     due.execute(&mut *work).await.expect("is due");
     assert_eq!(super::super::promote(work, Queue::Image, 10, &marks, &[]).await.expect("promotes").due, 1);
     let fairness_keys = [("b".to_owned(), 2)];
@@ -81,15 +81,15 @@ async fn what_was_done_beside_an_open_transaction_is_not_read_again() {
     assert_eq!(claimed, HashSet::from([id, late]));
     let again = refresh_low_water(work, Queue::Image, &marks, false).await.expect("looks");
     assert!(again.fair_seq >= marks.fair_seq);
-    for (table, before) in [("tasks", before.0), ("outbox", before.1)] {
+    for (table, before) in [("task_queue", before.0), ("outbox", before.1)] {
         let read = entries_read(work, table).await - before;
         assert!(read <= FEW, "{read} entries of {table} were read, with {DONE} deleted rows");
     }
     // A search from the start reads them, which shows that the measurement works.
-    let before = (entries_read(work, "tasks").await, entries_read(work, "outbox").await);
+    let before = (entries_read(work, "task_queue").await, entries_read(work, "outbox").await);
     outbox::claim_batch(work, 0, 10, LEASE).await.expect("looks");
     refresh_low_water(work, Queue::Image, &marks, true).await.expect("looks");
-    for (table, before) in [("tasks", before.0), ("outbox", before.1)] {
+    for (table, before) in [("task_queue", before.0), ("outbox", before.1)] {
         assert!(entries_read(work, table).await - before >= DONE, "{table}");
     }
 }
@@ -106,7 +106,7 @@ async fn a_floor_stays_below_everything_that_lives() {
         assert!(settle(conn, claim.id, claim.lease_token).await.expect("settles"));
     }
     settle_marks(conn).await;
-    // The first task is still leased, and becomes ready again in the turn that it had.
+    // The first task is still leased, and becomes ready again at the position that it had.
     let token = claimed.iter().find(|claim| claim.id == first).expect("was claimed").lease_token;
     assert!(release(conn, first, token).await.expect("releases"));
     assert_eq!(claim_up_to(conn, 1, LEASE).await[0].id, first);

@@ -39,7 +39,7 @@ async fn enqueue_in(conn: &mut PgConnection, fairness_key: &str, due_in: Option<
 
 /// Promotes, as if a moment later: stored times are rounded to milliseconds, sometimes up.
 async fn promote(conn: &mut PgConnection, queue: Queue, limit: usize) -> Result<Promoted> {
-    sqlx::query("UPDATE tasks SET due_at = due_at - interval '1 ms' WHERE state = 'parked'")
+    sqlx::query("UPDATE task_queue SET due_at = due_at - interval '1 ms' WHERE state = 'parked'")
         .execute(&mut *conn)
         .await?;
     super::promote(conn, queue, limit, &LowWaterMarks::default(), &[]).await
@@ -156,11 +156,12 @@ async fn a_task_waits_longer_after_each_claim_whose_lease_ran_out() {
         let promoted =
             super::promote(conn, Queue::Image, 10, &LowWaterMarks::default(), &pauses).await.expect("promotes");
         assert_eq!(promoted.expired, 1);
-        let until_due = "SELECT round(extract(epoch FROM due_at - now()))::bigint FROM tasks WHERE state = 'parked'";
+        let until_due =
+            "SELECT round(extract(epoch FROM due_at - now()))::bigint FROM task_queue WHERE state = 'parked'";
         let waits: Option<i64> = sqlx::query_scalar(until_due).fetch_optional(&mut *conn).await.expect("reads");
         assert_eq!(waits.unwrap_or(0), pause);
         // As if the task had become due.
-        sqlx::query("UPDATE tasks SET due_at = now() - interval '1 s'").execute(&mut *conn).await.expect("ages");
+        sqlx::query("UPDATE task_queue SET due_at = now() - interval '1 s'").execute(&mut *conn).await.expect("ages");
         promote(conn, Queue::Image, 10).await.expect("promotes");
     }
     assert_eq!(stats(conn, Queue::Image).await.expect("reads").ready, 1);
