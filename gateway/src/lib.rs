@@ -7,6 +7,7 @@ mod boot;
 mod catalogue;
 mod check_config;
 mod command_line;
+mod console;
 #[cfg(test)]
 mod counting;
 mod credentials;

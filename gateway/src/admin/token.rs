@@ -1,7 +1,7 @@
 //! `canvas-gateway admin token`: creates, lists and revokes agent tokens.
 
 use clap::Subcommand;
-use db::accounts::{NewToken, TokenCreated, TokenRow};
+use db::tokens::{NewToken, TokenCreated, TokenRow};
 use domain::account::{Scope, Scopes, Surface};
 use domain::limits::{ACTIVE_TOKENS_MAX, TOKEN_EXPIRY_DAYS_MAX, TOKEN_LABEL_MAX};
 use serde_json::{Value, json};
@@ -113,7 +113,7 @@ async fn create(context: &mut Context, name: &str, wanted: Wanted) -> Result {
         expires_days: wanted.expires_days,
     };
     let mut transaction = db::pool::begin_on(&mut context.connection).await?;
-    let TokenCreated::Done(expires_at) = db::accounts::create_token(&mut transaction, &token).await? else {
+    let TokenCreated::Done(expires_at) = db::tokens::create(&mut transaction, &token).await? else {
         return Err(CommandError::rule(format!("the account already has {ACTIVE_TOKENS_MAX} active tokens")));
     };
     db::pool::commit(transaction).await?;
@@ -123,7 +123,7 @@ async fn create(context: &mut Context, name: &str, wanted: Wanted) -> Result {
 
 async fn list(context: &mut Context, name: &str) -> Result {
     let account = account(context, name).await?;
-    let tokens = db::accounts::list_tokens(&mut context.connection, &account.uid).await?;
+    let tokens = db::tokens::list(&mut context.connection, &account.uid).await?;
     Ok(json!({ "tokens": tokens.iter().map(entry).collect::<Vec<_>>() }))
 }
 
@@ -139,7 +139,7 @@ async fn revoke(context: &mut Context, id: &str) -> Result {
     let unknown = || CommandError::rule(format!("token {id:?} does not exist"));
     let token = Uuid::try_parse(id).map_err(|_| unknown())?;
     let announcer = Announcer::prepare(&context.config)?;
-    let revoked = db::accounts::revoke_token(&mut context.connection, token).await?;
+    let revoked = db::tokens::revoke(&mut context.connection, token, None).await?;
     let (account, revoked_at) = revoked.ok_or_else(unknown)?;
     announcer.revoked(&account).await;
     Ok(json!({ "id": token, "revokedAt": revoked_at }))

@@ -8,16 +8,19 @@ use serde_json::{Map, Value, json};
 use super::{id, operations};
 
 /// Operations that take no credential.
-const OPEN: [&str; 3] = ["getAssetPreview", "getContract", "getDocs"];
+const OPEN: [&str; 5] = ["getAssetPreview", "getConsoleDocument", "getContract", "getDocs", "signIn"];
 
 /// Operations whose path and `canvasId` name nothing that could be missing.
-const NAMES_NOTHING: [&str; 13] = [
+const NAMES_NOTHING: [&str; 19] = [
     "createCanvas",
     "createElement",
     "createElementCollection",
+    "endAllSessions",
     "getAuthStatus",
+    "getConsoleDocument",
     "getContract",
     "getDocs",
+    "getSession",
     "listActions",
     "listCanvases",
     "listElementCollections",
@@ -25,6 +28,9 @@ const NAMES_NOTHING: [&str; 13] = [
     "listModels",
     "listProviders",
     "listRecipes",
+    "listSessions",
+    "signIn",
+    "signOut",
 ];
 
 /// Operations with a body that take no revision and no key, and that no state forbids.

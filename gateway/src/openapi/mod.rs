@@ -25,9 +25,9 @@ use serde_json::{Map, Value};
 use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::schema::{AdditionalProperties, KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::tag::TagBuilder;
+use utoipa::openapi::tag::{Tag, TagBuilder};
 use utoipa::openapi::{
-    ComponentsBuilder, ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, RefOr, ServerBuilder,
+    ComponentsBuilder, ContactBuilder, Info, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, RefOr, ServerBuilder,
 };
 use utoipa::{PartialSchema, ToSchema};
 
@@ -83,11 +83,19 @@ pub fn base() -> OpenApi {
         .scheme(HttpAuthScheme::Bearer)
         .description(Some("`cba_<token-id>.<secret>`: a UUID, a dot and 43 characters of base64url."))
         .build();
+    let tags = TAGS.map(|(name, description)| TagBuilder::new().name(name).description(Some(description)).build());
+    let mut document = with_components(info, tags.into(), ("bearer", SecurityScheme::Http(bearer)));
+    // The types of parameters are not collected with the routes.
+    let schemas = &mut document.components.get_or_insert_default().schemas;
+    schemas.insert(RenditionWidth::name().into(), RenditionWidth::schema());
+    schemas.insert(VisibilityFilter::name().into(), VisibilityFilter::schema());
+    document
+}
+
+/// A document without routes, with the types of failures and one kind of credential.
+pub fn with_components(info: Info, tags: Vec<Tag>, (credential, scheme): (&str, SecurityScheme)) -> OpenApi {
     let components = ComponentsBuilder::new()
-        .security_scheme("bearer", SecurityScheme::Http(bearer))
-        // The types of parameters and of shared responses are not collected with the routes.
-        .schema(RenditionWidth::name(), RenditionWidth::schema())
-        .schema(VisibilityFilter::name(), VisibilityFilter::schema())
+        .security_scheme(credential, scheme)
         .schema(ErrorEnvelope::name(), ErrorEnvelope::schema())
         .schema(ErrorBody::name(), ErrorBody::schema())
         .schema(ErrorCode::name(), ErrorCode::schema())
@@ -95,13 +103,12 @@ pub fn base() -> OpenApi {
         .schema(domain::Violation::name(), domain::Violation::schema())
         .build();
     let server = ServerBuilder::new().url(SERVER).description(Some("The server that serves this document."));
-    let tags = TAGS.map(|(name, description)| TagBuilder::new().name(name).description(Some(description)).build());
     OpenApiBuilder::new()
         .info(info)
         .servers(Some([server.build()]))
         .tags(Some(tags))
         .components(Some(components))
-        .security(Some([SecurityRequirement::new("bearer", Vec::<String>::new())]))
+        .security(Some([SecurityRequirement::new(credential, Vec::<String>::new())]))
         .build()
 }
 
@@ -131,10 +138,16 @@ pub fn complete(mut document: OpenApi) -> Value {
     shapes::refine(&mut document);
     types::share(&mut document);
     words::add(&mut document);
+    document = complete_shared(document);
+    parameters::share(&mut document);
+    document
+}
+
+/// Adds failures, headers and examples: what every document has.
+pub fn complete_shared(mut document: Value) -> Value {
     failures::add(&mut document);
     headers::add(&mut document);
     examples::add(&mut document);
-    parameters::share(&mut document);
     document
 }
 

@@ -184,6 +184,29 @@ impl FromStr for Surface {
     }
 }
 
+/// What a token is a credential of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenKind {
+    /// A program or agent. Presented as a bearer token.
+    Agent,
+    /// A person in the browser. Presented as a cookie of the console alone.
+    Session,
+    /// A program that a person authorized. Presented as a bearer token.
+    Oauth,
+}
+
+impl FromStr for TokenKind {
+    type Err = UnknownName;
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        match name {
+            "agent" => Ok(TokenKind::Agent),
+            "session" => Ok(TokenKind::Session),
+            "oauth" => Ok(TokenKind::Oauth),
+            _ => Err(UnknownName(name.to_owned())),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

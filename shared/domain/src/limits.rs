@@ -54,6 +54,16 @@ pub const PAGE_MAX: u32 = 100;
 pub const PAGE_DEFAULT: u32 = 50;
 /// Active tokens of an account.
 pub const ACTIVE_TOKENS_MAX: i64 = 20;
+/// Active sessions of a person. One more ends the oldest.
+pub const SESSIONS_MAX: i64 = 10;
+/// Lifetime of a session, in days.
+pub const SESSION_DAYS: i32 = 30;
+/// Time after which an unused session ends, in hours.
+pub const SESSION_IDLE_HOURS: i32 = 12;
+/// Lifetime of a sign-in link, in minutes.
+pub const SIGNIN_LINK_MINUTES: u32 = 15;
+/// Maximum lifetime of a sign-in link, in minutes: one day.
+pub const SIGNIN_LINK_MINUTES_MAX: u32 = 24 * 60;
 /// Label of a token, in characters.
 pub const TOKEN_LABEL_MAX: usize = 80;
 /// Lifetime of a token, in days.
