@@ -1,0 +1,4 @@
+//! The console (docs/reference/console.md).
+
+mod session;
+mod shell;
