@@ -1,4 +1,4 @@
-import { type KeyboardEvent, type PointerEvent, useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
+import { type KeyboardEvent, type PointerEvent, useEffect, useEffectEvent, useRef, useState } from "react";
 import type { Drawing } from "../api.ts";
 import { percent } from "../format.ts";
 import { Button, Icon } from "../ui/parts.tsx";
@@ -17,30 +17,38 @@ export function Board({ drawing, label }: { drawing: Drawing; label: string }) {
   const shown = useDecoded(drawing);
   const box = shown?.box ?? drawing.box;
   const frame = useRef<HTMLDivElement>(null);
-  const [view, setView] = useState<View>();
+  const [screen, setScreen] = useState<Size>();
+  /** Where a person moved the picture. Until then the whole canvas is shown, also while it grows or the window changes. */
+  const [moved, setMoved] = useState<View>();
   const [isMoving, setIsMoving] = useState(false);
   const rest = useRef<ReturnType<typeof setTimeout>>(undefined);
   const pointers = useRef(new Map<number, Point>());
+  const view = moved ?? (screen && fit(box, screen));
 
-  const screen = (): Size => ({ width: frame.current?.clientWidth ?? 0, height: frame.current?.clientHeight ?? 0 });
-  const middle = (): Point => ({ x: screen().width / 2, y: screen().height / 2 });
-  const settle = (view: View) => pan(view, { x: 0, y: 0 }, box, screen());
-  const show = (next: (view: View) => View) => {
+  useEffect(() => {
+    const element = frame.current;
+    if (!element) return;
+    const observer = new ResizeObserver(() => setScreen({ width: element.clientWidth, height: element.clientHeight }));
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      clearTimeout(rest.current);
+    };
+  }, []);
+
+  function show(next: (view: View, screen: Size) => View) {
+    if (!screen) return;
     setIsMoving(true);
     clearTimeout(rest.current);
     rest.current = setTimeout(() => setIsMoving(false), REST);
-    setView((view) => view && settle(next(view)));
-  };
-  const panBy = (x: number, y: number) => show((view) => pan(view, { x, y }, box, screen()));
-  const showAll = () => show(() => fit(box, screen()));
-  const zoomBy = (factor: number, point = middle()) => show((view) => zoom(view, point, factor));
-  const showFullSize = () => show((view) => zoom(view, middle(), 1 / view.scale));
+    // Several moves can happen between two frames.
+    setMoved((moved) => pan(next(moved ?? fit(box, screen), screen), { x: 0, y: 0 }, box, screen));
+  }
 
-  const open = useEffectEvent(() => setView(fit(drawing.box, screen())));
-  useLayoutEffect(() => {
-    open();
-    return () => clearTimeout(rest.current);
-  }, []);
+  const panBy = (x: number, y: number) => show((view, screen) => pan(view, { x, y }, box, screen));
+  const zoomBy = (factor: number, point?: Point) => show((view, screen) => zoom(view, point ?? middle(screen), factor));
+  const showFullSize = () => show((view, screen) => zoom(view, middle(screen), 1 / view.scale));
+  const showAll = () => setMoved(undefined);
 
   const wheel = useEffectEvent((event: WheelEvent) => {
     event.preventDefault();
@@ -155,6 +163,8 @@ export function Board({ drawing, label }: { drawing: Drawing; label: string }) {
     </div>
   );
 }
+
+const middle = ({ width, height }: Size): Point => ({ x: width / 2, y: height / 2 });
 
 function pointOf(event: { clientX: number; clientY: number }, frame: Element | null): Point {
   const { left = 0, top = 0 } = frame?.getBoundingClientRect() ?? {};

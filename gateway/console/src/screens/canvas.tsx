@@ -4,6 +4,7 @@ import { api, type CanvasReview, type Drawing } from "../api.ts";
 import { Problem } from "../errors.ts";
 import { ago, count } from "../format.ts";
 import { type Live, useLive } from "../live.ts";
+import { useSession } from "../session.ts";
 import { useClock, useTitle } from "../ui/hooks.ts";
 import { Avatar, Button, Empty, Failure, Icon, messageOf, Waiting } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
@@ -108,10 +109,13 @@ function Opened({ handle, review }: { handle: string; review: CanvasReview }) {
               {findings.map((finding, index) => (
                 // oxlint-disable-next-line react/no-array-index-key -- findings have no id
                 <li key={index} data-severity={finding.severity}>
-                  <p>{finding.message}</p>
-                  <p className={styles.code}>
-                    {finding.severity === "error" ? "Error" : "Warning"}, <code>{finding.code}</code>
-                  </p>
+                  <Icon name="finding" />
+                  <div>
+                    <p>{finding.message}</p>
+                    <p className={styles.code}>
+                      {finding.severity === "error" ? "Error" : "Warning"} <code>{finding.code}</code>
+                    </p>
+                  </div>
                 </li>
               ))}
             </ul>
@@ -146,17 +150,20 @@ function Header({ review: { canvas }, live }: { review: CanvasReview; live: Live
           </span>
         </p>
       </div>
-      <Presence who={live.who} />
+      <Presence live={live} />
       <Connection live={live} />
     </>
   );
 }
 
-function Presence({ who }: { who: Live["who"] }) {
+/** Who else has the canvas open. */
+function Presence({ live }: { live: Live }) {
+  const { session } = useSession();
+  const who = live.who.filter(({ label, surface }) => surface !== "browser" || label !== session.label);
   if (who.length === 0) return null;
   const names = who.map(({ label, surface }) => (surface === "browser" ? label : `${label} (${surface})`));
   return (
-    <ul className={styles.who} aria-label="Open here">
+    <ul className={styles.who} aria-label="Also here">
       {who.slice(0, 4).map(({ label }, index) => (
         // oxlint-disable-next-line react/no-array-index-key -- one person can be here twice
         <li key={index} title={names[index]}>

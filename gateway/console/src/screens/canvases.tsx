@@ -126,8 +126,8 @@ function Card({ canvas }: { canvas: CanvasSummary }) {
       <Link href={canvasPath(canvas)} className={styles.card}>
         <Thumbnail canvas={canvas} />
         <div className={styles.text}>
-          <h2 className={styles.title} dir="auto">
-            {canvas.title || "Untitled"}
+          <h2 className={styles.title}>
+            <bdi>{canvas.title || "Untitled"}</bdi>
           </h2>
           <p className={styles.meta}>
             <span>{count(canvas.nodeCount, "node")}</span>
