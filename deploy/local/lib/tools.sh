@@ -34,10 +34,7 @@ install_once() {
 make_python_environment() {
     local directory=$1
     shift
-    if ! python3 -c 'import ensurepip, venv'; then
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 update
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends python3-venv
-    fi
+    if ! python3 -c 'import ensurepip, venv'; then apt_install python3-venv; fi
     python3 -m venv "$directory"
     "$directory/bin/pip" install --disable-pip-version-check "$@"
 }

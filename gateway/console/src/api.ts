@@ -14,7 +14,7 @@ export type Finding = components["schemas"]["Finding"];
 export interface Account {
   id: string;
   email: string;
-  displayName?: string | null;
+  displayName?: string;
 }
 
 export interface Session {
@@ -24,8 +24,7 @@ export interface Session {
     kind: "full" | "narrow";
     label: string;
     scopes: string[];
-    createdAt: string;
-    expiresAt: string | null;
+    expiresAt: string;
   };
   account: Account;
 }

@@ -3,6 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, useContext } from "react";
 import { useLocation } from "wouter";
 import { api, type Credential, type Session } from "./api.ts";
+import { setTheme, theme } from "./ui/theme.ts";
 
 export const useSessionQuery = () => useQuery({ queryKey: ["session"], queryFn: api.session, staleTime: 60_000 });
 
@@ -28,7 +29,10 @@ export function useSigningIn(): { signIn: (credential: Credential) => Promise<vo
   return {
     signIn: async (credential) => change(await api.signIn(credential)),
     async signOut() {
+      const chosen = theme();
       await api.signOut();
+      // Signing out deletes what the browser stored for this origin.
+      setTheme(chosen);
       navigate("/signin");
       change(null);
     },

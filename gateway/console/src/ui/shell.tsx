@@ -25,9 +25,9 @@ export function Shell({ header, isFixed = false, children }: Props) {
         <a className={styles.skip} href="#content" onClick={(event) => (event.preventDefault(), main.current?.focus())}>
           Skip to the content
         </a>
-        <Link href="/" className={styles.home} aria-label="All canvases">
+        <Link href="/" className={styles.home}>
           <Mark />
-          {!isFixed && <span className={styles.name}>Canvas Service</span>}
+          <span className={isFixed ? "unseen" : styles.name}>Canvas Service</span>
         </Link>
         <div className={styles.middle}>{header}</div>
         <AccountMenu />
@@ -80,7 +80,7 @@ function AccountMenu() {
           ) : (
             "Signed in"
           )}
-          {session.expiresAt && `, until ${day(session.expiresAt)}`}
+          , until {day(session.expiresAt)}
         </p>
         <fieldset className={styles.themes}>
           <legend className="unseen">Colors</legend>
