@@ -68,8 +68,8 @@ export function scene(name: string, run: (scene: Scene) => Promise<void>): void 
       if (response.status() >= 400 && !expected.has(what)) faults.push(`an unexpected response: ${what}`);
     });
     context.on("console", (message) => {
-      // The browser reports each response of status 400 or more. Those are checked above.
-      const isResponse = message.text().startsWith("Failed to load resource: the server responded");
+      // The browser reports each response of status 400 or more, which is checked above, and each request without a network.
+      const isResponse = /^Failed to load resource: (the server responded|net::ERR_INTERNET_DISCONNECTED)/.test(message.text());
       if (["error", "warning"].includes(message.type()) && !isResponse) faults.push(`console: ${message.text()}`);
     });
     context.on("weberror", (error) => faults.push(`exception: ${String(error.error())}`));

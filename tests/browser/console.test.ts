@@ -154,6 +154,23 @@ scene("the result of an Action appears without a reload, in every tab over one s
   await isAccessible();
 });
 
+scene("without shared workers and after a lost connection, a canvas is followed all the same", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, target, url } = await makeCanvas("Interrupted");
+  await page.addInitScript(() => Reflect.deleteProperty(globalThis, "SharedWorker"));
+  await signIn(page, TOKEN, url);
+  await isLive(page);
+  await page.context().setOffline(true);
+  await page.getByRole("status").getByText("Offline").waitFor();
+  await page.getByRole("img", { name: "Drawing of Interrupted" }).waitFor();
+  await isAccessible();
+  await runAction(canvas, target);
+  await page.context().setOffline(false);
+  await isLive(page);
+  const { revision } = (await send<{ canvas: { revision: string } }>("GET", `/canvases/${canvas.id}`)).canvas;
+  await page.locator(`[data-revision="${revision}"]`).waitFor();
+});
+
 scene("a canvas that is no longer shared is gone at once", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const { canvas, url } = await makeCanvas("Shared for a while");

@@ -1,4 +1,4 @@
-import { type ReactNode } from "react";
+import { Component, type ReactNode } from "react";
 import { Redirect, Route, Switch, useLocation, useSearch } from "wouter";
 import { signInPath } from "./address.ts";
 import { Canvas } from "./screens/canvas.tsx";
@@ -10,21 +10,37 @@ import { Failure, Waiting } from "./ui/parts.tsx";
 
 export function App() {
   return (
-    <Switch>
-      <Route path="/signin" component={SignIn} />
-      <Route>
-        <SignedIn>
-          <Switch>
-            <Route path="/" component={Canvases} />
-            <Route path="/c/:owner/:id">
-              {({ owner, id }) => <Canvas key={`${owner}/${id}`} handle={`canvas:${owner}:${id}`} />}
-            </Route>
-            <Route component={Missing} />
-          </Switch>
-        </SignedIn>
-      </Route>
-    </Switch>
+    <Boundary>
+      <Switch>
+        <Route path="/signin" component={SignIn} />
+        <Route>
+          <SignedIn>
+            <Switch>
+              <Route path="/" component={Canvases} />
+              <Route path="/c/:owner/:id">
+                {({ owner, id }) => <Canvas key={`${owner}/${id}`} handle={`canvas:${owner}:${id}`} />}
+              </Route>
+              <Route component={Missing} />
+            </Switch>
+          </SignedIn>
+        </Route>
+      </Switch>
+    </Boundary>
   );
+}
+
+/** Shows a page in place of one that failed, instead of nothing. */
+class Boundary extends Component<{ children: ReactNode }, { error?: unknown }> {
+  override state: { error?: unknown } = {};
+
+  static getDerivedStateFromError(error: unknown) {
+    return { error };
+  }
+
+  override render() {
+    if (!("error" in this.state)) return this.props.children;
+    return <Failure title="This page failed" error={this.state.error} retry={() => location.reload()} />;
+  }
 }
 
 /** Shows its children to a person who is signed in, and leads others to the sign-in page and back. */

@@ -64,7 +64,7 @@ let connected: Post | undefined;
 function connect(): Post {
   if (!connected) {
     const post = typeof SharedWorker === "function" && "locks" in navigator ? sharedStream() : ownStream();
-    addEventListener("online", () => post({ wake: true }));
+    for (const change of ["online", "offline"]) addEventListener(change, () => post({ reopen: true }));
     connected = post;
   }
   return connected;

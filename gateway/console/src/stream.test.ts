@@ -97,9 +97,9 @@ test("a stream that ends or is refused is opened again", async () => {
   );
   stream.do({ follow: "a" });
   await until(() => heard.some((message) => message.event === "state" && message.state === "interrupted"));
-  stream.do({ wake: true });
+  stream.do({ reopen: true });
   await until(() => heard.some((message) => message.event === "refused"));
-  stream.do({ wake: true });
+  stream.do({ reopen: true });
   await until(() => heard.some((message) => "revision" in message && message.revision === "2"));
   assert.equal(opened.length, 3);
   assert.deepEqual(

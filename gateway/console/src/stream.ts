@@ -22,8 +22,8 @@ export type Message =
   /** The service refused the stream with this status: a page has to read its canvas again. */
   | { event: "refused"; status: number };
 
-/** `wake`: the network is back, so the stream is opened again at once. */
-export type Command = { follow: string } | { unfollow: string } | { wake: true };
+/** `reopen`: the network has changed, so the present connection may be dead, or a new one possible at once. */
+export type Command = { follow: string } | { unfollow: string } | { reopen: true };
 
 /** The service's limit on canvases in a stream. */
 const MOST = 16;

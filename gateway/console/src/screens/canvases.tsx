@@ -157,7 +157,7 @@ function Thumbnail({ canvas }: { canvas: CanvasSummary }) {
     staleTime: Infinity,
     placeholderData: keepPreviousData,
     retry: (failures, error) => failures < 5 && error instanceof Problem && error.isTemporary,
-    refetchInterval: ({ state }) => (state.data?.isComplete === false && state.dataUpdateCount < 10 ? 3000 : false),
+    refetchInterval: ({ state }) => (state.data?.isComplete === false && state.dataUpdateCount < 6 ? 5000 : false),
   });
   const url = useObjectUrl(data?.picture);
   return (
