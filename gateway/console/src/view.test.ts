@@ -11,7 +11,7 @@ test("a fitted picture is centered and whole", () => {
   const view = fit(box, screen);
   near(view.x + (box.x + 2000) * view.scale, 500);
   near(view.y + (box.y + 500) * view.scale, 300);
-  near(box.width * view.scale, 1000 - 64);
+  near(box.width * view.scale, 1000 - 48);
 });
 
 test("a small picture is not enlarged, and a screen without room is no error", () => {

@@ -20,10 +20,13 @@ const KEPT = 64;
 
 const clamp = (value: number, least: number, most: number) => Math.min(Math.max(value, least), most);
 
+/** The room that the buttons above and below the picture take. */
+const MARGIN: Size = { width: 24, height: 68 };
+
 /** The whole of `box`, centered, at most at full size. */
-export function fit(box: Box, screen: Size, margin = 32): View {
-  const room = (side: number) => Math.max(side - 2 * margin, 1);
-  const scale = clamp(Math.min(room(screen.width) / box.width, room(screen.height) / box.height, 1), LEAST_SCALE, MOST_SCALE);
+export function fit(box: Box, screen: Size): View {
+  const room = (side: keyof Size) => Math.max(screen[side] - 2 * MARGIN[side], 1);
+  const scale = clamp(Math.min(room("width") / box.width, room("height") / box.height, 1), LEAST_SCALE, MOST_SCALE);
   return {
     x: screen.width / 2 - (box.x + box.width / 2) * scale,
     y: screen.height / 2 - (box.y + box.height / 2) * scale,
