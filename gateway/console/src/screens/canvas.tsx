@@ -136,8 +136,8 @@ function Header({ review: { canvas }, live }: { review: CanvasReview; live: Live
   return (
     <>
       <div className={styles.names}>
-        <h1 className={styles.title} dir="auto">
-          {canvas.title || "Untitled"}
+        <h1 className={styles.title}>
+          <bdi>{canvas.title || "Untitled"}</bdi>
         </h1>
         <p className={styles.meta}>
           <span className={styles.role}>{canvas.accessRole}</span>
