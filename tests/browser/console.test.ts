@@ -18,6 +18,8 @@ async function signIn(page: Page, token = TOKEN, to = "/"): Promise<void> {
 }
 
 async function signOut(page: Page): Promise<void> {
+  // A tab in the background draws rarely, and a click waits for a button that rests.
+  await page.bringToFront();
   await page.getByRole("button", { name: /^Account of/ }).click();
   await page.getByRole("button", { name: "Sign out" }).click();
   await field(page).waitFor();
