@@ -30,7 +30,8 @@ export async function send<T>(method: string, path: string, body?: object | Uint
     method,
     headers: {
       Authorization: `Bearer ${token}`,
-      Prefer: "wait=30",
+      // A read of a run is answered when the run changes.
+      ...(path.startsWith("/runs/") && { Prefer: "wait=30" }),
       ...(body && { "Content-Type": isFile ? "image/png" : "application/json" }),
       ...(isFile && { "Idempotency-Key": randomUUID() }),
     },
