@@ -320,6 +320,19 @@ impl Plan {
     pub fn credit_cost(&self) -> i64 {
         self.steps.iter().map(|step| step.model.credit_cost).sum()
     }
+
+    /// Estimated duration of all steps, which run one after another, in seconds; at least 1.
+    pub fn estimated_seconds(&self) -> i32 {
+        self.steps.iter().map(|step| step.estimated_seconds).sum::<i32>().max(1)
+    }
+
+    /// The model of the pictures, or, without pictures, of the texts; `None` when these steps use several.
+    pub fn model(&self) -> Option<&ChosenModel> {
+        let makes_pictures = self.steps.iter().any(|step| step.kind == OutputKind::Image);
+        let mut models = self.steps.iter().filter(|step| (step.kind == OutputKind::Image) == makes_pictures);
+        let first = &models.next()?.model;
+        models.all(|step| step.model.key == first.key).then_some(first)
+    }
 }
 
 /// The text of a step, cut to the length of an output and without NUL characters.
