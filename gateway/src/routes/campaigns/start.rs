@@ -39,13 +39,13 @@ pub struct CampaignStartRequest {
     /// The canvas revision that the request is based on.
     #[schema(value_type = String, min_length = 1, max_length = 200)]
     base_revision: Field<String>,
-    /// Idempotency key: an equal request with the same key returns the same campaign. Required, except in a dry run, which ignores it.
+    /// Idempotency key: an equal request with the same key returns the same campaign. Not needed with `validateOnly`, which ignores it.
     #[schema(value_type = Option<String>, min_length = 8, max_length = 200, nullable = false)]
     idempotency_key: Field<String>,
-    /// Maximum price in credits. A start that costs more is refused with 402, and nothing is reserved (an extension).
+    /// Maximum price in credits; a start that costs more is refused with 402 (an extension).
     #[schema(value_type = Option<i64>, minimum = 0, maximum = 9007199254740991i64, nullable = false)]
     max_credits: Field<i64>,
-    /// `true` checks the start and answers 200 with its quote; nothing is started or reserved. Default: `false` (an extension).
+    /// `true` only checks the start, and answers 200 with its quote (an extension).
     #[schema(value_type = Option<bool>, nullable = false)]
     validate_only: Field<bool>,
     /// Display title of the campaign.
@@ -98,7 +98,7 @@ impl CampaignStartRequest {
     request_body = CampaignStartRequest,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate", "job:manage"])),
     responses(
-        (status = 200, description = "The quote of the start, with `validateOnly: true`. Nothing is started.", body = StartQuote),
+        (status = 200, description = "The quote, with `validateOnly: true`; nothing is started.", body = StartQuote),
         (status = 202, description = "The campaign is queued, or is a replay of an earlier start.", body = CampaignRead),
         (status = 402, description = "The work costs more than the account's credit or `maxCredits` covers. Nothing is reserved.", body = ErrorEnvelope),
     )

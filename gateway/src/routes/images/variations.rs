@@ -20,7 +20,7 @@ use crate::state::App;
     post, path = "/images/variations", operation_id = "varyImages", tag = "Images", request_body = ImageStart,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate"])),
     responses(
-        (status = 200, description = "The quote of the start, with `validateOnly: true`. Nothing is started.", body = StartQuote),
+        (status = 200, description = "The quote, with `validateOnly: true`; nothing is started.", body = StartQuote),
         (status = 202, description = "The job is queued, or is a replay of an earlier start.", body = ImageJob),
         (status = 402, description = "The work costs more than the account's credit or `maxCredits` covers. Nothing is reserved.", body = ErrorEnvelope),
     )

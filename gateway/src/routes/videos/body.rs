@@ -24,13 +24,13 @@ pub struct VideoStart {
     /// Prompt of the video.
     #[schema(value_type = String, min_length = 1, max_length = 8000)]
     pub prompt: Field<String>,
-    /// Idempotency key: an equal request with the same key returns the same job. Required, except in a dry run, which ignores it.
+    /// Idempotency key: an equal request with the same key returns the same job. Not needed with `validateOnly`, which ignores it.
     #[schema(value_type = Option<String>, min_length = 8, max_length = 200, nullable = false)]
     pub idempotency_key: Field<String>,
-    /// Maximum price in credits. A start that costs more is refused with 402, and nothing is reserved (an extension).
+    /// Maximum price in credits; a start that costs more is refused with 402 (an extension).
     #[schema(value_type = Option<i64>, minimum = 0, maximum = 9007199254740991i64, nullable = false)]
     pub max_credits: Field<i64>,
-    /// `true` checks the start and answers 200 with its quote; nothing is started or reserved. Default: `false` (an extension).
+    /// `true` only checks the start, and answers 200 with its quote (an extension).
     #[schema(value_type = Option<bool>, nullable = false)]
     pub validate_only: Field<bool>,
     /// Canvas that node handles belong to, as plain id or handle. Nothing is written to it.

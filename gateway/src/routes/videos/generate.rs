@@ -36,7 +36,7 @@ const PATH: &str = "/videos/generate";
     post, path = "/videos/generate", operation_id = "generateVideo", tag = "Videos", request_body = VideoStart,
     security(("bearer" = ["canvas:read", "asset:read", "video:generate"])),
     responses(
-        (status = 200, description = "The quote of the start, with `validateOnly: true`. Nothing is started.", body = StartQuote),
+        (status = 200, description = "The quote, with `validateOnly: true`; nothing is started.", body = StartQuote),
         (status = 202, description = "The job is queued, or is a replay of an earlier start.", body = VideoJob),
         (status = 402, description = "The work costs more than the account's credit or `maxCredits` covers. Nothing is reserved.", body = ErrorEnvelope),
     )
