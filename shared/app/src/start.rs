@@ -93,3 +93,38 @@ pub async fn quote<S: Start>(pool: &PgPool, start: &S) -> Result<StartQuote> {
 pub fn require_covered(is_covered: bool, credit_cost: i64) -> Result<()> {
     if is_covered { Ok(()) } else { Err(Error::PaymentRequired { credit_cost, max_credits: None }) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terms(max_credits: Option<i64>) -> Terms {
+        Terms { key: Some("12345678".into()), max_credits }
+    }
+
+    #[test]
+    fn a_cap_admits_prices_up_to_itself() {
+        for (max, price, admitted) in
+            [(None, i64::MAX, true), (Some(0), 0, true), (Some(0), 1, false), (Some(3), 3, true), (Some(3), 4, false)]
+        {
+            match terms(max).admit(price) {
+                Ok(()) => assert!(admitted, "{max:?} {price}"),
+                Err(Error::PaymentRequired { credit_cost, max_credits }) => {
+                    assert_eq!((admitted, credit_cost, max_credits), (false, price, max));
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_dry_run_has_no_key_and_locks_nothing() {
+        let fingerprint = Fingerprint::from([0; 32]);
+        let start = terms(None);
+        assert_eq!((start.is_dry_run(), start.locks()), (false, Locks::AccountAndCanvas));
+        assert_eq!(start.key(&fingerprint).map(|key| key.text), Some("12345678"));
+        let dry = Terms { key: None, max_credits: None };
+        assert_eq!((dry.is_dry_run(), dry.locks()), (true, Locks::None));
+        assert!(dry.key(&fingerprint).is_none());
+    }
+}

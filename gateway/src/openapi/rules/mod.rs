@@ -375,7 +375,9 @@ mod tests {
         };
         assert!(video(json!({"idempotencyKey": "12345678", "validateOnly": false, "maxCredits": 0})));
         assert!(video(json!({"validateOnly": true})));
-        for wrong in [json!({}), json!({"validateOnly": false}), json!({"idempotencyKey": "12345678", "maxCredits": -1})] {
+        for wrong in
+            [json!({}), json!({"validateOnly": false}), json!({"idempotencyKey": "12345678", "maxCredits": -1})]
+        {
             assert!(!video(wrong.clone()), "{wrong}");
         }
         assert!(!admits("CreateCanvas", &json!({"id": "i", "destination": "agent-canvas"})));

@@ -407,6 +407,36 @@ pub(crate) mod tests {
     use OutputStatus::{Canceled, Failed, Pending, Running, Succeeded};
 
     #[test]
+    fn the_model_of_a_plan_is_that_of_its_pictures_or_else_of_its_texts() {
+        let with = |kinds_and_models: &[(OutputKind, &str)]| {
+            let steps = kinds_and_models.iter().map(|(kind, model)| {
+                let mut step = step("key", *kind, "prompt", &[]);
+                step.model.key = (*model).into();
+                step
+            });
+            let plan = Plan { inputs: Vec::new(), steps: steps.collect() };
+            plan.model().map(|model| model.key.clone())
+        };
+        use OutputKind::{Image, Text};
+        for (steps, model) in [
+            (&[][..], None),
+            (&[(Image, "a")], Some("a")),
+            (&[(Text, "t"), (Image, "a"), (Image, "a")], Some("a")),
+            (&[(Image, "a"), (Image, "b")], None),
+            (&[(Text, "t"), (Text, "t")], Some("t")),
+            (&[(Text, "t"), (Text, "u")], None),
+        ] {
+            assert_eq!(with(steps).as_deref(), model, "{steps:?}");
+        }
+    }
+
+    #[test]
+    fn the_estimate_of_a_plan_is_the_sum_of_its_steps_and_at_least_a_second() {
+        assert_eq!(plan().estimated_seconds(), 9);
+        assert_eq!(Plan { inputs: Vec::new(), steps: Vec::new() }.estimated_seconds(), 1);
+    }
+
+    #[test]
     fn steps_follow_each_other() {
         for (statuses, next) in [
             ([Pending, Pending, Pending], Next::Begin(0)),
