@@ -251,7 +251,7 @@ impl Problem {
             Problem::PaymentRequired { credit_cost, max_credits } => {
                 let (message, details) = match max_credits {
                     Some(max) => (
-                        format!("the work costs {credit_cost} credits, and maxCredits is {max}"),
+                        format!("the price of the work in credits is {credit_cost}, and maxCredits is {max}"),
                         json!({"creditCost": credit_cost, "maxCredits": max}),
                     ),
                     None => {

@@ -1,7 +1,9 @@
 //! The headers of an attempt: id, timestamp and signature, in two forms (docs/reference/webhooks.md#signature).
 //!
-//! A signature is HMAC-SHA256 (RFC 2104), keyed with the caller's secret. Its own form signs `<timestamp>.<raw body>` in lower-case
-//! hex, that of Standard Webhooks `<id>.<timestamp>.<raw body>` in base64 (docs/reference/webhooks.md#standard-webhooks). Every attempt has a new timestamp and signature, so that a receiver can reject old timestamps and still accept a retry.
+//! A signature is HMAC-SHA256 (RFC 2104), keyed with the caller's secret. The service's own form signs `<timestamp>.<raw body>`
+//! in lower-case hex, that of Standard Webhooks `<id>.<timestamp>.<raw body>` in base64
+//! (docs/reference/webhooks.md#standard-webhooks). Every attempt has a new timestamp and new signatures, so that a receiver can
+//! reject old timestamps and still accept a retry.
 
 use std::fmt::Write;
 

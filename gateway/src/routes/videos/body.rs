@@ -24,13 +24,14 @@ pub struct VideoStart {
     /// Prompt of the video.
     #[schema(value_type = String, min_length = 1, max_length = 8000)]
     pub prompt: Field<String>,
-    /// Idempotency key: an equal request with the same key returns the same job. Not needed with `validateOnly`, which ignores it.
+    /// Idempotency key: an equal request with the same key returns the same job. Ignored and not needed with
+    /// `validateOnly`.
     #[schema(value_type = Option<String>, min_length = 8, max_length = 200, nullable = false)]
     pub idempotency_key: Field<String>,
     /// Maximum price in credits; a start that costs more is refused with 402 (an extension).
     #[schema(value_type = Option<i64>, minimum = 0, maximum = 9007199254740991i64, nullable = false)]
     pub max_credits: Field<i64>,
-    /// `true` only checks the start, and answers 200 with its quote (an extension).
+    /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey` (an extension).
     #[schema(value_type = Option<bool>, nullable = false)]
     pub validate_only: Field<bool>,
     /// Canvas that node handles belong to, as plain id or handle. Nothing is written to it.
