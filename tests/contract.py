@@ -168,6 +168,19 @@ ARRANGE = {
 }
 
 
+# Operations that start work; the first arranged requests of each are a start, a dry run and a replay.
+STARTS = {"generateImages", "editImages", "varyImages", "runAction", "generateVideo", "runRecipe", "startCampaign"}
+
+
+def set_terms(body, is_dry_run):
+    """Makes a start or a dry run of a request, with a price that its cap admits."""
+    if "maxCredits" in body:
+        body["maxCredits"] = 1000
+    body["validateOnly"] = is_dry_run
+    if not is_dry_run:
+        body["idempotencyKey"] = str(uuid.uuid4())
+
+
 def unfinished():
     """Starts a job that does not end, and returns its id. It uses the saved connection, whose models take precedence and which never
     responds to this prompt."""
@@ -218,6 +231,8 @@ def before_call(context, case, kwargs):
         case.path_parameters.update(UNDER_WAY[operation]())
     elif operation in ARRANGE and isinstance(case.body, dict):
         arrange(ARRANGE[operation], case)
+        if operation in STARTS:
+            set_terms(case.body, is_dry_run=turn % 6 == 2)
         if "idempotencyKey" in case.body and turn % 4:
             # Sent before, so that the tested request is a replay.
             SESSION.post(os.environ["CONTRACT_BASE_URL"] + case.formatted_path, json=case.body, params=case.query, timeout=60)

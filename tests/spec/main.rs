@@ -37,6 +37,7 @@ mod recipes;
 mod render;
 mod retention;
 mod secrets;
+mod starts;
 mod storage;
 mod text;
 mod traces;

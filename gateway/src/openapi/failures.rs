@@ -51,7 +51,11 @@ const STANDS_ALONE: [&str; 5] =
 const FAILURES: [(&str, &str, &str); 17] = [
     ("400", "BadRequest", "The input is missing, malformed or out of range. `fields` names every violation."),
     ("401", "Unauthorized", "The credential is missing, malformed, unknown, expired or revoked."),
-    ("402", "PaymentRequired", "The account's credit does not cover the work. Nothing is reserved."),
+    (
+        "402",
+        "PaymentRequired",
+        "The work costs more than the account's credit or `maxCredits` covers. Nothing is reserved.",
+    ),
     ("403", "Forbidden", "A scope or a role is missing. The message names it."),
     ("404", "NotFound", "The resource does not exist or is not visible to the caller."),
     ("406", "NotAcceptable", "`Accept` rejects every media type of the response."),

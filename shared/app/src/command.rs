@@ -137,6 +137,8 @@ async fn take_key<C: Command>(conn: &mut PgConnection, command: &C) -> Result<Op
 /// The rows that a write to a canvas locks before it executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locks {
+    /// None: for dry runs, which write nothing.
+    None,
     Canvas,
     /// The account, then the canvas: for commands that reserve credit or start work.
     AccountAndCanvas,
@@ -154,7 +156,7 @@ pub struct CanvasWrite<'a> {
     pub locks: Locks,
 }
 
-/// A canvas whose row the transaction has locked, and the account's role on it.
+/// A canvas whose row the transaction has locked, unless it is a dry run, and the account's role on it.
 #[derive(Debug)]
 pub struct LockedCanvas {
     /// The canvas.
@@ -181,6 +183,7 @@ impl CanvasWrite<'_> {
     /// Locks the rows and checks the role, whatever the revision: for replays that read the graph, which must be of one revision.
     pub async fn lock(&self, conn: &mut PgConnection) -> Result<LockedCanvas> {
         let locked = match self.locks {
+            Locks::None => db::canvases::find(conn, self.account, self.canvas).await?,
             Locks::Canvas => db::canvases::lock(conn, self.account, self.canvas).await?,
             Locks::AccountAndCanvas => db::canvases::lock_with_account(conn, self.account, self.canvas).await?,
         };

@@ -11,9 +11,11 @@ pub mod error;
 pub mod job;
 pub mod models;
 pub mod recipe;
+pub mod start;
 pub mod target;
 pub mod upload;
 
 pub use command::{CanvasWrite, Command, Key, KnownOutcome, LockedCanvas, Locks, run};
 pub use error::{Error, Result};
 pub use models::Models;
+pub use start::{Start, Terms, quote};

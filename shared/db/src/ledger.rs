@@ -50,6 +50,19 @@ pub async fn reserve(conn: &mut PgConnection, account: &AccountUid, job: JobId, 
     Ok(reserved.rows_affected() == 1)
 }
 
+/// Whether the balance covers `amount` credits now. An amount of 0 is always covered, as in [`reserve`].
+#[instrument(skip_all, name = "db.ledger.covers")]
+pub async fn covers(conn: &mut PgConnection, account: &AccountUid, amount: i64) -> Result<bool> {
+    let covered = sqlx::query_scalar!(
+        r#"SELECT $2::bigint = 0 OR $2 > 0 AND credit_balance >= $2 AS "covered!" FROM accounts WHERE uid = $1"#,
+        account.as_str(),
+        amount
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(covered.unwrap_or(false))
+}
+
 /// Moves a reservation from one id to another, for a step of a Recipe run. The balance does not change.
 #[instrument(skip_all, name = "db.ledger.transfer")]
 pub async fn transfer(conn: &mut PgConnection, account: &AccountUid, from: Uuid, to: Uuid, amount: i64) -> Result<()> {
@@ -145,6 +158,7 @@ mod tests {
         let database = database(2).await;
         let mut conn = database.pool().acquire().await.expect("connects");
         for (amount, covered) in [(3, false), (2, true), (1, false), (0, true)] {
+            assert_eq!(covers(&mut conn, &me(), amount).await.expect("answers"), covered, "{amount}");
             let reserved = reserve(&mut conn, &me(), JobId::generate(), amount).await.expect("answers");
             assert_eq!(reserved, covered, "{amount}");
         }
@@ -164,6 +178,7 @@ mod tests {
     async fn nobody_gains_by_a_reservation() {
         let database = database(5).await;
         let mut conn = database.pool().acquire().await.expect("connects");
+        assert!(!covers(&mut conn, &me(), -5).await.expect("answers"));
         assert!(!reserve(&mut conn, &me(), JobId::generate(), -5).await.expect("refuses"));
         assert!(
             !reserve(&mut conn, &AccountUid::from_stored("you".into()), JobId::generate(), 1).await.expect("refuses")

@@ -106,6 +106,17 @@ impl Recorder {
         self.failure("RangeNotSatisfiable", "range", beyond);
     }
 
+    /// Records the dry run of a start, and then the start.
+    async fn start(&mut self, id: &str, path: &str, request: Value) -> Value {
+        let mut trial = request.clone();
+        trial.as_object_mut().expect("an object").remove("idempotencyKey");
+        trial["validateOnly"] = json!(true);
+        let quote = self.client.send(path, &trial).await.expect(200);
+        self.record(id, "validate", path, trial, quote);
+        let started = self.client.send(path, &request).await.expect(202);
+        self.record(id, "start", path, request, started)
+    }
+
     /// Starts a resize into an empty node of a new canvas.
     async fn start_resize(&self, canvas: &str, picture: &Value) -> Value {
         let (revision, target) = self.target(canvas).await;
@@ -125,7 +136,7 @@ impl Recorder {
             "targetNodeId": canvas["nodes"][1]["id"], "inputs": [self.asset["handle"]], "params": {"width": 320},
             "webhook": {"url": self.receiver.url("/hook"), "secret": "0123456789abcdef0123456789abcdef"},
         });
-        let started = self.post("runAction", "/actions/resize/runs", request, 202).await;
+        let started = self.start("runAction", "/actions/resize/runs", request).await;
         let run = text(&started, "/run").to_owned();
         let path = format!("/runs/{run}");
         let queued = self.client.get(&path).await.expect(202);
@@ -228,7 +239,7 @@ impl Recorder {
             if path != "generate" {
                 request["references"] = json!([{"handle": self.asset["handle"], "role": "style"}]);
             }
-            let job = self.post(id, &format!("/images/{path}"), request, 202).await;
+            let job = self.start(id, &format!("/images/{path}"), request).await;
             self.client.finished(&job).await;
         }
         let models = self.client.get("/models?q=animatic&limit=1").await.ok();
@@ -236,7 +247,7 @@ impl Recorder {
         stack.pause(Part::VIDEO_WORKER);
         let mut request =
             json!({"model": "animatic", "prompt": "Fog lifts over the harbor", "idempotencyKey": "fog-lifts"});
-        let job = self.post("generateVideo", "/videos/generate", request.clone(), 202).await;
+        let job = self.start("generateVideo", "/videos/generate", request.clone()).await;
         let path = format!("/jobs/{}", text(&job, "/rawId"));
         let queued = self.client.get(&path).await.expect(202);
         self.record("getJob", ONLY, &path, Value::Null, queued);
@@ -267,7 +278,7 @@ impl Recorder {
         self.parameter("forkRecipe", "Prefer", "return=minimal");
         let request = json!({"canvasId": "run", "baseRevision": self.now("run").await, "idempotencyKey": "run-hero-shot",
             "inputs": {"pack": self.asset["handle"]}});
-        let run = self.post("runRecipe", &format!("/recipes/{recipe}/runs"), request, 202).await;
+        let run = self.start("runRecipe", &format!("/recipes/{recipe}/runs"), request).await;
         self.client.finished(&run).await;
         let path = format!("/runs/{}", text(&run, "/run"));
         let ended = self.client.get(&path).await.expect(200);
@@ -332,7 +343,7 @@ impl Recorder {
         let planned = self.post("planCampaign", "/campaigns/plan", request, 200).await;
         let request = json!({"canvasId": "campaign", "baseRevision": self.now("campaign").await,
             "idempotencyKey": "harbor-campaign", "title": "Harbor", "plan": planned["plan"]});
-        let started = self.post("startCampaign", "/campaigns/start", request, 202).await;
+        let started = self.start("startCampaign", "/campaigns/start", request).await;
         let run = text(&started, "/run/id").to_owned();
         let shot = text(&started, "/run/shots/0/id").to_owned();
         let path = format!("/campaigns/{run}");
@@ -414,6 +425,10 @@ impl Recorder {
             "idempotencyKey": "a-new-key", "targetNodeId": slot, "prompt": "A harbor", "model": "sketch"});
         let unfunded = poor.send("/images/generate", &request).await.expect(402);
         self.failure("PaymentRequired", "credit", unfunded);
+        let mut capped = request;
+        capped["maxCredits"] = json!(0);
+        let capped = poor.send("/images/generate", &capped).await.expect(402);
+        self.failure("PaymentRequired", "cap", capped);
         let reader = stack.user_with("canvas:read").await;
         let denied = reader.send("/canvases", &json!({})).await.expect(403);
         self.failure("Forbidden", "scope", denied);

@@ -103,7 +103,10 @@ impl Input for ApplyOperations {
 
 impl Input for ValidateOperations {
     const LIMIT: usize = OPERATIONS_BODY_MAX;
-    const IGNORED: &[&str] = &["idempotencyKey"];
+
+    fn ignored(_: &Value) -> &'static [&'static str] {
+        &["idempotencyKey"]
+    }
 
     fn check_rejected<C>(body: &Value, _: impl FnOnce(Self) -> Result<C, Vec<Violation>>) -> Vec<Violation> {
         violations(body)
