@@ -48,6 +48,7 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(assets::list::list, assets::upload::upload))
         .routes(routes!(assets::preview::preview))
         .routes(routes!(assets::read::read))
+        .routes(routes!(assets::content::content))
         .routes(routes!(imports::product::import))
         .routes(routes!(imports::image::import))
         .routes(routes!(actions::list::list))

@@ -126,17 +126,17 @@ fn of_success(id: &str, path: &str, status: &str) -> Vec<Carried> {
     if is_work && status == "202" {
         add(&["Retry-After"], true);
     }
-    if is_work || matches!(id, "getCanvas" | "getAssetPreview" | "getJobOutput") {
+    if is_work || matches!(id, "getCanvas" | "getAssetPreview" | "getAssetContent" | "getJobOutput") {
         add(&["ETag"], true);
     }
     // A render without all thumbnails has no entity tag.
     if id == "renderCanvas" {
         add(&["ETag"], status == "304");
     }
-    if matches!(id, "getCanvas" | "renderCanvas") {
+    if matches!(id, "getCanvas" | "renderCanvas" | "getAssetContent") {
         add(&["Vary"], true);
     }
-    if matches!(id, "getAssetPreview" | "getJobOutput") {
+    if matches!(id, "getAssetPreview" | "getAssetContent" | "getJobOutput") {
         add(&["Accept-Ranges"], true);
     }
     if matches!(status, "200" | "206") && id == "getJobOutput" {
