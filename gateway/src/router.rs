@@ -65,6 +65,7 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(models::list::list))
         .routes(routes!(models::read::read))
         .routes(routes!(providers::list))
+        .routes(routes!(runs::list::list))
         .routes(routes!(runs::read::read, runs::cancel::cancel))
         .routes(routes!(runs::events::events))
         .routes(routes!(jobs::read::read, jobs::cancel::cancel))
@@ -136,6 +137,7 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
             "ratelimit-remaining",
             "ratelimit-reset",
             "x-canvas-ignored",
+            "x-canvas-labels",
         ]))
         .max_age(std::time::Duration::from_secs(3600));
     Some(layer)

@@ -132,6 +132,10 @@ fn statuses(path: &str, operation: &Map<String, Value>) -> Vec<&'static str> {
     if matches!(id, "getAssetPreview" | "getAssetContent") {
         statuses.extend(["401", "416", "422"]);
     }
+    // The part that is drawn is named by the query.
+    if id == "renderCanvas" {
+        statuses.push("422");
+    }
     if path.contains("/campaigns") && !matches!(id, "listCampaigns" | "readCampaign") {
         statuses.push("410");
     }

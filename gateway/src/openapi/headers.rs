@@ -24,6 +24,11 @@ const HEADERS: &[(&str, &str, &str)] = &[
     ("Retry-After", "Seconds to wait before the next request.", COUNT),
     ("ETag", "Entity tag of this state, for `If-None-Match`.", TEXT),
     ("Vary", "Request headers that select the response.", TEXT),
+    (
+        "X-Canvas-Labels",
+        "The numbers on the nodes of a render with `labels`, as JSON of at most 8 KiB: `{\"1\":\"node:<id>\"}`.",
+        TEXT,
+    ),
     ("Preference-Applied", "The preferences of `Prefer` that were applied.", TEXT),
     ("Accept-Ranges", "`bytes`: ranges are supported.", TEXT),
     ("Content-Range", "The range that the body holds, and the size of the whole.", TEXT),
@@ -132,6 +137,9 @@ fn of_success(id: &str, path: &str, status: &str) -> Vec<Carried> {
     // A render without all thumbnails has no entity tag.
     if id == "renderCanvas" {
         add(&["ETag"], status == "304");
+    }
+    if id == "renderCanvas" && status == "200" {
+        add(&["X-Canvas-Labels"], false);
     }
     if matches!(id, "getCanvas" | "renderCanvas" | "getAssetContent") {
         add(&["Vary"], true);

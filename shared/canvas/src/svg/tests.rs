@@ -8,7 +8,7 @@ use super::*;
 use crate::fixture::{asset, at, connection, image, member, node, object, section, sticky, text, video};
 
 fn draw(nodes: &[Node], connections: &[Connection]) -> String {
-    Drawing::new("Board", nodes, connections).finish(|_| Picture::Pending)
+    Drawing::new("Board", nodes, connections, Style::default()).finish(|_| Picture::Pending)
 }
 
 fn sized(mut node: Node, width: f64, height: f64) -> Node {
@@ -49,7 +49,7 @@ fn written(document: &str) -> String {
 #[test]
 fn a_document_is_svg_1_1_and_refers_to_nothing_outside() {
     let nodes = [showing(image("a")), text("b"), video("c"), section("s")];
-    let document = Drawing::new("A <board>", &nodes, &[connection("c1", "a", "b", Purpose::Flow)])
+    let document = Drawing::new("A <board>", &nodes, &[connection("c1", "a", "b", Purpose::Flow)], Style::default())
         .finish(|_| Picture::Ready { media_type: "image/png", bytes: b"picture", ratio: 1.0 });
     let parsed = Document::parse(&document).expect("well-formed");
     let root = parsed.root_element();
@@ -73,7 +73,7 @@ fn a_document_is_svg_1_1_and_refers_to_nothing_outside() {
 fn ids_are_unique() {
     let nodes: Vec<Node> = (0..40).map(|index| showing(image(&format!("n{index}")))).collect();
     let document =
-        Drawing::new("", &nodes, &[]).finish(|_| Picture::Ready { media_type: "image/png", bytes: b"", ratio: 1.0 });
+        Drawing::new("", &nodes, &[], Style::default()).finish(|_| Picture::Ready { media_type: "image/png", bytes: b"", ratio: 1.0 });
     let parsed = Document::parse(&document).expect("well-formed");
     let mut seen = std::collections::HashSet::new();
     assert!(parsed.descendants().filter_map(|node| node.attribute("id")).all(|id| seen.insert(id)));
@@ -152,7 +152,7 @@ fn what_a_picture_node_lacks_is_said() {
         let document = draw(std::slice::from_ref(&node), &[]);
         assert_eq!(written(&document).split('|').next(), Some(label), "{:?}", node.server);
     }
-    let slot = |picture: Picture<'_>| written(&Drawing::new("", &[showing(image("Lamp"))], &[]).finish(|_| picture));
+    let slot = |picture: Picture<'_>| written(&Drawing::new("", &[showing(image("Lamp"))], &[], Style::default()).finish(|_| picture));
     assert_eq!(slot(Picture::Pending), "Preview not ready|Lamp");
     assert_eq!(slot(Picture::Unreadable), "Picture cannot be read|Lamp");
     assert_eq!(slot(Picture::LeftOut), "Picture not shown|Lamp");
@@ -172,7 +172,7 @@ fn a_picture_fills_its_area_unless_that_would_cut_much_of_it() {
         // Without a caption the picture fills the whole frame.
         node.title = String::new();
         let document =
-            Drawing::new("", &[node], &[]).finish(|_| Picture::Ready { media_type: "image/png", bytes: b"", ratio });
+            Drawing::new("", &[node], &[], Style::default()).finish(|_| Picture::Ready { media_type: "image/png", bytes: b"", ratio });
         let parsed = Document::parse(&document).expect("well-formed");
         let picture = parsed.descendants().find(|node| node.has_tag_name("image")).expect("a picture");
         picture.attribute("preserveAspectRatio").map(ToOwned::to_owned)
@@ -185,7 +185,7 @@ fn a_picture_fills_its_area_unless_that_would_cut_much_of_it() {
 #[test]
 fn pictures_beyond_the_room_are_left_out_and_the_document_stays_within_its_bound() {
     let nodes: Vec<Node> = (0..300).map(|index| showing(image(&format!("n{index}")))).collect();
-    let drawing = Drawing::new("", &nodes, &[]);
+    let drawing = Drawing::new("", &nodes, &[], Style::default());
     let bytes = vec![7; 60_000];
     let fitting = drawing.room() / embedded_len(bytes.len());
     assert!((90..300).contains(&fitting), "{fitting}");
@@ -198,7 +198,7 @@ fn pictures_beyond_the_room_are_left_out_and_the_document_stays_within_its_bound
 #[test]
 fn slots_come_in_the_order_of_painting() {
     let nodes = [with(showing(image("top")), json!({"zIndex": 1})), showing(image("low")), image("empty"), text("t")];
-    let drawing = Drawing::new("", &nodes, &[]);
+    let drawing = Drawing::new("", &nodes, &[], Style::default());
     assert_eq!(drawing.slots().map(NodeId::as_str).collect::<Vec<_>>(), ["low", "top"]);
 }
 
@@ -282,7 +282,7 @@ fn a_slot_takes_no_more_than_is_kept_for_it() {
         Picture::LeftOut,
     ] {
         let nodes = [showing(frame.clone())];
-        let drawing = Drawing::new("", &nodes, &[]);
+        let drawing = Drawing::new("", &nodes, &[], Style::default());
         let without = drawing.text.len();
         let filled = drawing.finish(|_| picture).len() - without;
         assert!(filled <= SLOT_BYTES, "{picture:?}: {filled}");
@@ -331,7 +331,7 @@ proptest! {
             .map(|(from, to, purpose)| connection("c", &format!("n{from}"), &format!("n{to}"), *purpose))
             .collect();
         let picture = if ready { Picture::Ready { media_type: "image/png", bytes: b"x", ratio: 1.5 } } else { Picture::Pending };
-        let document = Drawing::new("\u{0}", &nodes, &connections).finish(|_| picture);
+        let document = Drawing::new("\u{0}", &nodes, &connections, Style::default()).finish(|_| picture);
         let [x, y, width, height] = view_box(&document);
         for node in &nodes {
             // Within the precision of sums of numbers of this size.

@@ -2,6 +2,7 @@
 
 mod document;
 mod placement;
+mod summary;
 mod video;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,7 @@ use crate::{API_ROOT, Timestamp};
 
 pub use document::{ImageJob, JobDocument, JobImage, ReferenceInput, Timing};
 pub use placement::Placement;
+pub use summary::{OutputCounts, RunKind, RunOperation, RunSummary};
 pub use video::{
     StoredVideo, VideoDownload, VideoFailure, VideoFailureCode, VideoJob, VideoModel, VideoPicture, VideoStatus,
     video_url,
