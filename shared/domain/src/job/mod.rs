@@ -20,7 +20,7 @@ use crate::{API_ROOT, Timestamp};
 
 pub use document::{ImageJob, JobDocument, JobImage, ReferenceInput, Timing};
 pub use placement::Placement;
-pub use summary::{OutputCounts, RunKind, RunOperation, RunSummary};
+pub use summary::{OutputCounts, RunKind, RunSummary, WorkOperation};
 pub use video::{
     StoredVideo, VideoDownload, VideoFailure, VideoFailureCode, VideoJob, VideoModel, VideoPicture, VideoStatus,
     video_url,

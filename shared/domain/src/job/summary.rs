@@ -23,8 +23,8 @@ named! {
 }
 
 named! {
-    /// Operation of listed work.
-    RunOperation {
+    /// Operation of the work.
+    WorkOperation {
         /// Makes an image or a video.
         Generate = "generate",
         /// Changes an image.
@@ -55,13 +55,15 @@ pub struct OutputCounts {
 #[serde(rename_all = "camelCase")]
 pub struct RunSummary {
     /// Id: a UUID, or `recipe-<uuid>` of a Recipe run.
+    #[schema(pattern = "^(recipe-)?[0-9a-f-]{36}$")]
     pub id: String,
     /// Handle: `run:<id>`, or `job:<id>` of a video, which is read as a job.
+    #[schema(pattern = "^(run:(recipe-)?|job:)[0-9a-f-]{36}$")]
     pub handle: String,
     /// Kind of the work.
     pub kind: RunKind,
     /// Operation of the work.
-    pub operation: RunOperation,
+    pub operation: WorkOperation,
     /// Status, as a read of the record shows it.
     pub status: JobStatus,
     /// Handle of the canvas, `canvas:<ownerUid>:<id>`. Absent for work without a canvas.

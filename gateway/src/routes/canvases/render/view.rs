@@ -148,8 +148,15 @@ mod tests {
         let tag = |query: &str| view(query).expect("valid").tag();
         assert_eq!((tag(""), tag("labels=false")), (String::new(), String::new()));
         let queries = [
-            "labels=true", "width=256", "width=257", "section=a", "nodes=a", "nodes=a,b", "nodes=a&labels=true",
-            "section=a&labels=true", "section=a&width=256",
+            "labels=true",
+            "width=256",
+            "width=257",
+            "section=a",
+            "nodes=a",
+            "nodes=a,b",
+            "nodes=a&labels=true",
+            "section=a&labels=true",
+            "section=a&width=256",
         ];
         let tags: HashSet<String> = queries.iter().map(|query| tag(query)).collect();
         assert_eq!(tags.len(), queries.len());
