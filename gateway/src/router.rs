@@ -49,6 +49,7 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(assets::list::list, assets::upload::upload))
         .routes(routes!(assets::preview::preview))
         .routes(routes!(assets::read::read))
+        .routes(routes!(assets::content::content))
         .routes(routes!(imports::product::import))
         .routes(routes!(imports::image::import))
         .routes(routes!(actions::list::list))
@@ -65,6 +66,7 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(models::list::list))
         .routes(routes!(models::read::read))
         .routes(routes!(providers::list))
+        .routes(routes!(runs::list::list))
         .routes(routes!(runs::read::read, runs::cancel::cancel))
         .routes(routes!(runs::events::events))
         .routes(routes!(jobs::read::read, jobs::cancel::cancel))
@@ -144,6 +146,7 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
             "ratelimit-remaining",
             "ratelimit-reset",
             "x-canvas-ignored",
+            "x-canvas-labels",
         ]))
         .max_age(std::time::Duration::from_secs(3600));
     Some(layer)

@@ -64,6 +64,17 @@ impl<'a> QueryReader<'a> {
         text.parse().map_err(|error: T::Err| self.violations.push(Violation::new(name, error.to_string()))).ok()
     }
 
+    /// The parameter as one of the names in `all`.
+    pub fn named<T: FromStr + Display>(&mut self, name: &str, all: &[T]) -> Option<T> {
+        let text = self.text(name, 80)?;
+        let value = text.parse().ok();
+        if value.is_none() {
+            let names: Vec<String> = all.iter().map(ToString::to_string).collect();
+            self.refuse(name, format!("must be one of {}", names.join(", ")));
+        }
+        value
+    }
+
     /// The parameter as a whole number within a range.
     pub fn integer(&mut self, name: &str, range: std::ops::RangeInclusive<u32>) -> Option<u32> {
         let text = self.text(name, 1024)?;

@@ -139,8 +139,12 @@ fn statuses(path: &str, operation: &Map<String, Value>) -> Vec<&'static str> {
     if operation.contains_key("requestBody") && !STANDS_ALONE.contains(&id) {
         statuses.push("422");
     }
-    if id == "getAssetPreview" {
+    if matches!(id, "getAssetPreview" | "getAssetContent") {
         statuses.extend(["401", "416", "422"]);
+    }
+    // The part that is drawn is named by the query.
+    if id == "renderCanvas" {
+        statuses.push("422");
     }
     if path.contains("/campaigns") && !matches!(id, "listCampaigns" | "readCampaign") {
         statuses.push("410");

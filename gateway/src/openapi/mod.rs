@@ -32,7 +32,7 @@ use utoipa::openapi::{
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::problem::{ErrorBody, ErrorCode, ErrorDetails, ErrorEnvelope};
-use crate::routes::assets::preview::RenditionWidth;
+use crate::routes::assets::picture::RenditionWidth;
 use crate::routes::recipes::list::VisibilityFilter;
 
 /// Tags with their descriptions, in the order in which a reader meets them.

@@ -26,6 +26,7 @@ pub mod purge;
 pub mod recipe_runs;
 pub mod recipes;
 pub mod renditions;
+pub mod runs;
 pub mod sessions;
 pub mod storage;
 pub mod tasks;

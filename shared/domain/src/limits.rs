@@ -82,6 +82,10 @@ pub const RENDITION_EAGER: u32 = 512;
 pub const ELEMENT_QUERY_MAX: usize = 160;
 /// Longest side of a render as PNG, in pixels.
 pub const RENDER_SIDE_MAX: u32 = 2048;
+/// Smallest width that can be requested of a render as PNG, in pixels.
+pub const RENDER_WIDTH_MIN: u32 = 256;
+/// Nodes that a render of a part of a canvas can name.
+pub const RENDER_NODES_MAX: usize = 200;
 /// References of an image request, including its source and the pictures of its Elements.
 pub const IMAGE_REFERENCES_MAX: usize = 16;
 /// References of a video request.

@@ -30,6 +30,9 @@ named! {
     }
 }
 
+/// Ids of the managed models that the embedded runtime runs. Their outputs stand in for those of a model.
+pub const STAND_INS: [&str; 3] = ["sketch", "outline", "animatic"];
+
 impl ProviderKind {
     /// Name for people (`Model.providerLabel`).
     pub const fn label(self) -> &'static str {

@@ -83,6 +83,9 @@ impl Recorder {
         let path = "/canvases/harbor/render";
         let drawn = self.client.get(path).header("accept", "image/svg+xml").await.expect(200);
         self.record("renderCanvas", ONLY, path, Value::Null, drawn);
+        for (name, value) in [("width", json!(1024)), ("labels", json!(true))] {
+            self.entry("renderCanvas")["parameters"][name] = value;
+        }
         let drawn = &mut self.entry("renderCanvas")["responses"]["200"][ONLY]["image/svg+xml"];
         let (beginning, _) = drawn.as_str().and_then(|svg| svg.split_once("<defs>")).expect("an SVG with definitions");
         *drawn = json!(format!("{beginning}…</svg>"));
@@ -102,6 +105,8 @@ impl Recorder {
         let path = text(&self.asset, "/previewUrl").strip_prefix(PUBLIC_URL).expect("below the public URL").to_owned();
         let picture = self.client.get(&path).await.expect(200);
         self.record("getAssetPreview", ONLY, "/assets/preview?token=PREVIEW_TOKEN", Value::Null, picture);
+        let picture = self.client.get(&format!("/assets/{id}/content")).await.expect(200);
+        self.record("getAssetContent", ONLY, &format!("/assets/{id}/content"), Value::Null, picture);
         let beyond = self.client.get(&path).header("range", "bytes=10000000-").await.expect(416);
         self.failure("RangeNotSatisfiable", "range", beyond);
     }
@@ -283,6 +288,7 @@ impl Recorder {
         let path = format!("/runs/{}", text(&run, "/run"));
         let ended = self.client.get(&path).await.expect(200);
         self.record("getRun", "recipe", &path, Value::Null, ended);
+        self.get("listRuns", "/runs?limit=1").await;
         let request = json!({
             "name": "Postcard", "inputs": [
                 {"key": "place", "label": "Place", "description": "Where it is.", "type": "text", "value": "A harbor",

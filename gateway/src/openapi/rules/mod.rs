@@ -154,8 +154,6 @@ fn served_types(schemas: &mut Value) {
     schemas["TextAlign"] = json!({"type": "string", "enum": ["left", "center", "right"]});
     schemas["ProvenanceKind"] =
         json!({"type": "string", "enum": ["generated", "action", "import", "upload", "recipe"]});
-    schemas["WorkOperation"] =
-        json!({"type": "string", "enum": ["generate", "edit", "variations", "action", "recipe"]});
     schemas["Provenance"] = json!({
         "type": "object", "required": ["kind", "references", "elements", "createdAt"],
         "description": "How the content of a node came to be.",

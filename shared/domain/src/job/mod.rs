@@ -3,6 +3,7 @@
 mod document;
 mod placement;
 mod quote;
+mod summary;
 mod video;
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,7 @@ use crate::{API_ROOT, Timestamp};
 pub use document::{ImageJob, JobDocument, JobImage, ReferenceInput, Timing};
 pub use placement::Placement;
 pub use quote::{QuotedModel, StartQuote};
+pub use summary::{OutputCounts, RunKind, RunSummary, WorkOperation};
 pub use video::{
     StoredVideo, VideoDownload, VideoFailure, VideoFailureCode, VideoJob, VideoModel, VideoPicture, VideoStatus,
     video_url,
