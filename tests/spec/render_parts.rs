@@ -133,7 +133,7 @@ async fn what_the_canvas_does_not_have_is_422(stack: &Stack) {
     ] {
         render(&user, &canvas, &query, "image/svg+xml").await.expect_error(422, "unprocessable_entity", &[field]);
     }
-    user.apply(&canvas, json!([{"type": "node.delete", "nodeId": first, "force": true}])).await;
+    user.apply(&canvas, json!([{"type": "node.delete", "nodeId": first}])).await;
     let gone = render(&user, &canvas, &format!("nodes={first}"), "image/png").await;
     assert!(gone.expect_error(422, "unprocessable_entity", &["nodes"]).len() > 4);
     assert_eq!(shown(&svg(&user, &canvas, &format!("section={frame}")).await), named(&ids, &["frame", "second"]));
