@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::Value;
 
 suite! {
-    content on Stack::builder().image_workers(1);
+    contents on Stack::builder().image_workers(1);
     the_stored_bytes_are_served_with_their_safeguards,
     an_asset_is_named_in_every_form,
     ranges_and_validators_are_honoured,

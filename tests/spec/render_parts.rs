@@ -133,7 +133,7 @@ async fn what_the_canvas_does_not_have_is_422(stack: &Stack) {
     ] {
         render(&user, &canvas, &query, "image/svg+xml").await.expect_error(422, "unprocessable_entity", &[field]);
     }
-    user.apply(&canvas, json!([{"type": "node.delete", "nodeId": first, "force": true}])).await;
+    user.apply(&canvas, json!([{"type": "node.delete", "nodeId": first}])).await;
     let gone = render(&user, &canvas, &format!("nodes={first}"), "image/png").await;
     assert!(gone.expect_error(422, "unprocessable_entity", &["nodes"]).len() > 4);
     assert_eq!(shown(&svg(&user, &canvas, &format!("section={frame}")).await), named(&ids, &["frame", "second"]));
@@ -214,10 +214,9 @@ async fn every_view_has_an_etag_of_its_own(stack: &Stack) {
             assert_eq!(tags.insert(tag.clone(), query.clone()), None, "{tag}");
         }
     }
-    let tag = |query: String| {
-        let user = &user;
-        let canvas = &canvas;
-        async move { render(user, canvas, &query, "image/svg+xml").await.header("etag").map(str::to_owned) }
+    let tag = async |query: String| {
+        let reply = render(&user, &canvas, &query, "image/svg+xml").await;
+        reply.header("etag").map(str::to_owned)
     };
     assert_eq!(tag(format!("nodes={second},{first}")).await, tag(format!("nodes={first},node:{second}")).await);
     assert_eq!(tag("labels=false".into()).await, Some(format!("W/\"{revision}-svg\"")));
@@ -274,9 +273,6 @@ async fn labels_stand_at_the_corners_of_their_nodes_on_any_picture(stack: &Stack
         reply.header("etag").is_some().then_some(reply)
     })
     .await;
-    if let Ok(path) = std::env::var("KEEP_RENDER") {
-        std::fs::write(path, &png.body).expect("writes");
-    }
     let picture = raster::decode(&png.body, raster::DecodeOptions::default()).expect("a picture").into_picture();
     let (width, count) = (picture.width() as usize, picture.channels().count());
     for node in nodes.as_array().expect("nodes") {

@@ -56,9 +56,10 @@ async fn film(user: &User) -> Value {
 }
 
 async fn recipe(user: &User, canvas: &str) -> Value {
+    let product = user.upload("image/png", pictures::png(8, 8)).await;
     let revision = user.canvas(canvas).await["revision"].clone();
-    let request = json!({"canvasId": canvas, "baseRevision": revision, "idempotencyKey": key(),
-        "inputs": {"brief": "a kite over the sea"}});
+    let inputs = json!({"product": product["handle"], "offer": "a kite"});
+    let request = json!({"canvasId": canvas, "baseRevision": revision, "idempotencyKey": key(), "inputs": inputs});
     user.send("/recipes/ad-copy-and-banner/runs", &request).await.expect(202).json()
 }
 

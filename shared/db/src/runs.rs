@@ -83,7 +83,8 @@ impl Row {
 /// part of their run. Retention is applied as of this moment, as in [`jobs::get`](crate::jobs::get); `tombstone` is how long an
 /// expired record is kept.
 ///
-/// Each branch reads one index in order and stops at the limit, so that the cost does not depend on the number of records.
+/// Each branch reads one index in order and stops at the limit, so that the cost does not depend on the number of records, unless
+/// a filter matches few of them.
 #[instrument(skip_all, name = "db.run.list")]
 pub async fn list(
     conn: &mut PgConnection,
