@@ -23,7 +23,7 @@ impl Received {
     }
 
     /// The service's own form: `v1` is the lower-case hexadecimal HMAC-SHA256 of `<timestamp>.<raw body>`, keyed with `secret`.
-    fn verify_own(&self, secret: &str) -> Result<(), String> {
+    pub fn verify_own(&self, secret: &str) -> Result<(), String> {
         let timestamp = self.header("service-webhook-timestamp")?;
         if !(10..=13).contains(&timestamp.len()) || !timestamp.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(format!("the timestamp is no epoch time of 10 to 13 digits: {timestamp}"));
