@@ -13,6 +13,7 @@ mod buckets;
 mod campaigns;
 mod canvases;
 mod configuration;
+mod console;
 mod conventions;
 mod elements;
 mod examples;
