@@ -2,14 +2,12 @@
 
 use clap::Subcommand;
 use db::purge;
+use domain::account::is_email;
 use domain::id::{AccountUid, is_plain_id};
 use serde_json::json;
 
 use super::announcer::Announcer;
 use super::{CommandError, Context, Result, account, amount, work};
-
-/// Maximum length of an email address.
-const EMAIL_MAX: usize = 254;
 
 /// The subcommands of `admin account`.
 #[derive(Debug, Subcommand)]
@@ -87,15 +85,6 @@ async fn create(context: &mut Context, email: &str, uid: Option<String>, credits
     let balance = db::ledger::grant(&mut transaction, &uid, credits).await?.unwrap_or_default();
     db::pool::commit(transaction).await?;
     Ok(json!({ "uid": account.uid, "email": account.email, "creditBalance": balance }))
-}
-
-/// Whether the text has the form of an email address: two non-empty parts around one `@`, without white space. Only sending mail
-/// could verify more.
-fn is_email(text: &str) -> bool {
-    let parts = text.split_once('@');
-    text.len() <= EMAIL_MAX
-        && parts.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty() && !host.contains('@'))
-        && !text.chars().any(|character| character.is_whitespace() || character.is_control())
 }
 
 async fn enable(context: &mut Context, name: &str) -> Result {

@@ -3,11 +3,11 @@
 //! Best effort, after the commit: without a message a wait polls PostgreSQL a few seconds later, and no request
 //! depends on it.
 
-use domain::id::{AccountUid, JobId};
+use domain::id::{AccountUid, CanvasHandle, JobId};
 use service::config::Config;
 
 use super::Result;
-use crate::wait::{access_channel, job_channel};
+use crate::wait::{access_channel, canvas_channel, job_channel};
 
 /// The connection to the gateways. Made before the change that it announces, so that a wrong URL changes nothing.
 pub(super) struct Announcer(cache::Cache);
@@ -26,6 +26,11 @@ impl Announcer {
     /// A job or a run has changed.
     pub(super) async fn changed(&self, id: JobId) {
         self.announce(&job_channel(id)).await;
+    }
+
+    /// A canvas was shared or deleted.
+    pub(super) async fn canvas(&self, canvas: &CanvasHandle) {
+        self.announce(&canvas_channel(canvas)).await;
     }
 
     async fn announce(&self, channel: &str) {

@@ -9,6 +9,7 @@
 pub mod credential;
 mod document;
 mod openapi;
+mod owned;
 mod person;
 mod routes;
 mod shell;

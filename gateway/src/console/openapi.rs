@@ -8,8 +8,16 @@ use utoipa::openapi::{ContactBuilder, InfoBuilder, OpenApi};
 use crate::openapi;
 
 /// Tags with their descriptions.
-const TAGS: [(&str, &str); 2] =
-    [("Session", "Sign in, see who is signed in, sign out."), ("Document", "This document.")];
+const TAGS: [(&str, &str); 8] = [
+    ("Session", "Sign in, see who is signed in, sign out."),
+    ("Tokens", "Tokens of agents and programs: create, list, revoke."),
+    ("Connections", "Saved connections to providers. Their keys are write-only."),
+    ("Members", "Whom a canvas is shared with."),
+    ("Deletion", "Delete a canvas or an asset for good."),
+    ("Deliveries", "Webhook deliveries, and their replay."),
+    ("Credit", "The balance of the account and its ledger."),
+    ("Document", "This document."),
+];
 
 /// The document without routes.
 pub fn base() -> OpenApi {

@@ -11,41 +11,57 @@ use super::{id, operations};
 const OPEN: [&str; 5] = ["getAssetPreview", "getConsoleDocument", "getContract", "getDocs", "signIn"];
 
 /// Operations whose path and `canvasId` name nothing that could be missing.
-const NAMES_NOTHING: [&str; 19] = [
+const NAMES_NOTHING: [&str; 25] = [
     "createCanvas",
     "createElement",
     "createElementCollection",
+    "createToken",
     "endAllSessions",
     "getAuthStatus",
     "getConsoleDocument",
     "getContract",
+    "getCredit",
     "getDocs",
     "getSession",
     "listActions",
     "listCanvases",
+    "listConnections",
+    "listDeliveries",
     "listElementCollections",
     "listElements",
     "listModels",
     "listProviders",
     "listRecipes",
     "listSessions",
+    "listTokens",
+    "saveConnection",
     "signIn",
     "signOut",
 ];
 
 /// Operations with a body that take no revision and no key, and that no state forbids.
-const NEVER_CONFLICTS: [&str; 6] = [
+const NEVER_CONFLICTS: [&str; 7] = [
     "createElement",
     "createElementCollection",
     "deleteElementCollection",
     "planCampaign",
     "renameElementCollection",
     "reviewCampaign",
+    "setMember",
 ];
 
 /// Operations whose body cannot disagree with what is stored.
-const STANDS_ALONE: [&str; 5] =
-    ["createCanvas", "createElementCollection", "deleteElementCollection", "planCampaign", "renameElementCollection"];
+const STANDS_ALONE: [&str; 9] = [
+    "createCanvas",
+    "createElementCollection",
+    "createToken",
+    "deleteAsset",
+    "deleteCanvas",
+    "deleteElementCollection",
+    "planCampaign",
+    "renameElementCollection",
+    "saveConnection",
+];
 
 /// Status, name and description of each shared response.
 const FAILURES: [(&str, &str, &str); 17] = [

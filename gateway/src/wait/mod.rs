@@ -5,7 +5,7 @@
 
 mod access;
 
-use domain::id::JobId;
+use domain::id::{CanvasHandle, JobId};
 use http::HeaderMap;
 
 use crate::extract::prefer;
@@ -16,6 +16,11 @@ pub use access::{access_channel, during, holds, loss, while_held};
 /// The channel on which a job's changes are announced.
 pub fn job_channel(id: JobId) -> String {
     format!("job:{id}")
+}
+
+/// The channel on which shares of a canvas and its deletion are announced.
+pub fn canvas_channel(canvas: &CanvasHandle) -> String {
+    canvas.to_string()
 }
 
 /// `Prefer: wait=N` (RFC 7240), clamped to 1 to 30 seconds; a malformed value is ignored.

@@ -1,11 +1,15 @@
 //! Credit: an append-only ledger whose sum is the balance (docs/reference/models.md#ledger).
 
+use domain::Timestamp;
+use domain::account::LedgerReason;
 use domain::id::{AccountUid, JobId};
+use domain::recipe::run::RunId;
 use sqlx::PgConnection;
 use tracing::instrument;
 use uuid::Uuid;
 
 use crate::Result;
+use crate::error::known;
 
 /// Grants `amount` credits and returns the new balance; `None` when there is no such account.
 #[instrument(skip_all, name = "db.ledger.grant")]
@@ -98,6 +102,61 @@ pub async fn give_back(conn: &mut PgConnection, account: &AccountUid, id: Uuid, 
     Ok(())
 }
 
+/// A movement of credit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerEntry {
+    /// Place in the ledger; later entries have greater ones.
+    pub id: i64,
+    /// Credits that were added, or taken if negative.
+    pub amount: i64,
+    /// Why credit moved.
+    pub reason: LedgerReason,
+    /// The job or Recipe run that the entry belongs to; `None` for a grant.
+    pub work: Option<Uuid>,
+    /// Whether a job with this id has a record.
+    pub is_job: bool,
+    /// The Recipe run that the entry belongs to, itself or through the job, if it has a record.
+    pub run: Option<RunId>,
+    /// When credit moved.
+    pub created_at: Timestamp,
+}
+
+/// Lists at most `limit` ledger entries of an account, newest first, before the entry `before`.
+#[instrument(skip_all, name = "db.ledger.list")]
+pub async fn list(
+    conn: &mut PgConnection,
+    account: &AccountUid,
+    before: Option<i64>,
+    limit: i64,
+) -> Result<Vec<LedgerEntry>> {
+    let rows = sqlx::query!(
+        r#"SELECT l.id, l.amount, l.reason, l.job_id, l.created_at, j.id IS NOT NULL AS "is_job!", r.id AS "run?"
+           FROM ledger l
+           LEFT JOIN jobs j ON j.id = l.job_id AND j.account_uid = l.account_uid
+           LEFT JOIN recipe_runs r ON r.id = coalesce(j.recipe_run, l.job_id) AND r.account_uid = l.account_uid
+           WHERE l.account_uid = $1 AND ($2::bigint IS NULL OR l.id < $2)
+           ORDER BY l.id DESC LIMIT $3"#,
+        account.as_str(),
+        before,
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(LedgerEntry {
+                id: row.id,
+                amount: row.amount,
+                reason: known("ledger.reason", &row.reason)?,
+                work: row.job_id,
+                is_job: row.is_job,
+                run: row.run.map(RunId),
+                created_at: row.created_at.into(),
+            })
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use testkit::TestDatabase;
@@ -172,6 +231,54 @@ mod tests {
         assert!(reserve(&mut tx, &me(), JobId::generate(), 5).await.expect("reserves"));
         tx.rollback().await.expect("rolls back");
         assert_eq!(books(&database).await, (5, 5, 0));
+    }
+
+    #[tokio::test]
+    async fn the_ledger_names_the_job_and_the_run_of_each_entry() {
+        let database = database(10).await;
+        let mut conn = database.pool().acquire().await.expect("connects");
+        let (run, step, alone, gone) = (Uuid::now_v7(), Uuid::now_v7(), Uuid::now_v7(), Uuid::now_v7());
+        sqlx::raw_sql(
+            "INSERT INTO account_sessions (id, account_uid) VALUES ('00000000-0000-0000-0000-000000000001', 'me');
+             INSERT INTO tokens (id, account_uid, session_id, label, scopes, surface, secret_hash)
+             VALUES ('00000000-0000-0000-0000-000000000002', 'me', '00000000-0000-0000-0000-000000000001', 'l', '{}', 'api', '');
+             INSERT INTO accounts (uid, email) VALUES ('you', 'you@example.com')",
+        )
+        .execute(&mut *conn)
+        .await
+        .expect("inserts a token");
+        for (id, run) in [(step, Some(run)), (alone, None)] {
+            sqlx::query(
+                "INSERT INTO jobs (id, account_uid, token_id, kind, operation, status, request, estimated_seconds, recipe_run)
+                 VALUES ($1, 'me', '00000000-0000-0000-0000-000000000002', 'image', 'generate', 'queued', '{}', 1, $2)",
+            )
+            .bind(id)
+            .bind(run)
+            .execute(&mut *conn)
+            .await
+            .expect("inserts a job");
+        }
+        for id in [alone, gone, step] {
+            assert!(reserve(&mut conn, &me(), JobId(id), 1).await.expect("reserves"));
+        }
+        give_back(&mut conn, &me(), alone, 1).await.expect("returns");
+        let entries = list(&mut conn, &me(), None, 10).await.expect("lists");
+        let brief: Vec<_> =
+            entries.iter().map(|entry| (entry.amount, entry.reason, entry.work, entry.is_job, entry.run)).collect();
+        // The record of the Recipe run is gone.
+        assert_eq!(
+            brief,
+            [
+                (1, LedgerReason::Return, Some(alone), true, None),
+                (-1, LedgerReason::Reserve, Some(step), true, None),
+                (-1, LedgerReason::Reserve, Some(gone), false, None),
+                (-1, LedgerReason::Reserve, Some(alone), true, None),
+                (10, LedgerReason::Grant, None, false, None),
+            ]
+        );
+        let rest = list(&mut conn, &me(), Some(entries[1].id), 2).await.expect("lists");
+        assert_eq!(rest, entries[2..4]);
+        assert_eq!(list(&mut conn, &AccountUid::from_stored("you".into()), None, 10).await.expect("lists"), []);
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! Permanent removal of an asset, a canvas or an account by operators.
+//! Permanent removal of an asset, a canvas or an account.
 //!
 //! **Guarantee.** Nothing that unfinished work uses is removed: a start and a purge lock the same row (the canvas, the
 //! account), and the second sees what the first did. **What stays**: blobs, until the sweeper finds that nothing refers to
@@ -109,6 +109,17 @@ pub async fn asset(conn: &mut PgConnection, handle: &AssetHandle) -> Result<Opti
         handle.id.as_str()
     );
     Ok(bytes.fetch_optional(conn).await?)
+}
+
+/// Whether a node of any canvas shows an asset.
+#[instrument(skip_all, name = "db.purge.is_shown")]
+pub async fn is_shown(conn: &mut PgConnection, handle: &AssetHandle) -> Result<bool> {
+    let shown = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM nodes WHERE asset_owner = $1 AND asset_id = $2) AS "shown!""#,
+        handle.owner.as_str(),
+        handle.id.as_str()
+    );
+    Ok(shown.fetch_one(conn).await?)
 }
 
 /// What was removed with an account, apart from its canvases.

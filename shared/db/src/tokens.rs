@@ -4,6 +4,7 @@ use domain::Timestamp;
 use domain::account::{Scopes, Surface};
 use domain::id::AccountUid;
 use domain::limits::{ACTIVE_TOKENS_MAX, SESSION_IDLE_HOURS};
+use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use sqlx::types::chrono::{DateTime, Utc};
 use tracing::instrument;
@@ -34,8 +35,8 @@ pub struct NewToken<'a> {
 /// Result of creating a token.
 #[derive(Debug, PartialEq)]
 pub enum TokenCreated {
-    /// The token was created and expires at this time.
-    Done(Option<Timestamp>),
+    /// The token was created.
+    Done(TokenRow),
     /// The account already has the maximum number of active tokens.
     TooMany,
 }
@@ -63,7 +64,7 @@ pub async fn create(conn: &mut PgConnection, token: &NewToken<'_>) -> Result<Tok
         "INSERT INTO tokens (id, account_uid, session_id, label, scopes, surface, secret_hash, expires_at)
          SELECT $1, $2, id, $3, $4, $5, $6, now() + make_interval(days => $7)
          FROM account_sessions WHERE account_uid = $2 AND revoked_at IS NULL
-         RETURNING expires_at",
+         RETURNING created_at, expires_at",
         token.id,
         token.account.as_str(),
         token.label,
@@ -74,7 +75,16 @@ pub async fn create(conn: &mut PgConnection, token: &NewToken<'_>) -> Result<Tok
     )
     .fetch_one(conn)
     .await?;
-    Ok(TokenCreated::Done(row.expires_at.map(Timestamp::from)))
+    Ok(TokenCreated::Done(TokenRow {
+        id: token.id,
+        label: token.label.to_owned(),
+        scopes: token.scopes,
+        surface: token.surface,
+        created_at: row.created_at.into(),
+        expires_at: row.expires_at.map(Into::into),
+        revoked_at: None,
+        last_used_at: None,
+    }))
 }
 
 /// Opens the account's session when none is active. The caller has locked the account's row.
@@ -89,8 +99,8 @@ pub(crate) async fn open_session(conn: &mut PgConnection, account: &AccountUid) 
     Ok(())
 }
 
-/// A token as the admin commands show it.
-#[derive(Clone, Debug)]
+/// A token without its secret.
+#[derive(Clone, Debug, PartialEq)]
 pub struct TokenRow {
     /// Id of the token.
     pub id: Uuid,
@@ -110,19 +120,18 @@ pub struct TokenRow {
     pub last_used_at: Option<Timestamp>,
 }
 
+/// Position of a page of tokens: after the token that was created at this time, with this id.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct After {
+    /// When the last token was created.
+    pub created_at: Timestamp,
+    /// Id of the last token.
+    pub id: Uuid,
+}
+
 /// Lists an account's tokens without its sessions, oldest first.
 #[instrument(skip_all, name = "db.token.list")]
 pub async fn list(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<TokenRow>> {
-    struct ListedTokenRow {
-        id: Uuid,
-        label: String,
-        scopes: Vec<String>,
-        surface: String,
-        created_at: DateTime<Utc>,
-        expires_at: Option<DateTime<Utc>>,
-        revoked_at: Option<DateTime<Utc>>,
-        last_used_at: Option<DateTime<Utc>>,
-    }
     let rows = sqlx::query_as!(
         ListedTokenRow,
         r#"SELECT t.id, t.label, t.scopes, t.surface, t.created_at, t.expires_at,
@@ -133,20 +142,59 @@ pub async fn list(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<T
     )
     .fetch_all(conn)
     .await?;
-    rows.into_iter()
-        .map(|row| {
-            Ok(TokenRow {
-                id: row.id,
-                label: row.label,
-                scopes: scopes(&row.scopes)?,
-                surface: known("tokens.surface", &row.surface)?,
-                created_at: row.created_at.into(),
-                expires_at: row.expires_at.map(Into::into),
-                revoked_at: row.revoked_at.map(Into::into),
-                last_used_at: row.last_used_at.map(Into::into),
-            })
+    rows.into_iter().map(ListedTokenRow::token).collect()
+}
+
+/// Lists at most `limit` of an account's tokens without its sessions, newest first.
+#[instrument(skip_all, name = "db.token.page")]
+pub async fn page(
+    conn: &mut PgConnection,
+    account: &AccountUid,
+    after: Option<&After>,
+    limit: i64,
+) -> Result<Vec<TokenRow>> {
+    let rows = sqlx::query_as!(
+        ListedTokenRow,
+        r#"SELECT t.id, t.label, t.scopes, t.surface, t.created_at, t.expires_at,
+                  coalesce(t.revoked_at, s.revoked_at) AS revoked_at, t.last_used_at
+           FROM tokens t JOIN account_sessions s ON s.id = t.session_id
+           WHERE t.account_uid = $1 AND t.kind <> 'session'
+             AND ($2::timestamptz IS NULL OR (t.created_at, t.id) < ($2, $3))
+           ORDER BY t.created_at DESC, t.id DESC LIMIT $4"#,
+        account.as_str(),
+        after.map(|after| after.created_at.get()),
+        after.map(|after| after.id),
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter().map(ListedTokenRow::token).collect()
+}
+
+struct ListedTokenRow {
+    id: Uuid,
+    label: String,
+    scopes: Vec<String>,
+    surface: String,
+    created_at: DateTime<Utc>,
+    expires_at: Option<DateTime<Utc>>,
+    revoked_at: Option<DateTime<Utc>>,
+    last_used_at: Option<DateTime<Utc>>,
+}
+
+impl ListedTokenRow {
+    fn token(self) -> Result<TokenRow> {
+        Ok(TokenRow {
+            id: self.id,
+            label: self.label,
+            scopes: scopes(&self.scopes)?,
+            surface: known("tokens.surface", &self.surface)?,
+            created_at: self.created_at.into(),
+            expires_at: self.expires_at.map(Into::into),
+            revoked_at: self.revoked_at.map(Into::into),
+            last_used_at: self.last_used_at.map(Into::into),
         })
-        .collect()
+    }
 }
 
 /// Revokes a token permanently. Returns its account and the time of the first revocation, or `None` when there is no such

@@ -68,6 +68,16 @@ pub const SIGNIN_LINK_MINUTES_MAX: u32 = 24 * 60;
 pub const TOKEN_LABEL_MAX: usize = 80;
 /// Lifetime of a token, in days.
 pub const TOKEN_EXPIRY_DAYS_MAX: u32 = 90;
+/// Email of an account, in bytes.
+pub const EMAIL_MAX: usize = 254;
+/// Name of a saved connection, in characters.
+pub const CONNECTION_NAME_MAX: usize = 80;
+/// API key of a saved connection, in bytes. No provider's key is as long; a file sent by mistake is longer.
+pub const CONNECTION_KEY_MAX: usize = 4096;
+/// Saved connections of an account.
+pub const CONNECTIONS_MAX: i64 = 100;
+/// Changes of the members of canvases that an owner may make in a minute.
+pub const MEMBER_CHANGES_PER_MINUTE: u32 = 20;
 /// Attempts of a webhook delivery.
 pub const WEBHOOK_ATTEMPTS_MAX: i32 = 4;
 /// Claims of one task before it fails with `runtime_failed` (`docs/reliability.md#retries`).

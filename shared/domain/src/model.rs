@@ -222,7 +222,7 @@ pub struct ProviderConnection {
 }
 
 /// Schema of the kinds that a connection can have.
-fn third_parties() -> RefOr<Schema> {
+pub fn third_parties() -> RefOr<Schema> {
     let kinds = ProviderKind::ALL.iter().filter(|kind| **kind != ProviderKind::Managed).map(|kind| kind.as_str());
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(kinds)).into()
 }

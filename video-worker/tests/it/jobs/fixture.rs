@@ -8,7 +8,7 @@ use blob::BlobKey;
 use bytes::Bytes;
 use db::assets::NewAsset;
 use db::blobs::Staged;
-use db::connections::NewConnection;
+use db::connections::{BaseUrl, NewConnection};
 use db::jobs::outputs::{JobOutput, OutputState};
 use db::jobs::{NewJob, Windows};
 use db::tokens::NewToken;
@@ -98,12 +98,12 @@ impl VideoFixture {
             account: &fixture.me,
             provider: kind,
             name: "mine",
-            base_url: Some(fixture.simulator.url()),
+            base_url: BaseUrl::Set(Some(fixture.simulator.url())),
             masked_key: "masked",
         };
         let seal = |context: &str| fixture.keys.seal(context, SIMULATOR_KEY.as_bytes());
         let saved = db::connections::save(&mut *fixture.conn().await, &new, seal).await.expect("saves");
-        fixture.connection = Some(saved);
+        fixture.connection = Some(saved.id);
         fixture
     }
 
