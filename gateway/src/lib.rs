@@ -15,6 +15,7 @@ mod documents;
 mod extract;
 mod ignored;
 mod installation;
+mod live;
 mod models;
 mod observe;
 mod open_waits;

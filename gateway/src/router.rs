@@ -20,7 +20,7 @@ use crate::ignored::KnownParameters;
 use crate::openapi;
 use crate::problem;
 use crate::routes::{
-    actions, assets, auth, campaigns, canvases, element_collections, elements, images, imports, jobs, models,
+    actions, assets, auth, campaigns, canvases, element_collections, elements, events, images, imports, jobs, models,
     providers, recipes, runs, videos,
 };
 use crate::state::App;
@@ -66,6 +66,7 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(providers::list))
         .routes(routes!(runs::read::read, runs::cancel::cancel))
         .routes(routes!(runs::events::events))
+        .routes(routes!(events::events))
         .routes(routes!(jobs::read::read, jobs::cancel::cancel))
         .routes(routes!(jobs::output::output))
         .routes(routes!(videos::generate::generate))
@@ -160,7 +161,7 @@ mod tests {
     /// component, before raising the limit.
     #[test]
     fn the_committed_contract_document_is_short() {
-        const BYTES_MAX: usize = 333_000;
+        const BYTES_MAX: usize = 342_000;
         let size = openapi::committed(&documented().1).len();
         assert!(size <= BYTES_MAX, "gateway/openapi.json has {size} bytes, more than {BYTES_MAX}");
     }

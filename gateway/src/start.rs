@@ -29,7 +29,7 @@ impl App {
 /// Starts a job on a canvas, or finds the job of an equal request: 202 with the job's record.
 pub async fn start<W: Work>(app: &App, command: &StartJob<'_, W>) -> Result {
     let permit = app.writers.pass(&command.canvas.to_string()).await?;
-    let accepted = app::run(&app.pool, command).await?;
+    let accepted = app.run(command).await?;
     drop(permit);
     answer(app, command.caller, accepted).await
 }

@@ -6,6 +6,7 @@ use domain::canvas::AccessRole;
 use domain::id::CanvasHandle;
 use serde_json::json;
 
+use super::announcer::Announcer;
 use super::{CommandError, Context, Result, account, work};
 
 /// How often a purge starts over because work was started on the canvas in the meantime.
@@ -54,6 +55,7 @@ fn parse(text: &str) -> Result<CanvasHandle> {
 
 /// Deletes a canvas. Looks for active work under the lock on the canvas row, which every start of work takes as well.
 async fn purge(context: &mut Context, handle: &CanvasHandle, cancel_jobs: bool) -> Result {
+    let announcer = Announcer::prepare(&context.config)?;
     for _ in 0..ROUNDS_MAX {
         let mut transaction = db::pool::begin_on(&mut context.connection).await?;
         let key = purge::lock_canvas(&mut transaction, handle).await?;
@@ -61,6 +63,7 @@ async fn purge(context: &mut Context, handle: &CanvasHandle, cancel_jobs: bool) 
         if purge::active_on_canvas(&mut transaction, key).await?.is_empty() {
             let purged = purge::canvas(&mut transaction, key).await?;
             db::pool::commit(transaction).await?;
+            announcer.canvas(handle).await;
             return Ok(json!({ "canvas": handle, "purged": true, "nodes": purged.nodes, "assets": purged.assets }));
         }
         drop(transaction);
@@ -83,8 +86,10 @@ pub(super) async fn share(share: Share, context: &mut Context) -> Result {
     if account.uid == handle.owner {
         return Err(CommandError::rule("the account owns the canvas"));
     }
+    let announcer = Announcer::prepare(&context.config)?;
     if !db::canvases::share(&mut context.connection, &handle, &account.uid, role).await? {
         return Err(CommandError::rule(format!("{handle} does not exist")));
     }
+    announcer.canvas(&handle).await;
     Ok(json!({ "canvas": handle, "account": account.uid, "role": share.role }))
 }

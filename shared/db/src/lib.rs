@@ -27,6 +27,7 @@ pub mod recipe_runs;
 pub mod recipes;
 pub mod renditions;
 pub mod storage;
+pub mod streams;
 pub mod tasks;
 #[cfg(test)]
 mod upgrade;

@@ -8,6 +8,7 @@ use axum::extract::State;
 use db::PgConnection;
 use db::accounts::Credential;
 use db::jobs::NewJob;
+use domain::channel;
 use domain::id::{AccountUid, JobId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
 use domain::job::{JobOperation, Request, VideoJob, VideoRequest};
@@ -48,7 +49,7 @@ pub async fn generate(
 ) -> Result {
     let request = body.checked(|request: VideoStart| request.check(&caller.account, &app.guard)).await?;
     let start = StartVideo::new(&app, &caller, request, trace);
-    answer(&app, &caller, app::run(&app.pool, &start).await?).await
+    answer(&app, &caller, app.run(&start).await?).await
 }
 
 /// A checked start request.
@@ -95,6 +96,10 @@ impl Command for StartVideo<'_> {
 
     fn known_outcome(&self) -> Option<KnownOutcome> {
         Some(KnownOutcome { outcome: StoredOutcome::Job { id: self.id.0, snapshot: None }, record: Some(self.id.0) })
+    }
+
+    fn channels(&self) -> Vec<String> {
+        vec![channel::runs(self.account())]
     }
 
     async fn authorize(&self, conn: &mut PgConnection) -> app::Result<Option<i64>> {
