@@ -15,6 +15,7 @@ mod canvases;
 mod configuration;
 mod conventions;
 mod elements;
+mod events;
 mod examples;
 mod faults;
 mod findings;

@@ -137,6 +137,8 @@ pub const SPECIFICATION: &[Endpoint] = &[
 pub const EXTENSIONS: &[Endpoint] = &[
     // docs/reference/conventions.md#event-streams
     all("GET", "/runs/{runId}/events", JOBS),
+    // docs/reference/events.md
+    more("GET", "/events", READ, JOBS),
     // docs/reference/conventions.md#contract-document
     open("GET", "/openapi.json"),
     open("GET", "/docs"),
