@@ -234,6 +234,8 @@ def before_call(context, case, kwargs):
         without(case.query or {}, "section", "nodes")
     elif operation == "listRuns":
         without(case.query or {}, "canvasId", "ownerUid", "cursor")
+    elif operation == "followEvents":
+        case.query = {"runs": "mine"} if turn % 4 else {"canvas": [os.environ["CONTRACT_CANVAS_ID"]]}
     elif operation in UNDER_WAY:
         case.path_parameters.update(UNDER_WAY[operation]())
     elif operation in ARRANGE and isinstance(case.body, dict):
@@ -278,6 +280,30 @@ def before_load_schema(context, raw_schema):
     stream = raw_schema["paths"][API + "/runs/{runId}/events"]["get"]["responses"]["200"]["content"]
     # Replaces a schema that only says that the stream is a string.
     stream["text/event-stream"] = {"itemSchema": {"$ref": "#/components/schemas/RunEvent"}}
+    stream = raw_schema["paths"][API + "/events"]["get"]["responses"]["200"]["content"]
+    stream["text/event-stream"] = {"itemSchema": {"$ref": "#/components/schemas/StreamEvent"}}
+
+
+send = requests.Session.send
+
+
+def send_briefly(session, request, **kwargs):
+    """Reads only the first events of a stream that does not end."""
+    if not request.path_url.startswith(API + "/events"):
+        return send(session, request, **kwargs)
+    response = send(session, request, **{**kwargs, "stream": True})
+    if "text/event-stream" in response.headers.get("Content-Type", ""):
+        beginning = b""
+        for piece in response.iter_content(None):
+            beginning += piece
+            if beginning.endswith(b"\n\n"):
+                break
+        response._content, response._content_consumed = beginning, True
+        response.close()
+    return response
+
+
+requests.Session.send = send_briefly
 
 
 # -- Valid requests that are rejected --
@@ -294,6 +320,8 @@ BEYOND = [
     (".*", ".*", "was given before|is a duplicate|is there twice|is decided twice|names another input already|names an input or another"),
     ("renderCanvas", "nodes", "must not be sent together with section"),
     (".*Images", "count", "must be the number of targets"),
+    # One of two parameters is required.
+    ("followEvents", "canvas", "is required unless"),
     # The parameters depend on the Action in the path.
     ("runAction", "params\\..*", ".*"),
     ("runAction", "inputs", "must be [12]: "),

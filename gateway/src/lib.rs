@@ -16,6 +16,7 @@ mod documents;
 mod extract;
 mod ignored;
 mod installation;
+mod live;
 mod models;
 mod observe;
 mod open_waits;

@@ -21,7 +21,7 @@ use crate::ignored::KnownParameters;
 use crate::openapi;
 use crate::problem;
 use crate::routes::{
-    actions, assets, auth, campaigns, canvases, element_collections, elements, images, imports, jobs, models,
+    actions, assets, auth, campaigns, canvases, element_collections, elements, events, images, imports, jobs, models,
     providers, recipes, runs, videos,
 };
 use crate::state::App;
@@ -69,6 +69,7 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(runs::list::list))
         .routes(routes!(runs::read::read, runs::cancel::cancel))
         .routes(routes!(runs::events::events))
+        .routes(routes!(events::events))
         .routes(routes!(jobs::read::read, jobs::cancel::cancel))
         .routes(routes!(jobs::output::output))
         .routes(routes!(videos::generate::generate))

@@ -33,7 +33,7 @@ pub async fn start<W: Work>(app: &App, command: &StartJob<'_, W>) -> Result {
         return quote(app, command).await;
     }
     let permit = app.writers.pass(&command.canvas.to_string()).await?;
-    let accepted = app::run(&app.pool, command).await?;
+    let accepted = app.run(command).await?;
     drop(permit);
     answer(app, command.caller, accepted).await
 }

@@ -17,6 +17,7 @@ mod console;
 mod content;
 mod conventions;
 mod elements;
+mod events;
 mod examples;
 mod faults;
 mod findings;

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use db::purge;
 use domain::account::is_email;
-use domain::id::{AccountUid, is_plain_id};
+use domain::id::{AccountUid, CanvasHandle, is_plain_id};
 use serde_json::json;
 
 use super::announcer::Announcer;
@@ -144,7 +144,8 @@ async fn purge(context: &mut Context, name: &str, cancel_jobs: bool) -> Result {
     announcer.revoked(&account.uid).await;
     work::quiet(context, cancel_jobs, look).await?;
     let (mut canvases, mut assets) = (0, 0);
-    while let Some(gone) = next_canvas(context, &account.uid, cancel_jobs).await? {
+    while let Some((canvas, gone)) = next_canvas(context, &account.uid, cancel_jobs).await? {
+        announcer.canvas(&canvas).await;
         canvases += 1;
         assets += gone.assets.unsigned_abs();
     }
@@ -168,14 +169,14 @@ async fn next_canvas(
     context: &mut Context,
     account: &AccountUid,
     cancel_jobs: bool,
-) -> Result<Option<purge::PurgedCanvas>> {
+) -> Result<Option<(CanvasHandle, purge::PurgedCanvas)>> {
     loop {
         let mut transaction = db::pool::begin_on(&mut context.connection).await?;
-        let Some(key) = purge::next_canvas(&mut transaction, account).await? else { return Ok(None) };
+        let Some((key, canvas)) = purge::next_canvas(&mut transaction, account).await? else { return Ok(None) };
         if purge::active_on_canvas(&mut transaction, key).await?.is_empty() {
             let purged = purge::canvas(&mut transaction, key).await?;
             db::pool::commit(transaction).await?;
-            return Ok(Some(purged));
+            return Ok(Some((canvas, purged)));
         }
         drop(transaction);
         work::quiet(context, cancel_jobs, async |connection| purge::active_on_canvas(connection, key).await).await?;

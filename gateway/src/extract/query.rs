@@ -75,6 +75,19 @@ impl<'a> QueryReader<'a> {
         value
     }
 
+    /// Every value of a parameter that may be repeated, in its type.
+    pub fn each<T: FromStr<Err: Display>>(&mut self, name: &str) -> Vec<T> {
+        let mut parsed = Vec::new();
+        for value in self.values(name).collect::<Vec<_>>() {
+            match decode(value).ok_or_else(|| "must be UTF-8".to_owned()).and_then(|text| text.parse().map_err(message))
+            {
+                Ok(value) => parsed.push(value),
+                Err(message) => self.refuse(name, message),
+            }
+        }
+        parsed
+    }
+
     /// The parameter as a whole number within a range.
     pub fn integer(&mut self, name: &str, range: std::ops::RangeInclusive<u32>) -> Option<u32> {
         let text = self.text(name, 1024)?;
@@ -122,6 +135,10 @@ impl<'a> QueryReader<'a> {
     pub fn finish(self) -> Result<()> {
         if self.violations.is_empty() { Ok(()) } else { Err(Problem::Invalid(self.violations)) }
     }
+}
+
+fn message(error: impl Display) -> String {
+    error.to_string()
 }
 
 /// Form decoding: `+` is a space, `%XX` a byte.

@@ -19,6 +19,7 @@ mod words;
 use axum::Extension;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use domain::stream::{CanvasStreamEvent, GoneStreamEvent, Participant, PresenceStreamEvent, RunKind, RunStreamEvent};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -36,7 +37,7 @@ use crate::routes::assets::picture::RenditionWidth;
 use crate::routes::recipes::list::VisibilityFilter;
 
 /// Tags with their descriptions, in the order in which a reader meets them.
-const TAGS: [(&str, &str); 14] = [
+const TAGS: [(&str, &str); 15] = [
     ("Authentication", "Check a token: whose it is and what it may do."),
     (
         "Canvases",
@@ -50,6 +51,7 @@ const TAGS: [(&str, &str); 14] = [
     ("Models and providers", "The models that the caller can run, and its saved connections to providers."),
     ("Runs", "Image, Action and Recipe work by run id: read, wait, follow, cancel."),
     ("Jobs", "Image, Action and video work by job id: read, wait, cancel, and download videos."),
+    ("Events", "One stream of server-sent events for canvases, their participants and the caller's runs."),
     ("Webhooks", "The signed request that the service sends when a run ends."),
     ("Recipes", "Sequences of text and image steps with typed inputs and outputs: search, fork, run."),
     ("Legacy campaigns", "Deprecated. Kept for clients of an earlier release."),
@@ -100,6 +102,13 @@ pub fn with_components(info: Info, tags: Vec<Tag>, (credential, scheme): (&str, 
         .schema(ErrorBody::name(), ErrorBody::schema())
         .schema(ErrorCode::name(), ErrorCode::schema())
         .schema(ErrorDetails::name(), ErrorDetails::schema())
+        // The events of streams, which are described as text.
+        .schema(CanvasStreamEvent::name(), CanvasStreamEvent::schema())
+        .schema(PresenceStreamEvent::name(), PresenceStreamEvent::schema())
+        .schema(Participant::name(), Participant::schema())
+        .schema(GoneStreamEvent::name(), GoneStreamEvent::schema())
+        .schema(RunStreamEvent::name(), RunStreamEvent::schema())
+        .schema(RunKind::name(), RunKind::schema())
         .schema(domain::Violation::name(), domain::Violation::schema())
         .build();
     let server = ServerBuilder::new().url(SERVER).description(Some("The server that serves this document."));

@@ -11,6 +11,7 @@ use db::canvases::{Change, GraphWrites, NewActivity};
 use db::jobs::NewJob;
 use domain::campaign::Campaign as Record;
 use domain::canvas::{ActivityType, CanvasRecord, Changes};
+use domain::channel;
 use domain::graph::{Node, NodeType, Position};
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
@@ -76,6 +77,10 @@ impl<M: Models> Command for StartCampaign<'_, M> {
 
     fn known_outcome(&self) -> Option<KnownOutcome> {
         Some(KnownOutcome { outcome: StoredOutcome::Campaign { id: self.id }, record: None })
+    }
+
+    fn channels(&self) -> Vec<String> {
+        vec![channel::canvas(&self.campaign.canvas), channel::runs(self.account())]
     }
 
     async fn authorize(&self, _: &mut PgConnection) -> Result<()> {

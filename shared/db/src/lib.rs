@@ -29,6 +29,7 @@ pub mod renditions;
 pub mod runs;
 pub mod sessions;
 pub mod storage;
+pub mod streams;
 pub mod tasks;
 pub mod tokens;
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! them; other accounts' copies of what was on the purged account's canvases, and handles of removed records; and the account's
 //! uid and ledger, which explains balances and contains no names.
 
-use domain::id::{AccountUid, AssetHandle, CanvasHandle};
+use domain::id::{AccountUid, AssetHandle, CanvasHandle, CanvasId};
 use sqlx::PgConnection;
 use tracing::instrument;
 use uuid::Uuid;
@@ -92,11 +92,12 @@ pub async fn canvas(conn: &mut PgConnection, key: i64) -> Result<PurgedCanvas> {
     Ok(purged)
 }
 
-/// Key of any canvas of an account.
+/// Key and handle of any canvas of an account.
 #[instrument(skip_all, name = "db.purge.next_canvas")]
-pub async fn next_canvas(conn: &mut PgConnection, account: &AccountUid) -> Result<Option<i64>> {
-    let key = sqlx::query_scalar!("SELECT key FROM canvases WHERE owner_uid = $1 LIMIT 1 FOR UPDATE", account.as_str());
-    Ok(key.fetch_optional(conn).await?)
+pub async fn next_canvas(conn: &mut PgConnection, account: &AccountUid) -> Result<Option<(i64, CanvasHandle)>> {
+    let row = sqlx::query!("SELECT key, id FROM canvases WHERE owner_uid = $1 LIMIT 1 FOR UPDATE", account.as_str());
+    let canvas = |id| CanvasHandle { owner: account.clone(), id: CanvasId::from_stored(id) };
+    Ok(row.fetch_optional(conn).await?.map(|row| (row.key, canvas(row.id))))
 }
 
 /// Deletes an asset. Returns its size in bytes, or `None` when there is none. Nodes that show it keep its handle, and reviews

@@ -146,7 +146,7 @@ impl FromIterator<Scope> for Scopes {
 }
 
 /// Kind of client that uses a token. It decides who owns the nodes that the client creates: the user or an agent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Surface {
     /// A program.

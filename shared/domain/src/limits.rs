@@ -4,6 +4,10 @@
 pub const PLAIN_ID_MAX: usize = 180;
 /// Title of a canvas or node, in characters.
 pub const TITLE_MAX: usize = 160;
+/// Canvases that one event stream follows.
+pub const STREAM_CANVASES_MAX: usize = 16;
+/// Nodes and connections together that a read of changes returns in full.
+pub const CHANGES_GRAPH_MAX: usize = 1000;
 /// `baseRevision`, in characters.
 pub const BASE_REVISION_MAX: usize = 200;
 /// Shortest `idempotencyKey`, in characters.

@@ -9,6 +9,7 @@ mod recorder;
 
 use e2e::api::text;
 use e2e::{PATIENCE, Part, Stack, pictures};
+use futures_util::StreamExt;
 use serde_json::{Value, json};
 use testkit::Answer;
 use uuid::Uuid;
@@ -77,7 +78,8 @@ impl Recorder {
         self.record("applyOperations", "dryRun", path, trial, reply);
         self.get("getCanvas", "/canvases/harbor").await;
         self.get("listCanvases", "/canvases?limit=1").await;
-        self.get("getCanvasChanges", &format!("/canvases/harbor/changes?since={first}")).await;
+        self.get("getCanvasChanges", &format!("/canvases/harbor/changes?since={first}&include=graph")).await;
+        self.events().await;
         self.get("getCanvasOutline", "/canvases/harbor/outline").await;
         self.get("reviewCanvas", "/canvases/harbor/review").await;
         let path = "/canvases/harbor/render";
@@ -89,6 +91,22 @@ impl Recorder {
         let drawn = &mut self.entry("renderCanvas")["responses"]["200"][ONLY]["image/svg+xml"];
         let (beginning, _) = drawn.as_str().and_then(|svg| svg.split_once("<defs>")).expect("an SVG with definitions");
         *drawn = json!(format!("{beginning}…</svg>"));
+    }
+
+    /// The first two events of a stream that goes on.
+    async fn events(&mut self) {
+        let stream = self.client.get("/events?canvas=harbor").streamed().await.bytes_stream();
+        let (mut stream, mut read) = (std::pin::pin!(stream), String::new());
+        while read.matches("\n\n").count() < 2 {
+            let piece = stream.next().await.expect("the stream goes on").expect("reads");
+            read.push_str(std::str::from_utf8(&piece).expect("UTF-8"));
+        }
+        let data = read.lines().filter_map(|line| line.strip_prefix("data:"));
+        let data: Vec<Value> = data.map(|data| self.named(&serde_json::from_str(data).expect("JSON"))).collect();
+        let text =
+            ["canvas", "presence"].iter().zip(data).map(|(event, data)| format!("event: {event}\ndata: {data}\n\n"));
+        self.entry("followEvents")["responses"]["200"][ONLY] = json!({"text/event-stream": text.collect::<String>()});
+        self.entry("followEvents")["parameters"] = json!({"canvas": ["harbor"], "runs": "mine"});
     }
 
     async fn assets(&mut self) {

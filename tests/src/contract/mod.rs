@@ -141,6 +141,8 @@ pub const EXTENSIONS: &[Endpoint] = &[
     all("GET", "/runs", JOBS),
     // docs/reference/assets.md#content
     all("GET", "/assets/{assetId}/content", ASSET),
+    // docs/reference/events.md
+    more("GET", "/events", READ, JOBS),
     // docs/reference/conventions.md#contract-document
     open("GET", "/openapi.json"),
     open("GET", "/docs"),

@@ -2,6 +2,7 @@
 
 use app::purge::CanvasPurge;
 use axum::extract::State;
+use domain::channel;
 use domain::id::CanvasHandle;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -13,7 +14,6 @@ use crate::extract::path::PathText;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::{App, retrying};
-use crate::wait::canvas_channel;
 
 /// Confirmation of the deletion of a canvas.
 #[derive(Deserialize, ToSchema)]
@@ -72,6 +72,6 @@ pub async fn delete(State(app): State<App>, person: Person, path: PathText, body
         let why = "work is active on the canvas; wait for it or cancel it, and delete the canvas again";
         return Err(Problem::Conflict(why.into(), None));
     };
-    app.cache.notify(&canvas_channel(&canvas)).await;
+    app.announce(vec![channel::canvas(&canvas)]);
     Ok(reply::ok(&CanvasDeleted { canvas, deleted: true, nodes: purged.nodes, assets: purged.assets }))
 }

@@ -7,6 +7,7 @@ use axum::response::IntoResponse;
 use db::canvases;
 use domain::account::is_email;
 use domain::canvas::AccessRole;
+use domain::channel;
 use domain::id::{AccountUid, CanvasHandle};
 use domain::limits::{MEMBER_CHANGES_PER_MINUTE, PAGE_DEFAULT, PAGE_MAX};
 use http::StatusCode;
@@ -23,7 +24,6 @@ use crate::observe::whole_seconds;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
-use crate::wait::canvas_channel;
 
 /// A page of the members of a canvas, ordered by email.
 #[derive(Serialize, ToSchema)]
@@ -190,5 +190,5 @@ async fn count_change(app: &App, person: &AccountUid) -> Result<()> {
 }
 
 async fn announce(app: &App, canvas: &CanvasHandle) {
-    app.cache.notify(&canvas_channel(canvas)).await;
+    app.announce(vec![channel::canvas(canvas)]);
 }

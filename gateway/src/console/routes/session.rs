@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use db::sessions::NewSession;
 use domain::Timestamp;
 use domain::account::{Scope, Scopes, TokenKind};
+use domain::channel;
 use domain::id::AccountUid;
 use domain::limits::TOKEN_LABEL_MAX;
 use http::header::{HeaderName, SET_COOKIE, USER_AGENT};
@@ -21,7 +22,6 @@ use crate::extract::json::{Input, JsonBody, only};
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
-use crate::wait::access_channel;
 
 /// Longest name of a browser that is kept, in characters.
 const CLIENT_MAX: usize = 200;
@@ -203,7 +203,7 @@ async fn start(
     let expires_at = db::sessions::create(&mut transaction, &session).await?;
     db::pool::commit(transaction).await?;
     // The oldest session may have ended.
-    app.cache.notify(&access_channel(&account.id)).await;
+    app.announce(vec![channel::access(&account.id)]);
     let session = SessionSummary {
         id,
         kind: SessionKind::of(parent.is_some()),
@@ -244,7 +244,7 @@ pub async fn read(SignedIn(credential): SignedIn) -> Result {
 )]
 pub async fn sign_out(State(app): State<App>, SignedIn(credential): SignedIn) -> Result {
     db::sessions::end(&mut *app.connection().await?, &credential.account, credential.token).await?;
-    app.cache.notify(&access_channel(&credential.account)).await;
+    app.announce(vec![channel::access(&credential.account)]);
     Ok(signed_out())
 }
 

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::response::IntoResponse;
 use domain::Timestamp;
+use domain::channel;
 use http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -14,7 +15,6 @@ use crate::extract::path::PathText;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
-use crate::wait::access_channel;
 
 /// The active sessions of an account.
 #[derive(Serialize, ToSchema)]
@@ -84,7 +84,7 @@ pub async fn end(State(app): State<App>, person: Person, path: PathText) -> Resu
     if !db::sessions::end(&mut *app.connection().await?, &person.account, id).await? {
         return Err(Problem::NotFound("session"));
     }
-    app.cache.notify(&access_channel(&person.account)).await;
+    app.announce(vec![channel::access(&person.account)]);
     Ok(reply::private(StatusCode::NO_CONTENT.into_response()))
 }
 
@@ -98,6 +98,6 @@ pub async fn end(State(app): State<App>, person: Person, path: PathText) -> Resu
 )]
 pub async fn revoke_all(State(app): State<App>, person: Person) -> Result {
     db::sessions::revoke_all(&mut *app.connection().await?, &person.account).await?;
-    app.cache.notify(&access_channel(&person.account)).await;
+    app.announce(vec![channel::access(&person.account)]);
     Ok(signed_out())
 }

@@ -5,6 +5,7 @@ use axum::extract::{OriginalUri, State};
 use axum::response::IntoResponse;
 use db::tokens::{After, TokenRow};
 use domain::account::{Scope, Surface};
+use domain::channel;
 use domain::limits::{PAGE_DEFAULT, PAGE_MAX};
 use domain::{Timestamp, Violation};
 use http::StatusCode;
@@ -21,7 +22,6 @@ use crate::extract::query::QueryReader;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
-use crate::wait::access_channel;
 
 /// A page of tokens, newest first.
 #[derive(Serialize, ToSchema)]
@@ -175,6 +175,6 @@ pub async fn revoke(State(app): State<App>, person: Person, path: PathText) -> R
     let id: Uuid = path.parameter("tokenId")?;
     let revoked = db::tokens::revoke(&mut *app.connection().await?, id, Some(&person.account)).await?;
     revoked.ok_or(Problem::NotFound("token"))?;
-    app.cache.notify(&access_channel(&person.account)).await;
+    app.announce(vec![channel::access(&person.account)]);
     Ok(reply::private(StatusCode::NO_CONTENT.into_response()))
 }

@@ -135,7 +135,7 @@ pub async fn start(
         return quote(&app, &start).await;
     }
     let permit = app.writers.pass(&start.campaign.canvas.to_string()).await?;
-    let (campaign, replayed) = app::run(&app.pool, &start).await?;
+    let (campaign, replayed) = app.run(&start).await?;
     drop(permit);
     app.waker.wake();
     let location = format!("{}/campaigns/{}", domain::API_ROOT, campaign.id);

@@ -127,7 +127,7 @@ pub async fn run(
     }
     let permit = app.writers.pass(&start.run.canvas.to_string()).await?;
     let _room = app.documents.reserve(record.graph_bytes).await?;
-    let (run, replayed) = app::run(&app.pool, &start).await?;
+    let (run, replayed) = app.run(&start).await?;
     drop(permit);
     let mut document = recipe_document(&app, caller.scopes, &run);
     match replayed {

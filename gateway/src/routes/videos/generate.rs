@@ -8,6 +8,7 @@ use axum::extract::State;
 use db::PgConnection;
 use db::accounts::Credential;
 use db::jobs::NewJob;
+use domain::channel;
 use domain::id::{AccountUid, JobId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
 use domain::job::{JobOperation, Request, StartQuote, VideoJob, VideoRequest};
@@ -52,7 +53,7 @@ pub async fn generate(
     if start.request.terms.is_dry_run() {
         return quote(&app, &start).await;
     }
-    answer(&app, &caller, app::run(&app.pool, &start).await?).await
+    answer(&app, &caller, app.run(&start).await?).await
 }
 
 /// A checked start request.
@@ -99,6 +100,10 @@ impl Command for StartVideo<'_> {
 
     fn known_outcome(&self) -> Option<KnownOutcome> {
         Some(KnownOutcome { outcome: StoredOutcome::Job { id: self.id.0, snapshot: None }, record: Some(self.id.0) })
+    }
+
+    fn channels(&self) -> Vec<String> {
+        vec![channel::runs(self.account())]
     }
 
     async fn authorize(&self, conn: &mut PgConnection) -> app::Result<Option<i64>> {

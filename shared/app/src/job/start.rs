@@ -16,6 +16,7 @@ use db::deliveries::NewDelivery;
 use db::idempotency::Taken;
 use db::jobs::NewJob;
 use domain::canvas::{ActivityType, CanvasRecord};
+use domain::channel;
 use domain::graph::Node;
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
@@ -118,6 +119,10 @@ impl<W: Work> Command for StartJob<'_, W> {
 
     fn known_outcome(&self) -> Option<KnownOutcome> {
         Some(KnownOutcome { outcome: StoredOutcome::Job { id: self.id.0, snapshot: None }, record: Some(self.id.0) })
+    }
+
+    fn channels(&self) -> Vec<String> {
+        vec![channel::canvas(&self.canvas), channel::runs(self.account())]
     }
 
     async fn authorize(&self, _: &mut PgConnection) -> Result<()> {

@@ -17,6 +17,7 @@ use db::recipe_runs::NewRun;
 use db::tasks::NewTask;
 use domain::Violation;
 use domain::canvas::{ActivityType, CanvasRecord, Changes};
+use domain::channel;
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId, RecipeId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
 use domain::job::StartQuote;
@@ -120,6 +121,10 @@ impl<M: Models> Command for StartRun<'_, M> {
 
     fn known_outcome(&self) -> Option<KnownOutcome> {
         Some(KnownOutcome { outcome: StoredOutcome::Job { id: self.id.0, snapshot: None }, record: None })
+    }
+
+    fn channels(&self) -> Vec<String> {
+        vec![channel::canvas(&self.run.canvas), channel::runs(self.account())]
     }
 
     async fn authorize(&self, conn: &mut PgConnection) -> Result<RequestedRecipe> {

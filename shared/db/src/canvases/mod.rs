@@ -22,7 +22,8 @@ use uuid::Uuid;
 
 pub use changes::{ChangesSince, changes_since};
 pub use graph::{
-    GraphWrites, NodeFrame, connections_of, frames, graph, node, nodes_of_job, release_unread, skeleton, write_graph,
+    GraphWrites, NodeFrame, connections_of, frames, graph, node, nodes_of_job, part, release_unread, skeleton,
+    write_graph,
 };
 pub use members::{Member, member, members, share};
 

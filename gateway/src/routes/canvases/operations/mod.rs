@@ -241,7 +241,7 @@ async fn apply_batch(app: &App, on: &CanvasAccess<ReadCanvas>, minimal: bool, re
     };
     let permit = app.writers.pass(&handle.to_string()).await?;
     let room = app.documents.reserve(record.graph_bytes).await?;
-    let changed = app::run(&app.pool, &command).await?;
+    let changed = app.run(&command).await?;
     drop(permit);
     let reply = reply::private(reply::document(room.into_json(&changed.document(minimal))?));
     Ok(if minimal { prefer::applied_minimal(reply) } else { reply })
