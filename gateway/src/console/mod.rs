@@ -3,8 +3,8 @@
 //! **Guarantee.** A cookie is a credential below `/console/` alone, and a bearer token everywhere else alone. A write below
 //! `/console/` comes from a page of this service's own origin.
 //!
-//! **Mechanism.** [`enter`] maps `/console/api/canvas-agent/v1/…` to the contract's own routes before they are matched, and marks
-//! the request. Everything that authenticates asks [`contains`] which credential counts.
+//! **Mechanism.** Before routes are matched, [`enter`] marks every request below `/console/`, and maps
+//! `/console/api/canvas-agent/v1/…` to the contract's own routes. Everything that authenticates asks [`contains`] which credential counts.
 
 pub mod credential;
 mod document;
@@ -28,31 +28,29 @@ use crate::state::App;
 /// Where the console's routes are.
 pub const ROOT: &str = "/console";
 
-/// Marks a request that came to the contract's routes below [`ROOT`].
+/// Marks a request to the console. The path of a nested route no longer tells.
 #[derive(Clone, Copy)]
-struct ThroughConsole;
+struct InConsole;
 
-/// Maps a request for the contract below [`ROOT`] to the contract's routes.
+/// Marks a request below [`ROOT`], and maps one for the contract there to the contract's routes.
 pub fn enter(mut request: Request) -> Request {
     let target = request.uri().path_and_query().and_then(|target| target.as_str().strip_prefix(ROOT));
-    let Some(target) = target.filter(|target| {
-        target.strip_prefix(API_ROOT).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
-    }) else {
-        return request;
-    };
-    let mut parts = request.uri().clone().into_parts();
-    parts.path_and_query = target.parse().ok();
-    if let Ok(uri) = Uri::from_parts(parts) {
-        *request.uri_mut() = uri;
-        request.extensions_mut().insert(ThroughConsole);
+    let Some(target) = target.filter(|target| target.starts_with('/')).map(str::to_owned) else { return request };
+    request.extensions_mut().insert(InConsole);
+    let is_contract = target.strip_prefix(API_ROOT).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
+    if is_contract {
+        let mut parts = request.uri().clone().into_parts();
+        parts.path_and_query = target.parse().ok();
+        if let Ok(uri) = Uri::from_parts(parts) {
+            *request.uri_mut() = uri;
+        }
     }
     request
 }
 
 /// Whether a request is one to the console, in which the cookie is the credential.
 pub fn contains(parts: &Parts) -> bool {
-    parts.extensions.get::<ThroughConsole>().is_some()
-        || parts.uri.path().strip_prefix(ROOT).is_some_and(|rest| rest.starts_with('/'))
+    parts.extensions.get::<InConsole>().is_some()
 }
 
 /// The routes below [`ROOT`] with their document, and the application's files.
