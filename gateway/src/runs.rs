@@ -310,22 +310,9 @@ async fn cancel_run(app: &App, account: &AccountUid, id: RunId, trace: Trace) ->
     let (run, is_news) = canceled.await?.ok_or_else(|| View::Run.absent())?;
     if is_news {
         app.waker.wake();
-        app.announce(canceled_run_channels(&run));
+        app.announce(run.channels());
     }
     Ok(run)
-}
-
-/// The channels on which the cancel of a run is announced.
-pub fn canceled_run_channels(run: &RunRecord) -> Vec<String> {
-    let jobs = run.outputs.iter().filter_map(|output| output.job).map(channel::job);
-    let own = [channel::job(JobId(run.id.0)), channel::runs(&run.account), channel::canvas(&run.canvas)];
-    own.into_iter().chain(jobs).collect()
-}
-
-/// The channels on which the cancel of a job is announced.
-pub fn canceled_job_channels(job: &Record) -> Vec<String> {
-    let own = [channel::job(job.id), channel::runs(&job.account)];
-    own.into_iter().chain(job.canvas.as_ref().map(channel::canvas)).collect()
 }
 
 /// Cancels a job and notifies its waiters; `None` when it is missing or belongs to another account.
@@ -333,7 +320,7 @@ pub async fn cancel_job(app: &App, account: &AccountUid, id: JobId, trace: Trace
     let cancellation = retrying(|| attempt(app, account, id, trace)).await?;
     if let Some(Cancellation::Canceled(job) | Cancellation::Requested(job)) = &cancellation {
         app.waker.wake();
-        app.announce(canceled_job_channels(job));
+        app.announce(job.channels());
     }
     Ok(cancellation)
 }

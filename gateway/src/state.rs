@@ -92,7 +92,7 @@ impl App {
     /// Wakes those who follow `channels`, in all gateways, without a delay for the caller.
     pub fn announce(&self, channels: Vec<String>) {
         let cache = self.cache.clone();
-        tokio::spawn(async move { cache.notify(channels.iter().map(String::as_str)).await });
+        tokio::spawn(async move { cache.notify(channels).await });
     }
 }
 

@@ -345,8 +345,8 @@ async fn a_quote_names_nodes_that_exist(stack: &Stack) {
     let run = setting.start("/recipes/ad-copy-and-banner/runs").await;
     let fork = run.with(json!({"idempotencyKey": key(), "inputs": null}));
     let fork = setting.user.send("/recipes/ad-copy-and-banner/fork", &fork).await.expect(201).json();
-    let instance = fork["canvas"]["nodes"].as_array().expect("nodes").iter();
-    let instance = instance.filter(|node| node["metadata"]["recipe"]["role"] == "instance").next_back();
+    let mut instance = fork["canvas"]["nodes"].as_array().expect("nodes").iter();
+    let instance = instance.rfind(|node| node["metadata"]["recipe"]["role"] == "instance");
     let instance = instance.expect("an instance").clone();
     let outputs = instance["metadata"]["recipe"]["outputs"].as_array().expect("outputs").iter();
     let outputs: Vec<String> = outputs.map(|port| format!("node:{}", text(port, "/nodeId"))).collect();

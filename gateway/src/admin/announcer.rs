@@ -31,6 +31,6 @@ impl Announcer {
     /// What can be followed on `channels` has changed.
     pub(super) async fn announce(&self, channels: &[String]) {
         self.0.settled().await;
-        self.0.notify(channels.iter().map(String::as_str)).await;
+        self.0.notify(channels).await;
     }
 }

@@ -9,7 +9,6 @@ use domain::recipe::run::RunId;
 
 use super::announcer::Announcer;
 use super::{CommandError, Context, Result};
-use crate::runs::{canceled_job_channels, canceled_run_channels};
 
 /// How long a purge waits for canceled work to stop. A worker sees the cancel at its next step or heartbeat, and then cancels at
 /// the provider.
@@ -57,7 +56,7 @@ async fn attempt(context: &mut Context, active: &Active) -> Result<Canceled> {
     let canceled = if active.is_recipe {
         let run = app::recipe::cancel(&mut transaction, RunId(active.id), &active.account, &completion);
         run.await?.map(|(run, is_news)| {
-            let channels = if is_news { canceled_run_channels(&run) } else { Vec::new() };
+            let channels = if is_news { run.channels() } else { Vec::new() };
             Canceled { status: run.status.to_string(), channels }
         })
     } else {
@@ -65,7 +64,7 @@ async fn attempt(context: &mut Context, active: &Active) -> Result<Canceled> {
         cancellation.map(|cancellation| match cancellation {
             Cancellation::Unchanged(job) => Canceled { status: job.status.to_string(), channels: Vec::new() },
             Cancellation::Canceled(job) | Cancellation::Requested(job) => {
-                Canceled { status: job.status.to_string(), channels: canceled_job_channels(&job) }
+                Canceled { status: job.status.to_string(), channels: job.channels() }
             }
         })
     };

@@ -81,10 +81,11 @@ impl<K: Clone + Eq + Hash + Send + 'static, S: Clone + PartialEq> Feed<K, S> {
         loop {
             self.due.marked.notified().await;
             let due = std::mem::take(&mut *lock(&self.due.keys));
-            let blind = !self.cache.is_up();
-            let keys: Vec<K> = lock(&self.topics).keys().filter(|key| blind || due.contains(key)).cloned().collect();
+            let without_redis = !self.cache.is_up();
+            let keys: Vec<K> =
+                lock(&self.topics).keys().filter(|key| without_redis || due.contains(key)).cloned().collect();
             let failed = !keys.is_empty() && !self.publish(keys, &read).await;
-            sleep(if blind || failed { PACE_WITHOUT_REDIS } else { PACE }).await;
+            sleep(if without_redis || failed { PACE_WITHOUT_REDIS } else { PACE }).await;
         }
     }
 

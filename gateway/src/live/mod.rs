@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::problem::Result;
 
 pub use feed::Follower;
-pub use presence::{Presence, Present};
+pub use presence::{LISTED_MAX, Presence, Present};
 
 use feed::Feed;
 

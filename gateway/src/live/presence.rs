@@ -136,7 +136,7 @@ impl Presence {
             true => drop(self.cache.hold(&key(&canvas), &member, HELD_MAX, LEASE).await),
             false => self.cache.let_go(&key(&canvas), &member).await,
         }
-        self.cache.notify([channel::canvas(&canvas).as_str()]).await;
+        self.cache.notify([channel::canvas(&canvas)]).await;
     }
 
     async fn renew(&self) {
@@ -165,5 +165,90 @@ impl Drop for Present {
         if tokens.is_empty() {
             here.remove(&self.canvas);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::account::{Scopes, Surface, TokenKind};
+    use domain::id::AccountUid;
+    use testkit::{redis_prefix, redis_url, wait_for};
+    use tokio_util::task::AbortOnDropHandle;
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    fn caller(label: &str) -> Credential {
+        Credential {
+            kind: TokenKind::Agent,
+            is_narrow: false,
+            token: Uuid::now_v7(),
+            label: label.into(),
+            scopes: Scopes::of(&[]),
+            surface: Surface::Api,
+            secret_hash: Vec::new(),
+            valid: true,
+            use_unrecorded: false,
+            expires_at: None,
+            account: AccountUid::from_stored("owner".into()),
+            email: String::new(),
+            credit_balance: 0,
+        }
+    }
+
+    fn canvas() -> CanvasHandle {
+        CanvasHandle::try_from("canvas:owner:board".to_owned()).expect("a handle")
+    }
+
+    /// A gateway that stops to renew its leases when the handle is dropped.
+    fn gateway(url: &str, prefix: &str) -> (Arc<Presence>, AbortOnDropHandle<()>) {
+        let (presence, work) = Presence::new(cache::Cache::connect(url, prefix).expect("a Redis URL"));
+        (presence, AbortOnDropHandle::new(tokio::spawn(work)))
+    }
+
+    async fn labels(presence: &Presence) -> Vec<String> {
+        let list = presence.list(&[canvas()]).await.remove(0);
+        list.iter().map(|who| who.label.clone()).collect()
+    }
+
+    async fn lists(presence: &Presence, wanted: &[&str]) {
+        wait_for(&format!("{wanted:?}"), LIMIT, async || (labels(presence).await == wanted).then_some(())).await;
+    }
+
+    #[tokio::test]
+    async fn each_token_is_listed_once_whatever_gateways_it_uses() {
+        let prefix = redis_prefix();
+        let (one, _one) = gateway(&redis_url(), &prefix);
+        let (two, two_works) = gateway(&redis_url(), &prefix);
+        let (ann, ben) = (caller("ann"), caller("ben"));
+        let first = one.join(&canvas(), &ann);
+        lists(&one, &["ann"]).await;
+        let (again, elsewhere, other) =
+            (one.join(&canvas(), &ann), two.join(&canvas(), &ann), two.join(&canvas(), &ben));
+        for gateway in [&one, &two] {
+            lists(gateway, &["ann", "ben"]).await;
+        }
+        drop((first, elsewhere));
+        lists(&two, &["ann", "ben"]).await;
+        drop(again);
+        for gateway in [&one, &two] {
+            lists(gateway, &["ben"]).await;
+        }
+        // The participants of a gateway that died are listed for a lease.
+        drop(two_works);
+        lists(&one, &[]).await;
+        drop(other);
+    }
+
+    #[tokio::test]
+    async fn without_redis_the_participants_of_this_gateway_are_listed() {
+        let (presence, _work) = gateway("redis://127.0.0.1:1", "nobody");
+        let open: Vec<Present> =
+            (0..LISTED_MAX + 1).map(|number| presence.join(&canvas(), &caller(&format!("{number:03}")))).collect();
+        assert_eq!(labels(&presence).await.len(), LISTED_MAX);
+        drop(open);
+        assert_eq!(labels(&presence).await.len(), 0);
+        assert!(presence.lock().is_empty());
     }
 }

@@ -132,10 +132,10 @@ impl Cache {
     }
 
     /// Wakes all waiters on each of `channels`, in all processes, in one round trip. Best effort.
-    pub async fn notify<'a>(&self, channels: impl IntoIterator<Item = &'a str>) {
+    pub async fn notify(&self, channels: impl IntoIterator<Item = impl AsRef<str>>) {
         let mut commands = redis::pipe();
         for channel in channels {
-            commands.cmd("PUBLISH").arg(format!("{}{channel}", self.inner.prefix)).arg("").ignore();
+            commands.cmd("PUBLISH").arg(format!("{}{}", self.inner.prefix, channel.as_ref())).arg("").ignore();
         }
         if !commands.is_empty() {
             let _: Option<()> =

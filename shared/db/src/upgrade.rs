@@ -18,9 +18,11 @@ const WIDENED: [&str; 1] = [
     "renditions.renditions_width_check",
 ];
 
-/// Tables renamed since then, each with a view under its old name for the previous release: `(view, table, columns)`, the renamed
-/// columns as `(old, new)`.
-const RENAMED: [(&str, &str, &[(&str, &str)]); 1] = [(
+/// A view, the table that had its name, and the renamed columns as `(old, new)`.
+type Renamed = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+/// Tables renamed since then, each with a view under its old name for the previous release.
+const RENAMED: [Renamed; 1] = [(
     "tasks",
     "task_queue",
     &[

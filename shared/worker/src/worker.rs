@@ -119,7 +119,7 @@ impl Worker {
         if let CompletionResult::Done(record) = &completed {
             taskqueue::failpoint!("job.committed");
             self.waker.wake();
-            self.announce(&record.account, id, record.canvas.as_ref()).await;
+            self.cache.notify(record.channels()).await;
             log_completion(record);
         }
         Ok(completed)
@@ -198,7 +198,7 @@ impl Worker {
     /// if that has changed. Called after each commit that changes one of them.
     pub async fn announce(&self, account: &AccountUid, id: JobId, canvas: Option<&CanvasHandle>) {
         let channels = [Some(channel::job(id)), Some(channel::runs(account)), canvas.map(channel::canvas)];
-        self.cache.notify(channels.iter().flatten().map(String::as_str)).await;
+        self.cache.notify(channels.into_iter().flatten()).await;
     }
 
     /// Completes a job whose stored record cannot be read, so that no other way is possible.

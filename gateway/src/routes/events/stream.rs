@@ -26,7 +26,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use uuid::Uuid;
 
 use super::Subscriptions;
-use crate::live::Present;
+use crate::live::{LISTED_MAX, Present};
 use crate::open_waits::Wait;
 use crate::problem::{Problem, Result};
 use crate::state::App;
@@ -209,7 +209,10 @@ impl Told<'_> {
 
     async fn participants(&mut self, place: usize, who: Arc<[Participant]>) -> Option<()> {
         let Some(canvas) = &mut self.canvases[place] else { return Some(()) };
-        if canvas.who == who {
+        let own = Participant { label: self.caller.label.clone(), surface: self.caller.surface };
+        // A list without this stream was read before it joined.
+        let is_stale = who.len() < LISTED_MAX && !who.contains(&own);
+        if is_stale || canvas.who == who {
             return Some(());
         }
         canvas.who = who.clone();

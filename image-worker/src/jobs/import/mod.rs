@@ -137,7 +137,7 @@ async fn end(
     worker.waker.wake();
     let own = format!("{}:{}", TaskKind::Import, task.id);
     let canvas = matches!(outcome, ImportOutcome::Imported(_)).then(|| channel::canvas(&import.canvas));
-    worker.cache.notify([Some(&own), canvas.as_ref()].into_iter().flatten().map(String::as_str)).await;
+    worker.cache.notify([Some(own), canvas].into_iter().flatten()).await;
     let (result, decision) = match &outcome {
         ImportOutcome::Imported(_) => ("imported", Decision::Done),
         ImportOutcome::Review(review) => (review.reason.as_str(), Decision::Done),

@@ -178,10 +178,7 @@ async fn end(
     let Some(run) = ended else { return Ok(None) };
     db::pool::commit(transaction).await?;
     worker.waker.wake();
-    for job in run.outputs.iter().filter_map(|output| output.job) {
-        worker.announce(&run.account, job, None).await;
-    }
-    worker.announce(&run.account, JobId(id.0), Some(&run.canvas)).await;
+    worker.cache.notify(run.channels()).await;
     let status = run.status.as_str();
     metrics::counter!("canvas_recipe_runs_total", "status" => status).increment(1);
     tracing::info!(run.id = %id, recipe = %run.recipe, status, "run {id} {status}");

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::Timestamp;
 use crate::asset::Preview;
+use crate::channel;
 use crate::graph::Role;
 use crate::id::{AssetHandle, CanvasHandle, NodeId};
 use crate::review::CompletionReview;
@@ -217,6 +218,12 @@ fn kinds() -> RefOr<Schema> {
 }
 
 impl Record {
+    /// The channels on which a change of the job and of its canvas is announced.
+    pub fn channels(&self) -> Vec<String> {
+        let own = [channel::job(self.id), channel::runs(&self.account)];
+        own.into_iter().chain(self.canvas.as_ref().map(channel::canvas)).collect()
+    }
+
     /// The served form. `public_url` is the origin of `canvasUrl`. `preview` returns the preview of an asset, or `None`
     /// for a webhook. The caller must remove the webhook for readers who may not see it.
     pub fn document(&self, public_url: &str, preview: impl Fn(&AssetHandle) -> Option<Preview>) -> JobDocument {

@@ -5,8 +5,9 @@ use utoipa::ToSchema;
 
 use super::{OutputStatus, Plan, RunFailure, RunInput, RunOutput, RunRecord, RunStatus, Step};
 use crate::Timestamp;
+use crate::channel;
 use crate::graph::NodeType;
-use crate::id::{AssetHandle, CanvasHandle, CanvasId, NodeId, RecipeId};
+use crate::id::{AssetHandle, CanvasHandle, CanvasId, JobId, NodeId, RecipeId};
 use crate::job::{Timing, canvas_url};
 use crate::recipe::PortValue;
 use crate::review::CompletionReview;
@@ -224,6 +225,12 @@ pub struct RecipeRun {
 }
 
 impl RunRecord {
+    /// The channels on which a change of the run, of its jobs and of its canvas is announced.
+    pub fn channels(&self) -> Vec<String> {
+        let own = [channel::job(JobId(self.id.0)), channel::runs(&self.account), channel::canvas(&self.canvas)];
+        own.into_iter().chain(self.outputs.iter().filter_map(|output| output.job).map(channel::job)).collect()
+    }
+
     /// The served form. `public_url` is the origin of `canvasUrl`. The caller must remove the webhook for readers who
     /// may not see it.
     pub fn document(&self, public_url: &str) -> RecipeRun {
