@@ -1,9 +1,9 @@
 //! The present state of what event streams follow, for any number of followers in one statement.
 
 use domain::id::{AccountUid, CanvasHandle, CanvasId, JobId};
-use domain::job::JobStatus;
+use domain::job::{JobStatus, RunKind};
 use domain::recipe::run::RunId;
-use domain::stream::{RunKind, RunStreamEvent};
+use domain::stream::RunStreamEvent;
 use sqlx::PgConnection;
 use tracing::instrument;
 use uuid::Uuid;

@@ -4,9 +4,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::account::Surface;
-use crate::graph::named;
 use crate::id::CanvasHandle;
-use crate::job::JobStatus;
+use crate::job::{JobStatus, RunKind};
 
 /// Data of the event `canvas`: a canvas and its present revision.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -41,20 +40,6 @@ pub struct Participant {
     pub label: String,
     /// Surface of the token.
     pub surface: Surface,
-}
-
-named! {
-    /// Kind of a run or job.
-    RunKind {
-        /// Image generation, edit or variations.
-        Image = "image",
-        /// An Image Action.
-        Action = "action",
-        /// Video generation.
-        Video = "video",
-        /// A Recipe run.
-        Recipe = "recipe",
-    }
 }
 
 /// Data of the event `run`: the present state of a run or job.

@@ -9,7 +9,7 @@ use crate::graph::named;
 use crate::id::CanvasHandle;
 
 named! {
-    /// Kind of listed work.
+    /// Kind of a run or job.
     RunKind {
         /// Image generation, edit or variations.
         Image = "image",
@@ -17,7 +17,7 @@ named! {
         Action = "action",
         /// Video generation.
         Video = "video",
-        /// A run of a Recipe.
+        /// A Recipe run.
         Recipe = "recipe",
     }
 }
