@@ -54,6 +54,14 @@ prepare-sql:
 openapi:
     UPDATE_OPENAPI=1 cargo test --locked -p canvas-gateway router
 
+# Build the console (gateway/console), which the gateway serves
+console *args:
+    gateway/console/build "$@"
+
+# Test the console in Chromium, against a real service
+browser *args:
+    tests/browser/run "$@"
+
 # Check deploy/ (--update regenerates its tables first)
 deploy-check *args:
     deploy/check "$@"

@@ -168,6 +168,19 @@ ARRANGE = {
 }
 
 
+# Operations that start work; the first arranged requests of each are a start, a dry run and a replay.
+STARTS = {"generateImages", "editImages", "varyImages", "runAction", "generateVideo", "runRecipe", "startCampaign"}
+
+
+def set_terms(body, is_dry_run):
+    """Makes a start or a dry run of a request, with a price that its cap admits."""
+    if "maxCredits" in body:
+        body["maxCredits"] = 1000
+    body["validateOnly"] = is_dry_run
+    if not is_dry_run:
+        body["idempotencyKey"] = str(uuid.uuid4())
+
+
 def unfinished():
     """Starts a job that does not end, and returns its id. It uses the saved connection, whose models take precedence and which never
     responds to this prompt."""
@@ -214,10 +227,21 @@ def before_call(context, case, kwargs):
             case.headers["Idempotency-Key"] = str(uuid.uuid4())
             sent = {name: case.headers[name] for name in UPLOAD_HEADERS if name in case.headers}
             SESSION.post(ROOT + "/assets", data=PNG, headers={"Content-Type": case.media_type, **sent}, timeout=60)
+    elif operation in ("getAssetContent", "getAssetPreview", "getJobOutput"):
+        case.headers["Range"] = "bytes=0-0"
+    elif operation == "renderCanvas":
+        # Random nodes do not exist.
+        without(case.query or {}, "section", "nodes")
+    elif operation == "listRuns":
+        without(case.query or {}, "canvasId", "ownerUid", "cursor")
+    elif operation == "followEvents":
+        case.query = {"runs": "mine"} if turn % 4 else {"canvas": [os.environ["CONTRACT_CANVAS_ID"]]}
     elif operation in UNDER_WAY:
         case.path_parameters.update(UNDER_WAY[operation]())
     elif operation in ARRANGE and isinstance(case.body, dict):
         arrange(ARRANGE[operation], case)
+        if operation in STARTS:
+            set_terms(case.body, is_dry_run=turn % 6 == 2)
         if "idempotencyKey" in case.body and turn % 4:
             # Sent before, so that the tested request is a replay.
             SESSION.post(os.environ["CONTRACT_BASE_URL"] + case.formatted_path, json=case.body, params=case.query, timeout=60)
@@ -256,6 +280,30 @@ def before_load_schema(context, raw_schema):
     stream = raw_schema["paths"][API + "/runs/{runId}/events"]["get"]["responses"]["200"]["content"]
     # Replaces a schema that only says that the stream is a string.
     stream["text/event-stream"] = {"itemSchema": {"$ref": "#/components/schemas/RunEvent"}}
+    stream = raw_schema["paths"][API + "/events"]["get"]["responses"]["200"]["content"]
+    stream["text/event-stream"] = {"itemSchema": {"$ref": "#/components/schemas/StreamEvent"}}
+
+
+send = requests.Session.send
+
+
+def send_briefly(session, request, **kwargs):
+    """Reads only the first events of a stream that does not end."""
+    if not request.path_url.startswith(API + "/events"):
+        return send(session, request, **kwargs)
+    response = send(session, request, **{**kwargs, "stream": True})
+    if "text/event-stream" in response.headers.get("Content-Type", ""):
+        beginning = b""
+        for piece in response.iter_content(None):
+            beginning += piece
+            if beginning.endswith(b"\n\n"):
+                break
+        response._content, response._content_consumed = beginning, True
+        response.close()
+    return response
+
+
+requests.Session.send = send_briefly
 
 
 # -- Valid requests that are rejected --
@@ -270,7 +318,10 @@ BEYOND = [
     (".*", "ownerUid", "differs from the owner"),
     # The same value in another spelling, or in another field.
     (".*", ".*", "was given before|is a duplicate|is there twice|is decided twice|names another input already|names an input or another"),
+    ("renderCanvas", "nodes", "must not be sent together with section"),
     (".*Images", "count", "must be the number of targets"),
+    # One of two parameters is required.
+    ("followEvents", "canvas", "is required unless"),
     # The parameters depend on the Action in the path.
     ("runAction", "params\\..*", ".*"),
     ("runAction", "inputs", "must be [12]: "),

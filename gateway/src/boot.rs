@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::admission::RequestLimit;
 use crate::credentials::Credentials;
 use crate::installation;
+use crate::live::Live;
 use crate::open_waits::Waits;
 use crate::preview::Previews;
 use crate::router::router;
@@ -107,7 +108,10 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
 
     let (credentials, looking_up) = Credentials::new(process.pool().clone());
     let (waits, renewing) = Waits::new(cache.clone());
-    for (name, task) in [("credentials", looking_up.boxed()), ("open waits", renewing.boxed())] {
+    let (live, following) = Live::new(process.pool().clone(), &cache);
+    for (name, task) in
+        [("credentials", looking_up.boxed()), ("open waits", renewing.boxed()), ("followed states", following.boxed())]
+    {
         let aborted = aborted.clone();
         process.lifecycle().spawn_support(name, async move {
             tokio::select! {
@@ -126,6 +130,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
             keys,
             ring: config.master_keys.clone(),
             waits,
+            live,
             cache,
             blobs,
             models,

@@ -51,7 +51,7 @@ impl Credentials {
 mod tests {
     use std::sync::Arc;
 
-    use db::accounts::NewToken;
+    use db::tokens::NewToken;
     use domain::account::{Scope, Scopes, Surface};
     use domain::id::AccountUid;
     use testkit::TestDatabase;
@@ -85,7 +85,7 @@ mod tests {
                 secret_hash: b"hash",
                 expires_days: None,
             };
-            db::accounts::create_token(&mut connection, &token).await.expect("creates");
+            db::tokens::create(&mut connection, &token).await.expect("creates");
             tokens.push((account.clone(), token.id));
         }
         (database, tokens)
@@ -131,7 +131,7 @@ mod tests {
         let is_valid = async || credentials.look_up(token, None).await.expect("answers").expect("is there").0.valid;
         assert!(is_valid().await);
         let mut connection = db::pool::acquire(database.pool()).await.expect("connects");
-        db::accounts::revoke_token(&mut connection, token).await.expect("revokes");
+        db::tokens::revoke(&mut connection, token, None).await.expect("revokes");
         assert!(!is_valid().await);
     }
 

@@ -38,23 +38,9 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
 pub struct KnownParameters(HashMap<String, HashMap<String, Vec<String>>>);
 
 impl KnownParameters {
-    /// The parameters that the contract document lists.
-    pub fn of(document: &Value) -> Self {
-        let resolved = |parameter: &'_ Value| match parameter["$ref"].as_str() {
-            Some(path) => document.pointer(path.trim_start_matches('#')).cloned().expect("a reference resolves"),
-            None => parameter.clone(),
-        };
-        let names = |operation: &Value| -> Vec<String> {
-            let parameters = operation["parameters"].as_array().into_iter().flatten().map(resolved);
-            let queries = parameters.filter(|parameter| parameter["in"] == "query");
-            queries.filter_map(|parameter| parameter["name"].as_str().map(str::to_owned)).collect()
-        };
-        let paths = document["paths"].as_object().expect("a document has paths").iter();
-        let operations = |item: &Value| {
-            let operations = item.as_object().expect("a path has operations").iter();
-            operations.map(|(method, operation)| (method.to_uppercase(), names(operation))).collect()
-        };
-        Self(paths.map(|(path, item)| (path.clone(), operations(item))).collect())
+    /// The parameters that the documents list.
+    pub fn of<const N: usize>(documents: [&Value; N]) -> Self {
+        Self(documents.into_iter().flat_map(paths).collect())
     }
 
     /// The header for a request: the names in its query that its operation does not know, each once.
@@ -86,13 +72,30 @@ impl KnownParameters {
     }
 }
 
+/// The paths of a document with the query parameters of their operations.
+fn paths(document: &Value) -> impl Iterator<Item = (String, HashMap<String, Vec<String>>)> {
+    let resolved = |parameter: &'_ Value| match parameter["$ref"].as_str() {
+        Some(path) => document.pointer(path.trim_start_matches('#')).cloned().expect("a reference resolves"),
+        None => parameter.clone(),
+    };
+    let names = move |operation: &Value| -> Vec<String> {
+        let parameters = operation["parameters"].as_array().into_iter().flatten().map(resolved);
+        let queries = parameters.filter(|parameter| parameter["in"] == "query");
+        queries.filter_map(|parameter| parameter["name"].as_str().map(str::to_owned)).collect()
+    };
+    document["paths"].as_object().into_iter().flatten().map(move |(path, item)| {
+        let operations = item.as_object().into_iter().flatten();
+        (path.clone(), operations.map(|(method, operation)| (method.to_uppercase(), names(operation))).collect())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::router::documented;
 
     fn ignored(method: Method, path: &str, query: &str) -> Option<String> {
-        let known = KnownParameters::of(&documented().1);
+        let known = KnownParameters::of([&documented().1]);
         let uri = format!("{}{path}?{query}", domain::API_ROOT).parse().expect("a URI");
         let header = known.ignored(&format!("{}{path}", domain::API_ROOT), &method, &uri);
         header.map(|value| value.to_str().expect("text").to_owned())

@@ -7,6 +7,7 @@ mod boot;
 mod catalogue;
 mod check_config;
 mod command_line;
+mod console;
 #[cfg(test)]
 mod counting;
 mod credentials;
@@ -15,6 +16,7 @@ mod documents;
 mod extract;
 mod ignored;
 mod installation;
+mod live;
 mod models;
 mod observe;
 mod open_waits;

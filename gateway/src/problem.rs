@@ -32,8 +32,13 @@ pub enum Problem {
     InvalidJson(String),
     /// The credential failed.
     Unauthorized,
-    /// The account cannot fund the work.
-    PaymentRequired,
+    /// The price of the work is over the cap of the request, or, without one, over the account's credit.
+    PaymentRequired {
+        /// Price of the work.
+        credit_cost: i64,
+        /// The cap, when the price exceeds it.
+        max_credits: Option<i64>,
+    },
     /// A scope or a role is missing.
     Forbidden(String),
     /// The resource does not exist or is not visible.
@@ -116,6 +121,12 @@ pub struct ErrorDetails {
     /// In a revision conflict: where to read what has changed since `baseRevision`. A path.
     #[schema(nullable = false)]
     changes_url: Option<String>,
+    /// With status 402: the credits that the work costs.
+    #[schema(minimum = 0, nullable = false)]
+    credit_cost: Option<i64>,
+    /// With status 402, where the work costs more than the request allows: its `maxCredits`.
+    #[schema(minimum = 0, nullable = false)]
+    max_credits: Option<i64>,
     /// In a blocked batch: the findings, errors first.
     #[schema(nullable = false)]
     findings: Option<Vec<Finding>>,
@@ -134,7 +145,7 @@ pub enum ErrorCode {
     InvalidJson,
     /// 401: the credential failed.
     Unauthorized,
-    /// 402: the account cannot fund the work.
+    /// 402: the work costs more than the account or the request covers.
     PaymentRequired,
     /// 403: a scope or a role is missing.
     Forbidden,
@@ -237,11 +248,18 @@ impl Problem {
             Problem::Unauthorized => {
                 plain(StatusCode::UNAUTHORIZED, Code::Unauthorized, "a valid bearer token is required")
             }
-            Problem::PaymentRequired => plain(
-                StatusCode::PAYMENT_REQUIRED,
-                Code::PaymentRequired,
-                "the account's credit does not cover this work",
-            ),
+            Problem::PaymentRequired { credit_cost, max_credits } => {
+                let (message, details) = match max_credits {
+                    Some(max) => (
+                        format!("the price of the work in credits is {credit_cost}, and maxCredits is {max}"),
+                        json!({"creditCost": credit_cost, "maxCredits": max}),
+                    ),
+                    None => {
+                        ("the account's credit does not cover this work".into(), json!({"creditCost": credit_cost}))
+                    }
+                };
+                (StatusCode::PAYMENT_REQUIRED, Code::PaymentRequired, message, Vec::new(), Some(details))
+            }
             Problem::Forbidden(message) => plain(StatusCode::FORBIDDEN, Code::Forbidden, message),
             Problem::NotFound(what) => plain(StatusCode::NOT_FOUND, Code::NotFound, format!("{what} not found")),
             Problem::MethodNotAllowed => plain(
@@ -374,7 +392,9 @@ impl From<app::Error> for Problem {
                 let Validation { findings, completion_review, .. } = *validation;
                 Problem::Blocked(json!({"findings": findings, "completionReview": completion_review}))
             }
-            Error::PaymentRequired => Problem::PaymentRequired,
+            Error::PaymentRequired { credit_cost, max_credits } => {
+                Problem::PaymentRequired { credit_cost, max_credits }
+            }
             Error::TooMuchWork(message) => Problem::RateLimited(message, CAP_RETRY),
             Error::Database(error) => error.into(),
             Error::Inconsistent(message) => Problem::internal(message),

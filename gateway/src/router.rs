@@ -15,12 +15,13 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::console::{self, ConsoleDocument};
 use crate::docs;
 use crate::ignored::KnownParameters;
 use crate::openapi;
 use crate::problem;
 use crate::routes::{
-    actions, assets, auth, campaigns, canvases, element_collections, elements, images, imports, jobs, models,
+    actions, assets, auth, campaigns, canvases, element_collections, elements, events, images, imports, jobs, models,
     providers, recipes, runs, videos,
 };
 use crate::state::App;
@@ -48,6 +49,7 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(assets::list::list, assets::upload::upload))
         .routes(routes!(assets::preview::preview))
         .routes(routes!(assets::read::read))
+        .routes(routes!(assets::content::content))
         .routes(routes!(imports::product::import))
         .routes(routes!(imports::image::import))
         .routes(routes!(actions::list::list))
@@ -64,8 +66,10 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(models::list::list))
         .routes(routes!(models::read::read))
         .routes(routes!(providers::list))
+        .routes(routes!(runs::list::list))
         .routes(routes!(runs::read::read, runs::cancel::cancel))
         .routes(routes!(runs::events::events))
+        .routes(routes!(events::events))
         .routes(routes!(jobs::read::read, jobs::cancel::cancel))
         .routes(routes!(jobs::output::output))
         .routes(routes!(videos::generate::generate))
@@ -79,12 +83,13 @@ pub fn documented() -> (Router<App>, Value) {
 /// The service: routes, and what surrounds each of them.
 pub fn router(app: App) -> Router {
     let (router, document) = documented();
+    let (console, console_document) = console::documented();
     // An SVG render is an image as well.
     let texts = NotForContentType::new("image/")
         .and(NotForContentType::new("video/"))
         .and(NotForContentType::new("text/event-stream"));
     let cors = cors(&app.config.cors_origins);
-    let known = Arc::new(KnownParameters::of(&document));
+    let known = Arc::new(KnownParameters::of([&document, &console_document]));
     // One stack, outermost first. A layer that is added to a router by itself costs an allocation per request.
     let around = ServiceBuilder::new()
         .layer(middleware::map_request(crate::observe::always_servable))
@@ -93,14 +98,18 @@ pub fn router(app: App) -> Router {
         .option_layer(cors)
         .layer(middleware::from_fn(crate::observe::acceptable))
         .layer(CatchPanicLayer::custom(crate::observe::panicked))
+        .layer(axum::Extension(ConsoleDocument(console_document.to_string().into())))
         .layer(axum::Extension(openapi::Document::of(document, &app.config.public_url)))
         // Each route reads its body under a limit of its own.
         .layer(DefaultBodyLimit::disable());
-    router
+    let router = router
+        .merge(console)
         .fallback(problem::unknown_path)
         .method_not_allowed_fallback(problem::unknown_method)
         .layer(around)
-        .with_state(app)
+        .with_state(app);
+    // Routes are matched after the path of a request to the console is mapped.
+    Router::new().fallback_service(ServiceBuilder::new().map_request(console::enter).service(router))
 }
 
 /// CORS for the origins that the operator names; there are none by default.
@@ -111,7 +120,10 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
     let admitted: Vec<HeaderValue> = origins.iter().filter_map(|origin| origin.parse().ok()).collect();
     let names = |names: &[&'static str]| names.iter().map(|name| HeaderName::from_static(name)).collect::<Vec<_>>();
     let layer = CorsLayer::new()
-        .allow_origin(AllowOrigin::list(admitted))
+        // Never in the console, whose credential a browser sends by itself.
+        .allow_origin(AllowOrigin::predicate(move |origin, parts| {
+            !console::contains(parts) && admitted.contains(origin)
+        }))
         .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE])
         .allow_headers(names(&[
             "authorization",
@@ -135,6 +147,7 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
             "ratelimit-remaining",
             "ratelimit-reset",
             "x-canvas-ignored",
+            "x-canvas-labels",
         ]))
         .max_age(std::time::Duration::from_secs(3600));
     Some(layer)
@@ -160,7 +173,7 @@ mod tests {
     /// component, before raising the limit.
     #[test]
     fn the_committed_contract_document_is_short() {
-        const BYTES_MAX: usize = 333_000;
+        const BYTES_MAX: usize = 375_000;
         let size = openapi::committed(&documented().1).len();
         assert!(size <= BYTES_MAX, "gateway/openapi.json has {size} bytes, more than {BYTES_MAX}");
     }

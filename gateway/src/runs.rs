@@ -6,10 +6,11 @@ use app::job::{Cancellation, CompletionContext};
 use axum::response::{IntoResponse, Response};
 use db::jobs::Windows;
 use domain::account::Scope;
+use domain::channel;
 use domain::id::{AccountUid, JobId};
 use domain::job::{ImageJob, JobDocument, JobKind, JobStatus, Record, VideoStatus, etag};
 use domain::recipe::run::{RecipeRun, RunId, RunRecord};
-use http::header::{CACHE_CONTROL, ETAG, HeaderName, LOCATION, RETRY_AFTER};
+use http::header::{CACHE_CONTROL, ETAG, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -17,11 +18,12 @@ use utoipa::ToSchema;
 use crate::extract::accept::Accepted;
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::RunInPath;
+use crate::extract::prefer;
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::{App, retrying};
-use crate::wait::{Changes, during, job_channel, preferred_wait};
+use crate::wait::{Changes, during, preferred_wait};
 
 /// The route of a request. A video is a job and not a run (docs/reference/jobs.md#jobs-and-runs).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +73,8 @@ impl Target {
     /// The channel on which changes of the target are announced.
     pub fn channel(self) -> String {
         match self {
-            Self::Job(_, id) => job_channel(id),
-            Self::Recipe(id) => job_channel(JobId(id.0)),
+            Self::Job(_, id) => channel::job(id),
+            Self::Recipe(id) => channel::job(JobId(id.0)),
         }
     }
 
@@ -184,14 +186,11 @@ pub async fn read_record(app: &App, caller: &Caller<ManageJobs>, target: Target,
     let changed = changed(app, &caller.account, target, known.then_some(headers), wait);
     let record = during(app, caller, changed).await?;
     record.note_shown(app).await?;
-    let mut response = match known && reply::none_match(headers, &record.tag()) {
+    let response = match known && reply::none_match(headers, &record.tag()) {
         true => unchanged(&record),
         false => answer(app, &record, None)?,
     };
-    if let Ok(applied) = HeaderValue::from_str(&format!("wait={seconds}")) {
-        response.headers_mut().insert(HeaderName::from_static("preference-applied"), applied);
-    }
-    Ok(response)
+    Ok(prefer::applied_wait(response, seconds))
 }
 
 /// The record once it has changed, or after `wait`. With `If-None-Match` in the headers, any difference from the known state
@@ -311,20 +310,30 @@ async fn cancel_run(app: &App, account: &AccountUid, id: RunId, trace: Trace) ->
     let (run, is_news) = canceled.await?.ok_or_else(|| View::Run.absent())?;
     if is_news {
         app.waker.wake();
-        app.cache.notify(&job_channel(JobId(id.0))).await;
-        for job in run.outputs.iter().filter_map(|output| output.job) {
-            app.cache.notify(&job_channel(job)).await;
-        }
+        app.announce(canceled_run_channels(&run));
     }
     Ok(run)
+}
+
+/// The channels on which the cancel of a run is announced.
+pub fn canceled_run_channels(run: &RunRecord) -> Vec<String> {
+    let jobs = run.outputs.iter().filter_map(|output| output.job).map(channel::job);
+    let own = [channel::job(JobId(run.id.0)), channel::runs(&run.account), channel::canvas(&run.canvas)];
+    own.into_iter().chain(jobs).collect()
+}
+
+/// The channels on which the cancel of a job is announced.
+pub fn canceled_job_channels(job: &Record) -> Vec<String> {
+    let own = [channel::job(job.id), channel::runs(&job.account)];
+    own.into_iter().chain(job.canvas.as_ref().map(channel::canvas)).collect()
 }
 
 /// Cancels a job and notifies its waiters; `None` when it is missing or belongs to another account.
 pub async fn cancel_job(app: &App, account: &AccountUid, id: JobId, trace: Trace) -> Result<Option<Cancellation>> {
     let cancellation = retrying(|| attempt(app, account, id, trace)).await?;
-    if matches!(cancellation, Some(Cancellation::Canceled(_) | Cancellation::Requested(_))) {
+    if let Some(Cancellation::Canceled(job) | Cancellation::Requested(job)) = &cancellation {
         app.waker.wake();
-        app.cache.notify(&job_channel(id)).await;
+        app.announce(canceled_job_channels(job));
     }
     Ok(cancellation)
 }

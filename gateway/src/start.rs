@@ -1,12 +1,13 @@
 //! Requests that start work: what all of them share on the way to a command and back (docs/reference/jobs.md#acceptance).
 
 use app::job::{AcceptedJob, JobSettings, StartJob, Work};
+use app::{Start, Terms};
 use db::accounts::Credential;
 use domain::job::Record;
 use domain::webhook::WebhookInput;
 use egress::Guard;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::extract::draft::{Check, Field};
 use crate::problem::{Problem, Result};
@@ -26,12 +27,46 @@ impl App {
     }
 }
 
-/// Starts a job on a canvas, or finds the job of an equal request: 202 with the job's record.
+/// Starts a job on a canvas, or finds the job of an equal request: 202 with the job's record. Of a dry run: the quote.
 pub async fn start<W: Work>(app: &App, command: &StartJob<'_, W>) -> Result {
+    if command.terms.is_dry_run() {
+        return quote(app, command).await;
+    }
     let permit = app.writers.pass(&command.canvas.to_string()).await?;
-    let accepted = app::run(&app.pool, command).await?;
+    let accepted = app.run(command).await?;
     drop(permit);
     answer(app, command.caller, accepted).await
+}
+
+/// Executes a dry run: 200 with the quote of the start. It waits for no writer.
+pub async fn quote<S: Start>(app: &App, start: &S) -> Result {
+    Ok(reply::ok(&app::quote(&app.pool, start).await?))
+}
+
+/// The fields of a start that are ignored: in a dry run the key (docs/reference/jobs.md#dry-run-of-a-start).
+pub fn ignored(body: &Value) -> &'static [&'static str] {
+    if body["validateOnly"] == true { &["idempotencyKey"] } else { &[] }
+}
+
+/// The terms of a draft: a start needs a key, and a dry run takes none.
+pub fn terms_of(
+    check: &mut Check,
+    key: Field<String>,
+    max_credits: Field<i64>,
+    validate_only: &Field<bool>,
+) -> Option<Terms> {
+    let is_dry_run = validate_only.get() == Some(&true);
+    check.note_if(!is_dry_run && !key.is_present(), "idempotencyKey", "is required");
+    let key = key.given().filter(|_| !is_dry_run);
+    (is_dry_run || key.is_some()).then_some(Terms { key, max_credits: max_credits.given() })
+}
+
+/// The canonical body of a start with the cap of its terms, if it has one.
+pub fn with_cap(mut body: Value, terms: &Terms) -> Value {
+    if let Some(max) = terms.max_credits {
+        body["maxCredits"] = json!(max);
+    }
+    body
 }
 
 /// The webhook of a draft.

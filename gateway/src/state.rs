@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::admission::RequestLimit;
 use crate::credentials::Credentials;
 use crate::documents::Documents;
+use crate::live::Live;
 use crate::open_waits::Waits;
 use crate::preview::Previews;
 use crate::problem::{Problem, Result};
@@ -49,6 +50,8 @@ pub struct Shared {
     pub documents: Documents,
     /// Makes and opens preview URLs.
     pub previews: Previews,
+    /// What event streams and long polls of canvases follow.
+    pub live: Live,
     /// Counts open long polls and streams.
     pub waits: Waits,
     /// Limits concurrent uploads of all accounts together.
@@ -79,6 +82,17 @@ impl App {
     /// A transaction; dropping it without commit rolls it back.
     pub async fn transaction(&self) -> Result<db::Transaction> {
         Ok(db::pool::begin(&self.pool).await?)
+    }
+
+    /// Runs a command to its end, and announces what it changed.
+    pub async fn run<C: app::Command>(&self, command: &C) -> app::Result<C::Reply> {
+        app::run(&self.pool, command, |channels| self.announce(channels)).await
+    }
+
+    /// Wakes those who follow `channels`, in all gateways, without a delay for the caller.
+    pub fn announce(&self, channels: Vec<String>) {
+        let cache = self.cache.clone();
+        tokio::spawn(async move { cache.notify(channels.iter().map(String::as_str)).await });
     }
 }
 

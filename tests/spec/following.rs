@@ -1,6 +1,8 @@
 //! Following a canvas without reading all of it: changes, outline and minimal responses
 //! (docs/reference/canvases.md#changes-since-a-revision, docs/reference/conventions.md#minimal-responses).
 
+use std::time::{Duration, Instant};
+
 use e2e::api::{key, text};
 use e2e::{Client, Stack, suite};
 use serde_json::{Value, json};
@@ -11,6 +13,13 @@ suite! {
     what_was_made_and_deleted_since_is_in_no_list,
     a_revision_that_is_not_known_makes_the_answer_incomplete,
     the_last_1000_revisions_can_be_followed,
+    changes_can_be_read_in_full,
+    at_most_1000_nodes_and_connections_are_read_in_full,
+    a_wait_ends_with_the_next_revision,
+    a_wait_from_an_older_revision_ends_at_once,
+    a_wait_ends_when_the_canvas_can_no_longer_be_read,
+    a_wait_ends_with_its_credential,
+    include_has_one_value,
     since_is_required_and_has_a_length,
     a_conflict_leads_to_the_changes,
     an_outline_is_a_text_with_handles,
@@ -137,6 +146,162 @@ async fn the_last_1000_revisions_can_be_followed(stack: &Stack) {
     assert_eq!(since(&user, id, first).await["complete"], false, "the 1001st");
     let next = since(&user, id, "made-2").await;
     assert_eq!((&next["complete"], next["changedNodeIds"].as_array().map(Vec::len)), (&json!(true), Some(2)));
+}
+
+async fn changes_can_be_read_in_full(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let (id, first) = (text(&canvas, "/id"), text(&canvas, "/revision"));
+    let full = async |revision: &str| since(&user, id, &format!("{revision}&include=graph")).await;
+    let made = user
+        .apply(
+            id,
+            json!([
+                {"type": "node.create", "clientId": "a", "node": {"type": "text", "metadata": {"content": "A"}}},
+                {"type": "node.create", "clientId": "b", "node": {"type": "image"}},
+                {"type": "connection.create", "clientId": "c", "fromNodeId": "a", "toNodeId": "b"},
+            ]),
+        )
+        .await;
+    let second = text(&made, "/canvas/revision");
+    let (all, whole) = (full(first).await, user.canvas(id).await);
+    assert_eq!((&all["nodes"], &all["connections"]), (&whole["nodes"], &whole["connections"]));
+    assert_eq!((&all["complete"], all["changedNodeIds"].as_array().map(Vec::len)), (&json!(true), Some(2)));
+    // Only what changed, with its present state.
+    let b = text(&made, "/resolvedIds/b");
+    user.apply(id, json!([{"type": "node.move", "nodeId": b, "position": {"x": 7, "y": 8}}])).await;
+    let moved = full(second).await;
+    assert_eq!((&moved["changedNodeIds"], &moved["connections"]), (&json!([b]), &json!([])));
+    assert_eq!(moved["nodes"], json!([user.canvas(id).await["nodes"][1]]));
+    let deleted = user.apply(id, json!([{"type": "node.delete", "nodeId": b}])).await;
+    let later = full(second).await;
+    assert_eq!((&later["nodes"], &later["connections"]), (&json!([]), &json!([])));
+    assert_eq!(later["deletedNodeIds"], json!([b]));
+    let none = full(text(&deleted, "/canvas/revision")).await;
+    assert_eq!((&none["nodes"], &none["connections"], &none["complete"]), (&json!([]), &json!([]), &json!(true)));
+    let unknown = full("never").await;
+    assert_eq!((&unknown["nodes"], &unknown["connections"]), (&json!([]), &json!([])));
+    // Without it there is neither.
+    let plain = since(&user, id, first).await;
+    assert!(plain.get("nodes").is_none() && plain.get("connections").is_none(), "{plain}");
+}
+
+async fn at_most_1000_nodes_and_connections_are_read_in_full(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let (id, first) = (text(&canvas, "/id"), text(&canvas, "/revision"));
+    let node = |number: usize| {
+        json!({"type": "node.create", "clientId": format!("n{number}"),
+            "node": {"type": "text", "position": {"x": number * 1000, "y": 0}}})
+    };
+    let mut nodes: Vec<String> = Vec::new();
+    for batch in 0..4 {
+        let made = user.apply(id, (0..200).map(|number| node(batch * 200 + number)).collect()).await;
+        nodes.extend(
+            (0..200).map(|number| text(&made["resolvedIds"], &format!("/n{}", batch * 200 + number)).to_owned()),
+        );
+    }
+    let connect = |pairs: &[String]| {
+        let connect =
+            |pair: &[String]| json!({"type": "connection.create", "fromNodeId": pair[0], "toNodeId": pair[1]});
+        pairs.windows(2).map(connect).collect::<Value>()
+    };
+    user.apply(id, connect(&nodes[..200])).await;
+    user.apply(id, connect(&nodes[200..202])).await;
+    let full = async || since(&user, id, &format!("{first}&include=graph")).await;
+    let all = full().await;
+    assert_eq!(all["complete"], true);
+    let count = |list: &str| all[list].as_array().map(Vec::len);
+    assert_eq!((count("nodes"), count("connections")), (Some(800), Some(200)), "1000 together");
+    user.apply(id, connect(&nodes[202..204])).await;
+    let beyond = full().await;
+    assert_eq!(
+        (&beyond["complete"], &beyond["nodes"], &beyond["connections"]),
+        (&json!(false), &json!([]), &json!([]))
+    );
+    assert!(LISTS.iter().all(|list| beyond[*list] == json!([])) && beyond["activity"] == json!([]));
+    let ids = since(&user, id, first).await;
+    assert_eq!((&ids["complete"], ids["changedConnectionIds"].as_array().map(Vec::len)), (&json!(true), Some(201)));
+}
+
+async fn a_wait_ends_with_the_next_revision(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let (id, first) = (text(&canvas, "/id"), text(&canvas, "/revision"));
+    let path = format!("/canvases/{id}/changes?since={first}&include=graph");
+    let wait = async || user.get(&path).header("prefer", "wait=30").await.expect(200);
+    let change = async {
+        // The revision that the wait starts from is the one that both read first.
+        user.apply(id, json!([{"type": "node.create", "node": {"type": "text"}}])).await
+    };
+    let start = Instant::now();
+    let (waited, changed) = tokio::join!(wait(), change);
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    assert_eq!(waited.header("preference-applied"), Some("wait=30"));
+    let waited = waited.json();
+    assert_eq!((&waited["revision"], &waited["since"]), (&changed["canvas"]["revision"], &json!(first)));
+    assert_eq!(waited["nodes"], changed["canvas"]["nodes"]);
+    // Without a change, after the time that was preferred.
+    let start = Instant::now();
+    let path = format!("/canvases/{id}/changes?since={}", text(&waited, "/revision"));
+    let same = user.get(&path).header("prefer", "wait=0").await.expect(200);
+    assert!(start.elapsed() >= Duration::from_secs(1), "{:?}", start.elapsed());
+    assert_eq!(same.header("preference-applied"), Some("wait=1"), "clamped");
+    assert_eq!((&same.json()["revision"], &same.json()["changedNodeIds"]), (&waited["revision"], &json!([])));
+    let plain = user.get(&path).header("prefer", "wait=soon").await.expect(200);
+    assert_eq!(plain.header("preference-applied"), None);
+}
+
+async fn a_wait_from_an_older_revision_ends_at_once(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let (id, first) = (text(&canvas, "/id"), text(&canvas, "/revision"));
+    user.apply(id, json!([{"type": "canvas.update", "title": "T"}])).await;
+    let start = Instant::now();
+    for known in [first, "never"] {
+        let path = format!("/canvases/{id}/changes?since={known}");
+        let read = user.get(&path).header("prefer", "wait=30").await.ok();
+        assert_eq!(read["complete"], known == first);
+    }
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+}
+
+async fn a_wait_ends_when_the_canvas_can_no_longer_be_read(stack: &Stack) {
+    let (owner, viewer) = (stack.user().await, stack.user().await);
+    let canvas = owner.make_canvas().await;
+    let (id, handle) = (text(&canvas, "/id"), text(&canvas, "/handle"));
+    stack.share(&owner, id, &viewer.uid, "viewer").await;
+    let path = format!("/canvases/{handle}/changes?since={}", text(&canvas, "/revision"));
+    let wait = async { viewer.get(&path).header("prefer", "wait=30").await };
+    let start = Instant::now();
+    let (waited, ()) = tokio::join!(wait, stack.share(&owner, id, &viewer.uid, "none"));
+    waited.expect_error(404, "not_found", &[]);
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+async fn a_wait_ends_with_its_credential(stack: &Stack) {
+    let account = stack.account().await;
+    let (owner, reader) = (stack.user_of(&account, "all").await, stack.user_of(&account, "canvas:read").await);
+    let canvas = owner.make_canvas().await;
+    let path = format!("/canvases/{}/changes?since={}", text(&canvas, "/id"), text(&canvas, "/revision"));
+    let wait = async { reader.get(&path).header("prefer", "wait=30").await };
+    let start = Instant::now();
+    let revoke = ["admin", "token", "revoke", &reader.token_id];
+    let (waited, revoked) = tokio::join!(wait, stack.admin(&revoke));
+    revoked.expect_success();
+    waited.expect_error(401, "unauthorized", &[]);
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+async fn include_has_one_value(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let path = format!("/canvases/{}/changes?since={}", text(&canvas, "/id"), text(&canvas, "/revision"));
+    for query in ["include=", "include=nodes", "include=graph,nodes", "include=graph&include=graph"] {
+        user.get(&format!("{path}&{query}")).await.expect_error(400, "input_validation_error", &["include"]);
+    }
+    let path = format!("/canvases/{}/changes?include=all", text(&canvas, "/id"));
+    user.get(&path).await.expect_error(400, "input_validation_error", &["include", "since"]);
 }
 
 async fn since_is_required_and_has_a_length(stack: &Stack) {

@@ -1,6 +1,7 @@
 //! Rate limits (docs/reference/conventions.md#rate-limits, docs/reference/conventions.md#failed-credentials).
 
 use e2e::{Stack, suite};
+use serde_json::json;
 
 suite! {
     rates on Stack::builder()
@@ -10,6 +11,7 @@ suite! {
     a_token_has_a_burst_and_is_then_told_when_to_come_back,
     the_rate_comes_before_the_scopes,
     failed_credentials_are_limited_by_address,
+    a_failed_sign_in_is_a_failed_credential,
 }
 
 async fn a_token_has_a_burst_and_is_then_told_when_to_come_back(stack: &Stack) {
@@ -51,9 +53,7 @@ async fn the_rate_comes_before_the_scopes(stack: &Stack) {
 
 async fn failed_credentials_are_limited_by_address(stack: &Stack) {
     let user = stack.user().await;
-    // A new address for each run, because the counter outlives the stack.
-    let [first, second, third, ..] = uuid::Uuid::new_v4().into_bytes();
-    let address = [127, first.max(1), second, third.clamp(1, 254)];
+    let address = new_address();
     let guesser = stack.anonymous().from_address(address).with_token("cba_wrong");
     let mut seen = Vec::new();
     for _ in 0..6 {
@@ -68,4 +68,27 @@ async fn failed_credentials_are_limited_by_address(stack: &Stack) {
     // A valid credential from that address is still accepted, and so are requests from other addresses.
     stack.anonymous().from_address(address).with_token(&user.token).get("/auth/status").await.ok();
     stack.anonymous().with_token("cba_wrong").get("/auth/status").await.expect(401);
+}
+
+async fn a_failed_sign_in_is_a_failed_credential(stack: &Stack) {
+    let guesser = stack.anonymous().from_address(new_address());
+    let mut seen = Vec::new();
+    for guess in
+        [json!({"link": "x"}), json!({"token": "x"}), json!({"link": "x", "preview": true})].iter().cycle().take(6)
+    {
+        let call = guesser.send("/console/session", guess).header("origin", &stack.origin(0));
+        let reply = call.header("x-canvas-console", "1").await;
+        assert_eq!(reply.status == 429, reply.header("retry-after").is_some());
+        seen.push(reply.status);
+    }
+    assert_eq!((&seen[..4], seen[5]), (&[401; 4][..], 429), "{seen:?}");
+    let cookie = guesser.get("/console/session").header("cookie", "__Host-canvas=x");
+    cookie.await.expect_error(429, "rate_limited", &[]);
+    guesser.get("/console/session").await.expect_error(401, "unauthorized", &[]);
+}
+
+/// A new loopback address for each run, because the counters of addresses outlive the stack.
+fn new_address() -> [u8; 4] {
+    let [first, second, third, ..] = uuid::Uuid::new_v4().into_bytes();
+    [127, first.max(1), second, third.clamp(1, 254)]
 }

@@ -306,7 +306,8 @@ async fn events(stack: &Stack, accepted: &[Accepted], requests: &[Received]) -> 
             let is_it = request.body == body.as_slice()
                 && reported["id"] == event.as_str()
                 && request.header("service-webhook-id").is_ok_and(|header| header == format!("webhook:{id}"));
-            if !is_it || request.verify_signature(SECRET).is_err() {
+            // The processes may be of a release that signed in this form alone.
+            if !is_it || request.verify_own(SECRET).is_err() {
                 wrong.push(format!("the event of job {job} arrived with other content: {reported}"));
             }
         }

@@ -20,7 +20,7 @@ const CHAPTERED: &str = "specification,";
 const EXEMPT: &[&str] = &["docs/adr/", "shared/db/migrations/", "tests/src/documents.rs"];
 
 /// Directories and files that are not part of the repository, or are generated.
-const SKIPPED: &[&str] = &[".git", ".local", ".schemathesis", ".sqlx", "node_modules", "target"];
+const SKIPPED: &[&str] = &[".git", ".local", ".schemathesis", ".sqlx", "dist", "node_modules", "target"];
 
 /// Text files of the repository by their path from its root.
 struct Repository {

@@ -17,6 +17,7 @@ mod broker;
 pub mod checker;
 mod client;
 pub mod collector;
+mod console;
 pub mod contract;
 mod ground;
 pub mod load;
@@ -37,6 +38,7 @@ mod documents;
 
 pub use account::{Account, Admin, User};
 pub use client::{API_ROOT, Call, Client, Reply};
+pub use console::Person;
 pub use ground::Networks;
 pub use load::{Load, Plan, SETTLING};
 pub use part::{Kind, Part};

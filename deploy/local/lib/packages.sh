@@ -33,6 +33,12 @@ missing_packages() {
 
 as_root() { if ((EUID == 0)); then "$@"; else sudo "$@"; fi; }
 
+# apt_install PACKAGE…: installs packages with apt, and nothing that they only recommend.
+apt_install() {
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 update
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends "$@"
+}
+
 # Debian's policy file that prevents services from starting during installation. An existing file belongs to the system and is kept.
 POLICY=/usr/sbin/policy-rc.d
 POLICY_MARK="# canvas: no services while installing"
@@ -61,8 +67,7 @@ install_packages() {
     (
         trap allow_service_starts EXIT
         deny_service_starts
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 update
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends "${missing[@]}"
+        apt_install "${missing[@]}"
         if [[ -d /run/systemd/system ]]; then disable_new_services "${missing[@]}"; fi
     ) >"$log" 2>&1 </dev/null
     ok "installed"

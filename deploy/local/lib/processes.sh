@@ -185,6 +185,11 @@ ensure_account() {
     ok "created, with 1000 credits and a token of all scopes"
 }
 
+# signin_link: prints a link that signs in to the console as the demo account.
+signin_link() {
+    "$BIN/canvas-gateway" admin session link --account "$DEMO_ACCOUNT" | sed -n 's/.*"url": *"\([^"]*\)".*/\1/p'
+}
+
 # write_env: writes .local/env, the variables that a shell needs to use the service. It is written atomically, readable by its owner only.
 write_env() {
     local name part

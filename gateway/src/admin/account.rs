@@ -2,14 +2,12 @@
 
 use clap::Subcommand;
 use db::purge;
-use domain::id::{AccountUid, is_plain_id};
+use domain::account::is_email;
+use domain::id::{AccountUid, CanvasHandle, is_plain_id};
 use serde_json::json;
 
 use super::announcer::Announcer;
 use super::{CommandError, Context, Result, account, amount, work};
-
-/// Maximum length of an email address.
-const EMAIL_MAX: usize = 254;
 
 /// The subcommands of `admin account`.
 #[derive(Debug, Subcommand)]
@@ -89,15 +87,6 @@ async fn create(context: &mut Context, email: &str, uid: Option<String>, credits
     Ok(json!({ "uid": account.uid, "email": account.email, "creditBalance": balance }))
 }
 
-/// Whether the text has the form of an email address: two non-empty parts around one `@`, without white space. Only sending mail
-/// could verify more.
-fn is_email(text: &str) -> bool {
-    let parts = text.split_once('@');
-    text.len() <= EMAIL_MAX
-        && parts.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty() && !host.contains('@'))
-        && !text.chars().any(|character| character.is_whitespace() || character.is_control())
-}
-
 async fn enable(context: &mut Context, name: &str) -> Result {
     let account = account(context, name).await?;
     db::accounts::set_enabled(&mut context.connection, &account.uid, true).await?;
@@ -155,7 +144,8 @@ async fn purge(context: &mut Context, name: &str, cancel_jobs: bool) -> Result {
     announcer.revoked(&account.uid).await;
     work::quiet(context, cancel_jobs, look).await?;
     let (mut canvases, mut assets) = (0, 0);
-    while let Some(gone) = next_canvas(context, &account.uid, cancel_jobs).await? {
+    while let Some((canvas, gone)) = next_canvas(context, &account.uid, cancel_jobs).await? {
+        announcer.canvas(&canvas).await;
         canvases += 1;
         assets += gone.assets.unsigned_abs();
     }
@@ -179,14 +169,14 @@ async fn next_canvas(
     context: &mut Context,
     account: &AccountUid,
     cancel_jobs: bool,
-) -> Result<Option<purge::PurgedCanvas>> {
+) -> Result<Option<(CanvasHandle, purge::PurgedCanvas)>> {
     loop {
         let mut transaction = db::pool::begin_on(&mut context.connection).await?;
-        let Some(key) = purge::next_canvas(&mut transaction, account).await? else { return Ok(None) };
+        let Some((key, canvas)) = purge::next_canvas(&mut transaction, account).await? else { return Ok(None) };
         if purge::active_on_canvas(&mut transaction, key).await?.is_empty() {
             let purged = purge::canvas(&mut transaction, key).await?;
             db::pool::commit(transaction).await?;
-            return Ok(Some(purged));
+            return Ok(Some((canvas, purged)));
         }
         drop(transaction);
         work::quiet(context, cancel_jobs, async |connection| purge::active_on_canvas(connection, key).await).await?;

@@ -3,11 +3,11 @@
 //! Best effort, after the commit: without a message a wait polls PostgreSQL a few seconds later, and no request
 //! depends on it.
 
-use domain::id::{AccountUid, JobId};
+use domain::channel;
+use domain::id::{AccountUid, CanvasHandle};
 use service::config::Config;
 
 use super::Result;
-use crate::wait::{access_channel, job_channel};
 
 /// The connection to the gateways. Made before the change that it announces, so that a wrong URL changes nothing.
 pub(super) struct Announcer(cache::Cache);
@@ -20,16 +20,17 @@ impl Announcer {
 
     /// Credentials of `account` were revoked.
     pub(super) async fn revoked(&self, account: &AccountUid) {
-        self.announce(&access_channel(account)).await;
+        self.announce(&[channel::access(account)]).await;
     }
 
-    /// A job or a run has changed.
-    pub(super) async fn changed(&self, id: JobId) {
-        self.announce(&job_channel(id)).await;
+    /// A canvas was shared or deleted.
+    pub(super) async fn canvas(&self, canvas: &CanvasHandle) {
+        self.announce(&[channel::canvas(canvas)]).await;
     }
 
-    async fn announce(&self, channel: &str) {
+    /// What can be followed on `channels` has changed.
+    pub(super) async fn announce(&self, channels: &[String]) {
         self.0.settled().await;
-        self.0.notify(channel).await;
+        self.0.notify(channels.iter().map(String::as_str)).await;
     }
 }

@@ -25,8 +25,9 @@ pub(super) async fn run(command: Command, context: &mut Context) -> Result {
     let Command::Purge { asset, .. } = command;
     let handle = AssetHandle::try_from(asset.clone())
         .map_err(|_| CommandError::rule(format!("{asset:?} is not an asset handle (asset:<ownerUid>:<id>)")))?;
-    match db::purge::asset(&mut context.connection, &handle).await? {
-        Some(bytes) => Ok(json!({ "asset": handle, "purged": true, "bytes": bytes })),
-        None => Err(CommandError::rule(format!("{handle} does not exist"))),
+    match app::purge::asset(&mut context.connection, &handle, true).await {
+        Ok(bytes) => Ok(json!({ "asset": handle, "purged": true, "bytes": bytes })),
+        Err(app::Error::NotFound(_)) => Err(CommandError::rule(format!("{handle} does not exist"))),
+        Err(error) => Err(error.into()),
     }
 }

@@ -1,11 +1,13 @@
 //! `canvas-gateway admin share` and `canvas-gateway admin canvas`: shares and deletes canvases.
 
+use app::purge::CanvasPurge;
 use clap::{Args, Subcommand};
 use db::purge;
 use domain::canvas::AccessRole;
 use domain::id::CanvasHandle;
 use serde_json::json;
 
+use super::announcer::Announcer;
 use super::{CommandError, Context, Result, account, work};
 
 /// How often a purge starts over because work was started on the canvas in the meantime.
@@ -52,17 +54,21 @@ fn parse(text: &str) -> Result<CanvasHandle> {
         .map_err(|_| CommandError::rule(format!("{text:?} is not a canvas handle (canvas:<ownerUid>:<id>)")))
 }
 
-/// Deletes a canvas. Looks for active work under the lock on the canvas row, which every start of work takes as well.
+/// Deletes a canvas, and starts over when work was started on it in the meantime.
 async fn purge(context: &mut Context, handle: &CanvasHandle, cancel_jobs: bool) -> Result {
+    let announcer = Announcer::prepare(&context.config)?;
     for _ in 0..ROUNDS_MAX {
         let mut transaction = db::pool::begin_on(&mut context.connection).await?;
-        let key = purge::lock_canvas(&mut transaction, handle).await?;
-        let key = key.ok_or_else(|| CommandError::rule(format!("{handle} does not exist")))?;
-        if purge::active_on_canvas(&mut transaction, key).await?.is_empty() {
-            let purged = purge::canvas(&mut transaction, key).await?;
-            db::pool::commit(transaction).await?;
-            return Ok(json!({ "canvas": handle, "purged": true, "nodes": purged.nodes, "assets": purged.assets }));
-        }
+        let key = match app::purge::canvas(&mut transaction, handle).await {
+            Ok(CanvasPurge::Done(purged)) => {
+                db::pool::commit(transaction).await?;
+                announcer.canvas(handle).await;
+                return Ok(json!({ "canvas": handle, "purged": true, "nodes": purged.nodes, "assets": purged.assets }));
+            }
+            Ok(CanvasPurge::Active(key)) => key,
+            Err(app::Error::NotFound(_)) => return Err(CommandError::rule(format!("{handle} does not exist"))),
+            Err(error) => return Err(error.into()),
+        };
         drop(transaction);
         work::quiet(context, cancel_jobs, async |connection| purge::active_on_canvas(connection, key).await).await?;
     }
@@ -83,8 +89,10 @@ pub(super) async fn share(share: Share, context: &mut Context) -> Result {
     if account.uid == handle.owner {
         return Err(CommandError::rule("the account owns the canvas"));
     }
+    let announcer = Announcer::prepare(&context.config)?;
     if !db::canvases::share(&mut context.connection, &handle, &account.uid, role).await? {
         return Err(CommandError::rule(format!("{handle} does not exist")));
     }
+    announcer.canvas(&handle).await;
     Ok(json!({ "canvas": handle, "account": account.uid, "role": share.role }))
 }

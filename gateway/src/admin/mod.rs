@@ -93,6 +93,19 @@ impl CommandError {
     }
 }
 
+impl From<app::Error> for CommandError {
+    fn from(error: app::Error) -> Self {
+        match error {
+            app::Error::Database(error) => CommandError::Database(error),
+            app::Error::Invalid(violations) | app::Error::Unprocessable(violations) => {
+                let rules = violations.iter().map(|it| format!("{} {}", it.field, it.message)).collect::<Vec<_>>();
+                CommandError::Rule(rules.join("; "))
+            }
+            other => CommandError::Rule(other.to_string()),
+        }
+    }
+}
+
 type Result<T = serde_json::Value> = std::result::Result<T, CommandError>;
 
 /// The resources that every command uses.

@@ -1,14 +1,26 @@
-//! `canvas-gateway admin session`: revokes sessions.
+//! `canvas-gateway admin session`: signs people in and revokes sessions.
 
 use clap::Subcommand;
+use domain::limits::{SIGNIN_LINK_MINUTES, SIGNIN_LINK_MINUTES_MAX};
 use serde_json::json;
+use uuid::Uuid;
 
 use super::announcer::Announcer;
-use super::{Context, Result, account};
+use super::{CommandError, Context, Result, account};
+use crate::installation;
 
 /// The subcommands of `admin session`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Create a link that signs the account in once, in the browser.
+    Link {
+        /// Uid or email of the account.
+        #[arg(long)]
+        account: String,
+        /// Minutes until the link expires, 1 to 1440; 15 when omitted.
+        #[arg(long)]
+        minutes: Option<String>,
+    },
     /// Revoke all sessions of an account and with them every token issued under them.
     Revoke {
         /// Uid or email of the account.
@@ -18,8 +30,32 @@ pub enum Command {
 }
 
 pub(super) async fn run(command: Command, context: &mut Context) -> Result {
-    let Command::Revoke { account: name } = command;
-    let account = account(context, &name).await?;
+    match command {
+        Command::Link { account, minutes } => link(context, &account, minutes.as_deref()).await,
+        Command::Revoke { account } => revoke(context, &account).await,
+    }
+}
+
+/// The secret is in the fragment, which browsers send to no server, so that no log and no preview of the link can redeem it.
+async fn link(context: &mut Context, name: &str, minutes: Option<&str>) -> Result {
+    let minutes = match minutes {
+        None => SIGNIN_LINK_MINUTES,
+        Some(text) => {
+            text.parse().ok().filter(|minutes| (1..=SIGNIN_LINK_MINUTES_MAX).contains(minutes)).ok_or_else(|| {
+                CommandError::rule(format!("{text:?} is not a number of minutes from 1 to {SIGNIN_LINK_MINUTES_MAX}"))
+            })?
+        }
+    };
+    let keys = installation::keys(&mut context.connection, &context.ring).await?;
+    let account = account(context, name).await?;
+    let (id, secret) = (Uuid::now_v7(), service::random::token_secret());
+    let hash = keys.token_hash(&secret);
+    let expires_at = db::sessions::create_link(&mut context.connection, id, &account.uid, &hash, minutes).await?;
+    Ok(json!({ "url": format!("{}/signin#{id}.{secret}", context.config.public_url), "expiresAt": expires_at }))
+}
+
+async fn revoke(context: &mut Context, name: &str) -> Result {
+    let account = account(context, name).await?;
     let announcer = Announcer::prepare(&context.config)?;
     let revoked = db::accounts::revoke_sessions(&mut context.connection, &account.uid).await?;
     announcer.revoked(&account.uid).await;

@@ -2,9 +2,7 @@
 
 use clap::{Args, Subcommand};
 use db::deliveries::operation::{self, ListedDelivery, Replay};
-use domain::Timestamp;
 use domain::id::JobId;
-use domain::recipe::run::RunId;
 use domain::webhook::DeliveryStatus;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -65,19 +63,15 @@ async fn list(context: &mut Context, name: Option<&str>, status: Option<&str>) -
         Some(name) => Some(account(context, name).await?.uid),
         None => None,
     };
-    let deliveries = operation::list(&mut context.connection, uid.as_ref(), status, LISTED_MAX).await?;
+    let deliveries = operation::list(&mut context.connection, uid.as_ref(), status, None, LISTED_MAX).await?;
     Ok(json!({ "deliveries": deliveries.iter().map(entry).collect::<Vec<_>>() }))
 }
 
 fn entry(delivery: &ListedDelivery) -> Value {
-    let run = match delivery.is_recipe {
-        true => RunId(delivery.job_id.0).handle(),
-        false => delivery.job_id.run_handle(),
-    };
+    let state = &delivery.state;
     json!({
-        "id": db::deliveries::handle(delivery.id), "run": run, "status": delivery.status,
-        "attempts": delivery.attempts, "lastStatus": delivery.last_status, "errorCode": delivery.error_code,
-        "createdAt": Timestamp::from(delivery.created_at),
+        "id": state.id, "run": delivery.run_handle(), "status": state.status, "attempts": state.attempts,
+        "lastStatus": state.last_status, "errorCode": state.error_code, "createdAt": delivery.created_at,
     })
 }
 
@@ -111,7 +105,7 @@ async fn replay_failed(context: &mut Context, name: &str) -> Result {
 
 async fn replay(context: &mut Context, id: Uuid) -> Result<Option<Replay>> {
     let mut transaction = db::pool::begin_on(&mut context.connection).await?;
-    let replay = operation::replay(&mut transaction, id).await?;
+    let replay = operation::replay(&mut transaction, id, None).await?;
     db::pool::commit(transaction).await?;
     Ok(replay)
 }

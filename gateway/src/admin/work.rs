@@ -9,6 +9,7 @@ use domain::recipe::run::RunId;
 
 use super::announcer::Announcer;
 use super::{CommandError, Context, Result};
+use crate::runs::{canceled_job_channels, canceled_run_channels};
 
 /// How long a purge waits for canceled work to stop. A worker sees the cancel at its next step or heartbeat, and then cancels at
 /// the provider.
@@ -33,17 +34,15 @@ pub(super) async fn cancel(context: &mut Context, announcer: &Announcer, active:
             done => break done?,
         }
     };
-    for id in canceled.changed {
-        announcer.changed(id).await;
-    }
+    announcer.announce(&canceled.channels).await;
     Ok(canceled.status)
 }
 
 /// The result of a cancel.
 struct Canceled {
     status: String,
-    /// The job or run if it has changed, and the jobs of that run.
-    changed: Vec<JobId>,
+    /// The channels on which the cancel is announced; none when nothing has changed.
+    channels: Vec<String>,
 }
 
 async fn attempt(context: &mut Context, active: &Active) -> Result<Canceled> {
@@ -58,16 +57,15 @@ async fn attempt(context: &mut Context, active: &Active) -> Result<Canceled> {
     let canceled = if active.is_recipe {
         let run = app::recipe::cancel(&mut transaction, RunId(active.id), &active.account, &completion);
         run.await?.map(|(run, is_news)| {
-            let jobs = run.outputs.iter().filter_map(|output| output.job);
-            let changed = if is_news { [JobId(active.id)].into_iter().chain(jobs).collect() } else { Vec::new() };
-            Canceled { status: run.status.to_string(), changed }
+            let channels = if is_news { canceled_run_channels(&run) } else { Vec::new() };
+            Canceled { status: run.status.to_string(), channels }
         })
     } else {
         let cancellation = app::job::cancel(&mut transaction, JobId(active.id), &active.account, &completion).await?;
         cancellation.map(|cancellation| match cancellation {
-            Cancellation::Unchanged(job) => Canceled { status: job.status.to_string(), changed: Vec::new() },
+            Cancellation::Unchanged(job) => Canceled { status: job.status.to_string(), channels: Vec::new() },
             Cancellation::Canceled(job) | Cancellation::Requested(job) => {
-                Canceled { status: job.status.to_string(), changed: vec![JobId(active.id)] }
+                Canceled { status: job.status.to_string(), channels: canceled_job_channels(&job) }
             }
         })
     };

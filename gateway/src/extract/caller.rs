@@ -7,14 +7,16 @@ use std::sync::PoisonError;
 
 use axum::extract::{ConnectInfo, FromRequestParts};
 use db::accounts::{Authenticated, Credential};
-use domain::account::{Scope, Scopes};
+use domain::account::{Scope, Scopes, TokenKind};
 use domain::canvas::{AccessRole, CanvasRecord};
 use domain::id::CanvasRef;
+use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use uuid::Uuid;
 
 use super::accept::Accepted;
+use crate::console::{self, credential};
 use crate::observe::{RateLimitHeaders, whole_seconds};
 use crate::problem::{Problem, Result};
 use crate::state::App;
@@ -114,12 +116,15 @@ impl<G: Grant> FromRequestParts<App> for Caller<G> {
     }
 }
 
-/// The first three checks of a request. The canvas of the path, if there is one, comes out of the same statement.
+/// The first three checks of a request; in the console, its origin comes before them. The canvas of the path, if there is one, comes out of the same statement.
 pub(super) async fn admit<G: Grant>(
     parts: &mut Parts,
     app: &App,
     canvas: Option<&CanvasRef>,
 ) -> Result<(Caller<G>, Option<(CanvasRecord, AccessRole)>)> {
+    if console::contains(parts) {
+        credential::check_origin(parts, &app.config.public_url)?;
+    }
     let Some((credential, canvas)) = authenticate(parts, app, canvas).await? else {
         return Err(refuse_credential(parts, app).await);
     };
@@ -139,33 +144,51 @@ pub(super) async fn admit<G: Grant>(
 }
 
 async fn authenticate(parts: &Parts, app: &App, canvas: Option<&CanvasRef>) -> Result<Option<Authenticated>> {
-    let mut headers = parts.headers.get_all(AUTHORIZATION).iter();
-    let (Some(header), None) = (headers.next(), headers.next()) else { return Ok(None) };
-    let Some((token, secret)) = header.to_str().ok().and_then(parse_bearer) else { return Ok(None) };
+    let in_console = console::contains(parts);
+    let presented = if in_console { credential::presented(&parts.headers) } else { bearer(&parts.headers) };
+    let Some((token, secret)) = presented else { return Ok(None) };
     let found = app.credentials.look_up(token, canvas).await?;
     Ok(found.filter(|(credential, _)| {
         // The secret is compared first, so that the state of a token is disclosed only to a holder of its secret.
-        app.keys.verify_token(secret, &credential.secret_hash) && credential.valid
+        // A session is a credential in the console alone, and nothing else is one there.
+        app.keys.verify_token(secret, &credential.secret_hash)
+            && credential.valid
+            && (credential.kind == TokenKind::Session) == in_console
     }))
+}
+
+/// The bearer token of a request. `None` also when it has several.
+fn bearer(headers: &HeaderMap) -> Option<(Uuid, &str)> {
+    let mut headers = headers.get_all(AUTHORIZATION).iter();
+    let (Some(header), None) = (headers.next(), headers.next()) else { return None };
+    parse_bearer(header.to_str().ok()?)
 }
 
 /// `Bearer cba_<token-id>.<secret>`: a UUID, a dot, 43 characters of base64url (docs/reference/authentication.md#bearer-tokens).
 fn parse_bearer(header: &str) -> Option<(Uuid, &str)> {
     let (scheme, token) = header.split_once(' ')?;
-    let (id, secret) = token.trim_start_matches(' ').strip_prefix("cba_")?.split_once('.')?;
-    let is_base64url = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    let well_formed = scheme.eq_ignore_ascii_case("bearer")
-        && id.len() == 36
-        && secret.len() == 43
-        && secret.bytes().all(is_base64url);
-    if well_formed { Some((Uuid::try_parse(id).ok()?, secret)) } else { None }
+    if scheme.eq_ignore_ascii_case("bearer") { parse_token(token.trim_start_matches(' ')) } else { None }
 }
 
-/// Counts a failed credential against its client address; 401, or 429 after too many failures. A request without a credential is
-/// not counted.
+/// `cba_<token-id>.<secret>`.
+pub fn parse_token(token: &str) -> Option<(Uuid, &str)> {
+    credential::parse(token.strip_prefix("cba_")?)
+}
+
+/// Rejects a request whose credential failed. A request without a credential is not counted.
 async fn refuse_credential(parts: &Parts, app: &App) -> Problem {
+    let is_presented = if console::contains(parts) {
+        credential::is_presented(&parts.headers)
+    } else {
+        parts.headers.contains_key(AUTHORIZATION)
+    };
+    if is_presented { count_failure(parts, app).await } else { Problem::Unauthorized }
+}
+
+/// Counts a failed credential against its client address; 401, or 429 after too many failures.
+pub async fn count_failure(parts: &Parts, app: &App) -> Problem {
     let allowed = app.config.failed_auth_per_minute;
-    if allowed == 0 || !parts.headers.contains_key(AUTHORIZATION) {
+    if allowed == 0 {
         return Problem::Unauthorized;
     }
     let quota = cache::Quota { per_minute: allowed, burst: allowed };
@@ -210,7 +233,7 @@ fn record_use(app: &App, token: Uuid) {
     tokio::spawn(async move {
         let recorded = async {
             let mut connection = app.connection().await?;
-            Ok::<_, Problem>(db::accounts::record_use(&mut connection, token).await?)
+            Ok::<_, Problem>(db::tokens::record_use(&mut connection, token).await?)
         };
         if recorded.await.is_err() {
             tracing::debug!(token_id = %token, "use of a token was not recorded");

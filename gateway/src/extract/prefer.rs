@@ -28,6 +28,14 @@ pub fn applied_minimal(mut response: Response) -> Response {
     response
 }
 
+/// Marks a response as one that could wait for a change.
+pub fn applied_wait(mut response: Response, seconds: u64) -> Response {
+    if let Ok(applied) = HeaderValue::from_str(&format!("wait={seconds}")) {
+        response.headers_mut().insert("preference-applied", applied);
+    }
+    response
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

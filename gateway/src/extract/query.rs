@@ -64,6 +64,30 @@ impl<'a> QueryReader<'a> {
         text.parse().map_err(|error: T::Err| self.violations.push(Violation::new(name, error.to_string()))).ok()
     }
 
+    /// The parameter as one of the names in `all`.
+    pub fn named<T: FromStr + Display>(&mut self, name: &str, all: &[T]) -> Option<T> {
+        let text = self.text(name, 80)?;
+        let value = text.parse().ok();
+        if value.is_none() {
+            let names: Vec<String> = all.iter().map(ToString::to_string).collect();
+            self.refuse(name, format!("must be one of {}", names.join(", ")));
+        }
+        value
+    }
+
+    /// Every value of a parameter that may be repeated, in its type.
+    pub fn each<T: FromStr<Err: Display>>(&mut self, name: &str) -> Vec<T> {
+        let mut parsed = Vec::new();
+        for value in self.values(name).collect::<Vec<_>>() {
+            match decode(value).ok_or_else(|| "must be UTF-8".to_owned()).and_then(|text| text.parse().map_err(message))
+            {
+                Ok(value) => parsed.push(value),
+                Err(message) => self.refuse(name, message),
+            }
+        }
+        parsed
+    }
+
     /// The parameter as a whole number within a range.
     pub fn integer(&mut self, name: &str, range: std::ops::RangeInclusive<u32>) -> Option<u32> {
         let text = self.text(name, 1024)?;
@@ -111,6 +135,10 @@ impl<'a> QueryReader<'a> {
     pub fn finish(self) -> Result<()> {
         if self.violations.is_empty() { Ok(()) } else { Err(Problem::Invalid(self.violations)) }
     }
+}
+
+fn message(error: impl Display) -> String {
+    error.to_string()
 }
 
 /// Form decoding: `+` is a space, `%XX` a byte.

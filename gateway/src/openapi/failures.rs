@@ -8,44 +8,70 @@ use serde_json::{Map, Value, json};
 use super::{id, operations};
 
 /// Operations that take no credential.
-const OPEN: [&str; 3] = ["getAssetPreview", "getContract", "getDocs"];
+const OPEN: [&str; 5] = ["getAssetPreview", "getConsoleDocument", "getContract", "getDocs", "signIn"];
 
 /// Operations whose path and `canvasId` name nothing that could be missing.
-const NAMES_NOTHING: [&str; 13] = [
+const NAMES_NOTHING: [&str; 25] = [
     "createCanvas",
     "createElement",
     "createElementCollection",
+    "createToken",
+    "endAllSessions",
     "getAuthStatus",
+    "getConsoleDocument",
     "getContract",
+    "getCredit",
     "getDocs",
+    "getSession",
     "listActions",
     "listCanvases",
+    "listConnections",
+    "listDeliveries",
     "listElementCollections",
     "listElements",
     "listModels",
     "listProviders",
     "listRecipes",
+    "listSessions",
+    "listTokens",
+    "saveConnection",
+    "signIn",
+    "signOut",
 ];
 
 /// Operations with a body that take no revision and no key, and that no state forbids.
-const NEVER_CONFLICTS: [&str; 6] = [
+const NEVER_CONFLICTS: [&str; 7] = [
     "createElement",
     "createElementCollection",
     "deleteElementCollection",
     "planCampaign",
     "renameElementCollection",
     "reviewCampaign",
+    "setMember",
 ];
 
 /// Operations whose body cannot disagree with what is stored.
-const STANDS_ALONE: [&str; 5] =
-    ["createCanvas", "createElementCollection", "deleteElementCollection", "planCampaign", "renameElementCollection"];
+const STANDS_ALONE: [&str; 9] = [
+    "createCanvas",
+    "createElementCollection",
+    "createToken",
+    "deleteAsset",
+    "deleteCanvas",
+    "deleteElementCollection",
+    "planCampaign",
+    "renameElementCollection",
+    "saveConnection",
+];
 
 /// Status, name and description of each shared response.
 const FAILURES: [(&str, &str, &str); 17] = [
     ("400", "BadRequest", "The input is missing, malformed or out of range. `fields` names every violation."),
     ("401", "Unauthorized", "The credential is missing, malformed, unknown, expired or revoked."),
-    ("402", "PaymentRequired", "The account's credit does not cover the work. Nothing is reserved."),
+    (
+        "402",
+        "PaymentRequired",
+        "The work costs more than the account's credit or `maxCredits` covers. Nothing is reserved.",
+    ),
     ("403", "Forbidden", "A scope or a role is missing. The message names it."),
     ("404", "NotFound", "The resource does not exist or is not visible to the caller."),
     ("406", "NotAcceptable", "`Accept` rejects every media type of the response."),
@@ -129,8 +155,12 @@ fn statuses(path: &str, operation: &Map<String, Value>) -> Vec<&'static str> {
     if operation.contains_key("requestBody") && !STANDS_ALONE.contains(&id) {
         statuses.push("422");
     }
-    if id == "getAssetPreview" {
+    if matches!(id, "getAssetPreview" | "getAssetContent") {
         statuses.extend(["401", "416", "422"]);
+    }
+    // The part that is drawn is named by the query.
+    if id == "renderCanvas" {
+        statuses.push("422");
     }
     if path.contains("/campaigns") && !matches!(id, "listCampaigns" | "readCampaign") {
         statuses.push("410");

@@ -24,6 +24,11 @@ const HEADERS: &[(&str, &str, &str)] = &[
     ("Retry-After", "Seconds to wait before the next request.", COUNT),
     ("ETag", "Entity tag of this state, for `If-None-Match`.", TEXT),
     ("Vary", "Request headers that select the response.", TEXT),
+    (
+        "X-Canvas-Labels",
+        "The numbers on the nodes of a render with `labels`, as JSON of at most 8 KiB: `{\"1\":\"node:<id>\"}`.",
+        TEXT,
+    ),
     ("Preference-Applied", "The preferences of `Prefer` that were applied.", TEXT),
     ("Accept-Ranges", "`bytes`: ranges are supported.", TEXT),
     ("Content-Range", "The range that the body holds, and the size of the whole.", TEXT),
@@ -126,17 +131,20 @@ fn of_success(id: &str, path: &str, status: &str) -> Vec<Carried> {
     if is_work && status == "202" {
         add(&["Retry-After"], true);
     }
-    if is_work || matches!(id, "getCanvas" | "getAssetPreview" | "getJobOutput") {
+    if is_work || matches!(id, "getCanvas" | "getAssetPreview" | "getAssetContent" | "getJobOutput") {
         add(&["ETag"], true);
     }
     // A render without all thumbnails has no entity tag.
     if id == "renderCanvas" {
         add(&["ETag"], status == "304");
     }
-    if matches!(id, "getCanvas" | "renderCanvas") {
+    if id == "renderCanvas" && status == "200" {
+        add(&["X-Canvas-Labels"], false);
+    }
+    if matches!(id, "getCanvas" | "renderCanvas" | "getAssetContent") {
         add(&["Vary"], true);
     }
-    if matches!(id, "getAssetPreview" | "getJobOutput") {
+    if matches!(id, "getAssetPreview" | "getAssetContent" | "getJobOutput") {
         add(&["Accept-Ranges"], true);
     }
     if matches!(status, "200" | "206") && id == "getJobOutput" {

@@ -19,24 +19,25 @@ mod words;
 use axum::Extension;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use domain::stream::{CanvasStreamEvent, GoneStreamEvent, Participant, PresenceStreamEvent, RunKind, RunStreamEvent};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::schema::{AdditionalProperties, KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::tag::TagBuilder;
+use utoipa::openapi::tag::{Tag, TagBuilder};
 use utoipa::openapi::{
-    ComponentsBuilder, ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, RefOr, ServerBuilder,
+    ComponentsBuilder, ContactBuilder, Info, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, RefOr, ServerBuilder,
 };
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::problem::{ErrorBody, ErrorCode, ErrorDetails, ErrorEnvelope};
-use crate::routes::assets::preview::RenditionWidth;
+use crate::routes::assets::picture::RenditionWidth;
 use crate::routes::recipes::list::VisibilityFilter;
 
 /// Tags with their descriptions, in the order in which a reader meets them.
-const TAGS: [(&str, &str); 14] = [
+const TAGS: [(&str, &str); 15] = [
     ("Authentication", "Check a token: whose it is and what it may do."),
     (
         "Canvases",
@@ -50,6 +51,7 @@ const TAGS: [(&str, &str); 14] = [
     ("Models and providers", "The models that the caller can run, and its saved connections to providers."),
     ("Runs", "Image, Action and Recipe work by run id: read, wait, follow, cancel."),
     ("Jobs", "Image, Action and video work by job id: read, wait, cancel, and download videos."),
+    ("Events", "One stream of server-sent events for canvases, their participants and the caller's runs."),
     ("Webhooks", "The signed request that the service sends when a run ends."),
     ("Recipes", "Sequences of text and image steps with typed inputs and outputs: search, fork, run."),
     ("Legacy campaigns", "Deprecated. Kept for clients of an earlier release."),
@@ -83,25 +85,39 @@ pub fn base() -> OpenApi {
         .scheme(HttpAuthScheme::Bearer)
         .description(Some("`cba_<token-id>.<secret>`: a UUID, a dot and 43 characters of base64url."))
         .build();
+    let tags = TAGS.map(|(name, description)| TagBuilder::new().name(name).description(Some(description)).build());
+    let mut document = with_components(info, tags.into(), ("bearer", SecurityScheme::Http(bearer)));
+    // The types of parameters are not collected with the routes.
+    let schemas = &mut document.components.get_or_insert_default().schemas;
+    schemas.insert(RenditionWidth::name().into(), RenditionWidth::schema());
+    schemas.insert(VisibilityFilter::name().into(), VisibilityFilter::schema());
+    document
+}
+
+/// A document without routes, with the types of failures and one kind of credential.
+pub fn with_components(info: Info, tags: Vec<Tag>, (credential, scheme): (&str, SecurityScheme)) -> OpenApi {
     let components = ComponentsBuilder::new()
-        .security_scheme("bearer", SecurityScheme::Http(bearer))
-        // The types of parameters and of shared responses are not collected with the routes.
-        .schema(RenditionWidth::name(), RenditionWidth::schema())
-        .schema(VisibilityFilter::name(), VisibilityFilter::schema())
+        .security_scheme(credential, scheme)
         .schema(ErrorEnvelope::name(), ErrorEnvelope::schema())
         .schema(ErrorBody::name(), ErrorBody::schema())
         .schema(ErrorCode::name(), ErrorCode::schema())
         .schema(ErrorDetails::name(), ErrorDetails::schema())
+        // The events of streams, which are described as text.
+        .schema(CanvasStreamEvent::name(), CanvasStreamEvent::schema())
+        .schema(PresenceStreamEvent::name(), PresenceStreamEvent::schema())
+        .schema(Participant::name(), Participant::schema())
+        .schema(GoneStreamEvent::name(), GoneStreamEvent::schema())
+        .schema(RunStreamEvent::name(), RunStreamEvent::schema())
+        .schema(RunKind::name(), RunKind::schema())
         .schema(domain::Violation::name(), domain::Violation::schema())
         .build();
     let server = ServerBuilder::new().url(SERVER).description(Some("The server that serves this document."));
-    let tags = TAGS.map(|(name, description)| TagBuilder::new().name(name).description(Some(description)).build());
     OpenApiBuilder::new()
         .info(info)
         .servers(Some([server.build()]))
         .tags(Some(tags))
         .components(Some(components))
-        .security(Some([SecurityRequirement::new("bearer", Vec::<String>::new())]))
+        .security(Some([SecurityRequirement::new(credential, Vec::<String>::new())]))
         .build()
 }
 
@@ -131,10 +147,16 @@ pub fn complete(mut document: OpenApi) -> Value {
     shapes::refine(&mut document);
     types::share(&mut document);
     words::add(&mut document);
+    document = complete_shared(document);
+    parameters::share(&mut document);
+    document
+}
+
+/// Adds failures, headers and examples: what every document has.
+pub fn complete_shared(mut document: Value) -> Value {
     failures::add(&mut document);
     headers::add(&mut document);
     examples::add(&mut document);
-    parameters::share(&mut document);
     document
 }
 

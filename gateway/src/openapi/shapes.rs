@@ -118,6 +118,7 @@ pub fn refine(document: &mut Value) {
         *property = json!({"type": kind, "const": value, "description": property["description"]});
     }
     schemas.insert("RunEvent".into(), run_event());
+    schemas.insert("StreamEvent".into(), stream_event());
     // Clients are told of members that come later; requests never hold these.
     for name in ["ModelParameter", "ModelParameterOption"] {
         schemas[name].as_object_mut().expect("a schema").remove("additionalProperties");
@@ -129,6 +130,14 @@ pub fn refine(document: &mut Value) {
         if operation["operationId"] == "followRun" {
             let content = &mut operation["responses"]["200"]["content"]["text/event-stream"];
             content["schema"] = run_stream();
+        }
+        if operation["operationId"] == "followEvents" {
+            operation["responses"]["200"]["content"]["text/event-stream"]["schema"] = events_stream();
+            for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
+                if parameter["name"] == "canvas" {
+                    parameter["schema"]["items"]["pattern"] = CANVAS_PATTERN.into();
+                }
+            }
         }
         // A canvas can be created without saying anything about it.
         if operation["operationId"] == "createCanvas" {
@@ -160,6 +169,42 @@ fn run_stream() -> Value {
             reference("Run"),
             {"type": "string", "contentMediaType": "text/event-stream", "contentSchema": reference("RunEvent")},
         ],
+    })
+}
+
+/// The same for the events of `GET /events`.
+fn stream_event() -> Value {
+    json!({
+        "type": "object",
+        "description": "A server-sent event. On the wire: a line `event: <name>`, a line `data: ` with JSON, an empty line.",
+        "required": ["event", "data"],
+        "properties": {
+            "event": {"type": "string", "enum": STREAM_EVENTS.map(|(name, _)| name), "description": "Name of the event."},
+            "data": {"type": "string", "contentMediaType": "application/json",
+                "contentSchema": {"anyOf": STREAM_EVENTS.map(|(_, schema)| reference(schema))},
+                "description": "Data of the event as JSON text."},
+        },
+    })
+}
+
+/// A plain id or handle of a canvas.
+const CANVAS_PATTERN: &str = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$";
+
+/// The events of `GET /events`, each with the schema of its data.
+const STREAM_EVENTS: [(&str, &str); 4] = [
+    ("canvas", "CanvasStreamEvent"),
+    ("presence", "PresenceStreamEvent"),
+    ("gone", "GoneStreamEvent"),
+    ("run", "RunStreamEvent"),
+];
+
+fn events_stream() -> Value {
+    let text =
+        json!({"type": "string", "contentMediaType": "text/event-stream", "contentSchema": reference("StreamEvent")});
+    let events = STREAM_EVENTS.map(|(_, schema)| reference(schema));
+    json!({
+        "description": "The text of the stream. A client that parses events yields the `data` of each.",
+        "anyOf": events.into_iter().chain([text]).collect::<Vec<_>>(),
     })
 }
 

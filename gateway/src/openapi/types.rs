@@ -78,6 +78,7 @@ const TYPES: &[Type] = &[
             "DeliveryReview.failedOutputHandles[]",
             "DeliveryReview.nonDurableOutputHandles[]",
             "ImageJob.targets[]",
+            "StartQuote.targets[]",
         ],
     ),
     handle(
@@ -111,7 +112,12 @@ const TYPES: &[Type] = &[
         &["Recipe.handle", "Workflow.handle", "RecipeRun.recipeHandle"],
     ),
     handle("ModelHandle", "`model:<key>`", "^model:[A-Za-z0-9_-]{8,600}$", &["Model.handle"]),
-    handle("ModelKey", "Opaque: never build or decode one", "^[A-Za-z0-9_-]{8,600}$", &["Model.id", "VideoModel.id"]),
+    handle(
+        "ModelKey",
+        "Opaque: never build or decode one",
+        "^[A-Za-z0-9_-]{8,600}$",
+        &["Model.id", "VideoModel.id", "QuotedModel.id"],
+    ),
     handle("JobHandle", "`job:<uuid>`", "^job:[0-9a-f-]{36}$", &["ImageJob.id", "VideoJob.id"]),
     handle(
         "RunHandle",

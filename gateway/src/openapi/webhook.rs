@@ -3,7 +3,7 @@
 //! It stands under `webhooks`, so that generators of client libraries make the types of events, too.
 
 use domain::event::Event;
-use domain::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
+use domain::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, standard};
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::path::{OperationBuilder, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::request_body::RequestBodyBuilder;
@@ -30,7 +30,8 @@ pub fn add(document: &mut OpenApi) {
         .description(Some(
             "The service sends this request to the `webhook.url` of a start when the run ends. Use it instead of polling. It makes at \
              most four attempts, until one is acknowledged. An event can arrive more than once: the same `id` is the same event. \
-             Compare the signature in constant time. The request never carries a credential, a preview URL or a text output.",
+             It carries two signatures with the same secret, the second as Standard Webhooks defines it: verify either, in constant \
+             time. The request never carries a credential, a preview URL or a text output.",
         ))
         .parameters(Some([
             header(ID_HEADER, "`webhook:<id>`, the same in all attempts.", "^webhook:"),
@@ -39,6 +40,14 @@ pub fn add(document: &mut OpenApi) {
                 SIGNATURE_HEADER,
                 "`v1=` and, in lower-case hex, HMAC-SHA256 over `<timestamp>.<raw body>`, keyed with the `webhook.secret` of the start.",
                 "v1=[0-9a-f]{64}",
+            ),
+            header(standard::ID_HEADER, "The same as `Service-Webhook-Id`.", "^webhook:"),
+            header(standard::TIMESTAMP_HEADER, "The same as `Service-Webhook-Timestamp`.", "^[0-9]{10,13}$"),
+            header(
+                standard::SIGNATURE_HEADER,
+                "`v1,` and, in base64, HMAC-SHA256 over `<id>.<timestamp>.<raw body>`, keyed with the UTF-8 bytes of the \
+                 `webhook.secret` of the start. Several signatures are separated by spaces.",
+                "^v1,[0-9A-Za-z+/]{43}=",
             ),
         ]))
         .request_body(Some(

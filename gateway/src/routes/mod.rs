@@ -7,6 +7,7 @@ pub mod campaigns;
 pub mod canvases;
 pub mod element_collections;
 pub mod elements;
+pub mod events;
 pub mod images;
 pub mod imports;
 pub mod jobs;

@@ -11,16 +11,11 @@
 //! (docs/reference/canvases.md#withdrawn-roles).
 
 use db::accounts::Credential;
-use domain::id::AccountUid;
+use domain::channel;
 use uuid::Uuid;
 
 use crate::problem::{Problem, Result};
 use crate::state::App;
-
-/// The channel on which revocations of an account's credentials are announced.
-pub fn access_channel(account: &AccountUid) -> String {
-    format!("access:{account}")
-}
 
 /// Whether a token is valid at this moment.
 ///
@@ -35,7 +30,7 @@ pub async fn holds(app: &App, token: Uuid) -> Result<bool> {
 /// Completes as soon as a caller's credential is no longer valid. Subscribes at the call, and also detects an earlier revocation.
 pub fn loss(app: &App, caller: &Credential) -> impl Future<Output = ()> + Send + use<> {
     let (app, token) = (app.clone(), caller.token);
-    let mut announced = app.cache.subscribe(&access_channel(&caller.account));
+    let mut announced = app.cache.subscribe(&channel::access(&caller.account));
     async move {
         loop {
             announced.changed().await;

@@ -5,18 +5,12 @@
 
 mod access;
 
-use domain::id::JobId;
 use http::HeaderMap;
 
 use crate::extract::prefer;
 use crate::state::App;
 
-pub use access::{access_channel, during, holds, loss, while_held};
-
-/// The channel on which a job's changes are announced.
-pub fn job_channel(id: JobId) -> String {
-    format!("job:{id}")
-}
+pub use access::{during, holds, loss, while_held};
 
 /// `Prefer: wait=N` (RFC 7240), clamped to 1 to 30 seconds; a malformed value is ignored.
 pub fn preferred_wait(headers: &HeaderMap) -> Option<u64> {

@@ -20,7 +20,7 @@ use service::blocking::Panicked;
 use taskqueue::{Decision, Lease, Task};
 use uuid::Uuid;
 use worker::files::{Content, PUTS_MAX};
-use worker::{Error, Interrupt, Worker, decision};
+use worker::{Error, Interrupt, Worker, account_of, decision};
 
 use super::ExecutionError;
 use crate::actions::{Prepared, Source};
@@ -68,7 +68,9 @@ pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<D
 /// the lease is lost, which settling the task will detect.
 async fn begin(worker: &Worker, id: JobId, lease: &Lease) -> Result<Option<Record>, Error> {
     let job = db::jobs::begin(&mut *worker.connection().await?, id, lease.token()).await?;
-    worker.announce(id).await;
+    if let Some(job) = &job {
+        worker.announce(&job.account, id, None).await;
+    }
     Ok(job.filter(|job| !job.status.is_terminal()))
 }
 
@@ -195,7 +197,7 @@ async fn keep(worker: &Worker, task: &Task, lease: &Lease, made: &Made) -> Resul
     }
     drop(connection);
     if is_finalizing {
-        worker.announce(id).await;
+        worker.announce(&account_of(task), id, None).await;
     }
     worker.put_staged(staged, &made.content).await.map_err(|error| match error {
         // Only the last claim fails the job; earlier ones leave it to the next claim.

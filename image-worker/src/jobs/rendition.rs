@@ -160,7 +160,7 @@ async fn finish(
     }
     db::pool::commit(transaction).await?;
     let Rendition { source_key, width, .. } = rendition;
-    worker.cache.notify(&format!("{}:{source_key}:{width}", TaskKind::Rendition)).await;
+    worker.cache.notify([format!("{}:{source_key}:{width}", TaskKind::Rendition).as_str()]).await;
     Ok(Some(match made {
         Made::Ready { .. } | Made::Undecodable => Decision::Done,
         Made::GivenUp => Decision::Fail { code: "given_up" },

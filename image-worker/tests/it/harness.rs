@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use blob::BlobKey;
 use bytes::Bytes;
-use db::accounts::NewToken;
 use db::assets::NewAsset;
 use db::blobs::Staged;
 use db::canvases::{GraphWrites, NewCanvas};
 use db::jobs::{NewJob, Windows};
 use db::tasks::QueueStats;
+use db::tokens::NewToken;
 use domain::account::{Scopes, Surface};
 use domain::asset::AssetKind;
 use domain::canvas::{AccessRole, Actor, CanvasRecord};
@@ -132,7 +132,7 @@ impl Harness {
             secret_hash: b"",
             expires_days: None,
         };
-        db::accounts::create_token(&mut conn, &new).await.expect("creates a token");
+        db::tokens::create(&mut conn, &new).await.expect("creates a token");
         let handle = CanvasHandle { owner: account(owner), id: CanvasId::parse("c").expect("valid") };
         let actor = Actor { owner_uid: account(owner), surface: Surface::Api, label: "t".into() };
         let new = NewCanvas { handle: &handle, canvas_type: None, title: "C", revision: "r0", actor: &actor };

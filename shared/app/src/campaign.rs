@@ -11,16 +11,18 @@ use db::canvases::{Change, GraphWrites, NewActivity};
 use db::jobs::NewJob;
 use domain::campaign::Campaign as Record;
 use domain::canvas::{ActivityType, CanvasRecord, Changes};
+use domain::channel;
 use domain::graph::{Node, NodeType, Position};
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
-use domain::job::{ChosenModel, ImageRequest, JobOperation, Request};
+use domain::job::{ChosenModel, ImageRequest, JobOperation, Request, StartQuote};
 use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
 use domain::model::Capability;
 use uuid::Uuid;
 
-use crate::command::{CanvasWrite, Command, Key, KnownOutcome, Locks};
+use crate::command::{CanvasWrite, Command, Key, KnownOutcome};
 use crate::job::{JobSettings, require_room, target_is_taken};
+use crate::start::{Start, Terms, require_covered};
 use crate::target::{self, Work};
 use crate::{Error, Models, Result};
 
@@ -34,8 +36,8 @@ pub struct Campaign {
     pub canvas: CanvasHandle,
     /// Canvas revision that the request is based on.
     pub base_revision: String,
-    /// Idempotency key.
-    pub key: String,
+    /// Key and maximum price.
+    pub terms: Terms,
     /// Display title.
     pub title: String,
     /// Brief of the campaign.
@@ -70,11 +72,15 @@ impl<M: Models> Command for StartCampaign<'_, M> {
     }
 
     fn key(&self) -> Option<Key<'_>> {
-        Some(Key { text: &self.campaign.key, fingerprint: &self.fingerprint })
+        self.campaign.terms.key(&self.fingerprint)
     }
 
     fn known_outcome(&self) -> Option<KnownOutcome> {
         Some(KnownOutcome { outcome: StoredOutcome::Campaign { id: self.id }, record: None })
+    }
+
+    fn channels(&self) -> Vec<String> {
+        vec![channel::canvas(&self.campaign.canvas), channel::runs(self.account())]
     }
 
     async fn authorize(&self, _: &mut PgConnection) -> Result<()> {
@@ -82,12 +88,11 @@ impl<M: Models> Command for StartCampaign<'_, M> {
     }
 
     async fn execute(&self, conn: &mut PgConnection, (): ()) -> Result<(Record, bool)> {
-        let account = self.account();
-        let canvas = self.target().enter(conn).await?.record;
-        require_room(conn, self.settings, account, self.campaign.prompts.len()).await?;
-        let model = self.models.first(conn, account, Capability::ImageGenerate).await?;
-        let shots = self.accept(conn, &canvas, &model).await?;
-        let (id, canvas_key, Campaign { title, brief, .. }) = (self.id, canvas.key, &self.campaign);
+        let plan = self.plan(conn, ()).await?;
+        let (account, canvas_key) = (self.account(), plan.canvas.key);
+        self.campaign.terms.require(conn, account, plan.credit_cost()).await?;
+        let shots = self.accept(conn, plan).await?;
+        let (id, Campaign { title, brief, .. }) = (self.id, &self.campaign);
         let campaign = NewCampaign { id, account, canvas_key, title, brief, shots: &shots };
         db::campaigns::insert(conn, &campaign).await?;
         let campaign = db::campaigns::get(conn, id, account).await?;
@@ -109,35 +114,71 @@ impl<M: Models> Command for StartCampaign<'_, M> {
     }
 }
 
+/// A checked campaign.
+pub struct Plan {
+    canvas: CanvasRecord,
+    /// Model of all shots, and the estimated seconds of one.
+    model: (ChosenModel, i32),
+    /// Target node of each shot.
+    nodes: Vec<Node>,
+    /// Bytes that the nodes add to the canvas.
+    bytes_delta: i64,
+}
+
+impl Plan {
+    /// Credits of all shots together.
+    fn credit_cost(&self) -> i64 {
+        self.model.0.credit_cost.saturating_mul(self.nodes.len() as i64)
+    }
+}
+
+impl<M: Models> Start for StartCampaign<'_, M> {
+    type Plan = Plan;
+
+    fn terms(&self) -> &Terms {
+        &self.campaign.terms
+    }
+
+    async fn plan(&self, conn: &mut PgConnection, (): ()) -> Result<Plan> {
+        let account = self.account();
+        let canvas = self.target().enter(conn).await?.record;
+        require_room(conn, self.settings, account, self.campaign.prompts.len()).await?;
+        let model = self.models.first(conn, account, Capability::ImageGenerate).await?;
+        let nodes = self.nodes(conn, &canvas).await?;
+        let bytes_delta: i64 = nodes.iter().map(serialized_size).sum();
+        if canvas.node_count as usize + nodes.len() > CANVAS_NODES_MAX
+            || canvas.graph_bytes + bytes_delta > CANVAS_BYTES_MAX
+        {
+            return Err(Error::unprocessable("canvasId", "the canvas is full"));
+        }
+        Ok(Plan { canvas, model, nodes, bytes_delta })
+    }
+
+    fn quote(&self, plan: &Plan) -> StartQuote {
+        let (model, estimated_seconds) = &plan.model;
+        // The nodes exist only after the start, under other ids.
+        StartQuote::new(plan.credit_cost(), *estimated_seconds, Some(model), &[])
+    }
+}
+
 impl<M> StartCampaign<'_, M> {
     fn target(&self) -> CanvasWrite<'_> {
         CanvasWrite {
             account: &self.caller.account,
             canvas: &self.campaign.canvas,
             base_revision: Some(&self.campaign.base_revision),
-            locks: Locks::AccountAndCanvas,
+            locks: self.campaign.terms.locks(),
         }
     }
 
     /// Creates nodes and jobs, and advances the canvas revision.
-    async fn accept(
-        &self,
-        conn: &mut PgConnection,
-        canvas: &CanvasRecord,
-        model: &(ChosenModel, i32),
-    ) -> Result<Vec<(String, JobId, NodeId)>> {
-        let mut nodes = self.nodes(conn, canvas).await?;
-        let mut bytes_delta: i64 = nodes.iter().map(serialized_size).sum();
-        if canvas.node_count as usize + nodes.len() > CANVAS_NODES_MAX
-            || canvas.graph_bytes + bytes_delta > CANVAS_BYTES_MAX
-        {
-            return Err(Error::unprocessable("canvasId", "the canvas is full"));
-        }
+    async fn accept(&self, conn: &mut PgConnection, plan: Plan) -> Result<Vec<(String, JobId, NodeId)>> {
+        let Plan { canvas, model, mut nodes, mut bytes_delta } = plan;
         let revision = service::random::revision();
         let mut shots = Vec::with_capacity(nodes.len());
         for (node, prompt) in nodes.iter_mut().zip(&self.campaign.prompts) {
             let id = JobId::generate();
-            self.start_job(conn, canvas, (id, &node.id, prompt), model, &revision).await?;
+            self.start_job(conn, &canvas, (id, &node.id, prompt), &model, &revision).await?;
             let marked = target::bind(std::slice::from_mut(node), Work::Job(id, JobOperation::Generate));
             bytes_delta += marked.ok_or_else(target_is_taken)?;
             shots.push((prompt.clone(), id, node.id.clone()));
@@ -197,9 +238,7 @@ impl<M> StartCampaign<'_, M> {
     ) -> Result<()> {
         let ((chosen, estimated_seconds), caller) = (model.clone(), self.caller);
         let credit_cost = chosen.credit_cost;
-        if !db::ledger::reserve(conn, &caller.account, id, credit_cost).await? {
-            return Err(Error::PaymentRequired);
-        }
+        require_covered(db::ledger::reserve(conn, &caller.account, id, credit_cost).await?, credit_cost)?;
         let request = Request::Image(ImageRequest {
             model: chosen,
             prompt: prompt.to_owned(),

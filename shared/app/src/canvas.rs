@@ -7,6 +7,7 @@ use ::canvas::{Applied, Batch, Graph, Options};
 use db::PgConnection;
 use db::canvases::{Change, GraphWrites, NewActivity};
 use domain::canvas::{AccessRole, ActivityType, Actor, CanvasAfter, CanvasRecord, Changes, MutationResult};
+use domain::channel;
 use domain::graph::Node;
 use domain::id::{AccountUid, AssetHandle, AssetRef};
 use domain::idempotency::StoredOutcome;
@@ -69,6 +70,10 @@ impl Command for ApplyBatch<'_> {
 
     fn key(&self) -> Option<Key<'_>> {
         Some(self.key)
+    }
+
+    fn channels(&self) -> Vec<String> {
+        vec![channel::canvas(self.target.canvas)]
     }
 
     async fn authorize(&self, _: &mut PgConnection) -> Result<()> {

@@ -59,6 +59,9 @@ pub trait Command: Sync {
         None
     }
 
+    /// The channels on which its commit is announced (`domain::channel`): those of all it changes that clients can follow.
+    fn channels(&self) -> Vec<String>;
+
     /// Looks up what the command addresses. This precedes replays, which are refused to an account that lost access.
     fn authorize(&self, conn: &mut PgConnection) -> impl Future<Output = Result<Self::Subject>> + Send;
 
@@ -80,13 +83,17 @@ pub trait Command: Sync {
     ) -> impl Future<Output = Result<Self::Reply>> + Send;
 }
 
-/// Runs a command to its end.
+/// Runs a command to its end. `announce` receives its channels once it has committed; a replay commits nothing.
 ///
 /// # Errors
 ///
 /// The first check that fails.
-pub async fn run<C: Command>(pool: &PgPool, command: &C) -> Result<C::Reply> {
-    retrying(|| attempt(pool, command)).await
+pub async fn run<C: Command>(pool: &PgPool, command: &C, announce: impl FnOnce(Vec<String>)) -> Result<C::Reply> {
+    let (reply, is_new) = retrying(|| attempt(pool, command)).await?;
+    if is_new {
+        announce(command.channels());
+    }
+    Ok(reply)
 }
 
 /// Runs a transaction, and again when PostgreSQL aborted it to resolve a deadlock.
@@ -102,20 +109,21 @@ pub async fn retrying<T, F: Future<Output = Result<T>>>(mut attempt: impl FnMut(
     attempt().await
 }
 
-async fn attempt<C: Command>(pool: &PgPool, command: &C) -> Result<C::Reply> {
+/// Returns the reply, and whether it was executed now.
+async fn attempt<C: Command>(pool: &PgPool, command: &C) -> Result<(C::Reply, bool)> {
     let mut transaction = db::pool::begin(pool).await?;
     let conn = &mut *transaction;
     let subject = command.authorize(conn).await?;
     if let Some(outcome) = take_key(conn, command).await? {
         // The transaction has written nothing and is rolled back.
-        return command.replay(conn, outcome).await;
+        return Ok((command.replay(conn, outcome).await?, false));
     }
     let reply = command.execute(conn, subject).await?;
     if let (Some(key), Some(outcome)) = (command.key(), command.outcome(&reply)) {
         db::idempotency::store(conn, command.account(), key.text, &outcome).await?;
     }
     db::pool::commit(transaction).await?;
-    Ok(reply)
+    Ok((reply, true))
 }
 
 /// Takes the command's key. Returns the outcome of an equal, earlier request, if there was one.
@@ -137,6 +145,8 @@ async fn take_key<C: Command>(conn: &mut PgConnection, command: &C) -> Result<Op
 /// The rows that a write to a canvas locks before it executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locks {
+    /// None: for dry runs, which write nothing.
+    None,
     Canvas,
     /// The account, then the canvas: for commands that reserve credit or start work.
     AccountAndCanvas,
@@ -154,7 +164,7 @@ pub struct CanvasWrite<'a> {
     pub locks: Locks,
 }
 
-/// A canvas whose row the transaction has locked, and the account's role on it.
+/// A canvas whose row the transaction has locked, unless it is a dry run, and the account's role on it.
 #[derive(Debug)]
 pub struct LockedCanvas {
     /// The canvas.
@@ -181,6 +191,7 @@ impl CanvasWrite<'_> {
     /// Locks the rows and checks the role, whatever the revision: for replays that read the graph, which must be of one revision.
     pub async fn lock(&self, conn: &mut PgConnection) -> Result<LockedCanvas> {
         let locked = match self.locks {
+            Locks::None => db::canvases::find(conn, self.account, self.canvas).await?,
             Locks::Canvas => db::canvases::lock(conn, self.account, self.canvas).await?,
             Locks::AccountAndCanvas => db::canvases::lock_with_account(conn, self.account, self.canvas).await?,
         };

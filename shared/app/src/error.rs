@@ -37,9 +37,14 @@ pub enum Error {
     /// Findings of severity error block the write.
     #[error("findings block the write")]
     Blocked(Box<Validation>),
-    /// The account's credit does not cover the work.
-    #[error("the account's credit does not cover this work")]
-    PaymentRequired,
+    /// The price of the work is over the cap of the request, or, without one, over the account's credit.
+    #[error("the work costs more credits than the request or the account covers")]
+    PaymentRequired {
+        /// Price of the work.
+        credit_cost: i64,
+        /// The cap, when the price exceeds it.
+        max_credits: Option<i64>,
+    },
     /// A cap on the account's active work is reached; it may be retried soon.
     #[error("{0}")]
     TooMuchWork(String),

@@ -7,13 +7,18 @@
 pub mod campaign;
 pub mod canvas;
 pub mod command;
+pub mod connection;
 pub mod error;
 pub mod job;
 pub mod models;
+pub mod purge;
 pub mod recipe;
+pub mod start;
 pub mod target;
+pub mod token;
 pub mod upload;
 
 pub use command::{CanvasWrite, Command, Key, KnownOutcome, LockedCanvas, Locks, run};
 pub use error::{Error, Result};
 pub use models::Models;
+pub use start::{Start, Terms, quote};

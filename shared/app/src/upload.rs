@@ -8,6 +8,7 @@ use db::assets::NewAsset;
 use db::canvases::{Change, GraphWrites, NewActivity};
 use domain::asset::{AssetKind, AssetRecord};
 use domain::canvas::{ActivityType, CanvasRecord, Changes};
+use domain::channel;
 use domain::graph::{Node, NodeType};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, NodeId};
 use domain::idempotency::StoredOutcome;
@@ -64,6 +65,10 @@ impl Command for UploadAsset<'_> {
 
     fn key(&self) -> Option<Key<'_>> {
         self.key
+    }
+
+    fn channels(&self) -> Vec<String> {
+        self.canvas.map(channel::canvas).into_iter().collect()
     }
 
     async fn authorize(&self, _: &mut PgConnection) -> Result<()> {

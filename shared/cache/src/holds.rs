@@ -71,6 +71,29 @@ pub(crate) async fn renew(
     script.invoke_async(connection).await
 }
 
+/// KEYS: the keys. Returns the held ids of each.
+static HELD: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        r"
+        local time = redis.call('TIME')
+        local now = string.format('(%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+        local held = {}
+        for place, key in ipairs(KEYS) do
+            held[place] = redis.call('ZRANGEBYSCORE', key, now, '+inf')
+        end
+        return held
+        ",
+    )
+});
+
+pub(crate) async fn held(connection: &mut MultiplexedConnection, keys: &[String]) -> RedisResult<Vec<Vec<String>>> {
+    let mut script = HELD.prepare_invoke();
+    for key in keys {
+        script.key(key);
+    }
+    script.invoke_async(connection).await
+}
+
 fn milliseconds(lease: Duration) -> u64 {
     u64::try_from(lease.as_millis()).unwrap_or(u64::MAX).max(1)
 }
@@ -141,6 +164,26 @@ mod tests {
         renew(&[("b", "one")], LEASE).await;
         assert_eq!(remaining(&cache, "b").await.len(), 3);
         assert!(!hold(&cache, "b", "four", LEASE).await);
+    }
+
+    #[tokio::test]
+    async fn what_is_held_can_be_listed_until_it_is_let_go_or_its_lease_ends() {
+        let cache = test_cache().await;
+        let list = async || {
+            let mut held = wait_for("an answer", LIMIT, async || cache.held(&["a", "b", "none"]).await).await;
+            held.iter_mut().for_each(|ids| ids.sort());
+            held
+        };
+        for (key, id, lease) in
+            [("a", "one", LEASE), ("a", "two", LEASE), ("b", "brief", Duration::from_millis(300)), ("b", "one", LEASE)]
+        {
+            assert!(hold(&cache, key, id, lease).await);
+        }
+        wait_for("the lease to end", LIMIT, async || (list().await[1] == ["one"]).then_some(())).await;
+        assert_eq!(list().await, [vec!["one", "two"], vec!["one"], vec![]]);
+        cache.let_go("a", "one").await;
+        wait_for("the release", LIMIT, async || (list().await[0] == ["two"]).then_some(())).await;
+        assert_eq!(wait_for("an answer", LIMIT, async || cache.held::<&str>(&[]).await).await.len(), 0);
     }
 
     #[tokio::test]

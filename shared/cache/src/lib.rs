@@ -121,16 +121,26 @@ impl Cache {
             self.inner.link.call("let_go", async |connection| command.query_async(connection).await).await;
     }
 
+    /// The ids that all processes hold under each of `keys`, in one round trip. `None` means that Redis did not answer.
+    pub async fn held(&self, keys: &[impl AsRef<str>]) -> Option<Vec<Vec<String>>> {
+        let keys: Vec<String> = keys.iter().map(|key| self.hold_key(key.as_ref())).collect();
+        self.inner.link.call("held", async |connection| holds::held(connection, &keys).await).await
+    }
+
     fn hold_key(&self, key: &str) -> String {
         format!("{}held:{key}", self.inner.prefix)
     }
 
-    /// Wakes all waiters on `channel`, in all processes. Best effort.
-    pub async fn notify(&self, channel: &str) {
-        let mut command = redis::cmd("PUBLISH");
-        command.arg(format!("{}{channel}", self.inner.prefix)).arg("");
-        let _: Option<u64> =
-            self.inner.link.call("notify", async |connection| command.query_async(connection).await).await;
+    /// Wakes all waiters on each of `channels`, in all processes, in one round trip. Best effort.
+    pub async fn notify<'a>(&self, channels: impl IntoIterator<Item = &'a str>) {
+        let mut commands = redis::pipe();
+        for channel in channels {
+            commands.cmd("PUBLISH").arg(format!("{}{channel}", self.inner.prefix)).arg("").ignore();
+        }
+        if !commands.is_empty() {
+            let _: Option<()> =
+                self.inner.link.call("notify", async |connection| commands.query_async(connection).await).await;
+        }
     }
 
     /// Starts to watch `channel`. No change that commits after this call is missed if the caller subscribes, then reads

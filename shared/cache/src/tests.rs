@@ -31,7 +31,7 @@ async fn every_call_can_be_made_in_a_handler_that_moves_between_threads() {
     fn movable(_: impl Send) {}
     let cache = test_cache().await;
     let mut watch = cache.subscribe("c");
-    movable((cache.rate_limit("k", quota(1, 1)), cache.notify("c"), watch.changed()));
+    movable((cache.rate_limit("k", quota(1, 1)), cache.notify(["c"]), watch.changed()));
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn without_redis_requests_pass_at_once_and_with_it_limits_return() {
     let start = Instant::now();
     for _ in 0..100 {
         assert!(cache.rate_limit("k", quota(1, 1)).await.is_none());
-        cache.notify("c").await;
+        cache.notify(["c"]).await;
     }
     assert!(start.elapsed() < Duration::from_millis(500), "an open breaker costs nothing");
     proxy.resume();

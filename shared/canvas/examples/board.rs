@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use canvas::svg::{Drawing, Picture};
+use canvas::svg::{Drawing, Picture, Style};
 use domain::graph::{Connection, Node, NodeType, Position, Purpose, Role};
 use domain::id::{AccountUid, AssetHandle, AssetId, ConnectionId, NodeId};
 use serde_json::{Map, Value, json};
@@ -226,7 +226,7 @@ fn connections() -> Vec<Connection> {
 fn main() -> std::io::Result<()> {
     let files = std::env::args().skip(1).map(std::fs::read).collect::<Result<Vec<_>, _>>()?;
     let (nodes, connections) = (nodes(), connections());
-    let drawing = Drawing::new("Aurora launch", &nodes, &connections);
+    let drawing = Drawing::new("Aurora launch", &nodes, &connections, Style::default());
     let shown: HashMap<NodeId, usize> =
         drawing.slots().filter(|id| id.as_str() != "missing").cloned().zip(0..).collect();
     let document = drawing.finish(|id| match shown.get(id).filter(|_| !files.is_empty()) {

@@ -2,7 +2,7 @@
 //! instance.svg`.
 
 use canvas::instance::{self, Filling, Ids, Instance};
-use canvas::svg::{Drawing, Picture};
+use canvas::svg::{Drawing, Picture, Style};
 use canvas::{Graph, Options};
 use domain::id::RecipeId;
 use domain::recipe::Version;
@@ -26,6 +26,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut graph = Graph::new(definition.name.clone(), 0, vec![], vec![]);
     instance::place(&mut graph, &instance, Options { agent: true, force: false })?;
     let (nodes, connections) = graph.into_parts();
-    print!("{}", Drawing::new(&definition.name, &nodes, &connections).finish(|_| Picture::Pending));
+    print!("{}", Drawing::new(&definition.name, &nodes, &connections, Style::default()).finish(|_| Picture::Pending));
     Ok(())
 }

@@ -1,10 +1,9 @@
-//! Accounts, sessions and tokens.
+//! Accounts, their delegated sessions, and credentials.
 
 use domain::Timestamp;
-use domain::account::{Scope, Scopes, Surface};
+use domain::account::{Scope, Scopes, Surface, TokenKind};
 use domain::canvas::{AccessRole, Actor, CanvasRecord};
 use domain::id::{AccountUid, CanvasRef};
-use domain::limits::ACTIVE_TOKENS_MAX;
 use sqlx::PgConnection;
 use sqlx::types::chrono::{DateTime, Utc};
 use tracing::instrument;
@@ -19,6 +18,10 @@ use crate::error::known;
 pub struct Credential {
     /// Id of the token.
     pub token: Uuid,
+    /// What the token is a credential of.
+    pub kind: TokenKind,
+    /// Whether the token is a session that another token signed in. It has that token's scopes and ends with it.
+    pub is_narrow: bool,
     /// Label of the token.
     pub label: String,
     /// Scopes of the token.
@@ -27,8 +30,8 @@ pub struct Credential {
     pub surface: Surface,
     /// Keyed hash of the token's secret.
     pub secret_hash: Vec<u8>,
-    /// Whether the token is neither expired nor revoked, its session is active and its account is enabled, by the database
-    /// clock at the time of this statement.
+    /// Whether the token is neither expired, idle nor revoked, its session is active and its account is enabled, by the
+    /// database clock at the time of this statement. A narrow session also needs the token that signed it in.
     pub valid: bool,
     /// Whether `lastUsedAt` is more than a minute old.
     pub use_unrecorded: bool,
@@ -80,9 +83,14 @@ pub async fn authenticate(
         r#"SELECT asked.place AS "place!", found.* FROM unnest((SELECT $1::uuid[]), (SELECT $2::text[]), (SELECT $3::text[]))
                WITH ORDINALITY AS asked (token, owner, canvas, place)
            CROSS JOIN LATERAL (
-               SELECT t.id AS "token!", t.label AS "label!", t.scopes AS "scopes!", t.surface AS "surface!",
+               SELECT t.id AS "token!", t.kind AS "kind!", t.parent IS NOT NULL AS "is_narrow!", t.label AS "label!", t.scopes AS "scopes!", t.surface AS "surface!",
                       t.secret_hash AS "secret_hash!", t.expires_at AS "expires_at?",
                       (t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
+                       AND (t.idle_until IS NULL OR t.idle_until > now())
+                       AND (t.parent IS NULL OR EXISTS (
+                           SELECT FROM tokens p WHERE p.id = t.parent AND p.revoked_at IS NULL
+                             AND (p.expires_at IS NULL OR p.expires_at > now())
+                       ))
                        AND s.revoked_at IS NULL AND a.enabled) AS "valid!",
                       (t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute') AS "use_unrecorded!",
                       a.uid AS "uid!", a.email AS "email!", a.credit_balance AS "credit_balance!",
@@ -119,6 +127,8 @@ pub async fn authenticate(
 struct CredentialRow {
     place: i64,
     token: Uuid,
+    kind: String,
+    is_narrow: bool,
     label: String,
     scopes: Vec<String>,
     surface: String,
@@ -148,6 +158,8 @@ impl CredentialRow {
     fn read(self) -> Result<Authenticated> {
         let credential = Credential {
             token: self.token,
+            kind: known("tokens.kind", &self.kind)?,
+            is_narrow: self.is_narrow,
             label: self.label,
             scopes: scopes(&self.scopes)?,
             surface: known("tokens.surface", &self.surface)?,
@@ -195,21 +207,8 @@ impl CredentialRow {
     }
 }
 
-fn scopes(names: &[String]) -> Result<Scopes> {
+pub(crate) fn scopes(names: &[String]) -> Result<Scopes> {
     names.iter().map(|name| known::<Scope>("tokens.scopes", name)).collect()
-}
-
-/// Records that a token was used. Writes at most once a minute, however many requests use the token.
-#[instrument(skip_all, name = "db.token.record_use")]
-pub async fn record_use(conn: &mut PgConnection, token: Uuid) -> Result<()> {
-    sqlx::query!(
-        "UPDATE tokens SET last_used_at = now()
-         WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')",
-        token
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
 }
 
 /// Locks an account's row until the transaction ends, so that concurrent starts check active jobs and credit one at a time.
@@ -283,150 +282,6 @@ pub async fn revoke_sessions(conn: &mut PgConnection, account: &AccountUid) -> R
     .execute(conn)
     .await?;
     Ok(revoked.rows_affected())
-}
-
-/// A token to create.
-pub struct NewToken<'a> {
-    /// Id of the token.
-    pub id: Uuid,
-    /// The account that owns the token.
-    pub account: &'a AccountUid,
-    /// Label of the token, at most 80 characters.
-    pub label: &'a str,
-    /// Scopes of the token, with every scope that they depend on.
-    pub scopes: Scopes,
-    /// Client surface of the token.
-    pub surface: Surface,
-    /// Keyed hash of the token's secret.
-    pub secret_hash: &'a [u8],
-    /// Days until the token expires; `None`: it does not expire.
-    pub expires_days: Option<u32>,
-}
-
-/// Result of creating a token.
-#[derive(Debug, PartialEq)]
-pub enum TokenCreated {
-    /// The token was created and expires at this time.
-    Done(Option<Timestamp>),
-    /// The account already has the maximum number of active tokens.
-    TooMany,
-}
-
-/// Creates a token under the account's session, and opens a session when none is active.
-///
-/// Locks the account's row, so that two concurrent calls cannot both create the last permitted token.
-#[instrument(skip_all, name = "db.token.create")]
-pub async fn create_token(conn: &mut PgConnection, token: &NewToken<'_>) -> Result<TokenCreated> {
-    lock(&mut *conn, token.account).await?;
-    let active = sqlx::query_scalar!(
-        r#"SELECT count(*) AS "count!" FROM tokens t JOIN account_sessions s ON s.id = t.session_id
-           WHERE t.account_uid = $1 AND t.revoked_at IS NULL AND s.revoked_at IS NULL
-             AND (t.expires_at IS NULL OR t.expires_at > now())"#,
-        token.account.as_str()
-    )
-    .fetch_one(&mut *conn)
-    .await?;
-    if active >= ACTIVE_TOKENS_MAX {
-        return Ok(TokenCreated::TooMany);
-    }
-    sqlx::query!(
-        "INSERT INTO account_sessions (id, account_uid) VALUES ($1, $2) ON CONFLICT DO NOTHING",
-        Uuid::now_v7(),
-        token.account.as_str()
-    )
-    .execute(&mut *conn)
-    .await?;
-    let scopes: Vec<String> = token.scopes.iter().map(|scope| scope.to_string()).collect();
-    let row = sqlx::query!(
-        "INSERT INTO tokens (id, account_uid, session_id, label, scopes, surface, secret_hash, expires_at)
-         SELECT $1, $2, id, $3, $4, $5, $6, now() + make_interval(days => $7)
-         FROM account_sessions WHERE account_uid = $2 AND revoked_at IS NULL
-         RETURNING expires_at",
-        token.id,
-        token.account.as_str(),
-        token.label,
-        &scopes,
-        token.surface.as_str(),
-        token.secret_hash,
-        token.expires_days.map(|days| i32::try_from(days).unwrap_or(i32::MAX)),
-    )
-    .fetch_one(conn)
-    .await?;
-    Ok(TokenCreated::Done(row.expires_at.map(Timestamp::from)))
-}
-
-/// A token as the admin commands show it.
-#[derive(Clone, Debug)]
-pub struct TokenRow {
-    /// Id of the token.
-    pub id: Uuid,
-    /// Label of the token.
-    pub label: String,
-    /// Scopes of the token.
-    pub scopes: Scopes,
-    /// Client surface of the token.
-    pub surface: Surface,
-    /// When the token was created.
-    pub created_at: Timestamp,
-    /// When the token expires.
-    pub expires_at: Option<Timestamp>,
-    /// When the token or its session was revoked.
-    pub revoked_at: Option<Timestamp>,
-    /// When the token was last used, to the minute.
-    pub last_used_at: Option<Timestamp>,
-}
-
-/// Lists an account's tokens, oldest first.
-#[instrument(skip_all, name = "db.token.list")]
-pub async fn list_tokens(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<TokenRow>> {
-    struct ListedTokenRow {
-        id: Uuid,
-        label: String,
-        scopes: Vec<String>,
-        surface: String,
-        created_at: DateTime<Utc>,
-        expires_at: Option<DateTime<Utc>>,
-        revoked_at: Option<DateTime<Utc>>,
-        last_used_at: Option<DateTime<Utc>>,
-    }
-    let rows = sqlx::query_as!(
-        ListedTokenRow,
-        r#"SELECT t.id, t.label, t.scopes, t.surface, t.created_at, t.expires_at,
-                  coalesce(t.revoked_at, s.revoked_at) AS revoked_at, t.last_used_at
-           FROM tokens t JOIN account_sessions s ON s.id = t.session_id
-           WHERE t.account_uid = $1 ORDER BY t.created_at, t.id"#,
-        account.as_str()
-    )
-    .fetch_all(conn)
-    .await?;
-    rows.into_iter()
-        .map(|row| {
-            Ok(TokenRow {
-                id: row.id,
-                label: row.label,
-                scopes: scopes(&row.scopes)?,
-                surface: known("tokens.surface", &row.surface)?,
-                created_at: row.created_at.into(),
-                expires_at: row.expires_at.map(Into::into),
-                revoked_at: row.revoked_at.map(Into::into),
-                last_used_at: row.last_used_at.map(Into::into),
-            })
-        })
-        .collect()
-}
-
-/// Revokes a token permanently. Returns its account and the time of the first revocation, or `None` when there is no such
-/// token.
-#[instrument(skip_all, name = "db.token.revoke")]
-pub async fn revoke_token(conn: &mut PgConnection, token: Uuid) -> Result<Option<(AccountUid, Timestamp)>> {
-    let revoked = sqlx::query!(
-        r#"UPDATE tokens SET revoked_at = coalesce(revoked_at, now()) WHERE id = $1
-           RETURNING account_uid, revoked_at AS "at!""#,
-        token
-    )
-    .fetch_optional(conn)
-    .await?;
-    Ok(revoked.map(|row| (AccountUid::from_stored(row.account_uid), Timestamp::from(row.at))))
 }
 
 #[cfg(test)]

@@ -1,11 +1,15 @@
 //! Credit: an append-only ledger whose sum is the balance (docs/reference/models.md#ledger).
 
+use domain::Timestamp;
+use domain::account::LedgerReason;
 use domain::id::{AccountUid, JobId};
+use domain::recipe::run::RunId;
 use sqlx::PgConnection;
 use tracing::instrument;
 use uuid::Uuid;
 
 use crate::Result;
+use crate::error::known;
 
 /// Grants `amount` credits and returns the new balance; `None` when there is no such account.
 #[instrument(skip_all, name = "db.ledger.grant")]
@@ -50,6 +54,19 @@ pub async fn reserve(conn: &mut PgConnection, account: &AccountUid, job: JobId, 
     Ok(reserved.rows_affected() == 1)
 }
 
+/// Whether the balance covers `amount` credits now. An amount of 0 is always covered, as in [`reserve`].
+#[instrument(skip_all, name = "db.ledger.covers")]
+pub async fn covers(conn: &mut PgConnection, account: &AccountUid, amount: i64) -> Result<bool> {
+    let covered = sqlx::query_scalar!(
+        r#"SELECT $2::bigint = 0 OR $2 > 0 AND credit_balance >= $2 AS "covered!" FROM accounts WHERE uid = $1"#,
+        account.as_str(),
+        amount
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(covered.unwrap_or(false))
+}
+
 /// Moves a reservation from one id to another, for a step of a Recipe run. The balance does not change.
 #[instrument(skip_all, name = "db.ledger.transfer")]
 pub async fn transfer(conn: &mut PgConnection, account: &AccountUid, from: Uuid, to: Uuid, amount: i64) -> Result<()> {
@@ -83,6 +100,61 @@ pub async fn give_back(conn: &mut PgConnection, account: &AccountUid, id: Uuid, 
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// A movement of credit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerEntry {
+    /// Place in the ledger; later entries have greater ones.
+    pub id: i64,
+    /// Credits that were added, or taken if negative.
+    pub amount: i64,
+    /// Why credit moved.
+    pub reason: LedgerReason,
+    /// The job or Recipe run that the entry belongs to; `None` for a grant.
+    pub work: Option<Uuid>,
+    /// Whether a job with this id has a record.
+    pub is_job: bool,
+    /// The Recipe run that the entry belongs to, itself or through the job, if it has a record.
+    pub run: Option<RunId>,
+    /// When credit moved.
+    pub created_at: Timestamp,
+}
+
+/// Lists at most `limit` ledger entries of an account, newest first, before the entry `before`.
+#[instrument(skip_all, name = "db.ledger.list")]
+pub async fn list(
+    conn: &mut PgConnection,
+    account: &AccountUid,
+    before: Option<i64>,
+    limit: i64,
+) -> Result<Vec<LedgerEntry>> {
+    let rows = sqlx::query!(
+        r#"SELECT l.id, l.amount, l.reason, l.job_id, l.created_at, j.id IS NOT NULL AS "is_job!", r.id AS "run?"
+           FROM ledger l
+           LEFT JOIN jobs j ON j.id = l.job_id AND j.account_uid = l.account_uid
+           LEFT JOIN recipe_runs r ON r.id = coalesce(j.recipe_run, l.job_id) AND r.account_uid = l.account_uid
+           WHERE l.account_uid = $1 AND ($2::bigint IS NULL OR l.id < $2)
+           ORDER BY l.id DESC LIMIT $3"#,
+        account.as_str(),
+        before,
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(LedgerEntry {
+                id: row.id,
+                amount: row.amount,
+                reason: known("ledger.reason", &row.reason)?,
+                work: row.job_id,
+                is_job: row.is_job,
+                run: row.run.map(RunId),
+                created_at: row.created_at.into(),
+            })
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -145,6 +217,7 @@ mod tests {
         let database = database(2).await;
         let mut conn = database.pool().acquire().await.expect("connects");
         for (amount, covered) in [(3, false), (2, true), (1, false), (0, true)] {
+            assert_eq!(covers(&mut conn, &me(), amount).await.expect("answers"), covered, "{amount}");
             let reserved = reserve(&mut conn, &me(), JobId::generate(), amount).await.expect("answers");
             assert_eq!(reserved, covered, "{amount}");
         }
@@ -161,9 +234,58 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_ledger_names_the_job_and_the_run_of_each_entry() {
+        let database = database(10).await;
+        let mut conn = database.pool().acquire().await.expect("connects");
+        let (run, step, alone, gone) = (Uuid::now_v7(), Uuid::now_v7(), Uuid::now_v7(), Uuid::now_v7());
+        sqlx::raw_sql(
+            "INSERT INTO account_sessions (id, account_uid) VALUES ('00000000-0000-0000-0000-000000000001', 'me');
+             INSERT INTO tokens (id, account_uid, session_id, label, scopes, surface, secret_hash)
+             VALUES ('00000000-0000-0000-0000-000000000002', 'me', '00000000-0000-0000-0000-000000000001', 'l', '{}', 'api', '');
+             INSERT INTO accounts (uid, email) VALUES ('you', 'you@example.com')",
+        )
+        .execute(&mut *conn)
+        .await
+        .expect("inserts a token");
+        for (id, run) in [(step, Some(run)), (alone, None)] {
+            sqlx::query(
+                "INSERT INTO jobs (id, account_uid, token_id, kind, operation, status, request, estimated_seconds, recipe_run)
+                 VALUES ($1, 'me', '00000000-0000-0000-0000-000000000002', 'image', 'generate', 'queued', '{}', 1, $2)",
+            )
+            .bind(id)
+            .bind(run)
+            .execute(&mut *conn)
+            .await
+            .expect("inserts a job");
+        }
+        for id in [alone, gone, step] {
+            assert!(reserve(&mut conn, &me(), JobId(id), 1).await.expect("reserves"));
+        }
+        give_back(&mut conn, &me(), alone, 1).await.expect("returns");
+        let entries = list(&mut conn, &me(), None, 10).await.expect("lists");
+        let brief: Vec<_> =
+            entries.iter().map(|entry| (entry.amount, entry.reason, entry.work, entry.is_job, entry.run)).collect();
+        // The record of the Recipe run is gone.
+        assert_eq!(
+            brief,
+            [
+                (1, LedgerReason::Return, Some(alone), true, None),
+                (-1, LedgerReason::Reserve, Some(step), true, None),
+                (-1, LedgerReason::Reserve, Some(gone), false, None),
+                (-1, LedgerReason::Reserve, Some(alone), true, None),
+                (10, LedgerReason::Grant, None, false, None),
+            ]
+        );
+        let rest = list(&mut conn, &me(), Some(entries[1].id), 2).await.expect("lists");
+        assert_eq!(rest, entries[2..4]);
+        assert_eq!(list(&mut conn, &AccountUid::from_stored("you".into()), None, 10).await.expect("lists"), []);
+    }
+
+    #[tokio::test]
     async fn nobody_gains_by_a_reservation() {
         let database = database(5).await;
         let mut conn = database.pool().acquire().await.expect("connects");
+        assert!(!covers(&mut conn, &me(), -5).await.expect("answers"));
         assert!(!reserve(&mut conn, &me(), JobId::generate(), -5).await.expect("refuses"));
         assert!(
             !reserve(&mut conn, &AccountUid::from_stored("you".into()), JobId::generate(), 1).await.expect("refuses")

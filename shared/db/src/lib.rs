@@ -26,8 +26,12 @@ pub mod purge;
 pub mod recipe_runs;
 pub mod recipes;
 pub mod renditions;
+pub mod runs;
+pub mod sessions;
 pub mod storage;
+pub mod streams;
 pub mod tasks;
+pub mod tokens;
 #[cfg(test)]
 mod upgrade;
 

@@ -1,11 +1,11 @@
-//! Permanent removal of an asset, a canvas or an account by operators.
+//! Permanent removal of an asset, a canvas or an account.
 //!
 //! **Guarantee.** Nothing that unfinished work uses is removed: a start and a purge lock the same row (the canvas, the
 //! account), and the second sees what the first did. **What stays**: blobs, until the sweeper finds that nothing refers to
 //! them; other accounts' copies of what was on the purged account's canvases, and handles of removed records; and the account's
 //! uid and ledger, which explains balances and contains no names.
 
-use domain::id::{AccountUid, AssetHandle, CanvasHandle};
+use domain::id::{AccountUid, AssetHandle, CanvasHandle, CanvasId};
 use sqlx::PgConnection;
 use tracing::instrument;
 use uuid::Uuid;
@@ -92,11 +92,12 @@ pub async fn canvas(conn: &mut PgConnection, key: i64) -> Result<PurgedCanvas> {
     Ok(purged)
 }
 
-/// Key of any canvas of an account.
+/// Key and handle of any canvas of an account.
 #[instrument(skip_all, name = "db.purge.next_canvas")]
-pub async fn next_canvas(conn: &mut PgConnection, account: &AccountUid) -> Result<Option<i64>> {
-    let key = sqlx::query_scalar!("SELECT key FROM canvases WHERE owner_uid = $1 LIMIT 1 FOR UPDATE", account.as_str());
-    Ok(key.fetch_optional(conn).await?)
+pub async fn next_canvas(conn: &mut PgConnection, account: &AccountUid) -> Result<Option<(i64, CanvasHandle)>> {
+    let row = sqlx::query!("SELECT key, id FROM canvases WHERE owner_uid = $1 LIMIT 1 FOR UPDATE", account.as_str());
+    let canvas = |id| CanvasHandle { owner: account.clone(), id: CanvasId::from_stored(id) };
+    Ok(row.fetch_optional(conn).await?.map(|row| (row.key, canvas(row.id))))
 }
 
 /// Deletes an asset. Returns its size in bytes, or `None` when there is none. Nodes that show it keep its handle, and reviews
@@ -109,6 +110,17 @@ pub async fn asset(conn: &mut PgConnection, handle: &AssetHandle) -> Result<Opti
         handle.id.as_str()
     );
     Ok(bytes.fetch_optional(conn).await?)
+}
+
+/// Whether a node of any canvas shows an asset.
+#[instrument(skip_all, name = "db.purge.is_shown")]
+pub async fn is_shown(conn: &mut PgConnection, handle: &AssetHandle) -> Result<bool> {
+    let shown = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM nodes WHERE asset_owner = $1 AND asset_id = $2) AS "shown!""#,
+        handle.owner.as_str(),
+        handle.id.as_str()
+    );
+    Ok(shown.fetch_one(conn).await?)
 }
 
 /// What was removed with an account, apart from its canvases.
@@ -149,6 +161,7 @@ pub async fn account(conn: &mut PgConnection, account: &AccountUid) -> Result<Pu
         sqlx::query!("DELETE FROM provider_connections WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     sqlx::query!("DELETE FROM canvas_shares WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     let assets = sqlx::query!("DELETE FROM assets WHERE owner_uid = $1", uid).execute(&mut *conn).await?;
+    sqlx::query!("DELETE FROM signin_links WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     let tokens = sqlx::query!("DELETE FROM tokens WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     sqlx::query!("DELETE FROM account_sessions WHERE account_uid = $1", uid).execute(&mut *conn).await?;
     // Deferred triggers would otherwise run at the commit and count for an account whose counter was deleted.

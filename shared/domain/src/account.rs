@@ -1,10 +1,13 @@
-//! Scopes and surfaces of tokens.
+//! Scopes and surfaces of tokens, emails of accounts, reasons of ledger entries.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use crate::graph::named;
+use crate::limits::EMAIL_MAX;
 
 /// Permission of a token. The order is that of lists and error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
@@ -143,7 +146,7 @@ impl FromIterator<Scope> for Scopes {
 }
 
 /// Kind of client that uses a token. It decides who owns the nodes that the client creates: the user or an agent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Surface {
     /// A program.
@@ -184,9 +187,64 @@ impl FromStr for Surface {
     }
 }
 
+/// What a token is a credential of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenKind {
+    /// A program or agent. Presented as a bearer token.
+    Agent,
+    /// A person in the browser. Presented as a cookie of the console alone.
+    Session,
+    /// A program that a person authorized. Presented as a bearer token.
+    Oauth,
+}
+
+impl FromStr for TokenKind {
+    type Err = UnknownName;
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        match name {
+            "agent" => Ok(TokenKind::Agent),
+            "session" => Ok(TokenKind::Session),
+            "oauth" => Ok(TokenKind::Oauth),
+            _ => Err(UnknownName(name.to_owned())),
+        }
+    }
+}
+
+named! {
+    /// Why credit moved.
+    LedgerReason {
+        /// An operator granted it.
+        Grant = "grant",
+        /// A job or a Recipe run reserved it.
+        Reserve = "reserve",
+        /// A job or a Recipe run returned what it did not use.
+        Return = "return",
+    }
+}
+
+/// Whether a text has the form of an email address: two non-empty parts around one `@`, without white space. Only sending mail
+/// could verify more.
+pub fn is_email(text: &str) -> bool {
+    let parts = text.split_once('@');
+    text.len() <= EMAIL_MAX
+        && parts.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty() && !host.contains('@'))
+        && !text.chars().any(|character| character.is_whitespace() || character.is_control())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_email_has_two_parts_around_one_at_sign() {
+        let longest = format!("{}@b", "a".repeat(EMAIL_MAX - 2));
+        for good in ["a@b", "a.b+c@example.com", "ü@example.com", &longest] {
+            assert!(is_email(good), "{good}");
+        }
+        for wrong in ["", "a", "@", "a@", "@b", "a@b@c", "a b@c", "a@b\n", &format!("{longest}c")] {
+            assert!(!is_email(wrong), "{wrong:?}");
+        }
+    }
 
     #[test]
     fn scopes_require_their_documented_dependencies() {

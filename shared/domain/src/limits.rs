@@ -4,6 +4,10 @@
 pub const PLAIN_ID_MAX: usize = 180;
 /// Title of a canvas or node, in characters.
 pub const TITLE_MAX: usize = 160;
+/// Canvases that one event stream follows.
+pub const STREAM_CANVASES_MAX: usize = 16;
+/// Nodes and connections together that a read of changes returns in full.
+pub const CHANGES_GRAPH_MAX: usize = 1000;
 /// `baseRevision`, in characters.
 pub const BASE_REVISION_MAX: usize = 200;
 /// Shortest `idempotencyKey`, in characters.
@@ -54,10 +58,30 @@ pub const PAGE_MAX: u32 = 100;
 pub const PAGE_DEFAULT: u32 = 50;
 /// Active tokens of an account.
 pub const ACTIVE_TOKENS_MAX: i64 = 20;
+/// Active sessions of a person. One more ends the oldest.
+pub const SESSIONS_MAX: i64 = 10;
+/// Lifetime of a session, in days.
+pub const SESSION_DAYS: i32 = 30;
+/// Time after which an unused session ends, in hours.
+pub const SESSION_IDLE_HOURS: i32 = 12;
+/// Lifetime of a sign-in link, in minutes.
+pub const SIGNIN_LINK_MINUTES: u32 = 15;
+/// Maximum lifetime of a sign-in link, in minutes: one day.
+pub const SIGNIN_LINK_MINUTES_MAX: u32 = 24 * 60;
 /// Label of a token, in characters.
 pub const TOKEN_LABEL_MAX: usize = 80;
 /// Lifetime of a token, in days.
 pub const TOKEN_EXPIRY_DAYS_MAX: u32 = 90;
+/// Email of an account, in bytes.
+pub const EMAIL_MAX: usize = 254;
+/// Name of a saved connection, in characters.
+pub const CONNECTION_NAME_MAX: usize = 80;
+/// API key of a saved connection, in bytes. No provider's key is as long; a file sent by mistake is longer.
+pub const CONNECTION_KEY_MAX: usize = 4096;
+/// Saved connections of an account.
+pub const CONNECTIONS_MAX: i64 = 100;
+/// Changes of the members of canvases that an owner may make in a minute.
+pub const MEMBER_CHANGES_PER_MINUTE: u32 = 20;
 /// Attempts of a webhook delivery.
 pub const WEBHOOK_ATTEMPTS_MAX: i32 = 4;
 /// Claims of one task before it fails with `runtime_failed` (`docs/reliability.md#retries`).
@@ -72,6 +96,10 @@ pub const RENDITION_EAGER: u32 = 512;
 pub const ELEMENT_QUERY_MAX: usize = 160;
 /// Longest side of a render as PNG, in pixels.
 pub const RENDER_SIDE_MAX: u32 = 2048;
+/// Smallest width that can be requested of a render as PNG, in pixels.
+pub const RENDER_WIDTH_MIN: u32 = 256;
+/// Nodes that a render of a part of a canvas can name.
+pub const RENDER_NODES_MAX: usize = 200;
 /// References of an image request, including its source and the pictures of its Elements.
 pub const IMAGE_REFERENCES_MAX: usize = 16;
 /// References of a video request.

@@ -30,6 +30,9 @@ named! {
     }
 }
 
+/// Ids of the managed models that the embedded runtime runs. Their outputs stand in for those of a model.
+pub const STAND_INS: [&str; 3] = ["sketch", "outline", "animatic"];
+
 impl ProviderKind {
     /// Name for people (`Model.providerLabel`).
     pub const fn label(self) -> &'static str {
@@ -219,7 +222,7 @@ pub struct ProviderConnection {
 }
 
 /// Schema of the kinds that a connection can have.
-fn third_parties() -> RefOr<Schema> {
+pub fn third_parties() -> RefOr<Schema> {
     let kinds = ProviderKind::ALL.iter().filter(|kind| **kind != ProviderKind::Managed).map(|kind| kind.as_str());
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(kinds)).into()
 }

@@ -13,6 +13,16 @@ pub const TIMESTAMP_HEADER: &str = "service-webhook-timestamp";
 /// Header with the signature of the attempt, `v1=<hex>`.
 pub const SIGNATURE_HEADER: &str = "service-webhook-signature";
 
+/// The headers of the Standard Webhooks specification, which carry the same id and time, and a signature of their own.
+pub mod standard {
+    /// Header with the id of the delivery.
+    pub const ID_HEADER: &str = "webhook-id";
+    /// Header with the time of the attempt, in seconds since the Unix epoch.
+    pub const TIMESTAMP_HEADER: &str = "webhook-timestamp";
+    /// Header with the signature of the attempt, `v1,<base64>`.
+    pub const SIGNATURE_HEADER: &str = "webhook-signature";
+}
+
 named! {
     /// Status of a delivery.
     DeliveryStatus {

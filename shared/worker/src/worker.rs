@@ -7,7 +7,8 @@ use app::job::{Completion, CompletionContext, CompletionResult};
 use db::PgPool;
 use db::jobs::Windows;
 use db::jobs::outputs::{self, JobOutput, OutputState};
-use domain::id::JobId;
+use domain::channel;
+use domain::id::{AccountUid, CanvasHandle, JobId};
 use domain::job::{CancelReason, Failure, FailureCode, JobKind, JobStatus, Placement, Record};
 use taskqueue::{Decision, Lease, RelayWaker, Task};
 
@@ -74,7 +75,7 @@ impl Worker {
         drop(connection);
         let Some((outputs, is_fresh)) = opened else { return Ok(Err(Decision::Stale)) };
         if is_fresh {
-            self.announce(id).await;
+            self.announce(&job.account, id, None).await;
         }
         Ok(Ok(TakenUp { job, outputs }))
     }
@@ -118,7 +119,7 @@ impl Worker {
         if let CompletionResult::Done(record) = &completed {
             taskqueue::failpoint!("job.committed");
             self.waker.wake();
-            self.announce(id).await;
+            self.announce(&record.account, id, record.canvas.as_ref()).await;
             log_completion(record);
         }
         Ok(completed)
@@ -193,22 +194,26 @@ impl Worker {
         }
     }
 
-    /// Wakes the waiters on a job.
-    pub async fn announce(&self, id: JobId) {
-        self.cache.notify(&format!("job:{id}")).await;
+    /// Wakes those who wait for a job or Recipe run, those who follow the work of its account, and those who follow the canvas
+    /// if that has changed. Called after each commit that changes one of them.
+    pub async fn announce(&self, account: &AccountUid, id: JobId, canvas: Option<&CanvasHandle>) {
+        let channels = [Some(channel::job(id)), Some(channel::runs(account)), canvas.map(channel::canvas)];
+        self.cache.notify(channels.iter().flatten().map(String::as_str)).await;
     }
 
     /// Completes a job whose stored record cannot be read, so that no other way is possible.
     async fn abandon(&self, task: &Task, lease: &Lease) -> Result<Decision, Error> {
         let id = JobId(task.id);
         let mut transaction = db::pool::begin(&self.pool).await?;
-        if !app::job::abandon(&mut transaction, id, lease.token(), &self.completion_context(None)).await? {
+        let context = self.completion_context(None);
+        let Some(abandoned) = app::job::abandon(&mut transaction, id, lease.token(), &context).await? else {
             return Ok(Decision::Stale);
-        }
+        };
         db::pool::commit(transaction).await?;
         // Lets the Recipe run continue that contains the job as a step.
         self.waker.wake();
-        self.announce(id).await;
+        let canvas = abandoned.canvas.as_ref().map(|(_, handle)| handle);
+        self.announce(&account_of(task), id, canvas).await;
         Ok(Decision::Fail { code: FailureCode::RuntimeFailed.as_str() })
     }
 
@@ -235,6 +240,11 @@ impl Worker {
         let mut connection = self.connection().await.ok()?;
         db::jobs::get_ended(&mut connection, id).await.ok()?
     }
+}
+
+/// The account of a task that works on a job or Recipe run: its fairness key.
+pub fn account_of(task: &Task) -> AccountUid {
+    AccountUid::from_stored(task.fairness_key.clone())
 }
 
 /// The decision after an attempt to complete a job.

@@ -9,6 +9,7 @@ mod recorder;
 
 use e2e::api::text;
 use e2e::{PATIENCE, Part, Stack, pictures};
+use futures_util::StreamExt;
 use serde_json::{Value, json};
 use testkit::Answer;
 use uuid::Uuid;
@@ -75,8 +76,7 @@ impl Recorder {
         let trial = json!({"validateOnly": true, "operations": [{"type": "node.delete", "nodeId": node}]});
         let reply = self.client.send(path, &trial).await.expect(200);
         self.record("applyOperations", "dryRun", path, trial, reply);
-        let delete = json!([{"type": "node.delete", "nodeId": node}]);
-        let deleted = self.client.apply("harbor", delete).await;
+        let deleted = self.client.apply("harbor", json!([{"type": "node.delete", "nodeId": node}])).await;
         let connection = text(&deleted, "/deletedConnectionIds/0");
         let restore = json!({
             "baseRevision": deleted["canvas"]["revision"], "idempotencyKey": "brief-is-back",
@@ -90,15 +90,35 @@ impl Recorder {
         self.record("applyOperations", "restore", path, restore, reply);
         self.get("getCanvas", "/canvases/harbor").await;
         self.get("listCanvases", "/canvases?limit=1").await;
-        self.get("getCanvasChanges", &format!("/canvases/harbor/changes?since={first}")).await;
+        self.get("getCanvasChanges", &format!("/canvases/harbor/changes?since={first}&include=graph")).await;
+        self.events().await;
         self.get("getCanvasOutline", "/canvases/harbor/outline").await;
         self.get("reviewCanvas", "/canvases/harbor/review").await;
         let path = "/canvases/harbor/render";
         let drawn = self.client.get(path).header("accept", "image/svg+xml").await.expect(200);
         self.record("renderCanvas", ONLY, path, Value::Null, drawn);
+        for (name, value) in [("width", json!(1024)), ("labels", json!(true))] {
+            self.entry("renderCanvas")["parameters"][name] = value;
+        }
         let drawn = &mut self.entry("renderCanvas")["responses"]["200"][ONLY]["image/svg+xml"];
         let (beginning, _) = drawn.as_str().and_then(|svg| svg.split_once("<defs>")).expect("an SVG with definitions");
         *drawn = json!(format!("{beginning}…</svg>"));
+    }
+
+    /// The first two events of a stream that goes on.
+    async fn events(&mut self) {
+        let stream = self.client.get("/events?canvas=harbor").streamed().await.bytes_stream();
+        let (mut stream, mut read) = (std::pin::pin!(stream), String::new());
+        while read.matches("\n\n").count() < 2 {
+            let piece = stream.next().await.expect("the stream goes on").expect("reads");
+            read.push_str(std::str::from_utf8(&piece).expect("UTF-8"));
+        }
+        let data = read.lines().filter_map(|line| line.strip_prefix("data:"));
+        let data: Vec<Value> = data.map(|data| self.named(&serde_json::from_str(data).expect("JSON"))).collect();
+        let text =
+            ["canvas", "presence"].iter().zip(data).map(|(event, data)| format!("event: {event}\ndata: {data}\n\n"));
+        self.entry("followEvents")["responses"]["200"][ONLY] = json!({"text/event-stream": text.collect::<String>()});
+        self.entry("followEvents")["parameters"] = json!({"canvas": ["harbor"], "runs": "mine"});
     }
 
     async fn assets(&mut self) {
@@ -115,8 +135,21 @@ impl Recorder {
         let path = text(&self.asset, "/previewUrl").strip_prefix(PUBLIC_URL).expect("below the public URL").to_owned();
         let picture = self.client.get(&path).await.expect(200);
         self.record("getAssetPreview", ONLY, "/assets/preview?token=PREVIEW_TOKEN", Value::Null, picture);
+        let picture = self.client.get(&format!("/assets/{id}/content")).await.expect(200);
+        self.record("getAssetContent", ONLY, &format!("/assets/{id}/content"), Value::Null, picture);
         let beyond = self.client.get(&path).header("range", "bytes=10000000-").await.expect(416);
         self.failure("RangeNotSatisfiable", "range", beyond);
+    }
+
+    /// Records the dry run of a start, and then the start.
+    async fn start(&mut self, id: &str, path: &str, request: Value) -> Value {
+        let mut trial = request.clone();
+        trial.as_object_mut().expect("an object").remove("idempotencyKey");
+        trial["validateOnly"] = json!(true);
+        let quote = self.client.send(path, &trial).await.expect(200);
+        self.record(id, "validate", path, trial, quote);
+        let started = self.client.send(path, &request).await.expect(202);
+        self.record(id, "start", path, request, started)
     }
 
     /// Starts a resize into an empty node of a new canvas.
@@ -138,7 +171,7 @@ impl Recorder {
             "targetNodeId": canvas["nodes"][1]["id"], "inputs": [self.asset["handle"]], "params": {"width": 320},
             "webhook": {"url": self.receiver.url("/hook"), "secret": "0123456789abcdef0123456789abcdef"},
         });
-        let started = self.post("runAction", "/actions/resize/runs", request, 202).await;
+        let started = self.start("runAction", "/actions/resize/runs", request).await;
         let run = text(&started, "/run").to_owned();
         let path = format!("/runs/{run}");
         let queued = self.client.get(&path).await.expect(202);
@@ -241,7 +274,7 @@ impl Recorder {
             if path != "generate" {
                 request["references"] = json!([{"handle": self.asset["handle"], "role": "style"}]);
             }
-            let job = self.post(id, &format!("/images/{path}"), request, 202).await;
+            let job = self.start(id, &format!("/images/{path}"), request).await;
             self.client.finished(&job).await;
         }
         let models = self.client.get("/models?q=animatic&limit=1").await.ok();
@@ -249,7 +282,7 @@ impl Recorder {
         stack.pause(Part::VIDEO_WORKER);
         let mut request =
             json!({"model": "animatic", "prompt": "Fog lifts over the harbor", "idempotencyKey": "fog-lifts"});
-        let job = self.post("generateVideo", "/videos/generate", request.clone(), 202).await;
+        let job = self.start("generateVideo", "/videos/generate", request.clone()).await;
         let path = format!("/jobs/{}", text(&job, "/rawId"));
         let queued = self.client.get(&path).await.expect(202);
         self.record("getJob", ONLY, &path, Value::Null, queued);
@@ -280,11 +313,12 @@ impl Recorder {
         self.parameter("forkRecipe", "Prefer", "return=minimal");
         let request = json!({"canvasId": "run", "baseRevision": self.now("run").await, "idempotencyKey": "run-hero-shot",
             "inputs": {"pack": self.asset["handle"]}});
-        let run = self.post("runRecipe", &format!("/recipes/{recipe}/runs"), request, 202).await;
+        let run = self.start("runRecipe", &format!("/recipes/{recipe}/runs"), request).await;
         self.client.finished(&run).await;
         let path = format!("/runs/{}", text(&run, "/run"));
         let ended = self.client.get(&path).await.expect(200);
         self.record("getRun", "recipe", &path, Value::Null, ended);
+        self.get("listRuns", "/runs?limit=1").await;
         let request = json!({
             "name": "Postcard", "inputs": [
                 {"key": "place", "label": "Place", "description": "Where it is.", "type": "text", "value": "A harbor",
@@ -345,7 +379,7 @@ impl Recorder {
         let planned = self.post("planCampaign", "/campaigns/plan", request, 200).await;
         let request = json!({"canvasId": "campaign", "baseRevision": self.now("campaign").await,
             "idempotencyKey": "harbor-campaign", "title": "Harbor", "plan": planned["plan"]});
-        let started = self.post("startCampaign", "/campaigns/start", request, 202).await;
+        let started = self.start("startCampaign", "/campaigns/start", request).await;
         let run = text(&started, "/run/id").to_owned();
         let shot = text(&started, "/run/shots/0/id").to_owned();
         let path = format!("/campaigns/{run}");
@@ -427,6 +461,10 @@ impl Recorder {
             "idempotencyKey": "a-new-key", "targetNodeId": slot, "prompt": "A harbor", "model": "sketch"});
         let unfunded = poor.send("/images/generate", &request).await.expect(402);
         self.failure("PaymentRequired", "credit", unfunded);
+        let mut capped = request;
+        capped["maxCredits"] = json!(0);
+        let capped = poor.send("/images/generate", &capped).await.expect(402);
+        self.failure("PaymentRequired", "cap", capped);
         let reader = stack.user_with("canvas:read").await;
         let denied = reader.send("/canvases", &json!({})).await.expect(403);
         self.failure("Forbidden", "scope", denied);

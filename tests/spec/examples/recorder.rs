@@ -306,7 +306,7 @@ fn moment(members: &Map<String, Value>) -> Option<i64> {
     if members.contains_key("apiVersion") {
         return moment(members.get("data")?.get("run")?.as_object()?);
     }
-    let is_work = ["timing", "progress", "shots"].iter().any(|member| members.contains_key(*member));
+    let is_work = ["timing", "progress", "shots", "standIn"].iter().any(|member| members.contains_key(*member));
     let id = text("id").filter(|_| is_work)?;
     Some(60_000 * id.rsplit('-').next()?.parse::<i64>().ok()?)
 }

@@ -21,6 +21,7 @@ mod scale;
 mod skew;
 mod sockets;
 mod steps;
+mod streams;
 mod submits;
 #[cfg(feature = "campaign")]
 mod upgrade;

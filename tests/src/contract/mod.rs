@@ -137,6 +137,12 @@ pub const SPECIFICATION: &[Endpoint] = &[
 pub const EXTENSIONS: &[Endpoint] = &[
     // docs/reference/conventions.md#event-streams
     all("GET", "/runs/{runId}/events", JOBS),
+    // docs/reference/jobs.md#list-runs
+    all("GET", "/runs", JOBS),
+    // docs/reference/assets.md#content
+    all("GET", "/assets/{assetId}/content", ASSET),
+    // docs/reference/events.md
+    more("GET", "/events", READ, JOBS),
     // docs/reference/conventions.md#contract-document
     open("GET", "/openapi.json"),
     open("GET", "/docs"),

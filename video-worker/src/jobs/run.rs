@@ -70,17 +70,17 @@ impl GenerationKind for Run<'_> {
     /// Stores and announces the progress of the job. A failure is only logged, because nothing
     /// depends on the progress.
     async fn progress(&self, share: f64) {
-        let (worker, id) = (&self.task_run.generator.worker, self.task_run.job.id);
+        let (worker, job) = (&self.task_run.generator.worker, self.task_run.job);
         let noted = async {
             let mut connection = worker.connection().await?;
             let token = self.task_run.lease.token();
-            Ok::<_, Error>(db::jobs::note_progress(&mut connection, id, token, share * 100.0).await?)
+            Ok::<_, Error>(db::jobs::note_progress(&mut connection, job.id, token, share * 100.0).await?)
         };
         match noted.await {
-            Ok(true) => worker.announce(id).await,
+            Ok(true) => worker.announce(&job.account, job.id, None).await,
             Ok(false) => {}
             Err(error) => {
-                tracing::debug!(error = &error as &dyn std::error::Error, job.id = %id, "cannot store the progress of job {id}");
+                tracing::debug!(error = &error as &dyn std::error::Error, job.id = %job.id, "cannot store the progress of job {}", job.id);
             }
         }
     }

@@ -111,6 +111,6 @@ async fn reschedule(worker: &Worker, unfinished: &[Unfinished]) -> db::Result<Ve
     let plans: Vec<_> = unfinished.iter().map(|it| (it.id.0, it.lease_token, it.due_in)).collect();
     let rescheduled: HashSet<Uuid> = db::tasks::reschedule_all(&mut connection, &plans).await?.into_iter().collect();
     drop(connection);
-    join_all(further.into_iter().map(|id| worker.announce(id))).await;
+    join_all(further.iter().map(|(account, id)| worker.announce(account, *id, None))).await;
     Ok(unfinished.iter().map(|it| rescheduled.contains(&it.id.0)).collect())
 }

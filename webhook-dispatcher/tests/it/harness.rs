@@ -142,7 +142,7 @@ impl Site {
     /// Requests a replay.
     pub async fn replay(&self, sent: Sent) {
         let mut conn = self.pool().acquire().await.expect("connects");
-        let asked = operation::replay(&mut conn, sent.id).await.expect("replays");
+        let asked = operation::replay(&mut conn, sent.id, None).await.expect("replays");
         assert_eq!(asked, Some(operation::Replay::Enqueued(DeliveryStatus::Pending)));
     }
 

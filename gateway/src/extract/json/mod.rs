@@ -44,8 +44,10 @@ pub trait Input: DeserializeOwned + ToSchema + 'static {
     const LIMIT: usize = JSON_BODY_MAX;
     /// Whether an empty body counts as `{}`.
     const MAY_BE_EMPTY: bool = false;
-    /// Fields that are ignored, whatever their form.
-    const IGNORED: &[&str] = &[];
+    /// Fields of a body that are ignored, whatever their form.
+    fn ignored(_: &Value) -> &'static [&'static str] {
+        &[]
+    }
 
     /// What `check` finds in a body that its schema rejects, if it can be read: a draft always can ([`super::draft`]).
     fn check_rejected<C>(body: &Value, check: impl FnOnce(Self) -> Result<C, Vec<Violation>>) -> Vec<Violation> {
@@ -297,8 +299,9 @@ pub fn items(value: &Value) -> &[Value] {
 
 /// Validates a parsed body: shape and ranges (400, every violation), and the rules of `check`, which a schema cannot express.
 pub async fn validate<T: Input, C>(mut value: Value, check: impl FnOnce(T) -> Result<C, Vec<Violation>>) -> Result<C> {
+    let ignored = T::ignored(&value);
     if let Some(object) = value.as_object_mut() {
-        object.retain(|field, _| !T::IGNORED.contains(&field.as_str()));
+        object.retain(|field, _| !ignored.contains(&field.as_str()));
     }
     let mut violations = Vec::new();
     let mut cut = Vec::new();

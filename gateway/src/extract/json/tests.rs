@@ -180,7 +180,9 @@ struct Span {
 }
 
 impl Input for Span {
-    const IGNORED: &[&str] = &["note"];
+    fn ignored(_: &Value) -> &'static [&'static str] {
+        &["note"]
+    }
 }
 
 fn judged_span(value: Value) -> Result<Span> {

@@ -32,6 +32,7 @@ pub fn add(document: &mut Value) {
     videos(schemas);
     workflows(schemas);
     actions::add(schemas);
+    starts(schemas);
     for path in ["images/generate", "images/edit"] {
         let path = format!("{}/{path}", domain::API_ROOT);
         let body = &mut document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"];
@@ -162,8 +163,6 @@ fn served_types(schemas: &mut Value) {
     schemas["TextAlign"] = json!({"type": "string", "enum": ["left", "center", "right"]});
     schemas["ProvenanceKind"] =
         json!({"type": "string", "enum": ["generated", "action", "import", "upload", "recipe"]});
-    schemas["WorkOperation"] =
-        json!({"type": "string", "enum": ["generate", "edit", "variations", "action", "recipe"]});
     schemas["Provenance"] = json!({
         "type": "object", "required": ["kind", "references", "elements", "createdAt"],
         "description": "How the content of a node came to be.",
@@ -256,6 +255,7 @@ fn images(schemas: &mut Value) {
         {"required": ["targetNodeId", "count"], "properties": {"count": {"not": {"const": 1}}}},
         {"required": ["prompt", "promptNodeId"]},
         {"required": ["source", "references"], "properties": {"references": {"minItems": 16}}},
+        start_without_key(),
     ]);
     extend(start, json!({"not": {"anyOf": wrong}}));
     extend(start, unless("targetNodeId", json!({"required": ["targetNodeIds"]})));
@@ -303,6 +303,18 @@ fn videos(schemas: &mut Value) {
     start["properties"]["model"]["pattern"] = MODEL.into();
     let forms = json!([reference("PictureSource"), reference("VideoReference")]);
     extend(&mut start["properties"]["references"], json!({"uniqueItems": true, "items": {"oneOf": forms}}));
+}
+
+/// A start that has no key and is no dry run.
+fn start_without_key() -> Value {
+    json!({"not": {"required": ["idempotencyKey"]}, "properties": {"validateOnly": {"const": false}}})
+}
+
+/// What all starts have: a key, unless the start is only checked. Those of images have further rules.
+fn starts(schemas: &mut Value) {
+    for name in ["CampaignStartRequest", "RunAction", "RunRecipe", "VideoStart"] {
+        extend(&mut schemas[name], json!({"not": start_without_key()}));
+    }
 }
 
 fn workflows(schemas: &mut Value) {
@@ -362,6 +374,18 @@ mod tests {
             json!({"targetNodeId": "t", "model": "model:short"}),
         ] {
             assert!(!with(wrong.clone()), "{wrong}");
+        }
+        let video = |terms: Value| {
+            let mut body = json!({"model": "m", "prompt": "p"});
+            body.as_object_mut().expect("an object").extend(terms.as_object().cloned().expect("an object"));
+            admits("VideoStart", &body)
+        };
+        assert!(video(json!({"idempotencyKey": "12345678", "validateOnly": false, "maxCredits": 0})));
+        assert!(video(json!({"validateOnly": true})));
+        for wrong in
+            [json!({}), json!({"validateOnly": false}), json!({"idempotencyKey": "12345678", "maxCredits": -1})]
+        {
+            assert!(!video(wrong.clone()), "{wrong}");
         }
         assert!(!admits("CreateCanvas", &json!({"id": "i", "destination": "agent-canvas"})));
         assert!(admits("CreateCanvas", &json!({"id": "i", "canvasType": "agent"})));

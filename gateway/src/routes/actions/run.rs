@@ -1,5 +1,6 @@
 //! `POST /actions/{actionKey}/runs`: starts an Action run (docs/reference/actions.md#start-a-run).
 
+use app::Terms;
 use app::job::{JobPlan, StartJob, Work, target_is_taken};
 use axum::Extension;
 use axum::extract::State;
@@ -11,7 +12,7 @@ use domain::asset::AssetRecord;
 use domain::canvas::CanvasRecord;
 use domain::graph::{Named, Node, NodeType};
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
-use domain::job::{ActionRequest, Input as JobInput, JobOperation, Request};
+use domain::job::{ActionRequest, ImageJob, Input as JobInput, JobOperation, Request, StartQuote};
 use domain::webhook::WebhookInput;
 use egress::Guard;
 use serde::Deserialize;
@@ -28,7 +29,7 @@ use crate::extract::json::{Input, JsonBody};
 use crate::extract::path::PathText;
 use crate::observe::Trace;
 use crate::problem::{Result, combine_violations};
-use crate::start::{WebhookDraft, start, webhook_of};
+use crate::start::{WebhookDraft, ignored, start, terms_of, webhook_of, with_cap};
 use crate::state::App;
 
 const PATH: &str = "/actions/{actionKey}/runs";
@@ -46,9 +47,16 @@ pub struct RunRequest {
     /// The canvas revision that the request is based on.
     #[schema(value_type = String, min_length = 1, max_length = 200)]
     base_revision: Field<String>,
-    /// Idempotency key: an equal request with the same key returns the same run.
-    #[schema(value_type = String, min_length = 8, max_length = 200)]
+    /// Idempotency key: an equal request with the same key returns the same run. Ignored and not needed with
+    /// `validateOnly`.
+    #[schema(value_type = Option<String>, min_length = 8, max_length = 200, nullable = false)]
     idempotency_key: Field<String>,
+    /// Maximum price in credits; a start that costs more is refused with 402 (an extension).
+    #[schema(value_type = Option<i64>, minimum = 0, maximum = 9007199254740991i64, nullable = false)]
+    max_credits: Field<i64>,
+    /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey` (an extension).
+    #[schema(value_type = Option<bool>, nullable = false)]
+    validate_only: Field<bool>,
     /// New, empty image node that receives the result.
     #[schema(value_type = String, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
     target_node_id: Field<String>,
@@ -63,7 +71,11 @@ pub struct RunRequest {
     webhook: Field<WebhookDraft>,
 }
 
-impl Input for RunRequest {}
+impl Input for RunRequest {
+    fn ignored(body: &Value) -> &'static [&'static str] {
+        ignored(body)
+    }
+}
 
 /// Run an Image Action
 ///
@@ -75,7 +87,10 @@ impl Input for RunRequest {}
     post, path = "/actions/{actionKey}/runs", operation_id = "runAction", tag = "Image Actions", request_body = RunRequest,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read"])),
     params(("actionKey" = String, Path, pattern = "^(action:)?[A-Za-z0-9_-]{1,180}$", description = "Slug, or `action:<slug>`.")),
-    responses((status = 202, description = "The run is queued, or is a replay of an earlier start.", body = domain::job::ImageJob))
+    responses(
+        (status = 200, description = "The quote, with `validateOnly: true`; nothing is started.", body = StartQuote),
+        (status = 202, description = "The run is queued, or is a replay of an earlier start.", body = ImageJob),
+    )
 )]
 pub async fn run(
     State(app): State<App>,
@@ -94,7 +109,7 @@ pub async fn run(
 struct Checked {
     canvas: CanvasHandle,
     base_revision: String,
-    key: String,
+    terms: Terms,
     webhook: Option<WebhookInput>,
     target: NodeId,
     inputs: Vec<Named>,
@@ -120,6 +135,7 @@ impl RunRequest {
     ) -> Result<Checked, Vec<Violation>> {
         let mut check = Check::default();
         let webhook = webhook_of(&mut check, guard, self.webhook);
+        let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, &self.validate_only);
         let canvas = canvas_of(&mut check, self.canvas_id, Field::Absent, account);
         let target = self.target_node_id.given();
         let target = target.and_then(|target| check.parsed("targetNodeId", NodeId::parse(&target)));
@@ -150,7 +166,7 @@ impl RunRequest {
             Some(Checked {
                 canvas: canvas?,
                 base_revision: self.base_revision.given()?,
-                key: self.idempotency_key.given()?,
+                terms: terms?,
                 webhook,
                 target: target?,
                 inputs,
@@ -169,7 +185,7 @@ impl Checked {
         action: &'static Action,
         trace: Trace,
     ) -> StartJob<'a, Run> {
-        let Self { canvas, base_revision, key, webhook, target, inputs, params } = self;
+        let Self { canvas, base_revision, terms, webhook, target, inputs, params } = self;
         let body = json!({
             "baseRevision": base_revision, "targetNodeId": target, "params": params, "webhook": webhook,
             "inputs": inputs.iter().map(ToString::to_string).collect::<Vec<_>>(), "action": action.id,
@@ -178,10 +194,10 @@ impl Checked {
             caller,
             settings: app.job_settings(),
             id: JobId::generate(),
-            fingerprint: fingerprint(PATH, &canvas.to_string(), &body),
+            fingerprint: fingerprint(PATH, &canvas.to_string(), &with_cap(body, &terms)),
             canvas,
             base_revision,
-            key,
+            terms,
             webhook,
             traceparent: trace.0.to_string(),
             work: Run { action, target, inputs, params },

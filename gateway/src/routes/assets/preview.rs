@@ -3,35 +3,15 @@
 
 use axum::Extension;
 use axum::extract::{OriginalUri, State};
-use axum::response::Response;
-use blob::BlobKey;
-use domain::asset::AssetRecord;
-use domain::limits::RENDITION_WIDTHS;
-use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName};
 use http::{HeaderMap, Method};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
-use utoipa::{PartialSchema, ToSchema};
-use uuid::Uuid;
 
+use super::picture::{self, RenditionWidth};
 use crate::extract::query::QueryReader;
 use crate::observe::Trace;
 use crate::openapi::Binary;
 use crate::problem::{Problem, Result};
-use crate::rendition::Rendition;
 use crate::state::App;
-use crate::stored::{self, Selection};
-
-/// The allowed widths, for the contract document.
-pub struct RenditionWidth;
-
-impl PartialSchema for RenditionWidth {
-    fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some(RENDITION_WIDTHS)).into()
-    }
-}
-
-impl ToSchema for RenditionWidth {}
+use crate::stored::Selection;
 
 /// Download a picture by its preview URL
 ///
@@ -61,13 +41,7 @@ pub async fn preview(
 ) -> Result {
     let mut query = QueryReader::new(&uri);
     let token = query.verbatim("token");
-    let width = query.text("w", 8).and_then(|text| {
-        let width = RENDITION_WIDTHS.into_iter().find(|width| width.to_string() == text);
-        if width.is_none() {
-            query.refuse("w", "must be one of 64, 128, 256, 512, 1024, 2048");
-        }
-        width
-    });
+    let width = picture::width(&mut query);
     if !query.has("token") {
         query.refuse("token", "is required");
     }
@@ -77,38 +51,5 @@ pub async fn preview(
     let opened = app.previews.open(&app.keys, token, service::clock::now()).ok_or(Problem::Unauthorized)?;
     let asset =
         db::assets::get(&mut *app.connection().await?, &opened.asset).await?.ok_or(Problem::NotFound("asset"))?;
-    let picture = match width {
-        None => Picture { key: asset.blob_key, media_type: asset.mime_type },
-        Some(width) => rendition(&app, &asset, width, trace).await?,
-    };
-    serve(&app, &picture, opened.remaining, &selection).await
-}
-
-/// The picture that is served.
-struct Picture {
-    key: Uuid,
-    media_type: String,
-}
-
-/// The rendition; an image-worker makes it on first demand.
-async fn rendition(app: &App, asset: &AssetRecord, width: u32, trace: Trace) -> Result<Picture> {
-    match crate::rendition::rendition(app, asset.blob_key, width, &asset.handle.owner, trace).await? {
-        Rendition::Ready { key, media_type } => Ok(Picture { key, media_type }),
-        Rendition::Undecodable => Err(Problem::unprocessable("w", "the picture cannot be read")),
-        Rendition::GivenUp => Err(Problem::unprocessable("w", "no rendition of the picture could be made")),
-    }
-}
-
-async fn serve(app: &App, picture: &Picture, remaining: u64, selection: &Selection<'_>) -> Result {
-    let response = stored::serve(app, BlobKey(picture.key), &picture.media_type, selection).await?;
-    dressed(response, remaining)
-}
-
-/// Sets the headers that make foreign bytes safe in a browser, and how long they may be cached.
-fn dressed(mut response: Response, remaining: u64) -> Result {
-    let headers = response.headers_mut();
-    stored::set(headers, CACHE_CONTROL, &format!("private, max-age={remaining}"))?;
-    stored::set(headers, CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox")?;
-    stored::set(headers, HeaderName::from_static("cross-origin-resource-policy"), "cross-origin")?;
-    Ok(response)
+    picture::serve(&app, &asset, width, opened.remaining, &selection, trace).await
 }

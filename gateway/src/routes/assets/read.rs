@@ -27,7 +27,7 @@ pub struct AssetRead {
 /// Read one asset
 ///
 /// Returns one asset with a fresh preview URL. Use it to get size and type of a picture, or a new preview URL
-/// after the old one expired. It never returns the bytes: load them from the preview URL.
+/// after the old one expired. It never returns the bytes: load them from the preview URL or from `content`.
 #[utoipa::path(
     get, path = "/assets/{assetId}", operation_id = "getAsset", tag = "Assets",
     security(("bearer" = ["asset:read"])),
@@ -43,15 +43,19 @@ pub async fn read(
     params: PathText,
     OriginalUri(uri): OriginalUri,
 ) -> Result {
-    let mut query = QueryReader::new(&uri);
-    let owner = query.owner();
-    let (named, ()) = combine_violations(params.parameter::<AssetRef>("assetId"), query.finish())?;
-    let handle = resolve(named, owner, &caller.account)?;
+    let handle = named(&params, QueryReader::new(&uri), &caller.account)?;
     let mut connection = app.connection().await?;
     let (record, _) =
         db::assets::get_readable(&mut connection, &caller.account, &handle).await?.ok_or(Problem::NotFound("asset"))?;
     let preview = app.previews.make(&app.keys, &record.handle, service::clock::now());
     Ok(reply::ok(&AssetRead { asset: record.document(preview), replayed: None }))
+}
+
+/// The asset that path and query name; 400 with all violations of both.
+pub fn named(params: &PathText, mut query: QueryReader<'_>, caller: &AccountUid) -> Result<AssetHandle> {
+    let owner = query.owner();
+    let (named, ()) = combine_violations(params.parameter::<AssetRef>("assetId"), query.finish())?;
+    resolve(named, owner, caller)
 }
 
 /// The full handle; 400 when the handle names a different owner than `ownerUid`.

@@ -1,12 +1,14 @@
 //! `POST /campaigns/start` (docs/reference/campaigns.md#start-a-campaign).
 
+use app::Terms;
 use app::campaign::{Campaign, StartCampaign};
 use axum::Extension;
 use axum::extract::State;
 use domain::Violation;
 use domain::id::{AccountUid, CanvasHandle};
+use domain::job::StartQuote;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -20,6 +22,7 @@ use crate::extract::json::{Input, JsonBody};
 use crate::observe::Trace;
 use crate::problem::{ErrorEnvelope, Result};
 use crate::reply;
+use crate::start::{ignored, quote, terms_of, with_cap};
 use crate::state::App;
 
 const PATH: &str = "/campaigns/start";
@@ -36,9 +39,16 @@ pub struct CampaignStartRequest {
     /// The canvas revision that the request is based on.
     #[schema(value_type = String, min_length = 1, max_length = 200)]
     base_revision: Field<String>,
-    /// Idempotency key: an equal request with the same key returns the same campaign.
-    #[schema(value_type = String, min_length = 8, max_length = 200)]
+    /// Idempotency key: an equal request with the same key returns the same campaign. Ignored and not needed with
+    /// `validateOnly`.
+    #[schema(value_type = Option<String>, min_length = 8, max_length = 200, nullable = false)]
     idempotency_key: Field<String>,
+    /// Maximum price in credits; a start that costs more is refused with 402 (an extension).
+    #[schema(value_type = Option<i64>, minimum = 0, maximum = 9007199254740991i64, nullable = false)]
+    max_credits: Field<i64>,
+    /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey` (an extension).
+    #[schema(value_type = Option<bool>, nullable = false)]
+    validate_only: Field<bool>,
     /// Display title of the campaign.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 160, nullable = false)]
     title: Field<String>,
@@ -47,13 +57,17 @@ pub struct CampaignStartRequest {
     plan: Field<CampaignPlan>,
 }
 
-impl Input for CampaignStartRequest {}
+impl Input for CampaignStartRequest {
+    fn ignored(body: &Value) -> &'static [&'static str] {
+        ignored(body)
+    }
+}
 
 /// A checked request.
 struct Checked {
     canvas: CanvasHandle,
     base_revision: String,
-    key: String,
+    terms: Terms,
     title: Option<String>,
     plan: CampaignPlan,
 }
@@ -62,11 +76,12 @@ impl CampaignStartRequest {
     fn check(self, account: &AccountUid) -> Result<Checked, Vec<Violation>> {
         let mut check = Check::default();
         let canvas = canvas_of(&mut check, self.canvas_id, Field::Absent, account);
+        let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, &self.validate_only);
         check.finish(|| {
             Some(Checked {
                 canvas: canvas?,
                 base_revision: self.base_revision.given()?,
-                key: self.idempotency_key.given()?,
+                terms: terms?,
                 title: self.title.given(),
                 plan: self.plan.given()?,
             })
@@ -84,8 +99,9 @@ impl CampaignStartRequest {
     request_body = CampaignStartRequest,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate", "job:manage"])),
     responses(
+        (status = 200, description = "The quote, with `validateOnly: true`; nothing is started.", body = StartQuote),
         (status = 202, description = "The campaign is queued, or is a replay of an earlier start.", body = CampaignRead),
-        (status = 402, description = "The account's credit does not cover the work. Nothing is reserved.", body = ErrorEnvelope),
+        (status = 402, description = "The work costs more than the account's credit or `maxCredits` covers. Nothing is reserved.", body = ErrorEnvelope),
     )
 )]
 pub async fn start(
@@ -97,12 +113,13 @@ pub async fn start(
     require_switched_on(&app)?;
     let request = body.checked(|request: CampaignStartRequest| request.check(&caller.account)).await?;
     let body = json!({ "baseRevision": request.base_revision, "title": request.title, "plan": request.plan });
-    let fingerprint = fingerprint_without_defaults(PATH, &request.canvas.to_string(), body, |body| {
-        if body["title"] == DEFAULT_TITLE {
-            body["title"] = json!(null);
-        }
-    });
-    let Checked { canvas, base_revision, key, title, plan } = request;
+    let fingerprint =
+        fingerprint_without_defaults(PATH, &request.canvas.to_string(), with_cap(body, &request.terms), |body| {
+            if body["title"] == DEFAULT_TITLE {
+                body["title"] = json!(null);
+            }
+        });
+    let Checked { canvas, base_revision, terms, title, plan } = request;
     let (title, brief) = (title.unwrap_or_else(|| DEFAULT_TITLE.to_owned()), plan.brief);
     let prompts = plan.shots.into_iter().map(|shot| shot.prompt).collect();
     let start = StartCampaign {
@@ -110,12 +127,15 @@ pub async fn start(
         settings: app.job_settings(),
         caller: &caller,
         id: Uuid::now_v7(),
-        campaign: Campaign { canvas, base_revision, key, title, brief, prompts },
+        campaign: Campaign { canvas, base_revision, terms, title, brief, prompts },
         fingerprint,
         traceparent: trace.0.to_string(),
     };
+    if start.campaign.terms.is_dry_run() {
+        return quote(&app, &start).await;
+    }
     let permit = app.writers.pass(&start.campaign.canvas.to_string()).await?;
-    let (campaign, replayed) = app::run(&app.pool, &start).await?;
+    let (campaign, replayed) = app.run(&start).await?;
     drop(permit);
     app.waker.wake();
     let location = format!("{}/campaigns/{}", domain::API_ROOT, campaign.id);

@@ -1,18 +1,25 @@
-//! `GET /canvases/{canvasId}/changes?since=<revision>`: what a client that knows a revision has to read again
-//! (docs/reference/canvases.md#changes-since-a-revision).
+//! `GET /canvases/{canvasId}/changes?since=<revision>`: what a client that knows a revision has to read again, or the changes in
+//! full (docs/reference/canvases.md#changes-since-a-revision).
+
+use std::time::Duration;
 
 use axum::extract::{OriginalUri, State};
-use domain::canvas::{Activity, Changes};
-use domain::limits::BASE_REVISION_MAX;
+use domain::canvas::{Activity, Changes, Connection, Node};
+use domain::id::{AccountUid, CanvasHandle};
+use domain::limits::{BASE_REVISION_MAX, CHANGES_GRAPH_MAX};
+use http::HeaderMap;
 use serde::Serialize;
+use tokio::time::{Instant, timeout_at};
 use utoipa::ToSchema;
 
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
+use crate::extract::prefer;
 use crate::extract::query::QueryReader;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
+use crate::wait::{during, preferred_wait};
 
 /// Changes between two revisions.
 #[derive(Serialize, ToSchema)]
@@ -22,33 +29,49 @@ pub struct CanvasChanges {
     since: String,
     /// The current revision.
     revision: String,
-    /// Whether the lists are complete. `false`: `since` is not one of the last 1000 revisions; the lists are empty, and the
-    /// canvas must be read again.
+    /// Whether the lists are complete. `false`: `since` is not one of the last 1000 revisions, or `include=graph` would return
+    /// more than 1000 nodes and connections; the lists are empty, and the canvas must be read again.
     complete: bool,
     /// Changed nodes and connections. What was both created and deleted since `since` is in no list.
     #[serde(flatten)]
     changes: Changes,
+    /// The nodes in `changedNodeIds`, in the order of creation. Present with `include=graph`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, max_items = 1000)]
+    nodes: Option<Vec<Node>>,
+    /// The connections in `changedConnectionIds`, in the order of creation. Present with `include=graph`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, max_items = 1000)]
+    connections: Option<Vec<Connection>>,
     /// Activity entries since `since`, at most 50, newest first.
     activity: Vec<Activity>,
 }
 
-/// Read what changed since a revision
+/// Read what changed since a revision, or wait for a change
 ///
 /// Returns the ids of nodes and connections that were created, changed or deleted since a known revision, each
-/// once. Use it to follow a canvas without reading it whole. Whatever was both created and deleted since then is
-/// in no list. The last 1000 revisions are covered; for an older or unknown one `complete` is false and the
-/// canvas must be read again. This operation is an extension.
+/// once; with `include=graph` also the changed ones in full. Use it to follow a canvas without reading it whole:
+/// with `Prefer: wait=N` the answer comes as soon as the revision differs from `since`. Whatever was both created
+/// and deleted since then is in no list. The last 1000 revisions are covered; for an older or unknown one
+/// `complete` is false and the canvas must be read again. This operation is an extension.
 #[utoipa::path(
     get, path = "/canvases/{canvasId}/changes", operation_id = "getCanvasChanges", tag = "Canvases",
     security(("bearer" = ["canvas:read"])),
     params(
         ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
         ("since" = String, Query, min_length = 1, max_length = 200, description = "A known revision."),
+        ("include" = Option<String>, Query, pattern = "^graph$", description = "`graph`: return the changed nodes and connections in full."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
+        ("Prefer" = Option<String>, Header, description = "`wait=N`: wait up to N seconds, 1 to 30, until the revision differs from `since`."),
     ),
     responses((status = 200, description = "The changes since `since`.", body = CanvasChanges))
 )]
-pub async fn changes(State(app): State<App>, on: CanvasAccess<ReadCanvas>, OriginalUri(uri): OriginalUri) -> Result {
+pub async fn changes(
+    State(app): State<App>,
+    on: CanvasAccess<ReadCanvas>,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+) -> Result {
     let mut query = QueryReader::new(&uri);
     let since = query.text("since", BASE_REVISION_MAX);
     match &since {
@@ -56,14 +79,75 @@ pub async fn changes(State(app): State<App>, on: CanvasAccess<ReadCanvas>, Origi
         Some(text) if text.is_empty() => query.refuse("since", "must have at least 1 character"),
         _ => {}
     }
+    let include = query.text("include", 1024);
+    let with_graph = include.as_deref() == Some("graph");
+    if include.is_some() && !with_graph {
+        query.refuse("include", "must be `graph`");
+    }
     combine_violations(on.named(), query.finish())?;
-    let (handle, ..) = on.readable()?;
-    let since = since.unwrap_or_default();
+    let (handle, admitted, _) = on.readable()?;
+    let (account, since) = (&on.caller.account, since.unwrap_or_default());
+    let wait = preferred_wait(&headers);
+    if let Some(seconds) = wait {
+        during(&app, &on.caller, differs(&app, account, handle, &since, Duration::from_secs(seconds))).await?;
+    }
+    // Taken before a connection, so that no connection is held while waiting for memory.
+    let room = if with_graph { Some(app.documents.reserve(admitted.graph_bytes).await?) } else { None };
+    let answer = read(&app, account, handle, since, with_graph).await?;
+    let reply = match room {
+        Some(room) => reply::private(reply::document(room.into_json(&answer)?)),
+        None => reply::ok(&answer),
+    };
+    Ok(match wait {
+        Some(seconds) => prefer::applied_wait(reply, seconds),
+        None => reply,
+    })
+}
+
+/// Returns once the revision differs from `since`, or after `wait`; 404 as soon as the account cannot read the canvas.
+async fn differs(app: &App, account: &AccountUid, canvas: &CanvasHandle, since: &str, wait: Duration) -> Result<()> {
+    let deadline = Instant::now() + wait;
+    let mut revisions = app.live.canvas(canvas, account);
+    let followed = [(canvas.clone(), account.clone())];
+    let mut state = app.live.canvases_now(&followed).await?.pop().flatten().ok_or(Problem::NotFound("canvas"))?;
+    while state.revision == since {
+        match app.stopping.run_until_cancelled(timeout_at(deadline, revisions.next())).await {
+            Some(Ok(next)) => {
+                let next = next.ok_or(Problem::NotFound("canvas"))?;
+                // What was read before this wait began may arrive after it.
+                if next.key != state.key || next.sequence > state.sequence {
+                    state = next;
+                }
+            }
+            Some(Err(_)) | None => break,
+        }
+    }
+    Ok(())
+}
+
+/// The changes, all of one revision.
+async fn read(
+    app: &App,
+    account: &AccountUid,
+    handle: &CanvasHandle,
+    since: String,
+    with_graph: bool,
+) -> Result<CanvasChanges> {
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
-    let (record, _) =
-        db::canvases::find(&mut snapshot, &on.caller.account, handle).await?.ok_or(Problem::NotFound("canvas"))?;
-    let found = db::canvases::changes_since(&mut snapshot, record.key, &since).await?;
+    let (record, _) = db::canvases::find(&mut snapshot, account, handle).await?.ok_or(Problem::NotFound("canvas"))?;
+    let found = db::canvases::changes_since(&mut snapshot, record.key, &since).await?.filter(|found| {
+        let changes = &found.changes;
+        !with_graph || changes.changed_node_ids.len() + changes.changed_connection_ids.len() <= CHANGES_GRAPH_MAX
+    });
     let complete = found.is_some();
     let (changes, activity) = found.map(|found| (found.changes, found.activity)).unwrap_or_default();
-    Ok(reply::ok(&CanvasChanges { since, revision: record.revision, complete, changes, activity }))
+    let (nodes, connections) = if with_graph {
+        let (nodes, connections) = (&changes.changed_node_ids, &changes.changed_connection_ids);
+        let (nodes, connections) = db::canvases::part(&mut snapshot, record.key, nodes, connections).await?;
+        let nodes = nodes.into_iter().map(Into::into).collect();
+        (Some(nodes), Some(connections.into_iter().map(Into::into).collect()))
+    } else {
+        (None, None)
+    };
+    Ok(CanvasChanges { since, revision: record.revision, complete, changes, nodes, connections, activity })
 }

@@ -3,12 +3,13 @@
 use domain::graph::Role;
 use domain::webhook::WebhookInput;
 use serde::Deserialize;
+use serde_json::Value;
 use utoipa::openapi::schema::{AdditionalProperties, Array, ArrayBuilder, ObjectBuilder, OneOfBuilder, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::extract::draft::{Field, ReferenceItem};
 use crate::extract::json::Input;
-use crate::start::WebhookDraft;
+use crate::start::{WebhookDraft, ignored};
 
 /// Pattern of a node in a request.
 const NODE: &str = "^(node:)?[A-Za-z0-9_-]{1,180}$";
@@ -27,9 +28,16 @@ pub struct ImageStart {
     /// The canvas revision that the request is based on.
     #[schema(value_type = String, min_length = 1, max_length = 200)]
     pub base_revision: Field<String>,
-    /// Idempotency key: an equal request with the same key returns the same job.
-    #[schema(value_type = String, min_length = 8, max_length = 200)]
+    /// Idempotency key: an equal request with the same key returns the same job. Ignored and not needed with
+    /// `validateOnly`.
+    #[schema(value_type = Option<String>, min_length = 8, max_length = 200, nullable = false)]
     pub idempotency_key: Field<String>,
+    /// Maximum price in credits; a start that costs more is refused with 402 (an extension).
+    #[schema(value_type = Option<i64>, minimum = 0, maximum = 9007199254740991i64, nullable = false)]
+    pub max_credits: Field<i64>,
+    /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey` (an extension).
+    #[schema(value_type = Option<bool>, nullable = false)]
+    pub validate_only: Field<bool>,
     /// Image node that receives the only result; excludes `targetNodeIds`.
     #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
     pub target_node_id: Field<String>,
@@ -71,7 +79,11 @@ pub struct ImageStart {
     pub webhook: Field<WebhookDraft>,
 }
 
-impl Input for ImageStart {}
+impl Input for ImageStart {
+    fn ignored(body: &Value) -> &'static [&'static str] {
+        ignored(body)
+    }
+}
 
 fn text(pattern: &str) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern))

@@ -2,7 +2,7 @@
 
 use axum::Extension;
 use axum::extract::State;
-use domain::job::{ImageJob, JobOperation};
+use domain::job::{ImageJob, JobOperation, StartQuote};
 
 use super::body::ImageStart;
 use crate::extract::caller::{Caller, GenerateImages};
@@ -21,8 +21,9 @@ use crate::state::App;
     post, path = "/images/edit", operation_id = "editImages", tag = "Images", request_body = ImageStart,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate"])),
     responses(
+        (status = 200, description = "The quote, with `validateOnly: true`; nothing is started.", body = StartQuote),
         (status = 202, description = "The job is queued, or is a replay of an earlier start.", body = ImageJob),
-        (status = 402, description = "The account's credit does not cover the work. Nothing is reserved.", body = ErrorEnvelope),
+        (status = 402, description = "The work costs more than the account's credit or `maxCredits` covers. Nothing is reserved.", body = ErrorEnvelope),
     )
 )]
 pub async fn edit(

@@ -19,6 +19,7 @@ use crate::extract::idempotency::fingerprint_without_defaults;
 use crate::models::choose;
 use crate::models::fit::{self, Asked};
 use crate::observe::Trace;
+use crate::start::with_cap;
 use crate::state::App;
 
 /// Images to generate.
@@ -71,7 +72,7 @@ impl Generation {
         elements: Elements,
         trace: Trace,
     ) -> StartJob<'a, Self> {
-        let Checked { canvas, targets, prompt, references, source, webhook, .. } = request;
+        let Checked { canvas, terms, targets, prompt, references, source, webhook, .. } = request;
         let spelled = references.as_ref().map(|them| {
             them.iter().map(|(named, role)| json!({"handle": named.to_string(), "role": role})).collect::<Vec<_>>()
         });
@@ -94,10 +95,10 @@ impl Generation {
             caller,
             settings: app.job_settings(),
             id: JobId::generate(),
-            fingerprint: fingerprint_without_defaults(&path, &resource, body, omit_defaults),
+            fingerprint: fingerprint_without_defaults(&path, &resource, with_cap(body, &terms), omit_defaults),
             canvas,
             base_revision: request.base_revision,
-            key: request.key,
+            terms,
             webhook,
             traceparent: trace.0.to_string(),
             work: Self {

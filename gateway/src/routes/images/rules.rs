@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::hash::Hash;
 
+use app::Terms;
 use domain::Violation;
 use domain::element::ElementRef;
 use domain::graph::{Named, Role};
@@ -16,13 +17,13 @@ use super::body::ImageStart;
 use crate::extract::canvas::canvas_of;
 use crate::extract::draft::{Check, Field};
 use crate::models::malformed_name;
-use crate::start::webhook_of;
+use crate::start::{terms_of, webhook_of};
 
 /// A checked request.
 pub struct Checked {
     pub canvas: CanvasHandle,
     pub base_revision: String,
-    pub key: String,
+    pub terms: Terms,
     pub targets: Targets,
     pub count: Option<u64>,
     pub prompt: Prompt,
@@ -69,12 +70,13 @@ impl ImageStart {
         let elements = self.elements(&mut check);
         check.extend(self.model.get().and_then(|model| malformed_name("model", model)));
         let webhook = webhook_of(&mut check, guard, self.webhook);
+        let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, &self.validate_only);
         check.finish(|| {
             let (references, source) = pictures?;
             Some(Checked {
                 canvas: canvas?,
                 base_revision: self.base_revision.given()?,
-                key: self.idempotency_key.given()?,
+                terms: terms?,
                 targets: targets?,
                 count: self.count.given(),
                 prompt,

@@ -62,7 +62,7 @@ async fn answer<G>(caller: &Caller<G>, start: &Start<'_>) -> Result<Answer> {
 async fn outcome<G>(caller: &Caller<G>, start: &Start<'_>) -> Result<Answer> {
     let app = start.app;
     let deadline = Instant::now() + WAIT;
-    let (id, replayed) = app::run(&app.pool, start).await?;
+    let (id, replayed) = app.run(start).await?;
     if !replayed {
         app.waker.wake();
     }
@@ -92,6 +92,11 @@ impl Command for Start<'_> {
 
     fn known_outcome(&self) -> Option<KnownOutcome> {
         Some(KnownOutcome { outcome: idempotency::StoredOutcome::Import { id: self.id }, record: Some(self.id) })
+    }
+
+    fn channels(&self) -> Vec<String> {
+        // The worker changes the canvas.
+        Vec::new()
     }
 
     async fn authorize(&self, conn: &mut PgConnection) -> app::Result<i64> {

@@ -42,8 +42,8 @@ pub struct ModelList {
 pub async fn list(State(app): State<App>, caller: Caller<Generate>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
     let text = query.text("q", MODEL_QUERY_MAX).unwrap_or_default().to_lowercase();
-    let provider = named::<ProviderKind>(&mut query, "provider", ProviderKind::ALL);
-    let capability = named::<Capability>(&mut query, "capability", Capability::ALL);
+    let provider = query.named("provider", ProviderKind::ALL);
+    let capability = query.named("capability", Capability::ALL);
     let filters = [&*text, provider.map_or("", ProviderKind::as_str), capability.map_or("", Capability::as_str)];
     let scope = ListScope::new("models", &caller.account, &filters);
     let request = page_request::<ModelPosition>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
@@ -59,17 +59,6 @@ pub async fn list(State(app): State<App>, caller: Caller<Generate>, OriginalUri(
     let mut found: Vec<Runnable> = all.into_iter().filter(wanted).collect();
     let page = page(&app, &scope, request.limit, &mut found, |model| model.place.clone());
     Ok(reply::ok(&ModelList { models: found.iter().filter_map(Runnable::document).collect(), page }))
-}
-
-/// A parameter with one of a few values.
-fn named<T: std::str::FromStr + std::fmt::Display>(query: &mut QueryReader<'_>, name: &str, all: &[T]) -> Option<T> {
-    let text = query.text(name, 80)?;
-    let value = text.parse().ok();
-    if value.is_none() {
-        let names: Vec<String> = all.iter().map(ToString::to_string).collect();
-        query.refuse(name, format!("must be one of {}", names.join(", ")));
-    }
-    value
 }
 
 /// Whether the text, in lower case, occurs in the names of the model.

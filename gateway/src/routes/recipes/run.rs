@@ -8,11 +8,12 @@ use axum::Extension;
 use axum::extract::State;
 use domain::Violation;
 use domain::id::{AccountUid, NodeId, RecipeId};
+use domain::job::StartQuote;
 use domain::recipe::run::{RecipeRun, RunId};
 use domain::webhook::WebhookInput;
 use egress::Guard;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
@@ -28,7 +29,7 @@ use crate::observe::Trace;
 use crate::problem::{ErrorEnvelope, Result, combine_violations};
 use crate::reply;
 use crate::runs::recipe_document;
-use crate::start::{WebhookDraft, webhook_of};
+use crate::start::{WebhookDraft, ignored, quote, terms_of, webhook_of, with_cap};
 use crate::state::App;
 
 const PATH: &str = "/recipes/{recipeId}/runs";
@@ -43,9 +44,16 @@ pub struct RunRecipe {
     /// The canvas revision that the request is based on.
     #[schema(value_type = String, min_length = 1, max_length = 200)]
     base_revision: Field<String>,
-    /// Idempotency key: an equal request with the same key returns the same run.
-    #[schema(value_type = String, min_length = 8, max_length = 200)]
+    /// Idempotency key: an equal request with the same key returns the same run. Ignored and not needed with
+    /// `validateOnly`.
+    #[schema(value_type = Option<String>, min_length = 8, max_length = 200, nullable = false)]
     idempotency_key: Field<String>,
+    /// Maximum price in credits; a start that costs more is refused with 402 (an extension).
+    #[schema(value_type = Option<i64>, minimum = 0, maximum = 9007199254740991i64, nullable = false)]
+    max_credits: Field<i64>,
+    /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey` (an extension).
+    #[schema(value_type = Option<bool>, nullable = false)]
+    validate_only: Field<bool>,
     /// Version of the Recipe; when omitted, that of the instance, or the newest.
     #[schema(value_type = Option<String>, max_length = 80, nullable = false)]
     version: Field<String>,
@@ -70,7 +78,11 @@ pub struct RunRecipe {
     webhook: Field<WebhookDraft>,
 }
 
-impl Input for RunRecipe {}
+impl Input for RunRecipe {
+    fn ignored(body: &Value) -> &'static [&'static str] {
+        ignored(body)
+    }
+}
 
 /// Schema of the inputs: at most 16 entries of 1 to 8000 characters each.
 fn inputs() -> Object {
@@ -93,8 +105,9 @@ fn inputs() -> Object {
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate"])),
     params(("recipeId" = String, Path, pattern = "^(recipe:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle.")),
     responses(
+        (status = 200, description = "The quote, with `validateOnly: true`; nothing is started.", body = StartQuote),
         (status = 202, description = "The run is queued, or is a replay of an earlier start.", body = RecipeRun),
-        (status = 402, description = "The account's credit does not cover the run. Nothing is reserved.", body = ErrorEnvelope),
+        (status = 402, description = "The work costs more than the account's credit or `maxCredits` covers. Nothing is reserved.", body = ErrorEnvelope),
     )
 )]
 pub async fn run(
@@ -108,9 +121,13 @@ pub async fn run(
     let (request, id) = combine_violations(body.checked(check).await, params.parameter::<RecipeId>("recipeId"))?;
     let start = start_of(&app, &caller, id, request, trace);
     let record = writable(&app, &caller.account, &start.run.canvas).await?;
+    if start.run.terms.is_dry_run() {
+        let _room = app.documents.reserve(record.graph_bytes).await?;
+        return quote(&app, &start).await;
+    }
     let permit = app.writers.pass(&start.run.canvas.to_string()).await?;
     let _room = app.documents.reserve(record.graph_bytes).await?;
-    let (run, replayed) = app::run(&app.pool, &start).await?;
+    let (run, replayed) = app.run(&start).await?;
     drop(permit);
     let mut document = recipe_document(&app, caller.scopes, &run);
     match replayed {
@@ -126,6 +143,7 @@ impl RunRecipe {
         let mut check = Check::default();
         check.extend(self.model.get().and_then(|model| malformed_name("model", model)));
         let webhook = webhook_of(&mut check, guard, self.webhook);
+        let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, &self.validate_only);
         let canvas = canvas_of(&mut check, self.canvas_id, Field::Absent, account);
         let instance = self.instance_node_id.given();
         let instance = instance.and_then(|node| check.parsed("instanceNodeId", NodeId::parse(&node)));
@@ -135,7 +153,7 @@ impl RunRecipe {
             let (model, size, quality) = (self.model.given(), self.size.given(), self.quality.given());
             Some(NewRecipeRun {
                 canvas: canvas?,
-                key: self.idempotency_key.given()?,
+                terms: terms?,
                 base_revision: self.base_revision.given()?,
                 version: self.version.given(),
                 instance,
@@ -162,7 +180,7 @@ fn start_of<'a>(
         "instanceNodeId": run.instance, "model": model, "size": size, "quality": quality,
         "webhook": run.webhook,
     });
-    let fingerprint = fingerprint(PATH, &run.canvas.to_string(), &body);
+    let fingerprint = fingerprint(PATH, &run.canvas.to_string(), &with_cap(body, &run.terms));
     StartRun {
         models: app,
         settings: app.job_settings(),

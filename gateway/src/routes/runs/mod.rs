@@ -2,4 +2,5 @@
 
 pub mod cancel;
 pub mod events;
+pub mod list;
 pub mod read;

@@ -3,11 +3,13 @@
 use domain::graph::Role;
 use domain::limits::VIDEO_PICTURE_MAX;
 use serde::Deserialize;
+use serde_json::Value;
 use utoipa::openapi::schema::{AdditionalProperties, Array, ArrayBuilder, ObjectBuilder, OneOfBuilder, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::extract::draft::{Field, ReferenceItem};
 use crate::extract::json::Input;
+use crate::start::ignored;
 
 /// Request to generate a video.
 #[derive(Deserialize, ToSchema)]
@@ -22,9 +24,16 @@ pub struct VideoStart {
     /// Prompt of the video.
     #[schema(value_type = String, min_length = 1, max_length = 8000)]
     pub prompt: Field<String>,
-    /// Idempotency key: an equal request with the same key returns the same job.
-    #[schema(value_type = String, min_length = 8, max_length = 200)]
+    /// Idempotency key: an equal request with the same key returns the same job. Ignored and not needed with
+    /// `validateOnly`.
+    #[schema(value_type = Option<String>, min_length = 8, max_length = 200, nullable = false)]
     pub idempotency_key: Field<String>,
+    /// Maximum price in credits; a start that costs more is refused with 402 (an extension).
+    #[schema(value_type = Option<i64>, minimum = 0, maximum = 9007199254740991i64, nullable = false)]
+    pub max_credits: Field<i64>,
+    /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey` (an extension).
+    #[schema(value_type = Option<bool>, nullable = false)]
+    pub validate_only: Field<bool>,
     /// Canvas that node handles belong to, as plain id or handle. Nothing is written to it.
     #[schema(value_type = Option<String>, max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
     pub canvas_id: Field<String>,
@@ -54,7 +63,11 @@ pub struct VideoStart {
     pub references: Field<Vec<ReferenceItem>>,
 }
 
-impl Input for VideoStart {}
+impl Input for VideoStart {
+    fn ignored(body: &Value) -> &'static [&'static str] {
+        ignored(body)
+    }
+}
 
 fn references() -> Array {
     let picture = || ObjectBuilder::new().schema_type(Type::String).max_length(Some(VIDEO_PICTURE_MAX));

@@ -2,15 +2,16 @@
 //! so that a viewer may start it as well.
 
 use app::job::{AcceptedJob, require_room};
-use app::{Command, Key, KnownOutcome};
+use app::{Command, Key, KnownOutcome, Start, Terms};
 use axum::Extension;
 use axum::extract::State;
 use db::PgConnection;
 use db::accounts::Credential;
 use db::jobs::NewJob;
+use domain::channel;
 use domain::id::{AccountUid, JobId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
-use domain::job::{JobOperation, Request, VideoJob, VideoRequest};
+use domain::job::{JobOperation, Request, StartQuote, VideoJob, VideoRequest};
 use serde_json::json;
 
 use super::body::VideoStart;
@@ -22,7 +23,7 @@ use crate::extract::json::JsonBody;
 use crate::models::choose;
 use crate::observe::Trace;
 use crate::problem::{ErrorEnvelope, Result};
-use crate::start::answer;
+use crate::start::{answer, quote, with_cap};
 use crate::state::App;
 
 const PATH: &str = "/videos/generate";
@@ -36,8 +37,9 @@ const PATH: &str = "/videos/generate";
     post, path = "/videos/generate", operation_id = "generateVideo", tag = "Videos", request_body = VideoStart,
     security(("bearer" = ["canvas:read", "asset:read", "video:generate"])),
     responses(
+        (status = 200, description = "The quote, with `validateOnly: true`; nothing is started.", body = StartQuote),
         (status = 202, description = "The job is queued, or is a replay of an earlier start.", body = VideoJob),
-        (status = 402, description = "The account's credit does not cover the work. Nothing is reserved.", body = ErrorEnvelope),
+        (status = 402, description = "The work costs more than the account's credit or `maxCredits` covers. Nothing is reserved.", body = ErrorEnvelope),
     )
 )]
 pub async fn generate(
@@ -48,7 +50,10 @@ pub async fn generate(
 ) -> Result {
     let request = body.checked(|request: VideoStart| request.check(&caller.account, &app.guard)).await?;
     let start = StartVideo::new(&app, &caller, request, trace);
-    answer(&app, &caller, app::run(&app.pool, &start).await?).await
+    if start.request.terms.is_dry_run() {
+        return quote(&app, &start).await;
+    }
+    answer(&app, &caller, app.run(&start).await?).await
 }
 
 /// A checked start request.
@@ -75,7 +80,7 @@ impl<'a> StartVideo<'a> {
             "references": pictures.references.iter().map(reference).collect::<Vec<_>>(),
         });
         let resource = request.canvas.as_ref().map(ToString::to_string).unwrap_or_default();
-        let fingerprint = fingerprint(PATH, &resource, &body);
+        let fingerprint = fingerprint(PATH, &resource, &with_cap(body, &request.terms));
         Self { app, caller, id: JobId::generate(), request, fingerprint, traceparent: trace.0.to_string() }
     }
 }
@@ -90,11 +95,15 @@ impl Command for StartVideo<'_> {
     }
 
     fn key(&self) -> Option<Key<'_>> {
-        Some(Key { text: &self.request.key, fingerprint: &self.fingerprint })
+        self.request.terms.key(&self.fingerprint)
     }
 
     fn known_outcome(&self) -> Option<KnownOutcome> {
         Some(KnownOutcome { outcome: StoredOutcome::Job { id: self.id.0, snapshot: None }, record: Some(self.id.0) })
+    }
+
+    fn channels(&self) -> Vec<String> {
+        vec![channel::runs(self.account())]
     }
 
     async fn authorize(&self, conn: &mut PgConnection) -> app::Result<Option<i64>> {
@@ -105,14 +114,8 @@ impl Command for StartVideo<'_> {
 
     async fn execute(&self, conn: &mut PgConnection, canvas_key: Option<i64>) -> app::Result<AcceptedJob> {
         let account = &self.caller.account;
-        db::accounts::lock(conn, account).await?;
-        require_room(conn, self.app.job_settings(), account, 1).await?;
-        let (request, estimated_seconds) = self.plan(conn, canvas_key).await?;
-        let credit_cost = request.model.credit_cost;
-        let request = Request::Video(request);
-        if !db::ledger::reserve(conn, account, self.id, credit_cost).await? {
-            return Err(app::Error::PaymentRequired);
-        }
+        let Plan { request, estimated_seconds, credit_cost } = self.plan(conn, canvas_key).await?;
+        self.request.terms.reserve(conn, account, self.id, credit_cost).await?;
         let job = NewJob {
             id: self.id,
             account,
@@ -134,15 +137,31 @@ impl Command for StartVideo<'_> {
     }
 
     async fn replay(&self, conn: &mut PgConnection, outcome: StoredOutcome) -> app::Result<AcceptedJob> {
-        let key = Key { text: &self.request.key, fingerprint: &self.fingerprint };
-        AcceptedJob::of_replay(conn, self.app.job_settings(), &self.caller.account, key, outcome).await
+        AcceptedJob::of_replay(conn, self.app.job_settings(), &self.caller.account, self.key(), outcome).await
     }
 }
 
-impl StartVideo<'_> {
+/// A checked job.
+struct Plan {
+    request: Request,
+    estimated_seconds: i32,
+    credit_cost: i64,
+}
+
+impl Start for StartVideo<'_> {
+    type Plan = Plan;
+
+    fn terms(&self) -> &Terms {
+        &self.request.terms
+    }
+
     /// Checks the request against stored state (422, every violation), and returns the job to accept.
-    async fn plan(&self, conn: &mut PgConnection, canvas_key: Option<i64>) -> app::Result<(VideoRequest, i32)> {
+    async fn plan(&self, conn: &mut PgConnection, canvas_key: Option<i64>) -> app::Result<Plan> {
         let (account, request) = (&self.caller.account, &self.request);
+        if !request.terms.is_dry_run() {
+            db::accounts::lock(conn, account).await?;
+        }
+        require_room(conn, self.app.job_settings(), account, 1).await?;
         let mut violations = Vec::new();
         let capability = capability(&request.pictures);
         let models = self.app.runnable(conn, account).await?;
@@ -155,8 +174,10 @@ impl StartVideo<'_> {
         let Some(model) = model.filter(|_| violations.is_empty()) else {
             return Err(app::Error::Unprocessable(violations));
         };
+        let (estimated_seconds, model) = (model.estimated_seconds(), model.chosen());
+        let credit_cost = model.credit_cost;
         let video = VideoRequest {
-            model: model.chosen(),
+            model,
             capability,
             prompt: request.prompt.clone(),
             duration_seconds: request.duration_seconds,
@@ -167,6 +188,10 @@ impl StartVideo<'_> {
             last_frame: found.last,
             references: found.references,
         };
-        Ok((video, model.estimated_seconds()))
+        Ok(Plan { request: Request::Video(video), estimated_seconds, credit_cost })
+    }
+
+    fn quote(&self, plan: &Plan) -> StartQuote {
+        StartQuote::of_job(&plan.request, plan.credit_cost, plan.estimated_seconds)
     }
 }

@@ -1,6 +1,7 @@
 //! The rules of a request, the capability that it needs, and the values that a model does not offer
 //! (docs/reference/videos.md#model-limits).
 
+use app::Terms;
 use domain::Violation;
 use domain::id::{AccountUid, CanvasHandle};
 use domain::model::Capability;
@@ -13,13 +14,14 @@ use super::pictures::Pictures;
 use crate::extract::canvas::canvas_of;
 use crate::extract::draft::Check;
 use crate::models::malformed_name;
+use crate::start::terms_of;
 
 /// A checked request.
 pub struct Checked {
     pub model: String,
     pub connection: Option<String>,
     pub prompt: String,
-    pub key: String,
+    pub terms: Terms,
     pub canvas: Option<CanvasHandle>,
     pub aspect_ratio: Option<String>,
     pub duration_seconds: Option<u32>,
@@ -35,12 +37,13 @@ impl VideoStart {
         let canvas = canvas_of(&mut check, self.canvas_id.clone(), self.owner_uid.clone(), account);
         check.extend(self.model.get().and_then(|model| malformed_name("model", model)));
         let pictures = Pictures::check(&mut check, &self, account, guard);
+        let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, &self.validate_only);
         check.finish(|| {
             Some(Checked {
                 model: self.model.given()?,
                 connection: self.connection_id.given(),
                 prompt: self.prompt.given()?,
-                key: self.idempotency_key.given()?,
+                terms: terms?,
                 canvas,
                 aspect_ratio: self.aspect_ratio.given(),
                 duration_seconds: self.duration_seconds.given(),

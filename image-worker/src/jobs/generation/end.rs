@@ -12,15 +12,15 @@ use super::steps::outcome;
 impl Run<'_> {
     /// Completes a job whose outputs are all terminal.
     pub(super) async fn end(&self, task: &Task) -> Result<Decision, Error> {
-        let (worker, job, lease) = (&self.task_run.generator.worker, self.task_run.job.id, self.task_run.lease);
+        let (worker, job, lease) = (&self.task_run.generator.worker, self.task_run.job, self.task_run.lease);
         let outputs = self.outputs().await?;
         let completion = match failure_of(&outputs) {
             None => Completion::Succeeded(placements(&outputs)),
             Some(failure) => Completion::Failed(failure, placements(&outputs)),
         };
         let mut connection = worker.connection().await?;
-        if db::jobs::mark_finalizing(&mut connection, job, lease.token()).await? {
-            worker.announce(job).await;
+        if db::jobs::mark_finalizing(&mut connection, job.id, lease.token()).await? {
+            worker.announce(&job.account, job.id, None).await;
         }
         drop(connection);
         worker.complete_stored(task, lease, &completion).await

@@ -86,6 +86,12 @@ impl Run<'_> {
         };
         let mut connection = worker.connection().await?;
         let leased = self.task_run.leased(output.position);
-        if outputs::stored(&mut connection, leased, &placement).await? { Ok(()) } else { Err(Interrupt::Stale) }
+        if !outputs::stored(&mut connection, leased, &placement).await? {
+            return Err(Interrupt::Stale);
+        }
+        drop(connection);
+        let job = self.task_run.job;
+        worker.announce(&job.account, job.id, None).await;
+        Ok(())
     }
 }

@@ -19,6 +19,7 @@ mod place;
 
 use db::imports::Import;
 use db::tasks::NewTask;
+use domain::channel;
 use domain::import::{Failure, FailureKind, ImportOutcome};
 use domain::message::{Queue, TaskKind};
 use service::admission::ByteBudget;
@@ -134,7 +135,9 @@ async fn end(
     };
     taskqueue::failpoint!("import.committed");
     worker.waker.wake();
-    worker.cache.notify(&format!("{}:{}", TaskKind::Import, task.id)).await;
+    let own = format!("{}:{}", TaskKind::Import, task.id);
+    let canvas = matches!(outcome, ImportOutcome::Imported(_)).then(|| channel::canvas(&import.canvas));
+    worker.cache.notify([Some(&own), canvas.as_ref()].into_iter().flatten().map(String::as_str)).await;
     let (result, decision) = match &outcome {
         ImportOutcome::Imported(_) => ("imported", Decision::Done),
         ImportOutcome::Review(review) => (review.reason.as_str(), Decision::Done),

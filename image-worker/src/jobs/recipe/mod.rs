@@ -124,7 +124,7 @@ async fn iterate(generator: &Generator, task: &Task, lease: &Lease) -> Result<It
         return Ok(IterationOutcome::Over(worker.settle(task, lease).await?));
     };
     if is_news {
-        worker.announce(JobId(id.0)).await;
+        worker.announce(&run.account, JobId(id.0), None).await;
     }
     let step = Step { generator, worker, task, lease, run: &run };
     let stepped = match run.plan.next(&run.outputs) {
@@ -144,7 +144,7 @@ async fn iterate(generator: &Generator, task: &Task, lease: &Lease) -> Result<It
         StepResult::Done => {
             taskqueue::failpoint!("recipe.stepped");
             worker.waker.wake();
-            worker.announce(JobId(id.0)).await;
+            worker.announce(&run.account, JobId(id.0), Some(&run.canvas)).await;
             Ok(IterationOutcome::On)
         }
         // The run is terminal, or the lease is lost: the next iteration finds out.
@@ -179,9 +179,9 @@ async fn end(
     db::pool::commit(transaction).await?;
     worker.waker.wake();
     for job in run.outputs.iter().filter_map(|output| output.job) {
-        worker.announce(job).await;
+        worker.announce(&run.account, job, None).await;
     }
-    worker.announce(JobId(id.0)).await;
+    worker.announce(&run.account, JobId(id.0), Some(&run.canvas)).await;
     let status = run.status.as_str();
     metrics::counter!("canvas_recipe_runs_total", "status" => status).increment(1);
     tracing::info!(run.id = %id, recipe = %run.recipe, status, "run {id} {status}");

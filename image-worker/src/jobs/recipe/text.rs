@@ -63,7 +63,7 @@ impl Step<'_> {
             return Ok(Some(begun));
         }
         // A text may take minutes, so its start is announced.
-        self.worker.announce(JobId(self.run.id.0)).await;
+        self.worker.announce(&self.run.account, JobId(self.run.id.0), None).await;
         taskqueue::failpoint!("recipe.writing");
         let made = match (backend, prepared) {
             (Ok(Backend::Remote(remote)), Some(Ok(prepared))) => self.ask(&remote, &prepared.order).await,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use db::canvases::GraphWrites;
-use db::connections::NewConnection;
+use db::connections::{BaseUrl, NewConnection};
 use db::jobs::NewJob;
 use db::jobs::outputs::{JobOutput, OutputState};
 use domain::id::{AssetHandle, JobId, NodeId};
@@ -149,12 +149,12 @@ impl GenerationFixture {
             account: &self.harness.me,
             provider: self.kind,
             name: "mine",
-            base_url: Some(self.simulator.url()),
+            base_url: BaseUrl::Set(Some(self.simulator.url())),
             masked_key: "masked",
         };
         let seal = |context: &str| self.keys.seal(context, SIMULATOR_KEY.as_bytes());
         let saved = db::connections::save(&mut *self.harness.conn().await, &new, seal).await;
-        self.connection = Some(saved.expect("saves"));
+        self.connection = Some(saved.expect("saves").id);
     }
 
     pub fn images(&self) -> Images {

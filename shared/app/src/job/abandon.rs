@@ -5,6 +5,7 @@
 //! for the event fails.
 
 use db::canvases::Change;
+use db::jobs::Abandoned;
 use db::{PgConnection, Result};
 use domain::canvas::Changes;
 use domain::id::JobId;
@@ -14,7 +15,7 @@ use uuid::Uuid;
 use super::CompletionContext;
 use crate::{canvas, target};
 
-/// Ends a job as `runtime_failed` under the lease on its task and frees its nodes. `false`: the lease is no longer current, and
+/// Ends a job as `runtime_failed` under the lease on its task and frees its nodes. `None`: the lease is no longer current, and
 /// the caller must roll back.
 ///
 /// # Errors
@@ -26,15 +27,15 @@ pub async fn abandon(
     id: JobId,
     lease_token: Uuid,
     context: &CompletionContext<'_>,
-) -> Result<bool> {
-    let Some(abandoned) = db::jobs::abandon(conn, id, lease_token, context.windows).await? else { return Ok(false) };
-    if let Some(canvas_key) = abandoned.canvas_key {
-        release_nodes(conn, canvas_key, id).await?;
+) -> Result<Option<Abandoned>> {
+    let Some(abandoned) = db::jobs::abandon(conn, id, lease_token, context.windows).await? else { return Ok(None) };
+    if let Some((canvas_key, _)) = &abandoned.canvas {
+        release_nodes(conn, *canvas_key, id).await?;
     }
     if let Some(run) = abandoned.recipe_run {
         db::tasks::make_ready(conn, run).await?;
     }
-    Ok(true)
+    Ok(Some(abandoned))
 }
 
 /// Releases the nodes that wait for the job. Nodes that cannot be read are freed and otherwise stay as they are, so that neither can

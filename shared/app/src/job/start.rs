@@ -16,16 +16,18 @@ use db::deliveries::NewDelivery;
 use db::idempotency::Taken;
 use db::jobs::NewJob;
 use domain::canvas::{ActivityType, CanvasRecord};
+use domain::channel;
 use domain::graph::Node;
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
-use domain::job::{JobOperation, Record, Request};
+use domain::job::{JobOperation, Record, Request, StartQuote};
 use domain::webhook::WebhookInput;
 use serde_json::Value;
 use service::keys::KeyRing;
 use uuid::Uuid;
 
-use crate::command::{CanvasWrite, Command, Key, KnownOutcome, Locks};
+use crate::command::{CanvasWrite, Command, Key, KnownOutcome};
+use crate::start::{Start, Terms};
 use crate::{Error, Result, canvas, target};
 
 /// What starts of work need of the process.
@@ -44,7 +46,8 @@ pub struct JobSettings<'a> {
 /// The parts of a start that differ between kinds of work.
 pub trait Work: Sync {
     /// Checks the work against stored state, conflicts first, then rules with every violation, and returns the job to accept. The
-    /// transaction has locked the account and the canvas, whose revision equals that of the request.
+    /// revision of the canvas equals that of the request. A start has locked the account and the canvas; a dry run has locked
+    /// nothing and cannot write.
     fn plan(
         &self,
         conn: &mut PgConnection,
@@ -81,8 +84,8 @@ pub struct StartJob<'a, W> {
     pub canvas: CanvasHandle,
     /// Canvas revision that the request is based on.
     pub base_revision: String,
-    /// Idempotency key.
-    pub key: String,
+    /// Key and maximum price.
+    pub terms: Terms,
     /// Fingerprint that the key is bound to.
     pub fingerprint: Fingerprint,
     /// Webhook of the job; its URL has been checked.
@@ -111,11 +114,15 @@ impl<W: Work> Command for StartJob<'_, W> {
     }
 
     fn key(&self) -> Option<Key<'_>> {
-        Some(Key { text: &self.key, fingerprint: &self.fingerprint })
+        self.terms.key(&self.fingerprint)
     }
 
     fn known_outcome(&self) -> Option<KnownOutcome> {
         Some(KnownOutcome { outcome: StoredOutcome::Job { id: self.id.0, snapshot: None }, record: Some(self.id.0) })
+    }
+
+    fn channels(&self) -> Vec<String> {
+        vec![channel::canvas(&self.canvas), channel::runs(self.account())]
     }
 
     async fn authorize(&self, _: &mut PgConnection) -> Result<()> {
@@ -123,12 +130,8 @@ impl<W: Work> Command for StartJob<'_, W> {
     }
 
     async fn execute(&self, conn: &mut PgConnection, (): ()) -> Result<AcceptedJob> {
-        let canvas = self.target().enter(conn).await?.record;
-        require_room(conn, self.settings, &self.caller.account, 1).await?;
-        let plan = self.work.plan(conn, self.caller, &canvas).await?;
-        if !db::ledger::reserve(conn, &self.caller.account, self.id, plan.credit_cost).await? {
-            return Err(Error::PaymentRequired);
-        }
+        let (canvas, plan) = self.plan(conn, ()).await?;
+        self.terms.reserve(conn, &self.caller.account, self.id, plan.credit_cost).await?;
         self.accept(conn, &canvas, plan).await.map(|record| AcceptedJob::New(Box::new(record)))
     }
 
@@ -138,8 +141,26 @@ impl<W: Work> Command for StartJob<'_, W> {
 
     async fn replay(&self, conn: &mut PgConnection, outcome: StoredOutcome) -> Result<AcceptedJob> {
         self.target().check_access(conn).await?;
-        let key = Key { text: &self.key, fingerprint: &self.fingerprint };
-        AcceptedJob::of_replay(conn, self.settings, &self.caller.account, key, outcome).await
+        AcceptedJob::of_replay(conn, self.settings, &self.caller.account, self.key(), outcome).await
+    }
+}
+
+impl<W: Work> Start for StartJob<'_, W> {
+    type Plan = (CanvasRecord, JobPlan);
+
+    fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    async fn plan(&self, conn: &mut PgConnection, (): ()) -> Result<(CanvasRecord, JobPlan)> {
+        let canvas = self.target().enter(conn).await?.record;
+        require_room(conn, self.settings, &self.caller.account, 1).await?;
+        let plan = self.work.plan(conn, self.caller, &canvas).await?;
+        Ok((canvas, plan))
+    }
+
+    fn quote(&self, (_, plan): &(CanvasRecord, JobPlan)) -> StartQuote {
+        StartQuote::of_job(&plan.request, plan.credit_cost, plan.estimated_seconds)
     }
 }
 
@@ -149,7 +170,7 @@ impl<W: Work> StartJob<'_, W> {
             account: &self.caller.account,
             canvas: &self.canvas,
             base_revision: Some(&self.base_revision),
-            locks: Locks::AccountAndCanvas,
+            locks: self.terms.locks(),
         }
     }
 
@@ -228,7 +249,7 @@ impl AcceptedJob {
         conn: &mut PgConnection,
         settings: JobSettings<'_>,
         account: &AccountUid,
-        key: Key<'_>,
+        key: Option<Key<'_>>,
         outcome: StoredOutcome,
     ) -> Result<Self> {
         let StoredOutcome::Job { id, snapshot } = outcome else {
@@ -247,7 +268,11 @@ impl AcceptedJob {
         if let Some(snapshot) = left {
             return Ok(Self::Snapshot(snapshot));
         }
-        match db::idempotency::look_up(conn, account, key.text, key.fingerprint).await? {
+        let taken = match key {
+            Some(Key { text, fingerprint }) => db::idempotency::look_up(conn, account, text, fingerprint).await?,
+            None => None,
+        };
+        match taken {
             Some(Taken::Replay(StoredOutcome::Job { snapshot: Some(snapshot), .. })) => Ok(Self::Snapshot(snapshot)),
             _ => Err(Error::Inconsistent("a replayed job is gone and left no snapshot".into())),
         }

@@ -4,6 +4,7 @@ use ::canvas::Options;
 use ::canvas::instance::{self, Filling, Ids, Instance};
 use db::PgConnection;
 use domain::canvas::{ActivityType, Actor};
+use domain::channel;
 use domain::id::{AccountUid, RecipeId};
 use domain::idempotency::StoredOutcome;
 use domain::recipe::{PortValue, RecipeRecord};
@@ -40,6 +41,10 @@ impl Command for ForkRecipe<'_> {
 
     fn key(&self) -> Option<Key<'_>> {
         Some(self.key)
+    }
+
+    fn channels(&self) -> Vec<String> {
+        vec![channel::canvas(self.target.canvas)]
     }
 
     async fn authorize(&self, conn: &mut PgConnection) -> Result<RequestedRecipe> {

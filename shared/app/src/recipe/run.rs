@@ -17,8 +17,10 @@ use db::recipe_runs::NewRun;
 use db::tasks::NewTask;
 use domain::Violation;
 use domain::canvas::{ActivityType, CanvasRecord, Changes};
+use domain::channel;
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId, RecipeId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
+use domain::job::StartQuote;
 use domain::message::{Queue, TaskKind};
 use domain::recipe::RecipeRecord;
 use domain::recipe::run::{Plan, RunId, RunRecord};
@@ -27,8 +29,9 @@ use domain::webhook::WebhookInput;
 use super::ports::{Ports, filling, resolve};
 use super::sources::Given;
 use super::{RequestedRecipe, instance_refused};
-use crate::command::{CanvasWrite, Command, Key, KnownOutcome, Locks};
+use crate::command::{CanvasWrite, Command, Key, KnownOutcome};
 use crate::job::{JobSettings, insert_delivery, require_room, target_is_taken};
+use crate::start::{Start, Terms};
 use crate::{Error, Models, Result};
 
 /// What a run overrides for its pictures.
@@ -45,8 +48,8 @@ pub struct Choice {
 pub struct NewRecipeRun {
     /// Canvas of the instance.
     pub canvas: CanvasHandle,
-    /// Idempotency key.
-    pub key: String,
+    /// Key and maximum price.
+    pub terms: Terms,
     /// Canvas revision that the request is based on.
     pub base_revision: String,
     /// Version of the Recipe; that of the instance, or the newest, when omitted.
@@ -79,8 +82,12 @@ pub struct StartRun<'a, M> {
     pub traceparent: String,
 }
 
-/// The plan of a run on its instance, for the locked canvas.
-struct Prepared {
+/// A checked run on its instance.
+pub struct Prepared {
+    record: CanvasRecord,
+    /// The graph, with the instance.
+    graph: Graph,
+    recipe: RecipeRecord,
     instance: NodeId,
     plan: Plan,
     name: String,
@@ -94,7 +101,7 @@ impl<M> StartRun<'_, M> {
             account: &self.caller.account,
             canvas: &self.run.canvas,
             base_revision: Some(&self.run.base_revision),
-            locks: Locks::AccountAndCanvas,
+            locks: self.run.terms.locks(),
         }
     }
 }
@@ -109,11 +116,15 @@ impl<M: Models> Command for StartRun<'_, M> {
     }
 
     fn key(&self) -> Option<Key<'_>> {
-        Some(Key { text: &self.run.key, fingerprint: &self.fingerprint })
+        self.run.terms.key(&self.fingerprint)
     }
 
     fn known_outcome(&self) -> Option<KnownOutcome> {
         Some(KnownOutcome { outcome: StoredOutcome::Job { id: self.id.0, snapshot: None }, record: None })
+    }
+
+    fn channels(&self) -> Vec<String> {
+        vec![channel::canvas(&self.run.canvas), channel::runs(self.account())]
     }
 
     async fn authorize(&self, conn: &mut PgConnection) -> Result<RequestedRecipe> {
@@ -121,25 +132,9 @@ impl<M: Models> Command for StartRun<'_, M> {
     }
 
     async fn execute(&self, conn: &mut PgConnection, requested: RequestedRecipe) -> Result<(RunRecord, bool)> {
-        let account = self.account();
-        let record = self.target().enter(conn).await?.record;
-        require_room(conn, self.settings, account, 1).await?;
-        let mut graph = crate::canvas::load(conn, &record).await?;
-        let (recipe, ports) = match &self.run.instance {
-            Some(instance) => {
-                let ports = Ports::of_instance(&graph, instance, &self.recipe)?;
-                if self.run.version.as_ref().is_some_and(|version| *version != ports.version) {
-                    return Err(Error::unprocessable("version", "is not the version of the instance"));
-                }
-                let recipe = requested.version(conn, account, Some(&ports.version)).await?;
-                (recipe, Some(ports))
-            }
-            None => (requested.version(conn, account, self.run.version.as_deref()).await?, None),
-        };
-        let prepared = self.prepare(conn, &mut graph, &recipe, ports).await?;
-        if !db::ledger::reserve(conn, account, JobId(self.id.0), prepared.plan.credit_cost()).await? {
-            return Err(Error::PaymentRequired);
-        }
+        let prepared = self.plan(conn, requested).await?;
+        let (account, Prepared { record, recipe, plan, .. }) = (self.account(), &prepared);
+        self.run.terms.reserve(conn, account, JobId(self.id.0), plan.credit_cost()).await?;
         let new = NewRun {
             id: self.id,
             account,
@@ -147,11 +142,11 @@ impl<M: Models> Command for StartRun<'_, M> {
             recipe: (&recipe.id, recipe.version),
             canvas: (record.key, &record.handle),
             instance: &prepared.instance,
-            plan: &prepared.plan,
+            plan,
         };
         db::recipe_runs::insert(conn, &new).await?;
-        crate::canvas::write_rows(conn, &record, &graph, &prepared.placed).await?;
-        self.announce(conn, &record, &prepared).await?;
+        crate::canvas::write_rows(conn, record, &prepared.graph, &prepared.placed).await?;
+        self.announce(conn, &prepared).await?;
         let run = db::recipe_runs::get(conn, self.id, account).await?;
         run.map(|run| (run, false)).ok_or_else(|| Error::Inconsistent("a run that was just accepted is missing".into()))
     }
@@ -170,28 +165,65 @@ impl<M: Models> Command for StartRun<'_, M> {
     }
 }
 
+impl<M: Models> Start for StartRun<'_, M> {
+    type Plan = Prepared;
+
+    fn terms(&self) -> &Terms {
+        &self.run.terms
+    }
+
+    async fn plan(&self, conn: &mut PgConnection, requested: RequestedRecipe) -> Result<Prepared> {
+        let account = self.account();
+        let record = self.target().enter(conn).await?.record;
+        require_room(conn, self.settings, account, 1).await?;
+        let graph = crate::canvas::load(conn, &record).await?;
+        let (recipe, ports) = match &self.run.instance {
+            Some(instance) => {
+                let ports = Ports::of_instance(&graph, instance, &self.recipe)?;
+                if self.run.version.as_ref().is_some_and(|version| *version != ports.version) {
+                    return Err(Error::unprocessable("version", "is not the version of the instance"));
+                }
+                let recipe = requested.version(conn, account, Some(&ports.version)).await?;
+                (recipe, Some(ports))
+            }
+            None => (requested.version(conn, account, self.run.version.as_deref()).await?, None),
+        };
+        self.prepare(conn, record, graph, recipe, ports).await
+    }
+
+    fn quote(&self, Prepared { plan, .. }: &Prepared) -> StartQuote {
+        // The nodes of a new instance exist only after the start, under other ids.
+        let targets: Vec<NodeId> = match self.run.instance {
+            Some(_) => plan.steps.iter().map(|step| step.node.clone()).collect(),
+            None => Vec::new(),
+        };
+        StartQuote::new(plan.credit_cost(), plan.estimated_seconds(), plan.model(), &targets)
+    }
+}
+
 impl<M: Models> StartRun<'_, M> {
     /// The plan of the run, on an existing instance or on one that is created on the graph here.
     async fn prepare(
         &self,
         conn: &mut PgConnection,
-        graph: &mut Graph,
-        recipe: &RecipeRecord,
+        record: CanvasRecord,
+        mut graph: Graph,
+        recipe: RecipeRecord,
         ports: Option<Ports>,
     ) -> Result<Prepared> {
         let definition = &recipe.definition;
         let is_new = ports.is_none();
         let ports = match ports {
-            Some(ports) => ports.matched(graph, definition)?,
+            Some(ports) => ports.matched(&graph, definition)?,
             None => Ports::fresh(definition, recipe.version),
         };
         let mut refused: Vec<Violation> = Vec::new();
         let inputs =
-            resolve(conn, self.account(), graph, definition, &ports, &self.run.inputs, is_new, &mut refused).await?;
+            resolve(conn, self.account(), &graph, definition, &ports, &self.run.inputs, is_new, &mut refused).await?;
         if !refused.is_empty() {
             return Err(Error::Unprocessable(refused));
         }
-        let outputs = ports.outputs(graph, definition, is_new)?;
+        let outputs = ports.outputs(&graph, definition, is_new)?;
         let (nodes, choice) = (&ports.ids.outputs, &self.run.choice);
         let steps = self.models.steps(conn, self.account(), &outputs, nodes, &inputs, choice).await?;
         let plan = Plan { inputs, steps };
@@ -208,16 +240,17 @@ impl<M: Models> StartRun<'_, M> {
                     y: None,
                 };
                 let options = Options { agent: self.caller.surface.is_agent(), force: false };
-                instance::place(graph, &instance, options).map_err(instance_refused)?
+                instance::place(&mut graph, &instance, options).map_err(instance_refused)?
             }
             false => Applied::default(),
         };
-        Ok(Prepared { instance: ports.ids.instance, plan, name: definition.name.clone(), placed })
+        let (instance, name) = (ports.ids.instance, definition.name.clone());
+        Ok(Prepared { record, graph, recipe, instance, plan, name, placed })
     }
 
     /// Marks the outputs, advances the canvas revision and enqueues the run.
-    async fn announce(&self, conn: &mut PgConnection, record: &CanvasRecord, prepared: &Prepared) -> Result<()> {
-        let Prepared { plan, placed, .. } = prepared;
+    async fn announce(&self, conn: &mut PgConnection, prepared: &Prepared) -> Result<()> {
+        let Prepared { record, plan, placed, .. } = prepared;
         let outputs: Vec<NodeId> = plan.steps.iter().map(|step| step.node.clone()).collect();
         let marked = super::bind_outputs(conn, record.key, self.id, &outputs).await?;
         let marked = marked.ok_or_else(target_is_taken)?;

@@ -7,6 +7,7 @@ use db::PgConnection;
 use db::accounts::Credential;
 use domain::Violation;
 use domain::canvas::ActivityType;
+use domain::channel;
 use domain::id::{AccountUid, CanvasHandle, NodeId, RecipeId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
 use domain::recipe::workflow::{NewWorkflow, Workflow, WorkflowInput, WorkflowOutput};
@@ -44,6 +45,10 @@ impl<M: Models> Command for CreateWorkflow<'_, M> {
 
     fn key(&self) -> Option<Key<'_>> {
         Some(Key { text: &self.workflow.idempotency_key, fingerprint: &self.fingerprint })
+    }
+
+    fn channels(&self) -> Vec<String> {
+        vec![channel::canvas(self.canvas)]
     }
 
     async fn authorize(&self, _: &mut PgConnection) -> Result<()> {

@@ -66,7 +66,7 @@ impl Setting {
             batch: &batch,
             force: false,
         };
-        app::run(self.database.pool(), &command).await
+        app::run(self.database.pool(), &command, |channels| assert_eq!(channels, [self.canvas.to_string()])).await
     }
 
     async fn by_owner(&self, key: &str, base_revision: &str, title: &str) -> app::Result<ChangedCanvas> {

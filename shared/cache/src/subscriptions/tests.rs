@@ -22,7 +22,7 @@ async fn a_notification_wakes_every_waiter_of_its_channel_and_no_other() {
     let mut one = live(&cache, "a").await;
     let mut two = cache.subscribe("a");
     let mut other = live(&cache, "b").await;
-    other_process.notify("a").await;
+    other_process.notify(["a"]).await;
     let woken = async { tokio::join!(one.changed(), two.changed()) };
     timeout(Duration::from_secs(2), woken).await.expect("woken");
     assert!(timeout(Duration::from_millis(100), other.changed()).await.is_err());
@@ -40,7 +40,7 @@ async fn a_subscription_that_becomes_live_is_reason_to_look_again() {
 async fn a_change_between_looks_is_not_missed_and_wakes_once() {
     let cache = test_cache().await;
     let mut watch = live(&cache, "a").await;
-    cache.notify("a").await;
+    cache.notify(["a"]).await;
     let signal = watch.signal.clone();
     wait_for("the message to arrive", LIMIT, async || (signal.borrow().changes != watch.seen).then_some(())).await;
     timeout(Duration::from_millis(100), watch.changed()).await.expect("at once");
@@ -86,6 +86,6 @@ async fn a_lost_connection_wakes_waiters_and_a_new_one_serves_them() {
     proxy.resume();
     wait_for("the new subscription", LIMIT, async || signal.borrow().live.then_some(())).await;
     watch.seen = signal.borrow().changes;
-    publisher.notify("a").await;
+    publisher.notify(["a"]).await;
     timeout(Duration::from_secs(2), watch.changed()).await.expect("woken by the change");
 }

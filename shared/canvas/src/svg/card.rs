@@ -1,6 +1,7 @@
 //! The frame of a node, in one of three levels of detail.
 
 use domain::graph::NodeType;
+use domain::id::NodeId;
 
 use super::Frame;
 use super::advance::Face;
@@ -74,10 +75,18 @@ pub(super) fn titled(out: &mut String, look: &Look<'_>, frame: Frame) {
     out.push_str("</g>");
 }
 
-/// A node in full detail, its text within `bytes`, and the position in the document at which its picture is inserted,
+/// The attributes by which a node can be found in the document.
+pub(super) fn id(node: &NodeId, label: Option<usize>) -> String {
+    match label {
+        Some(label) => format!("id=\"node-{node}\" data-label=\"{label}\""),
+        None => format!("id=\"node-{node}\""),
+    }
+}
+
+/// A node in full detail with the attributes `id`, its text within `bytes`, and the position in the document at which its picture is inserted,
 /// if it shows one.
 pub(super) fn full(out: &mut String, id: &str, look: &Look<'_>, frame: Frame, bytes: usize) -> Option<(usize, Area)> {
-    put!(out, "<g id=\"node-{id}\" transform=\"translate({} {})\">", Num(frame.x), Num(frame.y));
+    put!(out, "<g {id} transform=\"translate({} {})\">", Num(frame.x), Num(frame.y));
     if !look.title.is_empty() {
         out.push_str("<title>");
         xml::escape(out, look.title);

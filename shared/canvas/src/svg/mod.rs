@@ -18,6 +18,7 @@ mod advance;
 mod card;
 mod connection;
 mod icon;
+mod labels;
 mod look;
 mod media;
 mod note;
@@ -30,8 +31,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use domain::graph::{Connection, Node};
 use domain::id::NodeId;
+use domain::limits::RENDER_SIDE_MAX;
 
 use connection::Curves;
+pub use labels::{LABELS_BYTES_MAX, Labels};
 use look::{Look, palette};
 use xml::{Num, put};
 
@@ -55,6 +58,10 @@ const ENVELOPE_BYTES: usize = 8 * 1024;
 
 /// Longest side of the document's natural size, used when it is opened by itself.
 const NATURAL_SIDE_MAX: f64 = 4096.0;
+
+/// Pixels of a PNG for each unit of the document's natural size, as long as its sides are at most [`RENDER_SIDE_MAX`]
+/// (`raster::document`).
+const PIXELS_PER_UNIT: f64 = 2.0;
 
 /// Size of the sheet that is drawn for an empty canvas.
 const EMPTY: Frame = Frame { x: 0.0, y: 0.0, width: 720.0, height: 400.0 };
@@ -118,6 +125,15 @@ pub const fn embedded_len(bytes: usize) -> usize {
     bytes.div_ceil(3) * 4
 }
 
+/// How a canvas is drawn.
+#[derive(Clone, Copy, Default)]
+pub struct Style<'a> {
+    /// Width of the PNG that is made of the document, in pixels. It is narrower if it would be too high.
+    pub width: Option<u32>,
+    /// Numbers on the nodes.
+    pub labels: Option<&'a Labels<'a>>,
+}
+
 /// A drawn canvas without its pictures.
 pub struct Drawing<'a> {
     text: String,
@@ -133,12 +149,13 @@ struct Slot<'a> {
 }
 
 impl<'a> Drawing<'a> {
-    /// Draws a canvas; nodes and connections are in order of creation.
-    pub fn new(title: &str, nodes: &'a [Node], connections: &[Connection]) -> Self {
+    /// Draws a canvas, or those nodes of it that are shown; nodes and connections are in order of creation. Connections
+    /// of other nodes are not drawn.
+    pub fn new(title: &str, nodes: &'a [Node], connections: &[Connection], style: Style<'_>) -> Self {
         let bounds = nodes.iter().map(Frame::of).reduce(Frame::with);
         let origin = bounds.unwrap_or(EMPTY);
-        let mut canvas =
-            Sheet { drawing: Self { text: head(title, origin), slots: Vec::new() }, origin, left: nodes.len() };
+        let drawing = Self { text: head(title, origin, style.width), slots: Vec::new() };
+        let mut canvas = Sheet { drawing, origin, left: nodes.len(), labels: style.labels };
         let mut ordered: Vec<&Node> = nodes.iter().collect();
         ordered.sort_by(|a, b| look::depth(a).total_cmp(&look::depth(b)));
         let (sections, cards): (Vec<&Node>, Vec<&Node>) = ordered.into_iter().partition(|node| node.is_section());
@@ -153,6 +170,9 @@ impl<'a> Drawing<'a> {
         }
         if bounds.is_none() {
             card::nothing(&mut canvas.drawing.text, EMPTY.width, EMPTY.height);
+        }
+        if let Some(labels) = style.labels {
+            labels.draw(&mut canvas.drawing.text, origin, scale(origin, style.width));
         }
         canvas.drawing.text.push_str("</g></svg>");
         canvas.drawing
@@ -197,14 +217,15 @@ impl<'a> Drawing<'a> {
 }
 
 /// A drawing in progress.
-struct Sheet<'a> {
+struct Sheet<'a, 'l> {
     drawing: Drawing<'a>,
     origin: Frame,
     /// Number of Sections and nodes still to draw.
     left: usize,
+    labels: Option<&'l Labels<'l>>,
 }
 
-impl<'a> Sheet<'a> {
+impl<'a> Sheet<'a, '_> {
     /// Draws a Section or node in as much detail as its share of bytes allows. `begin` is the position at which the
     /// Sections and nodes would begin if they were contiguous.
     fn node(&mut self, node: &'a Node, begin: usize) {
@@ -215,8 +236,9 @@ impl<'a> Sheet<'a> {
         let start = text.len();
         let frame = Frame::of(node).relative_to(self.origin);
         let look = Look::of(node);
+        let label = self.labels.and_then(|labels| labels.number(&node.id));
         if share >= FULL_BYTES_MIN {
-            let slot = card::full(text, node.id.as_str(), &look, frame, share);
+            let slot = card::full(text, &card::id(&node.id, label), &look, frame, share);
             let reserved = if slot.is_some() { SLOT_BYTES } else { 0 };
             if text.len() - start + reserved <= share {
                 slots.extend(slot.map(|(at, area)| Slot { at, node, area }));
@@ -224,18 +246,41 @@ impl<'a> Sheet<'a> {
             }
             text.truncate(start);
         }
+        // A labeled node can be found in the document, whatever its detail.
+        if label.is_some() {
+            put!(text, "<g {}>", card::id(&node.id, label));
+        }
+        let content = text.len();
         card::titled(text, &look, frame);
         if text.len() - start > share {
-            text.truncate(start);
+            text.truncate(content);
             card::plain(text, &look, frame);
+        }
+        if label.is_some() {
+            text.push_str("</g>");
         }
     }
 }
 
+/// Width and height of the view.
+fn extent(origin: Frame) -> (f64, f64) {
+    (origin.width + 2.0 * MARGIN, origin.height + 2.0 * MARGIN)
+}
+
+/// Pixels of a canvas unit in the PNG of the document.
+fn scale(origin: Frame, wanted: Option<u32>) -> f64 {
+    let (width, height) = extent(origin);
+    let most = f64::from(RENDER_SIDE_MAX) / width.max(height);
+    wanted.map_or(PIXELS_PER_UNIT, |wanted| f64::from(wanted) / width).min(most)
+}
+
 /// Everything before the first Section.
-fn head(title: &str, origin: Frame) -> String {
-    let (width, height) = (origin.width + 2.0 * MARGIN, origin.height + 2.0 * MARGIN);
-    let scale = (NATURAL_SIDE_MAX / width.max(height)).min(1.0);
+fn head(title: &str, origin: Frame, wanted: Option<u32>) -> String {
+    let (width, height) = extent(origin);
+    let scale = match wanted {
+        Some(_) => scale(origin, wanted) / PIXELS_PER_UNIT,
+        None => (NATURAL_SIDE_MAX / width.max(height)).min(1.0),
+    };
     let mut out = String::new();
     // Not rounded: the guarantee of the margin is exact.
     let (x, y) = (origin.x - MARGIN, origin.y - MARGIN);

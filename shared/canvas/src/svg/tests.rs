@@ -8,7 +8,7 @@ use super::*;
 use crate::fixture::{asset, at, connection, image, member, node, object, section, sticky, text, video};
 
 fn draw(nodes: &[Node], connections: &[Connection]) -> String {
-    Drawing::new("Board", nodes, connections).finish(|_| Picture::Pending)
+    Drawing::new("Board", nodes, connections, Style::default()).finish(|_| Picture::Pending)
 }
 
 fn sized(mut node: Node, width: f64, height: f64) -> Node {
@@ -49,7 +49,7 @@ fn written(document: &str) -> String {
 #[test]
 fn a_document_is_svg_1_1_and_refers_to_nothing_outside() {
     let nodes = [showing(image("a")), text("b"), video("c"), section("s")];
-    let document = Drawing::new("A <board>", &nodes, &[connection("c1", "a", "b", Purpose::Flow)])
+    let document = Drawing::new("A <board>", &nodes, &[connection("c1", "a", "b", Purpose::Flow)], Style::default())
         .finish(|_| Picture::Ready { media_type: "image/png", bytes: b"picture", ratio: 1.0 });
     let parsed = Document::parse(&document).expect("well-formed");
     let root = parsed.root_element();
@@ -72,8 +72,11 @@ fn a_document_is_svg_1_1_and_refers_to_nothing_outside() {
 #[test]
 fn ids_are_unique() {
     let nodes: Vec<Node> = (0..40).map(|index| showing(image(&format!("n{index}")))).collect();
-    let document =
-        Drawing::new("", &nodes, &[]).finish(|_| Picture::Ready { media_type: "image/png", bytes: b"", ratio: 1.0 });
+    let document = Drawing::new("", &nodes, &[], Style::default()).finish(|_| Picture::Ready {
+        media_type: "image/png",
+        bytes: b"",
+        ratio: 1.0,
+    });
     let parsed = Document::parse(&document).expect("well-formed");
     let mut seen = std::collections::HashSet::new();
     assert!(parsed.descendants().filter_map(|node| node.attribute("id")).all(|id| seen.insert(id)));
@@ -152,7 +155,9 @@ fn what_a_picture_node_lacks_is_said() {
         let document = draw(std::slice::from_ref(&node), &[]);
         assert_eq!(written(&document).split('|').next(), Some(label), "{:?}", node.server);
     }
-    let slot = |picture: Picture<'_>| written(&Drawing::new("", &[showing(image("Lamp"))], &[]).finish(|_| picture));
+    let slot = |picture: Picture<'_>| {
+        written(&Drawing::new("", &[showing(image("Lamp"))], &[], Style::default()).finish(|_| picture))
+    };
     assert_eq!(slot(Picture::Pending), "Preview not ready|Lamp");
     assert_eq!(slot(Picture::Unreadable), "Picture cannot be read|Lamp");
     assert_eq!(slot(Picture::LeftOut), "Picture not shown|Lamp");
@@ -171,8 +176,11 @@ fn a_picture_fills_its_area_unless_that_would_cut_much_of_it() {
         let mut node = showing(sized(image("a"), 400.0, 300.0));
         // Without a caption the picture fills the whole frame.
         node.title = String::new();
-        let document =
-            Drawing::new("", &[node], &[]).finish(|_| Picture::Ready { media_type: "image/png", bytes: b"", ratio });
+        let document = Drawing::new("", &[node], &[], Style::default()).finish(|_| Picture::Ready {
+            media_type: "image/png",
+            bytes: b"",
+            ratio,
+        });
         let parsed = Document::parse(&document).expect("well-formed");
         let picture = parsed.descendants().find(|node| node.has_tag_name("image")).expect("a picture");
         picture.attribute("preserveAspectRatio").map(ToOwned::to_owned)
@@ -185,7 +193,7 @@ fn a_picture_fills_its_area_unless_that_would_cut_much_of_it() {
 #[test]
 fn pictures_beyond_the_room_are_left_out_and_the_document_stays_within_its_bound() {
     let nodes: Vec<Node> = (0..300).map(|index| showing(image(&format!("n{index}")))).collect();
-    let drawing = Drawing::new("", &nodes, &[]);
+    let drawing = Drawing::new("", &nodes, &[], Style::default());
     let bytes = vec![7; 60_000];
     let fitting = drawing.room() / embedded_len(bytes.len());
     assert!((90..300).contains(&fitting), "{fitting}");
@@ -198,7 +206,7 @@ fn pictures_beyond_the_room_are_left_out_and_the_document_stays_within_its_bound
 #[test]
 fn slots_come_in_the_order_of_painting() {
     let nodes = [with(showing(image("top")), json!({"zIndex": 1})), showing(image("low")), image("empty"), text("t")];
-    let drawing = Drawing::new("", &nodes, &[]);
+    let drawing = Drawing::new("", &nodes, &[], Style::default());
     assert_eq!(drawing.slots().map(NodeId::as_str).collect::<Vec<_>>(), ["low", "top"]);
 }
 
@@ -270,6 +278,10 @@ fn the_largest_canvas_stays_within_the_bound() {
     let frames = parsed.descendants().filter(|node| node.has_tag_name("rect")).count();
     assert!(frames >= CANVAS_NODES_MAX, "every node is drawn: {frames}");
     assert_eq!(document.matches("<path d=\"M").count() - Purpose::ALL.len(), CANVAS_CONNECTIONS_MAX);
+    let labels = Labels::of(&nodes);
+    let style = Style { labels: Some(&labels), ..Style::default() };
+    let document = Drawing::new("Board", &nodes, &connections, style).finish(|_| Picture::Pending);
+    assert!(document.len() <= DOCUMENT_BYTES_MAX && labeled(&document).len() > 40, "{}", document.len());
 }
 
 #[test]
@@ -282,11 +294,95 @@ fn a_slot_takes_no_more_than_is_kept_for_it() {
         Picture::LeftOut,
     ] {
         let nodes = [showing(frame.clone())];
-        let drawing = Drawing::new("", &nodes, &[]);
+        let drawing = Drawing::new("", &nodes, &[], Style::default());
         let without = drawing.text.len();
         let filled = drawing.finish(|_| picture).len() - without;
         assert!(filled <= SLOT_BYTES, "{picture:?}: {filled}");
     }
+}
+
+/// The numbers in a document: label and id of each node that has one, in the order of the document.
+fn labeled(document: &str) -> Vec<(usize, String)> {
+    let parsed = Document::parse(document).expect("well-formed");
+    let nodes = parsed.descendants().filter_map(|element| {
+        let number = element.attribute("data-label")?.parse().expect("a number");
+        Some((number, element.attribute("id")?.strip_prefix("node-")?.to_owned()))
+    });
+    nodes.collect()
+}
+
+fn draw_labeled(nodes: &[Node], labels: &Labels<'_>) -> String {
+    let style = Style { labels: Some(labels), ..Style::default() };
+    Drawing::new("Board", nodes, &[], style).finish(|_| Picture::Pending)
+}
+
+#[test]
+fn labels_number_the_nodes_in_reading_order_and_are_painted_last() {
+    let nodes = [
+        at(text("below"), 0.0, 500.0),
+        at(showing(image("right")), 400.0, 0.0),
+        at(member(text("left"), "s"), 0.0, 0.0),
+        at(section("s"), -50.0, -50.0),
+    ];
+    let labels = Labels::of(&nodes);
+    assert_eq!(labels.json(), r#"{"1":"node:s","2":"node:left","3":"node:right","4":"node:below"}"#);
+    let document = draw_labeled(&nodes, &labels);
+    let mut found = labeled(&document);
+    found.sort_unstable();
+    assert_eq!(found, [(1, "s".into()), (2, "left".into()), (3, "right".into()), (4, "below".into())]);
+    assert!(written(&document).ends_with("|1|2|3|4"), "{}", written(&document));
+    assert!(!draw(&nodes, &[]).contains("data-label"));
+    assert_eq!(Labels::of(&[]).json(), "{}");
+}
+
+#[test]
+fn the_mapping_holds_as_many_labels_as_fit_and_no_other_is_drawn() {
+    for length in [1, 36, 180] {
+        let nodes: Vec<Node> = (0..2000).map(|index| text(&format!("{:x>length$}", format!("{index:x}")))).collect();
+        let labels = Labels::of(&nodes);
+        let mapping: serde_json::Map<String, serde_json::Value> = serde_json::from_str(labels.json()).expect("is JSON");
+        let longest = mapping.len().to_string().len() + r#","":"node:""#.len() + 180;
+        assert!(labels.json().len() <= LABELS_BYTES_MAX && labels.json().len() + longest > LABELS_BYTES_MAX);
+        let found = labeled(&draw_labeled(&nodes, &labels));
+        assert_eq!(found.len(), mapping.len());
+        for (number, id) in found {
+            assert_eq!(mapping[&number.to_string()], format!("node:{id}"));
+        }
+    }
+}
+
+#[test]
+fn a_label_is_legible_where_the_drawing_is_small_and_no_larger_than_its_node_allows() {
+    let size = |nodes: &[Node], width| {
+        let labels = Labels::of(nodes);
+        let style = Style { width, labels: Some(&labels) };
+        let document = Drawing::new("", nodes, &[], style).finish(|_| Picture::Pending);
+        let (_, rest) = document.rsplit_once("<g font-size=\"").expect("a label");
+        rest.split('"').next().and_then(|size| size.parse::<f64>().ok()).expect("a size")
+    };
+    let near = [sized(text("a"), 400.0, 400.0)];
+    let far = [sized(text("a"), 400.0, 400.0), sized(at(text("b"), 3616.0, 0.0), 400.0, 400.0)];
+    assert_eq!(size(&near, None), 14.0);
+    assert_eq!(size(&far, None), 28.0, "4096 units in 2048 pixels");
+    assert_eq!(size(&far, Some(512)), 112.0, "14 pixels");
+    assert_eq!(size(&far, Some(256)), 180.0, "the node's share");
+    assert_eq!(size(&[sized(text("a"), 1.0, 1.0)], None), 14.0);
+}
+
+#[test]
+fn the_natural_size_is_half_the_width_that_the_png_shall_have() {
+    let size = |nodes: &[Node], width| {
+        let document = Drawing::new("", nodes, &[], Style { width, labels: None }).finish(|_| Picture::Pending);
+        let parsed = Document::parse(&document).expect("well-formed");
+        let side = |name| parsed.root_element().attribute(name).and_then(|side| side.parse::<f64>().ok());
+        (side("width").expect("a width"), side("height").expect("a height"))
+    };
+    let card = [sized(text("a"), 320.0, 120.0)];
+    assert_eq!(size(&card, None), (400.0, 200.0));
+    assert_eq!(size(&card, Some(256)), (128.0, 64.0));
+    assert_eq!(size(&card, Some(2048)), (1024.0, 512.0));
+    let high = [sized(text("a"), 20.0, 920.0)];
+    assert_eq!(size(&high, Some(2048)), (102.4, 1024.0), "at most 2048 pixels high");
 }
 
 prop_compose! {
@@ -331,7 +427,7 @@ proptest! {
             .map(|(from, to, purpose)| connection("c", &format!("n{from}"), &format!("n{to}"), *purpose))
             .collect();
         let picture = if ready { Picture::Ready { media_type: "image/png", bytes: b"x", ratio: 1.5 } } else { Picture::Pending };
-        let document = Drawing::new("\u{0}", &nodes, &connections).finish(|_| picture);
+        let document = Drawing::new("\u{0}", &nodes, &connections, Style::default()).finish(|_| picture);
         let [x, y, width, height] = view_box(&document);
         for node in &nodes {
             // Within the precision of sums of numbers of this size.
@@ -342,6 +438,15 @@ proptest! {
             let id = format!("id=\"node-{}\"", node.id);
             prop_assert!(document.contains(&id) && !document.contains("NaN"), "{}", id);
         }
+        let labels = Labels::of(&nodes);
+        let numbered = draw_labeled(&nodes, &labels);
+        let mapping: serde_json::Value = serde_json::from_str(labels.json()).expect("is JSON");
+        let found = labeled(&numbered);
+        prop_assert_eq!(found.len(), nodes.len());
+        for (number, id) in found {
+            prop_assert_eq!(&mapping[number.to_string()], &json!(format!("node:{id}")));
+        }
+        prop_assert_eq!(view_box(&numbered), [x, y, width, height]);
         prop_assert_eq!(document.contains("<image "), ready && nodes.iter().any(|node| node.asset.is_some() && node.kind == NodeType::Image));
     }
 }

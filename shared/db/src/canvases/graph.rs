@@ -138,6 +138,39 @@ pub async fn node(conn: &mut PgConnection, canvas_key: i64, id: &NodeId) -> Resu
     .transpose()
 }
 
+/// Reads the nodes and connections of these ids that a canvas has, in the order of creation.
+#[instrument(skip_all, name = "db.graph.part")]
+pub async fn part(
+    conn: &mut PgConnection,
+    canvas_key: i64,
+    nodes: &[NodeId],
+    connections: &[ConnectionId],
+) -> Result<(Vec<Node>, Vec<Connection>)> {
+    let nodes: Vec<&str> = nodes.iter().map(NodeId::as_str).collect();
+    let nodes = sqlx::query_as!(
+        NodeRow,
+        r#"SELECT id, type AS kind, title, x, y, width, height, agent_owned, metadata::text AS "metadata!",
+                  server::text AS "server!", asset_owner, asset_id, active_job
+           FROM nodes WHERE canvas_key = $1 AND id = ANY($2) ORDER BY ordinal"#,
+        canvas_key,
+        &nodes as &[&str]
+    )
+    .fetch_all(&mut *conn)
+    .await?;
+    let connections: Vec<&str> = connections.iter().map(ConnectionId::as_str).collect();
+    let connections = sqlx::query_as!(
+        ConnectionRow,
+        "SELECT id, from_node_id, to_node_id, purpose, role FROM connections
+         WHERE canvas_key = $1 AND id = ANY($2) ORDER BY ordinal",
+        canvas_key,
+        &connections as &[&str]
+    )
+    .fetch_all(conn)
+    .await?;
+    let nodes = nodes.into_iter().map(NodeRow::node).collect::<Result<_>>()?;
+    Ok((nodes, connections.into_iter().map(ConnectionRow::connection).collect::<Result<_>>()?))
+}
+
 /// Reads the nodes that wait for a job or run.
 #[instrument(skip_all, name = "db.graph.nodes_of_job")]
 pub async fn nodes_of_job(conn: &mut PgConnection, canvas_key: i64, job: Uuid) -> Result<Vec<Node>> {

@@ -5,6 +5,7 @@
 
 mod changes;
 mod graph;
+mod members;
 mod write;
 
 use domain::Timestamp;
@@ -21,7 +22,8 @@ use tracing::instrument;
 use uuid::Uuid;
 
 pub use changes::{ChangesSince, changes_since};
-pub use graph::{NodeFrame, connections_of, frames, graph, node, nodes_of_job, release_unread, skeleton};
+pub use graph::{NodeFrame, connections_of, frames, graph, node, nodes_of_job, part, release_unread, skeleton};
+pub use members::{Member, member, members, share};
 pub use write::{GraphWrites, deleted_connections, deleted_nodes, write_graph};
 
 use crate::error::known;
@@ -378,45 +380,6 @@ pub async fn activity(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<Ac
     .fetch_all(conn)
     .await?;
     Ok(rows.into_iter().map(|row| row.activity.0.entry(Timestamp::from(row.at), row.revision)).collect())
-}
-
-/// Sets or removes an account's role on a canvas. Returns whether the canvas exists.
-#[instrument(skip_all, name = "db.canvas.share")]
-pub async fn share(
-    conn: &mut PgConnection,
-    canvas: &CanvasHandle,
-    with: &AccountUid,
-    role: Option<AccessRole>,
-) -> Result<bool> {
-    let Some(key) = sqlx::query_scalar!(
-        "SELECT key FROM canvases WHERE owner_uid = $1 AND id = $2",
-        canvas.owner.as_str(),
-        canvas.id.as_str()
-    )
-    .fetch_optional(&mut *conn)
-    .await?
-    else {
-        return Ok(false);
-    };
-    match role {
-        Some(role) => {
-            sqlx::query!(
-                "INSERT INTO canvas_shares (canvas_key, account_uid, role) VALUES ($1, $2, $3)
-                 ON CONFLICT (account_uid, canvas_key) DO UPDATE SET role = excluded.role",
-                key,
-                with.as_str(),
-                role.as_str(),
-            )
-            .execute(conn)
-            .await?;
-        }
-        None => {
-            sqlx::query!("DELETE FROM canvas_shares WHERE canvas_key = $1 AND account_uid = $2", key, with.as_str())
-                .execute(conn)
-                .await?;
-        }
-    }
-    Ok(true)
 }
 
 /// A stored activity entry.

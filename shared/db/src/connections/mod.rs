@@ -54,10 +54,19 @@ pub struct NewConnection<'a> {
     pub provider: ProviderKind,
     /// Name, which identifies the connection together with account and provider.
     pub name: &'a str,
-    /// Base URL of the provider, if the operator set one.
-    pub base_url: Option<&'a str>,
+    /// What becomes of the base URL.
+    pub base_url: BaseUrl<'a>,
     /// The key in masked form, as responses show it.
     pub masked_key: &'a str,
+}
+
+/// What a save does with the base URL of a connection, which operators set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BaseUrl<'a> {
+    /// An existing connection keeps its base URL; a new one has none.
+    Keep,
+    /// The connection gets this base URL, or none.
+    Set(Option<&'a str>),
 }
 
 /// The context that a connection's key is sealed under.
@@ -65,11 +74,34 @@ pub fn context(id: Uuid) -> String {
     format!("connection:{id}")
 }
 
-/// Saves a connection, or replaces key and base URL of the existing one with the same account, provider and name. Returns its
-/// id, which an existing one keeps. `seal` seals the key under the [`context`] that it receives. The caller's transaction holds
+/// A connection that was saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SavedConnection {
+    /// Id of the connection.
+    pub id: Uuid,
+    /// Whether it is new. Otherwise the key of an existing one was replaced.
+    pub is_new: bool,
+}
+
+/// Number of an account's connections.
+#[instrument(skip_all, name = "db.connection.count")]
+pub async fn count(conn: &mut PgConnection, account: &AccountUid) -> Result<i64> {
+    let count = sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM provider_connections WHERE account_uid = $1"#,
+        account.as_str()
+    );
+    Ok(count.fetch_one(conn).await?)
+}
+
+/// Saves a connection, or replaces key and base URL of the existing one with the same account, provider and name, which keeps its
+/// id. `seal` seals the key under the [`context`] that it receives. The caller's transaction holds
 /// the account's lock ([`accounts::lock`](crate::accounts::lock)), so that two concurrent calls cannot seal for different ids.
 #[instrument(skip_all, name = "db.connection.save")]
-pub async fn save(conn: &mut PgConnection, new: &NewConnection<'_>, seal: impl FnOnce(&str) -> String) -> Result<Uuid> {
+pub async fn save(
+    conn: &mut PgConnection,
+    new: &NewConnection<'_>,
+    seal: impl FnOnce(&str) -> String,
+) -> Result<SavedConnection> {
     let known = sqlx::query_scalar!(
         "SELECT id FROM provider_connections WHERE account_uid = $1 AND provider = $2 AND name = $3",
         new.account.as_str(),
@@ -83,19 +115,23 @@ pub async fn save(conn: &mut PgConnection, new: &NewConnection<'_>, seal: impl F
         "INSERT INTO provider_connections (id, account_uid, provider, name, base_url, sealed_key, masked_key)
          VALUES ($1, $2, $3, $4, $5, $6, $7)
          ON CONFLICT (id) DO UPDATE
-         SET base_url = excluded.base_url, sealed_key = excluded.sealed_key, masked_key = excluded.masked_key,
-             updated_at = now()",
+         SET base_url = CASE WHEN $8 THEN provider_connections.base_url ELSE excluded.base_url END,
+             sealed_key = excluded.sealed_key, masked_key = excluded.masked_key, updated_at = now()",
         id,
         new.account.as_str(),
         new.provider.as_str(),
         new.name,
-        new.base_url,
+        match new.base_url {
+            BaseUrl::Keep => None,
+            BaseUrl::Set(url) => url,
+        },
         seal(&context(id)),
         new.masked_key,
+        new.base_url == BaseUrl::Keep,
     )
     .execute(conn)
     .await?;
-    Ok(id)
+    Ok(SavedConnection { id, is_new: known.is_none() })
 }
 
 /// Lists the account's connections, oldest first.
@@ -129,11 +165,15 @@ pub async fn credentials(conn: &mut PgConnection, account: &AccountUid, id: Uuid
     .transpose()
 }
 
-/// Deletes a connection of any account. Returns whether it existed. Jobs that use it fail at their next call.
+/// Deletes a connection, of `account` if one is named. Returns whether there was one. Jobs that use it fail at their next call.
 #[instrument(skip_all, name = "db.connection.delete")]
-pub async fn delete(conn: &mut PgConnection, id: Uuid) -> Result<bool> {
-    let done = sqlx::query!("DELETE FROM provider_connections WHERE id = $1", id).execute(conn).await?;
-    Ok(done.rows_affected() == 1)
+pub async fn delete(conn: &mut PgConnection, id: Uuid, account: Option<&AccountUid>) -> Result<bool> {
+    let deleted = sqlx::query!(
+        "DELETE FROM provider_connections WHERE id = $1 AND ($2::text IS NULL OR account_uid = $2)",
+        id,
+        account.map(AccountUid::as_str)
+    );
+    Ok(deleted.execute(conn).await?.rows_affected() == 1)
 }
 
 struct ProviderConnectionRow {

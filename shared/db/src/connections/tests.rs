@@ -22,8 +22,8 @@ fn account(uid: &str) -> AccountUid {
 
 async fn saved(conn: &mut PgConnection, uid: &str, provider: ProviderKind, name: &str, key: &str) -> Uuid {
     let account = account(uid);
-    let new = NewConnection { account: &account, provider, name, base_url: None, masked_key: key };
-    save(conn, &new, |context| format!("v1.k1.{context} {key}")).await.expect("saves")
+    let new = NewConnection { account: &account, provider, name, base_url: BaseUrl::Set(None), masked_key: key };
+    save(conn, &new, |context| format!("v1.k1.{context} {key}")).await.expect("saves").id
 }
 
 #[tokio::test]
@@ -40,8 +40,9 @@ async fn a_connection_is_its_accounts_alone() {
         Credentials { provider: ProviderKind::Fal, base_url: None, sealed_key: format!("v1.k1.connection:{mine} key") };
     assert_eq!(credentials_of(&mut conn, "me").await, Some(expected));
     assert_eq!(credentials_of(&mut conn, "you").await, None);
-    assert!(delete(&mut conn, mine).await.expect("deletes"));
-    assert!(!delete(&mut conn, mine).await.expect("looks"));
+    assert!(!delete(&mut conn, mine, Some(&account("you"))).await.expect("looks"));
+    assert!(delete(&mut conn, mine, Some(&account("me"))).await.expect("deletes"));
+    assert!(!delete(&mut conn, mine, None).await.expect("looks"));
     assert_eq!(credentials_of(&mut conn, "me").await, None);
 }
 
@@ -60,6 +61,26 @@ async fn saving_again_replaces_the_key_and_keeps_id_and_place() {
     assert_eq!(reported[..2], [(first, "new"), (second, "other")], "the oldest first");
     let kept = credentials(&mut conn, &account("me"), first).await.expect("reads").expect("is there");
     assert_eq!(kept.sealed_key, format!("v1.k1.connection:{first} new"));
+}
+
+#[tokio::test]
+async fn a_person_replaces_the_key_and_keeps_the_operators_url() {
+    let database = database().await;
+    let mut conn = database.pool().acquire().await.expect("connects");
+    let account = account("me");
+    let base = async |conn: &mut PgConnection, base_url: BaseUrl<'_>| {
+        let (provider, name) = (ProviderKind::Fal, "f");
+        let new = NewConnection { account: &account, provider, name, base_url, masked_key: "" };
+        let saved = save(&mut *conn, &new, str::to_owned).await.expect("saves");
+        let read = credentials(conn, &account, saved.id).await.expect("reads").expect("is there");
+        (saved.is_new, read.base_url)
+    };
+    let url = Some("https://proxy.example/");
+    assert_eq!(base(&mut conn, BaseUrl::Keep).await, (true, None));
+    assert_eq!(base(&mut conn, BaseUrl::Set(url)).await, (false, url.map(str::to_owned)));
+    assert_eq!(base(&mut conn, BaseUrl::Keep).await, (false, url.map(str::to_owned)));
+    assert_eq!(base(&mut conn, BaseUrl::Set(None)).await, (false, None));
+    assert_eq!(count(&mut conn, &account).await.expect("counts"), 1);
 }
 
 #[tokio::test]
@@ -82,8 +103,8 @@ async fn managed_is_no_connection() {
     let database = database().await;
     let mut conn = database.pool().acquire().await.expect("connects");
     let account = account("me");
-    let new =
-        NewConnection { account: &account, provider: ProviderKind::Managed, name: "m", base_url: None, masked_key: "" };
+    let (provider, base_url) = (ProviderKind::Managed, BaseUrl::Keep);
+    let new = NewConnection { account: &account, provider, name: "m", base_url, masked_key: "" };
     let refused = save(&mut conn, &new, |_| String::new()).await.expect_err("the table rejects it");
     assert_eq!(refused.constraint(), Some("provider_connections_provider_check"));
 }

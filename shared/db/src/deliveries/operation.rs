@@ -1,8 +1,10 @@
-//! Deliveries as operators list and replay them, and the removal of old ones.
+//! Deliveries as operators and their accounts list and replay them, and the removal of old ones.
 
-use chrono::{DateTime, Utc};
+use domain::Timestamp;
 use domain::id::{AccountUid, JobId};
-use domain::webhook::{DeliveryError, DeliveryStatus};
+use domain::recipe::run::RunId;
+use domain::webhook::{DeliveryState, DeliveryStatus};
+use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -13,7 +15,7 @@ use crate::error::known;
 /// can show the delivery state.
 const KEPT_DAYS: i32 = 30;
 
-/// A delivery as operators see it, without endpoint and secret.
+/// A delivery as a list shows it, without endpoint and secret.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedDelivery {
     /// Id of the delivery, without `webhook:`.
@@ -23,33 +25,47 @@ pub struct ListedDelivery {
     /// Whether that is a Recipe run, whose handle has another form.
     pub is_recipe: bool,
     /// State of the delivery.
-    pub status: DeliveryStatus,
-    /// Number of scheduled attempts so far. Replays are not counted.
-    pub attempts: i32,
-    /// Status code of the receiver's last response.
-    pub last_status: Option<i32>,
-    /// Why the delivery failed.
-    pub error_code: Option<DeliveryError>,
+    pub state: DeliveryState,
     /// When the run was started.
-    pub created_at: DateTime<Utc>,
+    pub created_at: Timestamp,
 }
 
-/// Lists the newest `limit` deliveries, newest first, of one account or all, in one state or any.
+impl ListedDelivery {
+    /// The handle of the run whose end is announced.
+    pub fn run_handle(&self) -> String {
+        if self.is_recipe { RunId(self.job_id.0).handle() } else { self.job_id.run_handle() }
+    }
+}
+
+/// Position of a page of deliveries: after the delivery that was created at this time, with this id.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct After {
+    /// When the last delivery was created.
+    pub created_at: Timestamp,
+    /// Id of the last delivery.
+    pub id: Uuid,
+}
+
+/// Lists at most `limit` deliveries, newest first, of one account or all, in one state or any.
 #[tracing::instrument(skip_all, name = "db.delivery.list")]
 pub async fn list(
     conn: &mut PgConnection,
     account: Option<&AccountUid>,
     status: Option<DeliveryStatus>,
+    after: Option<&After>,
     limit: i64,
 ) -> Result<Vec<ListedDelivery>> {
     let rows = sqlx::query!(
-        r#"SELECT d.id, d.job_id, r.id IS NOT NULL AS "is_recipe!", d.status, d.attempts, d.last_status, d.error_code,
-                  d.created_at
+        r#"SELECT d.id, d.job_id, r.id IS NOT NULL AS "is_recipe!", d.status, d.attempts, d.next_attempt_at,
+                  d.last_attempt_at, d.delivered_at, d.last_status, d.error_code, d.created_at
            FROM webhook_deliveries d LEFT JOIN recipe_runs r ON r.id = d.job_id
            WHERE ($1::text IS NULL OR d.account_uid = $1) AND ($2::text IS NULL OR d.status = $2)
-           ORDER BY d.created_at DESC, d.id DESC LIMIT $3"#,
+             AND ($3::timestamptz IS NULL OR (d.created_at, d.id) < ($3, $4))
+           ORDER BY d.created_at DESC, d.id DESC LIMIT $5"#,
         account.map(AccountUid::as_str),
         status.map(DeliveryStatus::as_str),
+        after.map(|after| after.created_at.get()),
+        after.map(|after| after.id),
         limit,
     )
     .fetch_all(conn)
@@ -60,11 +76,17 @@ pub async fn list(
                 id: row.id,
                 job_id: JobId(row.job_id),
                 is_recipe: row.is_recipe,
-                status: known("webhook_deliveries.status", &row.status)?,
-                attempts: row.attempts,
-                last_status: row.last_status,
-                error_code: row.error_code.map(|code| known("webhook_deliveries.error_code", &code)).transpose()?,
-                created_at: row.created_at,
+                state: DeliveryState {
+                    id: super::handle(row.id),
+                    status: known("webhook_deliveries.status", &row.status)?,
+                    attempts: row.attempts,
+                    next_attempt_at: row.next_attempt_at.map(Timestamp::from),
+                    last_attempt_at: row.last_attempt_at.map(Timestamp::from),
+                    delivered_at: row.delivered_at.map(Timestamp::from),
+                    last_status: row.last_status,
+                    error_code: row.error_code.map(|code| known("webhook_deliveries.error_code", &code)).transpose()?,
+                },
+                created_at: row.created_at.into(),
             })
         })
         .collect()
@@ -101,16 +123,16 @@ pub enum Replay {
 }
 
 /// Enqueues one more attempt of a delivery that is delivered or failed, with the same event id and body and a new signature.
-/// The attempt is recorded separately and not counted. `None`: there is no such delivery.
+/// The attempt is recorded separately and not counted. `None`: there is no such delivery, or not of `account` if one is named.
 #[tracing::instrument(skip_all, name = "db.delivery.replay")]
-pub async fn replay(conn: &mut PgConnection, id: Uuid) -> Result<Option<Replay>> {
-    let Some(row) =
-        sqlx::query!("SELECT account_uid, url, status, event_id FROM webhook_deliveries WHERE id = $1 FOR UPDATE", id)
-            .fetch_optional(&mut *conn)
-            .await?
-    else {
-        return Ok(None);
-    };
+pub async fn replay(conn: &mut PgConnection, id: Uuid, account: Option<&AccountUid>) -> Result<Option<Replay>> {
+    let row = sqlx::query!(
+        "SELECT account_uid, url, status, event_id FROM webhook_deliveries
+         WHERE id = $1 AND ($2::text IS NULL OR account_uid = $2) FOR UPDATE",
+        id,
+        account.map(AccountUid::as_str),
+    );
+    let Some(row) = row.fetch_optional(&mut *conn).await? else { return Ok(None) };
     let status: DeliveryStatus = known("webhook_deliveries.status", &row.status)?;
     if !matches!(status, DeliveryStatus::Delivered | DeliveryStatus::Failed) {
         return Ok(Some(Replay::Unfinished(status)));

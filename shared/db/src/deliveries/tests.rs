@@ -5,7 +5,7 @@ use sqlx::PgPool;
 use testkit::TestDatabase;
 
 use super::attempts::{Attempt, AttemptRecord, Begun, LeasedDelivery, Next, begin, record};
-use super::operation::{Replay, list, replay, sweep};
+use super::operation::{After, Replay, list, replay, sweep};
 use super::*;
 use crate::tasks::{self, ClaimRequest};
 
@@ -358,7 +358,7 @@ async fn the_first_attempt_starts_the_window_of_the_result() {
 #[tokio::test]
 async fn a_replay_is_one_more_attempt_recorded_apart() {
     let case = Case::ended().await;
-    let ask = async || replay(&mut *conn(case.pool()).await, case.id).await.expect("replays");
+    let ask = async || replay(&mut *conn(case.pool()).await, case.id, None).await.expect("replays");
     assert_eq!(ask().await, Some(Replay::Unfinished(DeliveryStatus::Pending)));
     let first = case.try_once(200, Next::Delivered).await;
     for number in 1..=2 {
@@ -374,14 +374,14 @@ async fn a_replay_is_one_more_attempt_recorded_apart() {
     let state = case.state().await;
     assert_eq!((state.status, state.attempts, state.error_code), (DeliveryStatus::Delivered, 1, None));
     assert_eq!(case.count("SELECT count(*) FROM webhook_attempts WHERE replay").await, 3);
-    assert_eq!(replay(&mut *conn(case.pool()).await, Uuid::nil()).await.expect("replays"), None);
+    assert_eq!(replay(&mut *conn(case.pool()).await, Uuid::nil(), None).await.expect("replays"), None);
 }
 
 #[tokio::test]
 async fn a_replay_survives_crashes_but_not_for_ever() {
     let case = Case::ended().await;
     case.try_once(410, Next::Failed(DeliveryError::EndpointRejected)).await;
-    replay(&mut *conn(case.pool()).await, case.id).await.expect("replays");
+    replay(&mut *conn(case.pool()).await, case.id, None).await.expect("replays");
     let mut leased = case.claim().await;
     for number in 1..=4 {
         let attempt = case.attempt(leased).await;
@@ -399,15 +399,45 @@ async fn operators_see_the_newest_first_by_account_and_status() {
     run(case.pool(), "UPDATE webhook_deliveries SET created_at = created_at - interval '1 hour'").await;
     let (newer, _) = insert_one(case.pool(), &case.account).await;
     let ids = async |account: Option<&AccountUid>, status, limit| -> Vec<Uuid> {
-        let listed = list(&mut *conn(case.pool()).await, account, status, limit).await.expect("lists");
+        let listed = list(&mut *conn(case.pool()).await, account, status, None, limit).await.expect("lists");
         listed.into_iter().map(|listed| listed.id).collect()
     };
     assert_eq!(ids(None, None, 10).await, [newer, case.id]);
     assert_eq!(ids(None, None, 1).await, [newer]);
     assert_eq!(ids(Some(&case.account), Some(DeliveryStatus::Failed), 10).await, [case.id]);
     assert_eq!(ids(Some(&AccountUid::parse("other").expect("valid")), None, 10).await, [] as [Uuid; 0]);
-    let listed = list(&mut *conn(case.pool()).await, None, Some(DeliveryStatus::Failed), 10).await.expect("lists");
-    assert_eq!((listed[0].last_status, listed[0].error_code), (Some(301), Some(DeliveryError::RedirectNotAllowed)));
+    let listed =
+        list(&mut *conn(case.pool()).await, None, Some(DeliveryStatus::Failed), None, 10).await.expect("lists");
+    let state = &listed[0].state;
+    assert_eq!((state.last_status, state.error_code), (Some(301), Some(DeliveryError::RedirectNotAllowed)));
+}
+
+#[tokio::test]
+async fn a_list_of_deliveries_pages_without_gap_or_repeat() {
+    let case = Case::ended().await;
+    for _ in 0..2 {
+        insert_one(case.pool(), &case.account).await;
+    }
+    // All at the same time, so that the order is that of the ids.
+    run(case.pool(), "UPDATE webhook_deliveries SET created_at = date_trunc('second', created_at)").await;
+    let page = async |after: Option<&After>, limit| {
+        list(&mut *conn(case.pool()).await, Some(&case.account), None, after, limit).await.expect("lists")
+    };
+    let all = page(None, 10).await;
+    let first = page(None, 2).await;
+    let after = After { created_at: first[1].created_at, id: first[1].id };
+    assert_eq!([first, page(Some(&after), 2).await].concat(), all);
+    assert_eq!(all.len(), 3);
+}
+
+#[tokio::test]
+async fn an_account_replays_its_own_deliveries_alone() {
+    let case = Case::ended().await;
+    case.try_once(410, Next::Failed(DeliveryError::EndpointRejected)).await;
+    let other = AccountUid::parse("other").expect("valid");
+    let ask = async |account| replay(&mut *conn(case.pool()).await, case.id, account).await.expect("answers");
+    assert_eq!(ask(Some(&other)).await, None);
+    assert_eq!(ask(Some(&case.account)).await, Some(Replay::Enqueued(DeliveryStatus::Pending)));
 }
 
 #[tokio::test]

@@ -5,9 +5,10 @@ use domain::import::{Failure, FailureKind, Imported};
 use testkit::TestDatabase;
 
 use super::*;
-use crate::accounts::{self, NewToken};
+use crate::accounts;
 use crate::canvases::NewCanvas;
 use crate::idempotency::{Taken, take, take_for};
+use crate::tokens::{self, NewToken};
 
 const FINGERPRINT: [u8; 32] = [1; 32];
 
@@ -36,7 +37,7 @@ async fn fixture() -> Fixture {
         secret_hash: b"",
         expires_days: None,
     };
-    accounts::create_token(&mut conn, &new).await.expect("creates a token");
+    tokens::create(&mut conn, &new).await.expect("creates a token");
     let handle = CanvasHandle { owner: you.clone(), id: CanvasId::parse("c").expect("valid") };
     let actor = Actor { owner_uid: you, surface: Surface::Api, label: "t".into() };
     let new = NewCanvas { handle: &handle, canvas_type: None, title: "C", revision: "r0", actor: &actor };

@@ -1,6 +1,6 @@
 //! The statements that end a job whose record cannot be read. They read no stored document.
 
-use domain::id::JobId;
+use domain::id::{AccountUid, CanvasHandle, CanvasId, JobId};
 use domain::job::{Failure, FailureCode, JobOutcome, JobStatus};
 use domain::webhook::DeliveryError;
 use sqlx::PgConnection;
@@ -12,10 +12,10 @@ use super::{Windows, outputs, settlement};
 use crate::{Result, tasks};
 
 /// What ending a job left to do.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Abandoned {
-    /// Key of its canvas, which is locked and whose nodes may still wait for the job.
-    pub canvas_key: Option<i64>,
+    /// Key and handle of its canvas, which is locked and whose nodes may still wait for the job.
+    pub canvas: Option<(i64, CanvasHandle)>,
     /// The Recipe run that waits for the job.
     pub recipe_run: Option<Uuid>,
 }
@@ -30,8 +30,8 @@ pub async fn abandon(
     windows: &Windows,
 ) -> Result<Option<Abandoned>> {
     let reserved = settlement::hold(conn, id).await?;
-    let canvas_key = sqlx::query_scalar!(
-        "SELECT key FROM canvases WHERE key = (SELECT canvas_key FROM jobs WHERE id = $1) FOR UPDATE",
+    let canvas = sqlx::query!(
+        "SELECT key, owner_uid, id FROM canvases WHERE key = (SELECT canvas_key FROM jobs WHERE id = $1) FOR UPDATE",
         id.0
     )
     .fetch_optional(&mut *conn)
@@ -71,5 +71,8 @@ pub async fn abandon(
     .execute(&mut *conn)
     .await?;
     let recipe_run = sqlx::query_scalar!("SELECT recipe_run FROM jobs WHERE id = $1", id.0).fetch_one(conn).await?;
-    Ok(Some(Abandoned { canvas_key, recipe_run }))
+    let canvas = canvas.map(|row| {
+        (row.key, CanvasHandle { owner: AccountUid::from_stored(row.owner_uid), id: CanvasId::from_stored(row.id) })
+    });
+    Ok(Some(Abandoned { canvas, recipe_run }))
 }

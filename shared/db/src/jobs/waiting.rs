@@ -97,15 +97,15 @@ pub struct Unfinished {
 }
 
 /// Reschedules the next poll of each and records its progress, which never decreases. Returns the jobs whose progress
-/// increased. The caller reschedules their tasks ([`crate::tasks::reschedule_all`]).
+/// increased, with their accounts. The caller reschedules their tasks ([`crate::tasks::reschedule_all`]).
 #[tracing::instrument(skip_all, name = "db.job.waiting.put_off")]
-pub async fn put_off(conn: &mut PgConnection, unfinished: &[Unfinished]) -> Result<Vec<JobId>> {
+pub async fn put_off(conn: &mut PgConnection, unfinished: &[Unfinished]) -> Result<Vec<(AccountUid, JobId)>> {
     let ids: Vec<Uuid> = unfinished.iter().map(|it| it.id.0).collect();
     let tokens: Vec<Uuid> = unfinished.iter().map(|it| it.lease_token).collect();
     let due_in: Vec<f64> = unfinished.iter().map(|it| it.due_in.as_secs_f64()).collect();
     let percents: Vec<Option<f64>> =
         unfinished.iter().map(|it| it.percent.and_then(super::work::unfinished_percent)).collect();
-    let further = sqlx::query_scalar!(
+    let further = sqlx::query!(
         "WITH held AS (
              SELECT told.id, told.due_in, told.percent
              FROM unnest($1::uuid[], $2::uuid[], $3::float8[], $4::float8[]) AS told(id, token, due_in, percent)
@@ -116,7 +116,7 @@ pub async fn put_off(conn: &mut PgConnection, unfinished: &[Unfinished]) -> Resu
          )
          UPDATE jobs j SET progress = held.percent, version = version + 1, updated_at = now()
          FROM held WHERE j.id = held.id AND j.kind = 'video' AND j.status = 'running' AND j.progress < held.percent
-         RETURNING j.id",
+         RETURNING j.account_uid, j.id",
         &ids,
         &tokens,
         &due_in,
@@ -124,5 +124,5 @@ pub async fn put_off(conn: &mut PgConnection, unfinished: &[Unfinished]) -> Resu
     )
     .fetch_all(conn)
     .await?;
-    Ok(further.into_iter().map(JobId).collect())
+    Ok(further.into_iter().map(|row| (AccountUid::from_stored(row.account_uid), JobId(row.id))).collect())
 }

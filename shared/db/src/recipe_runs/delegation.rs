@@ -37,7 +37,10 @@ impl Delegation {
     pub(super) async fn read(conn: &mut PgConnection, id: RunId) -> Result<Option<Self>> {
         let run = sqlx::query!(
             r#"SELECT r.account_uid, r.token_id, t.surface, t.label,
-                      (t.revoked_at IS NULL AND s.revoked_at IS NULL AND a.enabled) AS "delegated!",
+                      (t.revoked_at IS NULL AND s.revoked_at IS NULL AND a.enabled
+                       AND (t.parent IS NULL OR EXISTS (
+                           SELECT FROM tokens p WHERE p.id = t.parent AND p.revoked_at IS NULL
+                       ))) AS "delegated!",
                       CASE WHEN c.owner_uid = r.account_uid THEN 'owner' ELSE h.role END AS role
                FROM recipe_runs r
                JOIN tokens t ON t.id = r.token_id

@@ -2,6 +2,8 @@
 
 mod document;
 mod placement;
+mod quote;
+mod summary;
 mod video;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +21,8 @@ use crate::{API_ROOT, Timestamp};
 
 pub use document::{ImageJob, JobDocument, JobImage, ReferenceInput, Timing};
 pub use placement::Placement;
+pub use quote::{QuotedModel, StartQuote};
+pub use summary::{OutputCounts, RunKind, RunSummary, WorkOperation};
 pub use video::{
     StoredVideo, VideoDownload, VideoFailure, VideoFailureCode, VideoJob, VideoModel, VideoPicture, VideoStatus,
     video_url,
@@ -208,6 +212,15 @@ impl Request {
             Request::Action(action) => std::slice::from_ref(&action.target),
             Request::Image(image) => &image.targets,
             Request::Video(_) => &[],
+        }
+    }
+
+    /// The model that does the work; Actions use none.
+    pub fn model(&self) -> Option<&ChosenModel> {
+        match self {
+            Request::Action(_) => None,
+            Request::Image(image) => Some(&image.model),
+            Request::Video(video) => Some(&video.model),
         }
     }
 

@@ -66,6 +66,7 @@ const job = (
     throwOnError,
   })
 ).data;
+assert("run" in job, "a start that is not a dry run is started");
 
 const run = await finished(job.run);
 assert.equal(run.status, "succeeded");

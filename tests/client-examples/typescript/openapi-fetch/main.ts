@@ -72,6 +72,7 @@ const job = data(
     },
   }),
 );
+assert("run" in job, "a start that is not a dry run is started");
 
 const run = await finished(job.run);
 assert.equal(run.status, "succeeded");

@@ -6,12 +6,12 @@ use std::time::Duration;
 use app::job::{Cancellation, CompletionContext};
 use blob::BlobKey;
 use bytes::Bytes;
-use db::accounts::NewToken;
 use db::assets::NewAsset;
 use db::blobs::Staged;
-use db::connections::NewConnection;
+use db::connections::{BaseUrl, NewConnection};
 use db::jobs::outputs::{JobOutput, OutputState};
 use db::jobs::{NewJob, Windows};
+use db::tokens::NewToken;
 use domain::account::{Scopes, Surface};
 use domain::asset::AssetKind;
 use domain::id::{AccountUid, AssetHandle, AssetId, JobId};
@@ -98,12 +98,12 @@ impl VideoFixture {
             account: &fixture.me,
             provider: kind,
             name: "mine",
-            base_url: Some(fixture.simulator.url()),
+            base_url: BaseUrl::Set(Some(fixture.simulator.url())),
             masked_key: "masked",
         };
         let seal = |context: &str| fixture.keys.seal(context, SIMULATOR_KEY.as_bytes());
         let saved = db::connections::save(&mut *fixture.conn().await, &new, seal).await.expect("saves");
-        fixture.connection = Some(saved);
+        fixture.connection = Some(saved.id);
         fixture
     }
 
@@ -137,7 +137,7 @@ impl VideoFixture {
             secret_hash: b"",
             expires_days: None,
         };
-        db::accounts::create_token(&mut conn, &new).await.expect("creates a token");
+        db::tokens::create(&mut conn, &new).await.expect("creates a token");
         db::ledger::grant(&mut conn, &me, GRANT).await.expect("grants");
         drop(conn);
         Self {

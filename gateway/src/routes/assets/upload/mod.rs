@@ -133,7 +133,7 @@ pub async fn upload(
         traceparent: trace.0.to_string(),
     };
     let permit = app.writers.pass(&resource).await?;
-    let (record, replayed) = app::run(&app.pool, &upload).await?;
+    let (record, replayed) = app.run(&upload).await?;
     drop(permit);
     app.waker.wake();
     let location = format!("/assets/{}", record.handle);

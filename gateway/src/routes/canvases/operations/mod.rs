@@ -103,7 +103,10 @@ impl Input for ApplyOperations {
 
 impl Input for ValidateOperations {
     const LIMIT: usize = OPERATIONS_BODY_MAX;
-    const IGNORED: &[&str] = &["idempotencyKey"];
+
+    fn ignored(_: &Value) -> &'static [&'static str] {
+        &["idempotencyKey"]
+    }
 
     fn check_rejected<C>(body: &Value, _: impl FnOnce(Self) -> Result<C, Vec<Violation>>) -> Vec<Violation> {
         violations(body)
@@ -245,7 +248,7 @@ async fn apply_batch(app: &App, on: &CanvasAccess<ReadCanvas>, minimal: bool, re
     };
     let permit = app.writers.pass(&handle.to_string()).await?;
     let room = app.documents.reserve(record.graph_bytes).await?;
-    let changed = app::run(&app.pool, &command).await?;
+    let changed = app.run(&command).await?;
     drop(permit);
     let reply = reply::private(reply::document(room.into_json(&changed.document(minimal))?));
     Ok(if minimal { prefer::applied_minimal(reply) } else { reply })

@@ -1,13 +1,13 @@
-//! The SVG of a canvas: its graph from one snapshot, with as many pictures as fit and are available.
+//! The SVG of a canvas or of a part of it: its graph from one snapshot, with as many pictures as fit and are available.
 //!
 //! **Memory.** What fits is determined before it is loaded ([`Drawing::room`]), so that a render holds its graph, its document
 //! and at most as many bytes of pictures. An account draws at most two renders concurrently.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use blob::BlobKey;
 use bytes::Bytes;
-use canvas::svg::{Drawing, Picture, embedded_len};
+use canvas::svg::{Drawing, Labels, Picture, Style, embedded_len};
 use db::assets::Shown;
 use db::renditions::RenditionState;
 use domain::asset::thumbnail_width;
@@ -17,6 +17,7 @@ use domain::id::{AccountUid, CanvasHandle, NodeId};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use uuid::Uuid;
 
+use super::view::View;
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
 use crate::rendition;
@@ -38,6 +39,8 @@ pub struct Drawn {
     pub revision: String,
     /// The SVG document.
     pub document: Bytes,
+    /// The mapping of numbers to nodes as JSON, when the view has labels; otherwise empty.
+    pub labels: Bytes,
     /// Whether the rendition of every picture was available, so that this revision will always look the same.
     pub complete: bool,
 }
@@ -48,15 +51,18 @@ pub async fn current(
     caller: &AccountUid,
     handle: &CanvasHandle,
     record: &CanvasRecord,
+    view: &View,
     trace: Trace,
 ) -> Result<Drawn> {
-    if let Some(document) = app.documents.get(record.key, &cache_key(&record.revision)) {
-        return Ok(Drawn { revision: record.revision.clone(), document, complete: true });
+    if let Some(drawn) = cached(app, record, view) {
+        return Ok(drawn);
     }
     let _turn = app.renderers.pass(caller.as_str()).await?;
     let _room = app.documents.reserve(record.graph_bytes).await?;
-    let graph = load(app, caller, handle).await?;
-    let drawing = Drawing::new(&graph.record.title, &graph.nodes, &graph.connections);
+    let graph = load(app, caller, handle, view).await?;
+    let labels = view.labels.then(|| Labels::of(&graph.nodes));
+    let style = Style { width: view.width, labels: labels.as_ref() };
+    let drawing = Drawing::new(&graph.record.title, &graph.nodes, &graph.connections, style);
     let plan = Plan::of(&drawing, &graph);
     if !plan.wanted.is_empty() {
         rendition::request(app, &plan.wanted, trace).await?;
@@ -70,19 +76,36 @@ pub async fn current(
         },
         None => plan.others.get(node).copied().unwrap_or(Picture::LeftOut),
     });
-    let (revision, document) = (graph.record.revision, Bytes::from(document));
+    let labels = labels.map_or_else(Bytes::new, |labels| Bytes::copy_from_slice(labels.json().as_bytes()));
+    let drawn = Drawn { revision: graph.record.revision, document: Bytes::from(document), labels, complete };
     if complete {
-        app.documents.put(graph.record.key, &cache_key(&revision), document.clone());
+        let [document, labels] = cache_keys(&drawn.revision, view);
+        app.documents.put(graph.record.key, &document, drawn.document.clone());
+        if view.labels {
+            app.documents.put(graph.record.key, &labels, drawn.labels.clone());
+        }
     }
-    Ok(Drawn { revision, document, complete })
+    Ok(drawn)
 }
 
-/// The cache key of a drawing; differs from that of the canvas document at the same revision.
-fn cache_key(revision: &str) -> String {
-    format!("{revision}-svg")
+/// The drawing of the canvas at this revision, if it is in the cache.
+fn cached(app: &App, record: &CanvasRecord, view: &View) -> Option<Drawn> {
+    let [document, labels] = cache_keys(&record.revision, view);
+    Some(Drawn {
+        revision: record.revision.clone(),
+        document: app.documents.get(record.key, &document)?,
+        labels: if view.labels { app.documents.get(record.key, &labels)? } else { Bytes::new() },
+        complete: true,
+    })
 }
 
-/// A canvas and the state of its pictures.
+/// The cache keys of a drawing and of its labels; they differ from that of the canvas document at the same revision.
+fn cache_keys(revision: &str, view: &View) -> [String; 2] {
+    let tag = view.tag();
+    [format!("{revision}-svg{tag}"), format!("{revision}-labels{tag}")]
+}
+
+/// What is shown of a canvas, and the state of its pictures.
 struct Graph {
     record: CanvasRecord,
     nodes: Vec<Node>,
@@ -92,11 +115,14 @@ struct Graph {
     renditions: HashMap<(Uuid, u32), (RenditionState, i64)>,
 }
 
-async fn load(app: &App, caller: &AccountUid, handle: &CanvasHandle) -> Result<Graph> {
+async fn load(app: &App, caller: &AccountUid, handle: &CanvasHandle, view: &View) -> Result<Graph> {
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
     let (record, _) = db::canvases::find(&mut snapshot, caller, handle).await?.ok_or(Problem::NotFound("canvas"))?;
-    let (nodes, connections) = db::canvases::graph(&mut snapshot, record.key).await?;
-    let shown = db::assets::shown_in(&mut snapshot, record.key).await?;
+    let (mut nodes, connections) = db::canvases::graph(&mut snapshot, record.key).await?;
+    view.restrict(&mut nodes)?;
+    let drawn: HashSet<&NodeId> = nodes.iter().map(|node| &node.id).collect();
+    let mut shown = db::assets::shown_in(&mut snapshot, record.key).await?;
+    shown.retain(|shown| drawn.contains(&shown.node));
     let wanted: Vec<(Uuid, u32)> = shown.iter().filter_map(thumbnail).collect();
     let renditions = db::renditions::find_many(&mut snapshot, &wanted).await?;
     Ok(Graph {

@@ -1,4 +1,4 @@
-//! `GET /canvases/{canvasId}/render`: a canvas as a picture (docs/reference/canvases.md#render).
+//! `GET /canvases/{canvasId}/render`: a canvas or a part of it as a picture (docs/reference/canvases.md#render).
 //!
 //! The gateway draws the SVG from the graph and the available renditions; an image-worker rasterizes it to PNG. A render in which
 //! a rendition is missing has no `ETag`, since the same revision will look different later.
@@ -6,36 +6,46 @@
 mod accept;
 mod document;
 mod png;
+mod view;
 
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{OriginalUri, State};
 use axum::response::{IntoResponse, Response};
 use http::header::{
-    CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, VARY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, VARY,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
+use crate::extract::query::QueryReader;
 use crate::observe::Trace;
 use crate::openapi::Binary;
-use crate::problem::{Problem, Result};
+use crate::problem::{Problem, Result, combine_violations};
 use crate::reply::none_match;
 use crate::state::App;
 use accept::Form;
+use view::View;
 
 /// Render a canvas as SVG or PNG
 ///
 /// Draws the canvas as it is stored. Use it to see the layout or to show it to a person. `Accept: image/svg+xml`
 /// returns a self-contained SVG document, `Accept: image/png` a picture of it. User text is escaped, and the
 /// document never loads anything from elsewhere. A picture whose thumbnail is not ready is drawn as a placeholder.
+/// `section` or `nodes` draw a part of the canvas with the connections inside of it; `labels` numbers the nodes, and
+/// `X-Canvas-Labels` names them.
 #[utoipa::path(
     get, path = "/canvases/{canvasId}/render", operation_id = "renderCanvas", tag = "Canvases",
     security(("bearer" = ["canvas:read"])),
     params(
         ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
+        ("section" = Option<String>, Query, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", description = "Id or handle of a Section: draws it and its members (an extension). Excludes `nodes`."),
+        ("nodes" = Option<String>, Query, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}(,(node:)?[A-Za-z0-9_-]{1,180}){0,199}$", description = "Ids or handles of up to 200 nodes, separated by commas: draws these (an extension)."),
+        ("width" = Option<u32>, Query, minimum = 256, maximum = 2048, description = "Width of the PNG in pixels; it is narrower if it would be higher than 2048 (an extension). Ignored for SVG."),
+        ("labels" = Option<bool>, Query, description = "Whether the nodes carry numbers, in reading order (an extension)."),
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches."),
     ),
     responses(
@@ -48,12 +58,18 @@ pub async fn render(
     State(app): State<App>,
     Extension(trace): Extension<Trace>,
     on: CanvasAccess<ReadCanvas>,
+    OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
 ) -> Result {
+    let mut query = QueryReader::new(&uri);
+    let mut view = View::of(&mut query);
+    combine_violations(on.named(), query.finish())?;
     let (handle, record, _) = on.readable()?;
     let form = Form::accepted(&headers).ok_or_else(|| Problem::NotAcceptable("image/svg+xml and image/png".into()))?;
-    let drawn = document::current(&app, &on.caller.account, handle, record, trace).await?;
-    let etag = drawn.complete.then(|| format!("W/\"{}-{}\"", drawn.revision, form.suffix()));
+    // A document has no width of its own.
+    view.width = view.width.filter(|_| form == Form::Png);
+    let drawn = document::current(&app, &on.caller.account, handle, record, &view, trace).await?;
+    let etag = drawn.complete.then(|| format!("W/\"{}-{}{}\"", drawn.revision, form.suffix(), view.tag()));
     if etag.as_ref().is_some_and(|etag| none_match(&headers, etag)) {
         return dressed(StatusCode::NOT_MODIFIED.into_response(), etag.as_deref());
     }
@@ -72,6 +88,10 @@ pub async fn render(
     // When a browser opens the document itself, it may show its embedded pictures and do nothing else.
     let policy = HeaderValue::from_static("default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandbox");
     headers.insert(CONTENT_SECURITY_POLICY, policy);
+    if view.labels {
+        let labels = HeaderValue::from_maybe_shared(drawn.labels).map_err(Problem::internal)?;
+        headers.insert(HeaderName::from_static("x-canvas-labels"), labels);
+    }
     dressed(response, etag.as_deref())
 }
 

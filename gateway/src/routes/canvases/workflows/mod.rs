@@ -108,7 +108,7 @@ pub async fn workflows(
     };
     let permit = app.writers.pass(&canvas.to_string()).await?;
     let room = app.documents.reserve(record.graph_bytes).await?;
-    let (changed, workflow) = app::run(&app.pool, &creation).await?;
+    let (changed, workflow) = app.run(&creation).await?;
     drop(permit);
     let created = (!changed.replayed).then(|| format!("/recipes/{}", workflow.id));
     let result = WorkflowResult { result: changed.document(minimal), workflow };

@@ -281,6 +281,7 @@ async fn a_video_that_a_provider_has_is_read_and_put_off_under_its_lease_alone()
         (lease, Some(100.0), true),
     ] {
         let moved = waiting::put_off(&mut conn, &[reported(lease_token, percent)]).await.expect("puts off");
+        let moved: Vec<_> = moved.into_iter().map(|(_, id)| id).collect();
         assert_eq!(moved == [started.id], further, "{percent:?}");
     }
     assert!((started.fixture.get(started.id).await.progress - 99.0).abs() < f64::EPSILON, "100 is success");

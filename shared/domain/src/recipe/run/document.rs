@@ -257,7 +257,7 @@ impl RunRecord {
             targets: steps.iter().map(|step| step.node.handle()).collect(),
             current_step,
             next_step,
-            estimated_seconds: steps.iter().map(|step| step.estimated_seconds).sum::<i32>().max(1),
+            estimated_seconds: self.plan.estimated_seconds(),
             duration_ms: total,
             timing: Timing {
                 created_at: self.created_at,

@@ -320,6 +320,19 @@ impl Plan {
     pub fn credit_cost(&self) -> i64 {
         self.steps.iter().map(|step| step.model.credit_cost).sum()
     }
+
+    /// Estimated duration of all steps, which run one after another, in seconds; at least 1.
+    pub fn estimated_seconds(&self) -> i32 {
+        self.steps.iter().map(|step| step.estimated_seconds).sum::<i32>().max(1)
+    }
+
+    /// The model of the pictures, or, without pictures, of the texts; `None` when these steps use several.
+    pub fn model(&self) -> Option<&ChosenModel> {
+        let makes_pictures = self.steps.iter().any(|step| step.kind == OutputKind::Image);
+        let mut models = self.steps.iter().filter(|step| (step.kind == OutputKind::Image) == makes_pictures);
+        let first = &models.next()?.model;
+        models.all(|step| step.model.key == first.key).then_some(first)
+    }
 }
 
 /// The text of a step, cut to the length of an output and without NUL characters.
@@ -392,6 +405,36 @@ pub(crate) mod tests {
     }
 
     use OutputStatus::{Canceled, Failed, Pending, Running, Succeeded};
+
+    #[test]
+    fn the_model_of_a_plan_is_that_of_its_pictures_or_else_of_its_texts() {
+        let with = |kinds_and_models: &[(OutputKind, &str)]| {
+            let steps = kinds_and_models.iter().map(|(kind, model)| {
+                let mut step = step("key", *kind, "prompt", &[]);
+                step.model.key = (*model).into();
+                step
+            });
+            let plan = Plan { inputs: Vec::new(), steps: steps.collect() };
+            plan.model().map(|model| model.key.clone())
+        };
+        use OutputKind::{Image, Text};
+        for (steps, model) in [
+            (&[][..], None),
+            (&[(Image, "a")], Some("a")),
+            (&[(Text, "t"), (Image, "a"), (Image, "a")], Some("a")),
+            (&[(Image, "a"), (Image, "b")], None),
+            (&[(Text, "t"), (Text, "t")], Some("t")),
+            (&[(Text, "t"), (Text, "u")], None),
+        ] {
+            assert_eq!(with(steps).as_deref(), model, "{steps:?}");
+        }
+    }
+
+    #[test]
+    fn the_estimate_of_a_plan_is_the_sum_of_its_steps_and_at_least_a_second() {
+        assert_eq!(plan().estimated_seconds(), 9);
+        assert_eq!(Plan { inputs: Vec::new(), steps: Vec::new() }.estimated_seconds(), 1);
+    }
 
     #[test]
     fn steps_follow_each_other() {

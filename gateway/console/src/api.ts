@@ -1,0 +1,165 @@
+/**
+ * Requests to the service. The contract is served once more below `/console`, where the session cookie is the credential, so no
+ * credential is ever in the hands of JavaScript.
+ */
+import createClient from "openapi-fetch";
+import type { components, paths } from "./contract.ts";
+import { Problem, problemOf } from "./errors.ts";
+import type { Box } from "./view.ts";
+
+export type CanvasSummary = components["schemas"]["CanvasSummary"];
+export type CanvasReview = components["schemas"]["CanvasReview"];
+export type Finding = components["schemas"]["Finding"];
+
+export interface Account {
+  id: string;
+  email: string;
+  displayName?: string;
+}
+
+export interface Session {
+  session: {
+    id: string;
+    /** A narrow session was opened with a token: it has the token's scopes and ends with it. */
+    kind: "full" | "narrow";
+    label: string;
+    scopes: string[];
+    expiresAt: string;
+  };
+  account: Account;
+}
+
+/** What a person signs in with: a one-time link, or an agent's token. */
+export type Credential = { link: string } | { token: string };
+
+const ROOT = "/console";
+export const CONTRACT = `${ROOT}/api/canvas-agent/v1`;
+
+/** Sends a request and turns every failure into a `Problem`. */
+async function send(request: Request): Promise<Response> {
+  if (request.method !== "GET") request.headers.set("X-Canvas-Console", "1");
+  let response: Response;
+  try {
+    response = await fetch(request);
+  } catch (error) {
+    if (request.signal.aborted) throw error;
+    throw new Problem(0, "The service cannot be reached.");
+  }
+  if (!response.ok) throw await problemOf(response);
+  return response;
+}
+
+/** Typed calls of the contract. Each resolves to a success or throws a `Problem`. */
+const contract = createClient<paths>({ baseUrl: ROOT, fetch: send });
+
+async function answer<T>(call: Promise<{ data?: T }>): Promise<T> {
+  const { data } = await call;
+  if (data === undefined) throw new Problem(502, "The service sent an empty answer.");
+  return data;
+}
+
+async function session<T>(method: string, body?: object): Promise<T> {
+  const init: RequestInit = { method };
+  if (body) Object.assign(init, { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
+  const response = await send(new Request(`${ROOT}/session`, init));
+  return (response.status === 204 ? undefined : await response.json()) as T;
+}
+
+export const api = {
+  /** The session of this browser, or null. */
+  async session(): Promise<Session | null> {
+    try {
+      return await session<Session>("GET");
+    } catch (error) {
+      if (error instanceof Problem && error.status === 401) return null;
+      throw error;
+    }
+  },
+
+  /** Whom a link signs in. It stays redeemable. */
+  preview: (link: string) => session<{ account: Omit<Account, "id"> }>("POST", { link, preview: true }),
+
+  signIn: (credential: Credential) => session<Session>("POST", credential),
+
+  async signOut(): Promise<void> {
+    try {
+      await session("DELETE");
+    } catch (error) {
+      // The session has ended already.
+      if (!(error instanceof Problem && error.status === 401)) throw error;
+    }
+  },
+
+  canvases: (cursor: string | undefined, signal: AbortSignal) =>
+    answer(
+      contract.GET("/api/canvas-agent/v1/canvases", { params: { query: { limit: 25, ...(cursor && { cursor }) } }, signal }),
+    ),
+
+  review: (canvasId: string, signal: AbortSignal) =>
+    answer(contract.GET("/api/canvas-agent/v1/canvases/{canvasId}/review", { params: { path: { canvasId } }, signal })),
+
+  outline: (canvasId: string, signal: AbortSignal) =>
+    answer(
+      contract.GET("/api/canvas-agent/v1/canvases/{canvasId}/outline", {
+        params: { path: { canvasId } },
+        parseAs: "text",
+        signal,
+      }),
+    ),
+
+  drawing: async (canvas: string, signal: AbortSignal) => drawingOf(await render(canvas, "image/svg+xml", signal)),
+
+  thumbnail: (canvas: string, signal: AbortSignal) =>
+    thumbnails(async () => {
+      const response = await render(canvas, "image/png", signal);
+      return { picture: await response.blob(), isComplete: revisionOf(response) !== undefined };
+    }),
+};
+
+/** A picture of a whole canvas and the part of the canvas's plane that it covers. */
+export interface Drawing {
+  picture: Blob;
+  box: Box;
+  /** The revision that it shows, if it is complete. */
+  revision: string | undefined;
+  /** Whether every image is in it. The service makes the missing ones, and a later drawing shows them. */
+  isComplete: boolean;
+}
+
+function render(canvas: string, accept: string, signal: AbortSignal): Promise<Response> {
+  const query = accept === "image/png" ? "?width=512" : "";
+  const url = `${CONTRACT}/canvases/${encodeURIComponent(canvas)}/render${query}`;
+  return send(new Request(url, { headers: { Accept: accept }, signal }));
+}
+
+/** A drawing that can change without a new revision has no entity tag. */
+const revisionOf = (response: Response): string | undefined => /^W\/"(.*)-\w+"$/.exec(response.headers.get("etag") ?? "")?.[1];
+
+async function drawingOf(response: Response): Promise<Drawing> {
+  const text = await response.text();
+  const [x, y, width, height] = (/viewBox="([^"]+)"/.exec(text.slice(0, 1000))?.[1] ?? "").split(/[ ,]+/).map(Number);
+  if (!width || !height) throw new Problem(502, "The drawing of this canvas cannot be read.");
+  const picture = new Blob([text], { type: "image/svg+xml" });
+  const revision = revisionOf(response);
+  return { picture, box: { x: x ?? 0, y: y ?? 0, width, height }, revision, isComplete: revision !== undefined };
+}
+
+/** A queue: at most `width` calls run at a time, the others wait. */
+function queue(width: number): <T>(call: () => Promise<T>) => Promise<T> {
+  const waiting: (() => void)[] = [];
+  let free = width;
+  return async (call) => {
+    if (free > 0) free -= 1;
+    else await new Promise<void>((resume) => void waiting.push(resume));
+    try {
+      return await call();
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else free += 1;
+    }
+  };
+}
+
+/** The service draws two canvases of an account at once, and a browser has six connections to it. */
+const thumbnails = queue(2);

@@ -1,0 +1,55 @@
+import { Component, type ReactNode } from "react";
+import { Redirect, Route, Switch, useLocation, useSearch } from "wouter";
+import { signInPath } from "./address.ts";
+import { Canvas } from "./screens/canvas.tsx";
+import { Canvases } from "./screens/canvases.tsx";
+import { Missing } from "./screens/missing.tsx";
+import { SignIn } from "./screens/signin.tsx";
+import { SessionContext, useSessionQuery } from "./session.ts";
+import { Failure, Waiting } from "./ui/parts.tsx";
+
+export function App() {
+  return (
+    <Boundary>
+      <Switch>
+        <Route path="/signin" component={SignIn} />
+        <Route>
+          <SignedIn>
+            <Switch>
+              <Route path="/" component={Canvases} />
+              <Route path="/c/:owner/:id">
+                {({ owner, id }) => <Canvas key={`${owner}/${id}`} handle={`canvas:${owner}:${id}`} />}
+              </Route>
+              <Route component={Missing} />
+            </Switch>
+          </SignedIn>
+        </Route>
+      </Switch>
+    </Boundary>
+  );
+}
+
+/** Shows a page in place of one that failed, instead of nothing. */
+class Boundary extends Component<{ children: ReactNode }, { error?: unknown }> {
+  override state: { error?: unknown } = {};
+
+  static getDerivedStateFromError(error: unknown) {
+    return { error };
+  }
+
+  override render() {
+    if (!("error" in this.state)) return this.props.children;
+    return <Failure title="This page failed" error={this.state.error} retry={() => location.reload()} />;
+  }
+}
+
+/** Shows its children to a person who is signed in, and leads others to the sign-in page and back. */
+function SignedIn({ children }: { children: ReactNode }) {
+  const session = useSessionQuery();
+  const [path] = useLocation();
+  const search = useSearch();
+  if (session.data) return <SessionContext value={session.data}>{children}</SessionContext>;
+  if (session.data === null) return <Redirect to={signInPath(search ? `${path}?${search}` : path)} replace />;
+  if (session.isError) return <Failure title="The service does not answer" error={session.error} retry={session.refetch} />;
+  return <Waiting label="Loading" />;
+}

@@ -1,0 +1,21 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ago, count, percent } from "./format.ts";
+
+test("times are relative for a month", () => {
+  const now = Date.parse("2026-03-31T12:00:00Z");
+  const before = (seconds: number) => ago(now - seconds * 1000, now);
+  assert.equal(before(-5), "just now");
+  assert.equal(before(44), "just now");
+  assert.equal(before(45), "1 minute ago");
+  assert.equal(before(59 * 60), "59 minutes ago");
+  assert.equal(before(3600), "1 hour ago");
+  assert.equal(before(24 * 3600), "yesterday");
+  assert.equal(before(30 * 86_400), "30 days ago");
+  assert.equal(before(31 * 86_400), "Feb 28, 2026");
+});
+
+test("counts and percentages", () => {
+  assert.deepEqual([count(0, "node"), count(1, "node"), count(1234, "node")], ["0 nodes", "1 node", "1,234 nodes"]);
+  assert.deepEqual([percent(0.015), percent(0.62), percent(8)], ["1.5 %", "62 %", "800 %"]);
+});

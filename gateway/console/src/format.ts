@@ -1,0 +1,25 @@
+/** Numbers and times as people read them. */
+const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "long" });
+const DATE = new Intl.DateTimeFormat("en", { dateStyle: "medium" });
+const NUMBER = new Intl.NumberFormat("en");
+
+/** "3 minutes ago"; after a month, the date. */
+export function ago(time: string | number, now = Date.now()): string {
+  const seconds = Math.max(0, (now - new Date(time).getTime()) / 1000);
+  if (seconds < 45) return "just now";
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 60) return RELATIVE.format(-minutes, "minute");
+  const hours = Math.round(seconds / 3600);
+  if (hours < 24) return RELATIVE.format(-hours, "hour");
+  const days = Math.round(seconds / 86_400);
+  return days <= 30 ? RELATIVE.format(-days, "day") : day(time);
+}
+
+export const day = (time: string | number): string => DATE.format(new Date(time));
+
+/** "1 node", "1,234 nodes". */
+export const count = (number: number, noun: string, plural = `${noun}s`): string =>
+  `${NUMBER.format(number)} ${number === 1 ? noun : plural}`;
+
+/** A percentage without needless digits. */
+export const percent = (part: number): string => `${part < 0.1 ? (part * 100).toFixed(1) : Math.round(part * 100)} %`;

@@ -1,0 +1,108 @@
+/** What a page knows of a canvas while it is open: its revision, who else has it open, and the state of the event stream. */
+import { useEffect, useState } from "react";
+import { openEvents } from "./events.ts";
+import { type Command, type Message, type Presence, Stream } from "./stream.ts";
+import type { Hello } from "./stream.worker.ts";
+import workerUrl from "./stream.worker.ts?sharedworker&url";
+
+export interface Live {
+  state: "connecting" | "live" | "interrupted";
+  /** When the stream was interrupted. */
+  since?: number | undefined;
+  revision?: string;
+  who: Presence[];
+  /** Counts the times that the canvas was reported as gone, or the stream as refused. */
+  lost: number;
+}
+
+/** Sends a command to the stream that all pages share, or to this page's own. */
+type Post = (command: Command) => void;
+
+const listeners = new Set<(message: Message) => void>();
+const hear = (message: Message) => listeners.forEach((listener) => listener(message));
+
+interface TrustedTypes {
+  createPolicy(name: string, rules: { createScriptURL(url: string): string }): { createScriptURL(url: string): string };
+}
+
+/** The one script URL that this application uses. The content security policy permits no other. */
+function trustedWorkerUrl(): string {
+  const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes };
+  const policy = trustedTypes?.createPolicy("worker", {
+    createScriptURL(url) {
+      if (url !== workerUrl) throw new TypeError("not the worker's URL");
+      return url;
+    },
+  });
+  return policy ? policy.createScriptURL(workerUrl) : workerUrl;
+}
+
+function sharedStream(): Post {
+  const { port } = new SharedWorker(trustedWorkerUrl(), { type: "module", name: "canvas-events" });
+  port.addEventListener("message", ({ data }: MessageEvent<Message>) => hear(data));
+  port.start();
+  const lock = `canvas-tab-${crypto.randomUUID()}`;
+  // Held until this page ends. The worker asks for the same lock afterwards.
+  void navigator.locks.request(lock, () => {
+    port.postMessage({ lock } satisfies Hello);
+    return new Promise<never>(() => {});
+  });
+  return (command) => port.postMessage(command);
+}
+
+function ownStream(): Post {
+  const stream = new Stream(openEvents, hear);
+  return (command) => {
+    if ("follow" in command) stream.present(command.follow).forEach(hear);
+    stream.do(command);
+  };
+}
+
+let connected: Post | undefined;
+
+/** Connects once, with the first canvas that is opened. */
+function connect(): Post {
+  if (!connected) {
+    const post = typeof SharedWorker === "function" && "locks" in navigator ? sharedStream() : ownStream();
+    for (const change of ["online", "offline"]) addEventListener(change, () => post({ reopen: true }));
+    connected = post;
+  }
+  return connected;
+}
+
+const CONNECTING: Live = { state: "connecting", who: [], lost: 0 };
+
+/** Follows a canvas while the component is shown. Nothing is followed without a handle. */
+export function useLive(canvas: string | undefined): Live {
+  const [live, setLive] = useState(CONNECTING);
+  useEffect(() => {
+    if (canvas === undefined) return;
+    const listener = (message: Message) => {
+      if ("canvas" in message && message.canvas !== canvas) return;
+      setLive((live) => next(live, message));
+    };
+    const post = connect();
+    listeners.add(listener);
+    post({ follow: canvas });
+    return () => {
+      listeners.delete(listener);
+      post({ unfollow: canvas });
+      setLive(CONNECTING);
+    };
+  }, [canvas]);
+  return live;
+}
+
+function next(live: Live, message: Message): Live {
+  switch (message.event) {
+    case "canvas":
+      return { ...live, revision: message.revision };
+    case "presence":
+      return { ...live, who: message.who };
+    case "state":
+      return { ...live, state: message.state, since: "since" in message ? message.since : undefined };
+    case "gone":
+    case "refused":
+      return { ...live, lost: live.lost + 1 };
+  }
+}

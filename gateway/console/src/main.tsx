@@ -1,0 +1,37 @@
+import { QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { App } from "./app.tsx";
+import { Problem } from "./errors.ts";
+import "./ui/base.css";
+import { applyTheme } from "./ui/theme.ts";
+
+const queries = new QueryClient({
+  queryCache: new QueryCache({
+    onError(error) {
+      // The session ended. The application shows the sign-in page, which leads back here.
+      if (error instanceof Problem && error.status === 401) queries.setQueryData(["session"], null);
+    },
+  }),
+  defaultOptions: {
+    queries: {
+      // Requests to a service on this machine work without a network.
+      networkMode: "always",
+      staleTime: 10_000,
+      retry: (failures, error) => failures < 4 && error instanceof Problem && error.isTemporary,
+      retryDelay: (failures, error) =>
+        error instanceof Problem && error.retryAfter !== undefined ? error.retryAfter * 1000 : Math.min(500 * 2 ** failures, 8000),
+    },
+  },
+});
+
+applyTheme();
+const root = document.getElementById("root");
+if (!root) throw new Error("index.html has no root");
+createRoot(root).render(
+  <StrictMode>
+    <QueryClientProvider client={queries}>
+      <App />
+    </QueryClientProvider>
+  </StrictMode>,
+);

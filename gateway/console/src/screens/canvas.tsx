@@ -1,0 +1,228 @@
+import { useQuery } from "@tanstack/react-query";
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { api, type CanvasReview, type Drawing } from "../api.ts";
+import { Problem } from "../errors.ts";
+import { ago, count } from "../format.ts";
+import { type Live, useLive } from "../live.ts";
+import { useSession } from "../session.ts";
+import { useClock, useTitle } from "../ui/hooks.ts";
+import { Avatar, Button, Empty, Failure, Icon, messageOf, Waiting } from "../ui/parts.tsx";
+import parts from "../ui/parts.module.css";
+import { Shell } from "../ui/shell.tsx";
+import { Board } from "./board.tsx";
+import styles from "./canvas.module.css";
+import { Missing } from "./missing.tsx";
+
+const isMissing = (error: unknown) => error instanceof Problem && (error.status === 404 || error.status === 400);
+
+const reviewOf = (handle: string) => ({
+  queryKey: ["canvas", handle, "review"],
+  queryFn: ({ signal }: { signal: AbortSignal }) => api.review(handle, signal),
+});
+
+const drawingOf = (handle: string) => ({
+  queryKey: ["canvas", handle, "drawing"],
+  queryFn: ({ signal }: { signal: AbortSignal }) => api.drawing(handle, signal),
+  refetchInterval: ({ state }: { state: { data: Drawing | undefined } }) => (state.data?.isComplete === false ? 2000 : false),
+});
+
+/** A canvas, drawn and read-only. It follows the changes of others. */
+export function Canvas({ handle }: { handle: string }) {
+  const { data, error, refetch } = useQuery(reviewOf(handle));
+  useTitle(data?.canvas.title ?? "");
+  if (isMissing(error)) return <Missing />;
+  if (data) return <Opened handle={handle} review={data} />;
+  return (
+    <Shell isFixed>
+      {error ? <Failure title="This canvas cannot be opened" error={error} retry={refetch} /> : <Waiting label="Opening the canvas" />}
+    </Shell>
+  );
+}
+
+/** Reads again what shows another revision than the canvas has now. */
+function useFollowing(live: Live, shown: string | undefined, query: { isFetching: boolean; refetch: () => unknown }): void {
+  const tried = useRef<string>(undefined);
+  const { isFetching, refetch } = query;
+  useEffect(() => {
+    // One request at a time, however fast the revisions follow each other. The newest is read last, and none is read twice.
+    if (isFetching || live.revision === undefined || live.revision === tried.current || live.revision === shown) return;
+    tried.current = live.revision;
+    void refetch();
+  }, [isFetching, live.revision, shown, refetch]);
+  useEffect(() => {
+    if (live.lost > 0) void refetch();
+  }, [live.lost, refetch]);
+}
+
+type Panel = "findings" | "outline";
+
+function Opened({ handle, review }: { handle: string; review: CanvasReview }) {
+  const { canvas, validation } = review;
+  const live = useLive(handle);
+  const drawing = useQuery(drawingOf(handle));
+  useFollowing(live, canvas.revision, useQuery(reviewOf(handle)));
+  useFollowing(live, drawing.data?.revision, drawing);
+  const [panel, setPanel] = useState<Panel>();
+  const toggles = useRef<HTMLDivElement>(null);
+  const close = () => {
+    toggles.current?.querySelector<HTMLElement>("[aria-expanded=true]")?.focus();
+    setPanel(undefined);
+  };
+  const toggle = (name: Panel) => setPanel(panel === name ? undefined : name);
+  const findings = validation.findings.filter(({ severity }) => severity !== "info");
+
+  return (
+    <Shell isFixed header={<Header review={review} live={live} />}>
+      <div className={styles.work}>
+        <div className={styles.stage}>
+          {canvas.nodeCount === 0 ? (
+            <Empty title="This canvas is empty">
+              <p className={parts.text}>What people and agents add to it appears here by itself.</p>
+            </Empty>
+          ) : drawing.data ? (
+            <Board drawing={drawing.data} label={`Drawing of ${canvas.title || "the canvas"}, ${count(canvas.nodeCount, "node")}`} />
+          ) : drawing.error ? (
+            <Failure title="The drawing cannot be loaded" error={drawing.error} retry={drawing.refetch} />
+          ) : (
+            <Waiting label="Drawing the canvas" />
+          )}
+          {drawing.isRefetchError && <p className={styles.stale}>The newest drawing could not be loaded: {messageOf(drawing.error)}</p>}
+        </div>
+        <div ref={toggles} className={styles.toggles}>
+          <Button
+            aria-expanded={panel === "findings"}
+            className={findings.length > 0 ? styles.found : styles.clear}
+            onClick={() => toggle("findings")}
+          >
+            <Icon name={findings.length > 0 ? "finding" : "check"} size={16} />
+            {findings.length > 0 ? count(findings.length, "finding") : "No findings"}
+          </Button>
+          <Button aria-expanded={panel === "outline"} onClick={() => toggle("outline")}>
+            <Icon name="outline" size={16} />
+            Outline
+          </Button>
+        </div>
+        {panel === "findings" && (
+          <Side title="Findings" close={close}>
+            <p className={styles.instruction}>{validation.completionReview.instruction}</p>
+            <ul className={styles.findings}>
+              {findings.map((finding, index) => (
+                // oxlint-disable-next-line react/no-array-index-key -- findings have no id
+                <li key={index} data-severity={finding.severity}>
+                  <Icon name="finding" />
+                  <div>
+                    <p>{finding.message}</p>
+                    <p className={styles.code}>
+                      {finding.severity === "error" ? "Error" : "Warning"} <code>{finding.code}</code>
+                    </p>
+                  </div>
+                </li>
+              ))}
+            </ul>
+          </Side>
+        )}
+        {panel === "outline" && (
+          <Side title="Outline" close={close}>
+            <Outline handle={handle} revision={canvas.revision} />
+          </Side>
+        )}
+      </div>
+    </Shell>
+  );
+}
+
+function Header({ review: { canvas }, live }: { review: CanvasReview; live: Live }) {
+  useClock();
+  return (
+    <>
+      <div className={styles.names}>
+        <h1 className={styles.title}>
+          <bdi>{canvas.title || "Untitled"}</bdi>
+        </h1>
+        <p className={styles.meta}>
+          <span className={styles.role}>{canvas.accessRole}</span>
+          <span>{count(canvas.nodeCount, "node")}</span>
+          <span>
+            changed <time dateTime={canvas.updatedAt}>{ago(canvas.updatedAt)}</time>
+          </span>
+          <span className={styles.revision} title={`Revision ${canvas.revision}`}>
+            revision <code data-revision={canvas.revision}>{canvas.revision.slice(0, 8)}</code>
+          </span>
+        </p>
+      </div>
+      <Presence live={live} />
+      <Connection live={live} />
+    </>
+  );
+}
+
+/** Who else has the canvas open. */
+function Presence({ live }: { live: Live }) {
+  const { session } = useSession();
+  const who = live.who.filter(({ label, surface }) => surface !== "browser" || label !== session.label);
+  if (who.length === 0) return null;
+  const names = who.map(({ label, surface }) => (surface === "browser" ? label : `${label} (${surface})`));
+  return (
+    <ul className={styles.who} aria-label="Also here">
+      {who.slice(0, 4).map(({ label }, index) => (
+        // oxlint-disable-next-line react/no-array-index-key -- one person can be here twice
+        <li key={index} title={names[index]}>
+          <Avatar name={label} />
+          <span className="unseen" dir="auto">
+            {names[index]}
+          </span>
+        </li>
+      ))}
+      {who.length > 4 && (
+        <li className={styles.more} title={names.slice(4).join(", ")}>
+          +{who.length - 4}
+        </li>
+      )}
+    </ul>
+  );
+}
+
+function Connection({ live }: { live: Live }) {
+  const label = live.state === "live" ? "Live" : live.state === "connecting" ? "Connecting…" : navigator.onLine ? "Reconnecting…" : "Offline";
+  const since = live.since !== undefined && `since ${new Date(live.since).toLocaleTimeString("en", { timeStyle: "short" })}`;
+  return (
+    <p className={styles.connection} data-state={live.state} role="status">
+      <span>{label}</span> {since && <span className={styles.since}>{since}</span>}
+    </p>
+  );
+}
+
+function Side({ title, close, children }: { title: string; close: () => void; children: ReactNode }) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current?.focus(), []);
+  return (
+    <aside className={styles.side} aria-label={title} onKeyDown={(event) => event.key === "Escape" && close()}>
+      <div className={styles.sideHead}>
+        <h2 ref={heading} tabIndex={-1}>
+          {title}
+        </h2>
+        <Button look="quiet" aria-label={`Close ${title.toLowerCase()}`} onClick={close}>
+          <Icon name="close" />
+        </Button>
+      </div>
+      {children}
+    </aside>
+  );
+}
+
+/** The canvas as text: what a screen reader reads in place of the drawing. */
+function Outline({ handle, revision }: { handle: string; revision: string }) {
+  const { data, error, refetch } = useQuery({
+    queryKey: ["canvas", handle, "outline", revision],
+    queryFn: ({ signal }) => api.outline(handle, signal),
+    placeholderData: (previous) => previous,
+  });
+  if (data !== undefined) {
+    return (
+      <pre className={styles.outline} dir="auto" tabIndex={0} aria-label="Outline of the canvas" role="region">
+        {data}
+      </pre>
+    );
+  }
+  return error ? <Failure title="The outline cannot be loaded" error={error} retry={refetch} /> : <Waiting label="Loading the outline" />;
+}

@@ -1,0 +1,220 @@
+import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { Link, useSearchParams } from "wouter";
+import { canvasPath } from "../address.ts";
+import { api, type CanvasSummary } from "../api.ts";
+import { Problem } from "../errors.ts";
+import { ago, count } from "../format.ts";
+import { useClock, useIsNear, useObjectUrl, useTitle } from "../ui/hooks.ts";
+import { Button, Empty, Failure, Icon } from "../ui/parts.tsx";
+import parts from "../ui/parts.module.css";
+import { Shell } from "../ui/shell.tsx";
+import styles from "./canvases.module.css";
+
+const FILTERS = {
+  all: { label: "All", has: () => true },
+  owned: { label: "Owned", has: (canvas: CanvasSummary) => canvas.accessRole === "owner" },
+  shared: { label: "Shared", has: (canvas: CanvasSummary) => canvas.accessRole !== "owner" },
+  agent: { label: "Agent", has: (canvas: CanvasSummary) => canvas.canvasType === "agent" },
+} as const;
+type Filter = keyof typeof FILTERS;
+
+const isFilter = (text: string | null): text is Filter => text !== null && Object.hasOwn(FILTERS, text);
+
+export function Canvases() {
+  useTitle("Canvases");
+  useClock();
+  const [params, setParams] = useSearchParams();
+  const shown = params.get("show");
+  const filter = isFilter(shown) ? shown : "all";
+  const wanted = params.get("q") ?? "";
+  const isFiltered = filter !== "all" || wanted.trim() !== "";
+
+  const list = useInfiniteQuery({
+    queryKey: ["canvases"],
+    queryFn: ({ pageParam, signal }) => api.canvases(pageParam, signal),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: ({ page }) => page.nextCursor ?? undefined,
+    // The first page stays current by itself; further ones when the window is visited again.
+    refetchInterval: ({ state }) => (state.data?.pages.length === 1 ? 15_000 : false),
+  });
+  // A canvas that changes while pages are read can be on two of them.
+  const canvases = [...new Map(list.data?.pages.flatMap((page) => page.canvases).map((canvas) => [canvas.handle, canvas])).values()];
+  const needle = wanted.trim().toLocaleLowerCase();
+  const found = canvases.filter((canvas) => FILTERS[filter].has(canvas) && canvas.title.toLocaleLowerCase().includes(needle));
+
+  // The service has no search: with a filter, all pages are read; without one, the next when the end of the list is near.
+  const [end, setEnd] = useState<Element | null>(null);
+  const isNearEnd = useIsNear(end);
+  const { hasNextPage, isFetching, isError, fetchNextPage } = list;
+  const needsMore = hasNextPage && !isFetching && !isError && (isFiltered || isNearEnd);
+  useEffect(() => {
+    if (needsMore) void fetchNextPage();
+  }, [needsMore, fetchNextPage]);
+
+  function set(name: string, value: string) {
+    setParams(
+      (params) => {
+        if (value) params.set(name, value);
+        else params.delete(name);
+        return params;
+      },
+      { replace: true },
+    );
+  }
+
+  const isEmpty = list.isSuccess && canvases.length === 0;
+  return (
+    <Shell>
+      <div className={styles.page}>
+        <div className={styles.head}>
+          <h1>Canvases</h1>
+          {!isEmpty && (
+            <div className={styles.tools}>
+              <label className={styles.search}>
+                <Icon name="search" />
+                <input type="search" aria-label="Search by title" placeholder="Search" value={wanted} onChange={(event) => set("q", event.target.value)} />
+              </label>
+              <fieldset className={styles.filters}>
+                <legend className="unseen">Show</legend>
+                {(Object.keys(FILTERS) as Filter[]).map((key) => (
+                  <label key={key}>
+                    <input type="radio" name="show" checked={key === filter} onChange={() => set("show", key === "all" ? "" : key)} />
+                    <span>{FILTERS[key].label}</span>
+                  </label>
+                ))}
+              </fieldset>
+            </div>
+          )}
+        </div>
+        <p className="unseen" role="status">
+          {list.isSuccess && !isFetching && isFiltered && `${count(found.length, "canvas", "canvases")} found`}
+        </p>
+        {list.isPending && <Skeleton />}
+        {list.isLoadingError && <Failure title="The canvases cannot be loaded" error={list.error} retry={list.refetch} />}
+        {isEmpty && <First />}
+        {list.data && !isEmpty && (
+          <>
+            <ul className={styles.grid}>
+              {found.map((canvas) => (
+                <Card key={canvas.handle} canvas={canvas} />
+              ))}
+            </ul>
+            {found.length === 0 && !hasNextPage && (
+              <Empty title="No canvas matches">
+                <Button onClick={() => setParams({}, { replace: true })}>Show all canvases</Button>
+              </Empty>
+            )}
+            {list.isFetchNextPageError ? (
+              <Failure title="The rest cannot be loaded" error={list.error} retry={fetchNextPage} />
+            ) : (
+              <div ref={setEnd} className={styles.end} role="status">
+                {hasNextPage && (isFiltered ? `Searched ${count(canvases.length, "canvas", "canvases")}…` : "Loading more…")}
+              </div>
+            )}
+          </>
+        )}
+      </div>
+    </Shell>
+  );
+}
+
+function Card({ canvas }: { canvas: CanvasSummary }) {
+  const isShared = canvas.accessRole !== "owner";
+  return (
+    <li>
+      <Link href={canvasPath(canvas)} className={styles.card}>
+        <Thumbnail canvas={canvas} />
+        <div className={styles.text}>
+          <h2 className={styles.title}>
+            <bdi>{canvas.title || "Untitled"}</bdi>
+          </h2>
+          <p className={styles.meta}>
+            <span>{count(canvas.nodeCount, "node")}</span>
+            <time dateTime={canvas.updatedAt}>{ago(canvas.updatedAt)}</time>
+          </p>
+          {(isShared || canvas.canvasType === "agent") && (
+            <p className={styles.tags}>
+              {canvas.canvasType === "agent" && <span className={styles.agent}>Agent</span>}
+              {isShared && <span>Shared, {canvas.accessRole}</span>}
+            </p>
+          )}
+        </div>
+      </Link>
+    </li>
+  );
+}
+
+/** The drawing of a canvas, once the card is near the screen. */
+function Thumbnail({ canvas }: { canvas: CanvasSummary }) {
+  const [frame, setFrame] = useState<HTMLElement | null>(null);
+  const isNear = useIsNear(frame);
+  const isEmpty = canvas.nodeCount === 0;
+  const { data, isError } = useQuery({
+    queryKey: ["thumbnail", canvas.handle, canvas.revision],
+    queryFn: ({ signal }) => api.thumbnail(canvas.handle, signal),
+    enabled: isNear && !isEmpty,
+    staleTime: Infinity,
+    placeholderData: keepPreviousData,
+    retry: (failures, error) => failures < 5 && error instanceof Problem && error.isTemporary,
+    refetchInterval: ({ state }) => (state.data?.isComplete === false && state.dataUpdateCount < 6 ? 5000 : false),
+  });
+  const url = useObjectUrl(data?.picture);
+  return (
+    <span ref={setFrame} className={styles.frame} data-state={isEmpty ? "empty" : url ? "drawn" : isError ? "failed" : "waiting"}>
+      {url ? (
+        <img src={url} alt="" decoding="async" />
+      ) : isEmpty ? (
+        <span>Empty</span>
+      ) : (
+        isError && (
+          <>
+            <Icon name="picture" size={22} />
+            <span>No preview</span>
+          </>
+        )
+      )}
+    </span>
+  );
+}
+
+function Skeleton() {
+  return (
+    <div role="status">
+      <span className="unseen">Loading canvases</span>
+      <ul className={styles.grid} aria-hidden="true">
+        {Array.from({ length: 8 }, (_, index) => (
+          // oxlint-disable-next-line react/no-array-index-key -- the placeholders are all the same
+          <li key={index} className={styles.ghost}>
+            <span className={styles.frame} data-state="waiting" />
+            <span className={styles.bar} />
+            <span className={styles.bar} />
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** An account without canvases. */
+function First() {
+  return (
+    <Empty
+      title="No canvases yet"
+      picture={
+        <svg className={styles.first} viewBox="0 0 240 140" aria-hidden="true">
+          <rect x="18" y="22" width="84" height="68" rx="9" />
+          <rect x="138" y="50" width="84" height="68" rx="9" />
+          <path d="M102 56c34 0 4 28 36 28" />
+        </svg>
+      }
+    >
+      <p className={parts.text}>
+        Agents and programs make canvases through the API, and people share theirs with you. They appear here by themselves.
+      </p>
+      <a className={`${parts.button} ${parts.plain}`} href="/docs">
+        API documentation
+      </a>
+    </Empty>
+  );
+}

@@ -1,0 +1,179 @@
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { type SubmitEvent, useEffect, useState } from "react";
+import { Redirect } from "wouter";
+import { credentialOf, linkOf, returnPath } from "../address.ts";
+import { api, type Credential } from "../api.ts";
+import { Problem } from "../errors.ts";
+import { useSessionQuery, useSigningIn } from "../session.ts";
+import { useTitle } from "../ui/hooks.ts";
+import { Avatar, Button, Mark, Notice } from "../ui/parts.tsx";
+import { Illustration } from "./illustration.tsx";
+import styles from "./signin.module.css";
+
+export function SignIn() {
+  useTitle("Sign in");
+  const [link, setLink] = useState(() => linkOf(location.hash));
+  const session = useSessionQuery();
+  const { signIn } = useSigningIn();
+  const attempt = useMutation({ mutationFn: signIn });
+
+  useEffect(() => {
+    /** Takes the link out of the address, so that it does not stay in the history of the browser. */
+    const take = () => {
+      const link = linkOf(location.hash);
+      if (link === undefined) return;
+      history.replaceState(history.state, "", location.pathname + location.search);
+      setLink(link);
+    };
+    take();
+    // A link that is pasted into the address bar while this page is open changes the fragment alone.
+    addEventListener("hashchange", take);
+    return () => removeEventListener("hashchange", take);
+  }, []);
+
+  const leave = () => {
+    setLink(undefined);
+    attempt.reset();
+  };
+
+  if (session.data && (link === undefined || attempt.isSuccess)) {
+    return <Redirect to={returnPath(location.search, location.origin)} replace />;
+  }
+
+  return (
+    <div className={styles.page}>
+      <main className={styles.side}>
+        <div className={styles.brand}>
+          <Mark size={32} />
+          <span>Canvas Service</span>
+        </div>
+        <div className={styles.card}>
+          {!isSecureContext ? (
+            <Insecure />
+          ) : link === undefined ? (
+            <PasteForm signIn={attempt.mutate} isBusy={attempt.isPending} error={attempt.error} preview={setLink} />
+          ) : (
+            <Confirm link={link} signIn={attempt.mutate} isBusy={attempt.isPending} error={attempt.error} leave={leave} />
+          )}
+        </div>
+        <p className={styles.foot}>
+          New here? <code>canvas-gateway admin session link</code> makes a sign-in link. <a href="/docs">API documentation</a>
+        </p>
+      </main>
+      <Illustration />
+    </div>
+  );
+}
+
+interface Attempt {
+  signIn: (credential: Credential) => void;
+  isBusy: boolean;
+  error: Error | null;
+}
+
+/** Shows whom the link signs in. Only the button redeems it. */
+function Confirm({ link, signIn, isBusy, error, leave }: Attempt & { link: string; leave: () => void }) {
+  const preview = useQuery({ queryKey: ["link", link], queryFn: () => api.preview(link), staleTime: Infinity, gcTime: 0 });
+  const failure = error ?? preview.error;
+  const account = preview.data?.account;
+  if (failure) {
+    const isUsed = failure instanceof Problem && failure.status === 401;
+    return (
+      <>
+        <h1>{isUsed ? "This link no longer works" : "Signing in failed"}</h1>
+        {isUsed ? (
+          <p className={styles.lead}>A sign-in link works once and for a few minutes. Ask for a new one, or use a token.</p>
+        ) : (
+          <Notice error={failure} />
+        )}
+        <Button look="primary" className={styles.wide} autoFocus onClick={leave}>
+          Sign in another way
+        </Button>
+      </>
+    );
+  }
+  if (!account) return <p role="status">Reading the link…</p>;
+  const name = account.displayName || account.email;
+  return (
+    <>
+      <h1>Sign in</h1>
+      <div className={styles.person}>
+        <Avatar name={name} size={44} />
+        <div>
+          <p className={styles.display} dir="auto">
+            {name}
+          </p>
+          {name !== account.email && <p className={styles.email}>{account.email}</p>}
+        </div>
+      </div>
+      <Button look="primary" className={styles.wide} autoFocus disabled={isBusy} onClick={() => signIn({ link })}>
+        {isBusy ? "Signing in…" : "Continue"}
+      </Button>
+      <Button look="quiet" className={styles.wide} onClick={leave}>
+        Sign in another way
+      </Button>
+    </>
+  );
+}
+
+function PasteForm({ signIn, isBusy, error, preview }: Attempt & { preview: (link: string) => void }) {
+  const [text, setText] = useState("");
+  const [isWrong, setIsWrong] = useState(false);
+
+  function submit(event: SubmitEvent) {
+    event.preventDefault();
+    const credential = credentialOf(text);
+    setIsWrong(!credential);
+    if (!credential) return;
+    if ("link" in credential) preview(credential.link);
+    else signIn(credential);
+  }
+
+  return (
+    <form onSubmit={submit} noValidate>
+      <h1>Sign in</h1>
+      <p className={styles.lead}>Open a sign-in link, or paste one here. A token works as well, with its own scopes.</p>
+      <label className={styles.label} htmlFor="credential">
+        Sign-in link or token
+      </label>
+      <input
+        id="credential"
+        className={styles.input}
+        type="password"
+        autoComplete="off"
+        autoCapitalize="none"
+        spellCheck={false}
+        autoFocus
+        placeholder="cba_…"
+        value={text}
+        aria-invalid={isWrong}
+        aria-describedby={isWrong ? "wrong" : undefined}
+        onChange={(event) => {
+          setText(event.target.value);
+          setIsWrong(false);
+        }}
+      />
+      {isWrong && (
+        <p id="wrong" className={styles.wrong} role="alert">
+          This is neither a sign-in link nor a token. Tokens begin with <code>cba_</code>.
+        </p>
+      )}
+      {error && !isWrong && <Notice error={error} />}
+      <Button look="primary" type="submit" className={styles.wide} disabled={isBusy}>
+        {isBusy ? "Signing in…" : "Sign in"}
+      </Button>
+    </form>
+  );
+}
+
+function Insecure() {
+  return (
+    <>
+      <h1>HTTPS is needed</h1>
+      <p className={styles.lead}>
+        This page was opened over plain HTTP, where a browser cannot keep a session safe. Open it over HTTPS, or on the machine of the
+        service at <code>http://localhost</code>.
+      </p>
+    </>
+  );
+}

@@ -1,0 +1,40 @@
+/** The session of this browser. */
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { createContext, useContext } from "react";
+import { useLocation } from "wouter";
+import { api, type Credential, type Session } from "./api.ts";
+import { setTheme, theme } from "./ui/theme.ts";
+
+export const useSessionQuery = () => useQuery({ queryKey: ["session"], queryFn: api.session, staleTime: 60_000 });
+
+export const SessionContext = createContext<Session | null>(null);
+
+/** The session, below `SessionContext`. */
+export function useSession(): Session {
+  const session = useContext(SessionContext);
+  if (!session) throw new Error("used outside of a session");
+  return session;
+}
+
+export function useSigningIn(): { signIn: (credential: Credential) => Promise<void>; signOut: () => Promise<void> } {
+  const queries = useQueryClient();
+  const [, navigate] = useLocation();
+
+  /** Nothing that was read for another account stays. */
+  function change(session: Session | null) {
+    queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== "session" });
+    queries.setQueryData(["session"], session);
+  }
+
+  return {
+    signIn: async (credential) => change(await api.signIn(credential)),
+    async signOut() {
+      const chosen = theme();
+      await api.signOut();
+      // Signing out deletes what the browser stored for this origin.
+      setTheme(chosen);
+      navigate("/signin");
+      change(null);
+    },
+  };
+}

@@ -1,0 +1,172 @@
+/**
+ * One event stream for any number of canvases and listeners. It runs in the shared worker of all tabs, because a browser keeps at most
+ * six connections to a service over HTTP/1.1; where there are no shared workers, it runs in the page.
+ *
+ * The service sends the present state of each canvas first, so an interrupted stream loses nothing: it is opened again.
+ */
+import { problemOf } from "./errors.ts";
+
+export interface Presence {
+  label: string;
+  surface: string;
+}
+
+export type Message =
+  | { event: "canvas"; canvas: string; revision: string }
+  | { event: "presence"; canvas: string; who: Presence[] }
+  /** The canvas was deleted, or is no longer shared. */
+  | { event: "gone"; canvas: string }
+  /** The stream's state. `since`: when it was interrupted, in milliseconds. */
+  | { event: "state"; state: "connecting" | "live" }
+  | { event: "state"; state: "interrupted"; since: number }
+  /** The service refused the stream with this status: a page has to read its canvas again. */
+  | { event: "refused"; status: number };
+
+/** `reopen`: the network has changed, so the present connection may be dead, or a new one possible at once. */
+export type Command = { follow: string } | { unfollow: string } | { reopen: true };
+
+/** The service's limit on canvases in a stream. */
+const MOST = 16;
+/** The service sends a comment every 15 s. After this long without a byte, the connection is dead. */
+const SILENCE = 40_000;
+
+export class Stream {
+  #open: (canvases: string[], signal: AbortSignal) => Promise<Response>;
+  #emit: (message: Message) => void;
+  #followers = new Map<string, number>();
+  #latest = new Map<string, Message>();
+  #state: Message = { event: "state", state: "connecting" };
+  #attempt: AbortController | undefined;
+  #failures = 0;
+
+  constructor(open: (canvases: string[], signal: AbortSignal) => Promise<Response>, emit: (message: Message) => void) {
+    this.#open = open;
+    this.#emit = emit;
+  }
+
+  do(command: Command): void {
+    if ("follow" in command) this.#follow(command.follow);
+    else if ("unfollow" in command) this.#unfollow(command.unfollow);
+    else this.#restart();
+  }
+
+  /** What a new listener of `canvas` has missed. */
+  present(canvas: string): Message[] {
+    const known = ["canvas", "presence"].map((event) => this.#latest.get(`${event} ${canvas}`));
+    return [this.#state, ...known.filter((message) => message !== undefined)];
+  }
+
+  #follow(canvas: string): void {
+    const count = this.#followers.get(canvas) ?? 0;
+    // The newest is last: beyond the limit, the stream follows the newest.
+    this.#followers.delete(canvas);
+    this.#followers.set(canvas, count + 1);
+    if (count === 0) this.#restart();
+  }
+
+  #unfollow(canvas: string): void {
+    const count = this.#followers.get(canvas) ?? 0;
+    if (count > 1) {
+      this.#followers.set(canvas, count - 1);
+    } else if (count === 1) {
+      this.#followers.delete(canvas);
+      this.#latest.delete(`canvas ${canvas}`);
+      this.#latest.delete(`presence ${canvas}`);
+      this.#restart();
+    }
+  }
+
+  /** Opens the stream for the canvases that are followed now. */
+  #restart(): void {
+    this.#attempt?.abort();
+    this.#failures = 0;
+    if (this.#followers.size === 0) {
+      this.#state = { event: "state", state: "connecting" };
+    } else {
+      this.#attempt = new AbortController();
+      void this.#run(this.#attempt.signal);
+    }
+  }
+
+  async #run(stopped: AbortSignal): Promise<void> {
+    // Canvases that are followed or left in the same moment share a connection.
+    await pause(20, stopped);
+    while (!stopped.aborted) {
+      const connection = new AbortController();
+      const signal = AbortSignal.any([stopped, connection.signal]);
+      let after: number | undefined;
+      try {
+        const response = await this.#open([...this.#followers.keys()].slice(-MOST).toSorted(), signal);
+        if (!response.ok) {
+          const problem = await problemOf(response);
+          after = problem.retryAfter;
+          if (!problem.isTemporary) this.#emit({ event: "refused", status: problem.status });
+        } else if (response.body) {
+          await this.#read(response.body, connection);
+        }
+      } catch {
+        // The connection broke. It is opened again below.
+      }
+      if (stopped.aborted) return;
+      if (this.#state.event !== "state" || this.#state.state !== "interrupted") {
+        this.#setState({ event: "state", state: "interrupted", since: Date.now() });
+      }
+      await pause(after === undefined ? backoff(this.#failures) : after * 1000, stopped);
+      this.#failures += 1;
+    }
+  }
+
+  async #read(body: ReadableStream<Uint8Array<ArrayBuffer>>, connection: AbortController): Promise<void> {
+    const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+    const parse = parser((message) => {
+      if ("canvas" in message) this.#latest.set(`${message.event} ${message.canvas}`, message);
+      this.#emit(message);
+    });
+    for (;;) {
+      const watchdog = setTimeout(() => connection.abort(), SILENCE);
+      const { done, value } = await reader.read().finally(() => clearTimeout(watchdog));
+      if (done || connection.signal.aborted) return;
+      this.#failures = 0;
+      if (this.#state.event !== "state" || this.#state.state !== "live") this.#setState({ event: "state", state: "live" });
+      parse(value);
+    }
+  }
+
+  #setState(state: Message): void {
+    this.#state = state;
+    this.#emit(state);
+  }
+}
+
+/** Waits, or until `stopped`. */
+function pause(milliseconds: number, stopped: AbortSignal): Promise<void> {
+  return new Promise((resume) => {
+    const timer = setTimeout(resume, milliseconds);
+    stopped.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resume();
+    });
+  });
+}
+
+/** 0.5 s to 30 s, with jitter, so that the clients of a restarted service do not return all at once. */
+export function backoff(failures: number, random = Math.random()): number {
+  return Math.min(30_000, 500 * 2 ** failures) * (0.5 + random / 2);
+}
+
+/** A parser of server-sent events, which takes the text of a stream in pieces. */
+export function parser(emit: (message: Message) => void): (text: string) => void {
+  let rest = "";
+  return (text) => {
+    const blocks = (rest + text).replaceAll("\r", "").split("\n\n");
+    rest = blocks.pop() ?? "";
+    for (const block of blocks) {
+      const fields = block.split("\n").map((line) => /^(\w+): ?(.*)$/.exec(line));
+      const event = fields.find((field) => field?.[1] === "event")?.[2];
+      const data = fields.filter((field) => field?.[1] === "data").map((field) => field?.[2]);
+      if (data.length > 0 && (event === "canvas" || event === "presence" || event === "gone")) {
+        emit({ event, ...JSON.parse(data.join("\n")) } as Message);
+      }
+    }
+  };
+}

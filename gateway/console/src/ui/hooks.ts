@@ -1,0 +1,44 @@
+import { useEffect, useReducer, useState } from "react";
+
+/** Sets the title of the page. */
+export function useTitle(title: string): void {
+  useEffect(() => {
+    document.title = title === "" ? "Canvas Service" : `${title} · Canvas Service`;
+  }, [title]);
+}
+
+/** A URL of `blob` while the component is shown. */
+export function useObjectUrl(blob: Blob | undefined): string | undefined {
+  const [url, setUrl] = useState<string>();
+  useEffect(() => {
+    if (!blob) return;
+    const made = URL.createObjectURL(blob);
+    setUrl(made);
+    // A picture that is being replaced is still shown for a moment.
+    return () => void setTimeout(() => URL.revokeObjectURL(made), 1000);
+  }, [blob]);
+  return url;
+}
+
+/** Draws the component again every half minute, for relative times. */
+export function useClock(): void {
+  const [, tick] = useReducer((ticks: number) => ticks + 1, 0);
+  useEffect(() => {
+    const timer = setInterval(tick, 30_000);
+    return () => clearInterval(timer);
+  }, []);
+}
+
+/** Whether `element` is on the screen, or soon will be. */
+export function useIsNear(element: Element | null): boolean {
+  const [isNear, setIsNear] = useState(false);
+  useEffect(() => {
+    if (!element) return;
+    const observer = new IntersectionObserver((entries) => setIsNear(entries.at(-1)?.isIntersecting ?? false), {
+      rootMargin: "400px",
+    });
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [element]);
+  return isNear;
+}

@@ -1,0 +1,115 @@
+/** Parts that all screens share. */
+import type { ComponentProps, ReactNode } from "react";
+import { Problem } from "../errors.ts";
+import styles from "./parts.module.css";
+
+const ICONS = {
+  back: "M15 5l-7 7 7 7",
+  search: "M10.5 17a6.5 6.5 0 1 1 0-13 6.5 6.5 0 0 1 0 13zM15.5 15.5L20 20",
+  plus: "M12 5v14M5 12h14",
+  minus: "M5 12h14",
+  fit: "M4 9V5a1 1 0 0 1 1-1h4M20 9V5a1 1 0 0 0-1-1h-4M4 15v4a1 1 0 0 0 1 1h4M20 15v4a1 1 0 0 1-1 1h-4",
+  outline: "M4 6h16M8 12h12M8 18h12M4 12h.01M4 18h.01",
+  finding: "M12 9v4M12 16.5h.01M10.6 4.6L3.2 17.5A1.6 1.6 0 0 0 4.6 20h14.8a1.6 1.6 0 0 0 1.4-2.5L13.4 4.6a1.6 1.6 0 0 0-2.8 0z",
+  check: "M5 12.5l4.5 4.5L19 7.5",
+  close: "M6 6l12 12M18 6L6 18",
+  chevron: "M7 10l5 5 5-5",
+  picture: "M5 4h14a1 1 0 0 1 1 1v14a1 1 0 0 1-1 1H5a1 1 0 0 1-1-1V5a1 1 0 0 1 1-1zM4 16l4.5-4.5 4 4L15 13l5 5M15 8.5h.01",
+} as const;
+
+export function Icon({ name, size = 18 }: { name: keyof typeof ICONS; size?: number }) {
+  return (
+    <svg className={styles.icon} width={size} height={size} viewBox="0 0 24 24" aria-hidden="true">
+      <path d={ICONS[name]} />
+    </svg>
+  );
+}
+
+export function Mark({ size = 28 }: { size?: number }) {
+  return (
+    <svg width={size} height={size} viewBox="0 0 32 32" aria-hidden="true">
+      <rect width="32" height="32" rx="8" fill="#1f3fd6" />
+      <path d="M13 12h2c4 0 2 8 6 8" fill="none" stroke="#aebcff" strokeWidth="2" strokeLinecap="round" />
+      <rect x="5" y="8" width="9" height="8" rx="2.2" fill="#fff" />
+      <rect x="19" y="16" width="8" height="8" rx="2.2" fill="#ffd84d" />
+    </svg>
+  );
+}
+
+type ButtonProps = ComponentProps<"button"> & { look?: "primary" | "plain" | "quiet" };
+
+export function Button({ look = "plain", className, type = "button", ...rest }: ButtonProps) {
+  return <button type={type} className={[styles.button, styles[look], className].filter(Boolean).join(" ")} {...rest} />;
+}
+
+/** The first letter of a person's or agent's name, in a color of its own. */
+export function Avatar({ name, size = 28 }: { name: string; size?: number }) {
+  const hue = [...name].reduce((sum, letter) => (sum * 31 + (letter.codePointAt(0) ?? 0)) % 360, 7);
+  return (
+    <svg className={styles.avatar} width={size} height={size} viewBox="0 0 28 28" aria-hidden="true">
+      <circle cx="14" cy="14" r="14" fill={`hsl(${hue} 52% 38%)`} />
+      <text x="14" y="18.6" textAnchor="middle" fontSize="13" fontWeight="600" fill="#fff">
+        {([...name][0] ?? "?").toUpperCase()}
+      </text>
+    </svg>
+  );
+}
+
+export function Waiting({ label }: { label: string }) {
+  return (
+    <div className={styles.page} role="status">
+      <span className={styles.spinner} />
+      <span className="unseen">{label}</span>
+    </div>
+  );
+}
+
+/** A page or panel without content: what it means, and what to do. */
+export function Empty({ title, children, picture }: { title: string; children?: ReactNode; picture?: ReactNode }) {
+  return (
+    <div className={styles.page}>
+      {picture}
+      <h2 className={styles.title}>{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+/** A failed request: what the service said, its request id, and another attempt. */
+export function Failure({ title, error, retry }: { title: string; error: unknown; retry?: () => unknown }) {
+  return (
+    <div className={styles.page} role="alert">
+      <span className={styles.sign}>
+        <Icon name="finding" size={24} />
+      </span>
+      <h2 className={styles.title}>{title}</h2>
+      <p className={styles.text} dir="auto">
+        {messageOf(error)}
+      </p>
+      {retry && <Button onClick={() => void retry()}>Try again</Button>}
+      <RequestId error={error} />
+    </div>
+  );
+}
+
+/** A failure beside other content. */
+export function Notice({ error }: { error: unknown }) {
+  return (
+    <div className={styles.notice} role="alert">
+      <p dir="auto">{messageOf(error)}</p>
+      <RequestId error={error} />
+    </div>
+  );
+}
+
+function RequestId({ error }: { error: unknown }) {
+  if (!(error instanceof Problem) || !error.requestId) return null;
+  return (
+    <p className={styles.request}>
+      Request <code>{error.requestId}</code>
+    </p>
+  );
+}
+
+export const messageOf = (error: unknown): string =>
+  error instanceof Problem ? error.message : "Something in this page failed. Reload it to go on.";

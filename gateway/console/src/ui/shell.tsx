@@ -1,0 +1,112 @@
+/** The frame of the screens for a person who is signed in. */
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { Link } from "wouter";
+import { day } from "../format.ts";
+import { useSession, useSigningIn } from "../session.ts";
+import { Avatar, Button, Icon, Mark, Notice } from "./parts.tsx";
+import styles from "./shell.module.css";
+import { setTheme, THEMES, theme } from "./theme.ts";
+
+interface Props {
+  /** What stands in the header beside the mark. */
+  header?: ReactNode;
+  /** Whether the content fills the window instead of scrolling with the page. */
+  isFixed?: boolean;
+  children: ReactNode;
+}
+
+export function Shell({ header, isFixed = false, children }: Props) {
+  const main = useRef<HTMLElement>(null);
+  // A new screen is announced, and the keyboard continues in it.
+  useEffect(() => main.current?.focus({ preventScroll: true }), []);
+  return (
+    <div className={isFixed ? styles.fixed : styles.shell}>
+      <header className={styles.header}>
+        <a className={styles.skip} href="#content" onClick={(event) => (event.preventDefault(), main.current?.focus())}>
+          Skip to the content
+        </a>
+        <Link href="/" className={styles.home}>
+          <Mark />
+          <span className={isFixed ? "unseen" : styles.name}>Canvas Service</span>
+        </Link>
+        <div className={styles.middle}>{header}</div>
+        <AccountMenu />
+      </header>
+      <main id="content" ref={main} tabIndex={-1} className={styles.main}>
+        {children}
+      </main>
+    </div>
+  );
+}
+
+function AccountMenu() {
+  const { account, session } = useSession();
+  const { signOut } = useSigningIn();
+  const [chosen, choose] = useState(theme);
+  const [error, setError] = useState<unknown>();
+  const [isLeaving, setIsLeaving] = useState(false);
+  const name = account.displayName || account.email;
+
+  async function leave() {
+    setIsLeaving(true);
+    setError(undefined);
+    await signOut().catch((error: unknown) => {
+      setIsLeaving(false);
+      setError(error);
+    });
+  }
+
+  return (
+    <>
+      <button type="button" className={styles.account} popoverTarget="account" aria-label={`Account of ${name}`}>
+        <Avatar name={name} />
+        <Icon name="chevron" size={14} />
+      </button>
+      <div id="account" popover="auto" className={styles.menu}>
+        <div className={styles.person}>
+          <Avatar name={name} size={40} />
+          <div>
+            <p className={styles.display} dir="auto">
+              {name}
+            </p>
+            {name !== account.email && <p className={styles.detail}>{account.email}</p>}
+          </div>
+        </div>
+        <p className={styles.detail}>
+          {session.kind === "narrow" ? (
+            <>
+              Signed in with the token <strong dir="auto">{session.label}</strong>
+            </>
+          ) : (
+            "Signed in"
+          )}
+          , until {day(session.expiresAt)}
+        </p>
+        <fieldset className={styles.themes}>
+          <legend className="unseen">Colors</legend>
+          {THEMES.map((theme) => (
+            <label key={theme}>
+              <input
+                type="radio"
+                name="theme"
+                checked={theme === chosen}
+                onChange={() => {
+                  setTheme(theme);
+                  choose(theme);
+                }}
+              />
+              <span>{theme[0]?.toUpperCase() + theme.slice(1)}</span>
+            </label>
+          ))}
+        </fieldset>
+        <a className={styles.entry} href="/docs">
+          API documentation
+        </a>
+        {error !== undefined && <Notice error={error} />}
+        <Button className={styles.leave} disabled={isLeaving} onClick={() => void leave()}>
+          Sign out
+        </Button>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,46 @@
+//! The person who is signed in.
+
+use std::ops::Deref;
+
+use axum::extract::FromRequestParts;
+use db::accounts::Credential;
+use http::request::Parts;
+
+use crate::extract::caller::{AnyToken, Caller};
+use crate::problem::{Problem, Result};
+use crate::state::App;
+
+/// The caller of a route of the console, signed in by a link or by a token.
+pub struct SignedIn(pub Credential);
+
+impl FromRequestParts<App> for SignedIn {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
+        Ok(Self(Caller::<AnyToken>::from_request_parts(parts, app).await?.credential))
+    }
+}
+
+/// The caller of a route that only a person may use: signed in by a link. A session that a token signed in is rejected, because
+/// an agent's token must never create tokens or give access.
+pub struct Person(Credential);
+
+impl Deref for Person {
+    type Target = Credential;
+    fn deref(&self) -> &Credential {
+        &self.0
+    }
+}
+
+impl FromRequestParts<App> for Person {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
+        let SignedIn(credential) = SignedIn::from_request_parts(parts, app).await?;
+        if credential.is_narrow {
+            let why = "this session was signed in by a token and may use the canvases alone; sign in by a link";
+            return Err(Problem::Forbidden(why.into()));
+        }
+        Ok(Self(credential))
+    }
+}

@@ -1,0 +1,124 @@
+//! `/console/connections`: the saved connections of a person's account to providers. Their base URLs are for operators alone.
+
+use app::connection::{NewConnection, wrong_key, wrong_name};
+use axum::extract::State;
+use axum::response::IntoResponse;
+use db::connections::{BaseUrl, Connection};
+use domain::Violation;
+use domain::model::{ProviderConnection, ProviderKind, third_parties};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use service::config::Secret;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::console::person::Person;
+use crate::extract::draft::{Check, Field};
+use crate::extract::json::{Input, JsonBody};
+use crate::extract::path::PathText;
+use crate::models::{model_ids, saved};
+use crate::problem::{Problem, Result};
+use crate::reply;
+use crate::state::App;
+
+/// The saved connections of an account.
+#[derive(Serialize, ToSchema)]
+pub struct Connections {
+    /// The connections, oldest first, with masked API keys.
+    connections: Vec<ProviderConnection>,
+}
+
+/// List saved connections
+///
+/// Returns all saved connections of the account, oldest first. Keys are masked.
+#[utoipa::path(
+    get, path = "/connections", operation_id = "listConnections", tag = "Connections",
+    responses((status = 200, description = "The connections.", body = Connections))
+)]
+pub async fn list(State(app): State<App>, person: Person) -> Result {
+    let found = db::connections::list(&mut *app.connection().await?, &person.account).await?;
+    let connection = |it: &Connection| saved(&app.models, it);
+    Ok(reply::ok(&Connections { connections: found.iter().map(connection).collect() }))
+}
+
+/// Request to save a connection.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SaveConnection {
+    /// The provider.
+    #[schema(schema_with = third_parties)]
+    provider: Field<ProviderKind>,
+    /// Name for people; not white space alone.
+    #[schema(value_type = String, min_length = 1, max_length = 80)]
+    name: Field<String>,
+    /// The provider's API key: visible ASCII. It is sealed and never returned.
+    #[schema(value_type = String, min_length = 1, max_length = 4096, pattern = "^[!-~]+$", write_only)]
+    api_key: Field<String>,
+}
+
+impl Input for SaveConnection {}
+
+impl SaveConnection {
+    fn check(self) -> Result<NewConnection, Vec<Violation>> {
+        let mut check = Check::default();
+        let (name, key) = (self.name.given(), self.api_key.given().map(Secret::new));
+        let name_violation = name.as_deref().and_then(wrong_name);
+        let key_violation = key.as_ref().and_then(|key| wrong_key(key.expose()));
+        check.extend(name_violation.map(|why| Violation::new("name", why)));
+        check.extend(key_violation.map(|why| Violation::new("apiKey", why)));
+        check.finish(|| Some(NewConnection { provider: self.provider.given()?, name: name?, key: key? }))
+    }
+}
+
+/// A saved connection.
+#[derive(Serialize, ToSchema)]
+pub struct ConnectionSaved {
+    /// The connection, with its masked API key.
+    connection: ProviderConnection,
+}
+
+/// Save a connection
+///
+/// Saves a connection of the account to a provider. A connection with the same provider and name keeps its id and gets the new key.
+/// An account has at most 100 connections.
+#[utoipa::path(
+    post, path = "/connections", operation_id = "saveConnection", tag = "Connections", request_body = SaveConnection,
+    responses(
+        (status = 200, description = "The connection existed. Its key was replaced.", body = ConnectionSaved),
+        (status = 201, description = "The new connection.", body = ConnectionSaved),
+        (status = 409, description = "The account already has 100 connections."),
+    )
+)]
+pub async fn save(State(app): State<App>, person: Person, body: JsonBody) -> Result {
+    let new = body.checked(SaveConnection::check).await?;
+    let mut transaction = app.transaction().await?;
+    let save = app::connection::save(&mut transaction, &app.ring, &person.account, &new, BaseUrl::Keep);
+    let (saved, masked_key) = save.await?;
+    db::pool::commit(transaction).await?;
+    let connection = ProviderConnection {
+        id: saved.id.to_string(),
+        provider: new.provider,
+        name: new.name,
+        masked_key,
+        models: model_ids(&app.models, new.provider),
+    };
+    let status = if saved.is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(reply::with_status(status, &ConnectionSaved { connection }))
+}
+
+/// Delete a connection
+///
+/// Deletes a saved connection of the account and its key. Its models can no longer be used, and jobs that use them fail at their
+/// next call.
+#[utoipa::path(
+    delete, path = "/connections/{connectionId}", operation_id = "deleteConnection", tag = "Connections",
+    params(("connectionId" = Uuid, Path, description = "Id of the connection.")),
+    responses((status = 204, description = "The connection is deleted."))
+)]
+pub async fn delete(State(app): State<App>, person: Person, path: PathText) -> Result {
+    let id: Uuid = path.parameter("connectionId")?;
+    if !db::connections::delete(&mut *app.connection().await?, id, Some(&person.account)).await? {
+        return Err(Problem::NotFound("connection"));
+    }
+    Ok(reply::private(StatusCode::NO_CONTENT.into_response()))
+}

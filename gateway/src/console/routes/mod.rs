@@ -1,0 +1,41 @@
+//! The routes below `/console`.
+
+mod assets;
+mod canvases;
+mod connections;
+mod credit;
+mod deliveries;
+mod members;
+mod session;
+mod sessions;
+mod tokens;
+
+use axum::Router;
+use serde_json::Value;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{ROOT, document, openapi};
+use crate::state::App;
+
+/// The routes and their document.
+pub fn documented() -> (Router<App>, Value) {
+    let console = OpenApiRouter::new()
+        .routes(routes!(session::sign_in, session::read, session::sign_out))
+        .routes(routes!(sessions::list, sessions::revoke_all))
+        .routes(routes!(sessions::end))
+        .routes(routes!(tokens::list, tokens::create))
+        .routes(routes!(tokens::revoke))
+        .routes(routes!(connections::list, connections::save))
+        .routes(routes!(connections::delete))
+        .routes(routes!(members::list))
+        .routes(routes!(members::set, members::remove))
+        .routes(routes!(canvases::delete))
+        .routes(routes!(assets::delete))
+        .routes(routes!(deliveries::list))
+        .routes(routes!(deliveries::replay))
+        .routes(routes!(credit::read))
+        .routes(routes!(document::serve));
+    let (router, document) = OpenApiRouter::with_openapi(openapi::base()).nest(ROOT, console).split_for_parts();
+    (router, openapi::complete(document))
+}

@@ -1,0 +1,180 @@
+//! `/console/tokens`: the agent tokens of a person's account.
+
+use app::token::{NewToken, lacking_scope};
+use axum::extract::{OriginalUri, State};
+use axum::response::IntoResponse;
+use db::tokens::{After, TokenRow};
+use domain::account::{Scope, Surface};
+use domain::channel;
+use domain::limits::{PAGE_DEFAULT, PAGE_MAX};
+use domain::{Timestamp, Violation};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::console::person::Person;
+use crate::extract::draft::{Check, Field};
+use crate::extract::json::{Input, JsonBody};
+use crate::extract::page::{ListScope, Page, page, page_request};
+use crate::extract::path::PathText;
+use crate::extract::query::QueryReader;
+use crate::problem::{Problem, Result};
+use crate::reply;
+use crate::state::App;
+
+/// A page of tokens, newest first.
+#[derive(Serialize, ToSchema)]
+pub struct TokenList {
+    /// Tokens, active or not, without their secrets.
+    tokens: Vec<AgentToken>,
+    /// Position in the list.
+    page: Page,
+}
+
+/// A token of an agent or program. It never contains the secret.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentToken {
+    /// Id of the token.
+    id: Uuid,
+    /// Label under which its activity is recorded.
+    label: String,
+    /// What it may do, in a fixed order.
+    scopes: Vec<Scope>,
+    /// Kind of client that uses it.
+    surface: Surface,
+    /// When it was created.
+    created_at: Timestamp,
+    /// When it expires; absent: it does not expire.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    expires_at: Option<Timestamp>,
+    /// When it was revoked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    revoked_at: Option<Timestamp>,
+    /// When it was last used, to the minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    last_used_at: Option<Timestamp>,
+}
+
+impl From<TokenRow> for AgentToken {
+    fn from(token: TokenRow) -> Self {
+        Self {
+            id: token.id,
+            label: token.label,
+            scopes: token.scopes.iter().collect(),
+            surface: token.surface,
+            created_at: token.created_at,
+            expires_at: token.expires_at,
+            revoked_at: token.revoked_at,
+            last_used_at: token.last_used_at,
+        }
+    }
+}
+
+/// List tokens
+///
+/// Returns one page of the account's agent tokens, newest first, with those that expired or were revoked. Sessions are not listed.
+#[utoipa::path(
+    get, path = "/tokens", operation_id = "listTokens", tag = "Tokens",
+    params(
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
+        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
+    ),
+    responses((status = 200, description = "One page of tokens.", body = TokenList))
+)]
+pub async fn list(State(app): State<App>, person: Person, OriginalUri(uri): OriginalUri) -> Result {
+    let mut query = QueryReader::new(&uri);
+    let scope = ListScope::new("console/tokens", &person.account, &[]);
+    let request = page_request::<After>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
+    query.finish()?;
+    let (after, limit) = (request.after.as_ref(), i64::from(request.limit) + 1);
+    let mut found = db::tokens::page(&mut *app.connection().await?, &person.account, after, limit).await?;
+    let page =
+        page(&app, &scope, request.limit, &mut found, |token| After { created_at: token.created_at, id: token.id });
+    Ok(reply::ok(&TokenList { tokens: found.into_iter().map(AgentToken::from).collect(), page }))
+}
+
+/// Request to create a token.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CreateToken {
+    /// Label under which its activity is recorded.
+    #[schema(value_type = String, min_length = 1, max_length = 80)]
+    label: Field<String>,
+    /// What it may do, with every scope that these require.
+    #[schema(value_type = Vec<Scope>, min_items = 1, max_items = 8)]
+    scopes: Field<Vec<Scope>>,
+    /// Days until it expires; it does not expire when omitted.
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 90, nullable = false)]
+    expires_days: Field<u32>,
+    /// Kind of client that will use it; `api` when omitted.
+    #[schema(value_type = Option<Surface>, nullable = false)]
+    surface: Field<Surface>,
+}
+
+impl Input for CreateToken {}
+
+impl CreateToken {
+    fn check(self) -> Result<NewToken, Vec<Violation>> {
+        let mut check = Check::default();
+        let scopes = self.scopes.given().map(|scopes| scopes.into_iter().collect());
+        check.extend(scopes.and_then(lacking_scope));
+        check.finish(|| {
+            Some(NewToken {
+                label: self.label.given()?,
+                scopes: scopes?,
+                surface: self.surface.given().unwrap_or_default(),
+                expires_days: self.expires_days.given(),
+            })
+        })
+    }
+}
+
+/// A new token.
+#[derive(Serialize, ToSchema)]
+pub struct TokenCreated {
+    /// The token.
+    token: AgentToken,
+    /// The bearer token, `cba_<id>.<secret>`. This response alone contains it.
+    secret: String,
+}
+
+/// Create a token
+///
+/// Creates an agent token of the account. The response contains its secret, which is never shown again. An account has at most 20
+/// active tokens.
+#[utoipa::path(
+    post, path = "/tokens", operation_id = "createToken", tag = "Tokens", request_body = CreateToken,
+    responses(
+        (status = 201, description = "The token and its secret.", body = TokenCreated),
+        (status = 409, description = "The account already has 20 active tokens."),
+    )
+)]
+pub async fn create(State(app): State<App>, person: Person, body: JsonBody) -> Result {
+    let new = body.checked(CreateToken::check).await?;
+    let mut transaction = app.transaction().await?;
+    let (row, secret) = app::token::create(&mut transaction, &app.keys, &person.account, &new).await?;
+    db::pool::commit(transaction).await?;
+    Ok(reply::with_status(StatusCode::CREATED, &TokenCreated { token: row.into(), secret }))
+}
+
+/// Revoke a token
+///
+/// Revokes a token of the account for the next request, for good. Sessions that it signed in end with it. Revoking it again changes
+/// nothing.
+#[utoipa::path(
+    delete, path = "/tokens/{tokenId}", operation_id = "revokeToken", tag = "Tokens",
+    params(("tokenId" = Uuid, Path, description = "Id of the token.")),
+    responses((status = 204, description = "The token is revoked."))
+)]
+pub async fn revoke(State(app): State<App>, person: Person, path: PathText) -> Result {
+    let id: Uuid = path.parameter("tokenId")?;
+    let revoked = db::tokens::revoke(&mut *app.connection().await?, id, Some(&person.account)).await?;
+    revoked.ok_or(Problem::NotFound("token"))?;
+    app.announce(vec![channel::access(&person.account)]);
+    Ok(reply::private(StatusCode::NO_CONTENT.into_response()))
+}

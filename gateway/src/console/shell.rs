@@ -1,0 +1,91 @@
+//! The files of the browser application, which is built by `gateway/console/build` and embedded.
+//!
+//! Its policy allows scripts, styles and requests of this origin only, no inline code, and no HTML from strings (Trusted Types;
+//! the one policy is for the URL of the application's own worker).
+
+use axum::Router;
+use axum::extract::Path;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use bytes::Bytes;
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use rust_embed::{EmbeddedFile, RustEmbed};
+
+use crate::problem::{Problem, Result};
+use crate::state::App;
+
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src 'self'; connect-src 'self'; \
+     font-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; \
+     require-trusted-types-for 'script'; trusted-types worker",
+);
+/// Every page and file carries these.
+const HEADERS: [(HeaderName, HeaderValue); 6] = [
+    (CONTENT_SECURITY_POLICY, POLICY),
+    (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
+    (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
+    (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (
+        HeaderName::from_static("permissions-policy"),
+        HeaderValue::from_static("camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
+    ),
+];
+
+/// The paths of the application. It reads the path itself, so they all serve the same page.
+const PAGES: [&str; 9] =
+    ["/", "/signin", "/c/{owner}/{id}", "/runs", "/elements", "/recipes", "/assets", "/settings", "/settings/{*page}"];
+
+/// The built application; empty when it was not built.
+#[derive(RustEmbed)]
+#[folder = "console/dist"]
+#[allow_missing = true]
+struct Files;
+
+/// The routes of the application's pages and files.
+pub fn router() -> Router<App> {
+    let pages = PAGES.iter().fold(Router::new(), |router, path| router.route(path, get(page)));
+    pages.route("/static/{*path}", get(file))
+}
+
+async fn page(headers: HeaderMap) -> Response {
+    let Some(page) = Files::get("index.html") else {
+        let how = "The console is not part of this gateway. Run gateway/console/build, and build the gateway again. The API is \
+                   complete without it.\n";
+        return (StatusCode::NOT_FOUND, HEADERS, how).into_response();
+    };
+    let etag = format!("\"{}\"", hex(&page.metadata.sha256_hash()[..16]));
+    let is_known = headers.get_all(IF_NONE_MATCH).iter().any(|known| known == etag.as_str());
+    let revalidated = [(CACHE_CONTROL, HeaderValue::from_static("no-cache")), (ETAG, value(&etag))];
+    if is_known {
+        return (StatusCode::NOT_MODIFIED, HEADERS, revalidated).into_response();
+    }
+    (HEADERS, revalidated, content(page)).into_response()
+}
+
+/// A file whose name contains a hash of its content.
+async fn file(Path(path): Path<String>) -> Result {
+    let file = Files::get(&format!("static/{path}")).ok_or(Problem::NotFound("path"))?;
+    let kept = [(CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable"))];
+    Ok((HEADERS, kept, content(file)).into_response())
+}
+
+fn content(file: EmbeddedFile) -> impl IntoResponse {
+    let kind = value(file.metadata.mimetype());
+    let bytes = match file.data {
+        std::borrow::Cow::Borrowed(bytes) => Bytes::from_static(bytes),
+        std::borrow::Cow::Owned(bytes) => Bytes::from(bytes),
+    };
+    ([(CONTENT_TYPE, kind)], bytes)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn value(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static("application/octet-stream"))
+}

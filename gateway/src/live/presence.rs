@@ -1,0 +1,169 @@
+//! Who follows a canvas (docs/reference/events.md#presence).
+//!
+//! **Guarantee.** The tokens with open streams of a canvas, over all gateways; those of a crashed gateway for another lease at
+//! most. While Redis is unavailable: those of this gateway.
+//!
+//! **Mechanism.** A gateway holds each of its tokens once for each canvas in Redis, under a short lease, and a background task
+//! renews all leases in one round trip. The same task carries out joins and leaves in their order, and announces each on the
+//! channel of its canvas.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use db::accounts::Credential;
+use domain::channel;
+use domain::id::CanvasHandle;
+use domain::stream::Participant;
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval};
+use uuid::Uuid;
+
+const LEASE: Duration = Duration::from_secs(15);
+/// A third of the lease, so that two lost renewals have no effect.
+const RENEWAL: Duration = Duration::from_secs(5);
+/// Maximum number of tokens that are held for a canvas.
+const HELD_MAX: usize = 1000;
+/// Maximum number of participants that are listed.
+pub const LISTED_MAX: usize = 100;
+
+/// The participants of this gateway.
+pub struct Presence {
+    cache: cache::Cache,
+    /// Id of this process: tells its own entries in Redis from those of others.
+    gateway: Uuid,
+    here: Mutex<HashMap<CanvasHandle, HashMap<Uuid, Here>>>,
+    changes: mpsc::UnboundedSender<Change>,
+}
+
+/// A token with open streams of a canvas in this gateway.
+struct Here {
+    who: Participant,
+    streams: usize,
+}
+
+/// A token that has opened its first or closed its last stream of a canvas.
+struct Change {
+    canvas: CanvasHandle,
+    member: String,
+    joined: bool,
+}
+
+/// An open stream of a canvas.
+pub struct Present {
+    presence: Arc<Presence>,
+    canvas: CanvasHandle,
+    token: Uuid,
+}
+
+fn key(canvas: &CanvasHandle) -> String {
+    format!("presence:{canvas}")
+}
+
+impl Presence {
+    /// No participants, and the background task, which runs as long as the process serves.
+    pub fn new(cache: cache::Cache) -> (Arc<Self>, impl Future<Output = ()> + Send) {
+        let (changes, mut changed) = mpsc::unbounded_channel();
+        let presence = Arc::new(Self { cache, gateway: Uuid::now_v7(), here: Mutex::default(), changes });
+        let running = presence.clone();
+        let work = async move {
+            let mut renewal = interval(RENEWAL);
+            renewal.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                tokio::select! {
+                    Some(change) = changed.recv() => running.register(change).await,
+                    _ = renewal.tick() => running.renew().await,
+                }
+            }
+        };
+        (presence, work)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<CanvasHandle, HashMap<Uuid, Here>>> {
+        self.here.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a stream of `canvas` until the returned value is dropped.
+    pub fn join(self: &Arc<Self>, canvas: &CanvasHandle, caller: &Credential) -> Present {
+        let mut here = self.lock();
+        let tokens = here.entry(canvas.clone()).or_default();
+        let token = tokens.entry(caller.token).or_insert_with(|| {
+            let who = Participant { label: caller.label.clone(), surface: caller.surface };
+            self.change(canvas, caller.token, &who, true);
+            Here { who, streams: 0 }
+        });
+        token.streams += 1;
+        Present { presence: self.clone(), canvas: canvas.clone(), token: caller.token }
+    }
+
+    /// The participants of each canvas, one for each token, sorted.
+    pub async fn list(&self, canvases: &[CanvasHandle]) -> Vec<Arc<[Participant]>> {
+        let keys: Vec<String> = canvases.iter().map(key).collect();
+        let mut held = self.cache.held(&keys).await.unwrap_or_default();
+        held.resize(canvases.len(), Vec::new());
+        let here = self.lock();
+        let lists = canvases.iter().zip(held).map(|(canvas, members)| {
+            let elsewhere = members.iter().filter_map(|member| self.elsewhere(member));
+            let own = here.get(canvas).into_iter().flatten().map(|(token, here)| (*token, here.who.clone()));
+            let mut who: Vec<Participant> =
+                elsewhere.chain(own).collect::<BTreeMap<Uuid, Participant>>().into_values().collect();
+            who.sort();
+            who.truncate(LISTED_MAX);
+            who.into()
+        });
+        lists.collect()
+    }
+
+    fn change(&self, canvas: &CanvasHandle, token: Uuid, who: &Participant, joined: bool) {
+        let change = Change { canvas: canvas.clone(), member: self.member(token, who), joined };
+        // Nobody listens any more when the process ends.
+        let _ = self.changes.send(change);
+    }
+
+    /// A token as it is held in Redis.
+    fn member(&self, token: Uuid, who: &Participant) -> String {
+        serde_json::json!([self.gateway, token, who]).to_string()
+    }
+
+    /// The token of a member of another gateway.
+    fn elsewhere(&self, member: &str) -> Option<(Uuid, Participant)> {
+        let (gateway, token, who): (Uuid, Uuid, Participant) = serde_json::from_str(member).ok()?;
+        (gateway != self.gateway).then_some((token, who))
+    }
+
+    async fn register(&self, Change { canvas, member, joined }: Change) {
+        match joined {
+            true => drop(self.cache.hold(&key(&canvas), &member, HELD_MAX, LEASE).await),
+            false => self.cache.let_go(&key(&canvas), &member).await,
+        }
+        self.cache.notify([channel::canvas(&canvas).as_str()]).await;
+    }
+
+    async fn renew(&self) {
+        let held: Vec<(String, String)> = self
+            .lock()
+            .iter()
+            .flat_map(|(canvas, tokens)| tokens.iter().map(move |(token, here)| (canvas, token, here)))
+            .map(|(canvas, token, here)| (key(canvas), self.member(*token, &here.who)))
+            .collect();
+        if !held.is_empty() {
+            self.cache.renew(&held, LEASE).await;
+        }
+    }
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        let mut here = self.presence.lock();
+        let Some(tokens) = here.get_mut(&self.canvas) else { return };
+        let Some(token) = tokens.get_mut(&self.token) else { return };
+        token.streams -= 1;
+        if token.streams == 0 {
+            self.presence.change(&self.canvas, self.token, &token.who, false);
+            tokens.remove(&self.token);
+        }
+        if tokens.is_empty() {
+            here.remove(&self.canvas);
+        }
+    }
+}

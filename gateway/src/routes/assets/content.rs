@@ -1,0 +1,63 @@
+//! `GET /assets/{assetId}/content`: the stored bytes of an asset, or a rendition of it, under the caller's rights
+//! (docs/reference/assets.md#content).
+
+use axum::Extension;
+use axum::extract::{OriginalUri, State};
+use http::header::VARY;
+use http::{HeaderMap, HeaderValue, Method};
+
+use super::picture::{self, RenditionWidth};
+use super::read::named;
+use crate::extract::caller::{Caller, ReadAsset};
+use crate::extract::path::PathText;
+use crate::extract::query::QueryReader;
+use crate::observe::Trace;
+use crate::openapi::Binary;
+use crate::problem::{Problem, Result, combine_violations};
+use crate::state::App;
+use crate::stored::Selection;
+
+/// How long a browser may reuse the bytes. They never change, but a caller can lose access to them.
+const MAX_AGE_SECONDS: u64 = 3600;
+
+/// Download the picture of an asset
+///
+/// Streams the stored bytes of one asset to a caller that may read it: its owner, and the members of the canvas that
+/// it is stored in. Use it with a bearer token instead of a preview URL, which expires. `w` asks for a smaller
+/// rendition. Supports one byte range. This operation is an extension.
+#[utoipa::path(
+    get, path = "/assets/{assetId}/content", operation_id = "getAssetContent", tag = "Assets",
+    security(("bearer" = ["asset:read"])),
+    params(
+        ("assetId" = String, Path, pattern = "^(asset:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
+        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
+        ("w" = Option<RenditionWidth>, Query, description = "Largest width of the rendition in pixels. Without it: the stored bytes."),
+        ("Range" = Option<String>, Header, description = "One byte range."),
+        ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches."),
+    ),
+    responses(
+        (status = 200, description = "The picture.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"))),
+        (status = 206, description = "The requested range.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"))),
+        (status = 304, description = "The picture still has the entity tag in `If-None-Match`."),
+    )
+)]
+pub async fn content(
+    State(app): State<App>,
+    caller: Caller<ReadAsset>,
+    Extension(trace): Extension<Trace>,
+    params: PathText,
+    OriginalUri(uri): OriginalUri,
+    method: Method,
+    headers: HeaderMap,
+) -> Result {
+    let mut query = QueryReader::new(&uri);
+    let width = picture::width(&mut query);
+    let selection = Selection::of(&method, &headers).map_err(Problem::Invalid);
+    let (handle, selection) = combine_violations(named(&params, query, &caller.account), selection)?;
+    let asset = db::assets::get_readable(&mut *app.connection().await?, &caller.account, &handle).await?;
+    let (asset, _) = asset.ok_or(Problem::NotFound("asset"))?;
+    let mut response = picture::serve(&app, &asset, width, MAX_AGE_SECONDS, &selection, trace).await?;
+    // A browser that is used with another token asks again.
+    response.headers_mut().append(VARY, HeaderValue::from_static("Authorization"));
+    Ok(response)
+}

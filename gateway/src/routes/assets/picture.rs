@@ -1,0 +1,68 @@
+//! The picture of an asset, whole, in part or as a rendition: what previews and downloads by handle share.
+
+use axum::response::Response;
+use blob::BlobKey;
+use domain::asset::AssetRecord;
+use domain::limits::RENDITION_WIDTHS;
+use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::extract::query::QueryReader;
+use crate::observe::Trace;
+use crate::problem::{Problem, Result};
+use crate::rendition::{Rendition, rendition};
+use crate::state::App;
+use crate::stored::{self, Selection};
+
+/// The allowed widths, for the contract document.
+pub struct RenditionWidth;
+
+impl PartialSchema for RenditionWidth {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some(RENDITION_WIDTHS)).into()
+    }
+}
+
+impl ToSchema for RenditionWidth {}
+
+/// Reads `w`; reports a violation to `query`.
+pub fn width(query: &mut QueryReader<'_>) -> Option<u32> {
+    let text = query.text("w", 8)?;
+    let width = RENDITION_WIDTHS.into_iter().find(|width| width.to_string() == text);
+    if width.is_none() {
+        query.refuse("w", "must be one of 64, 128, 256, 512, 1024, 2048");
+    }
+    width
+}
+
+/// Streams the stored bytes, or the rendition of `width`, which an image-worker makes on first demand. Sets the headers that make
+/// foreign bytes safe in a browser, and how many seconds they may be cached.
+pub async fn serve(
+    app: &App,
+    asset: &AssetRecord,
+    width: Option<u32>,
+    max_age: u64,
+    selection: &Selection<'_>,
+    trace: Trace,
+) -> Result {
+    let rendition = match width {
+        None => None,
+        Some(width) => Some(rendition(app, asset.blob_key, width, &asset.handle.owner, trace).await?),
+    };
+    let (key, media_type) = match &rendition {
+        None => (asset.blob_key, &asset.mime_type),
+        Some(Rendition::Ready { key, media_type }) => (*key, media_type),
+        Some(Rendition::Undecodable) => return Err(Problem::unprocessable("w", "the picture cannot be read")),
+        Some(Rendition::GivenUp) => {
+            return Err(Problem::unprocessable("w", "no rendition of the picture could be made"));
+        }
+    };
+    let mut response: Response = stored::serve(app, BlobKey(key), media_type, selection).await?;
+    let headers = response.headers_mut();
+    stored::set(headers, CACHE_CONTROL, &format!("private, max-age={max_age}"))?;
+    stored::set(headers, CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox")?;
+    stored::set(headers, HeaderName::from_static("cross-origin-resource-policy"), "cross-origin")?;
+    Ok(response)
+}

@@ -1,0 +1,88 @@
+//! `GET /events`: canvases, their participants and the caller's runs, as server-sent events (docs/reference/events.md).
+
+mod stream;
+
+use axum::extract::{OriginalUri, State};
+use axum::response::sse::Sse;
+use axum::response::{IntoResponse, Response};
+use domain::account::Scope;
+use domain::id::{AccountUid, CanvasHandle, CanvasRef};
+use domain::limits::STREAM_CANVASES_MAX;
+use http::HeaderMap;
+
+use crate::extract::accept::Accepted;
+use crate::extract::caller::{Caller, ReadCanvas};
+use crate::extract::query::QueryReader;
+use crate::problem::{Problem, Result};
+use crate::reply;
+use crate::state::App;
+
+/// What a stream follows.
+struct Subscriptions {
+    /// Each once, in the order of the request.
+    canvases: Vec<CanvasHandle>,
+    /// Whether the runs and jobs of the caller are followed.
+    runs: bool,
+}
+
+impl Subscriptions {
+    fn read(uri: &http::Uri, account: &AccountUid) -> Result<Self> {
+        let mut query = QueryReader::new(uri);
+        let mut canvases = Vec::new();
+        for canvas in query.each::<CanvasRef>("canvas") {
+            let canvas = canvas.resolve(account);
+            if !canvases.contains(&canvas) {
+                canvases.push(canvas);
+            }
+        }
+        if canvases.len() > STREAM_CANVASES_MAX {
+            query.refuse("canvas", format!("must name at most {STREAM_CANVASES_MAX} canvases"));
+        }
+        let runs = query.text("runs", 1024);
+        match runs.as_deref() {
+            Some("mine") => {}
+            Some(_) => query.refuse("runs", "must be `mine`"),
+            None if query.has("canvas") || query.has("runs") => {}
+            None => query.refuse("canvas", "is required unless `runs=mine` is sent"),
+        }
+        query.finish()?;
+        Ok(Self { canvases, runs: runs.is_some() })
+    }
+}
+
+/// Follow canvases and runs as server-sent events
+///
+/// Streams the present state of each subscription, then each new state. Use one stream instead of many polls. The
+/// event `canvas` has the revision of a canvas, `presence` who follows it, `gone` means that it was deleted or is no
+/// longer shared, and `run` has the state of one of the caller's runs and jobs, those started later included.
+/// `data` is JSON. A state that is followed by a newer one may be left out, and nothing is replayed: after a
+/// reconnection the present state comes first. A comment every 15 seconds keeps the connection open. The stream
+/// never outlives the credential and counts as one of its 64 open waits and streams. `runs=mine` also needs the
+/// scope job:manage. This operation is an extension.
+#[utoipa::path(
+    get, path = "/events", operation_id = "followEvents", tag = "Events",
+    security(("bearer" = ["canvas:read"])),
+    params(
+        ("canvas" = Option<Vec<String>>, Query, style = Form, explode, max_items = 16, description = "Plain id or handle of a canvas. Repeat the parameter for further canvases. Required unless `runs` is sent."),
+        ("runs" = Option<String>, Query, pattern = "^mine$", description = "`mine`: the runs and jobs that the caller's account has started."),
+    ),
+    responses((status = 200, description = "The stream of events.", content_type = "text/event-stream", body = String))
+)]
+pub async fn events(
+    State(app): State<App>,
+    caller: Caller<ReadCanvas>,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+) -> Result {
+    let subscriptions = Subscriptions::read(&uri, &caller.account)?;
+    if subscriptions.runs {
+        caller.require(&[Scope::JobManage])?;
+    }
+    let followed = stream::Followed::open(&app, &caller.account, subscriptions).await?;
+    if Accepted::of(&headers).quality("text", "event-stream") == 0 {
+        return Err(Problem::NotAcceptable("text/event-stream".into()));
+    }
+    let wait = app.waits.open(caller.token).await?;
+    let response: Response = Sse::new(followed.stream(app, caller.credential, wait)).into_response();
+    Ok(reply::private(response))
+}

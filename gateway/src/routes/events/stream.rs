@@ -1,0 +1,256 @@
+//! The sending side of an event stream.
+//!
+//! **Guarantee.** The first events are the present state of each subscription. Afterwards a canvas never goes back to an earlier
+//! revision and a run never to an earlier state; each run's last state is sent. The credential is checked before each event.
+//!
+//! **Mechanism.** The feeds are subscribed to before the first states are read, so no change is missed between the two. A reader
+//! that is too slow finds the newest state of each subscription, so what waits for it is at most one event.
+
+use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::response::sse::Event;
+use db::accounts::Credential;
+use db::streams::{CanvasState, RunState};
+use domain::id::{AccountUid, CanvasHandle};
+use domain::stream::{CanvasStreamEvent, GoneStreamEvent, Participant, PresenceStreamEvent};
+use futures_util::{Stream, StreamExt, stream};
+use serde::Serialize;
+use tokio::sync::mpsc::Sender;
+use tokio::time::{Instant, sleep_until};
+use tokio_stream::StreamMap;
+use tokio_stream::wrappers::ReceiverStream;
+use uuid::Uuid;
+
+use super::Subscriptions;
+use crate::live::Present;
+use crate::open_waits::Wait;
+use crate::problem::{Problem, Result};
+use crate::state::App;
+use crate::wait::{holds, loss};
+
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// A new state of a subscription.
+enum News {
+    /// Of the canvas at this place of the request.
+    Canvas(usize, Option<CanvasState>),
+    Participants(usize, Arc<[Participant]>),
+    Runs(Arc<[RunState]>),
+}
+
+/// The subscriptions of a stream: a canvas and its participants under its place in the request, the runs after all of them. A
+/// canvas that is gone is removed; when nothing is left, the stream ends.
+type AllNews = StreamMap<usize, Pin<Box<dyn Stream<Item = News> + Send>>>;
+
+/// What a stream follows, with the present state.
+pub(super) struct Followed {
+    news: AllNews,
+    canvases: Vec<(CanvasHandle, CanvasState)>,
+    runs: Vec<RunState>,
+}
+
+impl Followed {
+    /// Subscribes, and reads the present state; 404 when the account cannot read one of the canvases.
+    pub(super) async fn open(app: &App, account: &AccountUid, subscriptions: Subscriptions) -> Result<Self> {
+        let Subscriptions { canvases, runs: with_runs } = subscriptions;
+        let mut news = AllNews::new();
+        for (place, canvas) in canvases.iter().enumerate() {
+            let revisions = stream::unfold(app.live.canvas(canvas, account), move |mut revisions| async move {
+                Some((News::Canvas(place, revisions.next().await), revisions))
+            });
+            let participants = stream::unfold(app.live.participants(canvas), move |mut participants| async move {
+                Some((News::Participants(place, participants.next().await), participants))
+            });
+            news.insert(place, Box::pin(stream::select(revisions, participants)));
+        }
+        if with_runs {
+            let changes = stream::unfold(app.live.runs(account), |mut runs| async move {
+                Some((News::Runs(runs.next().await), runs))
+            });
+            news.insert(canvases.len(), Box::pin(changes));
+        }
+        let followed: Vec<_> = canvases.into_iter().map(|canvas| (canvas, account.clone())).collect();
+        let states = match followed.is_empty() {
+            true => Vec::new(),
+            false => app.live.canvases_now(&followed).await?,
+        };
+        let known = followed.into_iter().zip(states).map(|((canvas, _), state)| Some((canvas, state?)));
+        let canvases = known.collect::<Option<_>>().ok_or(Problem::NotFound("canvas"))?;
+        let runs = if with_runs { app.live.runs_now(account, &[]).await? } else { Vec::new() };
+        Ok(Self { news, canvases, runs })
+    }
+
+    /// The stream. It ends when nothing is left to follow, as soon as the credential is no longer valid, and when the process
+    /// stops.
+    pub(super) fn stream(
+        self,
+        app: App,
+        caller: Credential,
+        wait: Wait,
+    ) -> impl Stream<Item = Result<Event, Infallible>> + use<> {
+        let (sender, receiver) = tokio::sync::mpsc::channel(1);
+        tokio::spawn(async move {
+            let lost = loss(&app, &caller);
+            tokio::select! {
+                _ = self.send(&app, &caller, sender) => {}
+                () = lost => {}
+            }
+            wait.close().await;
+        });
+        ReceiverStream::new(receiver)
+    }
+
+    /// Sends the present states and then each new one; `None` when the stream ends.
+    async fn send(self, app: &App, caller: &Credential, sender: Sender<Result<Event, Infallible>>) -> Option<()> {
+        let Self { mut news, canvases, runs } = self;
+        let join = |(handle, state): (CanvasHandle, CanvasState)| {
+            let present = app.live.presence().join(&handle, caller);
+            Some(FollowedCanvas { handle, state, who: Arc::default(), _present: present })
+        };
+        let canvases: Vec<_> = canvases.into_iter().map(join).collect();
+        let mut told = Told { app, caller, sender, canvases, runs: HashMap::new(), heartbeat: Instant::now() };
+        told.present_state(runs).await?;
+        loop {
+            tokio::select! {
+                next = news.next() => match next?.1 {
+                    News::Canvas(place, state) => {
+                        if told.canvas(place, state).await? {
+                            news.remove(&place);
+                        }
+                    }
+                    News::Participants(place, who) => told.participants(place, who).await?,
+                    News::Runs(runs) => told.runs(&runs).await?,
+                },
+                () = sleep_until(told.heartbeat) => told.send(Event::default().comment("alive")).await?,
+                () = told.sender.closed() => return None,
+                () = app.stopping.cancelled() => return None,
+            }
+        }
+    }
+}
+
+/// A canvas that is followed, as it was last told.
+struct FollowedCanvas {
+    handle: CanvasHandle,
+    state: CanvasState,
+    who: Arc<[Participant]>,
+    _present: Present,
+}
+
+/// A run as it was last told.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct ToldRun {
+    version: i32,
+    done: i64,
+    is_over: bool,
+}
+
+impl ToldRun {
+    fn of(run: &RunState) -> Self {
+        Self { version: run.version, done: run.event.done, is_over: run.is_over() }
+    }
+}
+
+/// What the client was told, and the way to tell it more. Every function returns `None` when the stream ends.
+struct Told<'a> {
+    app: &'a App,
+    caller: &'a Credential,
+    sender: Sender<Result<Event, Infallible>>,
+    /// `None`: it is gone.
+    canvases: Vec<Option<FollowedCanvas>>,
+    runs: HashMap<Uuid, ToldRun>,
+    /// When the next comment is due.
+    heartbeat: Instant,
+}
+
+impl Told<'_> {
+    /// The first events. A run that is over already is not part of the present state.
+    async fn present_state(&mut self, runs: Vec<RunState>) -> Option<()> {
+        let handles: Vec<CanvasHandle> = self.canvases.iter().flatten().map(|canvas| canvas.handle.clone()).collect();
+        let lists = if handles.is_empty() { Vec::new() } else { self.app.live.presence().list(&handles).await };
+        for (place, who) in lists.into_iter().enumerate() {
+            let canvas = self.canvases[place].as_ref()?;
+            let event = CanvasStreamEvent { canvas: canvas.handle.clone(), revision: canvas.state.revision.clone() };
+            self.event("canvas", &event).await?;
+            self.participants(place, who).await?;
+        }
+        for run in &runs {
+            self.runs.insert(run.id, ToldRun::of(run));
+            if !run.is_over() {
+                self.event("run", &run.event).await?;
+            }
+        }
+        Some(())
+    }
+
+    /// A state of a canvas; returns whether it is gone.
+    async fn canvas(&mut self, place: usize, state: Option<CanvasState>) -> Option<bool> {
+        let Some(canvas) = &mut self.canvases[place] else { return Some(true) };
+        let handle = canvas.handle.clone();
+        match state.filter(|state| state.key == canvas.state.key) {
+            Some(state) if state.sequence > canvas.state.sequence => {
+                let revision = state.revision.clone();
+                canvas.state = state;
+                self.event("canvas", &CanvasStreamEvent { canvas: handle, revision }).await?;
+                Some(false)
+            }
+            Some(_) => Some(false),
+            None => {
+                self.canvases[place] = None;
+                self.event("gone", &GoneStreamEvent { canvas: handle }).await?;
+                Some(true)
+            }
+        }
+    }
+
+    async fn participants(&mut self, place: usize, who: Arc<[Participant]>) -> Option<()> {
+        let Some(canvas) = &mut self.canvases[place] else { return Some(()) };
+        if canvas.who == who {
+            return Some(());
+        }
+        canvas.who = who.clone();
+        let event = PresenceStreamEvent { canvas: canvas.handle.clone(), who: who.to_vec() };
+        self.event("presence", &event).await
+    }
+
+    /// The runs that are not over, and those started within the last minute. One that was told as active and is missing among
+    /// them has ended: its last state is read.
+    async fn runs(&mut self, runs: &[RunState]) -> Option<()> {
+        let listed: HashSet<Uuid> = runs.iter().map(|run| run.id).collect();
+        self.runs.retain(|id, told| !told.is_over || listed.contains(id));
+        let missing: Vec<Uuid> = self.runs.keys().filter(|id| !listed.contains(id)).copied().collect();
+        let ended = match missing.is_empty() {
+            true => Vec::new(),
+            // The next read of the feed repeats the attempt.
+            false => self.app.live.runs_now(&self.caller.account, &missing).await.unwrap_or_default(),
+        };
+        for run in runs.iter().chain(&ended) {
+            let now = ToldRun::of(run);
+            let told = self.runs.get(&run.id);
+            if told.is_none_or(|told| !told.is_over && *told < now) {
+                self.runs.insert(run.id, now);
+                self.event("run", &run.event).await?;
+            }
+        }
+        Some(())
+    }
+
+    async fn event(&mut self, name: &'static str, data: &impl Serialize) -> Option<()> {
+        let event = Event::default().event(name).json_data(data).ok()?;
+        self.send(event).await
+    }
+
+    /// Sends an event, unless the credential is no longer valid.
+    async fn send(&mut self, event: Event) -> Option<()> {
+        if !matches!(holds(self.app, self.caller.token).await, Ok(true)) {
+            return None;
+        }
+        self.sender.send(Ok(event)).await.ok()?;
+        self.heartbeat = Instant::now() + HEARTBEAT;
+        Some(())
+    }
+}

@@ -1,0 +1,130 @@
+//! What all starts of work share: key, price, and dry run (docs/reference/jobs.md#spending-cap).
+//!
+//! **Guarantee.** No start costs more than its request allows. A dry run is refused for the same reasons as the start, and writes
+//! nothing.
+//!
+//! **Mechanism.** [`Start::plan`] is the check of the start and of its dry run. A start executes it in the transaction that then
+//! reserves the price that was checked. [`quote`] executes it without locks, in a read-only transaction on one snapshot.
+
+use db::{PgConnection, PgPool};
+use domain::id::{AccountUid, JobId};
+use domain::idempotency::Fingerprint;
+use domain::job::StartQuote;
+
+use crate::command::{Command, Key, Locks};
+use crate::{Error, Result};
+
+/// The terms on which a request starts work.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// Idempotency key; `None` for a dry run, which takes no key.
+    pub key: Option<String>,
+    /// Maximum price in credits.
+    pub max_credits: Option<i64>,
+}
+
+impl Terms {
+    /// Whether the start is only checked.
+    pub fn is_dry_run(&self) -> bool {
+        self.key.is_none()
+    }
+
+    /// The key, bound to the request.
+    pub fn key<'a>(&'a self, fingerprint: &'a Fingerprint) -> Option<Key<'a>> {
+        self.key.as_deref().map(|text| Key { text, fingerprint })
+    }
+
+    /// The rows to lock before the checks.
+    pub fn locks(&self) -> Locks {
+        if self.is_dry_run() { Locks::None } else { Locks::AccountAndCanvas }
+    }
+
+    /// Rejects a price over the cap.
+    fn admit(&self, credit_cost: i64) -> Result<()> {
+        match self.max_credits {
+            Some(max) if credit_cost > max => Err(Error::PaymentRequired { credit_cost, max_credits: Some(max) }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Rejects a price over the cap, and one that the account's credit does not cover now.
+    pub async fn require(&self, conn: &mut PgConnection, account: &AccountUid, price: i64) -> Result<()> {
+        self.admit(price)?;
+        require_covered(db::ledger::covers(conn, account, price).await?, price)
+    }
+
+    /// Reserves the price of a job or run, if the cap admits it and the account's credit covers it.
+    pub async fn reserve(&self, conn: &mut PgConnection, account: &AccountUid, id: JobId, price: i64) -> Result<()> {
+        self.admit(price)?;
+        require_covered(db::ledger::reserve(conn, account, id, price).await?, price)
+    }
+}
+
+/// A command that starts work for a price.
+pub trait Start: Command {
+    /// Checked work.
+    type Plan: Send;
+
+    /// The terms of the request.
+    fn terms(&self) -> &Terms;
+
+    /// Checks the start against stored state, behind the locks of its terms, and writes nothing.
+    fn plan(&self, conn: &mut PgConnection, subject: Self::Subject) -> impl Future<Output = Result<Self::Plan>> + Send;
+
+    /// The price of the work, its duration, model and targets.
+    fn quote(&self, plan: &Self::Plan) -> StartQuote;
+}
+
+/// Executes a dry run: the checks of the start, and its quote.
+///
+/// # Errors
+///
+/// The first check that fails, as for the start.
+pub async fn quote<S: Start>(pool: &PgPool, start: &S) -> Result<StartQuote> {
+    let mut snapshot = db::pool::snapshot(pool).await?;
+    let subject = start.authorize(&mut snapshot).await?;
+    let plan = start.plan(&mut snapshot, subject).await?;
+    let quote = start.quote(&plan);
+    start.terms().require(&mut snapshot, start.account(), quote.credit_cost).await?;
+    Ok(quote)
+}
+
+/// Rejects a price that the account's credit does not cover.
+pub fn require_covered(is_covered: bool, credit_cost: i64) -> Result<()> {
+    if is_covered { Ok(()) } else { Err(Error::PaymentRequired { credit_cost, max_credits: None }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terms(max_credits: Option<i64>) -> Terms {
+        Terms { key: Some("12345678".into()), max_credits }
+    }
+
+    #[test]
+    fn a_cap_admits_prices_up_to_itself() {
+        for (max, price, admitted) in
+            [(None, i64::MAX, true), (Some(0), 0, true), (Some(0), 1, false), (Some(3), 3, true), (Some(3), 4, false)]
+        {
+            match terms(max).admit(price) {
+                Ok(()) => assert!(admitted, "{max:?} {price}"),
+                Err(Error::PaymentRequired { credit_cost, max_credits }) => {
+                    assert_eq!((admitted, credit_cost, max_credits), (false, price, max));
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_dry_run_has_no_key_and_locks_nothing() {
+        let fingerprint = Fingerprint::from([0; 32]);
+        let start = terms(None);
+        assert_eq!((start.is_dry_run(), start.locks()), (false, Locks::AccountAndCanvas));
+        assert_eq!(start.key(&fingerprint).map(|key| key.text), Some("12345678"));
+        let dry = Terms { key: None, max_credits: None };
+        assert_eq!((dry.is_dry_run(), dry.locks()), (true, Locks::None));
+        assert!(dry.key(&fingerprint).is_none());
+    }
+}

@@ -1,0 +1,120 @@
+//! Creating agent tokens, by an operator or by the person who owns the account (docs/reference/authentication.md#tokens).
+
+use db::PgConnection;
+use db::tokens::{TokenCreated, TokenRow};
+use domain::Violation;
+use domain::account::{Scopes, Surface};
+use domain::id::AccountUid;
+use domain::limits::{TOKEN_EXPIRY_DAYS_MAX, TOKEN_LABEL_MAX};
+use service::keys::DerivedKeys;
+use uuid::Uuid;
+
+use crate::{Error, Result};
+
+/// What a new token is to be.
+#[derive(Clone, Debug)]
+pub struct NewToken {
+    /// Label under which its activity is recorded.
+    pub label: String,
+    /// What it may do.
+    pub scopes: Scopes,
+    /// Kind of client that will use it.
+    pub surface: Surface,
+    /// Days until it expires; `None`: it does not expire.
+    pub expires_days: Option<u32>,
+}
+
+impl NewToken {
+    /// Every rule that the token breaks.
+    pub fn violations(&self) -> Vec<Violation> {
+        let label = self.label.chars().count();
+        let label = (!(1..=TOKEN_LABEL_MAX).contains(&label) || self.label.contains('\0'))
+            .then(|| Violation::new("label", format!("must have 1 to {TOKEN_LABEL_MAX} characters")));
+        let days = self.expires_days.filter(|days| !(1..=TOKEN_EXPIRY_DAYS_MAX).contains(days));
+        let days =
+            days.map(|_| Violation::new("expiresDays", format!("must be a number from 1 to {TOKEN_EXPIRY_DAYS_MAX}")));
+        label.into_iter().chain(lacking_scope(self.scopes)).chain(days).collect()
+    }
+}
+
+/// The violation of scopes that are empty, or of which one needs another that is not among them.
+pub fn lacking_scope(scopes: Scopes) -> Option<Violation> {
+    let message = match scopes.lacking_dependency() {
+        Some((scope, needed)) => format!("{scope} requires {needed}"),
+        None if scopes.is_empty() => "must not be empty".to_owned(),
+        None => return None,
+    };
+    Some(Violation::new("scopes", message))
+}
+
+/// Creates a token. Returns it with the bearer token, which is not stored and cannot be shown again.
+///
+/// # Errors
+///
+/// The rules of the token, and a conflict when the account has the maximum number of active tokens.
+pub async fn create(
+    conn: &mut PgConnection,
+    keys: &DerivedKeys,
+    account: &AccountUid,
+    new: &NewToken,
+) -> Result<(TokenRow, String)> {
+    let violations = new.violations();
+    if !violations.is_empty() {
+        return Err(Error::Invalid(violations));
+    }
+    let (id, secret) = (Uuid::now_v7(), service::random::token_secret());
+    let token = db::tokens::NewToken {
+        id,
+        account,
+        label: &new.label,
+        scopes: new.scopes,
+        surface: new.surface,
+        secret_hash: &keys.token_hash(&secret),
+        expires_days: new.expires_days,
+    };
+    match db::tokens::create(conn, &token).await? {
+        TokenCreated::Done(row) => Ok((row, format!("cba_{id}.{secret}"))),
+        TokenCreated::TooMany => Err(Error::Conflict("the account already has 20 active tokens; revoke one first")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::account::Scope;
+
+    use super::*;
+
+    fn fields(label: &str, scopes: &[Scope], expires_days: Option<u32>) -> Vec<String> {
+        let scopes = Scopes::of(scopes);
+        let new = NewToken { label: label.to_owned(), scopes, surface: Surface::Api, expires_days };
+        new.violations().into_iter().map(|violation| violation.field).collect()
+    }
+
+    const READ: &[Scope] = &[Scope::CanvasRead];
+
+    #[test]
+    fn a_label_has_1_to_80_characters() {
+        for good in ["x", &"ü".repeat(80)] {
+            assert!(fields(good, READ, None).is_empty(), "{good}");
+        }
+        for wrong in ["", &"x".repeat(81), "a\0"] {
+            assert_eq!(fields(wrong, READ, None), ["label"], "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_token_lives_1_to_90_days() {
+        for (days, good) in [(1, true), (90, true), (0, false), (91, false)] {
+            assert_eq!(fields("l", READ, Some(days)).is_empty(), good, "{days}");
+        }
+    }
+
+    #[test]
+    fn scopes_come_with_those_that_they_need() {
+        assert!(fields("l", &Scope::ALL, None).is_empty());
+        assert!(fields("l", &[Scope::CanvasWrite, Scope::CanvasRead], None).is_empty());
+        assert_eq!(fields("l", &[Scope::CanvasWrite], None), ["scopes"]);
+        assert_eq!(fields("l", &[], None), ["scopes"]);
+        assert_eq!(fields("", &[], Some(0)), ["label", "scopes", "expiresDays"], "every violation is reported");
+    }
+}

@@ -1,0 +1,105 @@
+//! Numbers on nodes, by which a reader of the picture names them (`docs/reference/canvases.md#labels`).
+
+use std::collections::HashMap;
+
+use domain::graph::Node;
+use domain::id::NodeId;
+
+use super::advance::Face;
+use super::look::palette;
+use super::text::{self, Align};
+use super::xml::{Num, put};
+use super::{Frame, MARGIN};
+
+/// Longest mapping of numbers to nodes, in bytes.
+pub const LABELS_BYTES_MAX: usize = 8 * 1024;
+
+/// Font size where a canvas unit is at least a pixel, in canvas units. Below, labels grow to this many pixels.
+const SIZE: f64 = 14.0;
+/// Largest font size, as a share of the shorter side of the node.
+const SHARE_MAX: f64 = 0.45;
+/// Height of a label, in multiples of its font size.
+const HEIGHT: f64 = 1.5;
+/// Part of a label's height by which it extends beyond the node's corner, so that it covers little of the node.
+const OUTSIDE: f64 = 0.4;
+
+/// The numbers of nodes, and their mapping as JSON.
+///
+/// Nodes are numbered from 1 in reading order: top to bottom, then left to right, by their top left corners. Every number is in
+/// the mapping: when it is full, the remaining nodes have none.
+pub struct Labels<'a> {
+    numbers: HashMap<&'a NodeId, usize>,
+    /// In the order of their numbers.
+    nodes: Vec<&'a Node>,
+    json: String,
+}
+
+impl<'a> Labels<'a> {
+    /// Numbers `nodes`, which are in order of creation.
+    pub fn of(nodes: &'a [Node]) -> Self {
+        let mut ordered: Vec<&Node> = nodes.iter().collect();
+        let by_corner = |a: &&Node, b: &&Node| {
+            let (a, b) = (a.position, b.position);
+            a.y.total_cmp(&b.y).then(a.x.total_cmp(&b.x))
+        };
+        ordered.sort_by(by_corner);
+        let mut labels = Self { numbers: HashMap::new(), nodes: Vec::new(), json: "{".to_owned() };
+        for (node, number) in ordered.into_iter().zip(1..) {
+            let separator = if number == 1 { "" } else { "," };
+            // An id needs no escaping.
+            let entry = format!("{separator}\"{number}\":\"{}\"", node.id.handle());
+            if labels.json.len() + entry.len() + "}".len() > LABELS_BYTES_MAX {
+                break;
+            }
+            labels.json.push_str(&entry);
+            labels.numbers.insert(&node.id, number);
+            labels.nodes.push(node);
+        }
+        labels.json.push('}');
+        labels
+    }
+
+    /// The mapping, `{"1":"node:<id>",…}`: at most [`LABELS_BYTES_MAX`] bytes of ASCII.
+    pub fn json(&self) -> &str {
+        &self.json
+    }
+
+    /// The number of a node.
+    pub(super) fn number(&self, node: &NodeId) -> Option<usize> {
+        self.numbers.get(node).copied()
+    }
+
+    /// Appends the labels, each at the top left corner of its node. `scale` is the number of pixels of a canvas unit.
+    pub(super) fn draw(&self, out: &mut String, origin: Frame, scale: f64) {
+        // White on black with a white edge is legible on any picture.
+        put!(out, "<g font-weight=\"bold\" fill=\"{}\">", palette::PAPER);
+        for (node, number) in self.nodes.iter().zip(1_usize..) {
+            let frame = Frame::of(node).relative_to(origin);
+            let wanted = SIZE / scale.min(1.0);
+            let size = wanted.min(SHARE_MAX * frame.width.min(frame.height)).max(SIZE);
+            let Some(line) = text::single(&number.to_string(), Face::bold(size), f64::INFINITY) else { continue };
+            let height = HEIGHT * size;
+            let width = (line.width + 0.8 * size).max(height);
+            // With its edge it stays within the margin.
+            let outside = (OUTSIDE * height).min(0.75 * MARGIN);
+            let (x, y) = (frame.x - outside, frame.y - outside);
+            put!(
+                out,
+                "<g font-size=\"{}\"><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"{}\" fill=\"{}\" stroke=\"{}\" \
+                 stroke-width=\"{}\"/>",
+                Num(size),
+                Num(x),
+                Num(y),
+                Num(width),
+                Num(height),
+                Num(height / 4.0),
+                palette::INK,
+                palette::PAPER,
+                Num(size / 7.0)
+            );
+            text::draw(out, &line, Align::Center, x, x + width, y + 0.5 * height + 0.36 * size);
+            out.push_str("</g>");
+        }
+        out.push_str("</g>");
+    }
+}

@@ -1,0 +1,234 @@
+//! Agent tokens, and what they share with the sessions of people ([`crate::sessions`]).
+
+use domain::Timestamp;
+use domain::account::{Scopes, Surface};
+use domain::id::AccountUid;
+use domain::limits::{ACTIVE_TOKENS_MAX, SESSION_IDLE_HOURS};
+use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
+use sqlx::types::chrono::{DateTime, Utc};
+use tracing::instrument;
+use uuid::Uuid;
+
+use crate::Result;
+use crate::accounts::{lock, scopes};
+use crate::error::known;
+
+/// A token to create.
+pub struct NewToken<'a> {
+    /// Id of the token.
+    pub id: Uuid,
+    /// The account that owns the token.
+    pub account: &'a AccountUid,
+    /// Label of the token, at most 80 characters.
+    pub label: &'a str,
+    /// Scopes of the token, with every scope that they depend on.
+    pub scopes: Scopes,
+    /// Client surface of the token.
+    pub surface: Surface,
+    /// Keyed hash of the token's secret.
+    pub secret_hash: &'a [u8],
+    /// Days until the token expires; `None`: it does not expire.
+    pub expires_days: Option<u32>,
+}
+
+/// Result of creating a token.
+#[derive(Debug, PartialEq)]
+pub enum TokenCreated {
+    /// The token was created.
+    Done(TokenRow),
+    /// The account already has the maximum number of active tokens.
+    TooMany,
+}
+
+/// Creates a token under the account's session, and opens a session when none is active.
+///
+/// Locks the account's row, so that two concurrent calls cannot both create the last permitted token.
+#[instrument(skip_all, name = "db.token.create")]
+pub async fn create(conn: &mut PgConnection, token: &NewToken<'_>) -> Result<TokenCreated> {
+    lock(&mut *conn, token.account).await?;
+    let active = sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM tokens t JOIN account_sessions s ON s.id = t.session_id
+           WHERE t.account_uid = $1 AND t.kind = 'agent' AND t.revoked_at IS NULL AND s.revoked_at IS NULL
+             AND (t.expires_at IS NULL OR t.expires_at > now())"#,
+        token.account.as_str()
+    )
+    .fetch_one(&mut *conn)
+    .await?;
+    if active >= ACTIVE_TOKENS_MAX {
+        return Ok(TokenCreated::TooMany);
+    }
+    open_session(&mut *conn, token.account).await?;
+    let scopes: Vec<String> = token.scopes.iter().map(|scope| scope.to_string()).collect();
+    let row = sqlx::query!(
+        "INSERT INTO tokens (id, account_uid, session_id, label, scopes, surface, secret_hash, expires_at)
+         SELECT $1, $2, id, $3, $4, $5, $6, now() + make_interval(days => $7)
+         FROM account_sessions WHERE account_uid = $2 AND revoked_at IS NULL
+         RETURNING created_at, expires_at",
+        token.id,
+        token.account.as_str(),
+        token.label,
+        &scopes,
+        token.surface.as_str(),
+        token.secret_hash,
+        token.expires_days.map(|days| i32::try_from(days).unwrap_or(i32::MAX)),
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(TokenCreated::Done(TokenRow {
+        id: token.id,
+        label: token.label.to_owned(),
+        scopes: token.scopes,
+        surface: token.surface,
+        created_at: row.created_at.into(),
+        expires_at: row.expires_at.map(Into::into),
+        revoked_at: None,
+        last_used_at: None,
+    }))
+}
+
+/// Opens the account's session when none is active. The caller has locked the account's row.
+pub(crate) async fn open_session(conn: &mut PgConnection, account: &AccountUid) -> Result<()> {
+    sqlx::query!(
+        "INSERT INTO account_sessions (id, account_uid) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+        Uuid::now_v7(),
+        account.as_str()
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// A token without its secret.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TokenRow {
+    /// Id of the token.
+    pub id: Uuid,
+    /// Label of the token.
+    pub label: String,
+    /// Scopes of the token.
+    pub scopes: Scopes,
+    /// Client surface of the token.
+    pub surface: Surface,
+    /// When the token was created.
+    pub created_at: Timestamp,
+    /// When the token expires.
+    pub expires_at: Option<Timestamp>,
+    /// When the token or its session was revoked.
+    pub revoked_at: Option<Timestamp>,
+    /// When the token was last used, to the minute.
+    pub last_used_at: Option<Timestamp>,
+}
+
+/// Position of a page of tokens: after the token that was created at this time, with this id.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct After {
+    /// When the last token was created.
+    pub created_at: Timestamp,
+    /// Id of the last token.
+    pub id: Uuid,
+}
+
+/// Lists an account's tokens without its sessions, oldest first.
+#[instrument(skip_all, name = "db.token.list")]
+pub async fn list(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<TokenRow>> {
+    let rows = sqlx::query_as!(
+        ListedTokenRow,
+        r#"SELECT t.id, t.label, t.scopes, t.surface, t.created_at, t.expires_at,
+                  coalesce(t.revoked_at, s.revoked_at) AS revoked_at, t.last_used_at
+           FROM tokens t JOIN account_sessions s ON s.id = t.session_id
+           WHERE t.account_uid = $1 AND t.kind <> 'session' ORDER BY t.created_at, t.id"#,
+        account.as_str()
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter().map(ListedTokenRow::token).collect()
+}
+
+/// Lists at most `limit` of an account's tokens without its sessions, newest first.
+#[instrument(skip_all, name = "db.token.page")]
+pub async fn page(
+    conn: &mut PgConnection,
+    account: &AccountUid,
+    after: Option<&After>,
+    limit: i64,
+) -> Result<Vec<TokenRow>> {
+    let rows = sqlx::query_as!(
+        ListedTokenRow,
+        r#"SELECT t.id, t.label, t.scopes, t.surface, t.created_at, t.expires_at,
+                  coalesce(t.revoked_at, s.revoked_at) AS revoked_at, t.last_used_at
+           FROM tokens t JOIN account_sessions s ON s.id = t.session_id
+           WHERE t.account_uid = $1 AND t.kind <> 'session'
+             AND ($2::timestamptz IS NULL OR (t.created_at, t.id) < ($2, $3))
+           ORDER BY t.created_at DESC, t.id DESC LIMIT $4"#,
+        account.as_str(),
+        after.map(|after| after.created_at.get()),
+        after.map(|after| after.id),
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter().map(ListedTokenRow::token).collect()
+}
+
+struct ListedTokenRow {
+    id: Uuid,
+    label: String,
+    scopes: Vec<String>,
+    surface: String,
+    created_at: DateTime<Utc>,
+    expires_at: Option<DateTime<Utc>>,
+    revoked_at: Option<DateTime<Utc>>,
+    last_used_at: Option<DateTime<Utc>>,
+}
+
+impl ListedTokenRow {
+    fn token(self) -> Result<TokenRow> {
+        Ok(TokenRow {
+            id: self.id,
+            label: self.label,
+            scopes: scopes(&self.scopes)?,
+            surface: known("tokens.surface", &self.surface)?,
+            created_at: self.created_at.into(),
+            expires_at: self.expires_at.map(Into::into),
+            revoked_at: self.revoked_at.map(Into::into),
+            last_used_at: self.last_used_at.map(Into::into),
+        })
+    }
+}
+
+/// Revokes a token permanently. Returns its account and the time of the first revocation, or `None` when there is no such
+/// token, or not of `account` if one is named.
+#[instrument(skip_all, name = "db.token.revoke")]
+pub async fn revoke(
+    conn: &mut PgConnection,
+    token: Uuid,
+    account: Option<&AccountUid>,
+) -> Result<Option<(AccountUid, Timestamp)>> {
+    let revoked = sqlx::query!(
+        r#"UPDATE tokens SET revoked_at = coalesce(revoked_at, now())
+           WHERE id = $1 AND kind <> 'session' AND ($2::text IS NULL OR account_uid = $2)
+           RETURNING account_uid, revoked_at AS "at!""#,
+        token,
+        account.map(AccountUid::as_str)
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(revoked.map(|row| (AccountUid::from_stored(row.account_uid), Timestamp::from(row.at))))
+}
+
+/// Records that a token was used, from which an idle session counts. Writes at most once a minute, however many requests use
+/// the token.
+#[instrument(skip_all, name = "db.token.record_use")]
+pub async fn record_use(conn: &mut PgConnection, token: Uuid) -> Result<()> {
+    sqlx::query!(
+        "UPDATE tokens SET last_used_at = now(),
+                idle_until = CASE WHEN idle_until IS NOT NULL THEN now() + make_interval(hours => $2) END
+         WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')",
+        token,
+        SESSION_IDLE_HOURS
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! Summaries of jobs and Recipe runs, as they are listed. Rules: `docs/reference/jobs.md#list-runs`.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::JobStatus;
+use crate::Timestamp;
+use crate::graph::named;
+use crate::id::CanvasHandle;
+
+named! {
+    /// Kind of listed work.
+    RunKind {
+        /// Image generation, edit or variations.
+        Image = "image",
+        /// An Image Action.
+        Action = "action",
+        /// Video generation.
+        Video = "video",
+        /// A run of a Recipe.
+        Recipe = "recipe",
+    }
+}
+
+named! {
+    /// Operation of the work.
+    WorkOperation {
+        /// Makes an image or a video.
+        Generate = "generate",
+        /// Changes an image.
+        Edit = "edit",
+        /// Makes variations of an image.
+        Variations = "variations",
+        /// Transforms an image.
+        Action = "action",
+        /// Runs a Recipe.
+        Recipe = "recipe",
+    }
+}
+
+/// Number of outputs of a job or run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct OutputCounts {
+    /// Outputs that the work was accepted for.
+    #[schema(minimum = 1)]
+    pub total: u32,
+    /// Outputs that are stored.
+    pub done: u32,
+    /// Outputs that will not be made because they failed.
+    pub failed: u32,
+}
+
+/// A job or Recipe run in a list.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunSummary {
+    /// Id: a UUID, or `recipe-<uuid>` of a Recipe run.
+    #[schema(pattern = "^(recipe-)?[0-9a-f-]{36}$")]
+    pub id: String,
+    /// Handle: `run:<id>`, or `job:<id>` of a video, which is read as a job.
+    #[schema(pattern = "^(run:(recipe-)?|job:)[0-9a-f-]{36}$")]
+    pub handle: String,
+    /// Kind of the work.
+    pub kind: RunKind,
+    /// Operation of the work.
+    pub operation: WorkOperation,
+    /// Status, as a read of the record shows it.
+    pub status: JobStatus,
+    /// Handle of the canvas, `canvas:<ownerUid>:<id>`. Absent for work without a canvas.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub canvas_id: Option<CanvasHandle>,
+    /// When the work was accepted.
+    pub created_at: Timestamp,
+    /// When the record last changed.
+    pub updated_at: Timestamp,
+    /// Credits reserved until the work is terminal, then credits charged.
+    #[schema(minimum = 0)]
+    pub credit_cost: i64,
+    /// Number of outputs.
+    pub outputs: OutputCounts,
+    /// Whether the embedded runtime makes outputs of the work: stand-ins for those of a model.
+    pub stand_in: bool,
+}

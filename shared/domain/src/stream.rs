@@ -1,0 +1,82 @@
+//! What `GET /events` sends. Rules: `docs/reference/events.md`.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::account::Surface;
+use crate::graph::named;
+use crate::id::CanvasHandle;
+use crate::job::JobStatus;
+
+/// Data of the event `canvas`: a canvas and its present revision.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct CanvasStreamEvent {
+    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
+    pub canvas: CanvasHandle,
+    /// The current revision.
+    pub revision: String,
+}
+
+/// Data of the event `gone`: a canvas that can no longer be followed.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct GoneStreamEvent {
+    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
+    pub canvas: CanvasHandle,
+}
+
+/// Data of the event `presence`: who follows a canvas.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct PresenceStreamEvent {
+    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
+    pub canvas: CanvasHandle,
+    /// One entry for each token with an open stream of the canvas, in the order of labels.
+    #[schema(max_items = 100)]
+    pub who: Vec<Participant>,
+}
+
+/// A token that follows a canvas.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+pub struct Participant {
+    /// Label of the token.
+    pub label: String,
+    /// Surface of the token.
+    pub surface: Surface,
+}
+
+named! {
+    /// Kind of a run or job.
+    RunKind {
+        /// Image generation, edit or variations.
+        Image = "image",
+        /// An Image Action.
+        Action = "action",
+        /// Video generation.
+        Video = "video",
+        /// A Recipe run.
+        Recipe = "recipe",
+    }
+}
+
+/// Data of the event `run`: the present state of a run or job.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct RunStreamEvent {
+    /// Handle of the run, `run:<id>`; of a video, which has no run, handle of the job, `job:<uuid>`.
+    pub run: String,
+    /// Kind of the run.
+    pub kind: RunKind,
+    /// Status of the run.
+    pub status: JobStatus,
+    /// Progress in percent: of a video as its provider reports it, otherwise the share of outputs that are made.
+    #[schema(minimum = 0, maximum = 100)]
+    pub progress: f64,
+    /// Number of outputs that are made.
+    #[schema(minimum = 0)]
+    pub done: i64,
+    /// Number of outputs.
+    #[schema(minimum = 1)]
+    pub total: i64,
+    /// Handle of the canvas that receives the outputs, `canvas:<ownerUid>:<id>`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub canvas: Option<CanvasHandle>,
+}

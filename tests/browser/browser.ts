@@ -1,0 +1,123 @@
+/**
+ * A browser for each case. These are failures in every case: an error on the console, an exception, a report of the content security
+ * policy, a request that leaves the origin, a response of status 400 or more that the case does not expect, and a serious violation that
+ * axe finds.
+ */
+import assert from "node:assert/strict";
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { env } from "node:process";
+import { after, before, test } from "node:test";
+
+import { type Browser, chromium, type Page } from "playwright-core";
+
+import { BASE_URL } from "./service.ts";
+
+const PICTURES = env["CANVAS_SCREENSHOTS"] ?? join(import.meta.dirname, "../../.local/browser/screenshots");
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const ORIGIN = new URL(BASE_URL).origin;
+
+/** Chromium's own requests to its vendor are off, and no name is resolved. */
+const ARGUMENTS = [
+  "--headless",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+  ...(process.getuid?.() === 0 ? ["--no-sandbox"] : []),
+];
+
+let browser: Browser;
+before(async () => {
+  mkdirSync(PICTURES, { recursive: true });
+  browser = await chromium.launch({ executablePath: env["CHROMIUM"] ?? "/usr/bin/chromium", args: ARGUMENTS });
+});
+after(() => browser.close());
+
+/** What a case works with. */
+export interface Scene {
+  page: Page;
+  /** Another tab of the same browser. */
+  open: () => Promise<Page>;
+  /** Expects a response, such as "401 GET /console/session", which may also not come. */
+  expect: (...responses: string[]) => void;
+  /** Asserts that axe finds nothing serious, in light and in dark. */
+  isAccessible: () => Promise<void>;
+}
+
+/** Nobody is signed in when a page asks who is. */
+export const NOBODY = "401 GET /console/session";
+
+export function scene(name: string, run: (scene: Scene) => Promise<void>): void {
+  test(name, { timeout: 60_000 }, async () => {
+    const context = await browser.newContext({ baseURL: BASE_URL, reducedMotion: "reduce", viewport: { width: 1280, height: 800 } });
+    context.setDefaultTimeout(15_000);
+    const faults: string[] = [];
+    const expected = new Set<string>();
+
+    context.on("request", (request) => {
+      const { protocol, origin } = new URL(request.url());
+      if (protocol !== "blob:" && origin !== ORIGIN) faults.push(`a request left the origin: ${request.url()}`);
+    });
+    context.on("response", (response) => {
+      // A picture of a canvas that is not ready yet is asked for again.
+      if (response.status() === 503 && response.url().includes("/render?")) return;
+      const what = `${response.status()} ${response.request().method()} ${new URL(response.url()).pathname}`;
+      if (response.status() >= 400 && !expected.has(what)) faults.push(`an unexpected response: ${what}`);
+    });
+    context.on("console", (message) => {
+      // The browser reports each response of status 400 or more, which is checked above, and each request without a network.
+      const isResponse = /^Failed to load resource: (the server responded|net::ERR_INTERNET_DISCONNECTED)/.test(message.text());
+      if (["error", "warning"].includes(message.type()) && !isResponse) faults.push(`console: ${message.text()}`);
+    });
+    context.on("weberror", (error) => faults.push(`exception: ${String(error.error())}`));
+    await context.exposeBinding("reportViolation", (_, directive: string) => void faults.push(`content security policy: ${directive}`));
+    await context.addInitScript(() => {
+      const { reportViolation } = globalThis as unknown as { reportViolation: (directive: string) => void };
+      addEventListener("securitypolicyviolation", (event) => reportViolation(`${event.violatedDirective} ${event.blockedURI}`));
+    });
+
+    const page = await context.newPage();
+    try {
+      await run({
+        page,
+        open: () => context.newPage(),
+        expect: (...responses) => responses.forEach((response) => expected.add(response)),
+        isAccessible: () => isAccessible(page),
+      });
+      assert.deepEqual(faults, []);
+    } catch (error) {
+      if (faults.length > 0) console.error(faults.join("\n"));
+      throw error;
+    } finally {
+      await page.screenshot({ path: join(PICTURES, `${name.replaceAll(/\W+/g, "-")}.png`) });
+      await context.close();
+    }
+  });
+}
+
+async function isAccessible(page: Page): Promise<void> {
+  for (const colorScheme of ["dark", "light"] as const) {
+    await page.emulateMedia({ colorScheme });
+    await page.evaluate(AXE);
+    const found = await page.evaluate(async () => {
+      const { axe } = globalThis as unknown as { axe: { run: () => Promise<{ violations: Violation[] }> } };
+      return (await axe.run()).violations;
+    });
+    const serious = found.filter(({ impact }) => impact === "serious" || impact === "critical");
+    assert.deepEqual(serious.map(describe), [], `${page.url()} in ${colorScheme}`);
+  }
+}
+
+interface Violation {
+  id: string;
+  impact: string | null;
+  help: string;
+  nodes: { html: string; failureSummary?: string }[];
+}
+
+const describe = ({ id, help, nodes }: Violation) => `${id}: ${help}: ${nodes.map(({ html, failureSummary }) => `${html.slice(0, 200)} ${failureSummary ?? ""}`).join(" | ")}`;

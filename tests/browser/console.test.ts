@@ -1,0 +1,248 @@
+/** The console in Chromium, against a real service. */
+import assert from "node:assert/strict";
+
+import type { Page } from "playwright-core";
+
+import { NOBODY, scene } from "./browser.ts";
+import { admin, BASE_URL, makeCanvas, person, runAction, send, signInLink, stranger, TOKEN } from "./service.ts";
+
+const heading = (page: Page, name: string) => page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
+const field = (page: Page) => page.getByLabel("Sign-in link or token");
+const path = (page: Page) => new URL(page.url()).pathname;
+
+async function signIn(page: Page, token = TOKEN, to = "/"): Promise<void> {
+  await page.goto(to);
+  await field(page).fill(token);
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
+  await page.getByRole("button", { name: /^Account of/ }).waitFor();
+}
+
+async function signOut(page: Page): Promise<void> {
+  // A tab in the background draws rarely, and a click waits for a button that rests.
+  await page.bringToFront();
+  await page.getByRole("button", { name: /^Account of/ }).click();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await field(page).waitFor();
+}
+
+/** Waits until the canvas page says that it follows the canvas. */
+const isLive = (page: Page) => page.getByRole("status").getByText("Live", { exact: true }).waitFor();
+
+scene("a link signs in once, after it has shown whom", async ({ page, open, expect, isAccessible }) => {
+  expect(NOBODY);
+  const link = await signInLink();
+  await page.goto(link);
+  await page.getByText(person.email).first().waitFor();
+  assert.equal(page.url(), `${BASE_URL}/signin`, "the secret leaves the address");
+  await isAccessible();
+  await page.getByRole("button", { name: "Continue" }).click();
+  await heading(page, "Canvases");
+  await isAccessible();
+
+  const cookies = await page.context().cookies();
+  assert.deepEqual(
+    cookies.map(({ name, httpOnly, secure, sameSite }) => ({ name, httpOnly, secure, sameSite })),
+    [{ name: "__Host-canvas", httpOnly: true, secure: true, sameSite: "Strict" }],
+  );
+
+  expect("401 POST /console/session");
+  const other = await open();
+  await other.goto(link);
+  await heading(other, "This link no longer works");
+});
+
+scene("a link can be pasted", async ({ page, expect }) => {
+  expect(NOBODY);
+  await page.goto("/signin");
+  await field(page).fill(await signInLink());
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Continue" }).click();
+  await heading(page, "Canvases");
+});
+
+scene("a token signs in, and leads back to the canvas that was asked for", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { url } = await makeCanvas("Asked for");
+  await signIn(page, TOKEN, url);
+  await heading(page, "Asked for");
+  assert.equal(page.url(), url);
+  await page.getByRole("img", { name: "Drawing of Asked for, 2 nodes" }).waitFor();
+  await isLive(page);
+  await isAccessible();
+  await page.getByRole("button", { name: "Account of" }).click();
+  await page.getByText("Signed in with the token").waitFor();
+  await isAccessible();
+});
+
+scene("a wrong token, a wrong link and something else are explained", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY, "401 POST /console/session");
+  await page.goto("/signin");
+  await field(page).fill("hello");
+  await page.keyboard.press("Enter");
+  await page.getByRole("alert").getByText("neither a sign-in link nor a token").waitFor();
+  assert.equal(await field(page).getAttribute("aria-invalid"), "true");
+  await isAccessible();
+  await field(page).fill(`${TOKEN.slice(0, -4)}AAAA`);
+  await page.keyboard.press("Enter");
+  await page.getByRole("alert").getByText(/^Request/).waitFor();
+  await isAccessible();
+  await field(page).fill("01990000-0000-7000-8000-000000000001.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
+  await page.keyboard.press("Enter");
+  await heading(page, "This link no longer works");
+  await page.getByRole("button", { name: "Sign in another way" }).click();
+  await field(page).waitFor();
+});
+
+scene("the keyboard alone signs in, finds a canvas, zooms it and reads its outline", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas } = await makeCanvas("By keyboard");
+  await page.goto("/");
+  await field(page).waitFor();
+  await page.keyboard.type(TOKEN);
+  await page.keyboard.press("Enter");
+  await heading(page, "Canvases");
+
+  const tabTo = async (role: string, name: RegExp) => {
+    for (let presses = 0; presses < 40; presses += 1) {
+      await page.keyboard.press("Tab");
+      const focused = page.locator(":focus");
+      if ((await focused.count()) > 0 && (await focused.and(page.getByRole(role as "link", { name })).count()) > 0) return;
+    }
+    assert.fail(`the keyboard does not reach ${role} ${name}`);
+  };
+  await tabTo("searchbox", /Search/);
+  await page.keyboard.type("By keyboard");
+  await page.getByRole("link", { name: /By keyboard/ }).waitFor();
+  await tabTo("link", /By keyboard/);
+  await page.keyboard.press("Enter");
+  await page.waitForURL(`**/${canvas.id}`);
+  await page.getByRole("img", { name: /Drawing of By keyboard/ }).waitFor();
+
+  await tabTo("region", /^Canvas$/);
+  const scale = page.getByRole("button", { name: /%$/ });
+  const before = await scale.textContent();
+  await page.keyboard.press("+");
+  assert.notEqual(await scale.textContent(), before);
+  await page.keyboard.press("0");
+  assert.equal(await scale.textContent(), before);
+  await tabTo("button", /^Outline$/);
+  await page.keyboard.press("Enter");
+  await page.getByText("A quiet harbor at dawn.").waitFor();
+  await page.keyboard.press("Escape");
+  assert.equal(await page.locator(":focus").textContent(), "Outline", "the focus returns");
+});
+
+scene("the result of an Action appears without a reload, in every tab over one stream", async ({ page, open, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, target, url } = await makeCanvas("Live");
+  await signIn(page, TOKEN, url);
+  const other = await open();
+  await other.goto(url);
+  const tabs = [page, other];
+  for (const tab of tabs) {
+    await tab.getByRole("img").waitFor();
+    await isLive(tab);
+  }
+  const drawings = await Promise.all(tabs.map((tab) => tab.getByRole("img").getAttribute("src")));
+  await runAction(canvas, target);
+  const { revision } = (await send<{ canvas: { revision: string } }>("GET", `/canvases/${canvas.id}`)).canvas;
+  for (const [index, tab] of tabs.entries()) {
+    await tab.locator(`[data-revision="${revision}"]`).waitFor();
+    await tab.waitForFunction((before) => document.querySelector("main img")?.getAttribute("src") !== before, drawings[index]);
+  }
+  const browser = await page.context().browser()?.newBrowserCDPSession();
+  const { targetInfos = [] } = (await browser?.send("Target.getTargets")) ?? {};
+  assert.equal(targetInfos.filter(({ type }) => type === "shared_worker").length, 1, "both tabs share a worker");
+  await isAccessible();
+});
+
+scene("without shared workers and after a lost connection, a canvas is followed all the same", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, target, url } = await makeCanvas("Interrupted");
+  await page.addInitScript(() => Reflect.deleteProperty(globalThis, "SharedWorker"));
+  await signIn(page, TOKEN, url);
+  await isLive(page);
+  await page.context().setOffline(true);
+  await page.getByRole("status").getByText("Offline").waitFor();
+  await page.getByRole("img", { name: "Drawing of Interrupted" }).waitFor();
+  await isAccessible();
+  await runAction(canvas, target);
+  await page.context().setOffline(false);
+  await isLive(page);
+  const { revision } = (await send<{ canvas: { revision: string } }>("GET", `/canvases/${canvas.id}`)).canvas;
+  await page.locator(`[data-revision="${revision}"]`).waitFor();
+});
+
+scene("a canvas that is no longer shared is gone at once", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeCanvas("Shared for a while");
+  const guest = await stranger();
+  await admin("share", "--canvas", canvas.handle, "--with", guest.email, "--role", "viewer");
+  await signIn(page, guest.token, "/?show=shared");
+  await page.getByRole("link", { name: /Shared for a while.*Shared, viewer/ }).click();
+  await isLive(page);
+  assert.equal(page.url(), url);
+  const handle = encodeURIComponent(canvas.handle);
+  for (const read of ["review", "render", "outline"]) expect(`404 GET /console/api/canvas-agent/v1/canvases/${handle}/${read}`);
+  expect("404 GET /console/api/canvas-agent/v1/events");
+  await admin("share", "--canvas", canvas.handle, "--with", guest.email, "--role", "none");
+  await page.getByRole("heading", { name: "There is nothing here for you" }).waitFor();
+  await isAccessible();
+});
+
+scene("a canvas of another account and an unknown page look the same", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeCanvas("Private");
+  const guest = await stranger();
+  const handle = encodeURIComponent(canvas.handle);
+  expect(`404 GET /console/api/canvas-agent/v1/canvases/${handle}/review`);
+  await signIn(page, guest.token, url);
+  const title = page.getByRole("heading", { name: "There is nothing here for you" });
+  await title.waitFor();
+  const text = await page.getByRole("main").textContent();
+  await isAccessible();
+  await page.goto("/settings/unknown");
+  await title.waitFor();
+  assert.equal(await page.getByRole("main").textContent(), text);
+  await page.getByRole("link", { name: "All canvases" }).last().click();
+  await page.getByRole("heading", { name: "No canvases yet" }).waitFor();
+  await isAccessible();
+});
+
+scene("signing out ends the session in every tab", async ({ page, open, expect }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeCanvas("Left");
+  await signIn(page, TOKEN, url);
+  const other = await open();
+  await other.goto(url);
+  await isLive(other);
+  const handle = encodeURIComponent(canvas.handle);
+  expect("401 GET /console/api/canvas-agent/v1/events", "401 GET /console/api/canvas-agent/v1/canvases");
+  for (const read of ["review", "render"]) expect(`401 GET /console/api/canvas-agent/v1/canvases/${handle}/${read}`);
+  await signOut(page);
+  assert.equal(path(page), "/signin");
+  await field(other).waitFor();
+  await page.goto("/");
+  await field(page).waitFor();
+});
+
+scene("titles are text, and the list is searched and filtered", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const titles = ["<img src=x onerror=alert(1)>", "ملصقات الخريف", "Autumn drop"];
+  const guest = await stranger();
+  for (const title of titles) await send("POST", "/canvases", { title }, guest.token);
+  await signIn(page, guest.token);
+  for (const title of titles) await page.getByRole("heading", { level: 2, name: title, exact: true }).waitFor();
+  await isAccessible();
+  await page.getByLabel("Search by title").fill("AUTUMN");
+  await page.getByRole("link", { name: /Autumn drop/ }).waitFor();
+  assert.equal(await page.getByRole("main").getByRole("link").count(), 1);
+  await page.reload();
+  await page.getByRole("link", { name: /Autumn drop/ }).waitFor();
+  assert.equal(await page.getByRole("main").getByRole("link").count(), 1, "the address keeps the search");
+  await page.getByText("Shared", { exact: true }).click();
+  await page.getByRole("heading", { name: "No canvas matches" }).waitFor();
+  await page.getByRole("button", { name: "Show all canvases" }).click();
+  await page.getByRole("link", { name: /Autumn drop/ }).waitFor();
+  assert.equal(await page.getByRole("main").getByRole("link").count(), 3);
+});

@@ -1,0 +1,132 @@
+/** The service under test: its address, a person of it, and what agents and operators do. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { env } from "node:process";
+import { promisify } from "node:util";
+import { crc32, deflateSync } from "node:zlib";
+
+function needed(name: string): string {
+  const value = env[name];
+  assert(value, `${name} is not set: these tests are started by tests/browser/run`);
+  return value;
+}
+
+export const BASE_URL = needed("CANVAS_BASE_URL");
+export const TOKEN = needed("CANVAS_TOKEN");
+const ADMIN = needed("CANVAS_GATEWAY_BIN");
+const ENVIRONMENT = JSON.parse(needed("CANVAS_ENVIRONMENT")) as Record<string, string>;
+
+/** Runs `canvas-gateway admin …` and returns what it prints. */
+export async function admin<T>(...command: string[]): Promise<T> {
+  const { stdout } = await promisify(execFile)(ADMIN, ["admin", ...command], { env: { ...env, ...ENVIRONMENT } });
+  return JSON.parse(stdout) as T;
+}
+
+/** Sends a request of an agent. Its answer has to be a success. */
+export async function send<T>(method: string, path: string, body?: object | Uint8Array<ArrayBuffer>, token = TOKEN): Promise<T> {
+  const isFile = body instanceof Uint8Array;
+  const response = await fetch(`${BASE_URL}/api/canvas-agent/v1${path}`, {
+    method,
+    headers: {
+      Authorization: `Bearer ${token}`,
+      // A read of a run is answered when the run changes.
+      ...(path.startsWith("/runs/") && { Prefer: "wait=30" }),
+      ...(body && { "Content-Type": isFile ? "image/png" : "application/json" }),
+      ...(isFile && { "Idempotency-Key": randomUUID() }),
+    },
+    ...(body && { body: isFile ? body : JSON.stringify(body) }),
+  });
+  assert(response.ok, `${method} ${path}: ${response.status} ${response.ok ? "" : await response.text()}`);
+  return (await response.json()) as T;
+}
+
+/** The account of the token. */
+export const person = await send<{ uid: string; email: string }>("GET", "/auth/status");
+
+/** A new one-time link for an account. */
+export async function signInLink(account = person.uid): Promise<string> {
+  return (await admin<{ url: string }>("session", "link", "--account", account)).url;
+}
+
+export interface Canvas {
+  id: string;
+  handle: string;
+  ownerUid: string;
+  revision: string;
+  canvasUrl?: string;
+}
+
+/** A canvas with one text node and one empty image node, and where it is in the browser. */
+export async function makeCanvas(title: string): Promise<{ canvas: Canvas; target: string; url: string }> {
+  const made = await send<{ canvas: Canvas }>("POST", "/canvases", { title });
+  const node = (clientId: string, x: number, rest: object) => ({
+    type: "node.create",
+    clientId,
+    node: { title: clientId, position: { x, y: 0 }, ...rest },
+  });
+  const batch = await send<{ canvas: Canvas; resolvedIds: Record<string, string>; canvasUrl?: string }>(
+    "POST",
+    `/canvases/${made.canvas.id}/operations`,
+    {
+      baseRevision: made.canvas.revision,
+      idempotencyKey: randomUUID(),
+      operations: [
+        node("Brief", 0, { type: "text", metadata: { content: "A quiet harbor at dawn. <b>Not bold.</b>" } }),
+        node("Result", 400, { type: "image" }),
+      ],
+    },
+  );
+  const target = batch.resolvedIds["Result"];
+  assert(target, "the new node has an id");
+  return { canvas: batch.canvas, target, url: `${BASE_URL}/c/${batch.canvas.ownerUid}/${batch.canvas.id}` };
+}
+
+/** Runs an Action into `target` and waits for its end. */
+export async function runAction(canvas: Canvas, target: string): Promise<void> {
+  const { asset } = await send<{ asset: { handle: string } }>("POST", "/assets", png(96, 64));
+  const job = await send<{ run: string }>("POST", "/actions/resize/runs", {
+    canvasId: canvas.id,
+    baseRevision: canvas.revision,
+    idempotencyKey: randomUUID(),
+    targetNodeId: target,
+    inputs: [asset.handle],
+    params: { width: 64 },
+  });
+  for (let status = ""; status !== "succeeded"; ) {
+    assert(["", "preparing", "queued", "running", "finalizing"].includes(status), `the Action has ended as ${status}`);
+    ({ status } = await send<{ status: string }>("GET", `/runs/${job.run}`));
+  }
+}
+
+/** A new account with a token of some scopes. */
+export async function stranger(scopes = "all"): Promise<{ uid: string; email: string; token: string }> {
+  const uid = `u-${randomUUID()}`;
+  const email = `${uid}@example.com`;
+  await admin("account", "create", "--email", email, "--uid", uid);
+  const { token } = await admin<{ token: string }>("token", "create", "--account", uid, "--label", "browser test", "--scopes", scopes);
+  return { uid, email, token };
+}
+
+/** A picture with colors of its own. */
+function png(width: number, height: number): Uint8Array<ArrayBuffer> {
+  const chunk = (kind: string, data: Buffer) => {
+    const body = Buffer.concat([Buffer.from(kind), data]);
+    const frame = Buffer.alloc(body.length + 8);
+    frame.writeUInt32BE(data.length, 0);
+    body.copy(frame, 4);
+    frame.writeUInt32BE(crc32(body), body.length + 4);
+    return frame;
+  };
+  const header = Buffer.alloc(13);
+  header.writeUInt32BE(width, 0);
+  header.writeUInt32BE(height, 4);
+  header.set([8, 2], 8);
+  const rows = Buffer.alloc(height * (1 + width * 3));
+  for (let y = 0; y < height; y += 1) {
+    for (let x = 0; x < width; x += 1) rows.set([(4 * x) % 256, (4 * y) % 256, 128], y * (1 + width * 3) + 1 + 3 * x);
+  }
+  const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+  const parts = [signature, chunk("IHDR", header), chunk("IDAT", deflateSync(rows)), chunk("IEND", Buffer.alloc(0))];
+  return new Uint8Array(Buffer.concat(parts));
+}

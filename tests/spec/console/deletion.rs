@@ -1,0 +1,154 @@
+//! Deletion of canvases and assets (docs/reference/console.md#delete-a-canvas, docs/reference/console.md#delete-an-asset).
+
+use e2e::api::text;
+use e2e::{Reply, Stack, pictures, suite};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::person::Person;
+
+suite! {
+    // There is no worker, so work stays queued.
+    console_deletion on Stack::builder();
+    a_canvas_is_deleted_with_what_is_stored_in_it,
+    a_canvas_with_active_work_is_not_deleted,
+    only_its_owner_deletes_a_canvas,
+    an_asset_that_no_node_shows_is_deleted,
+    an_asset_that_a_node_shows_is_deleted_only_by_force,
+    only_its_owner_deletes_an_asset,
+    a_deletion_is_confirmed,
+}
+
+fn confirmed() -> Value {
+    json!({"confirm": true})
+}
+
+impl Person {
+    async fn remove(&self, path: &str, body: &Value) -> Reply {
+        self.send(Method::DELETE, path, body).await
+    }
+
+    /// A canvas that this person shares with `member`.
+    async fn shared(&self, stack: &Stack, member: &Person, role: &str) -> String {
+        let canvas = text(&self.user.make_canvas().await, "/id").to_owned();
+        stack.share(&self.user, &canvas, &member.user.uid, role).await;
+        canvas
+    }
+}
+
+/// The path of an asset in the console.
+fn path_of(asset: &Value) -> String {
+    text(asset, "/handle").replacen("asset:", "/assets/", 1).replacen(':', "/", 1)
+}
+
+async fn a_canvas_is_deleted_with_what_is_stored_in_it(stack: &Stack) {
+    let (owner, member) = (Person::new(stack).await, Person::new(stack).await);
+    let canvas = owner.shared(stack, &member, "editor").await;
+    let kept = text(&owner.user.make_canvas().await, "/id").to_owned();
+    let stored = owner.user.upload_into(&canvas, "image/png", pictures::png(4, 3)).await;
+    let own = owner.user.upload("image/png", pictures::png(4, 4)).await;
+    let handle = format!("canvas:{}:{canvas}", owner.user.uid);
+    let deleted = owner.remove(&owner.canvas_path(&canvas), &confirmed()).await.ok();
+    assert_eq!(deleted, json!({"canvas": handle, "deleted": true, "nodes": 1, "assets": 1}));
+    for reader in [&owner, &member] {
+        reader.user.get(&format!("/canvases/{handle}")).await.expect_error(404, "not_found", &[]);
+    }
+    owner.user.get(&format!("/assets/{}", text(&stored, "/handle"))).await.expect_error(404, "not_found", &[]);
+    owner.user.get(&format!("/assets/{}", text(&own, "/handle"))).await.ok();
+    owner.user.canvas(&kept).await;
+    owner.remove(&owner.canvas_path(&canvas), &confirmed()).await.expect_error(404, "not_found", &[]);
+}
+
+async fn a_canvas_with_active_work_is_not_deleted(stack: &Stack) {
+    let (owner, editor) = (Person::new(stack).await, Person::new(stack).await);
+    let canvas = owner.shared(stack, &editor, "editor").await;
+    let job = editor.user.start_resize(&format!("canvas:{}:{canvas}", owner.user.uid), json!({})).await;
+    owner.remove(&owner.canvas_path(&canvas), &confirmed()).await.expect_error(409, "conflict", &[]);
+    owner.user.canvas(&canvas).await;
+    editor.user.delete(text(&job, "/pollUrl")).await.expect(200);
+    owner.remove(&owner.canvas_path(&canvas), &confirmed()).await.ok();
+}
+
+async fn only_its_owner_deletes_a_canvas(stack: &Stack) {
+    let (owner, member, stranger) = (Person::new(stack).await, Person::new(stack).await, Person::new(stack).await);
+    for role in ["viewer", "editor"] {
+        let canvas = owner.shared(stack, &member, role).await;
+        let path = owner.canvas_path(&canvas);
+        member.remove(&path, &confirmed()).await.expect_error(403, "forbidden", &[]);
+        stranger.remove(&path, &confirmed()).await.expect_error(404, "not_found", &[]);
+        let own = stranger.canvas_path(&canvas);
+        stranger.remove(&own, &confirmed()).await.expect_error(404, "not_found", &[]);
+        owner.user.canvas(&canvas).await;
+    }
+    let malformed = owner.remove("/canvases/a%20b/c%20d", &json!({})).await;
+    malformed.expect_error(400, "input_validation_error", &["ownerUid", "canvasId", "confirm"]);
+}
+
+async fn an_asset_that_no_node_shows_is_deleted(stack: &Stack) {
+    let owner = Person::new(stack).await;
+    let asset = owner.user.upload("image/png", pictures::png(4, 3)).await;
+    let deleted = owner.remove(&path_of(&asset), &confirmed()).await.ok();
+    assert_eq!(deleted, json!({"asset": asset["handle"], "deleted": true, "bytes": asset["bytes"]}));
+    owner.user.get(&format!("/assets/{}", text(&asset, "/handle"))).await.expect_error(404, "not_found", &[]);
+    stack.anonymous().get(text(&asset, "/previewUrl")).await.expect_error(404, "not_found", &[]);
+    owner.remove(&path_of(&asset), &confirmed()).await.expect_error(404, "not_found", &[]);
+}
+
+async fn an_asset_that_a_node_shows_is_deleted_only_by_force(stack: &Stack) {
+    let owner = Person::new(stack).await;
+    let canvas = text(&owner.user.make_canvas().await, "/id").to_owned();
+    let asset = owner.user.upload_into(&canvas, "image/png", pictures::png(4, 3)).await;
+    for body in [confirmed(), json!({"confirm": true, "force": false})] {
+        owner.remove(&path_of(&asset), &body).await.expect_error(409, "conflict", &[]);
+    }
+    owner.user.get(&format!("/assets/{}", text(&asset, "/handle"))).await.ok();
+    owner.remove(&path_of(&asset), &json!({"confirm": true, "force": true})).await.ok();
+    let node = &owner.user.canvas(&canvas).await["nodes"][0];
+    assert_eq!(node["asset"], asset["handle"], "the node keeps the handle of its asset");
+    // Once its node is deleted, an asset is deleted without force.
+    let asset = owner.user.upload_into(&canvas, "image/png", pictures::png(5, 3)).await;
+    let node = text(&asset, "/node");
+    owner.user.apply(&canvas, json!([{"type": "node.delete", "nodeId": node}])).await;
+    owner.remove(&path_of(&asset), &confirmed()).await.ok();
+}
+
+async fn only_its_owner_deletes_an_asset(stack: &Stack) {
+    let (owner, member, stranger) = (Person::new(stack).await, Person::new(stack).await, Person::new(stack).await);
+    let canvas = owner.shared(stack, &member, "editor").await;
+    let handle = format!("canvas:{}:{canvas}", owner.user.uid);
+    // What a member uploads to a shared canvas belongs to the owner of the canvas.
+    let shared = member.user.upload_into(&handle, "image/png", pictures::png(4, 3)).await;
+    let own = owner.user.upload("image/png", pictures::png(4, 4)).await;
+    let force = json!({"confirm": true, "force": true});
+    member.remove(&path_of(&shared), &force).await.expect_error(403, "forbidden", &[]);
+    for (person, asset) in [(&member, &own), (&stranger, &own), (&stranger, &shared)] {
+        person.remove(&path_of(asset), &force).await.expect_error(404, "not_found", &[]);
+    }
+    for asset in [&shared, &own] {
+        owner.user.get(&format!("/assets/{}", text(asset, "/handle"))).await.ok();
+        owner.remove(&path_of(asset), &force).await.ok();
+    }
+}
+
+async fn a_deletion_is_confirmed(stack: &Stack) {
+    let owner = Person::new(stack).await;
+    let canvas = text(&owner.user.make_canvas().await, "/id").to_owned();
+    let asset = owner.user.upload("image/png", pictures::png(4, 3)).await;
+    for path in [owner.canvas_path(&canvas), path_of(&asset)] {
+        for (body, field) in [
+            (json!({}), "confirm"),
+            (json!({"confirm": false}), "confirm"),
+            (json!({"confirm": "true"}), "confirm"),
+            (json!({"confirm": true, "now": true}), "now"),
+        ] {
+            owner.remove(&path, &body).await.expect_error(400, "input_validation_error", &[field]);
+        }
+        owner.delete(&path).await.expect_error(400, "invalid_json", &[]);
+    }
+    let forced = json!({"confirm": true, "force": 1});
+    owner.remove(&path_of(&asset), &forced).await.expect_error(400, "input_validation_error", &["force"]);
+    let forced = json!({"confirm": true, "force": true});
+    owner.remove(&owner.canvas_path(&canvas), &forced).await.expect_error(400, "input_validation_error", &["force"]);
+    owner.user.canvas(&canvas).await;
+    owner.user.get(&format!("/assets/{}", text(&asset, "/handle"))).await.ok();
+}

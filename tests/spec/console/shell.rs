@@ -1,0 +1,53 @@
+//! The pages and files of the browser application.
+
+use e2e::{Stack, suite};
+
+suite! {
+    shell on Stack::builder();
+    every_page_is_the_application_under_a_strict_policy,
+    what_is_no_page_is_not_found,
+}
+
+async fn every_page_is_the_application_under_a_strict_policy(stack: &Stack) {
+    let (_, _, first) = stack.anonymous().fetch("/").await;
+    for path in [
+        "/",
+        "/signin",
+        "/c/someone/canvas",
+        "/runs",
+        "/elements",
+        "/recipes",
+        "/assets",
+        "/settings",
+        "/settings/tokens",
+    ] {
+        let (status, headers, page) = stack.anonymous().fetch(path).await;
+        // A gateway that was built without the application says how to build it.
+        assert!(status == 200 || status == 404 && page.contains("gateway/console/build"), "{path}: {status} {page}");
+        assert_eq!(page, first, "{path}");
+        let policy = headers["content-security-policy"].to_str().expect("ASCII");
+        assert!(policy.starts_with("default-src 'none'; script-src 'self';"), "{policy}");
+        assert!(policy.contains("require-trusted-types-for 'script'") && !policy.contains("unsafe"), "{policy}");
+        for (name, value) in [
+            ("cross-origin-opener-policy", "same-origin"),
+            ("cross-origin-resource-policy", "same-origin"),
+            ("referrer-policy", "no-referrer"),
+            ("x-content-type-options", "nosniff"),
+        ] {
+            assert_eq!(headers[name], value, "{path}");
+        }
+        if status == 200 {
+            assert_eq!(headers["cache-control"], "no-cache");
+            assert_eq!(headers["content-type"], "text/html");
+        }
+    }
+}
+
+async fn what_is_no_page_is_not_found(stack: &Stack) {
+    for path in
+        ["/c/someone", "/c/a/b/c", "/static/absent.js", "/static/../index.html", "/index.html", "/console", "/console/"]
+    {
+        let (status, headers, _) = stack.anonymous().fetch(path).await;
+        assert_eq!((status, headers["content-type"].to_str().ok()), (404, Some("application/json")), "{path}");
+    }
+}
