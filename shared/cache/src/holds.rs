@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(list().await, [vec!["one", "two"], vec!["one"], vec![]]);
         cache.let_go("a", "one").await;
         wait_for("the release", LIMIT, async || (list().await[0] == ["two"]).then_some(())).await;
-        assert_eq!(wait_for("an answer", LIMIT, async || cache.held::<&str>(&[]).await).await.len(), 0);
+        assert_eq!(wait_for("an answer", LIMIT, async || cache.held(&[] as &[&str]).await).await.len(), 0);
     }
 
     #[tokio::test]

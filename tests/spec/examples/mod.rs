@@ -76,18 +76,6 @@ impl Recorder {
         let trial = json!({"validateOnly": true, "operations": [{"type": "node.delete", "nodeId": node}]});
         let reply = self.client.send(path, &trial).await.expect(200);
         self.record("applyOperations", "dryRun", path, trial, reply);
-        let deleted = self.client.apply("harbor", json!([{"type": "node.delete", "nodeId": node}])).await;
-        let connection = text(&deleted, "/deletedConnectionIds/0");
-        let restore = json!({
-            "baseRevision": deleted["canvas"]["revision"], "idempotencyKey": "brief-is-back",
-            "operations": [
-                {"type": "node.restore", "nodeId": node},
-                {"type": "connection.restore", "connectionId": connection},
-                {"type": "node.create", "node": {"type": "text", "title": "Notes"}, "near": node},
-            ],
-        });
-        let reply = self.client.send(path, &restore).header("prefer", "return=minimal").await.expect(200);
-        self.record("applyOperations", "restore", path, restore, reply);
         self.get("getCanvas", "/canvases/harbor").await;
         self.get("listCanvases", "/canvases?limit=1").await;
         self.get("getCanvasChanges", &format!("/canvases/harbor/changes?since={first}&include=graph")).await;
