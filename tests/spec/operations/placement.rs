@@ -105,7 +105,7 @@ async fn placed_nodes_never_overlap(stack: &Stack) {
     let create = |at: usize| {
         let mut operation =
             json!({"type": "node.create", "clientId": format!("n{at}"), "node": {"type": kinds[at % 4]}});
-        if at % 3 > 0 {
+        if !at.is_multiple_of(3) {
             operation["near"] = json!(format!("n{}", at / 2));
         }
         operation

@@ -73,7 +73,7 @@ impl Batch {
 pub(crate) enum Step {
     CreateNode {
         client_id: Option<String>,
-        draft: Draft,
+        draft: Box<Draft>,
     },
     UpdateNode {
         node: Ref<NodeId>,
@@ -167,7 +167,7 @@ impl Check {
         match operation {
             Operation::NodeCreate { client_id, node, near, section_id } => {
                 self.client_id(client_id.as_deref());
-                Some(Step::CreateNode { client_id, draft: self.draft(node, near, section_id) })
+                Some(Step::CreateNode { client_id, draft: Box::new(self.draft(node, near, section_id)) })
             }
             Operation::NodeUpdate { node_id, patch } => {
                 let node = self.reference("nodeId", &node_id);

@@ -101,7 +101,7 @@ pub fn place(graph: &mut Graph, instance: &Instance<'_>, options: Options) -> Re
 
 fn create(client_id: String, mut draft: Draft, at: Position) -> Step {
     draft.position = draft.position.map(|position| Position { x: at.x + position.x, y: at.y + position.y });
-    Step::CreateNode { client_id: Some(client_id), draft }
+    Step::CreateNode { client_id: Some(client_id), draft: Box::new(draft) }
 }
 
 /// A plain dependency. A `reference` from an empty port would be a finding.

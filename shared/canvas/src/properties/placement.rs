@@ -4,6 +4,9 @@ use super::*;
 use crate::fixture::at;
 use crate::placement::{Frame, GAP};
 
+/// Left, top, width and height.
+type Sides = (f64, f64, f64, f64);
+
 #[derive(Clone, Debug)]
 struct New {
     width: f64,
@@ -25,7 +28,7 @@ fn new() -> impl Strategy<Value = New> {
 fn nodes() -> impl Strategy<Value = Vec<Node>> {
     let frame = (-900.0..900.0, -900.0..900.0, 1.0..500.0, 1.0..500.0);
     prop::collection::vec((frame, any::<bool>()), 1..12).prop_map(|frames| {
-        let node = |(place, ((x, y, width, height), is_section)): (usize, ((f64, f64, f64, f64), bool))| {
+        let node = |(place, ((x, y, width, height), is_section)): (usize, (Sides, bool))| {
             let name = format!("n{place}");
             let node = if is_section && place < 2 { section(&name) } else { text(&name) };
             Node { width, height, ..at(node, x, y) }
