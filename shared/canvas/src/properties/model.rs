@@ -239,6 +239,7 @@ impl Model {
                 copy.position = *position;
                 copy.agent_owned = self.options.agent;
                 copy.active_job = None;
+                copy.server = copy.server.into_iter().filter(|(key, _)| key == "content").collect();
                 self.state.nodes.push(copy);
                 Ok(true)
             }
