@@ -334,7 +334,7 @@ BEYOND = [
     ("generateVideo", "canvasId", "is required with node handles"),
     # Depends on the type of a stored node, or on nodes that the batch created before.
     ("applyOperations", ".*\\.metadata\\.content", "must be empty on an image or video node"),
-    ("applyOperations", ".*\\.metadata\\.section(Id)?", "must not be set on"),
+    ("applyOperations", ".*\\.(metadata\\.section|metadata\\.sectionId|sectionId)", "must not be set on"),
     ("applyOperations", ".*\\.clientId", ".*"),
     ("applyOperations", ".*\\.metadata", "must be at most 65536 bytes"),
     # The header value is percent-encoded.

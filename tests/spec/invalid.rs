@@ -262,7 +262,6 @@ async fn a_malformed_operation_is_reported_with_the_other_rules_it_breaks(stack:
     let refused = user.send("/canvases/absent/operations", &body).await;
     let fields = [
         "operations[0].node.colour",
-        "operations[0].node.position",
         "operations[0].node.metadata.job",
         "operations[0].node.metadata.bogus",
         "operations[1].clientId",
@@ -284,9 +283,7 @@ async fn a_malformed_operation_is_reported_with_the_other_rules_it_breaks(stack:
         "operations[7].colour",
         "operations[7].role",
         "operations[8].purpose",
-        "operations[9].node.position",
         "operations[9].node.metadata.custom",
-        "operations[10].node.position",
         "operations[10].node.metadata",
     ];
     refused.expect_error(400, "input_validation_error", &fields);

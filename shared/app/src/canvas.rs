@@ -1,14 +1,15 @@
 //! Changes of a canvas's graph: batches of operations, and the steps that all graph writes share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
+use ::canvas::graph::{Picture, Sources};
 use ::canvas::{Applied, Batch, Graph, Options};
 use db::PgConnection;
 use db::canvases::{Change, GraphWrites, NewActivity};
 use domain::canvas::{AccessRole, ActivityType, Actor, CanvasAfter, CanvasRecord, Changes, MutationResult};
 use domain::channel;
 use domain::graph::Node;
-use domain::id::AccountUid;
+use domain::id::{AccountUid, AssetHandle, AssetRef};
 use domain::idempotency::StoredOutcome;
 use domain::review::{CompletionReview, DetachedOutput, StoredAssets};
 
@@ -81,7 +82,7 @@ impl Command for ApplyBatch<'_> {
 
     async fn execute(&self, conn: &mut PgConnection, (): ()) -> Result<ChangedCanvas> {
         let canvas = self.target.enter(conn).await?;
-        let mut graph = load(conn, &canvas.record).await?;
+        let mut graph = load_for(conn, &canvas.record, self.target.account, self.batch).await?;
         let options = Options { agent: self.actor.surface.is_agent(), force: self.force };
         let applied = ::canvas::apply(&mut graph, self.batch, options)?;
         if !self.force && ::canvas::is_blocked(&graph, &applied.touched) {
@@ -130,6 +131,38 @@ pub async fn replayed(
 pub async fn load(conn: &mut PgConnection, record: &CanvasRecord) -> Result<Graph> {
     let (nodes, connections) = db::canvases::graph(conn, record.key).await?;
     Ok(Graph::new(record.title.clone(), record.graph_bytes, nodes, connections))
+}
+
+/// The graph of a canvas, with what a batch of the account may bring onto it: what it restores, and the assets that its new nodes
+/// show. A dry run reads it from a snapshot.
+pub async fn load_for(
+    conn: &mut PgConnection,
+    record: &CanvasRecord,
+    account: &AccountUid,
+    batch: &Batch,
+) -> Result<Graph> {
+    let (nodes, connections) = db::canvases::graph(conn, record.key).await?;
+    let mut sources = Sources::default();
+    let (restored_nodes, restored_connections) = batch.restored();
+    if !restored_nodes.is_empty() {
+        sources.nodes = db::canvases::deleted_nodes(conn, record.key, &restored_nodes).await?;
+    }
+    if !restored_connections.is_empty() {
+        sources.connections = db::canvases::deleted_connections(conn, record.key, &restored_connections).await?;
+    }
+    let named: HashMap<AssetRef, AssetHandle> =
+        batch.assets().map(|asset| (asset.clone(), asset.clone().resolve(account))).collect();
+    if !named.is_empty() {
+        // A member of a shared canvas brings in nothing of the owner's that is not in the canvas.
+        let owner = Some(account).filter(|account| **account == record.handle.owner);
+        let sizes = db::assets::placeable(conn, record.key, owner, named.values()).await?;
+        let picture = |(named, asset): (AssetRef, AssetHandle)| {
+            let size = sizes.get(&asset).map(|(width, height)| (f64::from(*width), f64::from(*height)))?;
+            Some((named, Picture { asset, size }))
+        };
+        sources.assets = named.into_iter().filter_map(picture).collect();
+    }
+    Ok(Graph::with_sources(record.title.clone(), record.graph_bytes, nodes, connections, sources))
 }
 
 /// The stored ones among the assets that findings and reviews of a graph depend on.
@@ -192,6 +225,9 @@ pub async fn write_rows(
         deleted_nodes: writes.deleted_nodes,
         connections: writes.connections,
         deleted_connections: writes.deleted_connections,
+        restored_nodes: writes.restored_nodes,
+        restored_connections: writes.restored_connections,
+        freed: writes.freed,
     };
     Ok(db::canvases::write_graph(conn, record.key, &writes).await?)
 }

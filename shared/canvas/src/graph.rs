@@ -6,9 +6,10 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use domain::graph::{Connection, Node, Purpose};
-use domain::id::{ConnectionId, NodeId};
+use domain::graph::{Connection, DeletedConnection, DeletedNode, Node, Purpose};
+use domain::id::{AssetHandle, AssetRef, ConnectionId, NodeId};
 
+use crate::placement::{Frame, Index};
 use crate::slots::Slots;
 
 /// Nodes and connections of one canvas, in order of creation.
@@ -25,6 +26,28 @@ pub struct Graph {
     ends: HashSet<Ends>,
     /// Videos that have a first or last frame.
     frames: HashSet<(usize, Purpose)>,
+    /// Places of the nodes, once something is placed.
+    pub(crate) index: Option<Index>,
+    pub(crate) sources: Sources,
+}
+
+/// What operations can bring onto a canvas besides what they contain.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// Deleted nodes that may be restored, in order of creation.
+    pub nodes: Vec<DeletedNode>,
+    /// Deleted connections that may be restored, in order of creation.
+    pub connections: Vec<DeletedConnection>,
+    /// Pictures that new nodes may show, as the request names them.
+    pub assets: HashMap<AssetRef, Picture>,
+}
+
+/// A picture that a new node may show.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Picture {
+    pub asset: AssetHandle,
+    /// Width and height in pixels.
+    pub size: (f64, f64),
 }
 
 /// Slots of a node's connections.
@@ -47,6 +70,18 @@ impl Graph {
     /// canvas's row, so that it is not measured again. A connection to or from a node that does not exist is dropped:
     /// no read or operation could use it.
     pub fn new(title: String, bytes: i64, nodes: Vec<Node>, connections: Vec<Connection>) -> Self {
+        Self::with_sources(title, bytes, nodes, connections, Sources::default())
+    }
+
+    /// [`Graph::new`], with what a batch may bring onto the canvas. Each deleted item has an empty slot in its place in
+    /// the order of creation.
+    pub fn with_sources(
+        title: String,
+        bytes: i64,
+        nodes: Vec<Node>,
+        connections: Vec<Connection>,
+        sources: Sources,
+    ) -> Self {
         let mut graph = Self {
             title,
             bytes,
@@ -56,15 +91,21 @@ impl Graph {
             members: HashMap::new(),
             ends: HashSet::with_capacity(connections.len()),
             frames: HashSet::new(),
+            index: None,
+            sources,
         };
-        for node in nodes {
+        for (at, node) in nodes.into_iter().enumerate() {
+            graph.nodes.reserve(&graph.sources.nodes, |deleted| deleted.preceding <= at);
             graph.set_node(graph.nodes.end(), Some(node));
         }
-        for connection in connections {
+        graph.nodes.reserve(&graph.sources.nodes, |_| true);
+        for (at, connection) in connections.into_iter().enumerate() {
+            graph.connections.reserve(&graph.sources.connections, |deleted| deleted.preceding <= at);
             if graph.ends_of(&connection).is_some() {
                 graph.set_connection(graph.connections.end(), Some(connection));
             }
         }
+        graph.connections.reserve(&graph.sources.connections, |_| true);
         graph
     }
 
@@ -172,6 +213,9 @@ impl Graph {
     /// connections of a node must be removed before it.
     pub(crate) fn set_node(&mut self, slot: usize, node: Option<Node>) -> Option<Node> {
         let old = self.nodes.set(slot, node);
+        if let Some(index) = &mut self.index {
+            index.replace(slot, old.as_ref().map(Frame::of), self.nodes.get(slot).map(Frame::of));
+        }
         if let Some(section) = old.as_ref().and_then(Node::section_id)
             && let Some(members) = self.members.get_mut(section)
         {

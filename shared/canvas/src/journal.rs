@@ -3,7 +3,8 @@
 //! The journal makes a batch atomic without a copy of the graph: a roll-back costs what was touched. Compared with the
 //! graph afterwards it is also the report, so that a change which a later operation reverses is not reported.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use domain::graph::{Connection, Node};
 
@@ -64,12 +65,13 @@ impl Journal {
 /// exist.
 pub(crate) struct Originals<T> {
     touched: Vec<(usize, Option<T>)>,
-    seen: HashSet<usize>,
+    /// Positions in `touched`, by slot.
+    seen: HashMap<usize, usize>,
 }
 
 impl<T> Default for Originals<T> {
     fn default() -> Self {
-        Self { touched: Vec::new(), seen: HashSet::new() }
+        Self { touched: Vec::new(), seen: HashMap::new() }
     }
 }
 
@@ -82,9 +84,20 @@ pub(crate) enum ItemChange<'a, T> {
 
 impl<T: Keyed + PartialEq> Originals<T> {
     fn note(&mut self, slot: usize, original: Option<T>) {
-        if self.seen.insert(slot) {
+        if let Entry::Vacant(vacant) = self.seen.entry(slot) {
+            vacant.insert(self.touched.len());
             self.touched.push((slot, original));
         }
+    }
+
+    /// The original item in a touched slot; `None` if there was none.
+    pub(crate) fn original(&self, slot: usize) -> Option<&T> {
+        self.touched[*self.seen.get(&slot)?].1.as_ref()
+    }
+
+    /// The original items that were touched.
+    pub(crate) fn originals(&self) -> impl Iterator<Item = &T> {
+        self.touched.iter().filter_map(|(_, original)| original.as_ref())
     }
 
     /// The change of every item that differs from its original state, in first-touch order.

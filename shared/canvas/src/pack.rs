@@ -1,13 +1,11 @@
 //! Layout of the Section with the pictures of a product import (`docs/reference/imports.md#import-product-references`).
 
-use crate::placement::{Frame, GAP, fitted, free_spot};
+use crate::placement::{Frame, GAP, HEAD, fitted, free_spot};
 use domain::graph::Position;
 use domain::limits::COORDINATE_MAX;
 
 /// Side of the cell into which a picture is fitted, in canvas units: the longest side of a placed upload.
 const CELL: f64 = 320.0;
-/// Distance from the Section's top edge to its first row, where renders draw the title.
-const HEAD: f64 = 96.0;
 /// Most columns: a pack of twelve has three rows of four.
 const COLUMNS_MAX: usize = 4;
 

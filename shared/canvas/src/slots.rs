@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use domain::graph::{Connection, Node};
+use domain::graph::{Connection, DeletedConnection, DeletedNode, Node};
 use domain::id::{ConnectionId, NodeId};
 
 /// An item that is found by its own id.
@@ -33,15 +33,35 @@ impl Keyed for Connection {
     }
 }
 
+/// A deleted item of a list of `T`.
+pub(crate) trait Deleted<T: Keyed> {
+    /// The item.
+    fn item(&self) -> &T;
+}
+
+impl Deleted<Node> for DeletedNode {
+    fn item(&self) -> &Node {
+        &self.node
+    }
+}
+
+impl Deleted<Connection> for DeletedConnection {
+    fn item(&self) -> &Connection {
+        &self.connection
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Slots<T: Keyed> {
     slots: Vec<Option<T>>,
     index: HashMap<T::Key, usize>,
+    /// Slots of deleted items, by id: the slot and the position in the list of deleted items.
+    reserved: HashMap<T::Key, (usize, usize)>,
 }
 
 impl<T: Keyed> Slots<T> {
     pub(crate) fn with_capacity(capacity: usize) -> Self {
-        Self { slots: Vec::with_capacity(capacity), index: HashMap::with_capacity(capacity) }
+        Self { slots: Vec::with_capacity(capacity), index: HashMap::with_capacity(capacity), reserved: HashMap::new() }
     }
 
     /// Number of items.
@@ -75,6 +95,20 @@ impl<T: Keyed> Slots<T> {
             self.index.insert(new.key().clone(), slot);
         }
         old
+    }
+
+    /// Adds empty slots for the next of the deleted items, as long as `is_next` holds.
+    pub(crate) fn reserve<D: Deleted<T>>(&mut self, deleted: &[D], is_next: impl Fn(&D) -> bool) {
+        while let Some(next) = deleted.get(self.reserved.len()).filter(|next| is_next(next)) {
+            let at = self.reserved.len();
+            self.reserved.insert(next.item().key().clone(), (self.slots.len(), at));
+            self.slots.push(None);
+        }
+    }
+
+    /// The slot of a deleted item, and its position in the list of deleted items.
+    pub(crate) fn find_deleted(&self, key: &T::Key) -> Option<(usize, usize)> {
+        self.reserved.get(key).copied()
     }
 
     /// The items with their slots, in order of creation.

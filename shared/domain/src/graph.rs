@@ -278,6 +278,26 @@ pub struct Connection {
     pub role: Option<Role>,
 }
 
+/// A deleted node that can be restored, as it was in the last revision that had it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeletedNode {
+    /// The node.
+    pub node: Node,
+    /// The nodes that belonged to it, if it was a Section.
+    pub members: Vec<NodeId>,
+    /// Number of nodes of the canvas that precede it in the order of creation.
+    pub preceding: usize,
+}
+
+/// A deleted connection that can be restored, as it was in the last revision that had it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeletedConnection {
+    /// The connection.
+    pub connection: Connection,
+    /// Number of connections of the canvas that precede it in the order of creation.
+    pub preceding: usize,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

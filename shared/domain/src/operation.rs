@@ -22,6 +22,14 @@ pub enum Operation {
         client_id: Option<String>,
         /// The node to create.
         node: NewNode,
+        /// A node next to which the service places the new one: id, handle or `clientId`. Only without `node.position`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        near: Option<String>,
+        /// The Section that the new node belongs to: id, handle or `clientId`. The same as `node.metadata.sectionId`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        section_id: Option<String>,
     },
     /// Changes title, size or metadata of a node, or its type between `text` and `sticky`.
     #[serde(rename = "node.update", rename_all = "camelCase")]
@@ -58,6 +66,13 @@ pub enum Operation {
     #[serde(rename = "node.delete", rename_all = "camelCase")]
     NodeDelete {
         /// Node: id, handle or `clientId`.
+        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
+        node_id: String,
+    },
+    /// Restores a node that was deleted within the last 1000 revisions, under the same id.
+    #[serde(rename = "node.restore", rename_all = "camelCase")]
+    NodeRestore {
+        /// Deleted node: id or handle.
         #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
         node_id: String,
     },
@@ -104,6 +119,13 @@ pub enum Operation {
         #[schema(pattern = "^(connection:)?[A-Za-z0-9_-]{1,180}$")]
         connection_id: String,
     },
+    /// Restores a connection that was deleted within the last 1000 revisions, under the same id.
+    #[serde(rename = "connection.restore", rename_all = "camelCase")]
+    ConnectionRestore {
+        /// Deleted connection: id or handle.
+        #[schema(pattern = "^(connection:)?[A-Za-z0-9_-]{1,180}$")]
+        connection_id: String,
+    },
     /// Renames the canvas.
     #[serde(rename = "canvas.update", rename_all = "camelCase")]
     CanvasUpdate {
@@ -129,9 +151,13 @@ pub struct NewNode {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 160, nullable = false)]
     pub title: Option<String>,
-    /// Position of the top left corner, in canvas units.
-    pub position: Position,
-    /// Width in canvas units. Default: 320 (image, text), 480 (video) or 240 (sticky).
+    /// Position of the top left corner, in canvas units. Default: a free place next to `near`, in the Section, or to the right of
+    /// the content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub position: Option<Position>,
+    /// Width in canvas units. Default: 320 (image, text), 480 (video) or 240 (sticky); with `asset` and neither side, the
+    /// node has the ratio of the picture and its longer side is 320.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 100_000, nullable = false)]
     pub width: Option<f64>,
@@ -139,6 +165,11 @@ pub struct NewNode {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 100_000, nullable = false)]
     pub height: Option<f64>,
+    /// Picture that an image node shows: handle of an asset that is stored in this canvas. The canvas's owner may also name
+    /// any other of the owner's assets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^asset:([A-Za-z0-9_-]{1,180}:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    pub asset: Option<String>,
     /// Metadata: writable keys only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>, nullable = false)]

@@ -1,6 +1,8 @@
 //! Operations (docs/reference/operations.md).
 
 mod connections;
+mod placement;
+mod restore;
 
 use e2e::api::{key, placed, text, trial};
 use e2e::{Stack, pictures, suite};

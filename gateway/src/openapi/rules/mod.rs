@@ -61,9 +61,18 @@ fn canvases(schemas: &mut Value) {
         "description": "What clients wrote, and what the service keeps about the node.",
     });
     served_types(schemas);
+    let shows_image = json!({"if": {"required": ["asset"]}, "then": {"properties": {"type": {"const": "image"}}}});
+    extend(&mut schemas["NewNode"], shows_image);
     let other = json!({"not": {"const": "reference"}});
     for operation in schemas["Operation"]["oneOf"].as_array_mut().expect("the variants of an operation") {
         let has = |field: &str| operation["properties"].get(field).is_some();
+        if has("near") {
+            let placed = json!({"required": ["near"], "properties": {"node": {"required": ["position"]}}});
+            let metadata = json!({"required": ["metadata"], "properties": {"metadata": {"required": ["sectionId"]}}});
+            let named_twice = json!({"required": ["sectionId"], "properties": {"node": metadata}});
+            extend(operation, json!({"not": {"anyOf": [placed, named_twice]}}));
+            continue;
+        }
         let wrong = match (has("role"), has("fromNodeId")) {
             (false, _) => continue,
             // A purpose that is left out is `flow`.

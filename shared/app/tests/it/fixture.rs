@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use app::job::{Completion, CompletionContext, CompletionResult};
 use app::target::{self, Work};
-use db::canvases::{self, GraphWrites, NewCanvas};
+use db::canvases::{self, Change, GraphWrites, NewCanvas};
 use db::jobs::{self, NewJob, Windows};
 use db::tasks::{self, ClaimRequest};
 use domain::account::Surface;
-use domain::canvas::{AccessRole, Actor, CanvasRecord};
+use domain::canvas::{AccessRole, Actor, CanvasRecord, Changes};
 use domain::graph::{Node, NodeType, Position};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, CanvasId, JobId, NodeId};
 use domain::job::{ActionRequest, Input, JobOperation, Placement, Record, Request};
@@ -110,8 +110,22 @@ impl Fixture {
     }
 
     pub async fn delete_node(&self) {
-        let writes = GraphWrites { deleted_nodes: vec![&self.node], ..GraphWrites::default() };
-        canvases::write_graph(&mut *self.conn().await, self.canvas.key, &writes).await.expect("deletes a node");
+        let deleted = vec![self.node.clone()];
+        let writes = GraphWrites { deleted_nodes: deleted.iter().collect(), ..GraphWrites::default() };
+        let mut tx = self.database.pool().begin().await.expect("begins");
+        canvases::write_graph(&mut tx, self.canvas.key, &writes).await.expect("deletes a node");
+        let changes = Changes { deleted_node_ids: deleted, ..Changes::default() };
+        let change = Change {
+            revision: "deleted",
+            title: None,
+            nodes_delta: -1,
+            connections_delta: 0,
+            bytes_delta: 0,
+            changes: &changes,
+            activity: None,
+        };
+        canvases::commit_change(&mut tx, self.canvas.key, &change).await.expect("records the change");
+        tx.commit().await.expect("commits");
     }
 
     /// The job, if a read shows it at this moment.

@@ -8,13 +8,14 @@ use crate::graph::Ends;
 use crate::reference::Ref;
 
 /// The fields under which a broken rule is reported. An update can only break rules by its purpose.
-struct Fields {
+pub(super) struct Fields {
     from: &'static str,
     to: &'static str,
 }
 
 const CREATED: Fields = Fields { from: "fromNodeId", to: "toNodeId" };
 const UPDATED: Fields = Fields { from: "purpose", to: "purpose" };
+pub(super) const RESTORED: Fields = Fields { from: "connectionId", to: "connectionId" };
 
 impl Run<'_> {
     pub(super) fn create_connection(
@@ -73,13 +74,19 @@ impl Run<'_> {
 
     pub(super) fn delete_connection(&mut self, connection: &Ref<ConnectionId>) -> OperationResult {
         let slot = self.connection("connectionId", connection)?;
-        self.journal.set_connection(self.graph, slot, None);
+        self.remove_connection(slot);
         Ok(())
+    }
+
+    pub(super) fn remove_connection(&mut self, slot: usize) {
+        let id = self.connection_at(slot).id.clone();
+        self.journal.set_connection(self.graph, slot, None);
+        self.deleted_connections.insert(id, slot);
     }
 
     /// Checks a new connection against the rules of the graph (`docs/reference/operations.md#rules-of-the-graph`) and
     /// records every violation.
-    fn may_connect(&mut self, ends: Ends, fields: &Fields) -> OperationResult {
+    pub(super) fn may_connect(&mut self, ends: Ends, fields: &Fields) -> OperationResult {
         let violations = self.violations();
         let (from, to) = (self.node_at(ends.from).kind, self.node_at(ends.to).kind);
         let purpose = ends.purpose;

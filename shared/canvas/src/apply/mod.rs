@@ -8,6 +8,7 @@
 mod connections;
 mod nodes;
 mod report;
+mod restore;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -75,6 +76,11 @@ struct Run<'a> {
     options: Options,
     at: usize,
     made: HashMap<&'a str, Made>,
+    /// Slots of what the batch deleted.
+    deleted_nodes: HashMap<NodeId, usize>,
+    deleted_connections: HashMap<ConnectionId, usize>,
+    /// Deleted nodes as they were restored, by id.
+    restored: HashMap<String, Node>,
     resolved_ids: BTreeMap<String, String>,
     invalid: Vec<Violation>,
     unprocessable: Vec<Violation>,
@@ -88,6 +94,9 @@ impl<'a> Run<'a> {
             options,
             at: 0,
             made: HashMap::new(),
+            deleted_nodes: HashMap::new(),
+            deleted_connections: HashMap::new(),
+            restored: HashMap::new(),
             resolved_ids: BTreeMap::new(),
             invalid: Vec::new(),
             unprocessable: Vec::new(),
@@ -107,12 +116,14 @@ impl<'a> Run<'a> {
             Step::UpdateNode { node, patch } => self.update_node(node, patch),
             Step::MoveNode { node, position } => self.move_node(node, *position),
             Step::DeleteNode { node } => self.delete_node(node),
+            Step::RestoreNode { node } => self.restore_node(node),
             Step::CreateConnection { client_id, from, to, purpose, role } => {
                 let made = self.create_connection(from, to, *purpose, *role);
                 self.name(client_id.as_deref(), made)
             }
             Step::UpdateConnection { connection, purpose, role } => self.update_connection(connection, *purpose, *role),
             Step::DeleteConnection { connection } => self.delete_connection(connection),
+            Step::RestoreConnection { connection } => self.restore_connection(connection),
             Step::RenameCanvas { title } => {
                 if self.graph.title != *title {
                     self.journal.set_title(self.graph, title.clone());

@@ -6,31 +6,62 @@ use domain::object::Object;
 
 use super::{Made, OperationResult, Run, Skipped};
 use crate::batch::{Draft, Patch};
+use crate::graph::Picture;
 use crate::metadata::{Home, MetadataPatch, SECTION_IN_SECTION, fits, too_large};
+use crate::placement::{Hint, fitted};
 use crate::reference::Ref;
 
 impl Run<'_> {
     pub(super) fn create_node(&mut self, draft: &Draft) -> Result<(Made, String), Skipped> {
-        let section = self.section("node.metadata.sectionId", &draft.metadata)?;
+        let section = self.section(draft.section_field, &draft.metadata);
+        let near = draft.near.as_ref().map(|near| self.node("near", near)).transpose();
+        let picture = self.picture(draft);
+        let (section, near, picture) = (section?, near?, picture?);
         let given = &draft.given;
+        let (width, height) = size(draft, picture.as_ref());
         let mut node = Node {
             id: given.id.clone().unwrap_or_else(NodeId::generate),
             kind: draft.kind,
             title: draft.title.clone(),
-            position: draft.position,
-            width: draft.width,
-            height: draft.height,
+            position: draft.position.unwrap_or(Position { x: 0.0, y: 0.0 }),
+            width,
+            height,
             agent_owned: self.options.agent,
             metadata: Object::default(),
             server: given.server.clone().into(),
-            asset: given.asset.clone(),
+            asset: picture.map(|picture| picture.asset).or_else(|| given.asset.clone()),
             active_job: None,
         };
         draft.metadata.merge_into(&mut node, section.as_ref());
         if !fits(&node.metadata) {
             return Err(self.invalid("node.metadata", too_large()));
         }
+        if draft.position.is_none() {
+            node.position = self.place(width, height, near, section.as_ref());
+        }
         Ok(self.add_node(node))
+    }
+
+    /// The picture that a new node shows, if any.
+    fn picture(&mut self, draft: &Draft) -> Result<Option<Picture>, Skipped> {
+        let Some(asset) = &draft.asset else { return Ok(None) };
+        match self.graph.sources.assets.get(asset) {
+            Some(picture) => Ok(Some(picture.clone())),
+            None => Err(self.unprocessable("node.asset", "names no picture that this canvas may show")),
+        }
+    }
+
+    /// A free place for a new node (`docs/reference/operations.md#placement`). A Section without room for it grows.
+    fn place(&mut self, width: f64, height: f64, near: Option<usize>, section: Option<&NodeId>) -> Position {
+        let section = section.and_then(|section| self.graph.nodes.find(section));
+        let spot = self.graph.spot((width, height), Hint { near, section });
+        if let (Some(slot), Some(frame)) = (section, spot.section) {
+            let section = self.node_at(slot);
+            let (width, height) = (frame.right - frame.left, frame.bottom - frame.top);
+            let grown = Node { width, height, ..section.clone() };
+            self.journal.set_node(self.graph, slot, Some(grown));
+        }
+        spot.position
     }
 
     /// A copy has the title, size, writable metadata and asset of its original, but not its job, provenance or
@@ -143,11 +174,13 @@ impl Run<'_> {
         if node.active_job.is_some() && !self.options.force {
             return Err(self.unprocessable("nodeId", "has an active job: deleting it requires `force`"));
         }
-        let members = self.graph.members_at(&node.id);
+        let id = node.id.clone();
+        let members = self.graph.members_at(&id);
         for connection in self.graph.links_at(slot) {
-            self.journal.set_connection(self.graph, connection, None);
+            self.remove_connection(connection);
         }
         self.journal.set_node(self.graph, slot, None);
+        self.deleted_nodes.insert(id, slot);
         for member in members {
             let mut freed = self.node_at(member).clone();
             freed.metadata.remove("sectionId");
@@ -174,4 +207,13 @@ impl Run<'_> {
             self.journal.set_node(self.graph, slot, Some(after));
         }
     }
+}
+
+/// Width and height of a new node. A node that shows a picture has its ratio, unless a side is given.
+fn size(draft: &Draft, picture: Option<&Picture>) -> (f64, f64) {
+    let default = match (draft.width, draft.height, picture) {
+        (None, None, Some(picture)) => fitted(picture.size.0, picture.size.1),
+        _ => draft.kind.default_size(),
+    };
+    (draft.width.unwrap_or(default.0), draft.height.unwrap_or(default.1))
 }

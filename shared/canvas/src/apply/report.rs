@@ -1,6 +1,6 @@
 //! The report of a batch, derived from the journal.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use domain::Violation;
 use domain::canvas::Changes;
@@ -31,6 +31,12 @@ pub struct Applied {
     pub bytes_delta: i64,
     /// Assets of deleted nodes that no node shows anymore.
     pub detached_assets: Vec<AssetHandle>,
+    /// Deleted nodes that were restored.
+    pub restored_nodes: Vec<NodeId>,
+    /// Deleted connections that were restored.
+    pub restored_connections: Vec<ConnectionId>,
+    /// Members of deleted Sections: Section and member.
+    pub freed: Vec<(NodeId, NodeId)>,
     /// Input of the search for findings.
     pub touched: Touched,
 }
@@ -38,7 +44,8 @@ pub struct Applied {
 /// What a batch touched, as far as findings depend on it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Touched {
-    /// Nodes created, moved or resized.
+    /// Nodes created, moved or resized. A node that is restored where it was is not among them: its overlaps do not
+    /// block.
     pub placed: HashSet<NodeId>,
     /// Nodes whose Section changed, including nodes that joined their first Section or left their Section.
     pub rehomed: HashSet<NodeId>,
@@ -58,6 +65,12 @@ pub struct Writes<'a> {
     pub connections: Vec<&'a Connection>,
     /// Connections to delete before others are written: a new one may have the unique key of a deleted one.
     pub deleted_connections: Vec<&'a ConnectionId>,
+    /// Those of the nodes to insert that were deleted before.
+    pub restored_nodes: Vec<&'a NodeId>,
+    /// Those of the connections to insert that were deleted before.
+    pub restored_connections: Vec<&'a ConnectionId>,
+    /// Members of deleted Sections: Section and member.
+    pub freed: Vec<(&'a NodeId, &'a NodeId)>,
 }
 
 impl Applied {
@@ -68,46 +81,47 @@ impl Applied {
             deleted_nodes: self.changes.deleted_node_ids.iter().collect(),
             connections: self.changes.changed_connection_ids.iter().filter_map(|id| graph.connection(id)).collect(),
             deleted_connections: self.changes.deleted_connection_ids.iter().collect(),
+            restored_nodes: self.restored_nodes.iter().collect(),
+            restored_connections: self.restored_connections.iter().collect(),
+            freed: self.freed.iter().map(|(section, member)| (section, member)).collect(),
         }
     }
 
-    fn note_nodes(&mut self, graph: &Graph, journal: &Journal) {
+    fn note_nodes(&mut self, graph: &Graph, journal: &Journal, restored: &HashMap<String, Node>) {
+        let mut deleted_sections = HashSet::new();
         for change in journal.nodes.item_changes(&graph.nodes) {
             match change {
                 ItemChange::Created(node) => {
                     self.nodes_delta += 1;
                     self.bytes_delta += serialized_size(node);
                     self.changes.changed_node_ids.push(node.id.clone());
-                    self.touched.placed.insert(node.id.clone());
-                    if node.section_id().is_some() {
-                        self.touched.rehomed.insert(node.id.clone());
-                    }
-                    if node.is_section() {
-                        self.touched.sections.insert(node.id.clone());
-                    }
+                    let before = restored.get(node.id.as_str());
+                    self.restored_nodes.extend(before.map(|before| before.id.clone()));
+                    self.touched.note(before, node, restored);
                 }
                 ItemChange::Changed { before, after } => {
                     self.bytes_delta += serialized_size(after) - serialized_size(before);
                     self.changes.changed_node_ids.push(after.id.clone());
-                    if (before.position, before.width, before.height) != (after.position, after.width, after.height) {
-                        self.touched.placed.insert(after.id.clone());
-                    }
-                    if before.section_id() != after.section_id() {
-                        self.touched.rehomed.insert(after.id.clone());
-                    }
-                    if after.is_section() {
-                        self.touched.sections.insert(after.id.clone());
-                    }
+                    self.touched.note(Some(before), after, restored);
                 }
                 ItemChange::Deleted(node) => {
                     self.nodes_delta -= 1;
                     self.bytes_delta -= serialized_size(node);
                     self.changes.deleted_node_ids.push(node.id.clone());
+                    if node.is_section() {
+                        deleted_sections.insert(node.id.as_str());
+                    }
                     if let Some(asset) = node.asset.as_ref().filter(|asset| !self.detached_assets.contains(asset)) {
                         self.detached_assets.push(asset.clone());
                     }
                 }
             }
+        }
+        if !deleted_sections.is_empty() {
+            let section =
+                |member: &Node| Some(NodeId::from_stored(deleted_sections.get(member.section_id()?)?.to_string()));
+            let freed = journal.nodes.originals().filter_map(|member| Some((section(member)?, member.id.clone())));
+            self.freed = freed.collect();
         }
         if !self.detached_assets.is_empty() {
             let shown: HashSet<&AssetHandle> = graph.nodes().filter_map(|node| node.asset.as_ref()).collect();
@@ -123,6 +137,9 @@ impl Applied {
                     self.bytes_delta += serialized_size(connection);
                     self.changes.changed_connection_ids.push(connection.id.clone());
                     self.touched.connections.insert(connection.id.clone());
+                    if graph.connections.find_deleted(&connection.id).is_some() {
+                        self.restored_connections.push(connection.id.clone());
+                    }
                 }
                 ItemChange::Changed { before, after } => {
                     self.bytes_delta += serialized_size(after) - serialized_size(before);
@@ -139,6 +156,24 @@ impl Applied {
     }
 }
 
+impl Touched {
+    /// Notes how a node differs from its state before the batch, or from the state in which it was restored.
+    fn note(&mut self, before: Option<&Node>, after: &Node, restored: &HashMap<String, Node>) {
+        let frame = |node: &Node| (node.position, node.width, node.height);
+        if before.map(frame) != Some(frame(after)) {
+            self.placed.insert(after.id.clone());
+        }
+        let section = after.section_id();
+        let returned = section.is_some_and(|section| restored.contains_key(section));
+        if before.and_then(Node::section_id) != section && !returned {
+            self.rehomed.insert(after.id.clone());
+        }
+        if after.is_section() && restored.get(after.id.as_str()).map(frame) != Some(frame(after)) {
+            self.sections.insert(after.id.clone());
+        }
+    }
+}
+
 impl Run<'_> {
     /// Ends the batch: it is applied as a whole or not at all.
     pub(super) fn finish(mut self) -> Result<Applied, Refused> {
@@ -146,7 +181,7 @@ impl Run<'_> {
             let mut applied = Applied { resolved_ids: self.resolved_ids, ..Applied::default() };
             applied.title =
                 self.journal.title().filter(|before| *before != self.graph.title).map(|_| self.graph.title.clone());
-            applied.note_nodes(self.graph, &self.journal);
+            applied.note_nodes(self.graph, &self.journal, &self.restored);
             applied.note_connections(self.graph, &self.journal);
             self.unprocessable = beyond_limits(self.graph, &applied);
             if self.unprocessable.is_empty() {

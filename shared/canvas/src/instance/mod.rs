@@ -100,8 +100,8 @@ pub fn place(graph: &mut Graph, instance: &Instance<'_>, options: Options) -> Re
 }
 
 fn create(client_id: String, mut draft: Draft, at: Position) -> Step {
-    draft.position = Position { x: at.x + draft.position.x, y: at.y + draft.position.y };
-    Step::CreateNode { client_id: Some(client_id), draft }
+    draft.position = draft.position.map(|position| Position { x: at.x + position.x, y: at.y + position.y });
+    Step::CreateNode { client_id: Some(client_id), draft: Box::new(draft) }
 }
 
 /// A plain dependency. A `reference` from an empty port would be a finding.
@@ -118,10 +118,13 @@ fn draft(kind: NodeType, title: &str, frame: Frame, metadata: Value, given: Give
     Draft {
         kind,
         title: title.chars().take(TITLE_MAX).collect(),
-        position: Position { x: frame.left, y: frame.top },
-        width: frame.right - frame.left,
-        height: frame.bottom - frame.top,
+        position: Some(Position { x: frame.left, y: frame.top }),
+        near: None,
+        width: Some(frame.right - frame.left),
+        height: Some(frame.bottom - frame.top),
         metadata,
+        section_field: "metadata.sectionId",
+        asset: None,
         given,
     }
 }

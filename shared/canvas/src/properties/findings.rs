@@ -61,9 +61,10 @@ proptest! {
         prop_assert_eq!((of_dry.status, of_dry.truncated), (of_wet.status, of_wet.truncated));
         prop_assert_eq!(is_blocked(&written, &wet.touched), of_wet.is_blocked());
         // The graph that the next request loads has the same findings.
-        let mut stored = start();
-        write_rows(&mut stored, &wet, &written);
-        let read = crate::fixture::graph(stored.0, stored.1);
+        let mut store = restore::Store::start();
+        store.write(&wet, &written);
+        let (nodes, connections) = store.present();
+        let read = crate::fixture::graph(nodes, connections);
         prop_assert_eq!(validate(&read, &wet.touched, &assets), of_wet);
     }
 

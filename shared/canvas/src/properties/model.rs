@@ -48,12 +48,8 @@ struct Model {
 }
 
 /// The expected result of the batch. The operation at index `i` creates the id `c<i>`, which is also its `clientId`.
-pub(super) fn run(
-    nodes: Vec<Node>,
-    connections: Vec<Connection>,
-    operations: &[Operation],
-    options: Options,
-) -> Result<Expected, ModelError> {
+pub(super) fn run(operations: &[Operation], options: Options) -> Result<Expected, ModelError> {
+    let (nodes, connections) = super::start();
     let start = State { title: "Board".into(), nodes, connections };
     let mut model = Model { state: start.clone(), options, failed: HashSet::new(), client_ids: Vec::new() };
     let mut broken: Vec<(u16, String)> = Vec::new();
@@ -122,13 +118,24 @@ fn touch(touched: &mut Vec<String>, ids: Vec<String>) {
     }
 }
 
-/// The ids that are in one list only or differ: deleted ones first, because one operation deletes the node that it
-/// names and changes others with it.
+/// The ids that are in one list only or differ: deleted and new ones first, because one operation deletes or restores the
+/// node that it names and changes others with it.
 fn differing<T: PartialEq>(before: &[T], after: &[T], id: impl Fn(&T) -> String) -> Vec<String> {
     let is_gone = |old: &&T| !after.iter().any(|new| id(new) == id(old));
     let mut ids: Vec<String> = before.iter().filter(is_gone).map(&id).collect();
+    let is_new = |new: &&T| !before.iter().any(|old| id(old) == id(new));
+    touch(&mut ids, after.iter().filter(is_new).map(&id).collect());
     touch(&mut ids, after.iter().filter(|new| !before.contains(new)).map(&id).collect());
     ids
+}
+
+/// The nodes and connections that were there before the batch or had been deleted, in the order of creation.
+const NODES: &[&str] = &["d0", "n0", "n1", "n2", "n3", "d1", "n4", "n5", "n6", "n7", "d2"];
+const CONNECTIONS: &[&str] = &["e0", "k0", "k1", "e1", "k2", "k3", "k4", "e2"];
+
+/// The place of an id in the order of creation. What the batch creates comes last, and a stable sort keeps its order.
+fn place(known: &[&str], id: &str) -> usize {
+    known.iter().position(|other| *other == id).unwrap_or(known.len())
 }
 
 impl Model {
@@ -136,17 +143,21 @@ impl Model {
     /// operation.
     fn step(&mut self, operation: &Operation, name: &str) -> Result<bool, Vec<Broken>> {
         match operation {
-            Operation::NodeCreate { node, .. } => {
+            Operation::NodeCreate { node, section_id, .. } => {
                 let mut metadata = Map::new();
                 if let Some(written) = &node.metadata {
                     self.merge(&mut metadata, written, "node.metadata.sectionId")?;
+                }
+                if let Some(section) = section_id {
+                    let written = Map::from_iter([("sectionId".to_owned(), section.clone().into())]);
+                    self.merge(&mut metadata, &written, "sectionId")?;
                 }
                 let (width, height) = node.kind.default_size();
                 self.state.nodes.push(Node {
                     id: id(name),
                     kind: node.kind,
                     title: node.kind.to_string(),
-                    position: node.position,
+                    position: node.position.expect("a position"),
                     width,
                     height,
                     agent_owned: self.options.agent,
@@ -228,6 +239,7 @@ impl Model {
                 copy.position = *position;
                 copy.agent_owned = self.options.agent;
                 copy.active_job = None;
+                copy.server = copy.server.into_iter().filter(|(key, _)| key == "content").collect();
                 self.state.nodes.push(copy);
                 Ok(true)
             }
@@ -243,6 +255,37 @@ impl Model {
                         node.metadata.remove("sectionId");
                     }
                 }
+                Ok(false)
+            }
+            Operation::NodeRestore { node_id } => {
+                let (mut node, members) = self.deleted_node(node_id)?;
+                if node.active_job.take().is_some() {
+                    node.server.remove("job");
+                }
+                let is_section = |section: &str| {
+                    self.state.nodes.iter().any(|node| node.id.as_str() == section && node.is_section())
+                };
+                if node.section_id().is_some_and(|section| !is_section(section)) {
+                    node.metadata.remove("sectionId");
+                }
+                for member in &mut self.state.nodes {
+                    if members.contains(&member.id) && !member.is_section() && member.section_id().is_none() {
+                        member.metadata.insert("sectionId".into(), node.id.as_str().into());
+                    }
+                }
+                self.state.nodes.push(node);
+                self.state.nodes.sort_by_key(|node| place(NODES, node.id.as_str()));
+                Ok(false)
+            }
+            Operation::ConnectionRestore { connection_id } => {
+                let link = self.deleted_connection(connection_id)?;
+                let is_there = |id: &NodeId| self.state.nodes.iter().any(|node| node.id == *id);
+                if !is_there(&link.from) || !is_there(&link.to) {
+                    return Err(vec![(422, "connectionId")]);
+                }
+                self.may_stand(&link, "connectionId", "connectionId")?;
+                self.state.connections.push(link);
+                self.state.connections.sort_by_key(|link| place(CONNECTIONS, link.id.as_str()));
                 Ok(false)
             }
             Operation::ConnectionCreate { from_node_id, to_node_id, purpose, role, .. } => {
@@ -312,6 +355,37 @@ impl Model {
         let plain = text.trim_start_matches("connection:");
         let found = self.state.connections.iter().position(|link| link.id.as_str() == plain);
         found.ok_or_else(|| vec![(422, "connectionId")])
+    }
+
+    /// A deleted node and its members, before the batch or in it.
+    fn deleted_node(&self, text: &str) -> Result<(Node, Vec<NodeId>), Vec<Broken>> {
+        if self.failed.contains(text) {
+            return Err(Vec::new());
+        }
+        let plain = text.trim_start_matches("node:");
+        if self.state.nodes.iter().any(|node| node.id.as_str() == plain) {
+            return Err(vec![(422, "nodeId")]);
+        }
+        let (nodes, _) = super::start();
+        if let Some(node) = nodes.iter().find(|node| node.id.as_str() == plain) {
+            let members = nodes.iter().filter(|other| other.section_id() == Some(plain));
+            return Ok((node.clone(), members.map(|member| member.id.clone()).collect()));
+        }
+        let deleted = super::deleted().0.into_iter().find(|deleted| deleted.node.id.as_str() == plain);
+        deleted.map(|deleted| (deleted.node, deleted.members)).ok_or_else(|| vec![(422, "nodeId")])
+    }
+
+    fn deleted_connection(&self, text: &str) -> Result<Connection, Vec<Broken>> {
+        if self.failed.contains(text) {
+            return Err(Vec::new());
+        }
+        let plain = text.trim_start_matches("connection:");
+        if self.state.connections.iter().any(|link| link.id.as_str() == plain) {
+            return Err(vec![(422, "connectionId")]);
+        }
+        let earlier = super::deleted().1.into_iter().map(|deleted| deleted.connection);
+        let mut known = super::start().1.into_iter().chain(earlier);
+        known.find(|link| link.id.as_str() == plain).ok_or_else(|| vec![(422, "connectionId")])
     }
 
     fn may_stand(&self, link: &Connection, from: &'static str, to: &'static str) -> Result<(), Vec<Broken>> {

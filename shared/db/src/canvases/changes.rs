@@ -1,6 +1,6 @@
 //! Changes of a canvas since a revision, so that a client can follow a canvas without reading all of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 use domain::Timestamp;
@@ -60,16 +60,18 @@ pub async fn changes_since(conn: &mut PgConnection, canvas_key: i64, since: &str
     Ok(Some(ChangesSince { changes, activity }))
 }
 
-/// What happened to each id, in the order of first change. An id is created at most once and deleted at most once.
+/// What happened to each id, in the order of first change. An id is created or restored, then deleted, and so on.
 struct NetChanges<T> {
     order: Vec<T>,
     net_changes: HashMap<T, NetChange>,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct NetChange {
-    made: bool,
-    deleted: bool,
+    /// Whether it was there before the first change.
+    was_there: bool,
+    /// Whether it is there after the last change.
+    is_there: bool,
 }
 
 impl<T> Default for NetChanges<T> {
@@ -81,22 +83,21 @@ impl<T> Default for NetChanges<T> {
 impl<T: Clone + Eq + Hash> NetChanges<T> {
     /// Adds the next change. The ids in `made` are also in `changed`.
     fn note(&mut self, changed: Vec<T>, made: Vec<T>, deleted: Vec<T>) {
+        let made: HashSet<T> = made.into_iter().collect();
         for id in changed {
-            self.net_change(id);
-        }
-        for id in made {
-            self.net_change(id).made = true;
+            let was_there = !made.contains(&id);
+            self.net_change(id, was_there).is_there = true;
         }
         for id in deleted {
-            self.net_change(id).deleted = true;
+            self.net_change(id, true).is_there = false;
         }
     }
 
-    fn net_change(&mut self, id: T) -> &mut NetChange {
+    fn net_change(&mut self, id: T, was_there: bool) -> &mut NetChange {
         let order = &mut self.order;
         self.net_changes.entry(id).or_insert_with_key(|id| {
             order.push(id.clone());
-            NetChange::default()
+            NetChange { was_there, is_there: was_there }
         })
     }
 
@@ -105,9 +106,9 @@ impl<T: Clone + Eq + Hash> NetChanges<T> {
         let (mut changed, mut deleted) = (Vec::new(), Vec::new());
         for each in self.order {
             match self.net_changes[&each] {
-                NetChange { deleted: false, .. } => changed.push(id(each)),
-                NetChange { made: false, deleted: true } => deleted.push(id(each)),
-                NetChange { made: true, deleted: true } => {}
+                NetChange { is_there: true, .. } => changed.push(id(each)),
+                NetChange { was_there: true, is_there: false } => deleted.push(id(each)),
+                NetChange { was_there: false, is_there: false } => {}
             }
         }
         (changed, deleted)
@@ -125,5 +126,18 @@ mod tests {
         net_changes.note(vec!["new", "moved"], vec![], vec!["brief", "older"]);
         net_changes.note(vec!["old"], vec![], vec!["moved"]);
         assert_eq!(net_changes.lists(|id| id), (vec!["old", "new"], vec!["moved", "older"]));
+    }
+
+    #[test]
+    fn what_was_restored_is_changed_and_deleted_again_only_if_it_was_there_at_first() {
+        let mut net_changes = NetChanges::default();
+        net_changes.note(vec!["made"], vec!["made"], vec!["back", "gone"]);
+        net_changes.note(
+            vec!["back", "gone", "earlier", "brief"],
+            vec!["back", "gone", "earlier", "brief"],
+            vec!["made"],
+        );
+        net_changes.note(vec!["made"], vec!["made"], vec!["gone", "brief"]);
+        assert_eq!(net_changes.lists(|id| id), (vec!["made", "back", "earlier"], vec!["gone"]));
     }
 }

@@ -3,7 +3,6 @@
 use domain::graph::{Connection, Node, Position};
 use domain::id::{AccountUid, AssetHandle, AssetId, ConnectionId, NodeId};
 use domain::object::Object;
-use serde_json::Value;
 use sqlx::PgConnection;
 use tracing::instrument;
 use uuid::Uuid;
@@ -13,23 +12,23 @@ use crate::Result;
 use crate::error::known;
 
 pub(crate) struct NodeRow {
-    id: String,
-    kind: String,
-    title: String,
-    x: f64,
-    y: f64,
-    width: f64,
-    height: f64,
-    agent_owned: bool,
-    metadata: String,
-    server: String,
-    asset_owner: Option<String>,
-    asset_id: Option<String>,
-    active_job: Option<Uuid>,
+    pub(super) id: String,
+    pub(super) kind: String,
+    pub(super) title: String,
+    pub(super) x: f64,
+    pub(super) y: f64,
+    pub(super) width: f64,
+    pub(super) height: f64,
+    pub(super) agent_owned: bool,
+    pub(super) metadata: String,
+    pub(super) server: String,
+    pub(super) asset_owner: Option<String>,
+    pub(super) asset_id: Option<String>,
+    pub(super) active_job: Option<Uuid>,
 }
 
 impl NodeRow {
-    fn node(self) -> Result<Node> {
+    pub(super) fn node(self) -> Result<Node> {
         let asset = match (self.asset_owner, self.asset_id) {
             (Some(owner), Some(id)) => {
                 Some(AssetHandle { owner: AccountUid::from_stored(owner), id: AssetId::from_stored(id) })
@@ -58,15 +57,15 @@ fn object(column: &'static str, text: String) -> Result<Object> {
 }
 
 pub(crate) struct ConnectionRow {
-    id: String,
-    from_node_id: String,
-    to_node_id: String,
-    purpose: String,
-    role: Option<String>,
+    pub(super) id: String,
+    pub(super) from_node_id: String,
+    pub(super) to_node_id: String,
+    pub(super) purpose: String,
+    pub(super) role: Option<String>,
 }
 
 impl ConnectionRow {
-    fn connection(self) -> Result<Connection> {
+    pub(super) fn connection(self) -> Result<Connection> {
         Ok(Connection {
             id: ConnectionId::from_stored(self.id),
             from: NodeId::from_stored(self.from_node_id),
@@ -241,94 +240,4 @@ pub async fn frames(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<Node
         .into_iter()
         .map(|row| NodeFrame { position: Position { x: row.x, y: row.y }, width: row.width, height: row.height })
         .collect())
-}
-
-/// Rows to write and delete. Other rows are not changed.
-#[derive(Default)]
-pub struct GraphWrites<'a> {
-    /// Nodes to insert or update.
-    pub nodes: Vec<&'a Node>,
-    pub deleted_nodes: Vec<&'a NodeId>,
-    /// Connections to insert or update.
-    pub connections: Vec<&'a Connection>,
-    pub deleted_connections: Vec<&'a ConnectionId>,
-}
-
-/// Writes nodes and connections of a canvas whose row the transaction has locked, with at most four statements. New rows are
-/// marked as created by the change that [`super::commit_change`] records next.
-#[instrument(skip_all, name = "db.graph.write")]
-pub async fn write_graph(conn: &mut PgConnection, canvas_key: i64, writes: &GraphWrites<'_>) -> Result<()> {
-    if !writes.deleted_connections.is_empty() {
-        let ids: Vec<String> = writes.deleted_connections.iter().map(ToString::to_string).collect();
-        sqlx::query!("DELETE FROM connections WHERE canvas_key = $1 AND id = ANY($2)", canvas_key, &ids)
-            .execute(&mut *conn)
-            .await?;
-    }
-    if !writes.deleted_nodes.is_empty() {
-        let ids: Vec<String> = writes.deleted_nodes.iter().map(ToString::to_string).collect();
-        sqlx::query!("DELETE FROM nodes WHERE canvas_key = $1 AND id = ANY($2)", canvas_key, &ids)
-            .execute(&mut *conn)
-            .await?;
-    }
-    if !writes.nodes.is_empty() {
-        write_nodes(conn, canvas_key, &writes.nodes).await?;
-    }
-    if !writes.connections.is_empty() {
-        write_connections(conn, canvas_key, &writes.connections).await?;
-    }
-    Ok(())
-}
-
-async fn write_nodes(conn: &mut PgConnection, canvas_key: i64, nodes: &[&Node]) -> Result<()> {
-    fn column<T>(nodes: &[&Node], of: impl Fn(&Node) -> T) -> Vec<T> {
-        nodes.iter().map(|node| of(node)).collect()
-    }
-    sqlx::query!(
-        r#"INSERT INTO nodes (canvas_key, made, id, type, title, x, y, width, height, agent_owned, metadata, server,
-                              asset_owner, asset_id, active_job)
-           SELECT $1, (SELECT sequence + 1 FROM canvases WHERE key = $1), n.* FROM UNNEST($2::text[], $3::text[], $4::text[], $5::float8[], $6::float8[], $7::float8[],
-                                      $8::float8[], $9::bool[], $10::json[], $11::json[], $12::text[], $13::text[],
-                                      $14::uuid[]) AS n
-           ON CONFLICT (canvas_key, id) DO UPDATE SET
-               type = excluded.type, title = excluded.title, x = excluded.x, y = excluded.y, width = excluded.width,
-               height = excluded.height, metadata = excluded.metadata, server = excluded.server,
-               asset_owner = excluded.asset_owner, asset_id = excluded.asset_id, active_job = excluded.active_job"#,
-        canvas_key,
-        &column(nodes, |node| node.id.to_string()),
-        &column(nodes, |node| node.kind.to_string()),
-        &column(nodes, |node| node.title.clone()),
-        &column(nodes, |node| node.position.x),
-        &column(nodes, |node| node.position.y),
-        &column(nodes, |node| node.width),
-        &column(nodes, |node| node.height),
-        &column(nodes, |node| node.agent_owned),
-        &column(nodes, |node| Value::from(node.metadata.clone())),
-        &column(nodes, |node| Value::from(node.server.clone())),
-        &column(nodes, |node| node.asset.as_ref().map(|asset| asset.owner.to_string())) as &[Option<String>],
-        &column(nodes, |node| node.asset.as_ref().map(|asset| asset.id.to_string())) as &[Option<String>],
-        &column(nodes, |node| node.active_job) as &[Option<Uuid>],
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
-}
-
-async fn write_connections(conn: &mut PgConnection, canvas_key: i64, connections: &[&Connection]) -> Result<()> {
-    fn column<T>(connections: &[&Connection], of: impl Fn(&Connection) -> T) -> Vec<T> {
-        connections.iter().map(|connection| of(connection)).collect()
-    }
-    sqlx::query!(
-        r#"INSERT INTO connections (canvas_key, made, id, from_node_id, to_node_id, purpose, role)
-           SELECT $1, (SELECT sequence + 1 FROM canvases WHERE key = $1), c.* FROM UNNEST($2::text[], $3::text[], $4::text[], $5::text[], $6::text[]) AS c
-           ON CONFLICT (canvas_key, id) DO UPDATE SET purpose = excluded.purpose, role = excluded.role"#,
-        canvas_key,
-        &column(connections, |connection| connection.id.to_string()),
-        &column(connections, |connection| connection.from.to_string()),
-        &column(connections, |connection| connection.to.to_string()),
-        &column(connections, |connection| connection.purpose.to_string()),
-        &column(connections, |connection| connection.role.map(|role| role.to_string())) as &[Option<String>],
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
 }

@@ -6,6 +6,7 @@
 mod changes;
 mod graph;
 mod members;
+mod write;
 
 use domain::Timestamp;
 use domain::canvas::{AccessRole, Activity, ActivityType, Actor, CanvasRecord, CanvasType, Changes};
@@ -21,11 +22,9 @@ use tracing::instrument;
 use uuid::Uuid;
 
 pub use changes::{ChangesSince, changes_since};
-pub use graph::{
-    GraphWrites, NodeFrame, connections_of, frames, graph, node, nodes_of_job, part, release_unread, skeleton,
-    write_graph,
-};
+pub use graph::{NodeFrame, connections_of, frames, graph, node, nodes_of_job, part, release_unread, skeleton};
 pub use members::{Member, member, members, share};
+pub use write::{GraphWrites, deleted_connections, deleted_nodes, write_graph};
 
 use crate::error::known;
 use crate::{Error, Result};

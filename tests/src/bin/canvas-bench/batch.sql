@@ -50,11 +50,15 @@ FROM nodes WHERE canvas_key = :canvas_key ORDER BY ordinal;
 
 SELECT id, from_node_id, to_node_id, purpose, role FROM connections WHERE canvas_key = :canvas_key ORDER BY ordinal;
 
-INSERT INTO nodes (canvas_key, made, id, type, title, x, y, width, height, agent_owned, metadata, server,
+INSERT INTO nodes (canvas_key, made, ordinal, id, type, title, x, y, width, height, agent_owned, metadata, server,
                    asset_owner, asset_id, active_job)
-SELECT :canvas_key, (SELECT sequence + 1 FROM canvases WHERE key = :canvas_key), n.* FROM UNNEST(:nodes::text[], :types::text[], :titles::text[], :xs::float8[], :ys::float8[], :widths::float8[],
-                           :heights::float8[], :owned::bool[], :metadata::json[], :server::json[], :nulls::text[], :nulls::text[],
-                           :nulls::uuid[]) AS n
+OVERRIDING SYSTEM VALUE
+SELECT :canvas_key, (SELECT sequence + 1 FROM canvases WHERE key = :canvas_key), coalesce(place, nextval('nodes_ordinal_seq')), id,
+       type, title, x, y, width, height, agent_owned, metadata, server, asset_owner, asset_id, active_job
+FROM UNNEST(:nodes::text[], :types::text[], :titles::text[], :xs::float8[], :ys::float8[], :widths::float8[],
+            :heights::float8[], :owned::bool[], :metadata::json[], :server::json[], :nulls::text[], :nulls::text[],
+            :nulls::uuid[], :nulls::int8[])
+     AS n (id, type, title, x, y, width, height, agent_owned, metadata, server, asset_owner, asset_id, active_job, place)
 ON CONFLICT (canvas_key, id) DO UPDATE SET
     type = excluded.type, title = excluded.title, x = excluded.x, y = excluded.y, width = excluded.width,
     height = excluded.height, metadata = excluded.metadata, server = excluded.server,

@@ -3,16 +3,17 @@
 use std::collections::HashSet;
 
 use domain::graph::{NodeType, Purpose};
+use domain::id::{AccountUid, AssetRef};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::ApplyOperations;
 
-/// The request with handles reduced to plain ids, so that different spellings of one batch have the same fingerprint
+/// The request with handles reduced to plain ids, and those of assets in their full form, so that different spellings of one batch have the same fingerprint
 /// (docs/reference/conventions.md#fingerprint).
 ///
 /// A handle that equals a `clientId` of the batch is kept: its plain form would refer to what the batch creates.
-pub(super) fn canonical(request: &ApplyOperations) -> Value {
+pub(super) fn canonical(request: &ApplyOperations, caller: &AccountUid) -> Value {
     let mut body = serde_json::to_value(request).expect("a parsed request serializes");
     let made: HashSet<String> = body["operations"]
         .as_array()
@@ -21,8 +22,13 @@ pub(super) fn canonical(request: &ApplyOperations) -> Value {
         .filter_map(|operation| operation["clientId"].as_str().map(str::to_owned))
         .collect();
     for operation in body["operations"].as_array_mut().into_iter().flatten() {
-        for field in ["nodeId", "fromNodeId", "toNodeId", "connectionId"] {
+        for field in ["nodeId", "fromNodeId", "toNodeId", "connectionId", "near", "sectionId"] {
             strip_kind(operation.get_mut(field), &made);
+        }
+        if let Some(asset) = operation.pointer_mut("/node/asset")
+            && let Some(Ok(named)) = asset.as_str().map(AssetRef::parse)
+        {
+            *asset = named.resolve(caller).to_string().into();
         }
         for holder in ["node", "patch"] {
             strip_kind(operation.pointer_mut(&format!("/{holder}/metadata/sectionId")), &made);
@@ -59,8 +65,11 @@ fn omit_node_defaults(node: &mut Map<String, Value>) {
     let Some(kind) = node.get("type").and_then(|kind| NodeType::deserialize(kind).ok()) else { return };
     let (width, height) = kind.default_size();
     omit(node, "title", |title| title == kind.as_str());
-    omit(node, "width", |side| side.as_f64() == Some(width));
-    omit(node, "height", |side| side.as_f64() == Some(height));
+    // The size of a node that shows a picture depends on the picture.
+    if !node.contains_key("asset") {
+        omit(node, "width", |side| side.as_f64() == Some(width));
+        omit(node, "height", |side| side.as_f64() == Some(height));
+    }
     if let Some(metadata) = node.get_mut("metadata").and_then(Value::as_object_mut) {
         // A new node has nothing that `null` could remove, and `section: false` means `null`.
         metadata.retain(|key, value| !(value.is_null() || key == "section" && *value == false));

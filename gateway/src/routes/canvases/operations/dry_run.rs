@@ -1,6 +1,6 @@
 //! A dry run of a batch (docs/reference/operations.md#dry-runs): the functions of the write on the same graph, without a write.
 
-use canvas::{Batch, Graph, Options};
+use canvas::{Batch, Options};
 use domain::id::CanvasHandle;
 use domain::review::DryRun;
 
@@ -28,8 +28,7 @@ impl Trial<'_> {
         if let Some(base) = self.base_revision.filter(|base| *base != record.revision) {
             return Err(Problem::stale(&record, base));
         }
-        let (nodes, connections) = db::canvases::graph(&mut snapshot, record.key).await?;
-        let mut graph = Graph::new(record.title.clone(), record.graph_bytes, nodes, connections);
+        let mut graph = app::canvas::load_for(&mut snapshot, &record, &self.caller.account, self.batch).await?;
         let options = Options { agent: self.caller.surface.is_agent(), force: self.force };
         let applied = canvas::apply(&mut graph, self.batch, options).map_err(app::Error::from)?;
         let assets = app::canvas::stored_assets(&mut snapshot, &graph).await?;

@@ -131,15 +131,21 @@ fn readable_part(item: &Value) -> Operation {
     }
     let id = || "a".to_owned();
     let position = Position { x: 0.0, y: 0.0 };
+    // What can be read of an optional text; a malformed one has been reported.
+    let text = |value: &Value, example: &str| value.as_str().map(|_| example.to_owned());
     let client_id = read(&item["clientId"]);
     let (node, patch) = (&item["node"], &item["patch"]);
     match item["type"].as_str() {
         Some("node.create") => {
+            let kind = read(&node["type"]);
+            let asset = kind.and_then(|_: NodeType| text(&node["asset"], "asset:a"));
             // A sticky accepts all metadata that some type accepts.
-            let kind = read(&node["type"]).unwrap_or(NodeType::Sticky);
+            let kind = kind.unwrap_or(NodeType::Sticky);
             let metadata = metadata(&node["metadata"]);
-            let node = NewNode { kind, title: None, position, width: None, height: None, metadata };
-            Operation::NodeCreate { client_id, node }
+            let position = node.get("position").map(|_| position);
+            let node = NewNode { kind, title: None, position, width: None, height: None, asset, metadata };
+            let (near, section_id) = (text(&item["near"], "a"), text(&item["sectionId"], "a"));
+            Operation::NodeCreate { client_id, node, near, section_id }
         }
         Some("node.update") => {
             let title = Some(String::new());
@@ -179,7 +185,7 @@ pub enum OperationsAnswer {
 
 /// Apply a batch of operations, or validate it
 ///
-/// Changes the graph: creates, updates, moves, duplicates and deletes nodes and connections, in order. Either the
+/// Changes the graph: creates, updates, moves, duplicates, deletes and restores nodes and connections, in order. Either the
 /// whole batch is applied and the canvas has a new revision, or nothing is. With `validateOnly: true` it reports
 /// what the batch would do and which findings it would raise, and writes nothing. Retrying with the same
 /// `idempotencyKey` and body replays the first result. A batch never starts work and never spends credit. Deleting
@@ -219,9 +225,10 @@ async fn try_batch(app: &App, on: &CanvasAccess<ReadCanvas>, request: ValidateOp
 
 async fn apply_batch(app: &App, on: &CanvasAccess<ReadCanvas>, minimal: bool, request: ApplyOperations) -> Result {
     // The copy for the fingerprint is dropped before the batch is copied into the graph.
-    let fingerprint = on
-        .named()
-        .map(|handle| fingerprint_without_defaults(PATH, &handle.to_string(), canonical(&request), omit_defaults));
+    let fingerprint = on.named().map(|handle| {
+        let body = canonical(&request, &on.caller.account);
+        fingerprint_without_defaults(PATH, &handle.to_string(), body, omit_defaults)
+    });
     let batch = checked(on, request.operations)?;
     let fingerprint = fingerprint?;
     on.caller.require(&[Scope::CanvasWrite])?;

@@ -1,10 +1,19 @@
-//! Where the service places nodes that it adds to a canvas: the first free spot to the right of the content.
+//! Where the service places nodes that it adds to a canvas: next to a node, in a Section, or at the first free spot to the
+//! right of the content.
+
+mod index;
+mod spot;
 
 use domain::graph::{Node, Position};
 use domain::limits::COORDINATE_MAX;
 
+pub(crate) use index::Index;
+pub use spot::{Hint, Spot};
+
 /// Distance between the content and what is placed next to it, in canvas units.
 pub const GAP: f64 = 40.0;
+/// Distance from a Section's top edge to its first row, where renders draw the title, in canvas units.
+pub const HEAD: f64 = 96.0;
 /// Longest side of a node that shows a picture, in canvas units: that of a new image node.
 const PICTURE_SIDE: f64 = 320.0;
 /// Rows that are searched for a gap when neither side of the content is free. It bounds the work and is far more than
@@ -33,6 +42,22 @@ impl Frame {
     /// The frame with this top left corner.
     pub fn new(position: Position, width: f64, height: f64) -> Self {
         Self { left: position.x, top: position.y, right: position.x + width, bottom: position.y + height }
+    }
+
+    /// The frame, larger by `margin` on every side.
+    pub fn widened(self, margin: f64) -> Self {
+        let Self { left, top, right, bottom } = self;
+        Self { left: left - margin, top: top - margin, right: right + margin, bottom: bottom + margin }
+    }
+
+    /// Whether the two frames have an area in common.
+    pub fn overlaps(self, other: Self) -> bool {
+        self.left < other.right && other.left < self.right && self.top < other.bottom && other.top < self.bottom
+    }
+
+    /// Whether `other` lies within the frame.
+    pub fn contains(self, other: Self) -> bool {
+        other.left >= self.left && other.top >= self.top && other.right <= self.right && other.bottom <= self.bottom
     }
 
     /// The smallest frame that contains both.

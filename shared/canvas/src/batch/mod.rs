@@ -8,12 +8,12 @@ use std::str::FromStr;
 
 use domain::Violation;
 use domain::graph::{NodeType, Position, Purpose, Role};
-use domain::id::{AssetHandle, ConnectionId, MalformedId, NodeId, is_plain_id};
+use domain::id::{AssetHandle, AssetRef, ConnectionId, MalformedId, NodeId, is_plain_id};
 use domain::limits::{COORDINATE_MAX, NODE_SIDE_MAX, OPERATIONS_MAX, TITLE_MAX, VIOLATIONS_MAX};
 use domain::operation::{NewNode, NodePatch, Operation};
 use serde_json::{Map, Value};
 
-use crate::metadata::{MetadataPatch, is_text};
+use crate::metadata::{Home, MetadataPatch, SECTION_IN_SECTION, is_text};
 use crate::reference::Ref;
 
 /// Operations that can be applied to a graph, in order.
@@ -45,6 +45,27 @@ impl Batch {
     pub fn operation_count(&self) -> usize {
         self.steps.len()
     }
+
+    /// The ids of the nodes and connections that it restores.
+    pub fn restored(&self) -> (Vec<NodeId>, Vec<ConnectionId>) {
+        let (mut nodes, mut connections) = (Vec::new(), Vec::new());
+        for step in &self.steps {
+            match step {
+                Step::RestoreNode { node } => nodes.push(node.id.clone()),
+                Step::RestoreConnection { connection } => connections.push(connection.id.clone()),
+                _ => {}
+            }
+        }
+        (nodes, connections)
+    }
+
+    /// The assets that its new nodes show, as the request names them.
+    pub fn assets(&self) -> impl Iterator<Item = &AssetRef> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::CreateNode { draft, .. } => draft.asset.as_ref(),
+            _ => None,
+        })
+    }
 }
 
 /// An operation whose parts are parsed.
@@ -52,7 +73,7 @@ impl Batch {
 pub(crate) enum Step {
     CreateNode {
         client_id: Option<String>,
-        draft: Draft,
+        draft: Box<Draft>,
     },
     UpdateNode {
         node: Ref<NodeId>,
@@ -70,6 +91,9 @@ pub(crate) enum Step {
     DeleteNode {
         node: Ref<NodeId>,
     },
+    RestoreNode {
+        node: Ref<NodeId>,
+    },
     CreateConnection {
         client_id: Option<String>,
         from: Ref<NodeId>,
@@ -85,6 +109,9 @@ pub(crate) enum Step {
     DeleteConnection {
         connection: Ref<ConnectionId>,
     },
+    RestoreConnection {
+        connection: Ref<ConnectionId>,
+    },
     RenameCanvas {
         title: String,
     },
@@ -95,10 +122,17 @@ pub(crate) enum Step {
 pub(crate) struct Draft {
     pub(crate) kind: NodeType,
     pub(crate) title: String,
-    pub(crate) position: Position,
-    pub(crate) width: f64,
-    pub(crate) height: f64,
+    /// `None`: the engine places it.
+    pub(crate) position: Option<Position>,
+    pub(crate) near: Option<Ref<NodeId>>,
+    /// Width and height; `None` for a side that has its default.
+    pub(crate) width: Option<f64>,
+    pub(crate) height: Option<f64>,
     pub(crate) metadata: MetadataPatch,
+    /// The field that names its Section.
+    pub(crate) section_field: &'static str,
+    /// The asset that it shows, as the request names it.
+    pub(crate) asset: Option<AssetRef>,
     pub(crate) given: Given,
 }
 
@@ -131,9 +165,9 @@ struct Check {
 impl Check {
     fn step(&mut self, operation: Operation) -> Option<Step> {
         match operation {
-            Operation::NodeCreate { client_id, node } => {
+            Operation::NodeCreate { client_id, node, near, section_id } => {
                 self.client_id(client_id.as_deref());
-                Some(Step::CreateNode { client_id, draft: self.draft(node) })
+                Some(Step::CreateNode { client_id, draft: Box::new(self.draft(node, near, section_id)) })
             }
             Operation::NodeUpdate { node_id, patch } => {
                 let node = self.reference("nodeId", &node_id);
@@ -152,6 +186,7 @@ impl Check {
                 Some(Step::DuplicateNode { node: node?, client_id, position })
             }
             Operation::NodeDelete { node_id } => Some(Step::DeleteNode { node: self.reference("nodeId", &node_id)? }),
+            Operation::NodeRestore { node_id } => Some(Step::RestoreNode { node: self.reference("nodeId", &node_id)? }),
             Operation::ConnectionCreate { client_id, from_node_id, to_node_id, purpose, role } => {
                 let from = self.reference("fromNodeId", &from_node_id);
                 let to = self.reference("toNodeId", &to_node_id);
@@ -167,6 +202,9 @@ impl Check {
             }
             Operation::ConnectionDelete { connection_id } => {
                 Some(Step::DeleteConnection { connection: self.reference("connectionId", &connection_id)? })
+            }
+            Operation::ConnectionRestore { connection_id } => {
+                Some(Step::RestoreConnection { connection: self.reference("connectionId", &connection_id)? })
             }
             Operation::CanvasUpdate { title } => {
                 self.title("title", &title);
@@ -224,27 +262,57 @@ impl Check {
         MetadataPatch::parse(metadata.unwrap_or_default(), &field, &mut self.violations)
     }
 
-    fn draft(&mut self, node: NewNode) -> Draft {
+    fn draft(&mut self, node: NewNode, near: Option<String>, section_id: Option<String>) -> Draft {
         if let Some(title) = &node.title {
             self.title("node.title", title);
         }
-        self.position("node.position", node.position);
+        if let Some(position) = node.position {
+            self.position("node.position", position);
+        }
         self.side("node.width", node.width);
         self.side("node.height", node.height);
-        let metadata = self.metadata("node.metadata", node.metadata);
+        let mut metadata = self.metadata("node.metadata", node.metadata);
         for (key, message) in metadata.unfit_for(node.kind) {
             self.refuse(&format!("node.metadata.{key}"), message);
         }
-        let (width, height) = node.kind.default_size();
+        let near = near.and_then(|near| self.reference("near", &near));
+        if near.is_some() && node.position.is_some() {
+            self.refuse("near", "must be omitted when `node.position` is given");
+        }
+        let mut section_field = "node.metadata.sectionId";
+        if let Some(section) = section_id.and_then(|section| self.reference("sectionId", &section)) {
+            if metadata.home != Home::Keep {
+                self.refuse("sectionId", "must be omitted when `node.metadata.sectionId` is given");
+            } else if metadata.makes_section() {
+                self.refuse("sectionId", SECTION_IN_SECTION);
+            }
+            metadata.home = Home::Join(section);
+            section_field = "sectionId";
+        }
+        if node.asset.is_some() && node.kind != NodeType::Image {
+            self.refuse("node.asset", "must be omitted unless the type is `image`");
+        }
+        let asset = node.asset.and_then(|asset| self.asset("node.asset", &asset));
         Draft {
             kind: node.kind,
             title: node.title.unwrap_or_else(|| node.kind.to_string()),
             position: node.position,
-            width: node.width.unwrap_or(width),
-            height: node.height.unwrap_or(height),
+            near,
+            width: node.width,
+            height: node.height,
             metadata,
+            section_field,
+            asset,
             given: Given::default(),
         }
+    }
+
+    fn asset(&mut self, field: &str, text: &str) -> Option<AssetRef> {
+        let asset = AssetRef::parse(text).ok().filter(|_| text.contains(':'));
+        if asset.is_none() {
+            self.refuse(field, "must be `asset:<id>` or `asset:<ownerUid>:<id>`");
+        }
+        asset
     }
 
     fn patch(&mut self, patch: NodePatch) -> Patch {
@@ -271,196 +339,4 @@ impl Check {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::fixture::{batch, fields, operations};
-
-    fn refused(list: Value) -> Vec<String> {
-        let violations = Batch::new(operations(list)).expect_err("violations");
-        fields(&violations).into_iter().map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn a_batch_has_1_to_200_operations() {
-        let of = |count| Value::from(vec![json!({"type": "canvas.update", "title": "a"}); count]);
-        assert_eq!(batch(of(1)).operation_count(), 1);
-        assert_eq!(batch(of(200)).operation_count(), 200);
-        assert_eq!(refused(of(0)), ["operations"]);
-        assert_eq!(refused(of(201)), ["operations"]);
-        let mut many = vec![json!({"type": "canvas.update", "title": "a"}); 200];
-        many.push(json!({"type": "node.delete", "nodeId": "a b"}));
-        assert_eq!(refused(many.into()), ["operations", "operations[200].nodeId"]);
-    }
-
-    #[test]
-    fn a_client_id_is_a_plain_id_and_unique_among_nodes_and_connections() {
-        let create = |client_id: &str| json!({"type": "node.create", "clientId": client_id, "node": {"type": "text"}});
-        let connect = |client_id: &str| json!({"type": "connection.create", "clientId": client_id, "fromNodeId": "a", "toNodeId": "b"});
-        let copy = |client_id: &str| json!({"type": "node.duplicate", "clientId": client_id, "nodeId": "n", "position": {"x": 0, "y": 0}});
-        batch(json!([create("a"), connect("b"), copy(&"c".repeat(180))]));
-        assert_eq!(
-            refused(json!([
-                create("a"),
-                connect("a"),
-                copy("a"),
-                create(""),
-                create("node:b"),
-                copy(&"c".repeat(181))
-            ])),
-            [1, 2, 3, 4, 5].map(|at| format!("operations[{at}].clientId"))
-        );
-    }
-
-    #[test]
-    fn ids_are_plain_ids_or_handles_of_their_kind() {
-        batch(json!([
-            {"type": "node.delete", "nodeId": "n"},
-            {"type": "node.delete", "nodeId": "node:n"},
-            {"type": "connection.delete", "connectionId": "connection:c"},
-        ]));
-        assert_eq!(
-            refused(json!([
-                {"type": "node.delete", "nodeId": "connection:n"},
-                {"type": "node.update", "nodeId": "", "patch": {"title": "a"}},
-                {"type": "node.move", "nodeId": "a b", "position": {"x": 0, "y": 0}},
-                {"type": "node.duplicate", "nodeId": "node:", "position": {"x": 0, "y": 0}},
-                {"type": "connection.create", "fromNodeId": "ä", "toNodeId": "node:node:a"},
-                {"type": "connection.update", "connectionId": "node:c"},
-                {"type": "connection.delete", "connectionId": "x".repeat(181)},
-            ])),
-            [
-                "operations[0].nodeId",
-                "operations[1].nodeId",
-                "operations[2].nodeId",
-                "operations[3].nodeId",
-                "operations[4].fromNodeId",
-                "operations[4].toNodeId",
-                "operations[5].connectionId",
-                "operations[6].connectionId",
-            ]
-        );
-    }
-
-    #[test]
-    fn positions_and_sizes_keep_to_their_ranges() {
-        let create = |x: f64, y: f64, width: f64, height: f64| {
-            json!([{"type": "node.create", "node":
-                {"type": "image", "position": {"x": x, "y": y}, "width": width, "height": height}}])
-        };
-        batch(create(1e7, -1e7, 1.0, 100_000.0));
-        assert_eq!(
-            refused(create(10_000_000.1, -10_000_000.1, 0.9, 100_000.1)),
-            ["position.x", "position.y", "width", "height"].map(|field| format!("operations[0].node.{field}"))
-        );
-        assert_eq!(
-            refused(json!([
-                {"type": "node.move", "nodeId": "n", "position": {"x": 1e8, "y": 0}},
-                {"type": "node.duplicate", "nodeId": "n", "position": {"x": 0, "y": -1e8}},
-                {"type": "node.update", "nodeId": "n", "patch": {"width": 0, "height": 1e6}},
-            ])),
-            [
-                "operations[0].position.x",
-                "operations[1].position.y",
-                "operations[2].patch.width",
-                "operations[2].patch.height",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_number_that_is_none_is_out_of_range() {
-        let position = Position { x: f64::NAN, y: f64::INFINITY };
-        let violations =
-            Batch::new(vec![Operation::NodeMove { node_id: "n".into(), position }]).expect_err("violations");
-        assert_eq!(fields(&violations), ["operations[0].position.x", "operations[0].position.y"]);
-    }
-
-    #[test]
-    fn a_title_has_at_most_160_characters() {
-        let titles = |title: &str| {
-            json!([
-                {"type": "node.create", "node": {"type": "text", "title": title}},
-                {"type": "node.update", "nodeId": "n", "patch": {"title": title}},
-                {"type": "canvas.update", "title": title},
-            ])
-        };
-        batch(titles(""));
-        batch(titles(&"ä".repeat(160)));
-        for wrong in ["a".repeat(161), "a\0".into()] {
-            assert_eq!(
-                refused(titles(&wrong)),
-                ["operations[0].node.title", "operations[1].patch.title", "operations[2].title"]
-            );
-        }
-    }
-
-    #[test]
-    fn an_empty_patch_is_refused() {
-        assert_eq!(refused(json!([{"type": "node.update", "nodeId": "n", "patch": {}}])), ["operations[0].patch"]);
-        batch(json!([{"type": "node.update", "nodeId": "n", "patch": {"metadata": {}}}]));
-    }
-
-    #[test]
-    fn a_type_is_patched_to_text_or_sticky_only() {
-        let patch = |kind: &str| json!([{"type": "node.update", "nodeId": "n", "patch": {"type": kind}}]);
-        batch(patch("text"));
-        batch(patch("sticky"));
-        assert_eq!(refused(patch("image")), ["operations[0].patch.type"]);
-        assert_eq!(refused(patch("video")), ["operations[0].patch.type"]);
-    }
-
-    #[test]
-    fn content_and_section_are_judged_by_the_type_that_the_request_names() {
-        let create = |kind: &str, metadata: Value| json!([{"type": "node.create", "node": {"type": kind, "metadata": metadata}}]);
-        for kind in ["image", "video"] {
-            batch(create(kind, json!({"content": "", "section": false})));
-            assert_eq!(refused(create(kind, json!({"content": "a"}))), ["operations[0].node.metadata.content"]);
-        }
-        for kind in ["text", "sticky"] {
-            batch(create(kind, json!({"content": "a"})));
-        }
-        batch(create("sticky", json!({"section": true})));
-        for kind in ["image", "video", "text"] {
-            assert_eq!(refused(create(kind, json!({"section": true}))), ["operations[0].node.metadata.section"]);
-        }
-        let patch =
-            json!([{"type": "node.update", "nodeId": "n", "patch": {"type": "text", "metadata": {"section": true}}}]);
-        assert_eq!(refused(patch), ["operations[0].patch.metadata.section"]);
-    }
-
-    #[test]
-    fn a_role_needs_the_purpose_reference() {
-        let connect = |more: Value| {
-            let mut operation =
-                json!({"type": "connection.create", "fromNodeId": "a", "toNodeId": "b", "role": "style"});
-            operation.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-            json!([operation])
-        };
-        batch(connect(json!({"purpose": "reference"})));
-        assert_eq!(refused(connect(json!({}))), ["operations[0].role"]);
-        assert_eq!(refused(connect(json!({"purpose": "list"}))), ["operations[0].role"]);
-        let update = |purpose: Value, role: Value| json!([{"type": "connection.update", "connectionId": "c", "purpose": purpose, "role": role}]);
-        batch(update(json!("reference"), json!("fit")));
-        batch(update(json!("flow"), Value::Null));
-        batch(json!([{"type": "connection.update", "connectionId": "c", "role": "fit"}]));
-        assert_eq!(refused(update(json!("flow"), json!("fit"))), ["operations[0].role"]);
-    }
-
-    #[test]
-    fn metadata_violations_carry_their_path() {
-        assert_eq!(
-            refused(json!([
-                {"type": "canvas.update", "title": "a"},
-                {"type": "node.create", "node": {"type": "text", "metadata": {"job": {}, "mood": "x"}}},
-                {"type": "node.update", "nodeId": "n", "patch": {"metadata": {"count": 5}}},
-            ])),
-            [
-                "operations[1].node.metadata.job",
-                "operations[1].node.metadata.mood",
-                "operations[2].patch.metadata.count",
-            ]
-        );
-    }
-}
+mod tests;

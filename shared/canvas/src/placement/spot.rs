@@ -1,0 +1,328 @@
+//! A free place for a node that is to be near another one, in a Section, or neither
+//! (`docs/reference/operations.md#placement`).
+//!
+//! **Search.** A place that is not free leads to the places just beyond what is in the way, on each side. The best of the
+//! places found so far is examined next, so that the first free one is the best. The cost depends on what is near; after
+//! [`TRIES_MAX`] places the search ends, and the node goes to the right of the content.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashSet};
+
+use domain::graph::Position;
+use domain::id::NodeId;
+use domain::limits::{COORDINATE_MAX, NODE_SIDE_MAX};
+
+use super::{Frame, GAP, HEAD, Index, free_spot};
+use crate::graph::Graph;
+
+/// Places that a search examines.
+const TRIES_MAX: usize = 1000;
+/// Frames that are nearer than the gap by less than this are not in the way: sums of decimal fractions are not exact.
+const TOLERANCE: f64 = 1e-3;
+
+/// What a node is to be placed by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hint {
+    /// Slot of the node that it is to be near.
+    pub(crate) near: Option<usize>,
+    /// Slot of the Section that it is to lie in.
+    pub(crate) section: Option<usize>,
+}
+
+/// A free place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spot {
+    /// Top left corner.
+    pub position: Position,
+    /// The frame that the Section needs, if it must grow.
+    pub section: Option<Frame>,
+}
+
+impl Hint {
+    /// A place near a node and in a Section, where given; `None` when one of them does not exist.
+    pub fn new(graph: &Graph, near: Option<&NodeId>, section: Option<&NodeId>) -> Option<Self> {
+        let slot = |id: Option<&NodeId>| match id {
+            Some(id) => graph.nodes.find(id).map(Some),
+            None => Some(None),
+        };
+        Some(Self { near: slot(near)?, section: slot(section)? })
+    }
+}
+
+impl Graph {
+    /// A free place for a node of this size, at least [`GAP`] from every other node:
+    ///
+    /// - in a Section, the first in reading order or the nearest to `near`. If there is none, the Section grows downward,
+    ///   or else to the right, unless it would cover another node;
+    /// - next to `near`: right, below, left or above, or the nearest place further away;
+    /// - otherwise, and if there is no such place, to the right of the content.
+    pub fn spot(&mut self, size: (f64, f64), hint: Hint) -> Spot {
+        if self.index.is_none() {
+            self.index = Some(Index::new(self.nodes.entries().map(|(slot, node)| (slot, Frame::of(node)))));
+        }
+        let frame = |slot: Option<usize>| slot.and_then(|slot| self.nodes.get(slot)).map(Frame::of);
+        let (near, section) = (frame(hint.near), frame(hint.section));
+        let found = self.index.as_ref().and_then(|index| {
+            let anywhere = Search { index, size, within: None, ignored: None };
+            let Some(section) = section else { return anywhere.near(near?).map(Spot::at) };
+            let inside = Search { within: Some(room(section)), ignored: hint.section, ..anywhere };
+            let nearest = near.filter(|near| section.contains(*near)).and_then(|near| inside.near(near));
+            let found = nearest.or_else(|| inside.first()).map(Spot::at);
+            found.or_else(|| inside.grown(section)).or_else(|| anywhere.near(section).map(Spot::at))
+        });
+        found.unwrap_or_else(|| Spot::at(self.right_of_content(size)))
+    }
+
+    fn right_of_content(&mut self, (width, height): (f64, f64)) -> Position {
+        let bounds = self.index.as_mut().and_then(Index::bounds);
+        let fits = |bounds: &Frame| bounds.right + GAP <= COORDINATE_MAX && bounds.top <= COORDINATE_MAX;
+        match bounds.filter(fits) {
+            Some(bounds) => Position { x: bounds.right + GAP, y: bounds.top },
+            None => free_spot(self.nodes().map(Frame::of), width, height),
+        }
+    }
+}
+
+impl Spot {
+    fn at(position: Position) -> Self {
+        Self { position, section: None }
+    }
+}
+
+/// The room of a Section for its members.
+fn room(section: Frame) -> Frame {
+    let Frame { left, top, right, bottom } = section;
+    Frame { left: left + GAP, top: top + HEAD, right: right - GAP, bottom: bottom - GAP }
+}
+
+/// A place to examine: how good it is (less is better), when it was found, and where it is.
+type Candidate = Reverse<([u64; 2], usize, [u64; 2])>;
+
+/// Everything in the way of a place.
+#[derive(Clone, Copy)]
+struct Obstacle {
+    /// The smallest frame that contains all of it.
+    frame: Frame,
+    /// The least bottom edge of it.
+    first_bottom: f64,
+}
+
+struct Search<'a> {
+    index: &'a Index,
+    size: (f64, f64),
+    within: Option<Frame>,
+    /// Slot of the Section that the search is in.
+    ignored: Option<usize>,
+}
+
+impl Search<'_> {
+    fn frame(&self, position: Position) -> Frame {
+        Frame::new(position, self.size.0, self.size.1)
+    }
+
+    /// What is in the way of a node at this position.
+    fn obstacle(&self, position: Position) -> Option<Obstacle> {
+        let others = self.others(self.frame(position).widened(GAP - TOLERANCE));
+        let obstacles = others.map(|frame| Obstacle { frame, first_bottom: frame.bottom });
+        obstacles.reduce(|one, other| Obstacle {
+            frame: one.frame.union(other.frame),
+            first_bottom: one.first_bottom.min(other.first_bottom),
+        })
+    }
+
+    /// The frames that overlap `area`.
+    fn others(&self, area: Frame) -> impl Iterator<Item = Frame> {
+        let others = self.index.overlapping(area).filter(|(slot, _)| Some(*slot) != self.ignored);
+        others.map(|(_, frame)| frame)
+    }
+
+    fn is_allowed(&self, position: Position) -> bool {
+        let is_within = self.within.is_none_or(|within| within.contains(self.frame(position)));
+        is_within && position.x.abs() <= COORDINATE_MAX && position.y.abs() <= COORDINATE_MAX
+    }
+
+    /// The nearest free place next to a frame: right of it, below, left, above, and then further away.
+    fn near(&self, near: Frame) -> Option<Position> {
+        let around = |Obstacle { frame: obstacle, .. }: Obstacle, at: Position| {
+            let (width, height) = self.size;
+            [
+                Position { x: obstacle.right + GAP, y: at.y },
+                Position { x: at.x, y: obstacle.bottom + GAP },
+                Position { x: obstacle.left - GAP - width, y: at.y },
+                Position { x: at.x, y: obstacle.top - GAP - height },
+            ]
+        };
+        let distance = |position: Position| {
+            let frame = self.frame(position);
+            let x = (frame.left - near.right).max(near.left - frame.right).max(0.0);
+            let y = (frame.top - near.bottom).max(near.top - frame.bottom).max(0.0);
+            [x * x + y * y, 0.0]
+        };
+        let itself = Obstacle { frame: near, first_bottom: near.bottom };
+        let start = around(itself, Position { x: near.left, y: near.top });
+        self.best(start, distance, around)
+    }
+
+    /// The first free place in reading order, within the area of the search.
+    fn first(&self) -> Option<Position> {
+        let within = self.within?;
+        let start = Position { x: within.left, y: within.top };
+        let next = |obstacle: Obstacle, at: Position| {
+            let (beside, below) = (obstacle.frame.right + GAP, obstacle.first_bottom + GAP);
+            [Position { x: beside, y: at.y }, Position { x: within.left, y: below }]
+        };
+        self.best([start], |position| [position.y - within.top, position.x - within.left], next)
+    }
+
+    /// The free place of least `cost`, which is not negative; `next` are the places beyond an obstacle.
+    fn best<const N: usize>(
+        &self,
+        start: impl IntoIterator<Item = Position>,
+        cost: impl Fn(Position) -> [f64; 2],
+        next: impl Fn(Obstacle, Position) -> [Position; N],
+    ) -> Option<Position> {
+        let mut candidates: BinaryHeap<Candidate> = BinaryHeap::new();
+        let mut known = HashSet::new();
+        let mut add = |candidates: &mut BinaryHeap<Candidate>, position: Position| {
+            // Numbers that are not negative are in the order of their bits.
+            let bits = [position.x, position.y].map(f64::to_bits);
+            if self.is_allowed(position) && known.insert(bits) {
+                candidates.push(Reverse((cost(position).map(f64::to_bits), known.len(), bits)));
+            }
+        };
+        for position in start {
+            add(&mut candidates, position);
+        }
+        for _ in 0..TRIES_MAX {
+            let Reverse((_, _, bits)) = candidates.pop()?;
+            let [x, y] = bits.map(f64::from_bits);
+            let Some(obstacle) = self.obstacle(Position { x, y }) else { return Some(Position { x, y }) };
+            for position in next(obstacle, Position { x, y }) {
+                add(&mut candidates, position);
+            }
+        }
+        None
+    }
+
+    /// A place in a Section that grows: below everything in it, or to the right of everything in it.
+    fn grown(&self, section: Frame) -> Option<Spot> {
+        let room = room(section);
+        let content = self.others(section).reduce(Frame::union);
+        let below = content.map_or(room.top, |content| content.bottom + GAP).max(room.top);
+        let beside = content.map_or(room.left, |content| content.right + GAP).max(room.left);
+        [Position { x: room.left, y: below }, Position { x: beside, y: room.top }].into_iter().find_map(|position| {
+            let frame = self.frame(position);
+            let mut grown = section;
+            grown.right = grown.right.max(frame.right + GAP);
+            grown.bottom = grown.bottom.max(frame.bottom + GAP);
+            let is_small = grown.right - grown.left <= NODE_SIDE_MAX && grown.bottom - grown.top <= NODE_SIDE_MAX;
+            let is_on_canvas = position.x.abs() <= COORDINATE_MAX && position.y.abs() <= COORDINATE_MAX;
+            (is_small && is_on_canvas && self.is_clear(section, grown))
+                .then_some(Spot { position, section: Some(grown) })
+        })
+    }
+
+    /// Whether a Section can grow without covering, or coming too near to, what it did not before.
+    fn is_clear(&self, section: Frame, grown: Frame) -> bool {
+        [0.0, GAP - TOLERANCE].into_iter().all(|margin| {
+            let before = section.widened(margin);
+            self.others(grown.widened(margin)).all(|frame| frame.overlaps(before))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::graph::Node;
+
+    use super::*;
+    use crate::fixture::{at, graph, id, image, section, text};
+
+    fn spot(nodes: Vec<Node>, near: Option<&str>, section: Option<&str>) -> Spot {
+        let mut graph = graph(nodes, Vec::new());
+        let (near, section) = (near.map(id), section.map(id));
+        let hint = Hint::new(&graph, near.as_ref(), section.as_ref()).expect("they are there");
+        graph.spot((320.0, 320.0), hint)
+    }
+
+    fn place(spot: Spot) -> (f64, f64) {
+        (spot.position.x, spot.position.y)
+    }
+
+    fn frame(width: f64, height: f64) -> Node {
+        Node { width, height, ..at(section("s"), 0.0, 0.0) }
+    }
+
+    #[test]
+    fn without_a_hint_a_node_is_to_the_right_of_the_content() {
+        assert_eq!(place(spot(vec![], None, None)), (0.0, 0.0));
+        let nodes = vec![at(image("a"), 10.0, 50.0), at(text("b"), -900.0, -20.0)];
+        assert_eq!(place(spot(nodes, None, None)), (370.0, -20.0));
+        let edge = at(image("a"), COORDINATE_MAX, 0.0);
+        assert_eq!(place(spot(vec![edge], None, None)), (COORDINATE_MAX, 360.0), "as uploads are placed");
+    }
+
+    #[test]
+    fn a_node_is_beside_the_one_that_it_is_near() {
+        let mut nodes = vec![at(image("a"), 0.0, 0.0), at(image("far"), 5000.0, 0.0)];
+        for (name, expected) in [
+            ("b", (360.0, 0.0)),
+            ("c", (0.0, 360.0)),
+            ("d", (-360.0, 0.0)),
+            ("e", (0.0, -360.0)),
+            ("f", (360.0, 360.0)),
+            ("g", (360.0, -360.0)),
+        ] {
+            let found = place(spot(nodes.clone(), Some("a"), None));
+            assert_eq!(found, expected, "{name}");
+            nodes.push(at(image(name), found.0, found.1));
+        }
+    }
+
+    #[test]
+    fn a_node_near_a_member_is_outside_of_a_section_that_it_does_not_belong_to() {
+        let nodes = vec![frame(1000.0, 1000.0), at(image("a"), 100.0, 100.0)];
+        assert_eq!(place(spot(nodes, Some("a"), None)), (-360.0, 100.0));
+    }
+
+    #[test]
+    fn a_section_is_filled_in_reading_order_or_near_a_member() {
+        let nodes = vec![frame(1120.0, 816.0), at(image("a"), 40.0, 96.0)];
+        assert_eq!(place(spot(nodes.clone(), None, Some("s"))), (400.0, 96.0));
+        assert_eq!(place(spot(nodes.clone(), Some("a"), Some("s"))), (400.0, 96.0));
+        let more = [nodes, vec![at(image("b"), 400.0, 96.0), at(image("c"), 760.0, 96.0)]].concat();
+        assert_eq!(place(spot(more.clone(), None, Some("s"))), (40.0, 456.0));
+        assert_eq!(place(spot(more, Some("c"), Some("s"))), (760.0, 456.0));
+    }
+
+    #[test]
+    fn rows_of_different_heights_leave_no_gap_unused() {
+        let low = Node { height: 100.0, ..at(image("low"), 400.0, 96.0) };
+        let nodes = vec![frame(800.0, 700.0), at(image("high"), 40.0, 96.0), low];
+        assert_eq!(place(spot(nodes, None, Some("s"))), (400.0, 236.0));
+    }
+
+    #[test]
+    fn a_full_section_grows_downward_or_to_the_right_or_not_at_all() {
+        let full = vec![frame(400.0, 456.0), at(image("a"), 40.0, 96.0)];
+        let below = spot(full.clone(), None, Some("s"));
+        assert_eq!(place(below), (40.0, 456.0));
+        assert_eq!(below.section, Some(Frame { left: 0.0, top: 0.0, right: 400.0, bottom: 816.0 }));
+        let blocked = [full, vec![at(text("below"), 0.0, 600.0)]].concat();
+        let beside = spot(blocked.clone(), None, Some("s"));
+        assert_eq!(place(beside), (400.0, 96.0));
+        assert_eq!(beside.section, Some(Frame { left: 0.0, top: 0.0, right: 760.0, bottom: 456.0 }));
+        let enclosed = [blocked, vec![at(text("beside"), 500.0, 0.0)]].concat();
+        let outside = spot(enclosed, None, Some("s"));
+        assert_eq!((place(outside), outside.section), ((-360.0, 0.0), None), "left of it");
+    }
+
+    #[test]
+    fn a_search_among_very_many_nodes_ends() {
+        let nodes =
+            (0..10_000).map(|n| at(image(&format!("n{n}")), f64::from(n % 100) * 360.0, f64::from(n / 100) * 360.0));
+        let mut graph = graph(nodes.collect(), Vec::new());
+        let hint = Hint::new(&graph, Some(&id("n5050")), None).expect("is there");
+        assert_eq!(graph.spot((320.0, 320.0), hint).position, Position { x: 36_000.0, y: 0.0 });
+    }
+}

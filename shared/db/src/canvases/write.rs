@@ -1,0 +1,451 @@
+//! Writes of nodes and connections. What is deleted is kept with the change that deletes it, as long as that change is kept, and
+//! can be restored until then.
+
+use std::collections::HashMap;
+
+use domain::graph::{Connection, DeletedConnection, DeletedNode, Node};
+use domain::id::{ConnectionId, NodeId};
+use domain::limits::CHANGES_KEPT;
+use serde_json::Value;
+use sqlx::PgConnection;
+use tracing::instrument;
+use uuid::Uuid;
+
+use super::graph::{ConnectionRow, NodeRow};
+use super::{ids, unreadable};
+use crate::Result;
+
+/// Rows to write and delete. Other rows are not changed.
+#[derive(Default)]
+pub struct GraphWrites<'a> {
+    /// Nodes to insert or update.
+    pub nodes: Vec<&'a Node>,
+    pub deleted_nodes: Vec<&'a NodeId>,
+    /// Connections to insert or update.
+    pub connections: Vec<&'a Connection>,
+    pub deleted_connections: Vec<&'a ConnectionId>,
+    /// Those of the nodes to insert that were deleted before.
+    pub restored_nodes: Vec<&'a NodeId>,
+    /// Those of the connections to insert that were deleted before.
+    pub restored_connections: Vec<&'a ConnectionId>,
+    /// Members of the Sections among the deleted nodes: Section and member.
+    pub freed: Vec<(&'a NodeId, &'a NodeId)>,
+}
+
+/// Writes nodes and connections of a canvas whose row the transaction has locked, with at most six statements. New and restored
+/// rows are marked as created, and deleted ones are kept, by the change that [`super::commit_change`] records next in the same
+/// transaction.
+#[instrument(skip_all, name = "db.graph.write")]
+pub async fn write_graph(conn: &mut PgConnection, canvas_key: i64, writes: &GraphWrites<'_>) -> Result<()> {
+    if !writes.deleted_connections.is_empty() {
+        delete_connections(conn, canvas_key, &texts(&writes.deleted_connections)).await?;
+    }
+    if !writes.deleted_nodes.is_empty() {
+        delete_nodes(conn, canvas_key, &texts(&writes.deleted_nodes), &writes.freed).await?;
+    }
+    if !writes.nodes.is_empty() {
+        let places = take_nodes(conn, canvas_key, &writes.restored_nodes).await?;
+        write_nodes(conn, canvas_key, &writes.nodes, &places).await?;
+    }
+    if !writes.connections.is_empty() {
+        let places = take_connections(conn, canvas_key, &writes.restored_connections).await?;
+        write_connections(conn, canvas_key, &writes.connections, &places).await?;
+    }
+    Ok(())
+}
+
+fn texts<T: ToString>(ids: &[&T]) -> Vec<String> {
+    ids.iter().map(|id| id.to_string()).collect()
+}
+
+async fn delete_connections(conn: &mut PgConnection, canvas_key: i64, ids: &[String]) -> Result<()> {
+    sqlx::query!(
+        "WITH deleted AS (DELETE FROM connections WHERE canvas_key = $1 AND id = ANY($2) RETURNING *)
+         INSERT INTO deleted_connections (canvas_key, id, sequence, ordinal, from_node_id, to_node_id, purpose, role)
+         SELECT canvas_key, id, (SELECT sequence + 1 FROM canvases WHERE key = $1), ordinal, from_node_id, to_node_id,
+                purpose, role
+         FROM deleted",
+        canvas_key,
+        ids
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+async fn delete_nodes(
+    conn: &mut PgConnection,
+    canvas_key: i64,
+    ids: &[String],
+    freed: &[(&NodeId, &NodeId)],
+) -> Result<()> {
+    let (sections, members): (Vec<String>, Vec<String>) =
+        freed.iter().map(|(section, member)| (section.to_string(), member.to_string())).unzip();
+    sqlx::query!(
+        "WITH deleted AS (
+             DELETE FROM nodes WHERE canvas_key = $1 AND id = ANY($2) RETURNING *
+         ), freed AS (
+             SELECT section, array_agg(member) AS members FROM UNNEST($3::text[], $4::text[]) AS f (section, member)
+             GROUP BY section
+         )
+         INSERT INTO deleted_nodes (canvas_key, id, sequence, ordinal, type, title, x, y, width, height, agent_owned,
+                                    metadata, server, asset_owner, asset_id, active_job, members)
+         SELECT canvas_key, id, (SELECT sequence + 1 FROM canvases WHERE key = $1), ordinal, type, title, x, y, width, height,
+                agent_owned, metadata, server, asset_owner, asset_id, active_job, coalesce(members, '{}')
+         FROM deleted LEFT JOIN freed ON freed.section = deleted.id",
+        canvas_key,
+        ids,
+        &sections,
+        &members,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Takes deleted nodes that are restored from the deleted ones. Returns their places in the order of creation.
+async fn take_nodes(conn: &mut PgConnection, canvas_key: i64, ids: &[&NodeId]) -> Result<HashMap<String, i64>> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let ids = texts(ids);
+    let rows = sqlx::query!(
+        "DELETE FROM deleted_nodes WHERE canvas_key = $1 AND id = ANY($2) RETURNING id, ordinal",
+        canvas_key,
+        &ids
+    );
+    Ok(rows.fetch_all(conn).await?.into_iter().map(|row| (row.id, row.ordinal)).collect())
+}
+
+/// [`take_nodes`] for connections.
+async fn take_connections(
+    conn: &mut PgConnection,
+    canvas_key: i64,
+    ids: &[&ConnectionId],
+) -> Result<HashMap<String, i64>> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let ids = texts(ids);
+    let rows = sqlx::query!(
+        "DELETE FROM deleted_connections WHERE canvas_key = $1 AND id = ANY($2) RETURNING id, ordinal",
+        canvas_key,
+        &ids
+    );
+    Ok(rows.fetch_all(conn).await?.into_iter().map(|row| (row.id, row.ordinal)).collect())
+}
+
+async fn write_nodes(
+    conn: &mut PgConnection,
+    canvas_key: i64,
+    nodes: &[&Node],
+    places: &HashMap<String, i64>,
+) -> Result<()> {
+    fn column<T>(nodes: &[&Node], of: impl Fn(&Node) -> T) -> Vec<T> {
+        nodes.iter().map(|node| of(node)).collect()
+    }
+    sqlx::query!(
+        r#"INSERT INTO nodes (canvas_key, made, ordinal, id, type, title, x, y, width, height, agent_owned, metadata, server,
+                              asset_owner, asset_id, active_job)
+           OVERRIDING SYSTEM VALUE
+           SELECT $1, (SELECT sequence + 1 FROM canvases WHERE key = $1), coalesce(place, nextval('nodes_ordinal_seq')), id, type,
+                  title, x, y, width, height, agent_owned, metadata, server, asset_owner, asset_id, active_job
+           FROM UNNEST($2::text[], $3::text[], $4::text[], $5::float8[], $6::float8[], $7::float8[], $8::float8[], $9::bool[],
+                       $10::json[], $11::json[], $12::text[], $13::text[], $14::uuid[], $15::int8[])
+                AS n (id, type, title, x, y, width, height, agent_owned, metadata, server, asset_owner, asset_id, active_job, place)
+           ON CONFLICT (canvas_key, id) DO UPDATE SET
+               type = excluded.type, title = excluded.title, x = excluded.x, y = excluded.y, width = excluded.width,
+               height = excluded.height, metadata = excluded.metadata, server = excluded.server,
+               asset_owner = excluded.asset_owner, asset_id = excluded.asset_id, active_job = excluded.active_job"#,
+        canvas_key,
+        &column(nodes, |node| node.id.to_string()),
+        &column(nodes, |node| node.kind.to_string()),
+        &column(nodes, |node| node.title.clone()),
+        &column(nodes, |node| node.position.x),
+        &column(nodes, |node| node.position.y),
+        &column(nodes, |node| node.width),
+        &column(nodes, |node| node.height),
+        &column(nodes, |node| node.agent_owned),
+        &column(nodes, |node| Value::from(node.metadata.clone())),
+        &column(nodes, |node| Value::from(node.server.clone())),
+        &column(nodes, |node| node.asset.as_ref().map(|asset| asset.owner.to_string())) as &[Option<String>],
+        &column(nodes, |node| node.asset.as_ref().map(|asset| asset.id.to_string())) as &[Option<String>],
+        &column(nodes, |node| node.active_job) as &[Option<Uuid>],
+        &column(nodes, |node| places.get(node.id.as_str()).copied()) as &[Option<i64>],
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+async fn write_connections(
+    conn: &mut PgConnection,
+    canvas_key: i64,
+    connections: &[&Connection],
+    places: &HashMap<String, i64>,
+) -> Result<()> {
+    fn column<T>(connections: &[&Connection], of: impl Fn(&Connection) -> T) -> Vec<T> {
+        connections.iter().map(|connection| of(connection)).collect()
+    }
+    sqlx::query!(
+        r#"INSERT INTO connections (canvas_key, made, ordinal, id, from_node_id, to_node_id, purpose, role)
+           OVERRIDING SYSTEM VALUE
+           SELECT $1, (SELECT sequence + 1 FROM canvases WHERE key = $1), coalesce(place, nextval('connections_ordinal_seq')), id,
+                  from_node_id, to_node_id, purpose, role
+           FROM UNNEST($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int8[])
+                AS c (id, from_node_id, to_node_id, purpose, role, place)
+           ON CONFLICT (canvas_key, id) DO UPDATE SET purpose = excluded.purpose, role = excluded.role"#,
+        canvas_key,
+        &column(connections, |connection| connection.id.to_string()),
+        &column(connections, |connection| connection.from.to_string()),
+        &column(connections, |connection| connection.to.to_string()),
+        &column(connections, |connection| connection.purpose.to_string()),
+        &column(connections, |connection| connection.role.map(|role| role.to_string())) as &[Option<String>],
+        &column(connections, |connection| places.get(connection.id.as_str()).copied()) as &[Option<i64>],
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Reads those of these nodes that the last 1000 changes of the canvas deleted, in the order of creation.
+#[instrument(skip_all, name = "db.graph.deleted_nodes")]
+pub async fn deleted_nodes(conn: &mut PgConnection, canvas_key: i64, nodes: &[NodeId]) -> Result<Vec<DeletedNode>> {
+    let rows = sqlx::query!(
+        r#"WITH deleted AS MATERIALIZED (
+               SELECT d.* FROM deleted_nodes d JOIN canvases c ON c.key = d.canvas_key
+               WHERE d.canvas_key = $1 AND d.id = ANY($2) AND d.sequence > c.sequence - $3
+           ), place AS (
+               SELECT id, count(*) FILTER (WHERE id IS NULL) OVER (ORDER BY ordinal) AS preceding
+               FROM (SELECT NULL AS id, ordinal FROM nodes WHERE canvas_key = $1
+                     UNION ALL SELECT id, ordinal FROM deleted) AS every
+           )
+           SELECT id AS "id!", type AS "kind!", title AS "title!", x AS "x!", y AS "y!", width AS "width!", height AS "height!",
+                  agent_owned AS "agent_owned!", metadata::text AS "metadata!", server::text AS "server!", asset_owner, asset_id,
+                  active_job, members AS "members!", preceding AS "preceding!"
+           FROM deleted JOIN place USING (id) ORDER BY ordinal"#,
+        canvas_key,
+        &ids(nodes),
+        CHANGES_KEPT,
+    )
+    .fetch_all(conn)
+    .await?;
+    let deleted = rows.into_iter().map(|row| {
+        let node = NodeRow {
+            id: row.id,
+            kind: row.kind,
+            title: row.title,
+            x: row.x,
+            y: row.y,
+            width: row.width,
+            height: row.height,
+            agent_owned: row.agent_owned,
+            metadata: row.metadata,
+            server: row.server,
+            asset_owner: row.asset_owner,
+            asset_id: row.asset_id,
+            active_job: row.active_job,
+        };
+        let members = row.members.into_iter().map(NodeId::from_stored).collect();
+        Ok(DeletedNode { node: node.node()?, members, preceding: count(row.preceding)? })
+    });
+    deleted.collect()
+}
+
+/// [`deleted_nodes`] for connections.
+#[instrument(skip_all, name = "db.graph.deleted_connections")]
+pub async fn deleted_connections(
+    conn: &mut PgConnection,
+    canvas_key: i64,
+    connections: &[ConnectionId],
+) -> Result<Vec<DeletedConnection>> {
+    let rows = sqlx::query!(
+        r#"WITH deleted AS MATERIALIZED (
+               SELECT d.* FROM deleted_connections d JOIN canvases c ON c.key = d.canvas_key
+               WHERE d.canvas_key = $1 AND d.id = ANY($2) AND d.sequence > c.sequence - $3
+           ), place AS (
+               SELECT id, count(*) FILTER (WHERE id IS NULL) OVER (ORDER BY ordinal) AS preceding
+               FROM (SELECT NULL AS id, ordinal FROM connections WHERE canvas_key = $1
+                     UNION ALL SELECT id, ordinal FROM deleted) AS every
+           )
+           SELECT id AS "id!", from_node_id AS "from_node_id!", to_node_id AS "to_node_id!", purpose AS "purpose!", role,
+                  preceding AS "preceding!"
+           FROM deleted JOIN place USING (id) ORDER BY ordinal"#,
+        canvas_key,
+        &ids(connections),
+        CHANGES_KEPT,
+    )
+    .fetch_all(conn)
+    .await?;
+    let deleted = rows.into_iter().map(|row| {
+        let connection = ConnectionRow {
+            id: row.id,
+            from_node_id: row.from_node_id,
+            to_node_id: row.to_node_id,
+            purpose: row.purpose,
+            role: row.role,
+        };
+        Ok(DeletedConnection { connection: connection.connection()?, preceding: count(row.preceding)? })
+    });
+    deleted.collect()
+}
+
+fn count(number: i64) -> Result<usize> {
+    usize::try_from(number).map_err(|_| unreadable("preceding", number))
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::canvas::Changes;
+    use domain::graph::{NodeType, Position, Purpose};
+    use testkit::TestDatabase;
+
+    use super::*;
+    use crate::canvases::{Change, changes_since, commit_change, graph};
+
+    fn id(text: &str) -> NodeId {
+        NodeId::from_stored(text.into())
+    }
+
+    fn node(text: &str) -> Node {
+        Node {
+            id: id(text),
+            kind: NodeType::Sticky,
+            title: text.into(),
+            position: Position { x: 1.5, y: -2.0 },
+            width: 10.0,
+            height: 20.0,
+            agent_owned: true,
+            metadata: [("prompt".to_owned(), Value::from("p"))].into_iter().collect(),
+            server: [("provenance".to_owned(), Value::from(1))].into_iter().collect(),
+            asset: None,
+            active_job: None,
+        }
+    }
+
+    fn connection(text: &str, purpose: Purpose) -> Connection {
+        Connection { id: ConnectionId::from_stored(text.into()), from: id("a"), to: id("b"), purpose, role: None }
+    }
+
+    /// Canvas 1 with the nodes `a`, `b` and `c` and the connection `k`, at revision `r1`.
+    async fn database() -> TestDatabase {
+        let database = TestDatabase::new().await;
+        for statement in [
+            "INSERT INTO accounts (uid, email) VALUES ('me', 'me@example.com')",
+            "INSERT INTO canvases (owner_uid, id, title, revision) VALUES ('me', 'c', 'C', 'r0')",
+            "INSERT INTO canvas_changes (canvas_key, sequence, revision) VALUES (1, 1, 'r0')",
+        ] {
+            sqlx::query(statement).execute(database.pool()).await.expect("inserts");
+        }
+        let (nodes, link) = (["a", "b", "c"].map(node), connection("k", Purpose::Flow));
+        let writes = GraphWrites { nodes: nodes.iter().collect(), connections: vec![&link], ..GraphWrites::default() };
+        write(&database, "r1", writes).await;
+        database
+    }
+
+    /// Writes to canvas 1, with the change that records it.
+    async fn write(database: &TestDatabase, revision: &str, writes: GraphWrites<'_>) {
+        let mut tx = database.pool().begin().await.expect("begins");
+        write_graph(&mut tx, 1, &writes).await.expect("writes");
+        let changes = Changes {
+            changed_node_ids: writes.nodes.iter().map(|node| node.id.clone()).collect(),
+            deleted_node_ids: writes.deleted_nodes.into_iter().cloned().collect(),
+            changed_connection_ids: writes.connections.iter().map(|link| link.id.clone()).collect(),
+            deleted_connection_ids: writes.deleted_connections.into_iter().cloned().collect(),
+        };
+        let change = Change {
+            revision,
+            title: None,
+            nodes_delta: 0,
+            connections_delta: 0,
+            bytes_delta: 0,
+            changes: &changes,
+            activity: None,
+        };
+        commit_change(&mut tx, 1, &change).await.expect("records the change");
+        tx.commit().await.expect("commits");
+    }
+
+    #[tokio::test]
+    async fn what_is_restored_has_its_place_again_and_counts_as_made() {
+        let database = database().await;
+        let (a, link) = (id("a"), ConnectionId::from_stored("k".into()));
+        let (member, flow) = (id("b"), connection("k", Purpose::Flow));
+        let deletes = || GraphWrites {
+            deleted_nodes: vec![&a],
+            deleted_connections: vec![&link],
+            freed: vec![(&a, &member)],
+            ..GraphWrites::default()
+        };
+        write(&database, "r2", deletes()).await;
+        let mut conn = database.pool().acquire().await.expect("connects");
+        let nodes = deleted_nodes(&mut conn, 1, &[id("b"), a.clone(), id("never")]).await.expect("reads");
+        assert_eq!(nodes, [DeletedNode { node: node("a"), members: vec![member.clone()], preceding: 0 }]);
+        let links = deleted_connections(&mut conn, 1, std::slice::from_ref(&link)).await.expect("reads");
+        assert_eq!(links, [DeletedConnection { connection: flow.clone(), preceding: 0 }]);
+        let (restored, added) = (node("a"), node("d"));
+        let writes = GraphWrites {
+            nodes: vec![&added, &restored],
+            restored_nodes: vec![&a],
+            connections: vec![&flow],
+            restored_connections: vec![&link],
+            ..GraphWrites::default()
+        };
+        write(&database, "r3", writes).await;
+        let (nodes, connections) = graph(&mut conn, 1).await.expect("reads");
+        assert_eq!(nodes, ["a", "b", "c", "d"].map(node));
+        assert_eq!(connections, [flow]);
+        assert!(deleted_nodes(&mut conn, 1, std::slice::from_ref(&a)).await.expect("reads").is_empty());
+        let since = changes_since(&mut conn, 1, "r1").await.expect("reads").expect("is kept").changes;
+        assert_eq!((since.changed_node_ids, since.deleted_node_ids), (vec![a.clone(), id("d")], vec![]));
+        write(&database, "r4", deletes()).await;
+        let since = changes_since(&mut conn, 1, "r2").await.expect("reads").expect("is kept").changes;
+        assert_eq!((since.changed_node_ids, since.deleted_node_ids), (vec![id("d")], vec![]));
+    }
+
+    #[tokio::test]
+    async fn a_restored_connection_may_swap_its_purpose_with_another() {
+        let database = database().await;
+        let link = ConnectionId::from_stored("k".into());
+        write(&database, "r2", GraphWrites { deleted_connections: vec![&link], ..GraphWrites::default() }).await;
+        let other = connection("l", Purpose::Flow);
+        write(&database, "r3", GraphWrites { connections: vec![&other], ..GraphWrites::default() }).await;
+        let (restored, changed) = (connection("k", Purpose::Flow), connection("l", Purpose::List));
+        let writes = GraphWrites {
+            connections: vec![&changed, &restored],
+            restored_connections: vec![&link],
+            ..GraphWrites::default()
+        };
+        write(&database, "r4", writes).await;
+        let mut conn = database.pool().acquire().await.expect("connects");
+        assert_eq!(graph(&mut conn, 1).await.expect("reads").1, [restored, changed]);
+    }
+
+    #[tokio::test]
+    async fn what_was_deleted_is_kept_as_long_as_its_change_and_its_canvas() {
+        let database = database().await;
+        let (a, b) = (id("a"), id("b"));
+        write(&database, "r2", GraphWrites { deleted_nodes: vec![&a], ..GraphWrites::default() }).await;
+        write(&database, "r3", GraphWrites { deleted_nodes: vec![&b], ..GraphWrites::default() }).await;
+        let age = "WITH later AS (UPDATE canvases SET sequence = sequence + 998 WHERE key = 1)
+                   INSERT INTO canvas_changes (canvas_key, sequence, revision)
+                   SELECT 1, n, 'made-' || n FROM generate_series(5, 1002) AS n";
+        sqlx::query(age).execute(database.pool()).await.expect("ages the canvas");
+        let mut conn = database.pool().acquire().await.expect("connects");
+        let restorable = async |conn: &mut PgConnection| -> Vec<String> {
+            let nodes = deleted_nodes(conn, 1, &[id("a"), id("b")]).await.expect("reads");
+            nodes.iter().map(|deleted| deleted.node.id.to_string()).collect()
+        };
+        // The deletion of `a` is change 3 of 1002, and thus one of the last 1000.
+        assert_eq!(restorable(&mut conn).await, ["a", "b"]);
+        write(&database, "r1003", GraphWrites::default()).await;
+        assert_eq!(restorable(&mut conn).await, ["b"]);
+        let kept: i64 =
+            sqlx::query_scalar("SELECT count(*) FROM deleted_nodes").fetch_one(&mut *conn).await.expect("counts");
+        assert_eq!(kept, 1);
+        sqlx::query("DELETE FROM canvases WHERE key = 1").execute(&mut *conn).await.expect("deletes");
+        let kept: i64 =
+            sqlx::query_scalar("SELECT count(*) FROM deleted_nodes").fetch_one(&mut *conn).await.expect("counts");
+        assert_eq!(kept, 0);
+    }
+}

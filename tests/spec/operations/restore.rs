@@ -1,0 +1,335 @@
+//! Restoring what was deleted (docs/reference/operations.md#noderestore).
+
+use e2e::api::{key, text, trial};
+use e2e::{Stack, User, pictures, suite};
+use serde_json::{Value, json};
+
+suite! {
+    restores on Stack::builder();
+    what_was_deleted_comes_back_exactly_as_it_was,
+    the_members_of_a_section_come_back_with_it,
+    changes_report_what_was_restored,
+    what_cannot_be_restored_is_named,
+    what_was_deleted_1000_revisions_ago_can_be_restored_and_no_earlier,
+    a_dry_run_of_a_restore_writes_nothing,
+    an_equal_restore_is_replayed,
+    a_restore_is_not_refused_for_an_overlap,
+    a_deletion_and_its_restore_in_one_batch_change_nothing,
+    a_full_canvas_takes_no_restored_node,
+    a_job_that_lost_its_target_is_not_brought_back,
+    deletions_end_with_their_canvas,
+}
+
+/// A canvas with a picture in a Section, a text that refers to it, and the ids of the Section, the picture, the text and the
+/// connection.
+async fn board(user: &User) -> (String, [String; 4]) {
+    let id = text(&user.make_canvas().await, "/id").to_owned();
+    user.upload_into(&id, "image/png", pictures::png(64, 48)).await;
+    let picture = text(&user.canvas(&id).await, "/nodes/0/id").to_owned();
+    let section = json!({"type": "sticky", "position": {"x": -100, "y": -200}, "width": 2000, "height": 2000, "metadata": {"section": true}});
+    let made = user
+        .apply(&id, json!([
+            {"type": "node.create", "clientId": "s", "node": section},
+            {"type": "node.update", "nodeId": picture, "patch": {"title": "Shot", "metadata": {"sectionId": "s", "prompt": "p"}}},
+            {"type": "node.create", "clientId": "t", "node": {"type": "text", "position": {"x": 3000, "y": 0}}},
+            {"type": "connection.create", "clientId": "c", "fromNodeId": picture, "toNodeId": "t", "purpose": "reference", "role": "style"},
+        ]))
+        .await;
+    let id_of = |name: &str| text(&made, &format!("/resolvedIds/{name}")).to_owned();
+    (id, [id_of("s"), picture, id_of("t"), id_of("c")])
+}
+
+fn delete(node: &str) -> Value {
+    json!({"type": "node.delete", "nodeId": node})
+}
+
+fn restore(node: &str) -> Value {
+    json!({"type": "node.restore", "nodeId": node})
+}
+
+fn reconnect(connection: &str) -> Value {
+    json!({"type": "connection.restore", "connectionId": connection})
+}
+
+/// Nodes and connections of a canvas.
+async fn graph(user: &User, canvas: &str) -> (Value, Value) {
+    let canvas = user.canvas(canvas).await;
+    (canvas["nodes"].clone(), canvas["connections"].clone())
+}
+
+async fn what_was_deleted_comes_back_exactly_as_it_was(stack: &Stack) {
+    let user = stack.user().await;
+    let (id, [_, picture, _, connection]) = board(&user).await;
+    let before = graph(&user, &id).await;
+    assert_eq!(before.0[0]["metadata"]["provenance"]["kind"], "upload");
+    user.apply(&id, json!([delete(&picture)])).await;
+    user.apply(&id, json!([{"type": "canvas.update", "title": "Later"}])).await;
+    let restored = user
+        .apply(&id, json!([restore(&format!("node:{picture}")), reconnect(&format!("connection:{connection}"))]))
+        .await;
+    assert_eq!(restored["changedNodeIds"], json!([picture]));
+    assert_eq!(restored["changedConnectionIds"], json!([connection]));
+    assert_eq!((&restored["deletedNodeIds"], &restored["resolvedIds"]), (&json!([]), &json!({})));
+    assert_eq!(graph(&user, &id).await, before, "picture, provenance, Section, connection and order");
+    let read = user.get(&format!("/canvases/{id}/nodes/{picture}")).await.ok();
+    let preview = text(&read, "/previewUrl").to_owned();
+    let path = format!("/{}", preview.splitn(4, '/').nth(3).expect("a path"));
+    assert!(path.contains("/assets/preview"), "{path}");
+    // Again, with the connection deleted by itself.
+    user.apply(&id, json!([{"type": "connection.delete", "connectionId": connection}])).await;
+    user.apply(&id, json!([reconnect(&connection)])).await;
+    assert_eq!(graph(&user, &id).await, before);
+}
+
+async fn the_members_of_a_section_come_back_with_it(stack: &Stack) {
+    let user = stack.user().await;
+    let (id, [section, picture, ..]) = board(&user).await;
+    let before = graph(&user, &id).await;
+    let freed = user.apply(&id, json!([delete(&section)])).await;
+    assert_eq!(freed["changedNodeIds"], json!([picture]));
+    let restored = user.apply(&id, json!([restore(&section)])).await;
+    assert_eq!(restored["changedNodeIds"], json!([section, picture]));
+    assert_eq!(graph(&user, &id).await, before);
+    // A Section that is gone is dropped from a member that comes back.
+    user.apply(&id, json!([delete(&picture)])).await;
+    user.apply(&id, json!([delete(&section)])).await;
+    let restored = user.apply(&id, json!([restore(&picture)])).await;
+    assert_eq!(restored["changedNodeIds"], json!([picture]));
+    assert!(restored["canvas"]["nodes"][0]["metadata"].get("sectionId").is_none());
+}
+
+async fn changes_report_what_was_restored(stack: &Stack) {
+    let user = stack.user().await;
+    let (id, [_, picture, _, connection]) = board(&user).await;
+    let first = text(&user.canvas(&id).await, "/revision").to_owned();
+    let deleted = text(&user.apply(&id, json!([delete(&picture)])).await, "/canvas/revision").to_owned();
+    user.apply(&id, json!([restore(&picture), reconnect(&connection)])).await;
+    for since in [&first, &deleted] {
+        let changes = user.get(&format!("/canvases/{id}/changes?since={since}")).await.ok();
+        assert_eq!(changes["changedNodeIds"], json!([picture]), "since {since}");
+        assert_eq!(changes["changedConnectionIds"], json!([connection]));
+        assert_eq!((&changes["deletedNodeIds"], &changes["deletedConnectionIds"]), (&json!([]), &json!([])));
+    }
+    user.apply(&id, json!([delete(&picture)])).await;
+    let changes = user.get(&format!("/canvases/{id}/changes?since={first}")).await.ok();
+    assert_eq!(changes["deletedNodeIds"], json!([picture]), "it was there at first");
+    let changes = user.get(&format!("/canvases/{id}/changes?since={deleted}")).await.ok();
+    assert_eq!(changes["deletedNodeIds"], json!([]), "it was gone before");
+    assert_eq!(changes["changedNodeIds"], json!([]));
+}
+
+async fn what_cannot_be_restored_is_named(stack: &Stack) {
+    let user = stack.user().await;
+    let (id, [section, picture, text_node, connection]) = board(&user).await;
+    let other = board(&user).await;
+    user.apply(&other.0, json!([delete(&other.1[0])])).await;
+    let refused = async |operations: Value, fields: &[&str]| {
+        let now = user.canvas(&id).await;
+        user.batch(&id, text(&now, "/revision"), operations.clone()).await.expect_error(
+            422,
+            "unprocessable_entity",
+            fields,
+        );
+        let tried = user.send(&format!("/canvases/{id}/operations"), &trial(operations)).await;
+        tried.expect_error(422, "unprocessable_entity", fields);
+    };
+    let batch =
+        json!([restore(&section), restore("never"), restore(&other.1[0]), reconnect(&connection), reconnect("never")]);
+    let fields = [0, 1, 2].map(|at| format!("operations[{at}].nodeId"));
+    let links = [3, 4].map(|at| format!("operations[{at}].connectionId"));
+    let all: Vec<&str> = fields.iter().chain(&links).map(String::as_str).collect();
+    refused(batch, &all).await;
+    user.apply(&id, json!([delete(&picture)])).await;
+    refused(json!([reconnect(&connection)]), &["operations[0].connectionId"]).await;
+    // An equal connection was made meanwhile, or the node of this batch was made and deleted in it.
+    user.apply(&id, json!([restore(&picture)])).await;
+    let again =
+        json!({"type": "connection.create", "fromNodeId": picture, "toNodeId": text_node, "purpose": "reference"});
+    user.apply(&id, json!([again])).await;
+    refused(json!([reconnect(&connection)]), &["operations[0].connectionId"]).await;
+    let brief = json!([
+        {"type": "node.create", "clientId": "n", "node": {"type": "text"}}, delete("n"), restore("n"),
+    ]);
+    refused(brief, &["operations[2].nodeId"]).await;
+    // Ids must be well formed, and other accounts see nothing.
+    let now = user.canvas(&id).await;
+    let malformed = json!([restore("connection:x"), reconnect("node:x"), restore("")]);
+    let fields = ["operations[0].nodeId", "operations[1].connectionId", "operations[2].nodeId"];
+    user.batch(&id, text(&now, "/revision"), malformed).await.expect_error(400, "input_validation_error", &fields);
+    let stranger = stack.user().await;
+    let handle = format!("canvas:{}:{id}", user.uid);
+    let reply = stranger.batch(&handle, "r", json!([restore(&picture)])).await;
+    reply.expect_error(404, "not_found", &[]);
+}
+
+async fn what_was_deleted_1000_revisions_ago_can_be_restored_and_no_earlier(stack: &Stack) {
+    let user = stack.user().await;
+    let (id, [_, picture, _, connection]) = board(&user).await;
+    user.apply(&id, json!([delete(&picture)])).await;
+    // 999 more changes, of which 998 are inserted directly: the deletion is the oldest of the last 1000.
+    sqlx::query(
+        "WITH later AS (
+             UPDATE canvases SET sequence = sequence + 998 WHERE id = $1 RETURNING key, sequence
+         )
+         INSERT INTO canvas_changes (canvas_key, sequence, revision)
+         SELECT key, s, 'made-' || s FROM later, generate_series(later.sequence - 997, later.sequence) AS s",
+    )
+    .bind(&id)
+    .execute(stack.pool())
+    .await
+    .expect("ages the canvas");
+    let rename = |title: &str| json!([{"type": "canvas.update", "title": title}]);
+    user.apply(&id, rename("999")).await;
+    let path = format!("/canvases/{id}/operations");
+    user.send(&path, &trial(json!([restore(&picture), reconnect(&connection)]))).await.ok();
+    user.apply(&id, rename("1000")).await;
+    let late = user.send(&path, &trial(json!([restore(&picture), reconnect(&connection)]))).await;
+    let fields = ["operations[0].nodeId", "operations[1].connectionId"];
+    late.expect_error(422, "unprocessable_entity", &fields);
+    let kept = "SELECT (SELECT count(*) FROM deleted_nodes d JOIN canvases c ON c.key = d.canvas_key WHERE c.id = $1)
+                     + (SELECT count(*) FROM deleted_connections d JOIN canvases c ON c.key = d.canvas_key WHERE c.id = $1)";
+    let kept: i64 = sqlx::query_scalar(kept).bind(&id).fetch_one(stack.pool()).await.expect("counts");
+    assert_eq!(kept, 0, "what cannot be restored is not kept");
+}
+
+async fn a_dry_run_of_a_restore_writes_nothing(stack: &Stack) {
+    let user = stack.user().await;
+    let (id, [_, picture, _, connection]) = board(&user).await;
+    user.apply(&id, json!([delete(&picture)])).await;
+    let before = user.canvas(&id).await;
+    let body = trial(json!([restore(&picture), reconnect(&connection)]));
+    let path = format!("/canvases/{id}/operations");
+    for _ in 0..2 {
+        let tried = user.send(&path, &body).await.ok();
+        assert_eq!(tried["proposal"]["changedNodeIds"], json!([picture]));
+        assert_eq!(tried["proposal"]["changedConnectionIds"], json!([connection]));
+        assert_eq!(tried["destructiveImpact"]["destructive"], false);
+    }
+    assert_eq!(user.canvas(&id).await, before);
+}
+
+async fn an_equal_restore_is_replayed(stack: &Stack) {
+    let user = stack.user().await;
+    let (id, [_, picture, ..]) = board(&user).await;
+    let deleted = user.apply(&id, json!([delete(&picture)])).await;
+    let batch = |node: &str, key: &str| json!({"baseRevision": deleted["canvas"]["revision"], "idempotencyKey": key, "operations": [restore(node)]});
+    let (path, name) = (format!("/canvases/{id}/operations"), key());
+    let first = user.send(&path, &batch(&picture, &name)).await.ok();
+    let again = user.send(&path, &batch(&format!("node:{picture}"), &name)).await.ok();
+    assert_eq!((&first["replayed"], &again["replayed"]), (&json!(false), &json!(true)));
+    assert_eq!(again["changedNodeIds"], json!([picture]));
+    // Of two writers on one revision, one restores.
+    user.send(&path, &batch(&picture, &key())).await.expect_error(409, "conflict", &[]);
+}
+
+async fn a_restore_is_not_refused_for_an_overlap(stack: &Stack) {
+    let user = stack.user().await;
+    let (id, [_, _, node, _]) = board(&user).await;
+    user.apply(&id, json!([delete(&node)])).await;
+    user.apply(&id, json!([{"type": "node.create", "node": {"type": "text", "position": {"x": 3000, "y": 0}}}])).await;
+    let tried = user.send(&format!("/canvases/{id}/operations"), &trial(json!([restore(&node)]))).await.ok();
+    assert_eq!(tried["validation"]["status"], "advisory");
+    assert_eq!(tried["validation"]["findings"][0]["code"], "agent_overlap");
+    user.apply(&id, json!([restore(&node)])).await;
+    // A move to the same place in the same batch is a placement like any other.
+    user.apply(&id, json!([delete(&node)])).await;
+    let now = user.canvas(&id).await;
+    let moved = json!([restore(&node), {"type": "node.move", "nodeId": node, "position": {"x": 3001, "y": 0}}]);
+    user.batch(&id, text(&now, "/revision"), moved).await.expect(422);
+}
+
+async fn a_deletion_and_its_restore_in_one_batch_change_nothing(stack: &Stack) {
+    let user = stack.user().await;
+    let (id, [section, picture, _, connection]) = board(&user).await;
+    let before = graph(&user, &id).await;
+    let both =
+        json!([delete(&section), delete(&picture), restore(&picture), reconnect(&connection), restore(&section),]);
+    let changed = user.apply(&id, both).await;
+    for list in ["changedNodeIds", "deletedNodeIds", "changedConnectionIds", "deletedConnectionIds"] {
+        assert_eq!(changed[list], json!([]), "{list}");
+    }
+    assert_eq!(graph(&user, &id).await, before);
+}
+
+async fn a_full_canvas_takes_no_restored_node(stack: &Stack) {
+    let user = stack.user().await;
+    let (id, [_, _, node, _]) = board(&user).await;
+    let deleted = user.apply(&id, json!([delete(&node)])).await;
+    assert_eq!(deleted["deletedNodeIds"], json!([node]));
+    // As many nodes as a canvas holds, inserted directly.
+    sqlx::query(
+        "WITH filled AS (
+             INSERT INTO nodes (canvas_key, id, type, title, x, y, width, height, agent_owned)
+             SELECT key, 'f-' || n, 'text', '', 400 * n, -9000, 320, 160, false
+             FROM canvases, generate_series(1, 20000 - node_count) AS n WHERE id = $1 RETURNING canvas_key
+         )
+         UPDATE canvases SET node_count = 20000 WHERE id = $1 AND EXISTS (SELECT FROM filled)",
+    )
+    .bind(&id)
+    .execute(stack.pool())
+    .await
+    .expect("fills the canvas");
+    let path = format!("/canvases/{id}/operations");
+    user.send(&path, &trial(json!([restore(&node)]))).await.expect_error(422, "unprocessable_entity", &["operations"]);
+    user.send(&path, &trial(json!([delete("f-1"), restore(&node)]))).await.ok();
+}
+
+async fn a_job_that_lost_its_target_is_not_brought_back(stack: &Stack) {
+    let user = stack.user().await;
+    let id = text(&user.make_canvas().await, "/id").to_owned();
+    let job = user.start_resize(&id, json!({})).await;
+    let now = user.canvas(&id).await;
+    let node = &now["nodes"][0];
+    assert!(node["metadata"]["job"].is_object());
+    let node = text(node, "/id").to_owned();
+    let body =
+        json!({"baseRevision": now["revision"], "idempotencyKey": key(), "force": true, "operations": [delete(&node)]});
+    user.send(&format!("/canvases/{id}/operations"), &body).await.ok();
+    let restored = user.apply(&id, json!([restore(&node)])).await;
+    assert!(restored["canvas"]["nodes"][0]["metadata"].get("job").is_none(), "{restored}");
+    // It is free for other work, and the end of the job does not touch it.
+    user.delete(text(&job, "/pollUrl")).await.ok();
+    let asset = user.upload("image/png", pictures::png(64, 48)).await;
+    let request = user.resize_request(&id, &node, text(&asset, "/handle")).await;
+    user.send("/actions/resize/runs", &request).await.expect(202);
+}
+
+async fn deletions_end_with_their_canvas(stack: &Stack) {
+    let user = stack.user().await;
+    let (id, [_, picture, ..]) = board(&user).await;
+    user.apply(&id, json!([delete(&picture)])).await;
+    let key: i64 = sqlx::query_scalar("SELECT key FROM canvases WHERE id = $1")
+        .bind(&id)
+        .fetch_one(stack.pool())
+        .await
+        .expect("reads the key");
+    let handle = format!("canvas:{}:{id}", user.uid);
+    stack.admin(&["admin", "canvas", "purge", "--canvas", &handle, "--yes"]).await.expect_success();
+    let kept = "SELECT (SELECT count(*) FROM deleted_nodes WHERE canvas_key = $1)
+                     + (SELECT count(*) FROM deleted_connections WHERE canvas_key = $1)";
+    let kept: i64 = sqlx::query_scalar(kept).bind(key).fetch_one(stack.pool()).await.expect("counts");
+    assert_eq!(kept, 0);
+}
+
+/// The job ends after its target was restored: its output becomes an asset, which no node shows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_does_not_fill_a_target_that_was_restored() {
+    let stack = Stack::builder().image_workers(1).hold("action.loaded").start().await;
+    let user = stack.user().await;
+    let id = text(&user.make_canvas().await, "/id").to_owned();
+    let job = user.start_resize(&id, json!({})).await;
+    stack.hold("action.loaded").reached().await;
+    let now = user.canvas(&id).await;
+    let node = text(&now, "/nodes/0/id").to_owned();
+    let body =
+        json!({"baseRevision": now["revision"], "idempotencyKey": key(), "force": true, "operations": [delete(&node)]});
+    user.send(&format!("/canvases/{id}/operations"), &body).await.ok();
+    user.apply(&id, json!([restore(&node)])).await;
+    stack.hold("action.loaded").release();
+    let done = user.finished(&job).await;
+    assert_eq!(done["status"], "succeeded");
+    let shown = &user.canvas(&id).await["nodes"][0];
+    assert!(shown.get("asset").is_none() && shown["metadata"].get("provenance").is_none(), "{shown}");
+    let review = &done["completionReview"]["delivery"]["nonDurableOutputHandles"];
+    assert_eq!(*review, json!([format!("node:{node}")]), "no node shows the output");
+}
