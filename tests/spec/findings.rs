@@ -164,13 +164,6 @@ async fn a_dry_run_refuses_what_the_write_refuses(stack: &Stack) {
         let code = if status == 400 { "input_validation_error" } else { "unprocessable_entity" };
         user.send(&path(&canvas), &trial(operations)).await.expect_error(status, code, &[field]);
     }
-    // A node requires a position.
-    let nowhere = json!({"validateOnly": true, "operations": [{"type": "node.create", "node": {"type": "text"}}]});
-    user.send(&path(&canvas), &nowhere).await.expect_error(
-        400,
-        "input_validation_error",
-        &["operations[0].node.position"],
-    );
 }
 
 async fn an_agents_overlap_blocks_and_force_applies_it(stack: &Stack) {
