@@ -141,7 +141,7 @@ def runbook_faults():
     rows = re.findall(r'<a id="(\w+)"></a>(\w+)', (DEPLOY / "RUNBOOK.md").read_text())
     anchors = {anchor: name for anchor, name in rows}
     for rule in alerts:
-        name, link = rule["alert"], rule["annotations"]["runbook"]
+        name, link = rule["alert"], rule["annotations"]["runbook_url"]
         if link != f"deploy/RUNBOOK.md#{name.lower()}" or anchors.pop(name.lower(), None) != name:
             yield f"the alert {name} does not link to a row of its own in deploy/RUNBOOK.md"
     for name in anchors.values():
