@@ -160,6 +160,17 @@ def rule_faults():
             yield "deploy/observe/prometheus-rule.yaml does not match rules.yaml: run deploy/check --update"
 
 
+def chart_faults():
+    """Whether the Helm chart, which can read no file outside of itself, has the current rules and dashboard."""
+    for name in ("rules.yaml", "dashboard.json"):
+        source, copy = DEPLOY / "observe" / name, DEPLOY / "helm/canvas/files" / name
+        if not copy.exists() or copy.read_text() != source.read_text():
+            if UPDATE:
+                copy.write_text(source.read_text())
+            else:
+                yield f"{copy.relative_to(ROOT)} does not match deploy/observe/{name}: run deploy/check --update"
+
+
 def image_faults():
     """Whether the build context contains every workspace member, and the Dockerfile a stage for every process."""
     members = re.search(r"^members = \[(.*?)\]", (ROOT / "Cargo.toml").read_text(), re.S | re.M)[1]
@@ -189,7 +200,7 @@ if "--expressions" in sys.argv:
     asked = [{"record": f"asked:{number}", "expr": expression} for number, (_, expression) in enumerate(queries())]
     print(yaml.safe_dump({"groups": [{"name": "asked", "rules": asked}]}))
     sys.exit()
-faults = [fault for faults in (table_faults, metric_faults, scaling_faults, runbook_faults, rule_faults, image_faults, compose_faults) for fault in faults()]
+faults = [fault for faults in (table_faults, metric_faults, scaling_faults, runbook_faults, rule_faults, chart_faults, image_faults, compose_faults) for fault in faults()]
 for fault in faults:
     print(fault)
 sys.exit(bool(faults))

@@ -171,7 +171,8 @@ impl Config {
                 Some("") => String::new(),
                 Some(value) => format!(" (default {value})"),
             };
-            let or_file = if SECRETS.contains(name) { " Or in the file that the variable with _FILE names." } else { "" };
+            let or_file =
+                if SECRETS.contains(name) { " Or in the file that the variable with _FILE names." } else { "" };
             write!(help, "  {name}{presence}\n      {meaning}{or_file}\n").expect("writing to a String does not fail");
         }
         help

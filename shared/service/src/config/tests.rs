@@ -302,10 +302,7 @@ fn the_value_of_every_secret_can_be_in_a_file() {
 fn a_secret_is_given_once() {
     let errors = from_variables(&[("CANVAS_DATABASE_URL_FILE", "/anything")]).expect_err("both are set");
     let texts: Vec<_> = errors.iter().map(ToString::to_string).collect();
-    assert_eq!(
-        texts,
-        ["CANVAS_DATABASE_URL: expected either this variable or CANVAS_DATABASE_URL_FILE, not both"]
-    );
+    assert_eq!(texts, ["CANVAS_DATABASE_URL: expected either this variable or CANVAS_DATABASE_URL_FILE, not both"]);
 }
 
 #[test]
