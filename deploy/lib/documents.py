@@ -141,7 +141,7 @@ def runbook_faults():
     rows = re.findall(r'<a id="(\w+)"></a>(\w+)', (DEPLOY / "RUNBOOK.md").read_text())
     anchors = {anchor: name for anchor, name in rows}
     for rule in alerts:
-        name, link = rule["alert"], rule["annotations"]["runbook"]
+        name, link = rule["alert"], rule["annotations"]["runbook_url"]
         if link != f"deploy/RUNBOOK.md#{name.lower()}" or anchors.pop(name.lower(), None) != name:
             yield f"the alert {name} does not link to a row of its own in deploy/RUNBOOK.md"
     for name in anchors.values():
@@ -158,6 +158,17 @@ def rule_faults():
             path.write_text(text)
         else:
             yield "deploy/observe/prometheus-rule.yaml does not match rules.yaml: run deploy/check --update"
+
+
+def chart_faults():
+    """Whether the Helm chart, which can read no file outside of itself, has the current rules and dashboard."""
+    for name in ("rules.yaml", "dashboard.json"):
+        source, copy = DEPLOY / "observe" / name, DEPLOY / "helm/canvas/files" / name
+        if not copy.exists() or copy.read_text() != source.read_text():
+            if UPDATE:
+                copy.write_text(source.read_text())
+            else:
+                yield f"{copy.relative_to(ROOT)} does not match deploy/observe/{name}: run deploy/check --update"
 
 
 def image_faults():
@@ -189,7 +200,7 @@ if "--expressions" in sys.argv:
     asked = [{"record": f"asked:{number}", "expr": expression} for number, (_, expression) in enumerate(queries())]
     print(yaml.safe_dump({"groups": [{"name": "asked", "rules": asked}]}))
     sys.exit()
-faults = [fault for faults in (table_faults, metric_faults, scaling_faults, runbook_faults, rule_faults, image_faults, compose_faults) for fault in faults()]
+faults = [fault for faults in (table_faults, metric_faults, scaling_faults, runbook_faults, rule_faults, chart_faults, image_faults, compose_faults) for fault in faults()]
 for fault in faults:
     print(fault)
 sys.exit(bool(faults))

@@ -1,8 +1,9 @@
 """Validates rendered Kubernetes manifests from standard input: `manifests.py NAME SCHEMAS`.
 
 Core kinds are validated strictly against the schemas of the Kubernetes version below, custom resources against the schemas in the
-directory SCHEMAS. A kind without a schema is a fault. Then the rules of this repository that no schema expresses are checked. Each
-fault is printed as one line on standard output, and the exit status is 1 if there is any.
+directory SCHEMAS. A kind without a schema is a fault. Then the rules of this repository that no schema expresses are checked. A chart is
+rendered as the release `zz` in the namespace `canvas`. Each fault is printed as one line on standard output, and the exit status is 1 if
+there is any.
 """
 
 import json
@@ -82,7 +83,11 @@ def process_faults(name, spec, kind):
     container = pod["containers"][0]
     if container["securityContext"].get("readOnlyRootFilesystem") is not True:
         yield "may write to its root file system"
+    if "ephemeral-storage" not in container.get("resources", {}).get("limits", {}):
+        yield "may fill the disk of its node"
     if kind == "Job":
+        if name != f"migrate-{container['image'].rpartition(':')[2]}":
+            yield f"is not named after the version of its image {container['image']}"
         return
     pause = container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
     if pod.get("terminationGracePeriodSeconds", 30) <= GRACE_SECONDS[name] + pause:
@@ -102,7 +107,8 @@ def set_faults(documents):
             if (kind, process) not in names:
                 yield f"there is no {kind} {process}"
     denied = next((d["spec"] for d in documents if d["kind"] == "NetworkPolicy" and d["metadata"]["name"] == "default-deny"), {})
-    if denied.get("podSelector") != {} or set(denied.get("policyTypes", [])) != {"Ingress", "Egress"} or {"ingress", "egress"} & denied.keys():
+    everyone = ({}, {"app.kubernetes.io/part-of": "canvas", "app.kubernetes.io/instance": "zz"})
+    if denied.get("podSelector", {"matchLabels": None}).get("matchLabels", {}) not in everyone or set(denied.get("policyTypes", [])) != {"Ingress", "Egress"} or {"ingress", "egress"} & denied.keys():
         yield "default-deny does not deny all traffic of all pods"
     for document in documents:
         for block in blocks(document.get("spec", {})) if document["kind"] == "NetworkPolicy" else ():
@@ -111,6 +117,13 @@ def set_faults(documents):
                 yield f"NetworkPolicy {policy} permits egress to any address"
             if everywhere and "169.254.0.0/16" not in block.get("except", []):
                 yield f"NetworkPolicy {policy} permits egress to the metadata service"
+    for document in documents:
+        if document["kind"] == "PodDisruptionBudget" and document["spec"].get("unhealthyPodEvictionPolicy") != "AlwaysAllow":
+            yield f"PodDisruptionBudget {name_of(document)} keeps pods that are not ready on a node that is drained"
+        for trigger in document["spec"]["triggers"] if document["kind"] == "ScaledObject" else ():
+            query, namespace = trigger["metadata"].get("query", ""), document["metadata"].get("namespace", "canvas")
+            if query and f'namespace="{namespace}"' not in query:
+                yield f"ScaledObject {name_of(document)} asks for the queues of another namespace"
     online = {d["metadata"]["name"] for d in documents if d["kind"] == "Deployment"
               and d["spec"]["template"]["metadata"]["labels"].get("canvas/internet")}
     if online != {"image-worker", "video-worker", "webhook-dispatcher"}:
@@ -142,7 +155,7 @@ def faults(documents, schemas):
         # A document that violates its schema is not checked further.
         if kind in WORKLOADS and not found:
             found += pod_faults(document["spec"] if kind == "Pod" else document["spec"]["template"]["spec"])
-            if name in GRACE_SECONDS or name == "migrate":
+            if name in GRACE_SECONDS or name.startswith("migrate-"):
                 found += process_faults(name, document["spec"], kind)
         yield from (f"{kind} {name}: {fault}" for fault in found)
 

@@ -8,6 +8,8 @@
 mod parse;
 mod secret;
 
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -40,6 +42,14 @@ pub enum ConfigError {
         /// Name of the missing variable.
         needed: &'static str,
     },
+}
+
+impl ConfigError {
+    fn variable(&self) -> &'static str {
+        match self {
+            Self::Missing { variable } | Self::Invalid { variable, .. } | Self::Orphan { variable, .. } => variable,
+        }
+    }
 }
 
 /// Pairs of a variable and the variable without which it has no effect. An operator who sets only
@@ -95,6 +105,17 @@ macro_rules! variables {
     };
 }
 
+/// Variables that hold secrets. For each of them `<name>_FILE` may name a file with the value instead, so that the secret
+/// is not in the environment.
+const SECRETS: [&str; 6] = [
+    "CANVAS_DATABASE_URL",
+    "CANVAS_REDIS_URL",
+    "CANVAS_AMQP_URL",
+    "CANVAS_MASTER_KEYS",
+    "CANVAS_MANAGED_KEY",
+    "OTEL_EXPORTER_OTLP_HEADERS",
+];
+
 impl Config {
     /// Reads the configuration from the environment of the process.
     ///
@@ -102,16 +123,25 @@ impl Config {
     ///
     /// A [`ConfigError`] for every variable that is missing or invalid.
     pub fn from_env() -> Result<Self, Vec<ConfigError>> {
-        let is_malformed = |row: &&Variable| std::env::var_os(row.name).is_some_and(|value| value.to_str().is_none());
-        let mut errors: Vec<_> = VARIABLES
-            .iter()
-            .filter(is_malformed)
-            .map(|row| ConfigError::Invalid { variable: row.name, problem: "expected UTF-8".to_owned() })
-            .collect();
-        match Self::from_lookup(|name| std::env::var(name).ok()) {
+        Self::from_variables(|name| std::env::var_os(name))
+    }
+
+    fn from_variables(environment: impl Fn(&str) -> Option<OsString>) -> Result<Self, Vec<ConfigError>> {
+        let mut values = HashMap::new();
+        let mut errors = Vec::new();
+        for row in VARIABLES {
+            match value(&environment, row.name) {
+                Ok(value) => drop(values.insert(row.name, value)),
+                Err(error) => errors.push(error),
+            }
+        }
+        match Self::from_lookup(|name| values.get(name).cloned().flatten()) {
             Ok(config) if errors.is_empty() => Ok(config),
             Ok(_) => Err(errors),
             Err(more) => {
+                // A value that could not be read is not missing as well.
+                let unread = |error: &ConfigError| errors.iter().any(|other| other.variable() == error.variable());
+                let more: Vec<_> = more.into_iter().filter(|error| !unread(error)).collect();
                 errors.extend(more);
                 Err(errors)
             }
@@ -120,9 +150,9 @@ impl Config {
 
     /// The value of a variable or its default; empty if neither. For checks that continue when the
     /// configuration is invalid.
-    pub fn text_of(variable: &str) -> String {
-        let given = given(|name| std::env::var(name).ok(), variable);
-        given.unwrap_or_else(|| default_of(variable).unwrap_or_default().to_owned())
+    pub fn text_of(variable: &'static str) -> String {
+        let read = |_: &str| value(|name| std::env::var_os(name), variable).ok().flatten();
+        given(read, variable).unwrap_or_else(|| default_of(variable).unwrap_or_default().to_owned())
     }
 
     /// The names of set environment variables that begin with `CANVAS_` and that no process reads,
@@ -141,7 +171,9 @@ impl Config {
                 Some("") => String::new(),
                 Some(value) => format!(" (default {value})"),
             };
-            write!(help, "  {name}{presence}\n      {meaning}\n").expect("writing to a String does not fail");
+            let or_file =
+                if SECRETS.contains(name) { " Or in the file that the variable with _FILE names." } else { "" };
+            write!(help, "  {name}{presence}\n      {meaning}{or_file}\n").expect("writing to a String does not fail");
         }
         help
     }
@@ -158,10 +190,33 @@ const OF_CLIENTS: [&str; 3] = ["CANVAS_BASE_URL", "CANVAS_TOKEN", "CANVAS_GATEWA
 
 /// Names of `CANVAS_*` variables that no process knows.
 fn unknown(names: impl Iterator<Item = String>) -> impl Iterator<Item = String> {
-    let is_known = |name: &str| VARIABLES.iter().any(|row| row.name == name) || OF_CLIENTS.contains(&name);
+    let is_file = |name: &str| name.strip_suffix("_FILE").is_some_and(|name| SECRETS.contains(&name));
+    let is_known =
+        |name: &str| VARIABLES.iter().any(|row| row.name == name) || is_file(name) || OF_CLIENTS.contains(&name);
     let found: std::collections::BTreeSet<String> =
         names.filter(|name| name.starts_with("CANVAS_") && !is_known(name)).collect();
     found.into_iter()
+}
+
+/// The value of a variable in the environment, or for a secret that of the file that `<name>_FILE` names.
+fn value(
+    environment: impl Fn(&str) -> Option<OsString>,
+    variable: &'static str,
+) -> Result<Option<String>, ConfigError> {
+    let invalid = |problem: String| ConfigError::Invalid { variable, problem };
+    let own = match environment(variable).map(OsString::into_string) {
+        Some(Err(_)) => return Err(invalid("expected UTF-8".to_owned())),
+        Some(Ok(own)) => Some(own).filter(|own| !own.trim().is_empty()),
+        None => None,
+    };
+    let file = SECRETS.contains(&variable).then(|| environment(&format!("{variable}_FILE"))).flatten();
+    match (own, file.filter(|file| !file.is_empty())) {
+        (own, None) => Ok(own),
+        (Some(_), Some(_)) => Err(invalid(format!("expected either this variable or {variable}_FILE, not both"))),
+        (None, Some(file)) => std::fs::read_to_string(file)
+            .map(Some)
+            .map_err(|error| invalid(format!("expected a readable file in {variable}_FILE: {error}"))),
+    }
 }
 
 /// The value of a variable, if it is set.

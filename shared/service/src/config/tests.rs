@@ -264,3 +264,50 @@ fn variables_that_no_process_reads_are_unknown() {
     let found: Vec<String> = unknown(names.into_iter().map(str::to_owned)).collect();
     assert_eq!(found, ["CANVAS_A", "CANVAS_RATE_BURTS"]);
 }
+
+/// The configuration of the required variables in an environment, changed by `changes`.
+fn from_variables(changes: &[(&str, &str)]) -> Result<Config, Vec<ConfigError>> {
+    let keys = format!("k1:{KEY}");
+    let mut values = HashMap::from([
+        ("CANVAS_DATABASE_URL", "postgres://canvas@db/canvas"),
+        ("CANVAS_REDIS_URL", "redis://redis/0"),
+        ("CANVAS_AMQP_URL", "amqp://rabbit/vhost"),
+        ("CANVAS_BLOB_URL", "file:///var/lib/canvas/blobs"),
+        ("CANVAS_MASTER_KEYS", keys.as_str()),
+    ]);
+    values.extend(changes.iter().copied());
+    Config::from_variables(|name| values.get(name).map(OsString::from))
+}
+
+#[test]
+fn the_value_of_every_secret_can_be_in_a_file() {
+    let path = std::env::temp_dir().join(format!("canvas-secret-{}", std::process::id()));
+    let file = path.to_str().expect("a path in UTF-8");
+    std::fs::write(&path, " postgres://canvas:hunter2@elsewhere/canvas\n").expect("writes a file");
+    let config = from_variables(&[("CANVAS_DATABASE_URL", ""), ("CANVAS_DATABASE_URL_FILE", file)]).expect("is valid");
+    assert_eq!(config.database_url.expose(), "postgres://canvas:hunter2@elsewhere/canvas");
+
+    std::fs::remove_file(&path).expect("removes the file");
+    for secret in SECRETS {
+        let name = format!("{secret}_FILE");
+        let errors = from_variables(&[(secret, ""), (&name, file)]).expect_err("the file does not exist");
+        let [error] = &errors[..] else { panic!("one error for one variable: {errors:?}") };
+        let text = error.to_string();
+        assert!(text.starts_with(&format!("{secret}: expected a readable file in {secret}_FILE: ")), "{text}");
+        assert_eq!(unknown([name].into_iter()).count(), 0);
+    }
+}
+
+#[test]
+fn a_secret_is_given_once() {
+    let errors = from_variables(&[("CANVAS_DATABASE_URL_FILE", "/anything")]).expect_err("both are set");
+    let texts: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(texts, ["CANVAS_DATABASE_URL: expected either this variable or CANVAS_DATABASE_URL_FILE, not both"]);
+}
+
+#[test]
+fn only_secrets_are_read_from_files() {
+    let config = from_variables(&[("CANVAS_LOG_FILE", "/missing")]).expect("is ignored");
+    assert_eq!(config.log, "info");
+    assert_eq!(unknown(["CANVAS_LOG_FILE".to_owned()].into_iter()).collect::<Vec<_>>(), ["CANVAS_LOG_FILE"]);
+}

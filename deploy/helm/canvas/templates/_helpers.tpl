@@ -1,0 +1,194 @@
+{{- define "canvas.image" -}}
+{{ .root.Values.image.repository }}/{{ .name }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+{{- end }}
+
+{{- define "canvas.host" -}}
+{{ (urlParse .Values.publicUrl).hostname }}
+{{- end }}
+
+{{/* Labels by which selectors find the pods of a process. */}}
+{{- define "canvas.selector" -}}
+app.kubernetes.io/name: {{ .name }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+{{- end }}
+
+{{- define "canvas.labels" -}}
+{{ include "canvas.selector" . }}
+{{ include "canvas.common" .root }}
+{{- end }}
+
+{{- define "canvas.common" -}}
+app.kubernetes.io/part-of: canvas
+app.kubernetes.io/version: {{ .Values.image.tag | default .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{/* Settings of all processes. */}}
+{{- define "canvas.settings" -}}
+CANVAS_LISTEN: 0.0.0.0:8080
+CANVAS_ADMIN_LISTEN: 0.0.0.0:9090
+CANVAS_PUBLIC_URL: {{ .Values.publicUrl | quote }}
+CANVAS_BLOB_URL: {{ .Values.blobs.url | quote }}
+CANVAS_DATABASE_URL_FILE: /run/canvas/database/value
+CANVAS_AMQP_URL_FILE: /run/canvas/broker/value
+CANVAS_REDIS_URL_FILE: /run/canvas/cache/value
+CANVAS_MASTER_KEYS_FILE: /run/canvas/masterKeys/value
+{{- range $name, $value := .Values.settings }}
+{{ $name }}: {{ $value | quote }}
+{{- end }}
+{{- end }}
+
+{{/* The parts of a pod that every workload has. */}}
+{{- define "canvas.pod" -}}
+automountServiceAccountToken: false
+enableServiceLinks: false
+{{- with .root.Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- with .root.Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  fsGroup: 65532
+  fsGroupChangePolicy: OnRootMismatch
+  seccompProfile: { type: RuntimeDefault }
+volumes:
+  {{- range $what, $secret := .root.Values.secrets }}
+  - name: {{ $what | lower }}
+    secret:
+      secretName: {{ $secret.name }}
+      defaultMode: 0440
+      items: [{ key: {{ $secret.key }}, path: value }]
+  {{- end }}
+  {{- if and .blobs .root.Values.blobs.volumeClaim }}
+  - name: blobs
+    persistentVolumeClaim: { claimName: {{ .root.Values.blobs.volumeClaim }} }
+  {{- end }}
+{{- end }}
+
+{{/* The parts of a container that every workload has. */}}
+{{- define "canvas.container" -}}
+name: process
+image: {{ include "canvas.image" (dict "root" .root "name" .image) }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: { drop: [ALL] }
+envFrom:
+  - configMapRef: { name: {{ .root.Release.Name }}-settings }
+volumeMounts:
+  {{- range $what, $_ := .root.Values.secrets }}
+  - { name: {{ $what | lower }}, mountPath: /run/canvas/{{ $what }}, readOnly: true }
+  {{- end }}
+  {{- if and .blobs .root.Values.blobs.volumeClaim }}
+  - { name: blobs, mountPath: /var/lib/canvas/blobs }
+  {{- end }}
+resources: {{- toYaml .values.resources | nindent 2 }}
+{{- end }}
+
+{{/* ServiceAccount, Deployment and PodDisruptionBudget of a process. */}}
+{{- define "canvas.process" -}}
+{{- $selector := include "canvas.selector" . -}}
+{{- $fullname := printf "%s-%s" .root.Release.Name .name -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ $fullname }}
+  labels: {{- include "canvas.labels" . | nindent 4 }}
+  {{- with .values.serviceAccountAnnotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+automountServiceAccountToken: false
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ $fullname }}
+  labels: {{- include "canvas.labels" . | nindent 4 }}
+spec:
+  # Without `replicas`, so that an upgrade keeps the number that an autoscaler or an operator set.
+  selector:
+    matchLabels: {{- $selector | nindent 6 }}
+  revisionHistoryLimit: 3
+  strategy:
+    rollingUpdate: { maxUnavailable: 0, maxSurge: 1 }
+  template:
+    metadata:
+      labels:
+        {{- include "canvas.labels" . | nindent 8 }}
+        {{- range .clients }}
+        canvas/{{ . }}: client
+        {{- end }}
+      annotations:
+        # A change of the settings restarts the pods.
+        checksum/settings: {{ include "canvas.settings" .root | sha256sum }}
+        {{- with .values.podAnnotations }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+    spec:
+      {{- include "canvas.pod" . | nindent 6 }}
+      serviceAccountName: {{ $fullname }}
+      terminationGracePeriodSeconds: {{ .grace }}
+      topologySpreadConstraints:
+        - topologyKey: kubernetes.io/hostname
+          maxSkew: 1
+          whenUnsatisfiable: ScheduleAnyway
+          labelSelector:
+            matchLabels: {{- $selector | nindent 14 }}
+        {{- if .root.Values.spreadZones }}
+        - topologyKey: topology.kubernetes.io/zone
+          maxSkew: 1
+          whenUnsatisfiable: ScheduleAnyway
+          labelSelector:
+            matchLabels: { app.kubernetes.io/part-of: canvas, app.kubernetes.io/instance: {{ .root.Release.Name }} }
+          # Counts only pods of the same Deployment and version.
+          matchLabelKeys: [app.kubernetes.io/name, pod-template-hash]
+        {{- end }}
+      containers:
+        - {{- include "canvas.container" . | nindent 10 }}
+          {{- with .args }}
+          args: {{ toJson . }}
+          {{- end }}
+          ports:
+            - { name: admin, containerPort: 9090, protocol: TCP }
+            {{- if eq .name "gateway" }}
+            - { name: http, containerPort: 8080, protocol: TCP }
+          lifecycle:
+            # The gateway serves while load balancers remove it.
+            preStop: { sleep: { seconds: 10 } }
+            {{- end }}
+          startupProbe: { httpGet: { path: /healthz, port: admin }, periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 60 }
+          livenessProbe: { httpGet: { path: /healthz, port: admin }, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 }
+          readinessProbe: { httpGet: { path: /readyz, port: admin }, periodSeconds: 5, timeoutSeconds: 3, failureThreshold: 2 }
+          {{- $s3 := and .blobs .root.Values.blobs.credentialsSecret }}
+          {{- if or $s3 .values.memoryMiB }}
+          env:
+            {{- if .values.memoryMiB }}
+            - { name: CANVAS_IMAGE_MEMORY_MIB, value: {{ .values.memoryMiB | quote }} }
+            - { name: CANVAS_GENERATION_MEMORY_MIB, value: {{ .values.generationMemoryMiB | quote }} }
+            {{- end }}
+            {{- if $s3 }}
+            - { name: AWS_ACCESS_KEY_ID, valueFrom: { secretKeyRef: { name: {{ $s3 }}, key: ACCESS_KEY_ID } } }
+            - { name: AWS_SECRET_ACCESS_KEY, valueFrom: { secretKeyRef: { name: {{ $s3 }}, key: SECRET_ACCESS_KEY } } }
+            {{- end }}
+          {{- end }}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ $fullname }}
+  labels: {{- include "canvas.labels" . | nindent 4 }}
+spec:
+  maxUnavailable: 1
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  selector:
+    matchLabels: {{- $selector | nindent 6 }}
+{{- end }}
