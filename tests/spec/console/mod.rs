@@ -2,6 +2,7 @@
 
 mod connections;
 mod credit;
+mod delegation;
 mod deletion;
 mod deliveries;
 mod holder;

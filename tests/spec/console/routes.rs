@@ -46,7 +46,10 @@ async fn a_narrow_session_is_403_at_every_route_for_people(stack: &Stack) {
         let call = if has_body { call.body("application/json", "{}") } else { call };
         assert!(call.await.expect_error(403, "forbidden", &[]).contains("link"), "{path}");
     }
+    // Its own session is the exception.
     narrow.get("/session").await.ok();
+    narrow.delete("/session").await.expect(204);
+    narrow.get("/session").await.expect_error(401, "unauthorized", &[]);
 }
 
 async fn only_a_session_is_a_credential(stack: &Stack) {
