@@ -36,8 +36,10 @@ class Person:
     def __init__(self):
         self.uid = "p-" + uuid.uuid4().hex
         admin("account", "create", "--email", self.email(), "--uid", self.uid)
-        reply = self.send("POST", "/console/session", {"link": self.link()}, cookies={})
-        self.session = reply.cookies.get(COOKIE) or reply.headers["Set-Cookie"].split(";")[0].split("=", 1)[1]
+        self.session = None
+        reply = self.sign_in()
+        # By hand, because the cookie is for secure origins.
+        self.session = reply.headers["Set-Cookie"].split(";")[0].split("=", 1)[1]
         self.left = self.REQUESTS
 
     def email(self):
@@ -47,12 +49,15 @@ class Person:
         """The secret of a new sign-in link."""
         return admin("session", "link", "--account", self.uid)["url"].split("#")[1]
 
-    def send(self, method, path, body=None, cookies=None, **more):
-        headers = {"Origin": ORIGIN, "X-Canvas-Console": "1"}
-        cookies = {COOKIE: self.session} if cookies is None else cookies
-        # Set by hand, because the cookie is for secure origins.
-        headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in cookies.items())
-        reply = requests.request(method, ORIGIN + path, json=body, headers={**headers, **more.pop("headers", {})}, timeout=30, **more)
+    def sign_in(self):
+        """Begins one more session."""
+        return self.send("POST", "/console/session", {"link": self.link()})
+
+    def send(self, method, path, body=None, data=None, headers=None):
+        headers = {"Origin": ORIGIN, "X-Canvas-Console": "1", **(headers or {})}
+        if self.session:
+            headers["Cookie"] = f"{COOKIE}={self.session}"
+        reply = requests.request(method, ORIGIN + path, json=body, data=data, headers=headers, timeout=30)
         reply.raise_for_status()
         return reply
 
@@ -93,24 +98,20 @@ def sign_in(case):
 
 def end_session(case):
     who = person()
-    case.path_parameters["sessionId"] = admin_session(who)
+    case.path_parameters["sessionId"] = who.sign_in().json()["session"]["id"]
     return who
 
 
-def admin_session(who):
-    """Signs in once more and returns the id of that session."""
-    return who.send("POST", "/console/session", {"link": who.link()}, cookies={}).json()["session"]["id"]
+SAVED = itertools.count()
 
 
 def save_connection(case):
+    """Every second request replaces the key of a connection."""
     who = person()
-    # Blanks alone are no name.
-    case.body["name"] = "Contract " + str(next(SAVED) // 2)
+    case.body["name"] = str(uuid.uuid4())
+    if next(SAVED) % 2:
+        who.send("POST", "/console/connections", case.body)
     return who
-
-
-# Every second request replaces the key of the one before.
-SAVED = itertools.count()
 
 
 def delete_connection(case):

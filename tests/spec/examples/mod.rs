@@ -478,7 +478,11 @@ fn every_operation_has_an_example() {
             let id = text(operation, "/operationId");
             let example = &examples["operations"][id];
             assert!(example["responses"].is_object(), "{id} has an example of its response");
-            assert_eq!(operation.get("requestBody").is_some(), example.get("request").is_some(), "{id}: of its request");
+            assert_eq!(
+                operation.get("requestBody").is_some(),
+                example.get("request").is_some(),
+                "{id}: of its request"
+            );
         }
         for (name, response) in document["components"]["responses"].as_object().expect("the failures") {
             let examples = response["content"]["application/json"]["examples"].as_object().expect("examples");

@@ -86,7 +86,8 @@ impl<'a> Writer<'a> {
         let mut operations = Vec::new();
         for (place, name) in ["a", "b"].into_iter().enumerate() {
             let asset = user.upload_into(&canvas, "image/png", pictures::png(64, 48)).await;
-            let (picture, section, note, x) = (text(&asset, "/node"), format!("s{name}"), format!("t{name}"), 5000 * place);
+            let (picture, section, note, x) =
+                (text(&asset, "/node"), format!("s{name}"), format!("t{name}"), 5000 * place);
             operations.extend([
                 json!({"type": "node.create", "clientId": section, "node": {"type": "sticky", "title": name,
                     "position": {"x": x, "y": 0}, "width": 4000, "height": 4000, "metadata": {"section": true}}}),
@@ -194,8 +195,7 @@ impl<'a> Writer<'a> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_deleted_and_restored_during_faults_is_there_once() {
     let (mut chance, services) = (Chance::new(), Services::start().await);
-    let stack =
-        Stack::builder().gateways(GATEWAYS).env("CANVAS_RATE_PER_MINUTE", 0).on(&services).start().await;
+    let stack = Stack::builder().gateways(GATEWAYS).env("CANVAS_RATE_PER_MINUTE", 0).on(&services).start().await;
     let writers = (0..WRITERS).map(|number| Writer::make(&stack, chance.fork(number as u64)));
     let mut writers = join_all(writers).await;
     let is_over = AtomicBool::new(false);

@@ -206,7 +206,8 @@ async fn of_more_than_64_mib_of_deletions_the_oldest_cannot_be_restored(stack: &
     user.apply(&id, json!([delete(&text_node)])).await;
     let path = format!("/canvases/{id}/operations");
     let late = user.send(&path, &trial(json!([restore(&picture), reconnect(&connection)]))).await;
-    let message = late.expect_error(422, "unprocessable_entity", &["operations[0].nodeId", "operations[1].connectionId"]);
+    let message =
+        late.expect_error(422, "unprocessable_entity", &["operations[0].nodeId", "operations[1].connectionId"]);
     assert!(message.contains("64 MiB"), "{message}");
     // What the same batch deletes and restores is none of them.
     user.apply(&id, json!([restore(&text_node), delete(&section), restore(&section)])).await;

@@ -64,7 +64,9 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
         BenchRow::reported(format!("change to the last of {STREAMS} event streams, p99"), format!("{p99:.0} ms"))
             .ours(format!("median {median:.0} ms"))
             .goal(format!("<= {REACHED_MS} ms"), p99 <= REACHED_MS)
-            .note(format!("{CHANGES} changes of one canvas, one gateway; from sending the batch, so its commit is included.")),
+            .note(format!(
+                "{CHANGES} changes of one canvas, one gateway; from sending the batch, so its commit is included."
+            )),
         BenchRow::reported("memory of an open event stream", format!("{kib:.1} KiB"))
             .ours(format!("{before:.0} to {after:.0} MiB"))
             .goal(format!("<= {STREAM_KIB} KiB"), kib <= STREAM_KIB),
