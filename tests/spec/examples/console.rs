@@ -79,7 +79,8 @@ impl Recorder {
         self.sharing_and_deletion(stack, &page).await;
         self.console_failures(&page).await;
         let list = self.visit(&page, "listDeliveries", Method::GET, "/console/deliveries?limit=1", Value::Null).await;
-        let path = format!("/console/deliveries/{}/replay", text(&list, "/deliveries/0/webhook/id"));
+        let delivery = text(&list, "/deliveries/0/webhook/id").trim_start_matches("webhook:");
+        let path = format!("/console/deliveries/{delivery}/replay");
         self.visit(&page, "replayDelivery", Method::POST, &path, Value::Null).await;
         self.visit(&page, "getCredit", Method::GET, "/console/credit?limit=1", Value::Null).await;
         let other = self.sign_in(stack).await;

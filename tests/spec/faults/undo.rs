@@ -52,7 +52,7 @@ impl Model {
 
 /// Up to three of the ids of these.
 fn some(of: &[Value], chance: &mut Chance) -> BTreeSet<String> {
-    let count = chance.below(3.min(of.len()) + 1);
+    let count = chance.below(of.len().min(3) + 1);
     (0..count).map(|_| text(&of[chance.below(of.len())], "/id").to_owned()).collect()
 }
 
