@@ -181,6 +181,9 @@ def image_faults():
     stages = set(re.findall(r"^FROM \S+ AS (\S+)$", (DEPLOY / "docker/Dockerfile").read_text(), re.M))
     for name in sorted(set(PROCESSES) - stages):
         yield f"deploy/docker/Dockerfile: there is no stage {name}"
+    linter = json.loads((ROOT / "gateway/console/.oxlintrc.json").read_text())
+    for name in sorted({"dist", "node_modules"} - set(linter["ignorePatterns"])):
+        yield f"gateway/console/.oxlintrc.json does not ignore {name}, and the image is built without .gitignore"
 
 
 def compose_faults():

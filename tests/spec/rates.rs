@@ -1,6 +1,6 @@
 //! Rate limits (docs/reference/conventions.md#rate-limits, docs/reference/conventions.md#failed-credentials).
 
-use e2e::{Stack, suite};
+use e2e::{Person, Stack, suite};
 use serde_json::json;
 
 suite! {
@@ -12,6 +12,7 @@ suite! {
     the_rate_comes_before_the_scopes,
     failed_credentials_are_limited_by_address,
     a_failed_sign_in_is_a_failed_credential,
+    a_session_has_the_rate_of_a_token_of_its_own,
 }
 
 async fn a_token_has_a_burst_and_is_then_told_when_to_come_back(stack: &Stack) {
@@ -91,4 +92,26 @@ async fn a_failed_sign_in_is_a_failed_credential(stack: &Stack) {
 fn new_address() -> [u8; 4] {
     let [first, second, third, ..] = uuid::Uuid::new_v4().into_bytes();
     [127, first.max(1), second, third.clamp(1, 254)]
+}
+
+async fn a_session_has_the_rate_of_a_token_of_its_own(stack: &Stack) {
+    let account = stack.account().await;
+    let (person, other) = (stack.person(&account).await, stack.person(&account).await);
+    let mut sent = 0;
+    let refused = loop {
+        let reply = person.get("/session").await;
+        assert!(reply.header("ratelimit-limit").is_some(), "{reply}");
+        if reply.status != 200 {
+            break reply;
+        }
+        sent += 1;
+        assert!(sent < 10, "never limited");
+    };
+    assert!(sent >= 3, "refused within the burst: {sent}");
+    assert!(refused.header("retry-after").is_some(), "{refused}");
+    refused.expect_error(429, "rate_limited", &[]);
+    // The contract below the console counts for the same session.
+    person.get(&Person::api("/canvases")).await.expect_error(429, "rate_limited", &[]);
+    other.get("/session").await.ok();
+    stack.user_of(&account, "all").await.get("/auth/status").await.ok();
 }

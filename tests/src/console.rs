@@ -22,9 +22,15 @@ pub struct Person {
 }
 
 impl Person {
+    /// A request to `path` below `/console` with this session, without the headers of a write.
+    pub fn request(&self, method: Method, path: &str) -> Call {
+        let call = self.client.call(method, &format!("/console{path}"));
+        call.header("cookie", &format!("{COOKIE}={}", self.session))
+    }
+
     /// The request that a page of the console makes to `path` below `/console`.
     pub fn call(&self, method: Method, path: &str) -> Call {
-        from_page(&self.client, &self.origin, method, path).header("cookie", &format!("{COOKIE}={}", self.session))
+        from_page(self.request(method, path), &self.origin)
     }
 
     /// `GET` below `/console`.
@@ -35,6 +41,11 @@ impl Person {
     /// `POST` with a JSON body below `/console`.
     pub fn send(&self, path: &str, body: &Value) -> Call {
         self.call(Method::POST, path).body("application/json", body.to_string())
+    }
+
+    /// `PUT` with a JSON body below `/console`.
+    pub fn put(&self, path: &str, body: &Value) -> Call {
+        self.call(Method::PUT, path).body("application/json", body.to_string())
     }
 
     /// `DELETE` below `/console`.
@@ -53,9 +64,9 @@ impl Person {
     }
 }
 
-/// A request from a page of `origin`, without a credential.
-fn from_page(client: &Client, origin: &str, method: Method, path: &str) -> Call {
-    client.call(method, &format!("/console{path}")).header("origin", origin).header("x-canvas-console", "1")
+/// The request as a page of `origin` makes it.
+fn from_page(call: Call, origin: &str) -> Call {
+    call.header("origin", origin).header("x-canvas-console", "1")
 }
 
 impl Stack {
@@ -70,7 +81,7 @@ impl Stack {
 
     /// The request that the sign-in page makes.
     pub fn signing_in(&self, body: &Value) -> Call {
-        let call = from_page(&self.anonymous(), &self.origin(0), Method::POST, "/session");
+        let call = from_page(self.anonymous().post("/console/session"), &self.origin(0));
         call.body("application/json", body.to_string())
     }
 

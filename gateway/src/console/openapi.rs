@@ -3,7 +3,7 @@
 use serde_json::Value;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
 use utoipa::openapi::tag::TagBuilder;
-use utoipa::openapi::{ContactBuilder, InfoBuilder, OpenApi};
+use utoipa::openapi::{ContactBuilder, InfoBuilder, LicenseBuilder, OpenApi};
 
 use crate::openapi;
 
@@ -19,6 +19,14 @@ const TAGS: [(&str, &str); 8] = [
     ("Document", "This document."),
 ];
 
+/// What the shared failures say here. In the contract they speak of revisions and scopes.
+const FAILURES: [(&str, &str); 4] = [
+    ("Conflict", "The present state forbids the request."),
+    ("Forbidden", "The request does not come from the console, the session is one of a token, or a role is missing."),
+    ("Unauthorized", "The session is missing, unknown or ended, or what should sign in is not valid."),
+    ("UnprocessableEntity", "The request disagrees with what is stored. `fields` names the places."),
+];
+
 /// The document without routes.
 pub fn base() -> OpenApi {
     let info = InfoBuilder::new()
@@ -29,6 +37,7 @@ pub fn base() -> OpenApi {
              sets. Every write needs the `Origin` of the service and the header `X-Canvas-Console: 1`. The canvases themselves are \
              served by the contract, which the console reaches at `/console/api/canvas-agent/v1`.",
         ))
+        .license(Some(LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build()))
         .contact(None::<ContactBuilder>.map(ContactBuilder::build))
         .build();
     let cookie = SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::new("__Host-canvas")));
@@ -38,7 +47,35 @@ pub fn base() -> OpenApi {
 
 /// Completes the document that the routes declare.
 pub fn complete(document: OpenApi) -> Value {
-    openapi::complete_shared(serde_json::to_value(document).expect("an OpenAPI document serializes"))
+    let mut document = serde_json::to_value(document).expect("an OpenAPI document serializes");
+    document = openapi::complete_shared(document, openapi::Recorded::Console);
+    for (name, description) in FAILURES {
+        document["components"]["responses"][name]["description"] = description.into();
+    }
+    // No failure here has any.
+    if let Some(members) = document["components"]["schemas"]["ErrorBody"]["properties"].as_object_mut() {
+        members.remove("details");
+    }
+    drop_unused(&mut document);
+    document
+}
+
+/// Removes the components that nothing refers to. The shared ones are those of the contract.
+fn drop_unused(document: &mut Value) {
+    loop {
+        let text = document.to_string();
+        let mut dropped = false;
+        for kind in ["examples", "headers", "responses", "schemas"] {
+            if let Some(components) = document["components"][kind].as_object_mut() {
+                let before = components.len();
+                components.retain(|name, _| text.contains(&format!("\"#/components/{kind}/{name}\"")));
+                dropped |= components.len() < before;
+            }
+        }
+        if !dropped {
+            return;
+        }
+    }
 }
 
 #[cfg(test)]

@@ -52,7 +52,11 @@ pub fn router() -> Router<App> {
 }
 
 async fn page(headers: HeaderMap) -> Response {
-    let Some(page) = Files::get("index.html") else {
+    show(Files::get("index.html"), &headers)
+}
+
+fn show(page: Option<EmbeddedFile>, headers: &HeaderMap) -> Response {
+    let Some(page) = page else {
         let how = "The console is not part of this gateway. Run gateway/console/build, and build the gateway again. The API is \
                    complete without it.\n";
         return (StatusCode::NOT_FOUND, HEADERS, how).into_response();
@@ -88,4 +92,18 @@ fn hex(bytes: &[u8]) -> String {
 
 fn value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static("application/octet-stream"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_gateway_without_the_application_says_how_to_build_it() {
+        let response = show(None, &HeaderMap::new());
+        assert_eq!(response.status(), StatusCode::NOT_FOUND);
+        assert_eq!(response.headers().get(CONTENT_SECURITY_POLICY), Some(&POLICY));
+        let body = axum::body::to_bytes(response.into_body(), 1000).await.expect("a short text");
+        assert!(std::str::from_utf8(&body).expect("UTF-8").contains("Run gateway/console/build"), "{body:?}");
+    }
 }

@@ -11,14 +11,33 @@ use super::{id, operations};
 
 const RECORDED: &str = include_str!("examples.json");
 
+/// Whose examples of failures a document has.
+#[derive(Clone, Copy)]
+pub enum Recorded {
+    Contract,
+    Console,
+}
+
+impl Recorded {
+    /// The examples of a shared response.
+    fn failures(self, recorded: &Value, name: &str) -> Value {
+        let own = match self {
+            Self::Contract => &Value::Null,
+            Self::Console => &recorded["consoleFailures"][name],
+        };
+        if own.is_null() { recorded["failures"][name].clone() } else { own.clone() }
+    }
+}
+
 /// The recorded examples: `operations` by operation id, and `failures` by the name of the shared response. A body has one example
-/// or several, by name; one of a body that is not JSON stands under its media type.
+/// or several, by name; one of a body that is not JSON stands under its media type. `consoleFailures` are those that differ in
+/// the console.
 pub fn recorded() -> Value {
     serde_json::from_str(RECORDED).expect("the recorded examples are JSON")
 }
 
 /// Adds the examples.
-pub fn add(document: &mut Value) {
+pub fn add(document: &mut Value, of: Recorded) {
     let recorded = recorded();
     for (_, operation) in operations(document) {
         let example = &recorded["operations"][id(operation)];
@@ -39,7 +58,8 @@ pub fn add(document: &mut Value) {
     }
     let shared = document["components"]["responses"].as_object_mut().expect("the failures are components");
     for (name, response) in shared {
-        let examples = recorded["failures"][name].as_object().into_iter().flatten();
+        let failures = of.failures(&recorded, name);
+        let examples = failures.as_object().into_iter().flatten();
         let examples: Map<String, Value> =
             examples.map(|(name, value)| (name.clone(), json!({"value": value}))).collect();
         response["content"]["application/json"]["examples"] = examples.into();

@@ -40,7 +40,7 @@ const NAMES_NOTHING: [&str; 25] = [
 ];
 
 /// Operations with a body that take no revision and no key, and that no state forbids.
-const NEVER_CONFLICTS: [&str; 7] = [
+const NEVER_CONFLICTS: [&str; 8] = [
     "createElement",
     "createElementCollection",
     "deleteElementCollection",
@@ -48,10 +48,11 @@ const NEVER_CONFLICTS: [&str; 7] = [
     "renameElementCollection",
     "reviewCampaign",
     "setMember",
+    "signIn",
 ];
 
 /// Operations whose body cannot disagree with what is stored.
-const STANDS_ALONE: [&str; 9] = [
+const STANDS_ALONE: [&str; 10] = [
     "createCanvas",
     "createElementCollection",
     "createToken",
@@ -61,6 +62,7 @@ const STANDS_ALONE: [&str; 9] = [
     "planCampaign",
     "renameElementCollection",
     "saveConnection",
+    "signIn",
 ];
 
 /// Status, name and description of each shared response.
@@ -139,9 +141,13 @@ fn statuses(path: &str, operation: &Map<String, Value>) -> Vec<&'static str> {
     if !OPEN.contains(&id) {
         statuses.push("401");
     }
-    // `getAuthStatus` needs a valid token and no scope.
-    if !OPEN.contains(&id) && id != "getAuthStatus" {
+    // These need a valid credential alone.
+    if !OPEN.contains(&id) && !matches!(id, "getAuthStatus" | "getSession") {
         statuses.push("403");
+    }
+    // Its credential is in its body.
+    if id == "signIn" {
+        statuses.extend(["401", "403"]);
     }
     if !NAMES_NOTHING.contains(&id) {
         statuses.push("404");

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use domain::API_ROOT;
 use serde_json::{Map, Value, json};
 
 use super::{id, operations};
@@ -34,6 +35,7 @@ const HEADERS: &[(&str, &str, &str)] = &[
     ("Content-Range", "The range that the body holds, and the size of the whole.", TEXT),
     ("Content-Disposition", "The name under which to save the body.", TEXT),
     ("WWW-Authenticate", "`Bearer`.", TEXT),
+    ("Set-Cookie", "The credential of the session.", TEXT),
     ("Deprecation", "When the operation was deprecated (RFC 9745).", TEXT),
     ("Link", "Where the deprecation is explained.", TEXT),
 ];
@@ -118,9 +120,10 @@ fn of_success(id: &str, path: &str, status: &str) -> Vec<Carried> {
         add(&["Deprecation", "Link"], true);
     }
     match status {
-        // A collection has no read of its own.
-        "201" if id != "createElementCollection" => add(&["Location"], true),
-        "202" => add(&["Location"], true),
+        "201" if id == "signIn" => add(&["Set-Cookie"], true),
+        // A collection has no read of its own, and neither has what the console's routes create.
+        "201" if id != "createElementCollection" && path.starts_with(API_ROOT) => add(&["Location"], true),
+        "202" if path.starts_with(API_ROOT) => add(&["Location"], true),
         "206" => add(&["Content-Range"], true),
         _ => {}
     }

@@ -33,6 +33,7 @@ use utoipa::openapi::{
 };
 use utoipa::{PartialSchema, ToSchema};
 
+pub use self::examples::Recorded;
 use crate::problem::{ErrorBody, ErrorCode, ErrorDetails, ErrorEnvelope};
 use crate::routes::assets::picture::RenditionWidth;
 use crate::routes::recipes::list::VisibilityFilter;
@@ -148,16 +149,16 @@ pub fn complete(mut document: OpenApi) -> Value {
     shapes::refine(&mut document);
     types::share(&mut document);
     words::add(&mut document);
-    document = complete_shared(document);
+    document = complete_shared(document, Recorded::Contract);
     parameters::share(&mut document);
     document
 }
 
 /// Adds failures, headers and examples: what every document has.
-pub fn complete_shared(mut document: Value) -> Value {
+pub fn complete_shared(mut document: Value, recorded: Recorded) -> Value {
     failures::add(&mut document);
     headers::add(&mut document);
-    examples::add(&mut document);
+    examples::add(&mut document, recorded);
     document
 }
 
@@ -191,19 +192,24 @@ fn id(operation: &Map<String, Value>) -> &str {
 /// The members of a document, in the order of the OpenAPI specification.
 const MEMBERS: [&str; 8] = ["openapi", "info", "servers", "tags", "security", "paths", "webhooks", "components"];
 
+/// Those that a document has.
+fn members(document: &Value) -> impl Iterator<Item = (&'static str, &Value)> {
+    MEMBERS.into_iter().filter_map(|name| Some((name, document.get(name)?)))
+}
+
 /// A document whose members are serialized in that order.
 struct Ordered<'a>(&'a Value);
 
 impl Serialize for Ordered<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(MEMBERS.map(|name| (name, &self.0[name])))
+        serializer.collect_map(members(self.0))
     }
 }
 
 /// The document as it is committed.
 #[cfg(test)]
 pub fn committed(document: &Value) -> String {
-    layout::text(&MEMBERS.map(|name| (name, &document[name])))
+    layout::text(&members(document).collect::<Vec<_>>())
 }
 
 /// The serialized document.

@@ -5,7 +5,7 @@ use e2e::{Stack, suite};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::person::Person;
+use super::holder::Holder;
 
 const KEY: &str = "sk-0123456789abcdefghij";
 
@@ -24,8 +24,8 @@ fn body(name: &str) -> Value {
 }
 
 async fn a_connection_is_saved_listed_and_deleted(stack: &Stack) {
-    let person = Person::new(stack).await;
-    let reply = person.post("/connections", body("Studio")).await.expect(201).json();
+    let person = Holder::new(stack).await;
+    let reply = person.send("/connections", &body("Studio")).await.expect(201).json();
     let saved = &reply["connection"];
     assert_eq!(
         (&saved["provider"], &saved["name"], &saved["maskedKey"]),
@@ -52,10 +52,10 @@ async fn a_connection_is_saved_listed_and_deleted(stack: &Stack) {
 }
 
 async fn a_key_is_replaced_under_the_same_id_and_the_operators_url_stays(stack: &Stack) {
-    let person = Person::new(stack).await;
+    let person = Holder::new(stack).await;
     let id =
         stack.connect_to(&person.user.uid, "openai", "https://proxy.example.com/v1", "sk-old-0123456789abcdef").await;
-    let saved = person.post("/connections", body("mine")).await.ok();
+    let saved = person.send("/connections", &body("mine")).await.ok();
     assert_eq!((&saved["connection"]["id"], &saved["connection"]["maskedKey"]), (&json!(id), &json!("••••ghij")));
     assert!(saved["connection"].get("baseUrl").is_none(), "{saved}");
     let kept = stack.admin(&["admin", "connection", "list", "--account", &person.user.uid]).await.expect_success();
@@ -64,7 +64,7 @@ async fn a_key_is_replaced_under_the_same_id_and_the_operators_url_stays(stack: 
 }
 
 async fn what_is_wrong_with_a_connection_is_told_by_its_fields(stack: &Stack) {
-    let person = Person::new(stack).await;
+    let person = Holder::new(stack).await;
     for (more, fields) in [
         (json!({"provider": "managed"}), &["provider"][..]),
         (json!({"provider": "midjourney"}), &["provider"]),
@@ -80,19 +80,19 @@ async fn what_is_wrong_with_a_connection_is_told_by_its_fields(stack: &Stack) {
         for (field, value) in more.as_object().expect("an object") {
             body[field] = value.clone();
         }
-        let reply = person.post("/connections", body).await;
+        let reply = person.send("/connections", &body).await;
         assert!(!String::from_utf8_lossy(&reply.body).contains("schlüssel"), "{reply}");
         reply.expect_error(400, "input_validation_error", fields);
     }
-    let missing = person.post("/connections", json!({})).await;
+    let missing = person.send("/connections", &json!({})).await;
     missing.expect_error(400, "input_validation_error", &["provider", "name", "apiKey"]);
     assert_eq!(person.get("/connections").await.ok(), json!({"connections": []}));
 }
 
 async fn a_name_has_1_to_80_characters_and_a_key_1_to_4096(stack: &Stack) {
-    let person = Person::new(stack).await;
+    let person = Holder::new(stack).await;
     let save = async |name: &str, key: &str| {
-        person.post("/connections", json!({"provider": "fal", "name": name, "apiKey": key})).await
+        person.send("/connections", &json!({"provider": "fal", "name": name, "apiKey": key})).await
     };
     save("n", &"k".repeat(4096)).await.expect(201);
     save(&"ü".repeat(80), "k").await.expect(201);
@@ -104,8 +104,8 @@ async fn a_name_has_1_to_80_characters_and_a_key_1_to_4096(stack: &Stack) {
 }
 
 async fn an_account_has_100_connections(stack: &Stack) {
-    let person = Person::new(stack).await;
-    person.post("/connections", body("first")).await.expect(201);
+    let person = Holder::new(stack).await;
+    person.send("/connections", &body("first")).await.expect(201);
     sqlx::query(
         "INSERT INTO provider_connections (id, account_uid, provider, name, sealed_key, masked_key)
          SELECT gen_random_uuid(), account_uid, provider, 'n' || place, sealed_key, masked_key
@@ -115,15 +115,15 @@ async fn an_account_has_100_connections(stack: &Stack) {
     .execute(stack.pool())
     .await
     .expect("inserts");
-    person.post("/connections", body("last")).await.expect(201);
-    person.post("/connections", body("more")).await.expect_error(409, "conflict", &[]);
-    person.post("/connections", body("first")).await.expect(200);
+    person.send("/connections", &body("last")).await.expect(201);
+    person.send("/connections", &body("more")).await.expect_error(409, "conflict", &[]);
+    person.send("/connections", &body("first")).await.expect(200);
     assert_eq!(person.get("/connections").await.ok()["connections"].as_array().map(Vec::len), Some(100));
 }
 
 async fn a_connection_of_another_account_is_404(stack: &Stack) {
-    let (person, other) = (Person::new(stack).await, Person::new(stack).await);
-    let theirs = other.post("/connections", body("theirs")).await.expect(201).json();
+    let (person, other) = (Holder::new(stack).await, Holder::new(stack).await);
+    let theirs = other.send("/connections", &body("theirs")).await.expect(201).json();
     for id in [text(&theirs, "/connection/id"), &Uuid::new_v4().to_string()] {
         person.delete(&format!("/connections/{id}")).await.expect_error(404, "not_found", &[]);
     }

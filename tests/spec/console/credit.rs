@@ -4,7 +4,7 @@ use e2e::api::{key, text};
 use e2e::{Stack, pictures, suite};
 use serde_json::{Value, json};
 
-use super::person::Person;
+use super::holder::Holder;
 
 suite! {
     // There is no worker, so work stays queued.
@@ -14,7 +14,7 @@ suite! {
 }
 
 async fn the_ledger_explains_the_balance(stack: &Stack) {
-    let person = Person::new(stack).await;
+    let person = Holder::new(stack).await;
     let empty = person.get("/credit").await.ok();
     assert_eq!((&empty["balance"], &empty["entries"]), (&json!(0), &json!([])));
     stack.grant(&person.user.uid, 5).await;
@@ -54,7 +54,7 @@ async fn the_ledger_explains_the_balance(stack: &Stack) {
 }
 
 async fn an_account_sees_its_own_ledger_alone(stack: &Stack) {
-    let (person, other) = (Person::new(stack).await, Person::new(stack).await);
+    let (person, other) = (Holder::new(stack).await, Holder::new(stack).await);
     stack.grant(&other.user.uid, 7).await;
     let credit = person.get("/credit").await.ok();
     assert_eq!((&credit["balance"], &credit["entries"]), (&json!(0), &json!([])));

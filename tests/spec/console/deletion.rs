@@ -5,7 +5,7 @@ use e2e::{Reply, Stack, pictures, suite};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::person::Person;
+use super::holder::Holder;
 
 suite! {
     // There is no worker, so work stays queued.
@@ -15,6 +15,7 @@ suite! {
     only_its_owner_deletes_a_canvas,
     an_asset_that_no_node_shows_is_deleted,
     an_asset_that_a_node_shows_is_deleted_only_by_force,
+    a_deleted_node_does_not_keep_its_asset,
     only_its_owner_deletes_an_asset,
     a_deletion_is_confirmed,
 }
@@ -23,13 +24,13 @@ fn confirmed() -> Value {
     json!({"confirm": true})
 }
 
-impl Person {
+impl Holder {
     async fn remove(&self, path: &str, body: &Value) -> Reply {
-        self.send(Method::DELETE, path, body).await
+        self.call(Method::DELETE, path).body("application/json", body.to_string()).await
     }
 
     /// A canvas that this person shares with `member`.
-    async fn shared(&self, stack: &Stack, member: &Person, role: &str) -> String {
+    async fn shared(&self, stack: &Stack, member: &Holder, role: &str) -> String {
         let canvas = text(&self.user.make_canvas().await, "/id").to_owned();
         stack.share(&self.user, &canvas, &member.user.uid, role).await;
         canvas
@@ -42,7 +43,7 @@ fn path_of(asset: &Value) -> String {
 }
 
 async fn a_canvas_is_deleted_with_what_is_stored_in_it(stack: &Stack) {
-    let (owner, member) = (Person::new(stack).await, Person::new(stack).await);
+    let (owner, member) = (Holder::new(stack).await, Holder::new(stack).await);
     let canvas = owner.shared(stack, &member, "editor").await;
     let kept = text(&owner.user.make_canvas().await, "/id").to_owned();
     let stored = owner.user.upload_into(&canvas, "image/png", pictures::png(4, 3)).await;
@@ -60,7 +61,7 @@ async fn a_canvas_is_deleted_with_what_is_stored_in_it(stack: &Stack) {
 }
 
 async fn a_canvas_with_active_work_is_not_deleted(stack: &Stack) {
-    let (owner, editor) = (Person::new(stack).await, Person::new(stack).await);
+    let (owner, editor) = (Holder::new(stack).await, Holder::new(stack).await);
     let canvas = owner.shared(stack, &editor, "editor").await;
     let job = editor.user.start_resize(&format!("canvas:{}:{canvas}", owner.user.uid), json!({})).await;
     owner.remove(&owner.canvas_path(&canvas), &confirmed()).await.expect_error(409, "conflict", &[]);
@@ -70,7 +71,7 @@ async fn a_canvas_with_active_work_is_not_deleted(stack: &Stack) {
 }
 
 async fn only_its_owner_deletes_a_canvas(stack: &Stack) {
-    let (owner, member, stranger) = (Person::new(stack).await, Person::new(stack).await, Person::new(stack).await);
+    let (owner, member, stranger) = (Holder::new(stack).await, Holder::new(stack).await, Holder::new(stack).await);
     for role in ["viewer", "editor"] {
         let canvas = owner.shared(stack, &member, role).await;
         let path = owner.canvas_path(&canvas);
@@ -85,7 +86,7 @@ async fn only_its_owner_deletes_a_canvas(stack: &Stack) {
 }
 
 async fn an_asset_that_no_node_shows_is_deleted(stack: &Stack) {
-    let owner = Person::new(stack).await;
+    let owner = Holder::new(stack).await;
     let asset = owner.user.upload("image/png", pictures::png(4, 3)).await;
     let deleted = owner.remove(&path_of(&asset), &confirmed()).await.ok();
     assert_eq!(deleted, json!({"asset": asset["handle"], "deleted": true, "bytes": asset["bytes"]}));
@@ -95,7 +96,7 @@ async fn an_asset_that_no_node_shows_is_deleted(stack: &Stack) {
 }
 
 async fn an_asset_that_a_node_shows_is_deleted_only_by_force(stack: &Stack) {
-    let owner = Person::new(stack).await;
+    let owner = Holder::new(stack).await;
     let canvas = text(&owner.user.make_canvas().await, "/id").to_owned();
     let asset = owner.user.upload_into(&canvas, "image/png", pictures::png(4, 3)).await;
     for body in [confirmed(), json!({"confirm": true, "force": false})] {
@@ -105,15 +106,31 @@ async fn an_asset_that_a_node_shows_is_deleted_only_by_force(stack: &Stack) {
     owner.remove(&path_of(&asset), &json!({"confirm": true, "force": true})).await.ok();
     let node = &owner.user.canvas(&canvas).await["nodes"][0];
     assert_eq!(node["asset"], asset["handle"], "the node keeps the handle of its asset");
-    // Once its node is deleted, an asset is deleted without force.
+}
+
+async fn a_deleted_node_does_not_keep_its_asset(stack: &Stack) {
+    let owner = Holder::new(stack).await;
+    let canvas = text(&owner.user.make_canvas().await, "/id").to_owned();
     let asset = owner.user.upload_into(&canvas, "image/png", pictures::png(5, 3)).await;
     let node = text(&asset, "/node");
     owner.user.apply(&canvas, json!([{"type": "node.delete", "nodeId": node}])).await;
     owner.remove(&path_of(&asset), &confirmed()).await.ok();
+    let restored = owner.user.apply(&canvas, json!([{"type": "node.restore", "nodeId": node}])).await;
+    let restored = &restored["canvas"]["nodes"][0];
+    assert_eq!(restored["asset"], asset["handle"], "as after a deletion by force");
+    assert_eq!(restored["metadata"]["provenance"]["kind"], "upload");
+    let read = owner.user.get(&format!("/canvases/{canvas}/nodes/{}", text(restored, "/id"))).await.ok();
+    assert!(read.get("previewUrl").is_none(), "{read}");
+    owner.user.get(&format!("/assets/{}", text(&asset, "/handle"))).await.expect_error(404, "not_found", &[]);
+    // It does not count as the picture of a new node either.
+    let now = owner.user.canvas(&canvas).await;
+    let copy = json!([{"type": "node.create", "node": {"type": "image", "asset": asset["handle"]}}]);
+    let refused = owner.user.batch(&canvas, text(&now, "/revision"), copy).await;
+    refused.expect_error(422, "unprocessable_entity", &["operations[0].node.asset"]);
 }
 
 async fn only_its_owner_deletes_an_asset(stack: &Stack) {
-    let (owner, member, stranger) = (Person::new(stack).await, Person::new(stack).await, Person::new(stack).await);
+    let (owner, member, stranger) = (Holder::new(stack).await, Holder::new(stack).await, Holder::new(stack).await);
     let canvas = owner.shared(stack, &member, "editor").await;
     let handle = format!("canvas:{}:{canvas}", owner.user.uid);
     // What a member uploads to a shared canvas belongs to the owner of the canvas.
@@ -131,7 +148,7 @@ async fn only_its_owner_deletes_an_asset(stack: &Stack) {
 }
 
 async fn a_deletion_is_confirmed(stack: &Stack) {
-    let owner = Person::new(stack).await;
+    let owner = Holder::new(stack).await;
     let canvas = text(&owner.user.make_canvas().await, "/id").to_owned();
     let asset = owner.user.upload("image/png", pictures::png(4, 3)).await;
     for path in [owner.canvas_path(&canvas), path_of(&asset)] {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, Receiver};
 use uuid::Uuid;
 
-use super::person::Person;
+use super::holder::Holder;
 
 const SECRET: &str = "a secret of the caller's own, long enough";
 
@@ -21,7 +21,7 @@ suite! {
     a_delivery_of_another_account_is_404,
 }
 
-impl Person {
+impl Holder {
     /// Starts a resize whose end is sent to `receiver`.
     async fn start(&self, receiver: &Receiver) -> Value {
         let canvas = text(&self.user.make_canvas().await, "/id").to_owned();
@@ -37,7 +37,7 @@ impl Person {
 }
 
 async fn deliveries_are_listed_newest_first_without_url_and_secret(stack: &Stack) {
-    let (person, other, receiver) = (Person::new(stack).await, Person::new(stack).await, stack.take_receiver());
+    let (person, other, receiver) = (Holder::new(stack).await, Holder::new(stack).await, stack.take_receiver());
     assert_eq!(person.get("/deliveries").await.ok()["deliveries"], json!([]));
     let mut jobs = Vec::new();
     for _ in 0..3 {
@@ -64,7 +64,7 @@ async fn deliveries_are_listed_newest_first_without_url_and_secret(stack: &Stack
 }
 
 async fn a_delivery_is_replayed_as_the_same_event(stack: &Stack) {
-    let (person, receiver) = (Person::new(stack).await, stack.take_receiver());
+    let (person, receiver) = (Holder::new(stack).await, stack.take_receiver());
     receiver.answer_in_turn(vec![Answer::status(410), Answer::status(200)]);
     let job = person.start(&receiver).await;
     person.delivered(&job).await;
@@ -95,7 +95,7 @@ async fn a_delivery_is_replayed_as_the_same_event(stack: &Stack) {
 }
 
 async fn a_delivery_of_another_account_is_404(stack: &Stack) {
-    let (person, other, receiver) = (Person::new(stack).await, Person::new(stack).await, stack.take_receiver());
+    let (person, other, receiver) = (Holder::new(stack).await, Holder::new(stack).await, stack.take_receiver());
     let job = other.start(&receiver).await;
     other.delivered(&job).await;
     let replay = async |id: &str| person.call(reqwest::Method::POST, &format!("/deliveries/{id}/replay")).await;

@@ -2,10 +2,9 @@
 
 use e2e::api::text;
 use e2e::{Reply, Stack, suite};
-use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::person::Person;
+use super::holder::Holder;
 
 suite! {
     console_members on Stack::builder();
@@ -16,7 +15,7 @@ suite! {
     members_are_changed_20_times_a_minute,
 }
 
-impl Person {
+impl Holder {
     async fn make_canvas(&self) -> String {
         text(&self.user.make_canvas().await, "/id").to_owned()
     }
@@ -27,12 +26,12 @@ impl Person {
 
     async fn share(&self, canvas: &str, email: &str, role: &str) -> Reply {
         let path = format!("{}/{}", self.members_path(canvas), email.replace('@', "%40"));
-        self.send(Method::PUT, &path, &json!({"role": role})).await
+        self.put(&path, &json!({"role": role})).await
     }
 }
 
 async fn a_canvas_is_shared_by_email_and_unshared(stack: &Stack) {
-    let (owner, member) = (Person::new(stack).await, Person::new(stack).await);
+    let (owner, member) = (Holder::new(stack).await, Holder::new(stack).await);
     let canvas = owner.make_canvas().await;
     let handle = format!("canvas:{}:{canvas}", owner.user.uid);
     let read = async || member.user.get(&format!("/canvases/{handle}")).await;
@@ -58,7 +57,7 @@ async fn a_canvas_is_shared_by_email_and_unshared(stack: &Stack) {
 }
 
 async fn members_are_listed_by_email(stack: &Stack) {
-    let owner = Person::new(stack).await;
+    let owner = Holder::new(stack).await;
     let canvas = owner.make_canvas().await;
     let mut expected = Vec::new();
     for role in ["viewer", "editor", "viewer", "editor", "viewer"] {
@@ -76,7 +75,7 @@ async fn members_are_listed_by_email(stack: &Stack) {
 }
 
 async fn what_is_wrong_with_a_member_is_told_by_its_field(stack: &Stack) {
-    let (owner, member) = (Person::new(stack).await, Person::new(stack).await);
+    let (owner, member) = (Holder::new(stack).await, Holder::new(stack).await);
     let canvas = owner.make_canvas().await;
     for email in ["nobody@example.com", &owner.email] {
         let reply = owner.share(&canvas, email, "viewer").await;
@@ -99,16 +98,16 @@ async fn what_is_wrong_with_a_member_is_told_by_its_field(stack: &Stack) {
         (json!({"role": null}), "role"),
         (json!({"role": "viewer", "message": "hello"}), "message"),
     ] {
-        owner.send(Method::PUT, &path, &body).await.expect_error(400, "input_validation_error", &[field]);
+        owner.put(&path, &body).await.expect_error(400, "input_validation_error", &[field]);
     }
     let malformed = format!("/canvases/a%20b/c%20d/members/{}", member.user.uid);
-    let reply = owner.send(Method::PUT, &malformed, &json!({"role": 1})).await;
+    let reply = owner.put(&malformed, &json!({"role": 1})).await;
     reply.expect_error(400, "input_validation_error", &["ownerUid", "canvasId", "email", "role"]);
     assert_eq!(owner.get(&owner.members_path(&canvas)).await.ok()["members"], json!([]));
 }
 
 async fn only_the_owner_sees_and_changes_members(stack: &Stack) {
-    let (owner, member, stranger) = (Person::new(stack).await, Person::new(stack).await, Person::new(stack).await);
+    let (owner, member, stranger) = (Holder::new(stack).await, Holder::new(stack).await, Holder::new(stack).await);
     let canvas = owner.make_canvas().await;
     let path = owner.members_path(&canvas);
     let entry = format!("{path}/{}", stranger.email);
@@ -116,13 +115,13 @@ async fn only_the_owner_sees_and_changes_members(stack: &Stack) {
     for role in ["viewer", "editor"] {
         owner.share(&canvas, &member.email, role).await.ok();
         member.get(&path).await.expect_error(403, "forbidden", &[]);
-        member.send(Method::PUT, &entry, &editor).await.expect_error(403, "forbidden", &[]);
+        member.put(&entry, &editor).await.expect_error(403, "forbidden", &[]);
         member.delete(&entry).await.expect_error(403, "forbidden", &[]);
         let own = format!("{path}/{}", member.email);
         member.delete(&own).await.expect_error(403, "forbidden", &[]);
     }
     stranger.get(&path).await.expect_error(404, "not_found", &[]);
-    stranger.send(Method::PUT, &entry, &editor).await.expect_error(404, "not_found", &[]);
+    stranger.put(&entry, &editor).await.expect_error(404, "not_found", &[]);
     stranger.delete(&entry).await.expect_error(404, "not_found", &[]);
     // The same id under the stranger's own uid is another canvas.
     stranger.get(&stranger.members_path(&canvas)).await.expect_error(404, "not_found", &[]);
@@ -130,7 +129,7 @@ async fn only_the_owner_sees_and_changes_members(stack: &Stack) {
 }
 
 async fn members_are_changed_20_times_a_minute(stack: &Stack) {
-    let (owner, other, member) = (Person::new(stack).await, Person::new(stack).await, Person::new(stack).await);
+    let (owner, other, member) = (Holder::new(stack).await, Holder::new(stack).await, Holder::new(stack).await);
     let canvas = owner.make_canvas().await;
     // What is rejected from the request alone is no change.
     for _ in 0..3 {

@@ -2,10 +2,11 @@
 
 mod connections;
 mod credit;
+mod delegation;
 mod deletion;
 mod deliveries;
+mod holder;
 mod members;
-mod person;
 mod routes;
 mod session;
 mod shell;

@@ -25,6 +25,7 @@ suite! {
     signing_out_ends_the_session_and_not_its_work,
     signing_out_everywhere_ends_all_sessions_and_no_token,
     a_session_of_another_account_cannot_be_ended,
+    a_session_obeys_its_account,
     an_unused_session_ends,
     an_open_wait_ends_with_its_session,
     the_document_of_the_console_is_served,
@@ -338,6 +339,17 @@ async fn a_session_of_another_account_cannot_be_ended(stack: &Stack) {
     theirs.get("/session").await.expect_error(401, "unauthorized", &[]);
 }
 
+async fn a_session_obeys_its_account(stack: &Stack) {
+    let account = stack.account().await;
+    let person = stack.person(&account).await;
+    for (change, status) in [("disable", 401), ("enable", 200)] {
+        stack.admin(&["admin", "account", change, "--account", &account.uid]).await.expect_success();
+        for gateway in [0, 1] {
+            person.at(stack, gateway).get("/session").await.expect(status);
+        }
+    }
+}
+
 async fn an_unused_session_ends(stack: &Stack) {
     let person = stack.person(&stack.account().await).await;
     let id = text(&person.signed_in, "/session/id").to_owned();
@@ -369,6 +381,8 @@ async fn an_open_wait_ends_with_its_session(stack: &Stack) {
         "targetNodeIds": [done["canvas"]["nodes"][0]["id"]],
     });
     let job = person.send(&Person::api("/images/generate"), &generate).await.expect(202).json();
+    let events = Person::api(&format!("/events?canvas={}", text(&canvas, "/id")));
+    let mut stream = person.get(&events).streamed().await;
     let wait = person.get(text(&job, "/pollUrl")).header("prefer", "wait=30");
     let (waited, out) = tokio::join!(wait, async {
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
@@ -376,6 +390,12 @@ async fn an_open_wait_ends_with_its_session(stack: &Stack) {
     });
     out.expect(204);
     waited.expect_error(401, "unauthorized", &[]);
+    let mut told = String::new();
+    while let Some(chunk) = stream.chunk().await.expect("the stream ends well") {
+        told.push_str(std::str::from_utf8(&chunk).expect("UTF-8"));
+    }
+    let present = json!({"label": account.email, "surface": "browser"});
+    assert!(told.contains("event: canvas") && told.contains(&present.to_string()), "{told}");
 }
 
 async fn the_document_of_the_console_is_served(stack: &Stack) {

@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::person::Person;
+use super::holder::Holder;
 
 suite! {
     console_tokens on Stack::builder();
@@ -20,10 +20,10 @@ suite! {
 }
 
 async fn a_token_is_created_and_its_secret_shown_once(stack: &Stack) {
-    let person = Person::new(stack).await;
+    let person = Holder::new(stack).await;
     let body =
         json!({"label": "Agent", "scopes": ["canvas:write", "canvas:read"], "expiresDays": 2, "surface": "tool"});
-    let reply = person.post("/tokens", body).await.expect(201);
+    let reply = person.send("/tokens", &body).await.expect(201);
     assert_eq!(reply.header("cache-control"), Some("private, no-store"));
     let made = reply.json();
     let (id, secret) = (text(&made, "/token/id"), text(&made, "/secret"));
@@ -40,12 +40,12 @@ async fn a_token_is_created_and_its_secret_shown_once(stack: &Stack) {
     let listed = person.get("/tokens").await.ok();
     assert!(!listed.to_string().contains(secret.split_once('.').expect("a dot").1));
     assert_eq!((&listed["tokens"][0]["id"], listed["tokens"][0].get("secret")), (&token["id"], None));
-    let plain = person.post("/tokens", json!({"label": "l", "scopes": ["job:manage"]})).await.expect(201).json();
+    let plain = person.send("/tokens", &json!({"label": "l", "scopes": ["job:manage"]})).await.expect(201).json();
     assert_eq!((&plain["token"]["surface"], plain["token"].get("expiresAt")), (&json!("api"), None));
 }
 
 async fn what_is_wrong_with_a_token_is_told_by_its_fields(stack: &Stack) {
-    let person = Person::new(stack).await;
+    let person = Holder::new(stack).await;
     for (body, fields) in [
         (json!({}), &["label", "scopes"][..]),
         (json!({"label": "l", "scopes": []}), &["scopes"]),
@@ -60,7 +60,7 @@ async fn what_is_wrong_with_a_token_is_told_by_its_fields(stack: &Stack) {
         (json!({"label": "a\u{0}", "scopes": ["canvas:read"]}), &["label"]),
         (json!({"label": null, "scopes": ["canvas:read"]}), &["label"]),
     ] {
-        person.post("/tokens", body).await.expect_error(400, "input_validation_error", fields);
+        person.send("/tokens", &body).await.expect_error(400, "input_validation_error", fields);
     }
     person.call(Method::POST, "/tokens").body("application/json", "{").await.expect_error(400, "invalid_json", &[]);
     let untyped = person.call(Method::POST, "/tokens").untyped("{}").await;
@@ -69,9 +69,9 @@ async fn what_is_wrong_with_a_token_is_told_by_its_fields(stack: &Stack) {
 }
 
 async fn a_label_has_1_to_80_characters_and_a_token_lives_1_to_90_days(stack: &Stack) {
-    let person = Person::new(stack).await;
+    let person = Holder::new(stack).await;
     let create = async |label: &str, days: Value| {
-        person.post("/tokens", json!({"label": label, "scopes": ["canvas:read"], "expiresDays": days})).await
+        person.send("/tokens", &json!({"label": label, "scopes": ["canvas:read"], "expiresDays": days})).await
     };
     for (label, days) in [("x", 1), (&*"ü".repeat(80), 90)] {
         create(label, days.into()).await.expect(201);
@@ -85,8 +85,8 @@ async fn a_label_has_1_to_80_characters_and_a_token_lives_1_to_90_days(stack: &S
 }
 
 async fn an_account_has_20_active_tokens_besides_its_sessions(stack: &Stack) {
-    let person = Person::new(stack).await;
-    let create = async || person.post("/tokens", json!({"label": "l", "scopes": ["canvas:read"]})).await;
+    let person = Holder::new(stack).await;
+    let create = async || person.send("/tokens", &json!({"label": "l", "scopes": ["canvas:read"]})).await;
     // One token belongs to the account from the beginning.
     let mut last = String::new();
     for _ in 0..19 {
@@ -99,9 +99,9 @@ async fn an_account_has_20_active_tokens_besides_its_sessions(stack: &Stack) {
 }
 
 async fn tokens_are_listed_newest_first_without_sessions(stack: &Stack) {
-    let person = Person::new(stack).await;
+    let person = Holder::new(stack).await;
     for label in ["a", "b", "c", "d"] {
-        person.post("/tokens", json!({"label": label, "scopes": ["canvas:read"]})).await.expect(201);
+        person.send("/tokens", &json!({"label": label, "scopes": ["canvas:read"]})).await.expect(201);
     }
     let all = person.pages("/tokens", "tokens").await;
     let labels: Vec<&str> = all.iter().map(|token| text(token, "/label")).collect();
@@ -115,9 +115,9 @@ async fn tokens_are_listed_newest_first_without_sessions(stack: &Stack) {
 }
 
 async fn a_token_is_revoked_for_the_next_request(stack: &Stack) {
-    let narrow = Person::narrow(stack).await;
+    let narrow = Holder::narrow(stack).await;
     let account = e2e::Account { uid: narrow.user.uid.clone(), email: narrow.email.clone() };
-    let person = Person::of(stack, &account).await;
+    let person = Holder::of(stack, &account).await;
     let path = format!("/tokens/{}", narrow.user.token_id);
     narrow.user.get("/auth/status").await.ok();
     narrow.get("/session").await.ok();
@@ -132,7 +132,7 @@ async fn a_token_is_revoked_for_the_next_request(stack: &Stack) {
 }
 
 async fn a_token_of_another_account_is_404(stack: &Stack) {
-    let (person, other) = (Person::new(stack).await, Person::new(stack).await);
+    let (person, other) = (Holder::new(stack).await, Holder::new(stack).await);
     for id in [other.user.token_id.clone(), Uuid::new_v4().to_string()] {
         person.delete(&format!("/tokens/{id}")).await.expect_error(404, "not_found", &[]);
     }

@@ -1,10 +1,12 @@
 //! The examples of the contract document: recorded from a running service, and held to it.
 //!
 //! The test sends requests to each operation, and one for each failure. It replaces what differs from run to run (ids, revisions,
-//! tokens, and times by plausible ones), cuts long lists, and compares with `gateway/src/openapi/examples.json`, from which the
-//! document takes its examples. The parameters of an example are those of its request.
-//! `UPDATE_EXAMPLES=1 cargo nextest run -p canvas-e2e examples` writes that file anew; commit gateway/openapi.json with it.
+//! tokens, and times by plausible ones), cuts long lists, and compares with `gateway/src/openapi/examples.json`, from which both
+//! documents take their examples. The parameters of an example are those of its request.
+//! `UPDATE_EXAMPLES=1 cargo nextest run -p canvas-e2e examples` writes that file anew; commit gateway/openapi.json and
+//! gateway/console.json with it.
 
+mod console;
 mod recorder;
 
 use e2e::api::text;
@@ -14,7 +16,7 @@ use serde_json::{Value, json};
 use testkit::Answer;
 use uuid::Uuid;
 
-use self::recorder::{DOCUMENT, FILE, ONLY, PUBLIC_URL, Recorder, shorten};
+use self::recorder::{DOCUMENTS, FILE, ONLY, PUBLIC_URL, Recorder, committed, shorten};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_example_is_what_the_service_answers() {
@@ -43,6 +45,7 @@ async fn every_example_is_what_the_service_answers() {
     let narrow =
         Stack::builder().env("CANVAS_ACTIVE_JOBS", 2).env("CANVAS_RATE_BURST", 40).env("CANVAS_RATE_PER_MINUTE", 1);
     recorder.limits(&narrow.start().await).await;
+    recorder.console(&stack).await;
     recorder.compare();
 }
 impl Recorder {
@@ -468,21 +471,22 @@ impl Recorder {
 
 #[test]
 fn every_operation_has_an_example() {
-    let document: Value = serde_json::from_str(&std::fs::read_to_string(DOCUMENT).expect("committed")).expect("JSON");
-    let examples: Value = serde_json::from_str(&std::fs::read_to_string(FILE).expect("committed")).expect("JSON");
-    for operation in document["paths"]
-        .as_object()
-        .expect("paths")
-        .values()
-        .flat_map(|item| item.as_object().expect("an item").values())
-    {
-        let id = text(operation, "/operationId");
-        let example = &examples["operations"][id];
-        assert!(example["responses"].is_object(), "{id} has an example of its response");
-        assert_eq!(operation.get("requestBody").is_some(), example.get("request").is_some(), "{id}: of its request");
-    }
-    for (name, response) in document["components"]["responses"].as_object().expect("the failures") {
-        let examples = response["content"]["application/json"]["examples"].as_object().expect("examples");
-        assert!(!examples.is_empty(), "{name} has an example");
+    let examples = committed(FILE);
+    for document in DOCUMENTS.map(committed) {
+        let items = document["paths"].as_object().expect("paths").values();
+        for operation in items.flat_map(|item| item.as_object().expect("an item").values()) {
+            let id = text(operation, "/operationId");
+            let example = &examples["operations"][id];
+            assert!(example["responses"].is_object(), "{id} has an example of its response");
+            assert_eq!(
+                operation.get("requestBody").is_some(),
+                example.get("request").is_some(),
+                "{id}: of its request"
+            );
+        }
+        for (name, response) in document["components"]["responses"].as_object().expect("the failures") {
+            let examples = response["content"]["application/json"]["examples"].as_object().expect("examples");
+            assert!(!examples.is_empty(), "{name} has an example");
+        }
     }
 }

@@ -12,12 +12,20 @@ pub(super) const PUBLIC_URL: &str = "https://canvas.example.com";
 const TIME: &str = "2026-01-15T09:30:00.000Z";
 /// How the ids in the examples begin.
 const ID_BEGIN: &str = "01990000-0000";
-/// The contract document, whose paths tell the path parameters of a request.
-pub(super) const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../gateway/openapi.json");
+/// The contract document and that of the console, whose paths tell the path parameters of a request.
+pub(super) const DOCUMENTS: [&str; 2] = [
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../gateway/openapi.json"),
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../gateway/console.json"),
+];
 /// The name of an example that is the only one of its body.
 pub(super) const ONLY: &str = "example";
 /// The committed examples.
 pub(super) const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../gateway/src/openapi/examples.json");
+
+/// A committed document.
+pub(super) fn committed(path: &str) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).expect("committed")).expect("JSON")
+}
 
 /// The requests and responses so far, with everything that differs from run to run replaced.
 pub(super) struct Recorder {
@@ -26,6 +34,8 @@ pub(super) struct Recorder {
     pub(super) paths: BTreeMap<String, String>,
     pub(super) operations: Map<String, Value>,
     pub(super) failures: Map<String, Value>,
+    /// The failures that differ in the console.
+    console_failures: Map<String, Value>,
     /// The placeholder for each value that differs between runs. Ids are numbered in order of appearance.
     pub(super) names: BTreeMap<String, String>,
     pub(super) receiver: testkit::Receiver,
@@ -42,18 +52,19 @@ impl Recorder {
         let token = stack.admin(&token).await.expect_success();
         let receiver = stack.take_receiver();
         let client = stack.anonymous().with_token(text(&token, "/token"));
-        let document: Value =
-            serde_json::from_str(&std::fs::read_to_string(DOCUMENT).expect("committed")).expect("JSON");
-        let items = document["paths"].as_object().expect("paths").iter();
-        let paths = items.flat_map(|(path, item)| {
-            let operations = item.as_object().expect("an item").values();
-            operations.map(move |operation| (text(operation, "/operationId").to_owned(), path.clone()))
+        let paths = DOCUMENTS.map(committed).into_iter().flat_map(|document| {
+            let items = document["paths"].as_object().expect("paths").clone();
+            items.into_iter().flat_map(|(path, item)| {
+                let operations = item.as_object().expect("an item").clone().into_iter();
+                operations.map(move |(_, operation)| (text(&operation, "/operationId").to_owned(), path.clone()))
+            })
         });
         let mut recorder = Self {
             client,
             paths: paths.collect(),
             operations: Map::new(),
             failures: Map::new(),
+            console_failures: Map::new(),
             names: BTreeMap::new(),
             receiver,
             asset: Value::Null,
@@ -105,6 +116,12 @@ impl Recorder {
         shorten(&mut body, false);
         let failures = self.failures.entry(response).or_insert_with(|| json!({}));
         failures[name] = body;
+    }
+
+    /// [`Self::failure`] for the document of the console.
+    pub(super) fn console_failure(&mut self, response: &str, name: &str, reply: Reply) {
+        let body = self.named(&reply.json());
+        self.console_failures.entry(response).or_insert_with(|| json!({}))[name] = body;
     }
 
     /// Records the value of a header or of another parameter. The first one stays.
@@ -208,7 +225,8 @@ impl Recorder {
         *stream = json!(format!("event: run\ndata: {stream}\n\n"));
         let mut failures = Value::Object(self.failures);
         date(&mut failures, 0);
-        let recorded = json!({"operations": operations, "failures": failures});
+        let recorded =
+            json!({"operations": operations, "failures": failures, "consoleFailures": self.console_failures});
         let recorded = serde_json::to_string_pretty(&recorded).expect("serializes") + "\n";
         if std::env::var_os("UPDATE_EXAMPLES").is_some() {
             std::fs::write(FILE, &recorded).expect("the examples can be written");

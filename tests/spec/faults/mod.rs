@@ -23,6 +23,7 @@ mod sockets;
 mod steps;
 mod streams;
 mod submits;
+mod undo;
 #[cfg(feature = "campaign")]
 mod upgrade;
 

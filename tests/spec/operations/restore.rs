@@ -11,6 +11,7 @@ suite! {
     changes_report_what_was_restored,
     what_cannot_be_restored_is_named,
     what_was_deleted_1000_revisions_ago_can_be_restored_and_no_earlier,
+    of_more_than_64_mib_of_deletions_the_oldest_cannot_be_restored,
     a_dry_run_of_a_restore_writes_nothing,
     an_equal_restore_is_replayed,
     a_restore_is_not_refused_for_an_overlap,
@@ -190,6 +191,26 @@ async fn what_was_deleted_1000_revisions_ago_can_be_restored_and_no_earlier(stac
                      + (SELECT count(*) FROM deleted_connections d JOIN canvases c ON c.key = d.canvas_key WHERE c.id = $1)";
     let kept: i64 = sqlx::query_scalar(kept).bind(&id).fetch_one(stack.pool()).await.expect("counts");
     assert_eq!(kept, 0, "what cannot be restored is not kept");
+}
+
+async fn of_more_than_64_mib_of_deletions_the_oldest_cannot_be_restored(stack: &Stack) {
+    let user = stack.user().await;
+    let (id, [section, picture, text_node, connection]) = board(&user).await;
+    user.apply(&id, json!([delete(&picture)])).await;
+    // As if 64 MiB were deleted between the two.
+    sqlx::query("UPDATE canvases SET deleted_bytes = deleted_bytes + 67108864 WHERE id = $1")
+        .bind(&id)
+        .execute(stack.pool())
+        .await
+        .expect("counts deletions");
+    user.apply(&id, json!([delete(&text_node)])).await;
+    let path = format!("/canvases/{id}/operations");
+    let late = user.send(&path, &trial(json!([restore(&picture), reconnect(&connection)]))).await;
+    let message =
+        late.expect_error(422, "unprocessable_entity", &["operations[0].nodeId", "operations[1].connectionId"]);
+    assert!(message.contains("64 MiB"), "{message}");
+    // What the same batch deletes and restores is none of them.
+    user.apply(&id, json!([restore(&text_node), delete(&section), restore(&section)])).await;
 }
 
 async fn a_dry_run_of_a_restore_writes_nothing(stack: &Stack) {

@@ -1,7 +1,7 @@
 //! A running service for the contract test. `tests/contract` starts it, reads its address, and ends it.
 //!
 //! **Guarantee.** The one line of JSON that it prints describes a new service that is ready: `baseUrl`, `documentUrl`,
-//! `token` (every scope, credit, and a saved connection to a simulator), `environment` (the variables of the processes, for admin
+//! `token` (every scope, credit, and a saved connection to a simulator), `session` (of the person, for the console), `environment` (the variables of the processes, for admin
 //! commands; a JSON object in a string), `shopUrl` (a server that imports may fetch from), and ids of existing resources of every
 //! kind in the contract, in a stable state, so that generated requests can find them. The service runs until its standard input is
 //! closed, also when the process that started it is killed, and leaves nothing behind.
@@ -34,6 +34,7 @@ async fn start() -> (Stack, Receiver, Simulator) {
     let stack = Stack::builder()
         .image_workers(1)
         .video_workers(1)
+        .dispatchers(1)
         .receivers(1)
         .env("CANVAS_RATE_PER_MINUTE", 0)
         .env("CANVAS_ACTIVE_JOBS", 1_000_000)
@@ -41,13 +42,18 @@ async fn start() -> (Stack, Receiver, Simulator) {
         .env("CANVAS_PREVIEW_TTL_SECONDS", 86_400)
         .start()
         .await;
-    let user = stack.user().await;
+    let account = stack.account().await;
+    let user = stack.user_of(&account, "all").await;
     stack.grant(&user.uid, CREDIT).await;
     let provider = Simulator::start(Vendor::OpenAi).await;
     stack.connect_to(&user.uid, "openai", provider.url(), SIMULATOR_KEY).await;
     let shop = stack.take_receiver();
     furnish(&shop);
-    let mut ids = seed(&user).await;
+    let mut ids = seed(&user, &shop.url("/hook")).await;
+    let person = stack.person(&account).await;
+    ids["ownerUid"] = json!(account.uid);
+    ids["session"] = json!(person.session);
+    ids["consoleDocumentUrl"] = json!(format!("{}/console/openapi.json", stack.origin(0)));
     ids["shopUrl"] = json!(shop.url(""));
     ids["baseUrl"] = json!(stack.origin(0));
     ids["documentUrl"] = json!(format!("{}{API_ROOT}/openapi.json", stack.origin(0)));
@@ -57,7 +63,7 @@ async fn start() -> (Stack, Receiver, Simulator) {
     (stack, shop, provider)
 }
 
-/// Adds to the shop the page `/boots`, whose JSON-LD describes a product, and its pictures.
+/// Adds to the shop the page `/boots`, whose JSON-LD describes a product, its pictures, and the receiver `/hook` of webhooks.
 fn furnish(shop: &Receiver) {
     let images = ["/boots.png", "/sole.png"];
     let product = json!({"@context": "https://schema.org", "@type": "Product", "name": "Boots", "image": images});
@@ -67,6 +73,7 @@ fn furnish(shop: &Receiver) {
         ("/boots", file("text/html; charset=utf-8", page.into_bytes())),
         ("/boots.png", file("image/png", pictures::scene(320, 240, 1))),
         ("/sole.png", file("image/png", pictures::scene(240, 320, 2))),
+        ("/hook", Answer::status(200)),
     ];
     shop.answer_with(move |request| {
         let found = files.iter().find(|(path, _)| *path == request.path);
@@ -75,12 +82,14 @@ fn furnish(shop: &Receiver) {
 }
 
 /// Creates one resource of every kind, by the names that `tests/contract` uses.
-async fn seed(user: &User) -> Value {
+async fn seed(user: &User, hook: &str) -> Value {
     let canvas = user.make_canvas().await;
     let canvas = text(&canvas, "/id");
     let asset = user.upload_into(canvas, "image/png", pictures::png(64, 48)).await;
-    let job = user.start_resize(canvas, json!({})).await;
+    let webhook = json!({"url": hook, "secret": e2e::load::SECRET});
+    let job = user.start_resize(canvas, json!({ "webhook": webhook })).await;
     user.finished(&job).await;
+    let job = user.until(&job, |job| job["webhook"]["status"] == "delivered").await;
     let group = made(user, "/element-collections", &json!({"name": "Contract"})).await;
     let element = json!({"name": "Contract", "type": "style", "sourceAssetIds": [asset["id"]],
         "collectionIds": [group["collection"]["id"]]});
@@ -93,6 +102,7 @@ async fn seed(user: &User) -> Value {
         "assetId": asset["id"],
         "previewToken": preview_token(&asset),
         "elementId": element["element"]["id"],
+        "deliveryId": text(&job, "/webhook/id").trim_start_matches("webhook:"),
         "jobId": text(&job, "/id").trim_start_matches("job:"),
         "runId": text(&job, "/run").trim_start_matches("run:"),
         "recipeId": recipes["recipes"][0]["id"],

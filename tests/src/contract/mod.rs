@@ -2,9 +2,11 @@
 //!
 //! [`SPECIFICATION`] and [`EXTENSIONS`] list the endpoints by hand, so that neither a missing route nor an unplanned one goes
 //! unnoticed. [`UNBUILT`] lists routes that are planned and not built. It can only become shorter, because a listed route that
-//! exists fails the check, too. `contract/shapes.rs` checks fields, enumerations, limits and statuses, and `contract/names.rs`
-//! checks that no two types share a schema name.
+//! exists fails the check, too. `contract/shapes.rs` checks fields, enumerations, limits and statuses, `contract/names.rs`
+//! checks that no two types share a schema name, and `contract/console.rs` checks the document of the console.
 
+#[cfg(test)]
+mod console;
 #[cfg(test)]
 mod names;
 #[cfg(test)]

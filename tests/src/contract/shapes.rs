@@ -11,7 +11,7 @@ use super::tests::{document, operations};
 use super::{Access, built};
 
 /// The lines of a table, split at the first `: `.
-fn table(text: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+pub(super) fn table(text: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.map(|line| line.split_once(": ").unwrap_or_else(|| panic!("not a line of a table: {line}")))
 }

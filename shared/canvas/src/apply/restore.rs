@@ -13,7 +13,7 @@ use crate::metadata::fits;
 use crate::reference::Ref;
 
 const PRESENT: &str = "is on the canvas: only what was deleted can be restored";
-const NOT_DELETED: &str = "names nothing that was deleted within the last 1000 revisions";
+const NOT_DELETED: &str = "names nothing that was deleted within the last 1000 revisions and 64 MiB of deletions";
 
 impl Run<'_> {
     /// Its former members belong to a restored Section again, unless they belong to another one now.

@@ -1,11 +1,11 @@
-//! Writes of nodes and connections. What is deleted is kept with the change that deletes it, as long as that change is kept, and
-//! can be restored until then.
+//! Writes of nodes and connections. What is deleted is kept with the change that deletes it, as long as that change is kept and
+//! is among the last 64 MiB of deletions, and can be restored until then.
 
 use std::collections::HashMap;
 
 use domain::graph::{Connection, DeletedConnection, DeletedNode, Node};
 use domain::id::{ConnectionId, NodeId};
-use domain::limits::CHANGES_KEPT;
+use domain::limits::{CHANGES_KEPT, DELETED_BYTES_MAX};
 use serde_json::Value;
 use sqlx::PgConnection;
 use tracing::instrument;
@@ -32,16 +32,17 @@ pub struct GraphWrites<'a> {
     pub freed: Vec<(&'a NodeId, &'a NodeId)>,
 }
 
-/// Writes nodes and connections of a canvas whose row the transaction has locked, with at most six statements. New and restored
+/// Writes nodes and connections of a canvas whose row the transaction has locked, with at most seven statements. New and restored
 /// rows are marked as created, and deleted ones are kept, by the change that [`super::commit_change`] records next in the same
 /// transaction.
 #[instrument(skip_all, name = "db.graph.write")]
 pub async fn write_graph(conn: &mut PgConnection, canvas_key: i64, writes: &GraphWrites<'_>) -> Result<()> {
+    let mut deleted_bytes = 0;
     if !writes.deleted_connections.is_empty() {
-        delete_connections(conn, canvas_key, &texts(&writes.deleted_connections)).await?;
+        deleted_bytes += delete_connections(conn, canvas_key, &texts(&writes.deleted_connections)).await?;
     }
     if !writes.deleted_nodes.is_empty() {
-        delete_nodes(conn, canvas_key, &texts(&writes.deleted_nodes), &writes.freed).await?;
+        deleted_bytes += delete_nodes(conn, canvas_key, &texts(&writes.deleted_nodes), &writes.freed).await?;
     }
     if !writes.nodes.is_empty() {
         let places = take_nodes(conn, canvas_key, &writes.restored_nodes).await?;
@@ -51,6 +52,10 @@ pub async fn write_graph(conn: &mut PgConnection, canvas_key: i64, writes: &Grap
         let places = take_connections(conn, canvas_key, &writes.restored_connections).await?;
         write_connections(conn, canvas_key, &writes.connections, &places).await?;
     }
+    // Last, because what this change restores may be among the oldest.
+    if deleted_bytes > 0 {
+        forget_oldest(conn, canvas_key, deleted_bytes).await?;
+    }
     Ok(())
 }
 
@@ -58,45 +63,71 @@ fn texts<T: ToString>(ids: &[&T]) -> Vec<String> {
     ids.iter().map(|id| id.to_string()).collect()
 }
 
-async fn delete_connections(conn: &mut PgConnection, canvas_key: i64, ids: &[String]) -> Result<()> {
-    sqlx::query!(
-        "WITH deleted AS (DELETE FROM connections WHERE canvas_key = $1 AND id = ANY($2) RETURNING *)
-         INSERT INTO deleted_connections (canvas_key, id, sequence, ordinal, from_node_id, to_node_id, purpose, role)
-         SELECT canvas_key, id, (SELECT sequence + 1 FROM canvases WHERE key = $1), ordinal, from_node_id, to_node_id,
-                purpose, role
-         FROM deleted",
+/// Returns the bytes of what was deleted.
+async fn delete_connections(conn: &mut PgConnection, canvas_key: i64, ids: &[String]) -> Result<i64> {
+    let bytes = sqlx::query_scalar!(
+        r#"WITH deleted AS (
+               DELETE FROM connections WHERE canvas_key = $1 AND id = ANY($2) RETURNING *
+           ), kept AS (
+               INSERT INTO deleted_connections (canvas_key, id, sequence, deleted_before, ordinal, from_node_id, to_node_id,
+                                                purpose, role)
+               SELECT canvas_key, d.id, c.sequence + 1, c.deleted_bytes, ordinal, from_node_id, to_node_id, purpose, role
+               FROM deleted d JOIN canvases c ON c.key = d.canvas_key
+               RETURNING octet_length(id) + octet_length(from_node_id) + octet_length(to_node_id) AS bytes
+           )
+           SELECT coalesce(sum(bytes), 0)::bigint AS "bytes!" FROM kept"#,
         canvas_key,
         ids
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
+    );
+    Ok(bytes.fetch_one(conn).await?)
 }
 
+/// Returns the bytes of what was deleted.
 async fn delete_nodes(
     conn: &mut PgConnection,
     canvas_key: i64,
     ids: &[String],
     freed: &[(&NodeId, &NodeId)],
-) -> Result<()> {
+) -> Result<i64> {
     let (sections, members): (Vec<String>, Vec<String>) =
         freed.iter().map(|(section, member)| (section.to_string(), member.to_string())).unzip();
-    sqlx::query!(
-        "WITH deleted AS (
-             DELETE FROM nodes WHERE canvas_key = $1 AND id = ANY($2) RETURNING *
-         ), freed AS (
-             SELECT section, array_agg(member) AS members FROM UNNEST($3::text[], $4::text[]) AS f (section, member)
-             GROUP BY section
-         )
-         INSERT INTO deleted_nodes (canvas_key, id, sequence, ordinal, type, title, x, y, width, height, agent_owned,
-                                    metadata, server, asset_owner, asset_id, active_job, members)
-         SELECT canvas_key, id, (SELECT sequence + 1 FROM canvases WHERE key = $1), ordinal, type, title, x, y, width, height,
-                agent_owned, metadata, server, asset_owner, asset_id, active_job, coalesce(members, '{}')
-         FROM deleted LEFT JOIN freed ON freed.section = deleted.id",
+    let bytes = sqlx::query_scalar!(
+        r#"WITH deleted AS (
+               DELETE FROM nodes WHERE canvas_key = $1 AND id = ANY($2) RETURNING *
+           ), freed AS (
+               SELECT section, array_agg(member) AS members FROM UNNEST($3::text[], $4::text[]) AS f (section, member)
+               GROUP BY section
+           ), kept AS (
+               INSERT INTO deleted_nodes (canvas_key, id, sequence, deleted_before, ordinal, type, title, x, y, width, height,
+                                          agent_owned, metadata, server, asset_owner, asset_id, active_job, members)
+               SELECT canvas_key, d.id, c.sequence + 1, c.deleted_bytes, ordinal, type, d.title, x, y, width, height,
+                      agent_owned, metadata, server, asset_owner, asset_id, active_job, coalesce(members, '{}')
+               FROM deleted d JOIN canvases c ON c.key = d.canvas_key LEFT JOIN freed ON freed.section = d.id
+               RETURNING octet_length(id) + octet_length(title) + octet_length(metadata::text) + octet_length(server::text)
+                         + octet_length(array_to_string(members, '')) AS bytes
+           )
+           SELECT coalesce(sum(bytes), 0)::bigint AS "bytes!" FROM kept"#,
         canvas_key,
         ids,
         &sections,
         &members,
+    );
+    Ok(bytes.fetch_one(conn).await?)
+}
+
+/// Counts the bytes that a change deleted, and deletes the oldest deletions beyond the limit. A deletion is kept as long as what
+/// its change and all later ones deleted is within the limit, so it costs only what it deletes.
+async fn forget_oldest(conn: &mut PgConnection, canvas_key: i64, deleted_bytes: i64) -> Result<()> {
+    sqlx::query!(
+        "WITH counted AS (
+             UPDATE canvases SET deleted_bytes = deleted_bytes + $2 WHERE key = $1 RETURNING key, deleted_bytes - $3 AS forgotten
+         ), nodes AS (
+             DELETE FROM deleted_nodes USING counted WHERE canvas_key = key AND deleted_before < forgotten
+         )
+         DELETE FROM deleted_connections USING counted WHERE canvas_key = key AND deleted_before < forgotten",
+        canvas_key,
+        deleted_bytes,
+        DELETED_BYTES_MAX,
     )
     .execute(conn)
     .await?;
@@ -208,7 +239,7 @@ async fn write_connections(
     Ok(())
 }
 
-/// Reads those of these nodes that the last 1000 changes of the canvas deleted, in the order of creation.
+/// Reads those of these nodes that the last 1000 changes of the canvas deleted and that are kept, in the order of creation.
 #[instrument(skip_all, name = "db.graph.deleted_nodes")]
 pub async fn deleted_nodes(conn: &mut PgConnection, canvas_key: i64, nodes: &[NodeId]) -> Result<Vec<DeletedNode>> {
     let rows = sqlx::query!(
@@ -447,5 +478,39 @@ mod tests {
         let kept: i64 =
             sqlx::query_scalar("SELECT count(*) FROM deleted_nodes").fetch_one(&mut *conn).await.expect("counts");
         assert_eq!(kept, 0);
+    }
+
+    #[tokio::test]
+    async fn deletions_are_kept_up_to_64_mib_and_the_oldest_go_first() {
+        for (beyond, expected) in [(-1, &["a", "b"][..]), (0, &["a", "b"]), (1, &["b"])] {
+            let database = database().await;
+            let (a, b, link) = (id("a"), id("b"), ConnectionId::from_stored("k".into()));
+            let deletes = GraphWrites {
+                deleted_nodes: vec![&a],
+                deleted_connections: vec![&link],
+                freed: vec![(&a, &b)],
+                ..GraphWrites::default()
+            };
+            write(&database, "r2", deletes).await;
+            let counted = "SELECT deleted_bytes FROM canvases WHERE key = 1";
+            let first: i64 = sqlx::query_scalar(counted).fetch_one(database.pool()).await.expect("reads");
+            // The connection with its ends, and the node with its title, metadata and member. sqlx begins JSON with a space.
+            assert_eq!(first, "kab".len() as i64 + r#"aa {"prompt":"p"} {"provenance":1}b"#.len() as i64);
+            // `b` has no member, and the last change deletes exactly that much less than the first.
+            let last = first - 4;
+            sqlx::query("UPDATE canvases SET deleted_bytes = $1 WHERE key = 1")
+                .bind(DELETED_BYTES_MAX - last + beyond)
+                .execute(database.pool())
+                .await
+                .expect("counts deletions between the two");
+            write(&database, "r3", GraphWrites { deleted_nodes: vec![&b], ..GraphWrites::default() }).await;
+            let mut conn = database.pool().acquire().await.expect("connects");
+            let nodes = deleted_nodes(&mut conn, 1, &[a, b]).await.expect("reads");
+            let nodes: Vec<_> = nodes.iter().map(|deleted| deleted.node.id.as_str()).collect();
+            assert_eq!(nodes, expected, "{beyond} bytes beyond the limit");
+            // What one change deleted goes together.
+            let links = deleted_connections(&mut conn, 1, &[link]).await.expect("reads");
+            assert_eq!(links.len(), expected.len() - 1, "{beyond} bytes beyond the limit");
+        }
     }
 }

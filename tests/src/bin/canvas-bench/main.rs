@@ -24,6 +24,7 @@ mod recipes;
 mod seed;
 mod sizes;
 mod statements;
+mod streams;
 mod table;
 mod webhooks;
 
@@ -63,6 +64,8 @@ enum Command {
 enum Measurement {
     /// Resident memory of idle processes.
     Memory,
+    /// A thousand event streams of one canvas.
+    Streams,
     /// A canvas read against a bare server.
     Reads,
     /// A one-operation batch against pgbench.
@@ -147,6 +150,7 @@ async fn run(only: &[Measurement]) {
 async fn one(measurement: Measurement, stack: &Stack) -> Vec<BenchRow> {
     match measurement {
         Measurement::Memory => memory::measure(stack).await,
+        Measurement::Streams => streams::measure(stack).await,
         Measurement::Reads => reads::measure(stack).await,
         Measurement::Batches => batches::measure(stack).await,
         Measurement::Latency => jobs::latency(stack).await,

@@ -1,0 +1,207 @@
+"""Hooks that tests/contract adds to schemathesis for the document of the console, beside those of tests/contract.py.
+
+Half of the valid requests are sent by a person of their own and about things that exist, so that they succeed instead of only being
+rejected. Requests that end a session never end the one of the run.
+"""
+
+import itertools
+import json
+import os
+import subprocess
+import time
+import uuid
+
+import requests
+import schemathesis
+
+import contract
+from contract import PNG, TURNS, is_right, operation_of
+
+ORIGIN = os.environ["CONTRACT_BASE_URL"]
+COOKIE = "__Host-canvas"
+
+
+def admin(*arguments):
+    environment = {**os.environ, **json.loads(os.environ["CONTRACT_ENVIRONMENT"])}
+    command = [os.environ["CONTRACT_GATEWAY"], "admin", *arguments]
+    return json.loads(subprocess.run(command, env=environment, check=True, capture_output=True, timeout=60).stdout)
+
+
+class Person:
+    """A person of a new account, who is signed in."""
+
+    # Few enough for the limits on tokens, sessions and changes of members of one account.
+    REQUESTS = 8
+
+    def __init__(self):
+        self.uid = "p-" + uuid.uuid4().hex
+        admin("account", "create", "--email", self.email(), "--uid", self.uid)
+        self.session = None
+        reply = self.sign_in()
+        # By hand, because the cookie is for secure origins.
+        self.session = reply.headers["Set-Cookie"].split(";")[0].split("=", 1)[1]
+        self.left = self.REQUESTS
+
+    def email(self):
+        return self.uid + "@example.com"
+
+    def link(self):
+        """The secret of a new sign-in link."""
+        return admin("session", "link", "--account", self.uid)["url"].split("#")[1]
+
+    def sign_in(self):
+        """Begins one more session."""
+        return self.send("POST", "/console/session", {"link": self.link()})
+
+    def send(self, method, path, body=None, data=None, headers=None):
+        headers = {"Origin": ORIGIN, "X-Canvas-Console": "1", **(headers or {})}
+        if self.session:
+            headers["Cookie"] = f"{COOKIE}={self.session}"
+        reply = requests.request(method, ORIGIN + path, json=body, data=data, headers=headers, timeout=30)
+        reply.raise_for_status()
+        return reply
+
+    def canvas(self):
+        return self.send("POST", f"/console{contract.API}/canvases", {}).json()["canvas"]["id"]
+
+    def token(self):
+        return self.send("POST", "/console/tokens", {"label": "Contract", "scopes": ["canvas:read"]}).json()
+
+
+PERSON = None
+
+
+def person(is_used_up=False):
+    """A person with room for one more request. One that is used up is given to nobody else."""
+    global PERSON
+    if PERSON is None or PERSON.left == 0:
+        PERSON = Person()
+    PERSON.left -= 1
+    given = PERSON
+    if is_used_up:
+        PERSON = None
+    return given
+
+
+# -- Requests that succeed, by operation: each returns the person who sends it --
+
+SIGNING_IN = itertools.cycle(["link", "token", "preview"])
+
+
+def sign_in(case):
+    who, way = person(), next(SIGNING_IN)
+    case.body = {"token": who.token()["secret"]} if way == "token" else {"link": who.link()}
+    if way == "preview":
+        case.body["preview"] = True
+    return who
+
+
+def end_session(case):
+    who = person()
+    case.path_parameters["sessionId"] = who.sign_in().json()["session"]["id"]
+    return who
+
+
+SAVED = itertools.count()
+
+
+def save_connection(case):
+    """Every second request replaces the key of a connection."""
+    who = person()
+    case.body["name"] = str(uuid.uuid4())
+    if next(SAVED) % 2:
+        who.send("POST", "/console/connections", case.body)
+    return who
+
+
+def delete_connection(case):
+    who = person()
+    body = {"provider": "fal", "name": str(uuid.uuid4()), "apiKey": "sk-0123456789abcdef"}
+    case.path_parameters["connectionId"] = who.send("POST", "/console/connections", body).json()["connection"]["id"]
+    return who
+
+
+def revoke_token(case):
+    who = person()
+    case.path_parameters["tokenId"] = who.token()["token"]["id"]
+    return who
+
+
+def create_token(case):
+    # Scopes that need no others.
+    case.body["scopes"] = ["canvas:read"]
+    return person()
+
+
+def of_canvas(case):
+    who = person()
+    case.path_parameters.update(ownerUid=who.uid, canvasId=who.canvas())
+    return who
+
+
+def set_member(case):
+    who = of_canvas(case)
+    case.path_parameters["email"] = OTHER.email()
+    return who
+
+
+def remove_member(case):
+    who = set_member(case)
+    path = "/console/canvases/{ownerUid}/{canvasId}/members/{email}".format(**case.path_parameters)
+    who.send("PUT", path, {"role": "viewer"})
+    return who
+
+
+def delete_asset(case):
+    who = person()
+    upload = who.send("POST", f"/console{contract.API}/assets", data=PNG, headers={"Content-Type": "image/png"})
+    case.path_parameters.update(ownerUid=who.uid, assetId=upload.json()["asset"]["id"])
+    return who
+
+
+def replay(case):
+    """The delivery of the run, which belongs to its own person, once it is over."""
+    headers = {"Cookie": f"{COOKIE}={os.environ['CONTRACT_SESSION']}"}
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        listed = requests.get(ORIGIN + "/console/deliveries?status=delivered", headers=headers, timeout=30).json()
+        if listed["deliveries"]:
+            break
+        time.sleep(0.05)
+
+
+OTHER = Person()
+
+ARRANGE = {
+    "signIn": sign_in, "endSession": end_session, "saveConnection": save_connection, "deleteConnection": delete_connection,
+    "createToken": create_token, "revokeToken": revoke_token, "listMembers": of_canvas, "setMember": set_member,
+    "removeMember": remove_member, "deleteCanvas": of_canvas, "deleteAsset": delete_asset, "replayDelivery": replay,
+}
+# Always sent by a person who sends nothing else.
+ENDING = {"signOut", "endAllSessions"}
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    operation = operation_of(case)
+    if operation in ENDING:
+        case.cookies[COOKIE] = person(is_used_up=True).session
+        return
+    if not is_right(case) or case.meta.phase.name.value == "coverage" or next(TURNS[operation, "console"]) % 2:
+        return
+    if operation in ("listTokens", "listDeliveries", "getCredit", "listMembers"):
+        # Cursors are authenticated.
+        contract.without(case.query or {}, "cursor")
+    if operation in ARRANGE:
+        who = ARRANGE[operation](case)
+        if who is not None and operation != "signIn":
+            case.cookies[COOKIE] = who.session
+
+
+# Rules that no schema can express, as in tests/contract.py.
+contract.BEYOND += [
+    ("signIn", "link|token|preview", "`link` or `token` is required|must be absent when `link` is given|is for links"),
+    ("createToken", r"scopes(\[.*\])?", "needs|requires|.*scope"),
+    ("createToken|saveConnection", "label|name", "must not be blank|must not contain|.*control"),
+    ("setMember|removeMember", "email", "must be an email address"),
+]
