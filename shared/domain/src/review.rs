@@ -285,6 +285,8 @@ pub struct Proposal {
     /// Number of operations.
     #[schema(minimum = 1, maximum = 200)]
     pub operation_count: usize,
+    /// Whether the ids are provisional: always `true`. The write makes new ones (an extension).
+    pub provisional: bool,
     /// Provisional id for each `clientId`.
     pub resolved_ids: BTreeMap<String, String>,
     /// What would change.
