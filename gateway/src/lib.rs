@@ -33,6 +33,7 @@ mod source_health;
 mod start;
 mod state;
 mod stored;
+mod summary;
 mod wait;
 
 pub use command_line::main;

@@ -74,7 +74,8 @@ pub fn documented() -> (Router<App>, Value) {
         .routes(routes!(jobs::output::output))
         .routes(routes!(videos::generate::generate))
         .merge(campaigns::router())
-        .routes(routes!(openapi::serve));
+        .routes(routes!(openapi::serve))
+        .routes(routes!(openapi::digest::serve));
     let (router, document) =
         OpenApiRouter::with_openapi(openapi::base()).nest(API_ROOT, api).routes(routes!(docs::page)).split_for_parts();
     (router.merge(docs::scripts()), openapi::complete(document))
@@ -99,6 +100,7 @@ pub fn router(app: App) -> Router {
         .layer(middleware::from_fn(crate::observe::acceptable))
         .layer(CatchPanicLayer::custom(crate::observe::panicked))
         .layer(axum::Extension(ConsoleDocument(console_document.to_string().into())))
+        .layer(axum::Extension(openapi::digest::Served::of(&document, &app.config.public_url)))
         .layer(axum::Extension(openapi::Document::of(document, &app.config.public_url)))
         // Each route reads its body under a limit of its own.
         .layer(DefaultBodyLimit::disable());

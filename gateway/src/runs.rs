@@ -11,7 +11,7 @@ use domain::id::{AccountUid, JobId};
 use domain::job::{ImageJob, JobDocument, JobKind, JobStatus, Record, VideoStatus, etag};
 use domain::recipe::run::{RecipeRun, RunId, RunRecord};
 use http::header::{CACHE_CONTROL, ETAG, LOCATION, RETRY_AFTER};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -19,6 +19,7 @@ use crate::extract::accept::Accepted;
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::RunInPath;
 use crate::extract::prefer;
+use crate::extract::query::QueryReader;
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
 use crate::reply;
@@ -44,6 +45,25 @@ impl View {
             View::Run => "run",
             View::Job => "job",
         })
+    }
+}
+
+/// How much of a record a read returns (docs/reference/conventions.md#short-views).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Everything.
+    Full,
+    /// Without the review and the previews of pictures.
+    Summary,
+}
+
+impl Detail {
+    /// What the query of a read asks for.
+    pub fn of(uri: &Uri) -> Result<Self> {
+        let mut query = QueryReader::new(uri);
+        let in_short = query.wants_summary();
+        query.finish()?;
+        Ok(if in_short { Self::Summary } else { Self::Full })
     }
 }
 
@@ -136,14 +156,21 @@ impl Shown {
     }
 
     /// The served form, for a caller with job:manage.
-    pub fn json(&self, app: &App) -> Result<serde_json::Value> {
+    pub fn json(&self, app: &App, detail: Detail) -> Result<serde_json::Value> {
         let scopes = domain::account::Scopes::of(&[Scope::JobManage]);
         let json = match self {
-            Self::Job(record) => match document(app, scopes, record) {
-                JobDocument::Image(job) => serde_json::to_value(RunDocument::Work(job)),
-                video @ JobDocument::Video(_) => serde_json::to_value(video),
-            },
-            Self::Recipe(run) => serde_json::to_value(RunDocument::Recipe(Box::new(recipe_document(app, scopes, run)))),
+            Self::Job(record) => {
+                let job = document(app, scopes, record);
+                match if detail == Detail::Summary { job.in_short() } else { job } {
+                    JobDocument::Image(job) => serde_json::to_value(RunDocument::Work(job)),
+                    video @ JobDocument::Video(_) => serde_json::to_value(video),
+                }
+            }
+            Self::Recipe(run) => {
+                let mut run = recipe_document(app, scopes, run);
+                run.completion_review = run.completion_review.filter(|_| detail == Detail::Full);
+                serde_json::to_value(RunDocument::Recipe(Box::new(run)))
+            }
         };
         json.map_err(Problem::internal)
     }
@@ -167,7 +194,13 @@ pub fn recipe_document(app: &App, scopes: domain::account::Scopes, run: &RunReco
 }
 
 /// Reads a record, waiting for a change when the caller prefers that (docs/reference/jobs.md#waiting-for-a-change).
-pub async fn read_record(app: &App, caller: &Caller<ManageJobs>, target: Target, headers: &HeaderMap) -> Result {
+pub async fn read_record(
+    app: &App,
+    caller: &Caller<ManageJobs>,
+    target: Target,
+    detail: Detail,
+    headers: &HeaderMap,
+) -> Result {
     if Accepted::of(headers).rejects("application", "json") {
         // Before the wait, and before the record counts as shown.
         target.load(app, &caller.account).await?;
@@ -179,7 +212,7 @@ pub async fn read_record(app: &App, caller: &Caller<ManageJobs>, target: Target,
         record.note_shown(app).await?;
         return match known && reply::none_match(headers, &record.tag()) {
             true => Ok(unchanged(&record)),
-            false => answer(app, &record, None),
+            false => answer(app, &record, detail, None),
         };
     };
     let wait = Duration::from_secs(seconds);
@@ -188,7 +221,7 @@ pub async fn read_record(app: &App, caller: &Caller<ManageJobs>, target: Target,
     record.note_shown(app).await?;
     let response = match known && reply::none_match(headers, &record.tag()) {
         true => unchanged(&record),
-        false => answer(app, &record, None)?,
+        false => answer(app, &record, detail, None)?,
     };
     Ok(prefer::applied_wait(response, seconds))
 }
@@ -257,9 +290,9 @@ fn unchanged(record: &Shown) -> Response {
     with_tag(response, record)
 }
 
-fn answer(app: &App, record: &Shown, status: Option<StatusCode>) -> Result {
+fn answer(app: &App, record: &Shown, detail: Detail, status: Option<StatusCode>) -> Result {
     let status = status.unwrap_or(if record.is_terminal() { StatusCode::OK } else { StatusCode::ACCEPTED });
-    let json = record.json(app)?;
+    let json = record.json(app, detail)?;
     let mut response = reply::with_status(status, &json);
     if status == StatusCode::ACCEPTED {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
@@ -282,7 +315,7 @@ pub async fn cancel_record(app: &App, caller: &Caller<ManageJobs>, target: Targe
     let (view, id) = match target {
         Target::Recipe(id) => {
             let run = cancel_run(app, &caller.account, id, trace).await?;
-            return answer(app, &Shown::Recipe(Box::new(run)), Some(StatusCode::OK));
+            return answer(app, &Shown::Recipe(Box::new(run)), Detail::Full, Some(StatusCode::OK));
         }
         Target::Job(view, id) => (view, id),
     };
@@ -293,7 +326,7 @@ pub async fn cancel_record(app: &App, caller: &Caller<ManageJobs>, target: Targe
         Cancellation::Unchanged(record) | Cancellation::Canceled(record) => (record, StatusCode::OK),
         Cancellation::Requested(record) => (record, StatusCode::ACCEPTED),
     };
-    answer(app, &Shown::Job(record), Some(status))
+    answer(app, &Shown::Job(record), Detail::Full, Some(status))
 }
 
 /// Cancels a Recipe run immediately and notifies waiters of the run and of its jobs.

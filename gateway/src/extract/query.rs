@@ -102,6 +102,15 @@ impl<'a> QueryReader<'a> {
         }
     }
 
+    /// Whether the parameter `view` asks for the short form of the response.
+    pub fn wants_summary(&mut self) -> bool {
+        let view = self.text("view", 1024);
+        if view.as_deref().is_some_and(|view| view != "summary") {
+            self.refuse("view", "must be `summary`");
+        }
+        view.is_some()
+    }
+
     /// The parameter `ownerUid`.
     pub fn owner(&mut self) -> Option<AccountUid> {
         let text = self.text("ownerUid", 1024)?;

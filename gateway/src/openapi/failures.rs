@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 use super::{id, operations};
 
 /// Operations that take no credential.
-const OPEN: [&str; 5] = ["getAssetPreview", "getConsoleDocument", "getContract", "getDocs", "signIn"];
+const OPEN: [&str; 6] = ["getAssetPreview", "getConsoleDocument", "getContract", "getDigest", "getDocs", "signIn"];
 
 /// Operations whose path and `canvasId` name nothing that could be missing.
-const NAMES_NOTHING: [&str; 25] = [
+const NAMES_NOTHING: [&str; 26] = [
     "createCanvas",
     "createElement",
     "createElementCollection",
@@ -21,6 +21,7 @@ const NAMES_NOTHING: [&str; 25] = [
     "getConsoleDocument",
     "getContract",
     "getCredit",
+    "getDigest",
     "getDocs",
     "getSession",
     "listActions",

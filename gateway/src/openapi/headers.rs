@@ -134,7 +134,7 @@ fn of_success(id: &str, path: &str, status: &str) -> Vec<Carried> {
     if is_work && status == "202" {
         add(&["Retry-After"], true);
     }
-    if is_work || matches!(id, "getCanvas" | "getAssetPreview" | "getAssetContent" | "getJobOutput") {
+    if is_work || matches!(id, "getCanvas" | "getAssetPreview" | "getAssetContent" | "getDigest" | "getJobOutput") {
         add(&["ETag"], true);
     }
     // A render without all thumbnails has no entity tag.

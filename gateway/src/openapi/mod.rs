@@ -3,6 +3,7 @@
 //! utoipa collects routes and types. [`complete`] then adds what the types cannot say, on the JSON form of the document: rules
 //! over several fields, named variants of unions, headers, shared responses and parameters, and examples.
 
+pub mod digest;
 mod examples;
 mod failures;
 mod headers;
@@ -57,7 +58,7 @@ const TAGS: [(&str, &str); 15] = [
     ("Webhooks", "The signed request that the service sends when a run ends."),
     ("Recipes", "Sequences of text and image steps with typed inputs and outputs: search, fork, run."),
     ("Legacy campaigns", "Deprecated. Kept for clients of an earlier release."),
-    ("Contract", "This document. The two operations need no credential."),
+    ("Contract", "This document and its digest. The operations need no credential."),
 ];
 
 /// The document without routes.
@@ -78,7 +79,8 @@ pub fn base() -> OpenApi {
              Every response carries `X-Request-ID`, which identifies the request for support, and `Cache-Control`, which is `no-store` \
              on a failure. Responses to a \
              limited token carry `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset`. \
-             Operations, fields and parameters that were added to the initial version of `v1` are marked as extensions.",
+             Operations, fields and parameters that were added to the initial version of `v1` are marked as extensions.\n\n\
+             For language models there is [a digest of this document](/api/canvas-agent/v1/digest.md), in at most 6000 tokens.",
         ))
         .license(Some(LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build()))
         .contact(None::<ContactBuilder>.map(ContactBuilder::build))

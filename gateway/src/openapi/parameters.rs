@@ -35,7 +35,7 @@ pub fn share(document: &mut Value) {
 }
 
 /// The shared parameters: name, place, a part of the description where that tells two forms apart, and the component.
-const NAMES: [(&str, &str, &str, &str); 17] = [
+const NAMES: [(&str, &str, &str, &str); 19] = [
     ("If-None-Match", "header", "a wait starts", "IfNoneMatchToWait"),
     ("If-None-Match", "header", "", "IfNoneMatch"),
     ("Prefer", "header", "return=minimal", "PreferMinimal"),
@@ -53,6 +53,8 @@ const NAMES: [(&str, &str, &str, &str); 17] = [
     ("recipeId", "path", "", "RecipeId"),
     ("runId", "path", "campaign", "CampaignId"),
     ("runId", "path", "", "RunId"),
+    ("view", "query", "each item", "ViewOfList"),
+    ("view", "query", "", "ViewOfRun"),
 ];
 
 /// The name of a shared parameter.

@@ -147,6 +147,8 @@ pub const EXTENSIONS: &[Endpoint] = &[
     more("GET", "/events", READ, JOBS),
     // docs/reference/conventions.md#contract-document
     open("GET", "/openapi.json"),
+    // docs/reference/conventions.md#digest
+    open("GET", "/digest.md"),
     open("GET", "/docs"),
     // docs/reference/canvases.md#changes-since-a-revision and the headings after it.
     all("GET", "/canvases/{canvasId}/changes", READ),

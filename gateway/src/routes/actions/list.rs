@@ -12,6 +12,7 @@ use crate::extract::query::QueryReader;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
+use crate::summary::CatalogEntry;
 
 /// A page of Actions, in a fixed order.
 #[derive(Serialize, ToSchema)]
@@ -22,23 +23,44 @@ pub struct ActionList {
     page: Page,
 }
 
+/// A page of Actions in short.
+#[derive(Serialize, ToSchema)]
+pub struct ActionSummaries {
+    /// Actions in short.
+    actions: Vec<CatalogEntry>,
+    /// Position in the list.
+    page: Page,
+}
+
+/// A page of Actions.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum ActionPage {
+    /// Actions with their full schemas.
+    Full(ActionList),
+    /// Actions in short, with `view=summary`.
+    Summary(ActionSummaries),
+}
+
 /// List Image Actions
 ///
 /// Returns the eight deterministic image transformations with their inputs and parameters. Use it to build a form
-/// or to choose an Action. It runs nothing.
+/// or to choose an Action; `view=summary` is enough to choose. It runs nothing.
 #[utoipa::path(
     get, path = "/actions", operation_id = "listActions", tag = "Image Actions",
     security(("bearer" = ["canvas:read"])),
     params(
         ("q" = Option<String>, Query, max_length = 240, description = "Text that occurs in slug, title or summary. Case-insensitive."),
+        ("view" = Option<String>, Query, pattern = "^summary$", description = "`summary`: each item as `key`, `name` and a `summary` of one line (an extension)."),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
         ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, description = "One page of Actions.", body = ActionList))
+    responses((status = 200, description = "One page of Actions.", body = ActionPage))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
     let text = query.text("q", ACTION_QUERY_MAX).unwrap_or_default().to_lowercase();
+    let in_short = query.wants_summary();
     let scope = ListScope::new("actions", &caller.account, &[&text]);
     // The position of an Action is the index of its slug in the fixed order.
     let request = page_request::<String>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
@@ -52,5 +74,9 @@ pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUr
         .map_or(0, |last| last + 1);
     let mut actions: Vec<&'static Action> = action::all()[start..].iter().filter(matches).collect();
     let page = page(&app, &scope, request.limit, &mut actions, |action| action.slug);
-    Ok(reply::ok(&ActionList { actions, page }))
+    let entry = |action: &&Action| CatalogEntry::new(action.id.clone(), action.title, action.summary);
+    Ok(reply::ok(&match in_short {
+        true => ActionPage::Summary(ActionSummaries { actions: actions.iter().map(entry).collect(), page }),
+        false => ActionPage::Full(ActionList { actions, page }),
+    }))
 }

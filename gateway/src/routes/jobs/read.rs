@@ -1,13 +1,13 @@
 //! `GET /jobs/{jobId}`.
 
-use axum::extract::State;
+use axum::extract::{OriginalUri, State};
 use domain::job::JobDocument;
 use http::HeaderMap;
 
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::{JobInPath, PathText};
-use crate::problem::Result;
-use crate::runs::{Target, read_record};
+use crate::problem::{Result, combine_violations};
+use crate::runs::{Detail, Target, read_record};
 use crate::state::App;
 
 /// Read a job, or wait for it to change
@@ -20,6 +20,7 @@ use crate::state::App;
     security(("bearer" = ["job:manage"])),
     params(
         ("jobId" = String, Path, pattern = "^(?:job:)?[0-9a-fA-F-]{36}$", description = "Id or `job:` handle."),
+        ("view" = Option<String>, Query, pattern = "^summary$", description = "`summary`: without review and previews (an extension)."),
         ("Prefer" = Option<String>, Header, description = "`wait=N`: wait up to N seconds, 1 to 30, for a change (an extension)."),
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches; a wait starts from that state."),
     ),
@@ -29,7 +30,13 @@ use crate::state::App;
         (status = 304, description = "The job still has the entity tag in `If-None-Match`."),
     )
 )]
-pub async fn read(State(app): State<App>, caller: Caller<ManageJobs>, params: PathText, headers: HeaderMap) -> Result {
-    let JobInPath(id) = params.parameter("jobId")?;
-    read_record(&app, &caller, Target::of_job(id)?, &headers).await
+pub async fn read(
+    State(app): State<App>,
+    caller: Caller<ManageJobs>,
+    params: PathText,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+) -> Result {
+    let (JobInPath(id), detail) = combine_violations(params.parameter("jobId"), Detail::of(&uri))?;
+    read_record(&app, &caller, Target::of_job(id)?, detail, &headers).await
 }

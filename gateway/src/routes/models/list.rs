@@ -13,6 +13,7 @@ use crate::models::{ModelPosition, Runnable};
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
+use crate::summary::CatalogEntry;
 
 /// A page of models: saved connections, oldest first, then the managed runtime, each in catalog order.
 #[derive(Serialize, ToSchema)]
@@ -21,6 +22,25 @@ pub struct ModelList {
     models: Vec<Model>,
     /// Position in the list.
     page: Page,
+}
+
+/// A page of models in short.
+#[derive(Serialize, ToSchema)]
+pub struct ModelSummaries {
+    /// Models in short: provider, capabilities, price and estimated duration of one output.
+    models: Vec<CatalogEntry>,
+    /// Position in the list.
+    page: Page,
+}
+
+/// A page of models.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum ModelPage {
+    /// Models with their parameters.
+    Full(ModelList),
+    /// Models in short, with `view=summary`.
+    Summary(ModelSummaries),
 }
 
 /// List runnable models
@@ -34,14 +54,16 @@ pub struct ModelList {
         ("q" = Option<String>, Query, max_length = 240, description = "Text that occurs in id, name, provider or connection. Case-insensitive."),
         ("provider" = Option<ProviderKind>, Query, description = "Only models of this provider."),
         ("capability" = Option<Capability>, Query, description = "Only models with this capability."),
+        ("view" = Option<String>, Query, pattern = "^summary$", description = "`summary`: each item as `key`, `name` and a `summary` of one line (an extension)."),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
         ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, description = "One page of models.", body = ModelList))
+    responses((status = 200, description = "One page of models.", body = ModelPage))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<Generate>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
     let text = query.text("q", MODEL_QUERY_MAX).unwrap_or_default().to_lowercase();
+    let in_short = query.wants_summary();
     let provider = query.named("provider", ProviderKind::ALL);
     let capability = query.named("capability", Capability::ALL);
     let filters = [&*text, provider.map_or("", ProviderKind::as_str), capability.map_or("", Capability::as_str)];
@@ -58,7 +80,19 @@ pub async fn list(State(app): State<App>, caller: Caller<Generate>, OriginalUri(
     };
     let mut found: Vec<Runnable> = all.into_iter().filter(wanted).collect();
     let page = page(&app, &scope, request.limit, &mut found, |model| model.place.clone());
-    Ok(reply::ok(&ModelList { models: found.iter().filter_map(Runnable::document).collect(), page }))
+    let models = found.iter().filter_map(Runnable::document);
+    Ok(reply::ok(&match in_short {
+        true => ModelPage::Summary(ModelSummaries { models: models.map(entry).collect(), page }),
+        false => ModelPage::Full(ModelList { models: models.collect(), page }),
+    }))
+}
+
+/// A model in short: what decides which one to use.
+fn entry(model: Model) -> CatalogEntry {
+    let capabilities: Vec<&str> = model.capabilities.iter().map(|capability| capability.as_str()).collect();
+    let (capabilities, provider) = (capabilities.join(", "), &model.provider_label);
+    let line = format!("{provider}: {capabilities}; {} credits, {} s", model.credit_cost, model.estimated_seconds);
+    CatalogEntry::new(model.handle, &model.name, &line)
 }
 
 /// Whether the text, in lower case, occurs in the names of the model.

@@ -13,6 +13,7 @@ use crate::extract::query::QueryReader;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
+use crate::summary::CatalogEntry;
 
 /// A page of Recipes, most recently changed first.
 #[derive(Serialize, ToSchema)]
@@ -21,6 +22,25 @@ pub struct RecipeList {
     recipes: Vec<Recipe>,
     /// Position in the list.
     page: Page,
+}
+
+/// A page of Recipes in short.
+#[derive(Serialize, ToSchema)]
+pub struct RecipeSummaries {
+    /// Recipes in short.
+    recipes: Vec<CatalogEntry>,
+    /// Position in the list.
+    page: Page,
+}
+
+/// A page of Recipes.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum RecipePage {
+    /// Recipes with their ports.
+    Full(RecipeList),
+    /// Recipes in short, with `view=summary`.
+    Summary(RecipeSummaries),
 }
 
 /// Values of the parameter `visibility`, for the contract document.
@@ -46,10 +66,11 @@ pub enum VisibilityFilter {
     params(
         ("q" = Option<String>, Query, max_length = 500, description = "Words that must all occur in name, texts, tags, category or outputs. Case-insensitive."),
         ("visibility" = Option<VisibilityFilter>, Query, description = "`approved`: the catalog. `private`: the account's own workflows. `all`: both. Default: `approved` (an extension)."),
+        ("view" = Option<String>, Query, pattern = "^summary$", description = "`summary`: each item as `key`, `name` and a `summary` of one line (an extension)."),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
         ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, description = "One page of Recipes.", body = RecipeList))
+    responses((status = 200, description = "One page of Recipes.", body = RecipePage))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
@@ -59,6 +80,7 @@ pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUr
         "all" => None,
         name => name.parse().map_err(|_| query.refuse("visibility", "must be `approved`, `private` or `all`")).ok(),
     };
+    let in_short = query.wants_summary();
     let words: Vec<String> = q.to_lowercase().split_whitespace().map(str::to_owned).collect();
     let scope = ListScope::new("recipes", &caller.account, &[&named, &q]);
     let request = page_request::<After>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
@@ -70,5 +92,16 @@ pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUr
         updated_at: recipe.updated_at,
         handle: recipe.id.handle(),
     });
-    Ok(reply::ok(&RecipeList { recipes: found.iter().map(RecipeRecord::document).collect(), page }))
+    Ok(reply::ok(&match in_short {
+        true => RecipePage::Summary(RecipeSummaries { recipes: found.iter().map(entry).collect(), page }),
+        false => RecipePage::Full(RecipeList { recipes: found.iter().map(RecipeRecord::document).collect(), page }),
+    }))
+}
+
+/// A Recipe in short. One without a summary and a description is told by what it makes.
+fn entry(recipe: &RecipeRecord) -> CatalogEntry {
+    let definition = &recipe.definition;
+    let line = definition.summary.clone().or_else(|| definition.description.clone());
+    let outputs = || definition.outputs.iter().map(|output| &*output.label).collect::<Vec<_>>().join(", ");
+    CatalogEntry::new(recipe.id.handle(), &definition.name, &line.unwrap_or_else(outputs))
 }

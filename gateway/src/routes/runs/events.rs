@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::extract::State;
+use axum::extract::{OriginalUri, State};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use db::accounts::Credential;
@@ -17,8 +17,8 @@ use crate::extract::accept::Accepted;
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::PathText;
 use crate::open_waits::Wait;
-use crate::problem::{Problem, Result};
-use crate::runs::Target;
+use crate::problem::{Problem, Result, combine_violations};
+use crate::runs::{Detail, Target};
 use crate::state::App;
 use crate::wait::{Changes, holds, loss};
 
@@ -33,22 +33,27 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 #[utoipa::path(
     get, path = "/runs/{runId}/events", operation_id = "followRun", tag = "Runs",
     security(("bearer" = ["job:manage"])),
-    params(("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id or `run:` handle.")),
+    params(
+        ("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id or `run:` handle."),
+        ("view" = Option<String>, Query, pattern = "^summary$", description = "`summary`: without review and previews (an extension)."),
+    ),
     responses((status = 200, description = "The stream of events.", content_type = "text/event-stream", body = String))
 )]
 pub async fn events(
     State(app): State<App>,
     caller: Caller<ManageJobs>,
     params: PathText,
+    OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
 ) -> Result {
-    let target = Target::of_run(params.parameter("runId")?)?;
+    let (run, detail) = combine_violations(params.parameter("runId"), Detail::of(&uri))?;
+    let target = Target::of_run(run)?;
     target.load(&app, &caller.account).await?;
     if Accepted::of(&headers).quality("text", "event-stream") == 0 {
         return Err(Problem::NotAcceptable("text/event-stream".into()));
     }
     let wait = app.waits.open(caller.token).await?;
-    let stream = follow(app, caller.credential, target, wait);
+    let stream = follow(app, caller.credential, (target, detail), wait);
     let mut response: Response = Sse::new(stream).into_response();
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
     Ok(response)
@@ -56,11 +61,16 @@ pub async fn events(
 
 /// The stream of a run. It ends after the terminal record, as soon as the credential is no longer valid, and when the process
 /// stops.
-fn follow(app: App, caller: Credential, target: Target, wait: Wait) -> impl Stream<Item = Result<Event, Infallible>> {
+fn follow(
+    app: App,
+    caller: Credential,
+    shown: (Target, Detail),
+    wait: Wait,
+) -> impl Stream<Item = Result<Event, Infallible>> {
     let (sender, receiver) = tokio::sync::mpsc::channel(1);
     tokio::spawn(async move {
         tokio::select! {
-            () = send_events(&app, &caller, target, &sender) => {}
+            () = send_events(&app, &caller, shown, &sender) => {}
             () = loss(&app, &caller) => {}
         }
         wait.close().await;
@@ -70,7 +80,12 @@ fn follow(app: App, caller: Credential, target: Target, wait: Wait) -> impl Stre
 
 /// Sends the record of a run on every change until it is terminal or the client disconnects. The credential is checked before
 /// each event, because a slow reader may have lost it since the stream was opened.
-async fn send_events(app: &App, caller: &Credential, target: Target, sender: &Sender<Result<Event, Infallible>>) {
+async fn send_events(
+    app: &App,
+    caller: &Credential,
+    (target, detail): (Target, Detail),
+    sender: &Sender<Result<Event, Infallible>>,
+) {
     let mut changes = Changes::of(app, &target.channel());
     let mut shown = None;
     let mut heartbeat = Instant::now() + HEARTBEAT;
@@ -79,7 +94,7 @@ async fn send_events(app: &App, caller: &Credential, target: Target, sender: &Se
         let tag = record.tag();
         let event = if shown.as_ref() != Some(&tag) {
             shown = Some(tag);
-            record.json(app).ok().and_then(|run| Event::default().event("run").json_data(run).ok())
+            record.json(app, detail).ok().and_then(|run| Event::default().event("run").json_data(run).ok())
         } else if Instant::now() >= heartbeat {
             Some(Event::default().comment("alive"))
         } else {

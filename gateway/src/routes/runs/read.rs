@@ -1,12 +1,12 @@
 //! `GET /runs/{runId}`.
 
-use axum::extract::State;
+use axum::extract::{OriginalUri, State};
 use http::HeaderMap;
 
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::PathText;
-use crate::problem::Result;
-use crate::runs::{RunDocument, Target, read_record};
+use crate::problem::{Result, combine_violations};
+use crate::runs::{Detail, RunDocument, Target, read_record};
 use crate::state::App;
 
 /// Read a run, or wait for it to change
@@ -20,6 +20,7 @@ use crate::state::App;
     security(("bearer" = ["job:manage"])),
     params(
         ("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id or `run:` handle."),
+        ("view" = Option<String>, Query, pattern = "^summary$", description = "`summary`: without review and previews (an extension)."),
         ("Prefer" = Option<String>, Header, description = "`wait=N`: wait up to N seconds, 1 to 30, for a change (an extension)."),
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches; a wait starts from that state."),
     ),
@@ -29,6 +30,13 @@ use crate::state::App;
         (status = 304, description = "The run still has the entity tag in `If-None-Match`."),
     )
 )]
-pub async fn read(State(app): State<App>, caller: Caller<ManageJobs>, params: PathText, headers: HeaderMap) -> Result {
-    read_record(&app, &caller, Target::of_run(params.parameter("runId")?)?, &headers).await
+pub async fn read(
+    State(app): State<App>,
+    caller: Caller<ManageJobs>,
+    params: PathText,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+) -> Result {
+    let (run, detail) = combine_violations(params.parameter("runId"), Detail::of(&uri))?;
+    read_record(&app, &caller, Target::of_run(run)?, detail, &headers).await
 }

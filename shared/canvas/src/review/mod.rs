@@ -56,6 +56,7 @@ impl Applied {
     pub fn proposal(&self, batch: &Batch) -> Proposal {
         Proposal {
             operation_count: batch.operation_count(),
+            provisional: true,
             resolved_ids: self.resolved_ids.clone(),
             changes: self.changes.clone(),
         }

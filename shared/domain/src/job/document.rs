@@ -199,6 +199,20 @@ impl JobDocument {
         }
     }
 
+    /// The short form: no review and no previews.
+    pub fn in_short(self) -> Self {
+        match self {
+            JobDocument::Image(mut job) => {
+                job.completion_review = None;
+                for image in job.images.iter_mut().flatten() {
+                    (image.preview_url, image.markdown) = (None, None);
+                }
+                JobDocument::Image(job)
+            }
+            video @ JobDocument::Video(_) => video,
+        }
+    }
+
     /// The form that is served once the record is deleted: no results and no webhook.
     pub fn without_results(self) -> Self {
         match self {

@@ -1,0 +1,283 @@
+//! The digest: the contract in few tokens, for language models (docs/reference/conventions.md#digest).
+//!
+//! `guide.md` says what no schema says. Everything else is written from the contract document: operations, Actions, endpoints,
+//! types and failures. What a route or a type gains is in the digest by itself.
+
+mod answers;
+mod forms;
+#[cfg(test)]
+mod tokens;
+
+use std::collections::BTreeMap;
+
+use axum::Extension;
+use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use domain::{API_ROOT, action};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+
+use self::answers::Answers;
+use self::forms::{Forms, component, either};
+use crate::reply;
+
+const GUIDE: &str = include_str!("guide.md");
+
+/// Headers that the guide explains, or that a client can do without.
+const UNLISTED: [&str; 3] = ["If-None-Match", "Range", "X-Canvas-File-Name"];
+/// Query parameters that the guide explains.
+const COMMON: [&str; 3] = ["cursor", "limit", "ownerUid"];
+
+/// Failures that the guide explains, or that a client seldom meets. So are those of the service, from 500 on.
+const RARE: [&str; 3] = ["406", "410", "416"];
+/// The values of a query parameter are told up to this number.
+const VALUES_MAX: usize = 5;
+
+/// An operation of the document.
+struct Endpoint<'a> {
+    method: &'a str,
+    path: &'a str,
+    operation: &'a Value,
+    /// Its parameters, the shared ones included.
+    parameters: Vec<&'a Value>,
+}
+
+impl<'a> Endpoint<'a> {
+    fn all(document: &'a Value) -> Vec<Self> {
+        let shared = &document["components"]["parameters"];
+        let of = |path: &'a str, method: &'a str, operation: &'a Value| {
+            let parameters = operation["parameters"].as_array().into_iter().flatten();
+            let parameters = parameters.map(|it| component(it).map_or(it, |name| &shared[name])).collect();
+            Self { method, path: path.strip_prefix(API_ROOT).unwrap_or(path), operation, parameters }
+        };
+        let paths = document["paths"].as_object().into_iter().flatten();
+        let operations =
+            paths.flat_map(|(path, item)| item.as_object().into_iter().flatten().map(move |it| (path, it)));
+        operations.map(|(path, (method, operation))| of(path, method, operation)).collect()
+    }
+
+    fn is_deprecated(&self) -> bool {
+        self.operation["deprecated"] == true
+    }
+
+    /// The schema of its body, if that is JSON.
+    fn request(&self) -> Option<&'a Value> {
+        self.operation.pointer("/requestBody/content/application~1json/schema")
+    }
+
+    /// Its successful answers that have a body: status and content. A range is not told apart from the whole.
+    fn successes(&self) -> impl Iterator<Item = (&'a str, &'a Map<String, Value>)> {
+        let responses = self.operation["responses"].as_object().into_iter().flatten();
+        let successes = responses.filter(|(status, _)| status.starts_with('2') && *status != "206");
+        successes.filter_map(|(status, response)| Some((status.as_str(), response["content"].as_object()?)))
+    }
+
+    /// The schemas of its answers that are JSON.
+    fn answers(&self) -> impl Iterator<Item = &'a Value> {
+        self.successes().filter_map(|(_, content)| content.get("application/json").map(|media| &media["schema"]))
+    }
+
+    fn parameters_in(&self, place: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
+        let parameters = self.parameters.iter().filter(move |parameter| parameter["in"] == place);
+        parameters.filter_map(|parameter| Some((parameter["name"].as_str()?, *parameter)))
+    }
+
+    /// One line: method, path, query, headers, purpose, body and answers.
+    fn line(&self, forms: &Forms<'a>, answers: &Answers<'a, '_>) -> String {
+        let mut line = format!("- {} {}", self.method.to_uppercase(), self.path);
+        let query = self.parameters_in("query").filter(|(name, _)| !COMMON.contains(name));
+        let query: Vec<String> = query.map(|(name, parameter)| query_form(forms, name, parameter)).collect();
+        if !query.is_empty() {
+            line += &format!("?{}", query.join("&"));
+        }
+        let headers = self.parameters_in("header").map(|(name, _)| name).filter(|name| !UNLISTED.contains(name));
+        let headers: Vec<&str> = headers.collect();
+        if !headers.is_empty() {
+            line += &format!(" [{}]", headers.join(", "));
+        }
+        // What a read is for is said by its answer.
+        if self.method != "get" {
+            line += &format!(" {}.", text(&self.operation["summary"]));
+        }
+        if let Some(body) = self.request() {
+            line += &format!(" {}", forms.form(body));
+        } else if self.operation.get("requestBody").is_some() {
+            line += " the bytes";
+        }
+        // Answers of one form are told once.
+        let mut told: Vec<(&str, String)> = Vec::new();
+        for (status, content) in self.successes() {
+            let form = match content.get("application/json") {
+                Some(media) => answers.answer(&media["schema"]),
+                None => media_types(content),
+            };
+            if told.iter().all(|(_, earlier)| *earlier != form) {
+                told.push((status, form));
+            }
+        }
+        let told = told.iter().map(|(status, form)| match *status {
+            "200" => form.clone(),
+            status => format!("{status} {form}"),
+        });
+        format!("{line} → {}", either(told))
+    }
+}
+
+fn query_form<'a>(forms: &Forms<'a>, name: &str, parameter: &'a Value) -> String {
+    let mark = if parameter["required"] == true { "" } else { "?" };
+    match forms.values(&parameter["schema"]) {
+        values if (1..=VALUES_MAX).contains(&values.len()) => format!("{name}{mark}={}", values.join("|")),
+        _ => format!("{name}{mark}"),
+    }
+}
+
+/// The media types of a body, or their kind if there are many.
+fn media_types(content: &Map<String, Value>) -> String {
+    match content.keys().collect::<Vec<_>>().as_slice() {
+        [first, _, _, ..] => format!("{}/*", first.split('/').next().unwrap_or_default()),
+        few => either(few.iter().map(ToString::to_string)),
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// The first sentence of a description, on one line.
+fn sentence(description: &Value) -> String {
+    let words = text(description).split_whitespace().collect::<Vec<_>>().join(" ").replace(" (an extension)", "");
+    words.split_once(". ").map_or(words.clone(), |(first, _)| format!("{first}."))
+}
+
+/// The digest of a document, for a service that is reached at `public_url`.
+pub fn digest(document: &Value, public_url: &str) -> String {
+    let components = document["components"]["schemas"].as_object().expect("the schemas are components");
+    let endpoints = Endpoint::all(document);
+    let (deprecated, current): (Vec<&Endpoint>, Vec<&Endpoint>) = endpoints.iter().partition(|it| it.is_deprecated());
+    let operations = variants(components, &components["Operation"]["oneOf"]);
+    let actions = variants(components, &components["RunAction"]["properties"]["params"]["anyOf"]);
+    let requests: Vec<&Value> = current.iter().filter_map(|endpoint| endpoint.request()).collect();
+    let forms = Forms::new(components, &[&*operations, &actions, &requests].concat());
+    let bodies: Vec<&Value> = current.iter().flat_map(|endpoint| endpoint.answers()).collect();
+    let answers = Answers::new(&forms, components, &bodies);
+
+    let kinds = operations.iter().map(|operation| {
+        let kind = text(&operation["properties"]["type"]["const"]);
+        format!("- `{kind}` {} {}", forms.object(operation, &["type"]), sentence(&operation["description"]))
+    });
+    let (common, actions) = action_lines(&forms, &actions);
+    let outdated = deprecated.iter().map(|endpoint| format!("{} {}", endpoint.method.to_uppercase(), endpoint.path));
+    let outdated = format!("- Deprecated: {}.", outdated.collect::<Vec<_>>().join(", "));
+    let current_lines = current.iter().map(|endpoint| endpoint.line(&forms, &answers));
+    let line = |(name, form): (&str, String)| format!("- {name} {form}");
+    [
+        ("{{root}}", format!("{}{API_ROOT}", public_url.trim_end_matches('/'))),
+        ("{{failures}}", lines(failures(document, &endpoints))),
+        ("{{operations}}", lines(kinds)),
+        ("{{common}}", common),
+        ("{{actions}}", lines(actions)),
+        ("{{endpoints}}", lines(current_lines.chain([outdated]))),
+        ("{{headers}}", lines(headers(&current))),
+        ("{{types}}", lines(forms.named().map(line))),
+        ("{{records}}", lines(answers.records().map(line))),
+    ]
+    .iter()
+    .fold(GUIDE.to_owned(), |text, (place, content)| text.replace(place, content))
+}
+
+/// The components that a union lists.
+fn variants<'a>(components: &'a Map<String, Value>, union: &'a Value) -> Vec<&'a Value> {
+    union.as_array().into_iter().flatten().filter_map(|variant| components.get(component(variant)?)).collect()
+}
+
+/// The parameters that all Actions take, and a line for each Action with its inputs and its other parameters.
+fn action_lines<'a>(forms: &Forms<'a>, params: &[&'a Value]) -> (String, Vec<String>) {
+    let is_common = |name: &str| params.iter().all(|form| form["properties"].get(name).is_some());
+    let first = params.first().expect("there are Actions");
+    let names = forms.members(first).into_iter().map(|member| member.name);
+    let (common, own): (Vec<&str>, Vec<&str>) = names.partition(|name| is_common(name));
+    let lines = action::all().iter().zip(params).map(|(action, params)| {
+        let inputs: Vec<&str> = action.inputs.iter().map(|input| input.id).collect();
+        format!("- `{}` [{}] {}", action.slug, inputs.join(", "), forms.object(params, &common))
+    });
+    (format!("All take {}.", forms.object(first, &own)), lines.collect())
+}
+
+fn lines(lines: impl IntoIterator<Item = String>) -> String {
+    lines.into_iter().collect::<Vec<_>>().join("\n")
+}
+
+/// The failures of the operations: status, codes and meaning.
+fn failures(document: &Value, endpoints: &[Endpoint]) -> Vec<String> {
+    let responses = endpoints.iter().filter_map(|endpoint| endpoint.operation["responses"].as_object()).flatten();
+    let named: BTreeMap<&str, &str> =
+        responses.filter_map(|(status, response)| Some((status.as_str(), component(response)?))).collect();
+    let line = |(status, name): (&str, &str)| {
+        let response = &document["components"]["responses"][name];
+        let examples = response.pointer("/content/application~1json/examples").and_then(Value::as_object);
+        let codes =
+            examples.into_iter().flatten().map(|(_, example)| text(&example["value"]["error"]["code"]).to_owned());
+        format!("- {status} {}: {}", either(codes), sentence(&response["description"]))
+    };
+    let told = named.into_iter().filter(|(status, _)| status.starts_with('4') && !RARE.contains(status));
+    told.map(line).collect()
+}
+
+/// The headers of requests, each with everything that operations say about it.
+fn headers(endpoints: &[&Endpoint]) -> Vec<String> {
+    let mut told: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let headers = endpoints.iter().flat_map(|endpoint| endpoint.parameters_in("header"));
+    for (name, parameter) in headers.filter(|(name, _)| !UNLISTED.contains(name)) {
+        let (told, meaning) = (told.entry(name).or_default(), sentence(&parameter["description"]));
+        if !told.contains(&meaning) {
+            told.push(meaning);
+        }
+    }
+    told.into_iter().map(|(name, meanings)| format!("- {name}: {}", meanings.join(" "))).collect()
+}
+
+/// The digest as it is served, with its entity tag.
+#[derive(Clone)]
+pub struct Served {
+    text: Bytes,
+    etag: HeaderValue,
+}
+
+impl Served {
+    /// The digest of `document` for an installation that is reached at `public_url`.
+    pub fn of(document: &Value, public_url: &str) -> Self {
+        let text = digest(document, public_url);
+        let tag = URL_SAFE_NO_PAD.encode(&Sha256::digest(&text)[..12]);
+        let etag = HeaderValue::from_str(&format!("\"{tag}\"")).expect("base64 is a header value");
+        Self { text: text.into(), etag }
+    }
+}
+
+/// Read the digest of this document
+///
+/// Returns what a client needs of this document as Markdown of at most 6000 tokens. Use it as the instructions of a
+/// language model that calls the service. It needs no credential and is the same for every caller. This operation is
+/// an extension.
+#[utoipa::path(
+    get, path = "/digest.md", operation_id = "getDigest", tag = "Contract",
+    params(("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches.")),
+    responses(
+        (status = 200, description = "The digest.", content_type = "text/markdown", body = String),
+        (status = 304, description = "The digest still has the entity tag in `If-None-Match`."),
+    )
+)]
+pub async fn serve(Extension(Served { text, etag }): Extension<Served>, headers: HeaderMap) -> Response {
+    let is_known = etag.to_str().is_ok_and(|etag| reply::none_match(&headers, etag));
+    let kept = [(CACHE_CONTROL, HeaderValue::from_static("public, max-age=300")), (ETAG, etag)];
+    if is_known {
+        return (StatusCode::NOT_MODIFIED, kept).into_response();
+    }
+    ([(CONTENT_TYPE, HeaderValue::from_static("text/markdown; charset=utf-8"))], kept, text).into_response()
+}
+
+#[cfg(test)]
+mod tests;

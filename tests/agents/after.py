@@ -1,0 +1,100 @@
+"""The tasks with starts that bring their own targets, layout operations, lenient writes and short views."""
+
+from client import Events, key
+from pictures import PHOTOS
+from common import BOARD, CAPTION, RECIPE, SIZES, image_port, nodes_in, revision_in
+
+
+class Agent:
+    def __init__(self, client):
+        self.client = client
+
+    def contract(self):
+        self.client.get("/digest.md")
+        self.events = Events(self.client)
+
+    def apply(self, canvas, revision, operations):
+        body = {"baseRevision": revision, "idempotencyKey": key(), "operations": operations}
+        prefer = "handling=lenient, return=minimal"
+        return self.client.post(f"/canvases/{canvas}/operations", body, Prefer=prefer)
+
+    def start(self, path, **body):
+        """Starts work on the own canvas. What it reads has not changed since the last revision that is known."""
+        body = {"canvasId": self.canvas, "baseRevision": self.revision, "idempotencyKey": key()} | body
+        return self.client.post(path, body, Prefer="handling=lenient")
+
+    def moodboard(self):
+        canvas = self.client.post("/canvases", {"title": BOARD})["canvas"]
+        self.canvas = canvas["id"]
+        operations, titles = [], [name for name, _ in PHOTOS]
+        for photo in PHOTOS:
+            asset = self.client.post("/assets", file=photo, Idempotency_Key=key())["asset"]["handle"]
+            node = {"type": "image", "title": photo[0], "asset": asset}
+            operations.append({"type": "node.create", "clientId": f"p{len(operations)}", "node": node})
+        names = [operation["clientId"] for operation in operations]
+        operations += [
+            {"type": "section.create", "clientId": "board", "title": BOARD, "nodeIds": names},
+            {"type": "layout.arrange", "sectionId": "board", "layout": "row"},
+        ]
+        applied = self.apply(self.canvas, canvas["revision"], operations)
+        self.revision = applied["canvas"]["revision"]
+        self.pictures = ["node:" + applied["resolvedIds"][name] for name in names]
+        return titles
+
+    def formats(self):
+        runs, targets = [], {}
+        for title, (width, height) in SIZES.items():
+            started = self.start(
+                "/actions/resize/runs",
+                inputs=[self.pictures[0]],
+                params={"width": width, "height": height, "fit": "cover"},
+                place={"near": self.pictures[0], "title": title},
+            )
+            runs.append(started["run"])
+            [targets[title]] = started["targets"]
+        self.events.wait(*runs)
+        # A revision in which the new pictures are what they are.
+        self.revision = self.client.get(f"/canvases/{self.canvas}/changes?since={self.revision}")["revision"]
+        runs = []
+        for title, node in targets.items():
+            place = {"near": node, "title": f"{title} with text"}
+            started = self.start("/actions/add-text-to-image/runs", inputs=[node], params=CAPTION, place=place)
+            runs.append(started["run"])
+        self.events.wait(*runs)
+        return {f"{title} with text": size for title, size in SIZES.items()}
+
+    def recipe(self):
+        entries = self.client.get("/recipes?view=summary")["recipes"]
+        chosen = next(entry["key"] for entry in entries if entry["name"] == RECIPE)
+        port = image_port(self.client.get(f"/recipes/{chosen}")["recipe"])
+        near = self.pictures[1]
+        run = self.start(f"/recipes/{chosen}/runs", inputs={port: near}, near=near)["run"]
+        self.events.wait(run)
+        return run
+
+    def rename(self, canvas, nodes, other):
+        revision = revision_in(self.client.get(f"/canvases/{canvas}/outline"))
+        other.wait_for_a_write()
+        patches = [{"nodeId": node, "patch": {"title": f"final {at}"}} for at, node in enumerate(nodes)]
+        self.apply(canvas, revision, [{"type": "node.update"} | patch for patch in patches])
+
+    def variations(self):
+        source = self.pictures[1]
+        vary = {"model": "sketch", "source": source}
+        place = {"near": source, "title": "Variation"}
+        self.events.wait(self.start("/images/variations", **vary, place=place | {"count": 3})["run"])
+        unwanted = self.start("/images/variations", **vary, place=place | {"count": 4})["run"]
+        self.client.call("DELETE", f"/runs/{unwanted}?removeTargets=true")
+        self.client.get(f"/canvases/{self.canvas}/review")
+        return unwanted
+
+    def tidy(self, canvas):
+        outline = self.client.get(f"/canvases/{canvas}/outline")
+        operations = []
+        for at, (kind, nodes) in enumerate(nodes_in(outline).items()):
+            operations += [
+                {"type": "layout.arrange", "nodeIds": nodes, "layout": "grid", "columns": 3, "x": 0, "y": 4000 * (at + 1)},
+                {"type": "section.create", "title": f"All {kind}s", "nodeIds": nodes},
+            ]
+        self.apply(canvas, revision_in(outline), operations)
+        self.client.get(f"/canvases/{canvas}/review")

@@ -1,0 +1,26 @@
+"""What both forms of the tasks have in common."""
+
+import re
+
+SIZES = {"Square": (1080, 1080), "Portrait": (1080, 1350), "Story": (1080, 1920)}
+CAPTION = {"text": "Back to the harbor", "anchor": "bottom", "color": "#ffffff", "background": "#00000080", "size": 6}
+RECIPE = "Product hero shot"
+BOARD = "Moodboard"
+
+NODE = re.compile(r'^\s*(image|text) (?:node:)?([\w-]+) ".*?" at (\S+),(\S+) size (\d+)x(\d+)', re.MULTILINE)
+
+
+def revision_in(outline):
+    return re.search(r"revision (\S+)", outline)[1]
+
+
+def nodes_in(outline):
+    """The pictures and the texts of an outline, by id."""
+    kinds = {"image": [], "text": []}
+    for kind, node, *_ in NODE.findall(outline):
+        kinds[kind].append(node)
+    return kinds
+
+
+def image_port(recipe):
+    return next(port["key"] for port in recipe["inputs"] if port["nodeType"] == "image")
