@@ -177,6 +177,8 @@ pub struct ImageJob {
     /// Credits reserved until the job is terminal, then credits charged (an extension).
     #[schema(minimum = 0)]
     pub credit_cost: i64,
+    /// Whether the embedded runtime makes the outputs: they stand in for those of a model (an extension).
+    pub stand_in: bool,
 }
 
 /// A job.
@@ -289,6 +291,7 @@ impl Record {
                 _ => self.outcome.completion_review.clone(),
             },
             credit_cost: self.credit_cost,
+            stand_in: self.request.is_stand_in(),
         }
     }
 }

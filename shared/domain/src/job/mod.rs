@@ -224,6 +224,11 @@ impl Request {
         }
     }
 
+    /// Whether the embedded runtime does the work.
+    pub fn is_stand_in(&self) -> bool {
+        self.model().is_some_and(ChosenModel::is_stand_in)
+    }
+
     /// A word for the work, used in activity entries.
     pub fn title(&self, operation: JobOperation) -> &str {
         match self {
@@ -267,6 +272,9 @@ pub struct ImageRequest {
     pub model: ChosenModel,
     /// The prompt with the guidelines of the Elements. Empty only in variations.
     pub prompt: String,
+    /// What a stand-in writes into the picture instead of the prompt: the texts that a Recipe step is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caption: Option<String>,
     /// A size that the model offers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,
@@ -336,6 +344,13 @@ pub struct ChosenModel {
     pub connection: Option<String>,
     /// Credits for each output; 0 with a saved connection.
     pub credit_cost: i64,
+}
+
+impl ChosenModel {
+    /// Whether the embedded runtime runs it.
+    pub fn is_stand_in(&self) -> bool {
+        crate::model::is_stand_in(self.provider.as_str(), &self.id)
+    }
 }
 
 /// A picture that guides an output.
