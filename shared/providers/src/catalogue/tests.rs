@@ -29,7 +29,7 @@ fn the_built_in_catalogue_is_valid_and_has_models_of_every_provider() {
     for provider in ProviderKind::ALL {
         assert!(catalogue.of(*provider).next().is_some(), "{provider}");
     }
-    for id in ["sketch", "outline", "animatic"] {
+    for id in STAND_INS {
         assert_eq!(catalogue.find(ProviderKind::Managed, id).unwrap().runtime, Runtime::Embedded);
     }
 }
