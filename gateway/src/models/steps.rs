@@ -240,7 +240,8 @@ mod tests {
     #[test]
     fn an_output_of_a_recipe_shows_the_model_that_a_run_would_use() {
         let input = |key: &str, kind: &str, written: bool| {
-            let new = json!({"key": key, "label": key, "type": kind, "useAsDefault": false, "writtenReference": written});
+            let new =
+                json!({"key": key, "label": key, "type": kind, "useAsDefault": false, "writtenReference": written});
             Input::of(serde_json::from_value(new).expect("an input"), key.into(), None)
         };
         let definition = |inputs: Vec<Input>| Definition {

@@ -250,7 +250,11 @@ impl Step<'_> {
         let request = Request::Image(ImageRequest {
             model: step.model.clone(),
             prompt: plan.prompt(at, &self.run.outputs, self.prompt_max(&step.model).min(PROMPT_MAX)),
-            caption: step.model.is_stand_in().then(|| caption(&step.label, &plan.texts(at, &self.run.outputs))).flatten(),
+            caption: step
+                .model
+                .is_stand_in()
+                .then(|| caption(&step.label, &plan.texts(at, &self.run.outputs)))
+                .flatten(),
             size: step.size.clone(),
             quality: step.quality.clone(),
             references,

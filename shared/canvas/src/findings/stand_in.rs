@@ -74,7 +74,10 @@ mod tests {
         let found = find(&graph, &Touched::default(), &[(asset("a"), domain::review::Origin::Made)].into());
         let [finding] = &found.findings[..] else { panic!("{found:?}") };
         assert_eq!((finding.code, finding.severity), (FindingCode::StandInOutput, Severity::Warning));
-        assert_eq!((finding.ownership, &finding.node_handles[..]), (ownership(true), &["node:a", "node:b"].map(str::to_owned)[..]));
+        assert_eq!(
+            (finding.ownership, &finding.node_handles[..]),
+            (ownership(true), &["node:a", "node:b"].map(str::to_owned)[..])
+        );
     }
 
     #[test]

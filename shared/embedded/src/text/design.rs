@@ -16,7 +16,10 @@ struct Aspect {
 const ASPECTS: [Aspect; 6] = [
     Aspect {
         names: &["light", "lighting"],
-        known: &["light", "lit", "sun", "sunlight", "shadow", "shadows", "dusk", "dawn", "night", "morning", "evening", "glow"],
+        known: &[
+            "light", "lit", "sun", "sunlight", "shadow", "shadows", "dusk", "dawn", "night", "morning", "evening",
+            "glow",
+        ],
         proposals: [
             "Soft light from a north window",
             "Low sun from the left, long shadows",
@@ -47,8 +50,8 @@ const ASPECTS: [Aspect; 6] = [
     Aspect {
         names: &["colour", "colours", "color", "colors", "palette"],
         known: &[
-            "colour", "colours", "color", "colors", "palette", "red", "blue", "green", "yellow", "black", "white", "gold",
-            "pink", "orange", "cream", "beige",
+            "colour", "colours", "color", "colors", "palette", "red", "blue", "green", "yellow", "black", "white",
+            "gold", "pink", "orange", "cream", "beige",
         ],
         proposals: [
             "Chalk, moss, ink blue, brass",
@@ -60,8 +63,8 @@ const ASPECTS: [Aspect; 6] = [
     Aspect {
         names: &["set", "setting", "background", "surface", "location", "place"],
         known: &[
-            "stone", "wood", "wooden", "table", "marble", "slate", "linen", "wall", "window", "studio", "street", "kitchen",
-            "beach", "forest", "garden", "room", "concrete",
+            "stone", "wood", "wooden", "table", "marble", "slate", "linen", "wall", "window", "studio", "street",
+            "kitchen", "beach", "forest", "garden", "room", "concrete",
         ],
         proposals: [
             "A plain table in front of an empty wall",

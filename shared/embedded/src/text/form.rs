@@ -14,14 +14,30 @@ const PLACE: &str = "\u{fffc}";
 
 /// Labels of what a prompt tells about the text, not of a part.
 const CONTEXT: [&str; 18] = [
-    "audience", "brand", "brief", "context", "example", "format", "goal", "important", "input", "language", "mood", "note",
-    "product", "rule", "rules", "style", "tone", "voice",
+    "audience",
+    "brand",
+    "brief",
+    "context",
+    "example",
+    "format",
+    "goal",
+    "important",
+    "input",
+    "language",
+    "mood",
+    "note",
+    "product",
+    "rule",
+    "rules",
+    "style",
+    "tone",
+    "voice",
 ];
 
 /// Verbs that begin a request for text.
 const VERBS: [&str; 13] = [
-    "compose", "create", "draft", "generate", "give", "include", "list", "make", "produce", "provide", "return", "suggest",
-    "write",
+    "compose", "create", "draft", "generate", "give", "include", "list", "make", "produce", "provide", "return",
+    "suggest", "write",
 ];
 
 /// Words that end the name of an item, because what follows describes it.
@@ -88,10 +104,7 @@ pub(super) struct Part {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// Parts, at least one.
-    Parts {
-        parts: Vec<Part>,
-        is_numbered: bool,
-    },
+    Parts { parts: Vec<Part>, is_numbered: bool },
     /// Colors with their hex values: the role of each.
     Colors(Vec<String>),
     /// A pair of typefaces.
@@ -101,7 +114,7 @@ pub(super) enum Form {
 impl Form {
     /// Reads the form from the literal text of a template. Texts that are inserted into it do not count.
     pub(super) fn read(template: &str) -> Self {
-        let text = Template::parse(template).render(|_| Some(PLACE));
+        let text = Template::parse(template).render(|_| Some(PLACE)).replace("**", "");
         let statements: Vec<&str> = text.lines().flat_map(statements).collect();
         let lower = text.to_lowercase();
         if lower.contains("hex") && (lower.contains("color") || lower.contains("colour")) {

@@ -22,7 +22,7 @@ use domain::recipe::run::StepText;
 use domain::recipe::template::Template;
 
 use form::{Form, Part, label_of, split_label, unmarked};
-use source::{Source, cut, tidy, words};
+use source::{Source, cut, has_words, tidy};
 
 /// Maximum length of a text, in UTF-16 code units; the number of characters is never larger. It is the limit of a Recipe's
 /// text output (docs/reference/limits.md#recipes-and-workflows).
@@ -92,7 +92,7 @@ pub fn caption(output: &str, given: &[StepText<'_>]) -> Option<String> {
 fn content<'a>(template: &str, given: &[StepText<'a>]) -> &'a str {
     let template = Template::parse(template);
     let inserted = template.names().filter_map(|name| given.iter().find(|given| given.key == name));
-    let named = inserted.chain(given).find_map(|given| given.text.filter(|text| words(text) > 0));
+    let named = inserted.chain(given).find_map(|given| given.text.filter(|text| has_words(text)));
     named.or_else(|| given.first().map(|given| given.label)).unwrap_or("Untitled")
 }
 
@@ -101,7 +101,9 @@ fn fill(parts: &[Part], source: &Source, hash: u64) -> Vec<String> {
     let special = |part: &Part| {
         let label = part.label.to_lowercase();
         let is_tags = label.contains("hashtag")
-            || label.is_empty() && part.limits.hashtags.is_some() && part.limits.words.or(part.limits.sentences).is_none();
+            || label.is_empty()
+                && part.limits.hashtags.is_some()
+                && part.limits.words.or(part.limits.sentences).is_none();
         let text = match () {
             () if label.contains("call to action") || label == "cta" || label == "button" => CALL.to_owned(),
             () if is_tags => source.hashtags(part.limits.hashtags.unwrap_or(HASHTAGS)),

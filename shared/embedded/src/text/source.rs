@@ -38,10 +38,10 @@ impl Source {
         let lines = text.lines().map(|line| tidy(unmarked(line)));
         let sentences: Vec<String> = lines
             .flat_map(|line| line.unicode_sentences().map(|it| it.trim().to_owned()).collect::<Vec<_>>())
-            .filter(|sentence| words(sentence) > 0)
+            .filter(|sentence| has_words(sentence))
             .collect();
         let clauses = sentences.iter().flat_map(|sentence| sentence.split(is_clause_end));
-        let clauses = clauses.map(|clause| capitalized(clause.trim())).filter(|clause| words(clause) > 0).collect();
+        let clauses = clauses.map(|clause| capitalized(clause.trim())).filter(|clause| has_words(clause)).collect();
         Self { sentences, clauses }
     }
 
@@ -117,6 +117,10 @@ impl Source {
 /// The number of words, by white space or by UAX 29, whichever is larger.
 pub(super) fn words(text: &str) -> usize {
     text.unicode_words().count().max(text.split_whitespace().count())
+}
+
+pub(super) fn has_words(text: &str) -> bool {
+    text.unicode_words().next().is_some()
 }
 
 /// A text in one line, without control characters.

@@ -2,6 +2,7 @@ use domain::recipe::OutputKind;
 use domain::recipe::file::RecipeFile;
 use proptest::prelude::*;
 
+use super::source::words;
 use super::*;
 
 const OFFER: &str = "Linen shirts, 20 percent off until Sunday. Free returns. Woven in Portugal.";
@@ -42,7 +43,8 @@ fn an_ad_has_its_three_parts_within_their_limits() {
 
 #[test]
 fn a_caption_is_one_line() {
-    let material = input("material", "Full-grain leather, tanned with bark and waxed by hand. It darkens with the years.");
+    let material =
+        input("material", "Full-grain leather, tanned with bark and waxed by hand. It darkens with the years.");
     let caption = shipped("material-close-up", "caption", &[material]);
     assert_eq!(caption, "Full-grain leather, tanned with bark and waxed by hand.");
 }
@@ -54,12 +56,16 @@ fn a_palette_has_five_colors_with_their_roles() {
     let roles = ["lead", "lead", "support", "support", "accent"];
     for ((line, role), at) in palette.lines().zip(roles).zip(1..) {
         let hex = line.split('#').nth(1).expect("a value");
-        assert!(hex[..6].bytes().all(|it| it.is_ascii_hexdigit()) && hex[6..].starts_with(&format!(": {role}, ")), "{line}");
+        assert!(
+            hex[..6].bytes().all(|it| it.is_ascii_hexdigit()) && hex[6..].starts_with(&format!(": {role}, ")),
+            "{line}"
+        );
         assert!(line.starts_with(&format!("{at}. ")) && (line.ends_with("white text") || line.ends_with("black text")));
     }
     assert_eq!(palette.lines().count(), 5);
     let [brief, inspiration] = given;
-    let other = shipped("palette-and-type-board", "palette", &[brief, StepText { text: Some("A beach."), ..inspiration }]);
+    let other =
+        shipped("palette-and-type-board", "palette", &[brief, StepText { text: Some("A beach."), ..inspiration }]);
     assert_ne!(palette, other, "the colors follow from all inputs");
 }
 
@@ -207,7 +213,10 @@ fn a_picture_shows_the_texts_that_its_step_is_given() {
     let scenes = made("treatment", "1. Opening: A calm sea. Nothing moves.\n2. Turn: Wind.");
     assert_eq!(caption("Opening frame", &[scenes]).as_deref(), Some("Opening\nA calm sea. Nothing moves."));
     assert_eq!(caption("Turn frame", &[scenes]).as_deref(), Some("Turn\nWind."));
-    assert_eq!(caption("Closing frame", &[scenes]).as_deref(), Some("Closing frame\nOpening: A calm sea. Nothing moves.\nTurn: Wind."));
+    assert_eq!(
+        caption("Closing frame", &[scenes]).as_deref(),
+        Some("Closing frame\nOpening: A calm sea. Nothing moves.\nTurn: Wind.")
+    );
     let setting = input("setting", "# A table\n\n- by a window");
     let spring = caption("Spring", &[picture("product", "Product"), setting]);
     assert_eq!(spring.as_deref(), Some("Spring\nA table\nby a window"));
