@@ -7,8 +7,8 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use uuid::Uuid;
 
 use super::{
-    CancelReason, Failure, FailureCode, JobKind, JobOperation, JobStatus, Output, Record, Request, VideoJob,
-    canvas_url, poll_url,
+    CancelReason, ChosenModel, Failure, FailureCode, JobKind, JobOperation, JobStatus, Output, Record, Request,
+    VideoJob, canvas_url, poll_url,
 };
 use crate::Timestamp;
 use crate::asset::Preview;
@@ -291,7 +291,7 @@ impl Record {
                 _ => self.outcome.completion_review.clone(),
             },
             credit_cost: self.credit_cost,
-            stand_in: self.request.is_stand_in(),
+            stand_in: self.request.model().is_some_and(ChosenModel::is_stand_in),
         }
     }
 }

@@ -224,11 +224,6 @@ impl Request {
         }
     }
 
-    /// Whether the embedded runtime does the work.
-    pub fn is_stand_in(&self) -> bool {
-        self.model().is_some_and(ChosenModel::is_stand_in)
-    }
-
     /// A word for the work, used in activity entries.
     pub fn title(&self, operation: JobOperation) -> &str {
         match self {
@@ -344,13 +339,6 @@ pub struct ChosenModel {
     pub connection: Option<String>,
     /// Credits for each output; 0 with a saved connection.
     pub credit_cost: i64,
-}
-
-impl ChosenModel {
-    /// Whether the embedded runtime runs it.
-    pub fn is_stand_in(&self) -> bool {
-        crate::model::is_stand_in(self.provider.as_str(), &self.id)
-    }
 }
 
 /// A picture that guides an output.
