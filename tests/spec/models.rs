@@ -86,6 +86,7 @@ async fn a_model_is_described_whole(stack: &Stack) {
         (&json!("openai"), &json!("OpenAI"), &saved["id"], &json!("mine"))
     );
     assert_eq!(first["creditCost"], 0, "saved connections cost no credit");
+    assert_eq!((&first["standIn"], &sketch["standIn"]), (&json!(false), &json!(true)));
     assert_eq!(
         (&sketch["provider"], &sketch["connectionId"], &sketch["connectionName"], &sketch["creditCost"]),
         (&json!("managed"), &Value::Null, &json!("Managed"), &json!(1))

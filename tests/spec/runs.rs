@@ -106,6 +106,7 @@ async fn every_kind_of_work_is_listed_newest_first_as_its_record_shows_it(stack:
             wanted["canvasId"] = canvas;
         }
         assert_eq!(*run, wanted);
+        assert_eq!(record["standIn"], stand_in, "{record}");
         if record.get("updatedAt").is_some() {
             assert_eq!(run["updatedAt"], record["updatedAt"]);
         }

@@ -1,7 +1,7 @@
 //! The models that an account can run, and the selection of the model that a request means (docs/reference/models.md#model-keys).
 
 pub mod fit;
-mod steps;
+pub mod steps;
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use domain::Violation;
 use domain::account::{Scope, Scopes};
 use domain::id::{AccountUid, NodeId};
 use domain::job::ChosenModel;
-use domain::model::{Capability, Model, ModelType, ProviderConnection, ProviderKind, is_model_key};
+use domain::model::{Capability, Model, ModelType, ProviderConnection, ProviderKind, is_model_key, is_stand_in};
 use domain::recipe::run::{RunInput, Step};
 use domain::recipe::{NewOutput, Output};
 use providers::{Entry, Setup};
@@ -96,6 +96,7 @@ impl Runnable {
             estimated_seconds: self.entry.estimated_seconds,
             beta: self.entry.beta,
             credit_cost: self.entry.credit_cost,
+            stand_in: is_stand_in(self.entry.provider.as_str(), &self.entry.id),
         })
     }
 

@@ -3,9 +3,10 @@
 use app::recipe::Choice;
 use domain::Violation;
 use domain::id::NodeId;
+use domain::job::ChosenModel;
 use domain::model::Capability;
 use domain::recipe::run::{RunInput, Step};
-use domain::recipe::{NewOutput, Output, OutputKind, PortValue};
+use domain::recipe::{Definition, Input, InputKind, NewOutput, Output, OutputKind, PortValue};
 use providers::catalogue::EntryType;
 
 use super::fit::{self, Asked};
@@ -21,6 +22,8 @@ pub fn choose(
 ) -> Result<Vec<Step>, Vec<Violation>> {
     let (mut steps, mut refused) = (Vec::new(), Vec::new());
     let makes_pictures = outputs.iter().any(|output| output.kind == OutputKind::Image);
+    let pictured = inputs.iter().filter(|input| matches!(input.held, PortValue::Asset(_)));
+    let given: Vec<&str> = pictured.map(|input| &*input.key).collect();
     for (output, node) in outputs.iter().zip(nodes) {
         let is_image = output.kind == OutputKind::Image;
         let of_images = |own: &Option<String>, chosen: &Option<String>| match is_image {
@@ -31,7 +34,7 @@ pub fn choose(
         let chosen = choice.model.as_deref().filter(|_| is_image == makes_pictures);
         let model = chosen.or(output.model.as_deref());
         let model = match is_image {
-            true => picture(models, model, size.as_deref(), quality.as_deref(), pictures(output, outputs, inputs)),
+            true => picture(models, model, size.as_deref(), quality.as_deref(), pictures(output, outputs, &given)),
             false => text(models, model).map_err(|violation| vec![violation]),
         };
         match model {
@@ -56,6 +59,25 @@ pub fn choose(
     if refused.is_empty() { Ok(steps) } else { Err(refused) }
 }
 
+/// The models that make the outputs of a Recipe in a run that names none, from texts where an input takes a text or a picture.
+/// `None` where the caller has no model that can.
+pub fn of_recipe(models: &[Runnable], Definition { inputs, outputs, .. }: &Definition) -> Vec<Option<ChosenModel>> {
+    let is_picture = |input: &Input| match &input.default {
+        Some(default) => matches!(default, PortValue::Asset(_)),
+        None => input.kind == InputKind::Image,
+    };
+    let given: Vec<&str> = inputs.iter().filter(|input| is_picture(input)).map(|input| &*input.key).collect();
+    let model = |output: &Output| {
+        let model = output.model.as_deref();
+        let (size, quality) = (output.size.as_deref(), output.quality.as_deref());
+        match output.kind {
+            OutputKind::Image => picture(models, model, size, quality, pictures(output, outputs, &given)).ok(),
+            OutputKind::Text => text(models, model).ok(),
+        }
+    };
+    outputs.iter().map(|output| model(output).map(Runnable::chosen)).collect()
+}
+
 /// Violations of the models that outputs name: each must be able to make the kind of the output. Whether it takes enough pictures
 /// depends on the run and is checked there.
 pub fn unfit_models(models: &[Runnable], outputs: &[NewOutput]) -> Vec<Violation> {
@@ -75,10 +97,10 @@ pub fn unfit_models(models: &[Runnable], outputs: &[NewOutput]) -> Vec<Violation
     outputs.iter().enumerate().filter(|(_, output)| unfit(output)).map(|(at, _)| reported(at)).collect()
 }
 
-/// The number of pictures that a step uses.
-fn pictures(output: &Output, outputs: &[Output], inputs: &[RunInput]) -> usize {
+/// The number of pictures that a step uses; `given` are the keys of the inputs that hold one.
+fn pictures(output: &Output, outputs: &[Output], given: &[&str]) -> usize {
     let is_picture = |key: &&String| {
-        inputs.iter().any(|input| input.key == **key && matches!(input.held, PortValue::Asset(_)))
+        given.contains(&key.as_str())
             || outputs.iter().any(|earlier| earlier.key == **key && earlier.kind == OutputKind::Image)
     };
     output.input_keys.iter().filter(is_picture).count()
@@ -213,6 +235,40 @@ mod tests {
         let (makes, takes) = ("fal-ai/flux/schnell", "fal-ai/flux-2-pro");
         assert_eq!(chain(makes, takes), Ok(vec![makes.into(), takes.into()]));
         assert_eq!(chain(takes, makes), Err(vec!["model".into()]), "it makes pictures from text only");
+    }
+
+    #[test]
+    fn an_output_of_a_recipe_shows_the_model_that_a_run_would_use() {
+        let input = |key: &str, kind: &str, written: bool| {
+            let new =
+                json!({"key": key, "label": key, "type": kind, "useAsDefault": false, "writtenReference": written});
+            Input::of(serde_json::from_value(new).expect("an input"), key.into(), None)
+        };
+        let definition = |inputs: Vec<Input>| Definition {
+            name: "Kites".into(),
+            summary: None,
+            description: None,
+            category: domain::recipe::Category::Content,
+            tags: Vec::new(),
+            inputs,
+            outputs: vec![output("text", None), output("image", None), output("image", Some("absent"))],
+        };
+        let shown = |connection, inputs| {
+            let models = of_recipe(&models(connection), &definition(inputs));
+            models.into_iter().map(|it| it.map(|it| (it.is_stand_in(), it.credit_cost, it.id))).collect::<Vec<_>>()
+        };
+        let text = || vec![input("a", "text", true)];
+        let model = |stand_in, cost, id: &str| Some((stand_in, cost, id.to_owned()));
+        assert_eq!(shown(None, text()), [model(true, 0, "outline"), model(true, 1, "sketch"), None]);
+        let fal = Some(ProviderKind::Fal);
+        let written = model(true, 0, "outline");
+        assert_eq!(shown(fal, text())[..2], [written.clone(), model(false, 0, "fal-ai/flux/schnell")]);
+        let edit = shown(fal, vec![input("a", "image", false)]);
+        assert_eq!(edit[..2], [written.clone(), model(false, 0, "fal-ai/flux-2-pro")], "it is made from a picture");
+        let default = |held| vec![Input { default: Some(held), ..input("a", "text", true) }];
+        let asset = "asset:me:a".to_owned().try_into().expect("a handle");
+        assert_eq!(shown(fal, default(PortValue::Asset(asset))), edit);
+        assert_eq!(shown(fal, default(PortValue::Text("a kite".into()))), shown(fal, text()));
     }
 
     #[test]

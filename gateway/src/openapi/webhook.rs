@@ -107,8 +107,10 @@ mod tests {
                 status: OutputStatus::Succeeded,
                 node_id: NodeId::generate(),
                 asset_id: None,
+                stand_in: true,
             }],
             failure: None,
+            stand_in: true,
         };
         let event = Event {
             id: format!("event:{id}"),

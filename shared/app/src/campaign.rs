@@ -242,6 +242,7 @@ impl<M> StartCampaign<'_, M> {
         let request = Request::Image(ImageRequest {
             model: chosen,
             prompt: prompt.to_owned(),
+            caption: None,
             size: None,
             quality: None,
             references: Vec::new(),

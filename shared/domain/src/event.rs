@@ -104,6 +104,8 @@ pub struct EventRecipeRun {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub failure: Option<RunFailure>,
+    /// Whether the embedded runtime makes outputs of the run: they stand in for those of a model (an extension).
+    pub stand_in: bool,
 }
 
 /// An output of a Recipe run in an event.
@@ -120,6 +122,8 @@ pub struct EventOutput {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub asset_id: Option<AssetHandle>,
+    /// Whether the embedded runtime makes the output: it stands in for that of a model (an extension).
+    pub stand_in: bool,
 }
 
 impl Event {
@@ -147,6 +151,7 @@ impl Event {
             status: output.status,
             node_id: step.node.clone(),
             asset_id: output.asset.clone(),
+            stand_in: step.model.is_stand_in(),
         });
         let run = EventRecipeRun {
             id: run.id.to_string(),
@@ -159,6 +164,7 @@ impl Event {
             canvas_handle: run.canvas.clone(),
             outputs: outputs.collect(),
             failure: run.failure.clone(),
+            stand_in: run.plan.is_stand_in(),
         };
         let data = EventData { run: EventRun::Recipe(Box::new(run)) };
         Self { id: format!("event:{id}"), kind, api_version: "v1", created_at, data }

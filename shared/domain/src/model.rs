@@ -7,6 +7,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 use crate::graph::named;
+use crate::job::ChosenModel;
 
 named! {
     /// Kind of provider that runs a model.
@@ -32,6 +33,18 @@ named! {
 
 /// Ids of the managed models that the embedded runtime runs. Their outputs stand in for those of a model.
 pub const STAND_INS: [&str; 3] = ["sketch", "outline", "animatic"];
+
+/// Whether the embedded runtime runs this model of this provider.
+pub fn is_stand_in(provider: &str, id: &str) -> bool {
+    provider == ProviderKind::Managed.as_str() && STAND_INS.contains(&id)
+}
+
+impl ChosenModel {
+    /// Whether the embedded runtime runs it.
+    pub fn is_stand_in(&self) -> bool {
+        is_stand_in(self.provider.as_str(), &self.id)
+    }
+}
 
 impl ProviderKind {
     /// Name for people (`Model.providerLabel`).
@@ -201,6 +214,8 @@ pub struct Model {
     pub beta: bool,
     /// Credits for each output; 0 with a saved connection (an extension).
     pub credit_cost: i64,
+    /// Whether the embedded runtime runs it: its outputs stand in for those of a model (an extension).
+    pub stand_in: bool,
 }
 
 /// A saved connection to a third-party provider.
@@ -245,6 +260,14 @@ mod tests {
         assert_eq!(masked("0123456789abcde"), "••••");
         assert_eq!(masked("ééééééééééééabcd"), "••••abcd");
         assert_eq!(masked(""), "••••");
+    }
+
+    #[test]
+    fn a_stand_in_is_a_managed_model_of_the_embedded_runtime() {
+        for id in STAND_INS {
+            assert!(is_stand_in("managed", id) && !is_stand_in("openai", id), "{id}");
+        }
+        assert!(!is_stand_in("managed", "sdxl"));
     }
 
     #[test]

@@ -25,6 +25,8 @@ named! {
         ReferenceSourceMissing = "reference_source_missing",
         /// Connections of the batch form a cycle.
         ReferenceCycle = "reference_cycle",
+        /// Outputs were made by the embedded runtime and stand in for those of a model.
+        StandInOutput = "stand_in_output",
     }
 }
 
@@ -40,14 +42,15 @@ pub enum Group {
 }
 
 impl FindingCode {
-    /// The group of the code.
-    pub const fn group(self) -> Group {
+    /// The group of the code. A finding without one is advice, which does not prevent a claim that the work is done.
+    pub const fn group(self) -> Option<Group> {
         match self {
-            FindingCode::AgentOverlap | FindingCode::UserOverlap => Group::Overlap,
-            FindingCode::SectionOverflow => Group::Containment,
+            FindingCode::AgentOverlap | FindingCode::UserOverlap => Some(Group::Overlap),
+            FindingCode::SectionOverflow => Some(Group::Containment),
             FindingCode::ReferenceSourceEmpty | FindingCode::ReferenceSourceMissing | FindingCode::ReferenceCycle => {
-                Group::ReferenceLineage
+                Some(Group::ReferenceLineage)
             }
+            FindingCode::StandInOutput => None,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! | module | model | result |
 //! | --- | --- | --- |
 //! | [`picture`] | `sketch` | a labeled storyboard frame: references in a grid by role, a palette taken from them, the prompt as text |
-//! | [`text`] | `outline` | the brief, arranged by fixed rules |
+//! | [`text`] | `outline` | a text in the form that the prompt asks for, made of the inputs by fixed rules |
 //! | [`video`] | `animatic` | an H.264 MP4 that moves from the first frame to the last, with the prompt as caption |
 //!
 //! **Guarantee.** All functions are pure: they convert bytes and parameters to bytes, without I/O, clock or threads, and

@@ -56,6 +56,40 @@ pub(super) async fn the_catalogue_is_searched_and_walked(stack: &Stack) {
     assert!(all.is_subset(&met.iter().cloned().collect()), "{met:?}");
 }
 
+/// What a Recipe's outputs are made with: name of the model, whether they are stand-ins, and credits; and the sum.
+async fn makers(user: &Client, recipe: &str) -> (Vec<(Value, Value, Value)>, Value) {
+    let recipe = user.get(&format!("/recipes/{recipe}")).await.ok()["recipe"].clone();
+    let outputs = recipe["outputs"].as_array().expect("outputs").iter();
+    let maker = |it: &Value| (it["model"]["name"].clone(), it["standIn"].clone(), it["creditCost"].clone());
+    (outputs.map(maker).collect(), recipe["creditCost"].clone())
+}
+
+pub(super) async fn a_recipe_shows_what_makes_its_outputs_for_the_caller(stack: &Stack) {
+    let (account, other) = (stack.account().await, stack.account().await);
+    let user = stack.user_of(&account, "canvas:read").await;
+    let other = stack.user_of(&other, "canvas:read").await;
+    let (outline, sketch) = ((json!("Outline"), json!(true), json!(0)), (json!("Sketch"), json!(true), json!(1)));
+    let embedded = (vec![outline.clone(), sketch.clone()], json!(1));
+    assert_eq!(makers(&user, "ad-copy-and-banner").await, embedded);
+    assert_eq!(makers(&user, "seasonal-variants").await, (vec![sketch; 4], json!(4)));
+    let connection = stack.connect(&account.uid, "fal", "mine").await;
+    let (outputs, sum) = makers(&user, "ad-copy-and-banner").await;
+    assert_eq!((&outputs[0], &outputs[1].1, &outputs[1].2, sum), (&outline, &json!(false), &json!(0), json!(0)));
+    let listed = user.get("/recipes?limit=100&q=banner").await.ok();
+    let recipes = listed["recipes"].as_array().expect("recipes").iter();
+    let found = recipes.filter(|it| it["id"] == "ad-copy-and-banner").map(|it| &it["outputs"][1]["model"]["name"]);
+    assert_eq!(found.collect::<Vec<_>>(), [&outputs[1].0], "a list shows the same");
+    assert_eq!(makers(&other, "ad-copy-and-banner").await, embedded, "the connection belongs to another account");
+    stack.admin(&["admin", "connection", "delete", &connection]).await.expect_success();
+    assert_eq!(makers(&user, "ad-copy-and-banner").await, embedded);
+    // A version that names a model which no caller has.
+    let id = format!("r-{}", key());
+    let mut absent = file(&id, "{{a}}");
+    absent["outputs"][0]["model"] = json!("absent");
+    publish(stack, &absent).await.expect_success();
+    assert_eq!(makers(&user, &id).await, (vec![(Value::Null, json!(false), json!(0))], json!(0)));
+}
+
 fn is_of_a_test(recipe: &Value) -> bool {
     text(recipe, "/id").starts_with("r-")
 }

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use catalogue::{
     a_published_version_never_changes, a_recipe_is_read_in_the_version_asked_for,
-    an_operator_is_told_what_a_file_breaks, the_catalogue_has_recipes_for_every_shelf,
-    the_catalogue_is_searched_and_walked,
+    a_recipe_shows_what_makes_its_outputs_for_the_caller, an_operator_is_told_what_a_file_breaks,
+    the_catalogue_has_recipes_for_every_shelf, the_catalogue_is_searched_and_walked,
 };
 use fork::{
     a_fork_is_an_instance_connected_in_and_out, a_fork_is_made_for_a_revision, a_fork_is_placed_where_it_is_wanted,
@@ -35,6 +35,7 @@ suite! {
     the_catalogue_has_recipes_for_every_shelf,
     the_catalogue_is_searched_and_walked,
     a_recipe_is_read_in_the_version_asked_for,
+    a_recipe_shows_what_makes_its_outputs_for_the_caller,
     a_published_version_never_changes,
     an_operator_is_told_what_a_file_breaks,
     a_fork_is_an_instance_connected_in_and_out,

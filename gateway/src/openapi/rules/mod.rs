@@ -181,6 +181,8 @@ fn served_types(schemas: &mut Value) {
             "references": list(reference("ReferenceInput"), "Pictures that the work read."),
             "elements": list(reference("ElementVersionHandle"), "Versions of Elements that the work used."),
             "sourceUrl": url("URL that an import fetched the picture from."),
+            "standIn": {"type": "boolean", "description":
+                "`true` if the embedded runtime made the content: it stands in for that of a model (an extension)."},
             "createdAt": described("Timestamp", "When the content was made."),
         },
     });

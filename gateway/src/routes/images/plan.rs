@@ -162,6 +162,7 @@ impl Work for Generation {
             request: Request::Image(ImageRequest {
                 model,
                 prompt,
+                caption: None,
                 size: self.size.clone(),
                 quality: self.quality.clone(),
                 references,

@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 use crate::extract::caller::{Caller, ReadCanvas};
 use crate::extract::page::{ListScope, Page, page, page_request};
 use crate::extract::query::QueryReader;
+use crate::models::steps::of_recipe;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
@@ -92,10 +93,12 @@ pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUr
         updated_at: recipe.updated_at,
         handle: recipe.id.handle(),
     });
-    Ok(reply::ok(&match in_short {
-        true => RecipePage::Summary(RecipeSummaries { recipes: found.iter().map(entry).collect(), page }),
-        false => RecipePage::Full(RecipeList { recipes: found.iter().map(RecipeRecord::document).collect(), page }),
-    }))
+    if in_short {
+        return Ok(reply::ok(&RecipePage::Summary(RecipeSummaries { recipes: found.iter().map(entry).collect(), page })));
+    }
+    let models = app.runnable(&mut connection, &caller.account).await?;
+    let document = |recipe: &RecipeRecord| recipe.document(&of_recipe(&models, &recipe.definition));
+    Ok(reply::ok(&RecipePage::Full(RecipeList { recipes: found.iter().map(document).collect(), page })))
 }
 
 /// A Recipe in short. One without a summary and a description is told by what it makes.

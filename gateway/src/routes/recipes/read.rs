@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 use crate::extract::caller::{Caller, ReadCanvas};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
+use crate::models::steps::of_recipe;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
@@ -23,7 +24,8 @@ pub struct RecipeRead {
 
 /// Read a Recipe
 ///
-/// Returns one Recipe with its input and output ports. Use it to learn which inputs a run needs. `version` pins a
+/// Returns one Recipe with its input and output ports. Use it to learn which inputs a run needs, which model makes each
+/// output for the caller, and what a run costs. `version` pins a
 /// version, which never changes; without it the newest is returned. It runs nothing.
 #[utoipa::path(
     get, path = "/recipes/{recipeId}", operation_id = "getRecipe", tag = "Recipes",
@@ -49,5 +51,6 @@ pub async fn read(
     let found = db::recipes::find(&mut connection, &caller.account, &id, version).await?;
     let missing = if version.is_some() { "recipe version" } else { "recipe" };
     let recipe = found.ok_or(Problem::NotFound(missing))?;
-    Ok(reply::ok(&RecipeRead { recipe: recipe.document() }))
+    let models = app.runnable(&mut connection, &caller.account).await?;
+    Ok(reply::ok(&RecipeRead { recipe: recipe.document(&of_recipe(&models, &recipe.definition)) }))
 }

@@ -43,7 +43,8 @@ impl Run<'_> {
         for (index, asset) in assets.iter().enumerate() {
             files.push((self.file(index, asset).await?, self.request.references[index].role));
         }
-        let (prompt, model) = (self.request.prompt.clone(), model.name.clone());
+        let words = self.request.caption.as_ref().unwrap_or(&self.request.prompt);
+        let (prompt, model) = (words.clone(), model.name.clone());
         let operation = match self.task_run.job.operation {
             JobOperation::Generate | JobOperation::Action => picture::Operation::Generate,
             JobOperation::Edit => picture::Operation::Edit,

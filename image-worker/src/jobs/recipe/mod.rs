@@ -28,6 +28,7 @@ use domain::limits::PROMPT_MAX;
 use domain::message::TaskKind;
 use domain::recipe::OutputKind;
 use domain::recipe::run::{Next, RunFailure, RunFailureCode, RunId, RunRecord};
+use embedded::text::caption;
 use providers::Calls;
 use taskqueue::{Decision, Handler, HandlerResult, Lease, Task};
 use tokio::time::Instant;
@@ -249,6 +250,11 @@ impl Step<'_> {
         let request = Request::Image(ImageRequest {
             model: step.model.clone(),
             prompt: plan.prompt(at, &self.run.outputs, self.prompt_max(&step.model).min(PROMPT_MAX)),
+            caption: step
+                .model
+                .is_stand_in()
+                .then(|| caption(&step.label, &plan.texts(at, &self.run.outputs)))
+                .flatten(),
             size: step.size.clone(),
             quality: step.quality.clone(),
             references,

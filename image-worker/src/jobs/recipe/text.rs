@@ -13,9 +13,8 @@
 use app::recipe::{self, StepResult};
 use domain::id::JobId;
 use domain::job::{Failure, FailureCode};
-use domain::recipe::PortValue;
 use domain::recipe::run::{RunFailure, text_value};
-use embedded::text::outline;
+use embedded::text::write;
 use providers::{Media, Picture, TextOrder};
 use serde_json::{Map, Value, json};
 use service::admission::KeyPermit;
@@ -99,7 +98,8 @@ impl Step<'_> {
 
     /// The text of the embedded runtime.
     fn outline(&self, at: usize) -> String {
-        outline(&self.prompt(at), &self.texts(at))
+        let plan = &self.run.plan;
+        write(&plan.steps[at].prompt, &plan.texts(at, &self.run.outputs))
     }
 
     /// Prepares a call: loads the pictures once there is memory for them and a call slot. `None` if
@@ -203,7 +203,10 @@ impl Step<'_> {
             "elements": [],
             "createdAt": domain::Timestamp::from(service::clock::now()),
         });
-        let Value::Object(provenance) = provenance else { unreachable!("the literal above is an object") };
+        let Value::Object(mut provenance) = provenance else { unreachable!("the literal above is an object") };
+        if model.is_stand_in() {
+            provenance.insert("standIn".into(), true.into());
+        }
         provenance
     }
 
@@ -211,21 +214,5 @@ impl Step<'_> {
     fn prompt(&self, at: usize) -> String {
         let plan = &self.run.plan;
         plan.prompt(at, &self.run.outputs, self.prompt_max(&plan.steps[at].model))
-    }
-
-    /// The input texts of a step, each with its label.
-    fn texts(&self, at: usize) -> Vec<(&str, &str)> {
-        let plan = &self.run.plan;
-        let text = |key: &String| {
-            if let Some(input) = plan.inputs.iter().find(|input| input.key == *key) {
-                return match &input.held {
-                    PortValue::Text(text) => Some((input.label.as_str(), text.as_str())),
-                    PortValue::Asset(_) => None,
-                };
-            }
-            let (step, output) = plan.steps.iter().zip(&self.run.outputs).find(|(step, _)| step.key == *key)?;
-            Some((step.label.as_str(), output.value.as_deref()?))
-        };
-        plan.steps[at].input_keys.iter().filter_map(text).collect()
     }
 }

@@ -228,6 +228,7 @@ impl GenerationFixture {
         let request = Request::Image(ImageRequest {
             model,
             prompt: prompt.into(),
+            caption: None,
             size: None,
             quality: None,
             references: guided.then_some(reference).into_iter().collect(),

@@ -7,6 +7,7 @@
 //! **Cost.** O((n + m) log n) for n nodes and m connections, whatever their layout ([`sweep`]).
 
 mod lineage;
+mod stand_in;
 mod sweep;
 
 use std::ops::ControlFlow;
@@ -60,6 +61,7 @@ pub(crate) fn find(graph: &Graph, touched: &Touched, assets: &StoredAssets) -> F
     overflows(graph, touched, &mut drafts);
     lineage::empty_sources(graph, touched, &mut drafts);
     lineage::missing_sources(graph, assets, touched, &mut drafts);
+    drafts.extend(stand_in::outputs(graph));
     let fields = [false, true].map(|sections| field(graph, touched, sections));
     let mut found = Found::default();
     // A full list is not an error: the findings so far are valid.

@@ -69,6 +69,21 @@ fn findings_come_to_a_status_by_severity_and_to_a_claim_by_ownership() {
 }
 
 #[test]
+fn a_stand_in_needs_review_and_is_no_obstacle() {
+    let mut node = made(agents(showing("a", "p", 0.0)), "generated", json!([]));
+    let provenance = node.server.get_mut("provenance").expect("is made");
+    (provenance["provider"], provenance["model"]) = ("managed".into(), "sketch".into());
+    let validation = validate(&graph(vec![node], vec![]), &Touched::default(), &stored(&[("p", Origin::Made)]));
+    let review = validation.completion_review;
+    assert_eq!((validation.status, review.status), (ValidationStatus::Advisory, ReviewStatus::NeedsReview));
+    assert!(review.done_claim_allowed);
+    assert_eq!(review.advisory_finding_codes, [domain::review::FindingCode::StandInOutput]);
+    for group in [&review.overlap, &review.containment, &review.reference_lineage] {
+        assert_eq!((group.status, group.finding_codes.len()), (GroupStatus::Clear, 0));
+    }
+}
+
+#[test]
 fn each_group_holds_its_own_codes_once() {
     let nodes = vec![
         Node { width: 100.0, height: 100.0, ..section("s") },

@@ -7,8 +7,8 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use uuid::Uuid;
 
 use super::{
-    CancelReason, Failure, FailureCode, JobKind, JobOperation, JobStatus, Output, Record, Request, VideoJob,
-    canvas_url, poll_url,
+    CancelReason, ChosenModel, Failure, FailureCode, JobKind, JobOperation, JobStatus, Output, Record, Request,
+    VideoJob, canvas_url, poll_url,
 };
 use crate::Timestamp;
 use crate::asset::Preview;
@@ -177,6 +177,8 @@ pub struct ImageJob {
     /// Credits reserved until the job is terminal, then credits charged (an extension).
     #[schema(minimum = 0)]
     pub credit_cost: i64,
+    /// Whether the embedded runtime makes the outputs: they stand in for those of a model (an extension).
+    pub stand_in: bool,
 }
 
 /// A job.
@@ -303,6 +305,7 @@ impl Record {
                 _ => self.outcome.completion_review.clone(),
             },
             credit_cost: self.credit_cost,
+            stand_in: self.request.model().is_some_and(ChosenModel::is_stand_in),
         }
     }
 }

@@ -267,6 +267,9 @@ pub struct ImageRequest {
     pub model: ChosenModel,
     /// The prompt with the guidelines of the Elements. Empty only in variations.
     pub prompt: String,
+    /// What a stand-in writes into the picture instead of the prompt: the texts that a Recipe step is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caption: Option<String>,
     /// A size that the model offers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,

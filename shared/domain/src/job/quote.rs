@@ -24,7 +24,7 @@ pub struct StartQuote {
     pub targets: Vec<String>,
 }
 
-/// The model of a quote.
+/// The model of a quote, or of an output of a Recipe.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct QuotedModel {
     /// Opaque key of the model: `Model.id`.
@@ -33,10 +33,16 @@ pub struct QuotedModel {
     pub name: String,
 }
 
+impl From<&ChosenModel> for QuotedModel {
+    fn from(model: &ChosenModel) -> Self {
+        Self { id: model.key.clone(), name: model.name.clone() }
+    }
+}
+
 impl StartQuote {
     /// The quote of work with this model and these targets.
     pub fn new(credit_cost: i64, estimated_seconds: i32, model: Option<&ChosenModel>, targets: &[NodeId]) -> Self {
-        let model = model.map(|model| QuotedModel { id: model.key.clone(), name: model.name.clone() });
+        let model = model.map(Into::into);
         Self { credit_cost, estimated_seconds, model, targets: targets.iter().map(NodeId::handle).collect() }
     }
 

@@ -165,6 +165,8 @@ pub struct VideoJob {
     /// Credits reserved until the job is terminal, then credits charged (an extension).
     #[schema(minimum = 0)]
     pub credit_cost: i64,
+    /// Whether the embedded runtime makes the video: it stands in for that of a model (an extension).
+    pub stand_in: bool,
     /// When the job was accepted.
     pub created_at: Timestamp,
     /// When the job last changed.
@@ -212,6 +214,7 @@ impl Record {
             video: self.outcome.video.as_ref().map(|_| VideoDownload { download_url: download_url() }),
             replayed: None,
             credit_cost: self.credit_cost,
+            stand_in: request.model.is_stand_in(),
             created_at: self.created_at,
             updated_at: self.updated_at,
         }

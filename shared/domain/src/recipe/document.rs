@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use super::{Category, Input, Output, RecipeRecord, Visibility};
 use crate::graph::NodeType;
 use crate::id::RecipeId;
+use crate::job::{ChosenModel, QuotedModel};
 
 /// A typed port of a Recipe.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -64,6 +65,35 @@ impl From<&Output> for RecipePort {
     }
 }
 
+/// An output of a Recipe, with what makes it for the caller.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RecipeOutput {
+    /// The port.
+    #[serde(flatten)]
+    pub port: RecipePort,
+    /// Model that makes the output in a run that names none. Absent if the caller has no model for it (an extension).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub model: Option<QuotedModel>,
+    /// Whether the embedded runtime makes the output: it stands in for that of a model (an extension).
+    pub stand_in: bool,
+    /// Credits for the output (an extension).
+    #[schema(minimum = 0)]
+    pub credit_cost: i64,
+}
+
+impl RecipeOutput {
+    fn new(output: &Output, model: Option<&ChosenModel>) -> Self {
+        Self {
+            port: output.into(),
+            model: model.map(Into::into),
+            stand_in: model.is_some_and(ChosenModel::is_stand_in),
+            credit_cost: model.map_or(0, |model| model.credit_cost),
+        }
+    }
+}
+
 /// One version of a Recipe.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -96,12 +126,15 @@ pub struct Recipe {
     /// Inputs.
     pub inputs: Vec<RecipePort>,
     /// Outputs in the order of their steps.
-    pub outputs: Vec<RecipePort>,
+    pub outputs: Vec<RecipeOutput>,
+    /// Credits for all outputs, in a run that names no model (an extension).
+    #[schema(minimum = 0)]
+    pub credit_cost: i64,
 }
 
 impl RecipeRecord {
-    /// The served form.
-    pub fn document(&self) -> Recipe {
+    /// The served form. `models` are the caller's models for the outputs, in order.
+    pub fn document(&self, models: &[Option<ChosenModel>]) -> Recipe {
         let definition = &self.definition;
         Recipe {
             handle: self.id.handle(),
@@ -114,7 +147,13 @@ impl RecipeRecord {
             category: definition.category,
             visibility: self.visibility(),
             inputs: definition.inputs.iter().map(Into::into).collect(),
-            outputs: definition.outputs.iter().map(Into::into).collect(),
+            outputs: definition
+                .outputs
+                .iter()
+                .zip(models)
+                .map(|(output, model)| RecipeOutput::new(output, model.as_ref()))
+                .collect(),
+            credit_cost: models.iter().flatten().map(|model| model.credit_cost).sum(),
         }
     }
 

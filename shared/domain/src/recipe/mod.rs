@@ -22,7 +22,7 @@ use crate::Timestamp;
 use crate::graph::{NodeType, named};
 use crate::id::{AccountUid, AssetHandle, RecipeId};
 
-pub use document::{Recipe, RecipePort};
+pub use document::{Recipe, RecipeOutput, RecipePort};
 
 named! {
     /// Category of a Recipe.

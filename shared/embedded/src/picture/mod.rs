@@ -9,7 +9,7 @@
 //! is decoded), ranked by role and placed in justified rows on a stage ([`grid`]). Each is decoded
 //! no larger than its tile. Five colors are extracted from them by k-means in Oklab ([`palette`]).
 //! Without references, a color harmony and a composition of basic shapes ([`motif`]) are derived
-//! from the hash of the prompt. The prompt's first sentence becomes a headline, the rest the text
+//! from the hash of the prompt. Five hex values in the prompt are the colors ([`swatch`]). The prompt's first sentence becomes a headline, the rest the text
 //! below it ([`words`], [`block`]), each at the largest of several sizes that fits. [`page`] lays
 //! out everything on one grid. Computations use the four basic operations and the square root of
 //! IEEE 754, and functions of `libm`, which round in the same way everywhere.
@@ -25,6 +25,7 @@ mod oklab;
 mod page;
 mod palette;
 mod seed;
+mod swatch;
 mod vector;
 mod words;
 
@@ -47,6 +48,8 @@ use palette::{Palette, Theme};
 use seed::Seed;
 use vector::{Area, lay, rounded};
 use words::Words;
+
+pub(crate) use swatch::{contrasting, harmony, hex, hue_name};
 
 /// The maximum number of references that are shown, which is also the maximum of a job.
 const REFERENCES_MAX: usize = 16;
@@ -196,7 +199,7 @@ fn frame(brief: &Brief<'_>) -> Result<Picture, Error> {
     let pictures = shown.iter().zip(&places).map(|(shown, place)| shown.picture(place.size));
     let pictures: Vec<Picture> = pictures.collect::<Result<_, _>>()?;
     let seed = Seed::of(&[brief.prompt.as_bytes()]);
-    let palette = Palette::new(&pictures, &seed);
+    let palette = swatch::named(brief.prompt).unwrap_or_else(|| Palette::new(&pictures, &seed));
     let theme = Theme::new(&palette, brief.output);
     let mut picture = Picture::filled(brief.size, Channels::Rgb, theme.ground);
     if shown.is_empty() {

@@ -109,7 +109,6 @@ fn encoded(light: f64) -> u8 {
 }
 
 /// Contrast ratio of two colors, 1 to 21 (WCAG 2.2).
-#[cfg(test)]
 pub(super) fn contrast(one: Color, other: Color) -> f64 {
     let luminance = |color: Color| {
         let [r, g, b] = color.rgb().map(|sample| LINEAR[usize::from(sample)]);

@@ -2,10 +2,11 @@
 
 use super::block::{BODY, Block, CAPTION, Face, HEADLINE, LABEL, VALUE};
 use super::palette::{COLORS, Palette, Theme};
+use super::swatch::hex;
 use super::vector::{Area, rounded};
 use super::words::Words;
 use raster::text::{Align, Style, fill_path, fill_rect, layout};
-use raster::{Color, Picture, Size};
+use raster::{Picture, Size};
 
 /// The aspect ratio from which the text is beside the stage instead of below it.
 const WIDE: f64 = 1.18;
@@ -302,8 +303,4 @@ fn widest_word(text: &str) -> f64 {
         start = end;
         f64::max(widest, layout(word, &style, None).width())
     })
-}
-
-fn hex(color: Color) -> String {
-    format!("#{:02X}{:02X}{:02X}", color.r, color.g, color.b)
 }

@@ -46,7 +46,7 @@ impl Palette {
     }
 
     /// A harmony: neighboring hues and one opposite hue, from dark to pale.
-    fn harmony(seed: &mut Seed) -> Self {
+    pub(super) fn harmony(seed: &mut Seed) -> Self {
         let hue = seed.between(0.0, 1.0);
         let step = seed.between(0.05, 0.10) * if seed.below(2) == 0 { 1.0 } else { -1.0 };
         let accent = hue + [0.5, 0.42, 0.33][seed.below(3)];
@@ -85,7 +85,7 @@ impl Palette {
         Self::sorted(std::array::from_fn(|index| chosen[index]))
     }
 
-    fn sorted(mut colors: [Oklab; COLORS]) -> Self {
+    pub(super) fn sorted(mut colors: [Oklab; COLORS]) -> Self {
         colors.sort_by(|one, other| one.l.total_cmp(&other.l));
         Self(colors)
     }

@@ -1,7 +1,7 @@
 //! Rules for an entry that its JSON structure does not express.
 
 use domain::limits::IMAGE_REFERENCES_MAX;
-use domain::model::{Capability, ProviderKind};
+use domain::model::{Capability, ProviderKind, is_stand_in};
 
 use super::entry::{Entry, EntryType, Runtime, SizeForm};
 
@@ -22,6 +22,10 @@ pub(super) fn check(entry: &Entry) -> Result<(), String> {
     require(entry.estimated_seconds >= 1, "estimatedSeconds must be at least 1")?;
     require(entry.prompt_max >= 1, "promptMax must be at least 1")?;
     require(managed || entry.runtime == Runtime::default(), "only managed models have a runtime")?;
+    require(
+        (entry.runtime == Runtime::Embedded) == is_stand_in(entry.provider.as_str(), &entry.id),
+        "the embedded runtime runs `sketch`, `outline` and `animatic`, and no other runtime runs these ids",
+    )?;
     match managed && !text {
         true => require(entry.credit_cost >= 1, "creditCost must be at least 1")?,
         false => require(entry.credit_cost == 0, "creditCost must be 0: only managed pictures and videos are charged")?,

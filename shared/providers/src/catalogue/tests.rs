@@ -1,6 +1,6 @@
 use domain::graph::Role;
 use domain::limits::PROMPT_MAX;
-use domain::model::{Capability, ProviderKind};
+use domain::model::{Capability, ProviderKind, STAND_INS};
 use serde_json::{Value, json};
 
 use super::*;
@@ -29,7 +29,7 @@ fn the_built_in_catalogue_is_valid_and_has_models_of_every_provider() {
     for provider in ProviderKind::ALL {
         assert!(catalogue.of(*provider).next().is_some(), "{provider}");
     }
-    for id in ["sketch", "outline", "animatic"] {
+    for id in STAND_INS {
         assert_eq!(catalogue.find(ProviderKind::Managed, id).unwrap().runtime, Runtime::Embedded);
     }
 }
@@ -117,6 +117,18 @@ fn every_broken_rule_is_named() {
     for (field, value, expected) in cases {
         let error = extend(|entry| entry[field] = value.clone()).unwrap_err();
         assert!(error.contains(expected), "{field} = {value}: {error}");
+    }
+    for (id, runtime, is_valid) in
+        [("m-1", "embedded", false), ("sketch", "openai", false), ("sketch", "embedded", true), ("m-1", "openai", true)]
+    {
+        let managed = extend(|entry| {
+            (entry["id"], entry["runtime"]) = (json!(id), json!(runtime));
+            (entry["provider"], entry["creditCost"]) = (json!("managed"), json!(1));
+        });
+        match managed {
+            Ok(_) => assert!(is_valid, "{id} on {runtime}"),
+            Err(error) => assert!(!is_valid && error.contains("embedded runtime"), "{id} on {runtime}: {error}"),
+        }
     }
     let boxed = extend(|entry| {
         entry["wire"] = json!({"size": {"form": "box"}});

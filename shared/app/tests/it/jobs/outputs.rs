@@ -139,6 +139,7 @@ async fn accepted() -> (Fixture, JobId, Vec<NodeId>) {
             credit_cost: PRICE,
         },
         prompt: "a kite".into(),
+        caption: None,
         size: None,
         quality: None,
         references: Vec::new(),

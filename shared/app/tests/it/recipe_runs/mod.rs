@@ -198,6 +198,7 @@ impl World {
         let request = Request::Image(ImageRequest {
             model: model(),
             prompt: record.plan.prompt(1, &record.outputs, 8000),
+            caption: None,
             size: None,
             quality: None,
             references: vec![],

@@ -88,6 +88,8 @@ pub struct RunOutputDocument {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub asset_id: Option<AssetHandle>,
+    /// Whether the embedded runtime makes the output: it stands in for that of a model (an extension).
+    pub stand_in: bool,
     /// Text of the output.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 24_000, nullable = false)]
@@ -118,6 +120,7 @@ impl RunOutputDocument {
             job_id: output.job.map(|job| job.to_string()),
             run_handle: output.job.map(|job| job.run_handle()),
             asset_id: output.asset.clone(),
+            stand_in: step.model.is_stand_in(),
             value: output.value.clone(),
             started_at: output.started_at,
             completed_at: output.completed_at,
@@ -222,6 +225,8 @@ pub struct RecipeRun {
     /// Credits reserved until all work of the run is terminal, then credits charged (an extension).
     #[schema(minimum = 0)]
     pub credit_cost: i64,
+    /// Whether the embedded runtime makes outputs of the run: they stand in for those of a model (an extension).
+    pub stand_in: bool,
 }
 
 impl RunRecord {
@@ -286,6 +291,7 @@ impl RunRecord {
             updated_at: self.updated_at,
             completion_review: self.completion_review.clone(),
             credit_cost: self.credit_cost,
+            stand_in: self.plan.is_stand_in(),
         }
     }
 

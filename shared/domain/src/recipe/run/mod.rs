@@ -209,6 +209,19 @@ pub struct RunOutput {
     pub completed_at: Option<Timestamp>,
 }
 
+/// An input or earlier output that a step uses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepText<'a> {
+    /// Key, as the Recipe declares it.
+    pub key: &'a str,
+    /// Label, as the Recipe declares it.
+    pub label: &'a str,
+    /// The text; `None` for a picture.
+    pub text: Option<&'a str>,
+    /// Whether an earlier step made it.
+    pub is_made: bool,
+}
+
 /// Row of a run, with its outputs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRecord {
@@ -316,6 +329,28 @@ impl Plan {
             Some((step.node.handle(), output.asset.clone()?))
         };
         self.steps[at].input_keys.iter().filter_map(picture).collect()
+    }
+
+    /// The texts that a step uses, in the order of its `inputKeys`: key, label and text of each. Without a text, it is a
+    /// picture.
+    pub fn texts<'a>(&'a self, at: usize, outputs: &'a [RunOutput]) -> Vec<StepText<'a>> {
+        let text = |key: &String| {
+            if let Some(input) = self.inputs.iter().find(|input| input.key == *key) {
+                let text = match &input.held {
+                    PortValue::Text(text) => Some(text.as_str()),
+                    PortValue::Asset(_) => None,
+                };
+                return Some(StepText { key: &input.key, label: &input.label, text, is_made: false });
+            }
+            let (step, output) = self.steps.iter().zip(outputs).find(|(step, _)| step.key == *key)?;
+            Some(StepText { key: &step.key, label: &step.label, text: output.value.as_deref(), is_made: true })
+        };
+        self.steps[at].input_keys.iter().filter_map(text).collect()
+    }
+
+    /// Whether the embedded runtime runs a step.
+    pub fn is_stand_in(&self) -> bool {
+        self.steps.iter().any(|step| step.model.is_stand_in())
     }
 
     /// Credits of all steps together.

@@ -1,0 +1,105 @@
+//! Outputs of the embedded runtime (`docs/reference/findings.md#stand_in_output`).
+
+use domain::graph::{Node, NodeType};
+use domain::model::is_stand_in;
+use domain::review::{FindingCode, Severity};
+
+use super::{Draft, is_made, ownership};
+use crate::graph::Graph;
+
+/// One finding on all nodes that show a stand-in.
+pub(super) fn outputs(graph: &Graph) -> Option<Draft> {
+    let nodes: Vec<&Node> = graph.nodes().filter(|node| shows_stand_in(node)).collect();
+    (!nodes.is_empty()).then(|| Draft {
+        code: FindingCode::StandInOutput,
+        severity: Severity::Warning,
+        ownership: ownership(nodes.iter().any(|node| node.agent_owned)),
+        touched: false,
+        message: "outputs stand in for those of a model: the embedded runtime made them by fixed rules".to_owned(),
+        nodes: nodes.iter().map(|node| node.id.handle()).collect(),
+        connections: Vec::new(),
+    })
+}
+
+/// Whether the node shows what a model of the embedded runtime made. A text that a client replaced is not an output
+/// any more.
+fn shows_stand_in(node: &Node) -> bool {
+    let made = |key: &str| node.server.get("provenance")?.get(key)?.as_str();
+    let is_shown = match node.kind {
+        NodeType::Text => node.server.contains_key("content"),
+        _ => node.asset.is_some(),
+    };
+    is_shown && is_made(node) && is_stand_in(made("provider").unwrap_or_default(), made("model").unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::apply::Touched;
+    use crate::findings::find;
+    use crate::fixture::{agents, asset, at, graph, image, made, text};
+
+    /// The node, made by this model.
+    fn made_by(node: Node, kind: &str, provider: &str, model: &str) -> Node {
+        let mut node = made(node, kind, json!([]));
+        let provenance = node.server.get_mut("provenance").expect("is made");
+        provenance["provider"] = provider.into();
+        provenance["model"] = model.into();
+        node
+    }
+
+    fn picture(name: &str) -> Node {
+        Node { asset: Some(asset(name)), ..image(name) }
+    }
+
+    fn written(name: &str) -> Node {
+        let mut node = text(name);
+        node.server.insert("content".into(), "Headline: Kites".into());
+        node
+    }
+
+    fn handles(nodes: Vec<Node>) -> Vec<String> {
+        outputs(&graph(nodes, vec![])).map(|draft| draft.nodes).unwrap_or_default()
+    }
+
+    #[test]
+    fn pictures_and_texts_of_the_embedded_runtime_are_one_finding() {
+        let nodes = vec![
+            made_by(picture("a"), "generated", "managed", "sketch"),
+            at(agents(made_by(written("b"), "recipe", "managed", "outline")), 900.0, 0.0),
+        ];
+        let graph = graph(nodes, vec![]);
+        let found = find(&graph, &Touched::default(), &[(asset("a"), domain::review::Origin::Made)].into());
+        let [finding] = &found.findings[..] else { panic!("{found:?}") };
+        assert_eq!((finding.code, finding.severity), (FindingCode::StandInOutput, Severity::Warning));
+        assert_eq!(
+            (finding.ownership, &finding.node_handles[..]),
+            (ownership(true), &["node:a", "node:b"].map(str::to_owned)[..])
+        );
+    }
+
+    #[test]
+    fn what_a_model_a_client_or_an_action_made_is_no_stand_in() {
+        for node in [
+            made_by(picture("a"), "generated", "openai", "sketch"),
+            made_by(picture("a"), "generated", "managed", "sdxl"),
+            made(picture("a"), "action", json!([])),
+            made(picture("a"), "upload", json!([])),
+            picture("a"),
+        ] {
+            assert_eq!(handles(vec![node]), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn a_node_that_does_not_show_its_output_is_no_stand_in() {
+        assert_eq!(handles(vec![made_by(image("a"), "generated", "managed", "sketch")]), [""; 0]);
+        let mut replaced = made_by(written("a"), "recipe", "managed", "outline");
+        assert_eq!(handles(vec![replaced.clone()]), ["node:a"]);
+        replaced.server.remove("content");
+        replaced.metadata.insert("content".into(), "mine".into());
+        assert_eq!(handles(vec![replaced]), [""; 0]);
+    }
+}
