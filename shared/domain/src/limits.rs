@@ -34,6 +34,8 @@ pub const FINDINGS_MAX: usize = 200;
 pub const ACTIVITY_MAX: i64 = 50;
 /// Revisions of a canvas whose changes are kept (`docs/reference/canvases.md#changes-since-a-revision`).
 pub const CHANGES_KEPT: i64 = 1000;
+/// Maximum changed nodes that a revision conflict names.
+pub const CONFLICT_NODES_MAX: usize = 50;
 /// Maximum violations reported for one request (docs/reference/limits.md).
 pub const VIOLATIONS_MAX: usize = 1000;
 /// Body of an operations batch, in bytes.

@@ -1,10 +1,11 @@
-//! Changes of a canvas since a revision, so that a client can follow a canvas without reading all of it.
+//! Changes of a canvas since a revision, so that a client can follow a canvas without reading all of it, and a write may be
+//! based on an earlier revision.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 use domain::Timestamp;
-use domain::canvas::{Activity, Changes};
+use domain::canvas::{Activity, Changes, ConcurrentChanges};
 use domain::id::{ConnectionId, NodeId};
 use domain::limits::ACTIVITY_MAX;
 use sqlx::PgConnection;
@@ -58,6 +59,54 @@ pub async fn changes_since(conn: &mut PgConnection, canvas_key: i64, since: &str
     activity.reverse();
     activity.truncate(usize::try_from(ACTIVITY_MAX).unwrap_or(usize::MAX));
     Ok(Some(ChangesSince { changes, activity }))
+}
+
+/// Returns what changed after revision `base`, or `None` when it is not one of the last 1000 revisions, or a process of the previous
+/// release, which records less, made one of the changes. One statement, whose cost grows with the changes and not with the canvas.
+#[instrument(skip_all, name = "db.canvas.concurrent_changes")]
+pub async fn concurrent_changes(
+    conn: &mut PgConnection,
+    canvas_key: i64,
+    base: &str,
+) -> Result<Option<ConcurrentChanges>> {
+    let row = sqlx::query!(
+        r#"WITH base AS (
+               SELECT sequence FROM canvas_changes WHERE canvas_key = $1 AND revision = $2
+           ), later AS MATERIALIZED (
+               SELECT c.* FROM base JOIN canvas_changes c ON c.canvas_key = $1 AND c.sequence > base.sequence
+           ), ids AS MATERIALIZED (
+               SELECT array_agg(DISTINCT id) AS ids FROM later, unnest(changed_connections || deleted_connections) AS id
+           ), links AS MATERIALIZED (
+               SELECT id, from_node_id, to_node_id FROM connections
+               WHERE canvas_key = $1 AND id = ANY((SELECT ids FROM ids)::text[])
+               UNION ALL
+               SELECT id, from_node_id, to_node_id FROM deleted_connections
+               WHERE canvas_key = $1 AND id = ANY((SELECT ids FROM ids)::text[])
+           )
+           SELECT ARRAY(SELECT DISTINCT unnest(changed_nodes || deleted_nodes) FROM later) AS "nodes!",
+                  ARRAY(SELECT DISTINCT unnest(regrouped) FROM later) AS "regrouped!",
+                  ARRAY(SELECT id FROM links ORDER BY id) AS "links!",
+                  ARRAY(SELECT from_node_id FROM links ORDER BY id) AS "link_from!",
+                  ARRAY(SELECT to_node_id FROM links ORDER BY id) AS "link_to!",
+                  EXISTS (SELECT FROM later WHERE renamed) AS "renamed!",
+                  NOT EXISTS (SELECT FROM later WHERE renamed IS NULL OR regrouped IS NULL) AS "is_known!"
+           FROM base"#,
+        canvas_key,
+        base
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(row.filter(|row| row.is_known).map(|row| {
+        let nodes = |ids: Vec<String>| ids.into_iter().map(NodeId::from_stored).collect();
+        let ends = row.link_from.into_iter().zip(row.link_to);
+        let ends = ends.map(|(from, to)| (NodeId::from_stored(from), NodeId::from_stored(to)));
+        ConcurrentChanges {
+            nodes: nodes(row.nodes),
+            regrouped: nodes(row.regrouped),
+            connections: row.links.into_iter().map(ConnectionId::from_stored).zip(ends).collect(),
+            renamed: row.renamed,
+        }
+    }))
 }
 
 /// What happened to each id, in the order of first change. An id is created or restored, then deleted, and so on.
