@@ -86,7 +86,8 @@ mod tests {
 
     #[test]
     fn lenient_handling_is_found_among_others() {
-        for found in ["handling=lenient", "return=minimal, HANDLING = \"Lenient\"; a=b, wait=3", "x, handling=lenient"] {
+        for found in ["handling=lenient", "return=minimal, HANDLING = \"Lenient\"; a=b, wait=3", "x, handling=lenient"]
+        {
             assert!(lenient(&sent(&[found])), "{found}");
         }
         assert!(lenient(&sent(&["return=minimal", "handling=lenient"])));

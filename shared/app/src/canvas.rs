@@ -129,7 +129,15 @@ pub async fn replayed(
         return Err(Error::Inconsistent("the key of a graph write holds an outcome of another kind".into()));
     };
     let graph = load(conn, &canvas.record).await?;
-    Ok(ChangedCanvas { record: canvas.record, role: canvas.role, graph, resolved_ids, changes, replayed: true, lenient: false })
+    Ok(ChangedCanvas {
+        record: canvas.record,
+        role: canvas.role,
+        graph,
+        resolved_ids,
+        changes,
+        replayed: true,
+        lenient: false,
+    })
 }
 
 /// The graph of a canvas whose row the transaction has locked.

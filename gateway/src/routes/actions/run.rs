@@ -1,7 +1,7 @@
 //! `POST /actions/{actionKey}/runs`: starts an Action run (docs/reference/actions.md#start-a-run).
 
-use app::{Base, LockedCanvas, Terms};
 use app::job::{JobPlan, StartJob, Work, target_is_taken};
+use app::{Base, LockedCanvas, Terms};
 use axum::Extension;
 use axum::extract::State;
 use canvas::Footprint;

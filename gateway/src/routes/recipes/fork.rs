@@ -112,12 +112,7 @@ pub async fn fork(
     let fingerprint = fingerprint(PATH, &canvas.to_string(), &body);
     let base = Base { revision: base_revision, lenient: prefer::lenient(&headers) };
     let command = app::recipe::ForkRecipe {
-        target: CanvasWrite {
-            account: &caller.account,
-            canvas: &canvas,
-            base: Some(&base),
-            locks: Locks::Canvas,
-        },
+        target: CanvasWrite { account: &caller.account, canvas: &canvas, base: Some(&base), locks: Locks::Canvas },
         key: Key { text: &key, fingerprint: &fingerprint },
         actor: caller.actor(),
         recipe: &id,

@@ -8,19 +8,15 @@ use crate::graph::Sources;
 /// Nodes `a` in the Section `s`, `b` and `v` (a video), and connections `k` from `a` to `b` and `f` into `v`. The node `d`, of the
 /// Section `s`, the Section `e` with the member `b`, and the connection `l` from `b` to `a` are deleted.
 fn graph() -> Graph {
-    let deleted = |node, members: &[&str]| DeletedNode {
-        node,
-        members: members.iter().copied().map(id).collect(),
-        preceding: 0,
-    };
+    let deleted =
+        |node, members: &[&str]| DeletedNode { node, members: members.iter().copied().map(id).collect(), preceding: 0 };
     let sources = Sources {
         nodes: vec![deleted(member(text("d"), "s"), &[]), deleted(section("e"), &["b"])],
         connections: vec![DeletedConnection { connection: connection("l", "b", "a", Purpose::Flow), preceding: 0 }],
         ..Sources::default()
     };
     let nodes = vec![member(text("a"), "s"), text("b"), section("s"), section("t"), video("v"), image("i")];
-    let connections =
-        vec![connection("k", "a", "b", Purpose::Flow), connection("f", "i", "v", Purpose::FirstFrame)];
+    let connections = vec![connection("k", "a", "b", Purpose::Flow), connection("f", "i", "v", Purpose::FirstFrame)];
     Graph::with_sources("Board".into(), 0, nodes, connections, sources)
 }
 
@@ -109,7 +105,11 @@ fn operations_on_connections_touch_their_ends_and_what_the_rules_read() {
         (one(json!({"type": "node.delete", "nodeId": "a"})), vec!["a"], vec!["ab", "ba", "av"]),
         (one(json!({"type": "node.update", "nodeId": "a", "patch": {"title": "T"}})), vec!["a"], vec![]),
     ] {
-        assert_eq!((nodes_of(operations.clone()), links_of(operations.clone())), (nodes, links.into_iter().map(str::to_owned).collect()), "{operations}");
+        assert_eq!(
+            (nodes_of(operations.clone()), links_of(operations.clone())),
+            (nodes, links.into_iter().map(str::to_owned).collect()),
+            "{operations}"
+        );
     }
     let named = Footprint::of(&batch(one(json!({"type": "connection.delete", "connectionId": "k"}))), &graph());
     assert_eq!(conflict(&named, &connection_changed("k", "a", "b")), Some(vec!["a".into(), "b".into()]));

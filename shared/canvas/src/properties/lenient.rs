@@ -32,9 +32,13 @@ fn effect(store: &Store, operations: &[Operation], options: Options) -> Effect {
         let DeletedNode { node, members, .. } = deleted;
         (node.id.to_string(), format!("deleted {node:?} {members:?}"))
     }));
-    before.extend(graph.sources.connections.iter().map(|deleted| {
-        (deleted.connection.id.to_string(), format!("deleted {:?}", deleted.connection))
-    }));
+    before.extend(
+        graph
+            .sources
+            .connections
+            .iter()
+            .map(|deleted| (deleted.connection.id.to_string(), format!("deleted {:?}", deleted.connection))),
+    );
     let applied = apply(&mut graph, &batch, options).ok()?;
     let after = state(&graph, &Rename::of(&applied));
     let touched = before.keys().chain(after.keys()).filter(|name| before.get(*name) != after.get(*name));
@@ -93,7 +97,8 @@ fn named(graph: &Graph, operations: &[Operation]) -> BTreeSet<String> {
             names.extend(ends.iter().flatten().map(ToString::to_string));
         }
         if let (Some(purpose), [from, Some(to)]) = (purpose, &ends) {
-            let is_beside = |link: &&Connection| link.to == *to && (purpose.is_frame() || Some(&link.from) == from.as_ref());
+            let is_beside =
+                |link: &&Connection| link.to == *to && (purpose.is_frame() || Some(&link.from) == from.as_ref());
             names.extend(graph.connections().filter(is_beside).map(|link| link.id.to_string()));
         }
         if let Some(client_id) = text("/clientId") {
@@ -133,14 +138,19 @@ impl History {
         if Footprint::of(&batch, &self.present().load(&batch)).conflict(&since).is_some() {
             return false;
         }
-        assert_eq!(Footprint::named_by(&batch).conflict(&since), None, "the batch alone tells no more than with the graph");
+        assert_eq!(
+            Footprint::named_by(&batch).conflict(&since),
+            None,
+            "the batch alone tells no more than with the graph"
+        );
         let mut store = self.present().clone();
         let (_, before) = store.present();
         let Ok(applied) = store.apply(&batch, options) else { return false };
         let (_, after) = store.present();
         let changes = &applied.changes;
         let ends = before.into_iter().chain(after).map(|link| (link.id, (link.from, link.to)));
-        let is_changed = |id: &_| changes.changed_connection_ids.contains(id) || changes.deleted_connection_ids.contains(id);
+        let is_changed =
+            |id: &_| changes.changed_connection_ids.contains(id) || changes.deleted_connection_ids.contains(id);
         self.changes.push(ConcurrentChanges {
             nodes: changes.changed_node_ids.iter().chain(&changes.deleted_node_ids).cloned().collect(),
             connections: ends.filter(|(id, _)| is_changed(id)).collect(),

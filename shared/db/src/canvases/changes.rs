@@ -166,7 +166,10 @@ impl<T: Clone + Eq + Hash> NetChanges<T> {
 
 #[cfg(test)]
 mod tests {
+    use testkit::TestDatabase;
+
     use super::*;
+    use crate::canvases::{Change, GraphWrites, commit_change, write_graph};
 
     #[test]
     fn what_was_made_and_deleted_since_is_in_no_list() {
@@ -188,5 +191,104 @@ mod tests {
         );
         net_changes.note(vec!["made"], vec!["made"], vec!["gone", "brief"]);
         assert_eq!(net_changes.lists(|id| id), (vec!["made", "back", "earlier"], vec!["gone"]));
+    }
+
+    fn node(text: &str) -> NodeId {
+        NodeId::from_stored(text.into())
+    }
+
+    /// Canvas 1 with the nodes `a` and `b` and the connections `k` and `l` from `a` to `b`, at revision `r1`.
+    async fn database() -> TestDatabase {
+        let database = TestDatabase::new().await;
+        for statement in [
+            "INSERT INTO accounts (uid, email) VALUES ('me', 'me@example.com')",
+            "INSERT INTO canvases (owner_uid, id, title, revision) VALUES ('me', 'c', 'C', 'r1')",
+            "INSERT INTO canvas_changes (canvas_key, sequence, revision) VALUES (1, 1, 'r1')",
+            "INSERT INTO nodes (canvas_key, id, type, title, x, y, width, height, agent_owned, metadata, server)
+             SELECT 1, id, 'sticky', '', 0, 0, 9, 9, true, '{}', '{}' FROM unnest(ARRAY['a', 'b']) AS id",
+            "INSERT INTO connections (canvas_key, id, from_node_id, to_node_id, purpose)
+             VALUES (1, 'k', 'a', 'b', 'flow'), (1, 'l', 'a', 'b', 'list')",
+        ] {
+            sqlx::query(statement).execute(database.pool()).await.expect("inserts");
+        }
+        database
+    }
+
+    async fn commit(
+        database: &TestDatabase,
+        revision: &str,
+        title: Option<&str>,
+        regrouped: &[NodeId],
+        changes: Changes,
+    ) {
+        let mut tx = database.pool().begin().await.expect("begins");
+        let deleted_connections = changes.deleted_connection_ids.iter().collect();
+        write_graph(&mut tx, 1, &GraphWrites { deleted_connections, ..GraphWrites::default() }).await.expect("writes");
+        let (nodes_delta, connections_delta, bytes_delta) = (0, 0, 0);
+        let (changes, activity) = (&changes, None);
+        let change =
+            Change { revision, title, nodes_delta, connections_delta, bytes_delta, regrouped, changes, activity };
+        commit_change(&mut tx, 1, &change).await.expect("records the change");
+        tx.commit().await.expect("commits");
+    }
+
+    async fn since(database: &TestDatabase, base: &str) -> Option<ConcurrentChanges> {
+        concurrent_changes(&mut database.pool().acquire().await.expect("connects"), 1, base).await.expect("reads")
+    }
+
+    #[tokio::test]
+    async fn all_that_changed_since_a_revision_is_known_by_id() {
+        let database = database().await;
+        assert_eq!(since(&database, "r1").await, Some(ConcurrentChanges::default()), "nothing yet");
+        let link = |text: &str| ConnectionId::from_stored(text.into());
+        let changes = Changes { changed_node_ids: vec![node("a")], ..Changes::default() };
+        commit(&database, "r2", None, &[node("s")], changes).await;
+        let changes = Changes {
+            deleted_node_ids: vec![node("gone")],
+            changed_connection_ids: vec![link("k")],
+            deleted_connection_ids: vec![link("l")],
+            ..Changes::default()
+        };
+        commit(&database, "r3", None, &[], changes).await;
+        let ends = (node("a"), node("b"));
+        let of_r3 = ConcurrentChanges {
+            nodes: [node("gone")].into(),
+            connections: [(link("k"), ends.clone()), (link("l"), ends)].into(),
+            ..ConcurrentChanges::default()
+        };
+        assert_eq!(since(&database, "r2").await, Some(of_r3.clone()));
+        let both =
+            ConcurrentChanges { nodes: [node("a"), node("gone")].into(), regrouped: [node("s")].into(), ..of_r3 };
+        assert_eq!(since(&database, "r1").await, Some(both));
+        commit(&database, "r4", Some("Other"), &[], Changes::default()).await;
+        let renamed = ConcurrentChanges { renamed: true, ..ConcurrentChanges::default() };
+        assert_eq!(since(&database, "r3").await, Some(renamed));
+        assert_eq!(since(&database, "never").await, None);
+    }
+
+    #[tokio::test]
+    async fn changes_of_the_previous_release_are_not_known() {
+        let database = database().await;
+        commit(&database, "r2", None, &[], Changes::default()).await;
+        let previous = "UPDATE canvas_changes SET regrouped = NULL, renamed = NULL WHERE revision = 'r2'";
+        sqlx::query(previous).execute(database.pool()).await.expect("updates");
+        commit(&database, "r3", None, &[], Changes::default()).await;
+        assert_eq!(since(&database, "r1").await, None);
+        assert_eq!(since(&database, "r2").await, Some(ConcurrentChanges::default()));
+    }
+
+    #[tokio::test]
+    async fn the_changes_since_the_last_1000_revisions_are_known() {
+        let database = database().await;
+        let age = "WITH later AS (UPDATE canvases SET sequence = 999 WHERE key = 1)
+                   INSERT INTO canvas_changes (canvas_key, sequence, revision, regrouped, renamed)
+                   SELECT 1, n, 'made-' || n, '{}', false FROM generate_series(2, 999) AS n";
+        sqlx::query(age).execute(database.pool()).await.expect("ages the canvas");
+        assert!(since(&database, "r1").await.is_some(), "the 999th newest");
+        commit(&database, "r1000", None, &[], Changes::default()).await;
+        assert!(since(&database, "r1").await.is_some(), "the 1000th newest");
+        commit(&database, "r1001", None, &[], Changes::default()).await;
+        assert_eq!(since(&database, "r1").await, None, "the 1001st newest");
+        assert!(since(&database, "made-2").await.is_some());
     }
 }

@@ -224,7 +224,8 @@ async fn try_batch(
     let (handle, record, _) = on.readable()?;
     let _room = app.documents.reserve(record.graph_bytes).await?;
     let base = request.base_revision.map(|revision| Base { revision, lenient: prefer::lenient(headers) });
-    let (answer, is_stale) = Trial { caller: &on.caller, handle, batch: &batch, force: request.force, base }.run(app).await?;
+    let (answer, is_stale) =
+        Trial { caller: &on.caller, handle, batch: &batch, force: request.force, base }.run(app).await?;
     Ok(prefer::applied_lenient(reply::ok(&answer), is_stale))
 }
 
@@ -246,12 +247,7 @@ async fn apply_batch(
     require_writer(role)?;
     let base = Base { revision: request.base_revision, lenient: prefer::lenient(headers) };
     let command = ApplyBatch {
-        target: CanvasWrite {
-            account: &on.caller.account,
-            canvas: handle,
-            base: Some(&base),
-            locks: Locks::Canvas,
-        },
+        target: CanvasWrite { account: &on.caller.account, canvas: handle, base: Some(&base), locks: Locks::Canvas },
         key: Key { text: &request.idempotency_key, fingerprint: &fingerprint },
         actor: on.caller.actor(),
         batch: &batch,
