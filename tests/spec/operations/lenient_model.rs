@@ -4,8 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use e2e::api::{key, placed, text};
-use e2e::seed::Chance;
-use e2e::{Stack, suite};
+use e2e::{Chance, Stack, suite};
 use serde_json::{Value, json};
 
 suite! {
