@@ -8,7 +8,8 @@ use std::error::Error;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use domain::canvas::CanvasRecord;
-use domain::limits::VIOLATIONS_MAX;
+use domain::id::NodeId;
+use domain::limits::{CONFLICT_NODES_MAX, VIOLATIONS_MAX};
 use domain::review::{CompletionReview, Finding, Validation};
 use domain::{API_ROOT, Violation};
 use http::header::{CACHE_CONTROL, CONTENT_RANGE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -121,6 +122,10 @@ pub struct ErrorDetails {
     /// In a revision conflict: where to read what has changed since `baseRevision`. A path.
     #[schema(nullable = false)]
     changes_url: Option<String>,
+    /// In a revision conflict: plain ids of the first 50 nodes that the request names or uses and that have changed since
+    /// `baseRevision`, or have other connections or members since. Absent when `baseRevision` is not one of the last 1000 revisions.
+    #[schema(max_items = 50, nullable = false)]
+    changed_node_ids: Option<Vec<NodeId>>,
     /// With status 402: the credits that the work costs.
     #[schema(minimum = 0, nullable = false)]
     credit_cost: Option<i64>,
@@ -186,13 +191,17 @@ impl Problem {
         Problem::Unprocessable(vec![Violation::new(field, message)])
     }
 
-    /// A revision conflict: names the present revision, and the URL of the changes since `base_revision`.
-    pub fn stale(canvas: &CanvasRecord, base_revision: &str) -> Self {
+    /// A revision conflict: names the present revision, the URL of the changes since `base_revision`, and, when they are known, the
+    /// first of the changed nodes that the request reads or writes.
+    pub fn stale(canvas: &CanvasRecord, base_revision: &str, changed_nodes: Option<&[NodeId]>) -> Self {
         let since = percent_encoding::utf8_percent_encode(base_revision, percent_encoding::NON_ALPHANUMERIC);
-        let details = serde_json::json!({
+        let mut details = json!({
             "currentRevision": canvas.revision,
             "changesUrl": format!("{API_ROOT}/canvases/{}/changes?since={since}", canvas.handle),
         });
+        if let Some(nodes) = changed_nodes {
+            details["changedNodeIds"] = json!(&nodes[..nodes.len().min(CONFLICT_NODES_MAX)]);
+        }
         Problem::Conflict("the canvas has changed since baseRevision".into(), Some(details))
     }
 
@@ -386,7 +395,9 @@ impl From<app::Error> for Problem {
             Error::Forbidden(message) => Problem::Forbidden(message.into()),
             Error::NotFound(what) => Problem::NotFound(what),
             Error::Conflict(message) => Problem::Conflict(message.into(), None),
-            Error::Stale { canvas, base_revision } => Problem::stale(&canvas, &base_revision),
+            Error::Stale { canvas, base_revision, changed_nodes } => {
+                Problem::stale(&canvas, &base_revision, changed_nodes.as_deref())
+            }
             Error::Unprocessable(violations) => Problem::Unprocessable(violations),
             Error::Blocked(validation) => {
                 let Validation { findings, completion_review, .. } = *validation;

@@ -1,7 +1,8 @@
 //! Requests that start work: what all of them share on the way to a command and back (docs/reference/jobs.md#acceptance).
 
 use app::job::{AcceptedJob, JobSettings, StartJob, Work};
-use app::{Start, Terms};
+use app::{Acceptance, Start, Terms};
+use axum::response::Response;
 use db::accounts::Credential;
 use domain::job::Record;
 use domain::webhook::WebhookInput;
@@ -10,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::extract::draft::{Check, Field};
+use crate::extract::prefer;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::runs::document;
@@ -40,7 +42,8 @@ pub async fn start<W: Work>(app: &App, command: &StartJob<'_, W>) -> Result {
 
 /// Executes a dry run: 200 with the quote of the start. It waits for no writer.
 pub async fn quote<S: Start>(app: &App, start: &S) -> Result {
-    Ok(reply::ok(&app::quote(&app.pool, start).await?))
+    let (quote, is_stale) = app::quote(&app.pool, start).await?;
+    Ok(prefer::applied_lenient(reply::ok(&quote), is_stale))
 }
 
 /// The fields of a start that are ignored: in a dry run the key (docs/reference/jobs.md#dry-run-of-a-start).
@@ -87,18 +90,22 @@ pub fn webhook_of(check: &mut Check, guard: &Guard, webhook: Field<WebhookDraft>
 pub async fn answer(app: &App, caller: &Credential, accepted: AcceptedJob) -> Result {
     let served =
         |record: &Record| serde_json::to_value(document(app, caller.scopes, record)).map_err(Problem::internal);
-    let (mut job, is_new) = match accepted {
-        AcceptedJob::New(record) => (served(&record)?, true),
-        AcceptedJob::Replayed(record) => (served(&record)?, false),
-        AcceptedJob::Snapshot(snapshot) => (snapshot, false),
+    let (mut job, acceptance) = match accepted {
+        AcceptedJob::Record(record, acceptance) => (served(&record)?, acceptance),
+        AcceptedJob::Snapshot(snapshot) => (snapshot, Acceptance::Replayed),
     };
-    match is_new {
-        true => {
+    match acceptance {
+        Acceptance::New | Acceptance::Lenient => {
             taskqueue::failpoint!("start.committed");
             app.waker.wake();
         }
-        false => job["replayed"] = json!(true),
+        Acceptance::Replayed => job["replayed"] = json!(true),
     }
     let poll_url = job["pollUrl"].as_str().unwrap_or_default().to_owned();
-    Ok(reply::accepted(&poll_url, &job))
+    Ok(accepted_as(acceptance, reply::accepted(&poll_url, &job)))
+}
+
+/// The response to a start that was accepted so.
+pub fn accepted_as(acceptance: Acceptance, response: Response) -> Response {
+    prefer::applied_lenient(response, acceptance == Acceptance::Lenient)
 }

@@ -27,6 +27,7 @@ mod images;
 mod imports;
 mod invalid;
 mod jobs;
+mod lenient_starts;
 mod metadata;
 mod models;
 mod operations;

@@ -28,16 +28,16 @@ suite! {
 const CAP_MAX: i64 = 9_007_199_254_740_991;
 
 /// An account with credits, a canvas and a picture.
-struct Setting {
-    user: User,
-    canvas: String,
-    picture: String,
+pub(crate) struct Setting {
+    pub(crate) user: User,
+    pub(crate) canvas: String,
+    pub(crate) picture: String,
 }
 
 /// A start that is valid now: its path, and its body without a key.
 #[derive(Clone, Debug)]
-struct Start {
-    path: &'static str,
+pub(crate) struct Start {
+    pub(crate) path: &'static str,
     body: Value,
     price: i64,
     targets: Value,
@@ -45,7 +45,7 @@ struct Start {
 
 impl Start {
     /// The body with other members; `null` removes one.
-    fn with(&self, more: Value) -> Value {
+    pub(crate) fn with(&self, more: Value) -> Value {
         let mut body = self.body.clone();
         for (field, value) in more.as_object().expect("an object") {
             match value {
@@ -58,7 +58,7 @@ impl Start {
 }
 
 impl Setting {
-    async fn of(stack: &Stack, credits: i64) -> Self {
+    pub(crate) async fn of(stack: &Stack, credits: i64) -> Self {
         let user = stack.user().await;
         if credits > 0 {
             stack.grant(&user.uid, credits).await;
@@ -69,7 +69,7 @@ impl Setting {
     }
 
     /// Every kind of start, for new targets and the present revision.
-    async fn starts(&self) -> Vec<Start> {
+    pub(crate) async fn starts(&self) -> Vec<Start> {
         let mut slots = Vec::new();
         for _ in 0..5 {
             slots.push(self.user.slot(&self.canvas).await);

@@ -153,7 +153,18 @@ fn of_success(id: &str, path: &str, status: &str) -> Vec<Carried> {
     if matches!(status, "200" | "206") && id == "getJobOutput" {
         add(&["Content-Disposition"], true);
     }
-    if is_read_of_work || matches!(id, "applyOperations" | "createWorkflow" | "forkRecipe") {
+    let takes_a_base = matches!(
+        id,
+        "applyOperations"
+            | "editImages"
+            | "forkRecipe"
+            | "generateImages"
+            | "runAction"
+            | "runRecipe"
+            | "startCampaign"
+            | "varyImages"
+    );
+    if is_read_of_work || takes_a_base || id == "createWorkflow" {
         add(&["Preference-Applied"], false);
     }
     headers

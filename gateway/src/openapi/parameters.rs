@@ -35,10 +35,11 @@ pub fn share(document: &mut Value) {
 }
 
 /// The shared parameters: name, place, a part of the description where that tells two forms apart, and the component.
-const NAMES: [(&str, &str, &str, &str); 19] = [
+const NAMES: [(&str, &str, &str, &str); 20] = [
     ("If-None-Match", "header", "a wait starts", "IfNoneMatchToWait"),
     ("If-None-Match", "header", "", "IfNoneMatch"),
-    ("Prefer", "header", "return=minimal", "PreferMinimal"),
+    ("Prefer", "header", "return=minimal", "PreferMinimalOrLenient"),
+    ("Prefer", "header", "handling=lenient", "PreferLenient"),
     ("Prefer", "header", "wait=N", "PreferWait"),
     ("Range", "header", "", "Range"),
     ("actionKey", "path", "", "ActionKey"),

@@ -310,6 +310,7 @@ async fn a_deleted_node_leaves_the_result_as_an_asset() {
         nodes_delta: -1,
         connections_delta: 0,
         bytes_delta: 0,
+        regrouped: &[],
         changes: &Changes { deleted_node_ids: vec![node.clone()], ..Changes::default() },
         activity: None,
     };

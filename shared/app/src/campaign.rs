@@ -1,6 +1,7 @@
 //! Legacy campaigns: one image job for each shot, each with a target node of its own
 //! (docs/reference/campaigns.md#start-a-campaign).
 
+use ::canvas::Footprint;
 use ::canvas::pack;
 use ::canvas::placement::Frame;
 use ::canvas::size::serialized_size;
@@ -20,9 +21,9 @@ use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
 use domain::model::Capability;
 use uuid::Uuid;
 
-use crate::command::{CanvasWrite, Command, Key, KnownOutcome};
+use crate::command::{Base, CanvasWrite, Command, Key, KnownOutcome, LockedCanvas};
 use crate::job::{JobSettings, require_room, target_is_taken};
-use crate::start::{Start, Terms, require_covered};
+use crate::start::{Acceptance, Start, Terms, require_covered};
 use crate::target::{self, Work};
 use crate::{Error, Models, Result};
 
@@ -35,7 +36,7 @@ pub struct Campaign {
     /// Canvas of the shots.
     pub canvas: CanvasHandle,
     /// Canvas revision that the request is based on.
-    pub base_revision: String,
+    pub base: Base,
     /// Key and maximum price.
     pub terms: Terms,
     /// Display title.
@@ -64,8 +65,8 @@ pub struct StartCampaign<'a, M> {
 
 impl<M: Models> Command for StartCampaign<'_, M> {
     type Subject = ();
-    /// The campaign, and whether an earlier, equal request started it.
-    type Reply = (Record, bool);
+    /// The campaign, and how it was accepted.
+    type Reply = (Record, Acceptance);
 
     fn account(&self) -> &AccountUid {
         &self.caller.account
@@ -87,9 +88,10 @@ impl<M: Models> Command for StartCampaign<'_, M> {
         Ok(())
     }
 
-    async fn execute(&self, conn: &mut PgConnection, (): ()) -> Result<(Record, bool)> {
+    async fn execute(&self, conn: &mut PgConnection, (): ()) -> Result<(Record, Acceptance)> {
         let plan = self.plan(conn, ()).await?;
-        let (account, canvas_key) = (self.account(), plan.canvas.key);
+        let (account, canvas_key) = (self.account(), plan.canvas.record.key);
+        let acceptance = Acceptance::on(&plan.canvas);
         self.campaign.terms.require(conn, account, plan.credit_cost()).await?;
         let shots = self.accept(conn, plan).await?;
         let (id, Campaign { title, brief, .. }) = (self.id, &self.campaign);
@@ -97,26 +99,26 @@ impl<M: Models> Command for StartCampaign<'_, M> {
         db::campaigns::insert(conn, &campaign).await?;
         let campaign = db::campaigns::get(conn, id, account).await?;
         let missing = || Error::Inconsistent("a campaign that was just started is missing".into());
-        campaign.map(|campaign| (campaign, false)).ok_or_else(missing)
+        campaign.map(|campaign| (campaign, acceptance)).ok_or_else(missing)
     }
 
-    fn outcome(&self, _: &(Record, bool)) -> Option<StoredOutcome> {
+    fn outcome(&self, _: &(Record, Acceptance)) -> Option<StoredOutcome> {
         None
     }
 
-    async fn replay(&self, conn: &mut PgConnection, outcome: StoredOutcome) -> Result<(Record, bool)> {
+    async fn replay(&self, conn: &mut PgConnection, outcome: StoredOutcome) -> Result<(Record, Acceptance)> {
         self.target().check_access(conn).await?;
         let StoredOutcome::Campaign { id } = outcome else {
             return Err(Error::Inconsistent("the key of a campaign holds an outcome of another kind".into()));
         };
         let campaign = db::campaigns::get(conn, id, self.account()).await?;
-        campaign.map(|campaign| (campaign, true)).ok_or(Error::NotFound("campaign"))
+        campaign.map(|campaign| (campaign, Acceptance::Replayed)).ok_or(Error::NotFound("campaign"))
     }
 }
 
 /// A checked campaign.
 pub struct Plan {
-    canvas: CanvasRecord,
+    canvas: LockedCanvas,
     /// Model of all shots, and the estimated seconds of one.
     model: (ChosenModel, i32),
     /// Target node of each shot.
@@ -141,13 +143,14 @@ impl<M: Models> Start for StartCampaign<'_, M> {
 
     async fn plan(&self, conn: &mut PgConnection, (): ()) -> Result<Plan> {
         let account = self.account();
-        let canvas = self.target().enter(conn).await?.record;
+        // It reads no node: its nodes are new, and the service chooses their places.
+        let canvas = self.target().enter(conn, &Footprint::default()).await?;
         require_room(conn, self.settings, account, self.campaign.prompts.len()).await?;
         let model = self.models.first(conn, account, Capability::ImageGenerate).await?;
-        let nodes = self.nodes(conn, &canvas).await?;
+        let nodes = self.nodes(conn, &canvas.record).await?;
         let bytes_delta: i64 = nodes.iter().map(serialized_size).sum();
-        if canvas.node_count as usize + nodes.len() > CANVAS_NODES_MAX
-            || canvas.graph_bytes + bytes_delta > CANVAS_BYTES_MAX
+        if canvas.record.node_count as usize + nodes.len() > CANVAS_NODES_MAX
+            || canvas.record.graph_bytes + bytes_delta > CANVAS_BYTES_MAX
         {
             return Err(Error::unprocessable("canvasId", "the canvas is full"));
         }
@@ -159,6 +162,10 @@ impl<M: Models> Start for StartCampaign<'_, M> {
         // The nodes exist only after the start, under other ids.
         StartQuote::new(plan.credit_cost(), *estimated_seconds, Some(model), &[])
     }
+
+    fn is_lenient(&self, plan: &Plan) -> bool {
+        Acceptance::on(&plan.canvas) == Acceptance::Lenient
+    }
 }
 
 impl<M> StartCampaign<'_, M> {
@@ -166,14 +173,14 @@ impl<M> StartCampaign<'_, M> {
         CanvasWrite {
             account: &self.caller.account,
             canvas: &self.campaign.canvas,
-            base_revision: Some(&self.campaign.base_revision),
+            base: Some(&self.campaign.base),
             locks: self.campaign.terms.locks(),
         }
     }
 
     /// Creates nodes and jobs, and advances the canvas revision.
     async fn accept(&self, conn: &mut PgConnection, plan: Plan) -> Result<Vec<(String, JobId, NodeId)>> {
-        let Plan { canvas, model, mut nodes, mut bytes_delta } = plan;
+        let Plan { canvas: LockedCanvas { record: canvas, .. }, model, mut nodes, mut bytes_delta } = plan;
         let revision = service::random::revision();
         let mut shots = Vec::with_capacity(nodes.len());
         for (node, prompt) in nodes.iter_mut().zip(&self.campaign.prompts) {
@@ -193,6 +200,7 @@ impl<M> StartCampaign<'_, M> {
             nodes_delta: ids.len() as i32,
             connections_delta: 0,
             bytes_delta,
+            regrouped: &[],
             changes: &Changes { changed_node_ids: ids.clone(), ..Changes::default() },
             activity: Some(NewActivity {
                 kind: ActivityType::JobStarted,

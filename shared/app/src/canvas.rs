@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use ::canvas::graph::{Picture, Sources};
-use ::canvas::{Applied, Batch, Graph, Options};
+use ::canvas::{Applied, Batch, Footprint, Graph, Options};
 use db::PgConnection;
 use db::canvases::{Change, GraphWrites, NewActivity};
 use domain::canvas::{AccessRole, ActivityType, Actor, CanvasAfter, CanvasRecord, Changes, MutationResult};
@@ -30,6 +30,8 @@ pub struct ChangedCanvas {
     pub changes: Changes,
     /// Whether an earlier, equal request made the change.
     pub replayed: bool,
+    /// Whether the change was accepted although its base revision was stale.
+    pub lenient: bool,
 }
 
 impl ChangedCanvas {
@@ -81,8 +83,11 @@ impl Command for ApplyBatch<'_> {
     }
 
     async fn execute(&self, conn: &mut PgConnection, (): ()) -> Result<ChangedCanvas> {
-        let canvas = self.target.enter(conn).await?;
+        let canvas = self.target.enter(conn, &Footprint::named_by(self.batch)).await?;
         let mut graph = load_for(conn, &canvas.record, self.target.account, self.batch).await?;
+        if canvas.stale_base.is_some() {
+            canvas.admit(&Footprint::of(self.batch, &graph))?;
+        }
         let options = Options { agent: self.actor.surface.is_agent(), force: self.force };
         let applied = ::canvas::apply(&mut graph, self.batch, options)?;
         if !self.force && ::canvas::is_blocked(&graph, &applied.touched) {
@@ -124,7 +129,15 @@ pub async fn replayed(
         return Err(Error::Inconsistent("the key of a graph write holds an outcome of another kind".into()));
     };
     let graph = load(conn, &canvas.record).await?;
-    Ok(ChangedCanvas { record: canvas.record, role: canvas.role, graph, resolved_ids, changes, replayed: true })
+    Ok(ChangedCanvas {
+        record: canvas.record,
+        role: canvas.role,
+        graph,
+        resolved_ids,
+        changes,
+        replayed: true,
+        lenient: false,
+    })
 }
 
 /// The graph of a canvas whose row the transaction has locked.
@@ -198,6 +211,7 @@ pub async fn write(
         nodes_delta: applied.nodes_delta,
         connections_delta: applied.connections_delta,
         bytes_delta: applied.bytes_delta,
+        regrouped: &applied.regrouped,
         changes: &applied.changes,
         activity: Some(activity),
     };
@@ -209,6 +223,7 @@ pub async fn write(
         resolved_ids: applied.resolved_ids,
         changes: applied.changes,
         replayed: false,
+        lenient: canvas.stale_base.is_some(),
     })
 }
 
@@ -248,6 +263,7 @@ pub async fn write_nodes(
         nodes_delta: 0,
         connections_delta: 0,
         bytes_delta,
+        regrouped: &[],
         changes: &Changes { changed_node_ids, ..Changes::default() },
         activity,
     };

@@ -11,9 +11,10 @@
 //! **Reason.** The order of the checks is part of the contract (docs/reference/conventions.md#order-of-checks), and each statement
 //! under a lock is a round trip that other writers wait for.
 
+use ::canvas::Footprint;
 use db::idempotency::Taken;
 use db::{PgConnection, PgPool};
-use domain::canvas::{AccessRole, CanvasRecord};
+use domain::canvas::{AccessRole, CanvasRecord, ConcurrentChanges};
 use domain::id::{AccountUid, CanvasHandle};
 use domain::idempotency::{Fingerprint, StoredOutcome};
 use uuid::Uuid;
@@ -152,6 +153,67 @@ pub enum Locks {
     AccountAndCanvas,
 }
 
+/// The revision that a request is based on.
+#[derive(Clone, Debug)]
+pub struct Base {
+    pub revision: String,
+    /// Whether an earlier revision than the present one is accepted when nothing that the request reads or writes changed since
+    /// (docs/reference/conventions.md#stale-revisions).
+    pub lenient: bool,
+}
+
+impl Base {
+    /// Accepts the present revision, for which the result is `None`, or an earlier one, as far as `footprint` tells.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stale`].
+    pub async fn check(
+        &self,
+        conn: &mut PgConnection,
+        canvas: &CanvasRecord,
+        footprint: &Footprint,
+    ) -> Result<Option<StaleBase>> {
+        if self.revision == canvas.revision {
+            return Ok(None);
+        }
+        let changes = db::canvases::concurrent_changes(conn, canvas.key, &self.revision).await?;
+        match changes.map(|changes| StaleBase { revision: self.revision.clone(), changes }) {
+            Some(stale) if self.lenient => stale.admit(canvas, footprint).map(|()| Some(stale)),
+            stale => Err(Error::Stale {
+                canvas: Box::new(canvas.clone()),
+                base_revision: self.revision.clone(),
+                changed_nodes: stale.map(|stale| footprint.conflict(&stale.changes).unwrap_or_default()),
+            }),
+        }
+    }
+}
+
+/// An earlier revision that a request is based on, and what changed since.
+#[derive(Debug)]
+pub struct StaleBase {
+    revision: String,
+    changes: ConcurrentChanges,
+}
+
+impl StaleBase {
+    /// Requires that nothing in `footprint` changed: for what is known to be read only later.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stale`].
+    pub fn admit(&self, canvas: &CanvasRecord, footprint: &Footprint) -> Result<()> {
+        match footprint.conflict(&self.changes) {
+            None => Ok(()),
+            changed_nodes => Err(Error::Stale {
+                canvas: Box::new(canvas.clone()),
+                base_revision: self.revision.clone(),
+                changed_nodes,
+            }),
+        }
+    }
+}
+
 /// A write to a canvas, and the condition for it.
 #[derive(Clone, Copy, Debug)]
 pub struct CanvasWrite<'a> {
@@ -159,7 +221,7 @@ pub struct CanvasWrite<'a> {
     pub account: &'a AccountUid,
     pub canvas: &'a CanvasHandle,
     /// Revision that the write is based on; `None` for a write that only adds.
-    pub base_revision: Option<&'a str>,
+    pub base: Option<&'a Base>,
     /// Rows to lock.
     pub locks: Locks,
 }
@@ -171,21 +233,35 @@ pub struct LockedCanvas {
     pub record: CanvasRecord,
     /// The account's role, which allows writes.
     pub role: AccessRole,
+    /// The revision that the write is based on, if it is an earlier one.
+    pub stale_base: Option<StaleBase>,
+}
+
+impl LockedCanvas {
+    /// Requires that nothing in `footprint` changed since the revision that the write is based on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stale`].
+    pub fn admit(&self, footprint: &Footprint) -> Result<()> {
+        self.stale_base.as_ref().map_or(Ok(()), |stale| stale.admit(&self.record, footprint))
+    }
 }
 
 impl CanvasWrite<'_> {
-    /// Locks the rows, and checks role and revision.
+    /// Locks the rows, and checks role and revision. `footprint` is what is known by now of what the write depends on; pass the rest
+    /// to [`LockedCanvas::admit`].
     ///
     /// # Errors
     ///
     /// [`Error::NotFound`] when the account cannot see the canvas, [`Error::Forbidden`] for a viewer, [`Error::Stale`] for another
     /// revision.
-    pub async fn enter(&self, conn: &mut PgConnection) -> Result<LockedCanvas> {
-        let canvas = self.lock(conn).await?;
-        match self.base_revision.filter(|base| *base != canvas.record.revision) {
-            Some(base) => Err(Error::Stale { canvas: Box::new(canvas.record), base_revision: base.to_owned() }),
-            None => Ok(canvas),
+    pub async fn enter(&self, conn: &mut PgConnection, footprint: &Footprint) -> Result<LockedCanvas> {
+        let mut canvas = self.lock(conn).await?;
+        if let Some(base) = self.base {
+            canvas.stale_base = base.check(conn, &canvas.record, footprint).await?;
         }
+        Ok(canvas)
     }
 
     /// Locks the rows and checks the role, whatever the revision: for replays that read the graph, which must be of one revision.
@@ -195,7 +271,7 @@ impl CanvasWrite<'_> {
             Locks::Canvas => db::canvases::lock(conn, self.account, self.canvas).await?,
             Locks::AccountAndCanvas => db::canvases::lock_with_account(conn, self.account, self.canvas).await?,
         };
-        writable(locked).map(|(record, role)| LockedCanvas { record, role })
+        writable(locked).map(|(record, role)| LockedCanvas { record, role, stale_base: None })
     }
 
     /// Checks the role without a lock: for replays that read no graph.

@@ -3,6 +3,7 @@
 use ::canvas::Refused;
 use domain::Violation;
 use domain::canvas::CanvasRecord;
+use domain::id::NodeId;
 use domain::review::Validation;
 
 /// The result of a command.
@@ -30,6 +31,8 @@ pub enum Error {
         canvas: Box<CanvasRecord>,
         /// The revision that the request is based on.
         base_revision: String,
+        /// The changed nodes that the request is known to read or write; `None` when it is not known what changed.
+        changed_nodes: Option<Vec<NodeId>>,
     },
     /// The request disagrees with what is stored.
     #[error("the request does not fit what is stored")]

@@ -11,7 +11,7 @@ use domain::id::{AccountUid, JobId};
 use domain::idempotency::Fingerprint;
 use domain::job::StartQuote;
 
-use crate::command::{Command, Key, Locks};
+use crate::command::{Command, Key, LockedCanvas, Locks};
 use crate::{Error, Result};
 
 /// The terms on which a request starts work.
@@ -60,6 +60,24 @@ impl Terms {
     }
 }
 
+/// How a start was accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acceptance {
+    /// On the revision that it is based on.
+    New,
+    /// On a later revision than it is based on.
+    Lenient,
+    /// As a repetition of an earlier, equal request.
+    Replayed,
+}
+
+impl Acceptance {
+    /// The acceptance of a start that is not a repetition.
+    pub fn on(canvas: &LockedCanvas) -> Self {
+        if canvas.stale_base.is_some() { Self::Lenient } else { Self::New }
+    }
+}
+
 /// A command that starts work for a price.
 pub trait Start: Command {
     /// Checked work.
@@ -73,20 +91,25 @@ pub trait Start: Command {
 
     /// The price of the work, its duration, model and targets.
     fn quote(&self, plan: &Self::Plan) -> StartQuote;
+
+    /// Whether the start was checked although its base revision is stale.
+    fn is_lenient(&self, _: &Self::Plan) -> bool {
+        false
+    }
 }
 
-/// Executes a dry run: the checks of the start, and its quote.
+/// Executes a dry run: the checks of the start, and its quote. Also returns whether its base revision is stale.
 ///
 /// # Errors
 ///
 /// The first check that fails, as for the start.
-pub async fn quote<S: Start>(pool: &PgPool, start: &S) -> Result<StartQuote> {
+pub async fn quote<S: Start>(pool: &PgPool, start: &S) -> Result<(StartQuote, bool)> {
     let mut snapshot = db::pool::snapshot(pool).await?;
     let subject = start.authorize(&mut snapshot).await?;
     let plan = start.plan(&mut snapshot, subject).await?;
     let quote = start.quote(&plan);
     start.terms().require(&mut snapshot, start.account(), quote.credit_cost).await?;
-    Ok(quote)
+    Ok((quote, start.is_lenient(&plan)))
 }
 
 /// Rejects a price that the account's credit does not cover.

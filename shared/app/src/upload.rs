@@ -80,8 +80,8 @@ impl Command for UploadAsset<'_> {
         let canvas = match &self.canvas {
             None => None,
             Some(canvas) => {
-                let target = CanvasWrite { account, canvas, base_revision: None, locks: Locks::Canvas };
-                Some(target.enter(conn).await?.record)
+                let target = CanvasWrite { account, canvas, base: None, locks: Locks::Canvas };
+                Some(target.lock(conn).await?.record)
             }
         };
         let StoredPicture { blob, sha256, bytes, media_type, width, height } = &self.picture;
@@ -171,6 +171,7 @@ impl UploadAsset<'_> {
             nodes_delta: 1,
             connections_delta: 0,
             bytes_delta,
+            regrouped: &[],
             changes: &Changes { changed_node_ids: nodes.to_vec(), ..Changes::default() },
             activity: Some(NewActivity {
                 kind: ActivityType::AssetUploaded,

@@ -8,6 +8,7 @@
 pub mod apply;
 pub mod batch;
 mod findings;
+pub mod footprint;
 pub mod graph;
 pub mod instance;
 mod journal;
@@ -28,6 +29,7 @@ mod properties;
 
 pub use apply::{Applied, Options, Refused, Touched, Writes, apply};
 pub use batch::Batch;
+pub use footprint::Footprint;
 pub use graph::Graph;
 pub use outline::outline;
 pub use review::{is_blocked, validate};

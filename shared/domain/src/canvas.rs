@@ -1,6 +1,6 @@
 //! Canvases as they are served.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -353,6 +353,20 @@ pub struct Changes {
     pub changed_connection_ids: Vec<ConnectionId>,
     /// Plain ids of deleted connections.
     pub deleted_connection_ids: Vec<ConnectionId>,
+}
+
+/// What changed on a canvas after a revision, as far as a request that is based on that revision may depend on it. What was changed
+/// and changed back is included.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ConcurrentChanges {
+    /// Nodes that were created, changed or deleted.
+    pub nodes: HashSet<NodeId>,
+    /// Connections that were created, changed or deleted, with their ends, which never change.
+    pub connections: HashMap<ConnectionId, (NodeId, NodeId)>,
+    /// Sections that gained or lost members.
+    pub regrouped: HashSet<NodeId>,
+    /// Whether the canvas was renamed.
+    pub renamed: bool,
 }
 
 /// The canvas after a write.

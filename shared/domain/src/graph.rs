@@ -252,6 +252,14 @@ impl Named {
             _ => None,
         }
     }
+
+    /// The node, if it names one.
+    pub fn node(&self) -> Option<&NodeId> {
+        match self {
+            Self::Node(node) => Some(node),
+            Self::Asset(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for Named {

@@ -36,6 +36,8 @@ pub const ACTIVITY_MAX: i64 = 50;
 pub const CHANGES_KEPT: i64 = 1000;
 /// Deletions of a canvas that are kept, in bytes of what they deleted (`docs/reference/operations.md#kept-deletions`).
 pub const DELETED_BYTES_MAX: i64 = CANVAS_BYTES_MAX;
+/// Maximum changed nodes that a revision conflict names.
+pub const CONFLICT_NODES_MAX: usize = 50;
 /// Maximum violations reported for one request (docs/reference/limits.md).
 pub const VIOLATIONS_MAX: usize = 1000;
 /// Body of an operations batch, in bytes.

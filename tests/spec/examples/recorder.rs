@@ -189,6 +189,9 @@ impl Recorder {
                 token.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric() || "-_%".contains(letter));
             text = format!("{before}/assets/preview?token=PREVIEW_TOKEN{rest}");
         }
+        if let Some((before, _)) = text.split_once("/changes?since=") {
+            text = format!("{before}/changes?since=BASE_REVISION");
+        }
         for (value, name) in &self.names {
             text = text.replace(value, name);
         }

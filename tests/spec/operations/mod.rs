@@ -1,6 +1,8 @@
 //! Operations (docs/reference/operations.md).
 
 mod connections;
+mod lenient;
+mod lenient_model;
 mod placement;
 mod restore;
 

@@ -1,9 +1,10 @@
 //! `POST /actions/{actionKey}/runs`: starts an Action run (docs/reference/actions.md#start-a-run).
 
-use app::Terms;
 use app::job::{JobPlan, StartJob, Work, target_is_taken};
+use app::{Base, LockedCanvas, Terms};
 use axum::Extension;
 use axum::extract::State;
+use canvas::Footprint;
 use db::PgConnection;
 use db::accounts::Credential;
 use domain::Violation;
@@ -15,6 +16,7 @@ use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
 use domain::job::{ActionRequest, ImageJob, Input as JobInput, JobOperation, Request, StartQuote};
 use domain::webhook::WebhookInput;
 use egress::Guard;
+use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -27,6 +29,7 @@ use crate::extract::draft::{Check, Field};
 use crate::extract::idempotency::fingerprint;
 use crate::extract::json::{Input, JsonBody};
 use crate::extract::path::PathText;
+use crate::extract::prefer;
 use crate::observe::Trace;
 use crate::problem::{Result, combine_violations};
 use crate::start::{WebhookDraft, ignored, start, terms_of, webhook_of, with_cap};
@@ -86,7 +89,10 @@ impl Input for RunRequest {
 #[utoipa::path(
     post, path = "/actions/{actionKey}/runs", operation_id = "runAction", tag = "Image Actions", request_body = RunRequest,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read"])),
-    params(("actionKey" = String, Path, pattern = "^(action:)?[A-Za-z0-9_-]{1,180}$", description = "Slug, or `action:<slug>`.")),
+    params(
+        ("actionKey" = String, Path, pattern = "^(action:)?[A-Za-z0-9_-]{1,180}$", description = "Slug, or `action:<slug>`."),
+        ("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since (an extension)."),
+    ),
     responses(
         (status = 200, description = "The quote, with `validateOnly: true`; nothing is started.", body = StartQuote),
         (status = 202, description = "The run is queued, or is a replay of an earlier start.", body = ImageJob),
@@ -97,12 +103,13 @@ pub async fn run(
     caller: Caller<RunAction>,
     Extension(trace): Extension<Trace>,
     params: PathText,
+    headers: HeaderMap,
     body: JsonBody,
 ) -> Result {
     let action = action_of(&params);
     let check = |request: RunRequest| request.check(&app.guard, &caller.account, action.as_ref().ok());
     let (request, action) = combine_violations(body.checked(check).await, action)?;
-    start(&app, &request.start(&app, &caller, action, trace)).await
+    start(&app, &request.start(&app, &caller, action, prefer::lenient(&headers), trace)).await
 }
 
 /// A checked request.
@@ -183,6 +190,7 @@ impl Checked {
         app: &'a App,
         caller: &'a Credential,
         action: &'static Action,
+        lenient: bool,
         trace: Trace,
     ) -> StartJob<'a, Run> {
         let Self { canvas, base_revision, terms, webhook, target, inputs, params } = self;
@@ -196,7 +204,7 @@ impl Checked {
             id: JobId::generate(),
             fingerprint: fingerprint(PATH, &canvas.to_string(), &with_cap(body, &terms)),
             canvas,
-            base_revision,
+            base: Base { revision: base_revision, lenient },
             terms,
             webhook,
             traceparent: trace.0.to_string(),
@@ -206,7 +214,12 @@ impl Checked {
 }
 
 impl Work for Run {
-    async fn plan(&self, conn: &mut PgConnection, caller: &Credential, canvas: &CanvasRecord) -> app::Result<JobPlan> {
+    fn footprint(&self) -> Footprint {
+        Footprint::of_nodes(self.inputs.iter().filter_map(Named::node).chain([&self.target]))
+    }
+
+    async fn plan(&self, conn: &mut PgConnection, caller: &Credential, canvas: &LockedCanvas) -> app::Result<JobPlan> {
+        let canvas = &canvas.record;
         let target = db::canvases::node(conn, canvas.key, &self.target).await?;
         let mut refused: Vec<Violation> = check_target(target.as_ref())?.into_iter().collect();
         let assets = self.find_inputs(conn, caller, canvas, &mut refused).await?;

@@ -1,12 +1,13 @@
 //! `POST /campaigns/start` (docs/reference/campaigns.md#start-a-campaign).
 
-use app::Terms;
 use app::campaign::{Campaign, StartCampaign};
+use app::{Acceptance, Base, Terms};
 use axum::Extension;
 use axum::extract::State;
 use domain::Violation;
 use domain::id::{AccountUid, CanvasHandle};
 use domain::job::StartQuote;
+use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -19,10 +20,11 @@ use crate::extract::canvas::canvas_of;
 use crate::extract::draft::{Check, Field};
 use crate::extract::idempotency::fingerprint_without_defaults;
 use crate::extract::json::{Input, JsonBody};
+use crate::extract::prefer;
 use crate::observe::Trace;
 use crate::problem::{ErrorEnvelope, Result};
 use crate::reply;
-use crate::start::{ignored, quote, terms_of, with_cap};
+use crate::start::{accepted_as, ignored, quote, terms_of, with_cap};
 use crate::state::App;
 
 const PATH: &str = "/campaigns/start";
@@ -98,6 +100,7 @@ impl CampaignStartRequest {
     post, path = "/campaigns/start", operation_id = "startCampaign", tag = "Legacy campaigns",
     request_body = CampaignStartRequest,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate", "job:manage"])),
+    params(("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since (an extension).")),
     responses(
         (status = 200, description = "The quote, with `validateOnly: true`; nothing is started.", body = StartQuote),
         (status = 202, description = "The campaign is queued, or is a replay of an earlier start.", body = CampaignRead),
@@ -108,6 +111,7 @@ pub async fn start(
     State(app): State<App>,
     caller: Caller<ManageCampaigns>,
     Extension(trace): Extension<Trace>,
+    headers: HeaderMap,
     body: JsonBody,
 ) -> Result {
     require_switched_on(&app)?;
@@ -121,13 +125,14 @@ pub async fn start(
         });
     let Checked { canvas, base_revision, terms, title, plan } = request;
     let (title, brief) = (title.unwrap_or_else(|| DEFAULT_TITLE.to_owned()), plan.brief);
+    let base = Base { revision: base_revision, lenient: prefer::lenient(&headers) };
     let prompts = plan.shots.into_iter().map(|shot| shot.prompt).collect();
     let start = StartCampaign {
         models: &app,
         settings: app.job_settings(),
         caller: &caller,
         id: Uuid::now_v7(),
-        campaign: Campaign { canvas, base_revision, terms, title, brief, prompts },
+        campaign: Campaign { canvas, base, terms, title, brief, prompts },
         fingerprint,
         traceparent: trace.0.to_string(),
     };
@@ -135,10 +140,11 @@ pub async fn start(
         return quote(&app, &start).await;
     }
     let permit = app.writers.pass(&start.campaign.canvas.to_string()).await?;
-    let (campaign, replayed) = app.run(&start).await?;
+    let (campaign, acceptance) = app.run(&start).await?;
     drop(permit);
     app.waker.wake();
     let location = format!("{}/campaigns/{}", domain::API_ROOT, campaign.id);
-    let replayed = replayed.then_some(true);
-    Ok(reply::accepted(&location, &CampaignRead { run: campaign.document(), replayed }))
+    let replayed = (acceptance == Acceptance::Replayed).then_some(true);
+    let answer = CampaignRead { run: campaign.document(), replayed };
+    Ok(accepted_as(acceptance, reply::accepted(&location, &answer)))
 }

@@ -3,6 +3,7 @@
 use axum::Extension;
 use axum::extract::State;
 use domain::job::{ImageJob, JobOperation, StartQuote};
+use http::HeaderMap;
 
 use super::body::ImageStart;
 use crate::extract::caller::{Caller, GenerateImages};
@@ -20,6 +21,7 @@ use crate::state::App;
 #[utoipa::path(
     post, path = "/images/generate", operation_id = "generateImages", tag = "Images", request_body = ImageStart,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate"])),
+    params(("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since (an extension).")),
     responses(
         (status = 200, description = "The quote, with `validateOnly: true`; nothing is started.", body = StartQuote),
         (status = 202, description = "The job is queued, or is a replay of an earlier start.", body = ImageJob),
@@ -30,7 +32,8 @@ pub async fn generate(
     State(app): State<App>,
     caller: Caller<GenerateImages>,
     Extension(trace): Extension<Trace>,
+    headers: HeaderMap,
     body: JsonBody,
 ) -> Result {
-    super::start(&app, &caller, JobOperation::Generate, body, trace).await
+    super::start(&app, &caller, JobOperation::Generate, &headers, body, trace).await
 }

@@ -15,12 +15,14 @@ pub mod variations;
 
 use domain::account::Scope;
 use domain::job::JobOperation;
+use http::HeaderMap;
 
 use self::body::ImageStart;
 use self::elements::Elements;
 use self::plan::Generation;
 use crate::extract::caller::{Caller, GenerateImages};
 use crate::extract::json::JsonBody;
+use crate::extract::prefer;
 use crate::observe::Trace;
 use crate::problem::Result;
 use crate::state::App;
@@ -30,6 +32,7 @@ async fn start(
     app: &App,
     caller: &Caller<GenerateImages>,
     operation: JobOperation,
+    headers: &HeaderMap,
     body: JsonBody,
     trace: Trace,
 ) -> Result {
@@ -39,5 +42,6 @@ async fn start(
         caller.require(&[Scope::ElementRead])?;
     }
     let elements = Elements::load(app, &caller.account, &request.elements).await?;
-    crate::start::start(app, &Generation::start(app, caller, operation, request, elements, trace)).await
+    let lenient = prefer::lenient(headers);
+    crate::start::start(app, &Generation::start(app, caller, operation, request, elements, lenient, trace)).await
 }

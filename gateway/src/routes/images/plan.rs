@@ -1,6 +1,8 @@
 //! The checks of an image request against stored state (docs/reference/images.md).
 
 use app::job::{JobPlan, StartJob, Work, target_is_taken};
+use app::{Base, LockedCanvas};
+use canvas::Footprint;
 use db::PgConnection;
 use db::accounts::Credential;
 use domain::Violation;
@@ -37,7 +39,7 @@ pub struct Generation {
 }
 
 impl Targets {
-    fn ids(&self) -> &[NodeId] {
+    pub(super) fn ids(&self) -> &[NodeId] {
         match self {
             Self::One(target) => std::slice::from_ref(target),
             Self::Listed(targets) => targets,
@@ -70,6 +72,7 @@ impl Generation {
         operation: JobOperation,
         request: Checked,
         elements: Elements,
+        lenient: bool,
         trace: Trace,
     ) -> StartJob<'a, Self> {
         let Checked { canvas, terms, targets, prompt, references, source, webhook, .. } = request;
@@ -97,7 +100,7 @@ impl Generation {
             id: JobId::generate(),
             fingerprint: fingerprint_without_defaults(&path, &resource, with_cap(body, &terms), omit_defaults),
             canvas,
-            base_revision: request.base_revision,
+            base: Base { revision: request.base_revision, lenient },
             terms,
             webhook,
             traceparent: trace.0.to_string(),
@@ -118,14 +121,21 @@ impl Generation {
 }
 
 impl Work for Generation {
-    async fn plan(&self, conn: &mut PgConnection, caller: &Credential, canvas: &CanvasRecord) -> app::Result<JobPlan> {
-        let (targets, mut refused) = self.find_targets(conn, canvas).await?;
-        let prompt = self.find_prompt(conn, canvas, &mut refused).await?;
-        let prompt = self.elements.guide(&prompt, providers::VARIATION_PROMPT);
-        let target = match self.targets.ids() {
-            [only] => Some(only),
-            _ => None,
+    fn footprint(&self) -> Footprint {
+        let prompt = match &self.prompt {
+            Prompt::Node(node) => Some(node),
+            Prompt::None | Prompt::Text(_) => None,
         };
+        let named = self.targets.ids().iter().chain(prompt).chain(self.pictures.nodes());
+        // A version of an Element never changes.
+        Footprint::of_nodes(named).with_links_into(self.pictures.connected_to(&self.targets))
+    }
+
+    async fn plan(&self, conn: &mut PgConnection, caller: &Credential, canvas: &LockedCanvas) -> app::Result<JobPlan> {
+        let (targets, mut refused) = self.find_targets(conn, &canvas.record).await?;
+        let prompt = self.find_prompt(conn, &canvas.record, &mut refused).await?;
+        let prompt = self.elements.guide(&prompt, providers::VARIATION_PROMPT);
+        let target = self.pictures.connected_to(&self.targets);
         let references = self.pictures.resolve(conn, caller, canvas, target, &self.elements, &mut refused).await?;
         refused.extend_from_slice(&self.elements.refused);
         let roles: Vec<Option<Role>> = references.iter().map(|reference| reference.role).collect();

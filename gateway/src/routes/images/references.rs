@@ -1,5 +1,7 @@
 //! The pictures that guide a generation (docs/reference/images.md#references).
 
+use app::LockedCanvas;
+use canvas::Footprint;
 use db::PgConnection;
 use db::accounts::Credential;
 use domain::Violation;
@@ -10,6 +12,7 @@ use domain::job::Reference;
 use domain::limits::IMAGE_REFERENCES_MAX;
 
 use super::elements::Elements;
+use super::rules::Targets;
 
 /// The pictures that a request names, or leaves to its target.
 pub struct Pictures {
@@ -23,14 +26,27 @@ pub struct Pictures {
 }
 
 impl Pictures {
-    /// The pictures in the order in which they are sent: references (or, when the request names none and `target` is the only
-    /// one, the pictures of its incoming `reference` connections), the source, those of the Elements. Violations are added to
-    /// `refused`.
+    /// The nodes that the request names as pictures.
+    pub fn nodes(&self) -> impl Iterator<Item = &NodeId> {
+        let references = self.references.iter().flatten().map(|(named, _)| named);
+        references.chain(&self.source).filter_map(Named::node)
+    }
+
+    /// The target whose incoming `reference` connections bring the references: the only one of a request that names none.
+    pub fn connected_to<'a>(&self, targets: &'a Targets) -> Option<&'a NodeId> {
+        match targets.ids() {
+            [only] if self.references.is_none() => Some(only),
+            _ => None,
+        }
+    }
+
+    /// The pictures in the order in which they are sent: references (or those of the `reference` connections into `target`), the
+    /// source, those of the Elements. Violations are added to `refused`.
     pub async fn resolve(
         &self,
         conn: &mut PgConnection,
         caller: &Credential,
-        canvas: &CanvasRecord,
+        canvas: &LockedCanvas,
         target: Option<&NodeId>,
         elements: &Elements,
         refused: &mut Vec<Violation>,
@@ -39,7 +55,7 @@ impl Pictures {
         match (&self.references, target) {
             (Some(named), _) => {
                 for (index, (named, role)) in named.iter().enumerate() {
-                    match reference(conn, caller, canvas, named, *role).await? {
+                    match reference(conn, caller, &canvas.record, named, *role).await? {
                         Some(reference) => resolved.push(reference),
                         None => refused.push(unreadable(format!("references[{index}]"))),
                     }
@@ -53,7 +69,7 @@ impl Pictures {
             refused.push(Violation::new("references", message));
         }
         if let Some(source) = &self.source {
-            match reference(conn, caller, canvas, source, None).await? {
+            match reference(conn, caller, &canvas.record, source, None).await? {
                 Some(reference) => add(&mut resolved, reference),
                 None => refused.push(unreadable("source")),
             }
@@ -97,16 +113,18 @@ async fn reference(
 async fn incoming(
     conn: &mut PgConnection,
     caller: &Credential,
-    canvas: &CanvasRecord,
+    canvas: &LockedCanvas,
     target: &NodeId,
 ) -> app::Result<Vec<Reference>> {
     let mut references = Vec::new();
-    let (incoming, _) = db::canvases::connections_of(conn, canvas.key, target).await?;
-    for connection in incoming.into_iter().filter(|connection| connection.purpose == Purpose::Reference) {
-        let from = db::canvases::node(conn, canvas.key, &connection.from).await?;
+    let (mut incoming, _) = db::canvases::connections_of(conn, canvas.record.key, target).await?;
+    incoming.retain(|connection| connection.purpose == Purpose::Reference);
+    canvas.admit(&Footprint::of_nodes(incoming.iter().map(|connection| &connection.from)))?;
+    for connection in incoming {
+        let from = db::canvases::node(conn, canvas.record.key, &connection.from).await?;
         if from.is_some_and(|node| node.kind == NodeType::Image) {
             let named = Named::Node(connection.from);
-            references.extend(reference(conn, caller, canvas, &named, connection.role).await?);
+            references.extend(reference(conn, caller, &canvas.record, &named, connection.role).await?);
         }
     }
     Ok(references)

@@ -101,7 +101,7 @@ impl Command for Start<'_> {
 
     async fn authorize(&self, conn: &mut PgConnection) -> app::Result<i64> {
         let (account, canvas) = (&self.caller.account, &self.canvas);
-        let target = CanvasWrite { account, canvas, base_revision: None, locks: Locks::Canvas };
+        let target = CanvasWrite { account, canvas, base: None, locks: Locks::Canvas };
         target.check_access(conn).await.map(|canvas| canvas.key)
     }
 

@@ -1,7 +1,7 @@
 //! `POST /recipes/{recipeId}/fork`: puts an instance of a Recipe on a canvas; nothing runs
 //! (docs/reference/recipes.md#fork-a-recipe).
 
-use app::{CanvasWrite, Key, Locks};
+use app::{Base, CanvasWrite, Key, Locks};
 use axum::extract::State;
 use domain::Violation;
 use domain::canvas::{CanvasRecord, MutationResult};
@@ -91,7 +91,7 @@ impl ForkRecipe {
     security(("bearer" = ["canvas:read", "canvas:write"])),
     params(
         ("recipeId" = String, Path, pattern = "^(recipe:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("Prefer" = Option<String>, Header, description = "`return=minimal` leaves `nodes` and `connections` out of `canvas` (an extension)."),
+        ("Prefer" = Option<String>, Header, description = "`return=minimal` leaves `nodes` and `connections` out of `canvas`; `handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since (extensions)."),
     ),
     responses(
         (status = 201, description = "The result of the write.", body = MutationResult),
@@ -110,13 +110,9 @@ pub async fn fork(
     let Checked { canvas, version, base_revision, key, x, y } = request;
     let body = json!({ "recipe": id, "version": version, "baseRevision": base_revision, "x": x, "y": y });
     let fingerprint = fingerprint(PATH, &canvas.to_string(), &body);
+    let base = Base { revision: base_revision, lenient: prefer::lenient(&headers) };
     let command = app::recipe::ForkRecipe {
-        target: CanvasWrite {
-            account: &caller.account,
-            canvas: &canvas,
-            base_revision: Some(&base_revision),
-            locks: Locks::Canvas,
-        },
+        target: CanvasWrite { account: &caller.account, canvas: &canvas, base: Some(&base), locks: Locks::Canvas },
         key: Key { text: &key, fingerprint: &fingerprint },
         actor: caller.actor(),
         recipe: &id,
@@ -129,10 +125,10 @@ pub async fn fork(
     let room = app.documents.reserve(record.graph_bytes).await?;
     let changed = app.run(&command).await?;
     drop(permit);
-    let (replayed, minimal) = (changed.replayed, prefer::minimal(&headers));
+    let (replayed, lenient, minimal) = (changed.replayed, changed.lenient, prefer::minimal(&headers));
     let reply = reply::private(reply::document(room.into_json(&changed.document(minimal))?));
     let reply = if replayed { reply } else { reply::into_created(reply, &format!("/canvases/{canvas}")) };
-    Ok(if minimal { prefer::applied_minimal(reply) } else { reply })
+    Ok(prefer::applied_lenient(prefer::applied_minimal(reply, minimal), lenient))
 }
 
 /// Checks that the caller may write to the canvas, before it waits for the canvas. A caller without access is rejected before the

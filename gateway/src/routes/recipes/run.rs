@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use app::recipe::{Choice, Given, NewRecipeRun, StartRun};
+use app::{Acceptance, Base};
 use axum::Extension;
 use axum::extract::State;
 use domain::Violation;
@@ -12,6 +13,7 @@ use domain::job::StartQuote;
 use domain::recipe::run::{RecipeRun, RunId};
 use domain::webhook::WebhookInput;
 use egress::Guard;
+use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -24,12 +26,13 @@ use crate::extract::draft::{Check, Field};
 use crate::extract::idempotency::fingerprint;
 use crate::extract::json::{Input, JsonBody};
 use crate::extract::path::PathText;
+use crate::extract::prefer;
 use crate::models::malformed_name;
 use crate::observe::Trace;
 use crate::problem::{ErrorEnvelope, Result, combine_violations};
 use crate::reply;
 use crate::runs::recipe_document;
-use crate::start::{WebhookDraft, ignored, quote, terms_of, webhook_of, with_cap};
+use crate::start::{WebhookDraft, accepted_as, ignored, quote, terms_of, webhook_of, with_cap};
 use crate::state::App;
 
 const PATH: &str = "/recipes/{recipeId}/runs";
@@ -103,7 +106,10 @@ fn inputs() -> Object {
 #[utoipa::path(
     post, path = "/recipes/{recipeId}/runs", operation_id = "runRecipe", tag = "Recipes", request_body = RunRecipe,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate"])),
-    params(("recipeId" = String, Path, pattern = "^(recipe:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle.")),
+    params(
+        ("recipeId" = String, Path, pattern = "^(recipe:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
+        ("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since (an extension)."),
+    ),
     responses(
         (status = 200, description = "The quote, with `validateOnly: true`; nothing is started.", body = StartQuote),
         (status = 202, description = "The run is queued, or is a replay of an earlier start.", body = RecipeRun),
@@ -115,9 +121,11 @@ pub async fn run(
     caller: Caller<GenerateImages>,
     params: PathText,
     Extension(trace): Extension<Trace>,
+    headers: HeaderMap,
     body: JsonBody,
 ) -> Result {
-    let check = |request: RunRecipe| request.check(&caller.account, &app.guard);
+    let lenient = prefer::lenient(&headers);
+    let check = |request: RunRecipe| request.check(&caller.account, lenient, &app.guard);
     let (request, id) = combine_violations(body.checked(check).await, params.parameter::<RecipeId>("recipeId"))?;
     let start = start_of(&app, &caller, id, request, trace);
     let record = writable(&app, &caller.account, &start.run.canvas).await?;
@@ -127,19 +135,19 @@ pub async fn run(
     }
     let permit = app.writers.pass(&start.run.canvas.to_string()).await?;
     let _room = app.documents.reserve(record.graph_bytes).await?;
-    let (run, replayed) = app.run(&start).await?;
+    let (run, acceptance) = app.run(&start).await?;
     drop(permit);
     let mut document = recipe_document(&app, caller.scopes, &run);
-    match replayed {
-        true => document.replayed = Some(true),
-        false => app.waker.wake(),
+    match acceptance {
+        Acceptance::Replayed => document.replayed = Some(true),
+        Acceptance::New | Acceptance::Lenient => app.waker.wake(),
     }
-    Ok(reply::accepted(&document.poll_url, &document))
+    Ok(accepted_as(acceptance, reply::accepted(&document.poll_url, &document)))
 }
 
 impl RunRecipe {
     /// The rules that a schema cannot express.
-    fn check(self, account: &AccountUid, guard: &Guard) -> Result<NewRecipeRun, Vec<Violation>> {
+    fn check(self, account: &AccountUid, lenient: bool, guard: &Guard) -> Result<NewRecipeRun, Vec<Violation>> {
         let mut check = Check::default();
         check.extend(self.model.get().and_then(|model| malformed_name("model", model)));
         let webhook = webhook_of(&mut check, guard, self.webhook);
@@ -154,7 +162,7 @@ impl RunRecipe {
             Some(NewRecipeRun {
                 canvas: canvas?,
                 terms: terms?,
-                base_revision: self.base_revision.given()?,
+                base: Base { revision: self.base_revision.given()?, lenient },
                 version: self.version.given(),
                 instance,
                 inputs,
@@ -176,7 +184,7 @@ fn start_of<'a>(
     let spelled: BTreeMap<&String, String> = run.inputs.iter().map(|(name, given)| (name, given.canonical())).collect();
     let Choice { model, size, quality } = &run.choice;
     let body = json!({
-        "recipe": recipe, "version": run.version, "baseRevision": run.base_revision, "inputs": spelled,
+        "recipe": recipe, "version": run.version, "baseRevision": run.base.revision, "inputs": spelled,
         "instanceNodeId": run.instance, "model": model, "size": size, "quality": quality,
         "webhook": run.webhook,
     });

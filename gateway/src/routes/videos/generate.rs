@@ -2,7 +2,7 @@
 //! so that a viewer may start it as well.
 
 use app::job::{AcceptedJob, require_room};
-use app::{Command, Key, KnownOutcome, Start, Terms};
+use app::{Acceptance, Command, Key, KnownOutcome, Start, Terms};
 use axum::Extension;
 use axum::extract::State;
 use db::PgConnection;
@@ -129,7 +129,7 @@ impl Command for StartVideo<'_> {
             recipe_run: None,
             traceparent: Some(&self.traceparent),
         };
-        Ok(AcceptedJob::New(Box::new(db::jobs::insert(conn, &job).await?)))
+        Ok(AcceptedJob::Record(Box::new(db::jobs::insert(conn, &job).await?), Acceptance::New))
     }
 
     fn outcome(&self, _: &AcceptedJob) -> Option<StoredOutcome> {

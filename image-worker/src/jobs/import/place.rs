@@ -120,6 +120,7 @@ async fn place(
         nodes_delta: nodes.len() as i32,
         connections_delta: 0,
         bytes_delta,
+        regrouped: &[],
         changes: &Changes { changed_node_ids: ids.clone(), ..Changes::default() },
         activity: Some(NewActivity {
             kind: ActivityType::ReferencesImported,

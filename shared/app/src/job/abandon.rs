@@ -57,6 +57,7 @@ async fn release_nodes(conn: &mut PgConnection, canvas_key: i64, id: JobId) -> R
                 nodes_delta: 0,
                 connections_delta: 0,
                 bytes_delta: 0,
+                regrouped: &[],
                 changes: &Changes { changed_node_ids, ..Changes::default() },
                 activity: None,
             };

@@ -9,6 +9,7 @@
 
 use std::time::Duration;
 
+use ::canvas::Footprint;
 use db::PgConnection;
 use db::accounts::Credential;
 use db::canvases::NewActivity;
@@ -26,8 +27,8 @@ use serde_json::Value;
 use service::keys::KeyRing;
 use uuid::Uuid;
 
-use crate::command::{CanvasWrite, Command, Key, KnownOutcome};
-use crate::start::{Start, Terms};
+use crate::command::{Base, CanvasWrite, Command, Key, KnownOutcome, LockedCanvas};
+use crate::start::{Acceptance, Start, Terms};
 use crate::{Error, Result, canvas, target};
 
 /// What starts of work need of the process.
@@ -45,14 +46,18 @@ pub struct JobSettings<'a> {
 
 /// The parts of a start that differ between kinds of work.
 pub trait Work: Sync {
+    /// What the work reads and writes of the canvas, as far as the request tells.
+    fn footprint(&self) -> Footprint;
+
     /// Checks the work against stored state, conflicts first, then rules with every violation, and returns the job to accept. The
-    /// revision of the canvas equals that of the request. A start has locked the account and the canvas; a dry run has locked
-    /// nothing and cannot write.
+    /// revision of the canvas is that of the request, or nothing in the footprint changed since; what else the plan reads is
+    /// [admitted](LockedCanvas::admit). A start has locked the account and the canvas; a dry run has locked nothing and cannot
+    /// write.
     fn plan(
         &self,
         conn: &mut PgConnection,
         caller: &Credential,
-        canvas: &CanvasRecord,
+        canvas: &LockedCanvas,
     ) -> impl Future<Output = Result<JobPlan>> + Send;
 }
 
@@ -83,7 +88,7 @@ pub struct StartJob<'a, W> {
     /// Canvas that receives the results.
     pub canvas: CanvasHandle,
     /// Canvas revision that the request is based on.
-    pub base_revision: String,
+    pub base: Base,
     /// Key and maximum price.
     pub terms: Terms,
     /// Fingerprint that the key is bound to.
@@ -97,10 +102,8 @@ pub struct StartJob<'a, W> {
 
 /// Result of a start.
 pub enum AcceptedJob {
-    /// A new job.
-    New(Box<Record>),
-    /// The job of an earlier, equal request, in its present state.
-    Replayed(Box<Record>),
+    /// A new job, or the job of an earlier, equal request in its present state.
+    Record(Box<Record>, Acceptance),
     /// The last state of an earlier job whose record was removed (docs/reference/conventions.md#replay).
     Snapshot(Value),
 }
@@ -132,7 +135,8 @@ impl<W: Work> Command for StartJob<'_, W> {
     async fn execute(&self, conn: &mut PgConnection, (): ()) -> Result<AcceptedJob> {
         let (canvas, plan) = self.plan(conn, ()).await?;
         self.terms.reserve(conn, &self.caller.account, self.id, plan.credit_cost).await?;
-        self.accept(conn, &canvas, plan).await.map(|record| AcceptedJob::New(Box::new(record)))
+        let record = Box::new(self.accept(conn, &canvas.record, plan).await?);
+        Ok(AcceptedJob::Record(record, Acceptance::on(&canvas)))
     }
 
     fn outcome(&self, _: &AcceptedJob) -> Option<StoredOutcome> {
@@ -146,21 +150,25 @@ impl<W: Work> Command for StartJob<'_, W> {
 }
 
 impl<W: Work> Start for StartJob<'_, W> {
-    type Plan = (CanvasRecord, JobPlan);
+    type Plan = (LockedCanvas, JobPlan);
 
     fn terms(&self) -> &Terms {
         &self.terms
     }
 
-    async fn plan(&self, conn: &mut PgConnection, (): ()) -> Result<(CanvasRecord, JobPlan)> {
-        let canvas = self.target().enter(conn).await?.record;
+    async fn plan(&self, conn: &mut PgConnection, (): ()) -> Result<(LockedCanvas, JobPlan)> {
+        let canvas = self.target().enter(conn, &self.work.footprint()).await?;
         require_room(conn, self.settings, &self.caller.account, 1).await?;
         let plan = self.work.plan(conn, self.caller, &canvas).await?;
         Ok((canvas, plan))
     }
 
-    fn quote(&self, (_, plan): &(CanvasRecord, JobPlan)) -> StartQuote {
+    fn quote(&self, (_, plan): &(LockedCanvas, JobPlan)) -> StartQuote {
         StartQuote::of_job(&plan.request, plan.credit_cost, plan.estimated_seconds)
+    }
+
+    fn is_lenient(&self, (canvas, _): &(LockedCanvas, JobPlan)) -> bool {
+        Acceptance::on(canvas) == Acceptance::Lenient
     }
 }
 
@@ -169,7 +177,7 @@ impl<W: Work> StartJob<'_, W> {
         CanvasWrite {
             account: &self.caller.account,
             canvas: &self.canvas,
-            base_revision: Some(&self.base_revision),
+            base: Some(&self.base),
             locks: self.terms.locks(),
         }
     }
@@ -257,7 +265,7 @@ impl AcceptedJob {
         };
         let id = JobId(id);
         if let Some(record) = db::jobs::get(conn, id, account, settings.retention_tombstone).await? {
-            return Ok(Self::Replayed(Box::new(record)));
+            return Ok(Self::Record(Box::new(record), Acceptance::Replayed));
         }
         // Terminal and not removed yet; or removed since the key was looked up, in which case the last state is stored with the
         // key by now.

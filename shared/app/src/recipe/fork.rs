@@ -1,7 +1,7 @@
 //! Forks: an instance of a Recipe on a canvas, which runs nothing (docs/reference/recipes.md#fork-a-recipe).
 
-use ::canvas::Options;
 use ::canvas::instance::{self, Filling, Ids, Instance};
+use ::canvas::{Footprint, Options};
 use db::PgConnection;
 use domain::canvas::{ActivityType, Actor};
 use domain::channel;
@@ -53,7 +53,7 @@ impl Command for ForkRecipe<'_> {
 
     async fn execute(&self, conn: &mut PgConnection, requested: RequestedRecipe) -> Result<ChangedCanvas> {
         let account = self.target.account;
-        let canvas = self.target.enter(conn).await?;
+        let canvas = self.target.enter(conn, &Footprint::default()).await?;
         let mut graph = canvas::load(conn, &canvas.record).await?;
         let recipe = requested.version(conn, account, self.version).await?;
         let fillings = defaults(conn, account, &recipe).await?;

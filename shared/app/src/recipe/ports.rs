@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use ::canvas::Graph;
 use ::canvas::instance::{Filling, Ids};
+use ::canvas::{Footprint, Graph};
 use domain::Violation;
 use domain::graph::{Node, NodeType};
 use domain::id::{AccountUid, NodeId, RecipeId};
@@ -27,6 +27,23 @@ pub(super) struct Ports {
     noted: Option<(BTreeMap<String, NodeId>, BTreeMap<String, NodeId>)>,
 }
 
+/// Port nodes by key, as the sticky of an instance records them.
+fn noted(note: &Value, side: &str) -> BTreeMap<String, NodeId> {
+    let pairs = note[side].as_array().into_iter().flatten();
+    let pair = |port: &Value| Some((port["key"].as_str()?.to_owned(), NodeId::parse(port["nodeId"].as_str()?).ok()?));
+    pairs.filter_map(pair).collect()
+}
+
+/// What a run reads and writes of an instance: its sticky, its ports, and what is connected into its inputs.
+pub(super) fn footprint_of_instance(graph: &Graph, id: &NodeId) -> Footprint {
+    let note = graph.node(id).and_then(|node| node.server.get("recipe"));
+    let ports = |side| note.map(|note| noted(note, side)).unwrap_or_default();
+    let (inputs, outputs) = (ports("inputs"), ports("outputs"));
+    let sources = inputs.values().flat_map(|port| graph.incoming(port)).map(|connection| &connection.from);
+    let nodes = [id].into_iter().chain(inputs.values()).chain(outputs.values()).chain(sources);
+    Footprint::of_nodes(nodes).with_links_into(inputs.values())
+}
+
 fn refuse<T>(message: impl Into<String>) -> Result<T> {
     Err(Error::unprocessable("instanceNodeId", message))
 }
@@ -46,13 +63,7 @@ impl Ports {
         if note["recipe"] != recipe.handle() {
             return refuse("is an instance of another Recipe");
         }
-        let ports = |side: &str| -> BTreeMap<String, NodeId> {
-            let pairs = note[side].as_array().into_iter().flatten();
-            let pair =
-                |port: &Value| Some((port["key"].as_str()?.to_owned(), NodeId::parse(port["nodeId"].as_str()?).ok()?));
-            pairs.filter_map(pair).collect()
-        };
-        let (inputs, outputs) = (ports("inputs"), ports("outputs"));
+        let (inputs, outputs) = (noted(note, "inputs"), noted(note, "outputs"));
         if outputs.values().filter_map(|id| graph.node(id)).any(|node| node.active_job.is_some()) {
             return Err(target_is_taken());
         }

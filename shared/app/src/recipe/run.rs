@@ -9,14 +9,14 @@
 use std::collections::BTreeMap;
 
 use ::canvas::instance::{self, Instance};
-use ::canvas::{Applied, Graph, Options};
+use ::canvas::{Applied, Footprint, Graph, Options};
 use db::PgConnection;
 use db::accounts::Credential;
 use db::canvases::{Change, NewActivity};
 use db::recipe_runs::NewRun;
 use db::tasks::NewTask;
 use domain::Violation;
-use domain::canvas::{ActivityType, CanvasRecord, Changes};
+use domain::canvas::{ActivityType, Changes};
 use domain::channel;
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId, RecipeId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
@@ -26,12 +26,12 @@ use domain::recipe::RecipeRecord;
 use domain::recipe::run::{Plan, RunId, RunRecord};
 use domain::webhook::WebhookInput;
 
-use super::ports::{Ports, filling, resolve};
+use super::ports::{Ports, filling, footprint_of_instance, resolve};
 use super::sources::Given;
 use super::{RequestedRecipe, instance_refused};
-use crate::command::{CanvasWrite, Command, Key, KnownOutcome};
+use crate::command::{Base, CanvasWrite, Command, Key, KnownOutcome, LockedCanvas};
 use crate::job::{JobSettings, insert_delivery, require_room, target_is_taken};
-use crate::start::{Start, Terms};
+use crate::start::{Acceptance, Start, Terms};
 use crate::{Error, Models, Result};
 
 /// What a run overrides for its pictures.
@@ -51,7 +51,7 @@ pub struct NewRecipeRun {
     /// Key and maximum price.
     pub terms: Terms,
     /// Canvas revision that the request is based on.
-    pub base_revision: String,
+    pub base: Base,
     /// Version of the Recipe; that of the instance, or the newest, when omitted.
     pub version: Option<String>,
     /// Sticky node of an existing instance; a new instance is created when omitted.
@@ -84,7 +84,7 @@ pub struct StartRun<'a, M> {
 
 /// A checked run on its instance.
 pub struct Prepared {
-    record: CanvasRecord,
+    canvas: LockedCanvas,
     /// The graph, with the instance.
     graph: Graph,
     recipe: RecipeRecord,
@@ -100,7 +100,7 @@ impl<M> StartRun<'_, M> {
         CanvasWrite {
             account: &self.caller.account,
             canvas: &self.run.canvas,
-            base_revision: Some(&self.run.base_revision),
+            base: Some(&self.run.base),
             locks: self.run.terms.locks(),
         }
     }
@@ -108,8 +108,8 @@ impl<M> StartRun<'_, M> {
 
 impl<M: Models> Command for StartRun<'_, M> {
     type Subject = RequestedRecipe;
-    /// The run, and whether an earlier, equal request started it.
-    type Reply = (RunRecord, bool);
+    /// The run, and how it was accepted.
+    type Reply = (RunRecord, Acceptance);
 
     fn account(&self) -> &AccountUid {
         &self.caller.account
@@ -131,9 +131,10 @@ impl<M: Models> Command for StartRun<'_, M> {
         RequestedRecipe::find(conn, self.account(), &self.recipe).await
     }
 
-    async fn execute(&self, conn: &mut PgConnection, requested: RequestedRecipe) -> Result<(RunRecord, bool)> {
+    async fn execute(&self, conn: &mut PgConnection, requested: RequestedRecipe) -> Result<(RunRecord, Acceptance)> {
         let prepared = self.plan(conn, requested).await?;
-        let (account, Prepared { record, recipe, plan, .. }) = (self.account(), &prepared);
+        let (account, Prepared { canvas, recipe, plan, .. }) = (self.account(), &prepared);
+        let record = &canvas.record;
         self.run.terms.reserve(conn, account, JobId(self.id.0), plan.credit_cost()).await?;
         let new = NewRun {
             id: self.id,
@@ -148,20 +149,21 @@ impl<M: Models> Command for StartRun<'_, M> {
         crate::canvas::write_rows(conn, record, &prepared.graph, &prepared.placed).await?;
         self.announce(conn, &prepared).await?;
         let run = db::recipe_runs::get(conn, self.id, account).await?;
-        run.map(|run| (run, false)).ok_or_else(|| Error::Inconsistent("a run that was just accepted is missing".into()))
+        let missing = || Error::Inconsistent("a run that was just accepted is missing".into());
+        run.map(|run| (run, Acceptance::on(canvas))).ok_or_else(missing)
     }
 
-    fn outcome(&self, _: &(RunRecord, bool)) -> Option<StoredOutcome> {
+    fn outcome(&self, _: &(RunRecord, Acceptance)) -> Option<StoredOutcome> {
         None
     }
 
-    async fn replay(&self, conn: &mut PgConnection, outcome: StoredOutcome) -> Result<(RunRecord, bool)> {
+    async fn replay(&self, conn: &mut PgConnection, outcome: StoredOutcome) -> Result<(RunRecord, Acceptance)> {
         let StoredOutcome::Job { id, .. } = outcome else {
             return Err(Error::Inconsistent("the key of a run holds an outcome of another kind".into()));
         };
         // Runs are kept as long as their account (docs/reference/recipes.md#retention-of-runs).
         let run = db::recipe_runs::get(conn, RunId(id), self.account()).await?;
-        run.map(|run| (run, true)).ok_or(Error::NotFound("run"))
+        run.map(|run| (run, Acceptance::Replayed)).ok_or(Error::NotFound("run"))
     }
 }
 
@@ -174,9 +176,12 @@ impl<M: Models> Start for StartRun<'_, M> {
 
     async fn plan(&self, conn: &mut PgConnection, requested: RequestedRecipe) -> Result<Prepared> {
         let account = self.account();
-        let record = self.target().enter(conn).await?.record;
+        let canvas = self.target().enter(conn, &self.footprint()).await?;
         require_room(conn, self.settings, account, 1).await?;
-        let graph = crate::canvas::load(conn, &record).await?;
+        let graph = crate::canvas::load(conn, &canvas.record).await?;
+        if let Some(instance) = &self.run.instance {
+            canvas.admit(&footprint_of_instance(&graph, instance))?;
+        }
         let (recipe, ports) = match &self.run.instance {
             Some(instance) => {
                 let ports = Ports::of_instance(&graph, instance, &self.recipe)?;
@@ -188,7 +193,7 @@ impl<M: Models> Start for StartRun<'_, M> {
             }
             None => (requested.version(conn, account, self.run.version.as_deref()).await?, None),
         };
-        self.prepare(conn, record, graph, recipe, ports).await
+        self.prepare(conn, canvas, graph, recipe, ports).await
     }
 
     fn quote(&self, Prepared { plan, .. }: &Prepared) -> StartQuote {
@@ -199,14 +204,27 @@ impl<M: Models> Start for StartRun<'_, M> {
         };
         StartQuote::new(plan.credit_cost(), plan.estimated_seconds(), plan.model(), &targets)
     }
+
+    fn is_lenient(&self, prepared: &Prepared) -> bool {
+        Acceptance::on(&prepared.canvas) == Acceptance::Lenient
+    }
 }
 
 impl<M: Models> StartRun<'_, M> {
+    /// The nodes that the request names: the instance, and those whose content it gives as inputs.
+    fn footprint(&self) -> Footprint {
+        let given = self.run.inputs.values().filter_map(|given| match given {
+            Given::Node(node) => Some(node),
+            Given::Asset(_) | Given::Text(_) => None,
+        });
+        Footprint::of_nodes(self.run.instance.iter().chain(given))
+    }
+
     /// The plan of the run, on an existing instance or on one that is created on the graph here.
     async fn prepare(
         &self,
         conn: &mut PgConnection,
-        record: CanvasRecord,
+        canvas: LockedCanvas,
         mut graph: Graph,
         recipe: RecipeRecord,
         ports: Option<Ports>,
@@ -245,12 +263,12 @@ impl<M: Models> StartRun<'_, M> {
             false => Applied::default(),
         };
         let (instance, name) = (ports.ids.instance, definition.name.clone());
-        Ok(Prepared { record, graph, recipe, instance, plan, name, placed })
+        Ok(Prepared { canvas, graph, recipe, instance, plan, name, placed })
     }
 
     /// Marks the outputs, advances the canvas revision and enqueues the run.
     async fn announce(&self, conn: &mut PgConnection, prepared: &Prepared) -> Result<()> {
-        let Prepared { record, plan, placed, .. } = prepared;
+        let Prepared { canvas: LockedCanvas { record, .. }, plan, placed, .. } = prepared;
         let outputs: Vec<NodeId> = plan.steps.iter().map(|step| step.node.clone()).collect();
         let marked = super::bind_outputs(conn, record.key, self.id, &outputs).await?;
         let marked = marked.ok_or_else(target_is_taken)?;
@@ -264,6 +282,7 @@ impl<M: Models> StartRun<'_, M> {
             nodes_delta: placed.nodes_delta,
             connections_delta: placed.connections_delta,
             bytes_delta: placed.bytes_delta + marked,
+            regrouped: &placed.regrouped,
             changes: &changes,
             activity: Some(NewActivity {
                 kind: ActivityType::RecipeStarted,

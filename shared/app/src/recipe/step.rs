@@ -285,6 +285,7 @@ async fn write_node(conn: &mut PgConnection, canvas_key: i64, node: &Node, bytes
         nodes_delta: 0,
         connections_delta: 0,
         bytes_delta,
+        regrouped: &[],
         changes: &Changes { changed_node_ids: vec![node.id.clone()], ..Changes::default() },
         activity: None,
     };

@@ -57,7 +57,7 @@ impl<M: Models> Command for CreateWorkflow<'_, M> {
 
     async fn execute(&self, conn: &mut PgConnection, (): ()) -> Result<Self::Reply> {
         let account = &self.caller.account;
-        let locked = self.target().enter(conn).await?;
+        let locked = self.target().lock(conn).await?;
         let mut graph = canvas::load(conn, &locked.record).await?;
         let (fillings, mut violations) = self.fillings(conn, &graph).await?;
         violations.extend(self.models.unfit(conn, account, &self.workflow.outputs).await?);
@@ -105,7 +105,7 @@ impl<M: Models> Command for CreateWorkflow<'_, M> {
 impl<M> CreateWorkflow<'_, M> {
     fn target(&self) -> CanvasWrite<'_> {
         let account = &self.caller.account;
-        CanvasWrite { account, canvas: self.canvas, base_revision: None, locks: Locks::Canvas }
+        CanvasWrite { account, canvas: self.canvas, base: None, locks: Locks::Canvas }
     }
 
     /// The initial content of each input: its value, or what its source holds now; and all violations.

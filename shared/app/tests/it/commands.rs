@@ -1,7 +1,7 @@
 //! What holds for every command with an idempotency key, shown with batches of operations on a real database.
 
 use app::canvas::{ApplyBatch, ChangedCanvas};
-use app::{CanvasWrite, Error, Key, Locks};
+use app::{Base, CanvasWrite, Error, Key, Locks};
 use canvas::Batch;
 use db::canvases::{self, NewCanvas};
 use domain::account::Surface;
@@ -54,13 +54,9 @@ impl Setting {
         let batch = Batch::new(vec![Operation::CanvasUpdate { title: request.title.to_owned() }]).expect("is valid");
         let mut digest = [0; 32];
         digest[..request.title.len()].copy_from_slice(request.title.as_bytes());
+        let base = request.base_revision.map(|revision| Base { revision: revision.to_owned(), lenient: false });
         let command = ApplyBatch {
-            target: CanvasWrite {
-                account: &account,
-                canvas: &self.canvas,
-                base_revision: request.base_revision,
-                locks: Locks::Canvas,
-            },
+            target: CanvasWrite { account: &account, canvas: &self.canvas, base: base.as_ref(), locks: Locks::Canvas },
             key: Key { text: request.key, fingerprint: &Fingerprint::from(digest) },
             actor: Actor { owner_uid: account.clone(), surface: Surface::Api, label: "test".into() },
             batch: &batch,
@@ -93,9 +89,8 @@ async fn of_equal_requests_at_once_one_executes_and_the_others_are_replays() {
 async fn a_rejected_command_takes_no_key_and_writes_nothing() {
     let setting = Setting::new().await;
     let stale = setting.by_owner("key", "r9", "A").await.expect_err("is stale");
-    assert!(
-        matches!(&stale, Error::Stale { canvas, base_revision } if canvas.revision == "r0" && base_revision == "r9")
-    );
+    assert!(matches!(&stale, Error::Stale { canvas, base_revision, changed_nodes: None }
+            if canvas.revision == "r0" && base_revision == "r9"));
     assert_eq!(setting.count("SELECT count(*) FROM idempotency_keys").await, 0);
     assert!(!setting.by_owner("key", "r0", "B").await.expect("is accepted").replayed);
 }

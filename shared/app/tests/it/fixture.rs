@@ -121,6 +121,7 @@ impl Fixture {
             nodes_delta: -1,
             connections_delta: 0,
             bytes_delta: 0,
+            regrouped: &[],
             changes: &changes,
             activity: None,
         };

@@ -37,6 +37,8 @@ pub struct Applied {
     pub restored_connections: Vec<ConnectionId>,
     /// Members of deleted Sections: Section and member.
     pub freed: Vec<(NodeId, NodeId)>,
+    /// Sections that gained or lost members.
+    pub regrouped: Vec<NodeId>,
     /// Input of the search for findings.
     pub touched: Touched,
 }
@@ -90,6 +92,7 @@ impl Applied {
     fn note_nodes(&mut self, graph: &Graph, journal: &Journal, restored: &HashMap<String, Node>) {
         let mut deleted_sections = HashSet::new();
         for change in journal.nodes.item_changes(&graph.nodes) {
+            self.note_sections(&change);
             match change {
                 ItemChange::Created(node) => {
                     self.nodes_delta += 1;
@@ -127,6 +130,17 @@ impl Applied {
             let shown: HashSet<&AssetHandle> = graph.nodes().filter_map(|node| node.asset.as_ref()).collect();
             self.detached_assets.retain(|asset| !shown.contains(asset));
         }
+    }
+
+    /// Notes the Sections of which a change made or unmade a member.
+    fn note_sections(&mut self, change: &ItemChange<'_, Node>) {
+        let (before, after) = match change {
+            ItemChange::Created(node) => (None, node.section_id()),
+            ItemChange::Changed { before, after } => (before.section_id(), after.section_id()),
+            ItemChange::Deleted(node) => (node.section_id(), None),
+        };
+        let sections = [before, after].into_iter().flatten().filter(|_| before != after);
+        self.regrouped.extend(sections.map(|section| NodeId::from_stored(section.to_owned())));
     }
 
     fn note_connections(&mut self, graph: &Graph, journal: &Journal) {
@@ -183,6 +197,8 @@ impl Run<'_> {
                 self.journal.title().filter(|before| *before != self.graph.title).map(|_| self.graph.title.clone());
             applied.note_nodes(self.graph, &self.journal, &self.restored);
             applied.note_connections(self.graph, &self.journal);
+            applied.regrouped.sort_unstable();
+            applied.regrouped.dedup();
             self.unprocessable = beyond_limits(self.graph, &applied);
             if self.unprocessable.is_empty() {
                 self.graph.bytes += applied.bytes_delta;

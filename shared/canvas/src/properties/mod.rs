@@ -2,6 +2,7 @@
 
 mod findings;
 mod inverse;
+mod lenient;
 mod model;
 mod placement;
 mod restore;
@@ -181,8 +182,13 @@ fn operation() -> impl Strategy<Value = Operation> {
 /// A batch in which the operation at index `i` creates `c<i>`. Operations that the request alone makes invalid are left
 /// out. Two batches of three also omit those that the model rejects, because a long random batch is hardly ever valid.
 fn operations() -> impl Strategy<Value = Vec<Operation>> {
+    operations_up_to(STEPS_MAX)
+}
+
+/// Batches of at most this many operations.
+fn operations_up_to(max: usize) -> impl Strategy<Value = Vec<Operation>> {
     let careful = prop::bool::weighted(2.0 / 3.0);
-    (prop::collection::vec(operation(), 1..=STEPS_MAX), careful).prop_map(|(operations, careful)| {
+    (prop::collection::vec(operation(), 1..=max), careful).prop_map(|(operations, careful)| {
         let mut kept: Vec<Operation> = Vec::new();
         for mut operation in operations {
             let name = format!("c{}", kept.len());

@@ -1,10 +1,11 @@
-//! Changes of a canvas since a revision, so that a client can follow a canvas without reading all of it.
+//! Changes of a canvas since a revision, so that a client can follow a canvas without reading all of it, and a write may be
+//! based on an earlier revision.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 use domain::Timestamp;
-use domain::canvas::{Activity, Changes};
+use domain::canvas::{Activity, Changes, ConcurrentChanges};
 use domain::id::{ConnectionId, NodeId};
 use domain::limits::ACTIVITY_MAX;
 use sqlx::PgConnection;
@@ -58,6 +59,54 @@ pub async fn changes_since(conn: &mut PgConnection, canvas_key: i64, since: &str
     activity.reverse();
     activity.truncate(usize::try_from(ACTIVITY_MAX).unwrap_or(usize::MAX));
     Ok(Some(ChangesSince { changes, activity }))
+}
+
+/// Returns what changed after revision `base`, or `None` when it is not one of the last 1000 revisions, or a process of the previous
+/// release, which records less, made one of the changes. One statement, whose cost grows with the changes and not with the canvas.
+#[instrument(skip_all, name = "db.canvas.concurrent_changes")]
+pub async fn concurrent_changes(
+    conn: &mut PgConnection,
+    canvas_key: i64,
+    base: &str,
+) -> Result<Option<ConcurrentChanges>> {
+    let row = sqlx::query!(
+        r#"WITH base AS (
+               SELECT sequence FROM canvas_changes WHERE canvas_key = $1 AND revision = $2
+           ), later AS MATERIALIZED (
+               SELECT c.* FROM base JOIN canvas_changes c ON c.canvas_key = $1 AND c.sequence > base.sequence
+           ), ids AS MATERIALIZED (
+               SELECT array_agg(DISTINCT id) AS ids FROM later, unnest(changed_connections || deleted_connections) AS id
+           ), links AS MATERIALIZED (
+               SELECT id, from_node_id, to_node_id FROM connections
+               WHERE canvas_key = $1 AND id = ANY((SELECT ids FROM ids)::text[])
+               UNION ALL
+               SELECT id, from_node_id, to_node_id FROM deleted_connections
+               WHERE canvas_key = $1 AND id = ANY((SELECT ids FROM ids)::text[])
+           )
+           SELECT ARRAY(SELECT DISTINCT unnest(changed_nodes || deleted_nodes) FROM later) AS "nodes!",
+                  ARRAY(SELECT DISTINCT unnest(regrouped) FROM later) AS "regrouped!",
+                  ARRAY(SELECT id FROM links ORDER BY id) AS "links!",
+                  ARRAY(SELECT from_node_id FROM links ORDER BY id) AS "link_from!",
+                  ARRAY(SELECT to_node_id FROM links ORDER BY id) AS "link_to!",
+                  EXISTS (SELECT FROM later WHERE renamed) AS "renamed!",
+                  NOT EXISTS (SELECT FROM later WHERE renamed IS NULL OR regrouped IS NULL) AS "is_known!"
+           FROM base"#,
+        canvas_key,
+        base
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(row.filter(|row| row.is_known).map(|row| {
+        let nodes = |ids: Vec<String>| ids.into_iter().map(NodeId::from_stored).collect();
+        let ends = row.link_from.into_iter().zip(row.link_to);
+        let ends = ends.map(|(from, to)| (NodeId::from_stored(from), NodeId::from_stored(to)));
+        ConcurrentChanges {
+            nodes: nodes(row.nodes),
+            regrouped: nodes(row.regrouped),
+            connections: row.links.into_iter().map(ConnectionId::from_stored).zip(ends).collect(),
+            renamed: row.renamed,
+        }
+    }))
 }
 
 /// What happened to each id, in the order of first change. An id is created or restored, then deleted, and so on.
@@ -117,7 +166,10 @@ impl<T: Clone + Eq + Hash> NetChanges<T> {
 
 #[cfg(test)]
 mod tests {
+    use testkit::TestDatabase;
+
     use super::*;
+    use crate::canvases::{Change, GraphWrites, commit_change, write_graph};
 
     #[test]
     fn what_was_made_and_deleted_since_is_in_no_list() {
@@ -139,5 +191,104 @@ mod tests {
         );
         net_changes.note(vec!["made"], vec!["made"], vec!["gone", "brief"]);
         assert_eq!(net_changes.lists(|id| id), (vec!["made", "back", "earlier"], vec!["gone"]));
+    }
+
+    fn node(text: &str) -> NodeId {
+        NodeId::from_stored(text.into())
+    }
+
+    /// Canvas 1 with the nodes `a` and `b` and the connections `k` and `l` from `a` to `b`, at revision `r1`.
+    async fn database() -> TestDatabase {
+        let database = TestDatabase::new().await;
+        for statement in [
+            "INSERT INTO accounts (uid, email) VALUES ('me', 'me@example.com')",
+            "INSERT INTO canvases (owner_uid, id, title, revision) VALUES ('me', 'c', 'C', 'r1')",
+            "INSERT INTO canvas_changes (canvas_key, sequence, revision) VALUES (1, 1, 'r1')",
+            "INSERT INTO nodes (canvas_key, id, type, title, x, y, width, height, agent_owned, metadata, server)
+             SELECT 1, id, 'sticky', '', 0, 0, 9, 9, true, '{}', '{}' FROM unnest(ARRAY['a', 'b']) AS id",
+            "INSERT INTO connections (canvas_key, id, from_node_id, to_node_id, purpose)
+             VALUES (1, 'k', 'a', 'b', 'flow'), (1, 'l', 'a', 'b', 'list')",
+        ] {
+            sqlx::query(statement).execute(database.pool()).await.expect("inserts");
+        }
+        database
+    }
+
+    async fn commit(
+        database: &TestDatabase,
+        revision: &str,
+        title: Option<&str>,
+        regrouped: &[NodeId],
+        changes: Changes,
+    ) {
+        let mut tx = database.pool().begin().await.expect("begins");
+        let deleted_connections = changes.deleted_connection_ids.iter().collect();
+        write_graph(&mut tx, 1, &GraphWrites { deleted_connections, ..GraphWrites::default() }).await.expect("writes");
+        let (nodes_delta, connections_delta, bytes_delta) = (0, 0, 0);
+        let (changes, activity) = (&changes, None);
+        let change =
+            Change { revision, title, nodes_delta, connections_delta, bytes_delta, regrouped, changes, activity };
+        commit_change(&mut tx, 1, &change).await.expect("records the change");
+        tx.commit().await.expect("commits");
+    }
+
+    async fn since(database: &TestDatabase, base: &str) -> Option<ConcurrentChanges> {
+        concurrent_changes(&mut database.pool().acquire().await.expect("connects"), 1, base).await.expect("reads")
+    }
+
+    #[tokio::test]
+    async fn all_that_changed_since_a_revision_is_known_by_id() {
+        let database = database().await;
+        assert_eq!(since(&database, "r1").await, Some(ConcurrentChanges::default()), "nothing yet");
+        let link = |text: &str| ConnectionId::from_stored(text.into());
+        let changes = Changes { changed_node_ids: vec![node("a")], ..Changes::default() };
+        commit(&database, "r2", None, &[node("s")], changes).await;
+        let changes = Changes {
+            deleted_node_ids: vec![node("gone")],
+            changed_connection_ids: vec![link("k")],
+            deleted_connection_ids: vec![link("l")],
+            ..Changes::default()
+        };
+        commit(&database, "r3", None, &[], changes).await;
+        let ends = (node("a"), node("b"));
+        let of_r3 = ConcurrentChanges {
+            nodes: [node("gone")].into(),
+            connections: [(link("k"), ends.clone()), (link("l"), ends)].into(),
+            ..ConcurrentChanges::default()
+        };
+        assert_eq!(since(&database, "r2").await, Some(of_r3.clone()));
+        let both =
+            ConcurrentChanges { nodes: [node("a"), node("gone")].into(), regrouped: [node("s")].into(), ..of_r3 };
+        assert_eq!(since(&database, "r1").await, Some(both));
+        commit(&database, "r4", Some("Other"), &[], Changes::default()).await;
+        let renamed = ConcurrentChanges { renamed: true, ..ConcurrentChanges::default() };
+        assert_eq!(since(&database, "r3").await, Some(renamed));
+        assert_eq!(since(&database, "never").await, None);
+    }
+
+    #[tokio::test]
+    async fn changes_of_the_previous_release_are_not_known() {
+        let database = database().await;
+        commit(&database, "r2", None, &[], Changes::default()).await;
+        let previous = "UPDATE canvas_changes SET regrouped = NULL, renamed = NULL WHERE revision = 'r2'";
+        sqlx::query(previous).execute(database.pool()).await.expect("updates");
+        commit(&database, "r3", None, &[], Changes::default()).await;
+        assert_eq!(since(&database, "r1").await, None);
+        assert_eq!(since(&database, "r2").await, Some(ConcurrentChanges::default()));
+    }
+
+    #[tokio::test]
+    async fn the_changes_since_the_last_1000_revisions_are_known() {
+        let database = database().await;
+        let age = "WITH later AS (UPDATE canvases SET sequence = 999 WHERE key = 1)
+                   INSERT INTO canvas_changes (canvas_key, sequence, revision, regrouped, renamed)
+                   SELECT 1, n, 'made-' || n, '{}', false FROM generate_series(2, 999) AS n";
+        sqlx::query(age).execute(database.pool()).await.expect("ages the canvas");
+        assert!(since(&database, "r1").await.is_some(), "the 999th newest");
+        commit(&database, "r1000", None, &[], Changes::default()).await;
+        assert!(since(&database, "r1").await.is_some(), "the 1000th newest");
+        commit(&database, "r1001", None, &[], Changes::default()).await;
+        assert_eq!(since(&database, "r1").await, None, "the 1001st newest");
+        assert!(since(&database, "made-2").await.is_some());
     }
 }

@@ -21,7 +21,7 @@ use sqlx::types::chrono::{DateTime, Utc};
 use tracing::instrument;
 use uuid::Uuid;
 
-pub use changes::{ChangesSince, changes_since};
+pub use changes::{ChangesSince, changes_since, concurrent_changes};
 pub use graph::{NodeFrame, connections_of, frames, graph, node, nodes_of_job, part, release_unread, skeleton};
 pub use members::{Member, member, members, share};
 pub use write::{GraphWrites, deleted_connections, deleted_nodes, write_graph};
@@ -284,6 +284,8 @@ pub struct Change<'a> {
     pub connections_delta: i32,
     /// Growth of the serialized graph in bytes.
     pub bytes_delta: i64,
+    /// Sections that existed before and gained or lost members.
+    pub regrouped: &'a [NodeId],
     /// Ids that changed.
     pub changes: &'a Changes,
     /// The activity entry of the change.
@@ -333,8 +335,8 @@ async fn commit(conn: &mut PgConnection, canvas_key: i64, nodes: &[Node], change
            ), noted AS (
                INSERT INTO canvas_changes (canvas_key, sequence, revision, changed_nodes, deleted_nodes,
                                            changed_connections, deleted_connections, activity, at,
-                                           made_nodes, made_connections)
-               SELECT key, sequence, revision, $7, $8, $9, $10, $11, updated_at,
+                                           regrouped, renamed, made_nodes, made_connections)
+               SELECT key, sequence, revision, $7, $8, $9, $10, $11, updated_at, $18, $3::text IS NOT NULL,
                       ARRAY(SELECT id FROM nodes WHERE canvas_key = $1 AND id = ANY($7) AND made = bumped.sequence),
                       ARRAY(SELECT id FROM connections WHERE canvas_key = $1 AND id = ANY($9) AND made = bumped.sequence)
                FROM bumped
@@ -362,6 +364,7 @@ async fn commit(conn: &mut PgConnection, canvas_key: i64, nodes: &[Node], change
         &column(nodes, |node| node.asset.as_ref().map(|asset| asset.owner.to_string())) as &[Option<String>],
         &column(nodes, |node| node.asset.as_ref().map(|asset| asset.id.to_string())) as &[Option<String>],
         &column(nodes, |node| node.active_job) as &[Option<Uuid>],
+        &ids(change.regrouped),
     )
     .fetch_one(conn)
     .await?;

@@ -390,6 +390,7 @@ mod tests {
             nodes_delta: 0,
             connections_delta: 0,
             bytes_delta: 0,
+            regrouped: &[],
             changes: &changes,
             activity: None,
         };

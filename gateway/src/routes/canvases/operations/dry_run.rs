@@ -1,6 +1,7 @@
 //! A dry run of a batch (docs/reference/operations.md#dry-runs): the functions of the write on the same graph, without a write.
 
-use canvas::{Batch, Options};
+use app::Base;
+use canvas::{Batch, Footprint, Options};
 use domain::id::CanvasHandle;
 use domain::review::DryRun;
 
@@ -15,28 +16,34 @@ pub(super) struct Trial<'a> {
     pub(super) batch: &'a Batch,
     pub(super) force: bool,
     /// The revision that the batch is based on; the current one when omitted.
-    pub(super) base_revision: Option<&'a str>,
+    pub(super) base: Option<Base>,
 }
 
 impl Trial<'_> {
-    /// Computes what the batch would do and leave, from one snapshot that blocks no writer.
-    pub(super) async fn run(&self, app: &App) -> Result<DryRun> {
+    /// Computes what the batch would do and leave, from one snapshot that blocks no writer. Also returns whether its base revision
+    /// is stale.
+    pub(super) async fn run(&self, app: &App) -> Result<(DryRun, bool)> {
         let mut snapshot = db::pool::snapshot(&app.pool).await?;
         let (record, role) = db::canvases::find(&mut snapshot, &self.caller.account, self.handle)
             .await?
             .ok_or(Problem::NotFound("canvas"))?;
-        if let Some(base) = self.base_revision.filter(|base| *base != record.revision) {
-            return Err(Problem::stale(&record, base));
-        }
+        let stale_base = match &self.base {
+            Some(base) => base.check(&mut snapshot, &record, &Footprint::named_by(self.batch)).await?,
+            None => None,
+        };
         let mut graph = app::canvas::load_for(&mut snapshot, &record, &self.caller.account, self.batch).await?;
+        if let Some(stale) = &stale_base {
+            stale.admit(&record, &Footprint::of(self.batch, &graph))?;
+        }
         let options = Options { agent: self.caller.surface.is_agent(), force: self.force };
         let applied = canvas::apply(&mut graph, self.batch, options).map_err(app::Error::from)?;
         let assets = app::canvas::stored_assets(&mut snapshot, &graph).await?;
-        Ok(DryRun {
+        let answer = DryRun {
             canvas: record.summary(Some(role)),
             proposal: applied.proposal(self.batch),
             destructive_impact: applied.destructive_impact(),
             validation: canvas::validate(&graph, &applied.touched, &assets),
-        })
+        };
+        Ok((answer, stale_base.is_some()))
     }
 }

@@ -5,7 +5,7 @@ mod canonical;
 mod dry_run;
 
 use app::canvas::ApplyBatch;
-use app::{CanvasWrite, Key, Locks};
+use app::{Base, CanvasWrite, Key, Locks};
 use axum::extract::State;
 use canvas::Batch;
 use domain::Violation;
@@ -196,7 +196,7 @@ pub enum OperationsAnswer {
     params(
         ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
-        ("Prefer" = Option<String>, Header, description = "`return=minimal` leaves `nodes` and `connections` out of `canvas` (an extension)."),
+        ("Prefer" = Option<String>, Header, description = "`return=minimal` leaves `nodes` and `connections` out of `canvas`; `handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since (extensions)."),
     ),
     responses((status = 200, description = "The result of the batch, or of its dry run.", body = OperationsAnswer))
 )]
@@ -209,21 +209,32 @@ pub async fn operations(
     let sent = body.json_of(|body| body["validateOnly"] == true).await;
     let (sent, _share) = sent.map_err(|problem| problem.and(on.violations()))?;
     match sent {
-        Either::First(request) => try_batch(&app, &on, request).await,
-        Either::Second(request) => apply_batch(&app, &on, prefer::minimal(&headers), request).await,
+        Either::First(request) => try_batch(&app, &on, &headers, request).await,
+        Either::Second(request) => apply_batch(&app, &on, &headers, request).await,
     }
 }
 
-async fn try_batch(app: &App, on: &CanvasAccess<ReadCanvas>, request: ValidateOperations) -> Result {
+async fn try_batch(
+    app: &App,
+    on: &CanvasAccess<ReadCanvas>,
+    headers: &HeaderMap,
+    request: ValidateOperations,
+) -> Result {
     let batch = checked(on, request.operations)?;
     let (handle, record, _) = on.readable()?;
     let _room = app.documents.reserve(record.graph_bytes).await?;
-    let base_revision = request.base_revision.as_deref();
-    let trial = Trial { caller: &on.caller, handle, batch: &batch, force: request.force, base_revision };
-    Ok(reply::ok(&trial.run(app).await?))
+    let base = request.base_revision.map(|revision| Base { revision, lenient: prefer::lenient(headers) });
+    let (answer, is_stale) =
+        Trial { caller: &on.caller, handle, batch: &batch, force: request.force, base }.run(app).await?;
+    Ok(prefer::applied_lenient(reply::ok(&answer), is_stale))
 }
 
-async fn apply_batch(app: &App, on: &CanvasAccess<ReadCanvas>, minimal: bool, request: ApplyOperations) -> Result {
+async fn apply_batch(
+    app: &App,
+    on: &CanvasAccess<ReadCanvas>,
+    headers: &HeaderMap,
+    request: ApplyOperations,
+) -> Result {
     // The copy for the fingerprint is dropped before the batch is copied into the graph.
     let fingerprint = on.named().map(|handle| {
         let body = canonical(&request, &on.caller.account);
@@ -234,13 +245,9 @@ async fn apply_batch(app: &App, on: &CanvasAccess<ReadCanvas>, minimal: bool, re
     on.caller.require(&[Scope::CanvasWrite])?;
     let (handle, record, role) = on.readable()?;
     require_writer(role)?;
+    let base = Base { revision: request.base_revision, lenient: prefer::lenient(headers) };
     let command = ApplyBatch {
-        target: CanvasWrite {
-            account: &on.caller.account,
-            canvas: handle,
-            base_revision: Some(&request.base_revision),
-            locks: Locks::Canvas,
-        },
+        target: CanvasWrite { account: &on.caller.account, canvas: handle, base: Some(&base), locks: Locks::Canvas },
         key: Key { text: &request.idempotency_key, fingerprint: &fingerprint },
         actor: on.caller.actor(),
         batch: &batch,
@@ -250,8 +257,9 @@ async fn apply_batch(app: &App, on: &CanvasAccess<ReadCanvas>, minimal: bool, re
     let room = app.documents.reserve(record.graph_bytes).await?;
     let changed = app.run(&command).await?;
     drop(permit);
+    let (lenient, minimal) = (changed.lenient, prefer::minimal(headers));
     let reply = reply::private(reply::document(room.into_json(&changed.document(minimal))?));
-    Ok(if minimal { prefer::applied_minimal(reply) } else { reply })
+    Ok(prefer::applied_lenient(prefer::applied_minimal(reply, minimal), lenient))
 }
 
 /// The operations as a batch; its violations are reported together with those of the path.

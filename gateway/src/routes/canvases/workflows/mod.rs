@@ -117,7 +117,7 @@ pub async fn workflows(
         None => reply,
         Some(location) => reply::into_created(reply, &location),
     };
-    Ok(if minimal { prefer::applied_minimal(reply) } else { reply })
+    Ok(prefer::applied_minimal(reply, minimal))
 }
 
 /// The request with its handles in canonical form, for the fingerprint.
