@@ -8,6 +8,7 @@
 pub mod apply;
 pub mod batch;
 mod findings;
+pub mod geometry;
 pub mod graph;
 pub mod instance;
 mod journal;

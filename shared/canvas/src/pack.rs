@@ -1,6 +1,7 @@
 //! Layout of the Section with the pictures of a product import (`docs/reference/imports.md#import-product-references`).
 
-use crate::placement::{Frame, GAP, HEAD, fitted, free_spot};
+use crate::geometry::{HEAD, fitted};
+use crate::placement::{Frame, GAP, free_spot};
 use domain::graph::Position;
 use domain::limits::COORDINATE_MAX;
 
@@ -18,12 +19,12 @@ pub struct Pack {
     pub places: Vec<Frame>,
 }
 
-/// Arranges pictures of these sizes (in pixels, at least one picture) in a grid to the right of the content, row by
-/// row. Each keeps its ratio and is centered in its cell; a row is as high as its highest picture.
-pub fn arrange(content: impl IntoIterator<Item = Frame>, pictures: &[(u32, u32)]) -> Pack {
+/// Arranges pictures of these sizes (in pixels, at least one picture) under this title in a grid to the right of the
+/// content, row by row. Each is shown whole and centered in its cell; a row is as high as its highest node.
+pub fn arrange(content: impl IntoIterator<Item = Frame>, pictures: &[(u32, u32)], title: &str) -> Pack {
     let columns = columns(pictures.len());
     let sizes: Vec<(f64, f64)> =
-        pictures.iter().map(|(width, height)| fitted(f64::from(*width), f64::from(*height))).collect();
+        pictures.iter().map(|(width, height)| fitted((f64::from(*width), f64::from(*height)), title)).collect();
     let rows: Vec<&[(f64, f64)]> = sizes.chunks(columns).collect();
     let heights: Vec<f64> =
         rows.iter().map(|row| row.iter().fold(1.0, |most: f64, (_, height)| most.max(*height))).collect();
@@ -65,10 +66,10 @@ mod tests {
 
     #[test]
     fn a_pack_on_an_empty_canvas_begins_at_the_origin() {
-        let pack = arrange([], &[(600, 300), (300, 600)]);
-        assert_eq!(pack.section, Frame { left: 0.0, top: 0.0, right: 760.0, bottom: 96.0 + 360.0 });
-        assert_eq!(pack.places[0], Frame { left: 40.0, top: 176.0, right: 360.0, bottom: 336.0 });
-        assert_eq!(pack.places[1], Frame { left: 480.0, top: 96.0, right: 640.0, bottom: 416.0 });
+        let pack = arrange([], &[(600, 300), (300, 600)], "Boots");
+        assert_eq!(pack.section, Frame { left: 0.0, top: 0.0, right: 760.0, bottom: 96.0 + 388.0 });
+        assert_eq!(pack.places[0], Frame { left: 40.0, top: 176.0, right: 360.0, bottom: 364.0 });
+        assert_eq!(pack.places[1], Frame { left: 480.0, top: 96.0, right: 640.0, bottom: 444.0 });
     }
 
     fn apart(one: Frame, other: Frame) -> bool {
@@ -83,7 +84,7 @@ mod tests {
             y in -COORDINATE_MAX..=COORDINATE_MAX,
         ) {
             let content = Frame::new(Position { x, y }, 300.0, 200.0);
-            let Pack { section, places } = arrange([content], &sizes);
+            let Pack { section, places } = arrange([content], &sizes, "Boots");
             prop_assert_eq!(places.len(), sizes.len());
             prop_assert!(section.right <= COORDINATE_MAX && section.bottom <= COORDINATE_MAX);
             for (index, place) in places.iter().enumerate() {

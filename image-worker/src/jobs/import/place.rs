@@ -4,8 +4,9 @@
 //! The canvas row is locked first, then the task is settled under its fencing token, then rows are
 //! written in the common lock order (docs/reliability.md#lock-order).
 
+use canvas::geometry::fitted;
 use canvas::pack;
-use canvas::placement::{Frame, fitted, free_spot};
+use canvas::placement::{Frame, free_spot};
 use canvas::size::serialized_size;
 use db::assets::NewAsset;
 use db::canvases::{Change, GraphWrites, NewActivity};
@@ -161,15 +162,17 @@ impl<'a> ImportedContent<'a> {
         content: impl Iterator<Item = Frame>,
     ) -> Self {
         let (section, places) = match &import.request {
-            Request::Product { .. } => {
+            Request::Product { title, .. } => {
                 let sizes: Vec<(u32, u32)> =
                     brought.iter().map(|brought| (brought.size.width, brought.size.height)).collect();
-                let pack = pack::arrange(content, &sizes);
+                let pack = pack::arrange(content, &sizes, title);
                 (Some((NodeId::generate(), pack.section)), pack.places)
             }
-            Request::Image { x, y, .. } => {
+            Request::Image { title, x, y, .. } => {
                 let size = brought.first().map_or((1.0, 1.0), |brought| {
-                    fitted(f64::from(brought.size.width), f64::from(brought.size.height))
+                    let name = file_name(&brought.url, brought.format);
+                    let pixels = (f64::from(brought.size.width), f64::from(brought.size.height));
+                    fitted(pixels, title.as_ref().unwrap_or(&name))
                 });
                 let spot = free_spot(content, size.0, size.1);
                 let at = Position { x: x.unwrap_or(spot.x), y: y.unwrap_or(spot.y) };
