@@ -5,6 +5,7 @@
 //! document takes its examples. The parameters of an example are those of its request.
 //! `UPDATE_EXAMPLES=1 cargo nextest run -p canvas-e2e examples` writes that file anew; commit gateway/openapi.json with it.
 
+mod operations;
 mod recorder;
 
 use e2e::api::text;
@@ -39,12 +40,14 @@ async fn every_example_is_what_the_service_answers() {
     recorder.imports().await;
     recorder.campaigns().await;
     recorder.failures(&stack).await;
+    recorder.operations().await;
     // No worker takes its jobs, so that two are active; its tokens may send few requests.
     let narrow =
         Stack::builder().env("CANVAS_ACTIVE_JOBS", 2).env("CANVAS_RATE_BURST", 40).env("CANVAS_RATE_PER_MINUTE", 1);
     recorder.limits(&narrow.start().await).await;
     recorder.compare();
 }
+
 impl Recorder {
     /// The document itself, of which the beginning is shown, and its page.
     async fn document(&mut self) {
@@ -59,23 +62,7 @@ impl Recorder {
         let request = json!({"id": "harbor", "title": "Harbor campaign"});
         let made = self.post("createCanvas", "/canvases", request, 201).await;
         let first = text(&made, "/canvas/revision").to_owned();
-        let operations = json!([
-            {"type": "node.create", "clientId": "brief",
-                "node": {"type": "text", "title": "Brief", "position": {"x": 0, "y": 0},
-                    "metadata": {"content": "A quiet harbor at dawn."}}},
-            {"type": "node.create", "clientId": "picture",
-                "node": {"type": "image", "title": "Picture", "position": {"x": 400, "y": 0}}},
-            {"type": "connection.create", "fromNodeId": "brief", "toNodeId": "picture"},
-        ]);
-        let path = "/canvases/harbor/operations";
-        let batch = json!({"baseRevision": first, "idempotencyKey": "brief-and-slot", "operations": operations});
-        let reply = self.client.send(path, &batch).header("prefer", "return=minimal").await.expect(200);
-        let applied = self.record("applyOperations", "apply", path, batch, reply);
-        self.parameter("applyOperations", "Prefer", "return=minimal");
-        let node = text(&applied, "/resolvedIds/brief").to_owned();
-        let trial = json!({"validateOnly": true, "operations": [{"type": "node.delete", "nodeId": node}]});
-        let reply = self.client.send(path, &trial).await.expect(200);
-        self.record("applyOperations", "dryRun", path, trial, reply);
+        self.first_operations(&first).await;
         self.get("getCanvas", "/canvases/harbor").await;
         self.get("listCanvases", "/canvases?limit=1").await;
         self.get("getCanvasChanges", &format!("/canvases/harbor/changes?since={first}&include=graph")).await;

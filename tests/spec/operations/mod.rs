@@ -1,6 +1,7 @@
 //! Operations (docs/reference/operations.md).
 
 mod connections;
+mod layout;
 mod placement;
 mod restore;
 

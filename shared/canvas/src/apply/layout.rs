@@ -18,7 +18,7 @@ use crate::metadata::{fits, too_large};
 use crate::placement::{Block, Frame, GAP, Hint, Wish, cells};
 use crate::reference::Ref;
 
-/// Moves that are shorter are none: sums of decimal fractions are not exact.
+/// Shorter moves of an arrangement are none: sums of decimal fractions are not exact.
 const STEP_MIN: f64 = 1e-6;
 
 const NO_ROOM: &str = "the nodes have no free place on the canvas";
@@ -100,7 +100,7 @@ impl Run<'_> {
         block.size = size;
         let wish = self.wish(goal, &block)?.expect("a goal is a wish");
         let place = self.graph.place_block(&block, wish).ok_or_else(|| self.unprocessable("sectionId", NO_ROOM))?;
-        self.reframe(section, Frame::new(place, size.0, size.1));
+        self.reframe(section, place, size);
         self.move_items(&items, &corners, Position { x: place.x + left, y: place.y + top });
         Ok(())
     }
@@ -116,8 +116,8 @@ impl Run<'_> {
         let spot = self.graph.place_in_section(block, section, wish).ok_or_else(|| {
             self.unprocessable(field, "the nodes have no room in their Section, which cannot grow over others")
         })?;
-        if let Some(frame) = spot.section {
-            self.reframe(section, frame);
+        if let Some(grown) = spot.section {
+            self.grow(section, grown);
         }
         Ok(spot.position)
     }
@@ -128,8 +128,9 @@ impl Run<'_> {
         let members = self.members_of(section, "nodeId")?;
         let content = self.bounds(&members);
         let frame = around(content, padding, head(self.node_at(section)));
-        self.require_size("nodeId", (frame.right - frame.left, frame.bottom - frame.top))?;
-        self.reframe(section, frame);
+        let size = (frame.right - frame.left, frame.bottom - frame.top);
+        self.require_size("nodeId", size)?;
+        self.reframe(section, Position { x: frame.left, y: frame.top }, size);
         Ok(())
     }
 
@@ -199,17 +200,23 @@ impl Run<'_> {
             return Err(self.unprocessable("withMembers", "must be omitted unless the node is a Section"));
         }
         let by = (position.x - section.position.x, position.y - section.position.y);
-        let members: Vec<usize> = self.graph.members_at(&section.id).into_iter().collect();
-        self.count_moves(members.len() + 1, "nodeId")?;
+        let mut slots = self.graph.members_at(&section.id);
+        slots.insert(slot);
+        self.count_moves(slots.len(), "nodeId")?;
         let is_beyond = |slot: &usize| {
             let Position { x, y } = self.node_at(*slot).position;
             (x + by.0).abs() > COORDINATE_MAX || (y + by.1).abs() > COORDINATE_MAX
         };
-        if members.iter().any(is_beyond) {
+        if slots.iter().any(is_beyond) {
             return Err(self.unprocessable("position", "takes a member of the Section beyond the edge of the canvas"));
         }
-        self.set_position(slot, position);
-        self.shift(&members, by);
+        for moved in slots {
+            if moved == slot {
+                self.set_position(slot, position);
+            } else {
+                self.shift(&[moved], by);
+            }
+        }
         Ok(())
     }
 
@@ -321,9 +328,11 @@ impl Run<'_> {
     fn move_items(&mut self, items: &[Item], corners: &[(f64, f64)], position: Position) {
         for (item, (left, top)) in items.iter().zip(corners) {
             let corner = Position { x: position.x + left, y: position.y + top };
+            let by = (corner.x - item.frame.left, corner.y - item.frame.top);
             match item.slots.as_slice() {
+                _ if by.0.abs().max(by.1.abs()) < STEP_MIN => {}
                 [slot] => self.set_position(*slot, corner),
-                slots => self.shift(slots, (corner.x - item.frame.left, corner.y - item.frame.top)),
+                slots => self.shift(slots, by),
             }
         }
     }
@@ -336,19 +345,22 @@ impl Run<'_> {
     }
 
     fn set_position(&mut self, slot: usize, position: Position) {
-        let before = self.node_at(slot);
-        if (before.position.x - position.x).abs().max((before.position.y - position.y).abs()) >= STEP_MIN {
-            let after = Node { position, ..before.clone() };
-            self.journal.set_node(self.graph, slot, Some(after));
-        }
+        let before = self.node_at(slot).clone();
+        let after = Node { position, ..before.clone() };
+        self.replace_node(slot, before, after);
+    }
+
+    /// Gives a Section the frame that a place in it needs.
+    pub(super) fn grow(&mut self, section: usize, frame: Frame) {
+        let position = self.node_at(section).position;
+        self.reframe(section, position, (frame.right - frame.left, frame.bottom - frame.top));
     }
 
     /// Moves and resizes a Section.
-    pub(super) fn reframe(&mut self, slot: usize, frame: Frame) {
-        let before = self.node_at(slot).clone();
-        let position = Position { x: frame.left, y: frame.top };
-        let after = Node { position, width: frame.right - frame.left, height: frame.bottom - frame.top, ..before.clone() };
-        self.replace_node(slot, before, after);
+    fn reframe(&mut self, section: usize, position: Position, (width, height): (f64, f64)) {
+        let before = self.node_at(section).clone();
+        let after = Node { position, width, height, ..before.clone() };
+        self.replace_node(section, before, after);
     }
 }
 

@@ -58,7 +58,7 @@ impl Run<'_> {
         let section = section.and_then(|section| self.graph.nodes.find(section));
         let spot = self.graph.spot((width, height), Hint { near, section });
         if let (Some(slot), Some(frame)) = (section, spot.section) {
-            self.reframe(slot, frame);
+            self.grow(slot, frame);
         }
         spot.position
     }

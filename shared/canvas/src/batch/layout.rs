@@ -83,3 +83,74 @@ impl Check {
         self.reference("near", &near).map(Goal::Near)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::Batch;
+    use crate::fixture::{fields, operations};
+
+    /// The fields of an operation that are refused.
+    fn refused(operation: Value) -> Vec<String> {
+        let list = Batch::new(operations(json!([operation]))).err().unwrap_or_default();
+        fields(&list).into_iter().map(|field| field.trim_start_matches("operations[0].").to_owned()).collect()
+    }
+
+    fn arrange(more: Value) -> Value {
+        let mut operation = json!({"type": "layout.arrange", "layout": "grid", "nodeIds": ["a", "b"]});
+        let members = more.as_object().expect("an object").clone();
+        operation.as_object_mut().expect("an object").extend(members);
+        operation.as_object_mut().expect("an object").retain(|_, value| !value.is_null());
+        operation
+    }
+
+    fn some(count: usize) -> Vec<String> {
+        (0..count).map(|at| format!("n{at}")).collect()
+    }
+
+    #[test]
+    fn gap_padding_columns_and_lists_keep_to_their_ranges() {
+        for (within, beyond, field) in [
+            (json!({"gap": 0}), json!({"gap": -0.1}), "gap"),
+            (json!({"gap": 1000}), json!({"gap": 1000.1}), "gap"),
+            (json!({"columns": 1}), json!({"columns": 0}), "columns"),
+            (json!({"columns": 200}), json!({"columns": 201}), "columns"),
+            (json!({"nodeIds": some(1)}), json!({"nodeIds": []}), "nodeIds"),
+            (json!({"nodeIds": some(200)}), json!({"nodeIds": some(201)}), "nodeIds"),
+            (json!({"x": 10_000_000, "y": 0}), json!({"x": 10_000_000.5, "y": 0}), "x"),
+            (json!({"x": 0, "y": -10_000_000}), json!({"x": 0, "y": -10_000_000.5}), "y"),
+        ] {
+            assert_eq!(refused(arrange(within.clone())), [""; 0], "{within}");
+            assert_eq!(refused(arrange(beyond.clone())), [field], "{beyond}");
+        }
+        let fit = |padding: f64| json!({"type": "section.fit", "nodeId": "s", "padding": padding});
+        assert_eq!([0.0, 1000.0].map(|padding| refused(fit(padding)).len()), [0, 0]);
+        assert_eq!([-1.0, 1001.0].map(|padding| refused(fit(padding))), [["padding"], ["padding"]]);
+        let create = |count| json!({"type": "section.create", "title": "S", "nodeIds": some(count)});
+        assert_eq!([1, 200].map(|count| refused(create(count)).len()), [0, 0]);
+        assert_eq!([0, 201].map(|count| refused(create(count))), [["nodeIds"], ["nodeIds"]]);
+    }
+
+    #[test]
+    fn fields_that_exclude_or_need_each_other_are_named() {
+        for (operation, expected) in [
+            (arrange(json!({"sectionId": "s"})), &["sectionId"][..]),
+            (arrange(json!({"nodeIds": null})), &["nodeIds"]),
+            (arrange(json!({"nodeIds": null, "sectionId": "node:s"})), &[]),
+            (arrange(json!({"layout": "row", "columns": 2})), &["columns"]),
+            (arrange(json!({"layout": "column", "columns": 2})), &["columns"]),
+            (arrange(json!({"x": 1})), &["y"]),
+            (arrange(json!({"y": 1})), &["x"]),
+            (arrange(json!({"x": 1, "y": 1, "near": "c"})), &["near"]),
+            (arrange(json!({"near": "not a node"})), &["near"]),
+            (arrange(json!({"nodeIds": ["a", "b", "a"]})), &["nodeIds[2]"]),
+            (arrange(json!({"nodeIds": ["a", "node:a", "a b"]})), &["nodeIds[1]", "nodeIds[2]"]),
+            (json!({"type": "section.create", "title": "x".repeat(160)}), &[]),
+            (json!({"type": "section.create", "title": "x".repeat(161), "clientId": "a b"}), &["clientId", "title"]),
+            (json!({"type": "section.create", "title": "", "y": 1, "near": "n"}), &["x", "near"]),
+        ] {
+            assert_eq!(refused(operation.clone()), expected, "{operation}");
+        }
+    }
+}
