@@ -68,7 +68,11 @@ pub fn fitted(picture: (f64, f64), title: &str) -> (f64, f64) {
 /// nowhere larger, so that it covers nothing new.
 pub fn fitted_to_slot(picture: (f64, f64), title: &str) -> (f64, f64) {
     let (width, height) = fitted(picture, title);
-    if height <= NodeType::Image.default_size().1 { (width, height) } else { sized(picture, title, PICTURE_SIDE - CAPTION) }
+    if height <= NodeType::Image.default_size().1 {
+        (width, height)
+    } else {
+        sized(picture, title, PICTURE_SIDE - CAPTION)
+    }
 }
 
 fn sized((width, height): (f64, f64), title: &str, side: f64) -> (f64, f64) {
@@ -150,7 +154,8 @@ mod tests {
 
     #[test]
     fn the_head_of_a_section_has_room_for_its_title() {
-        let head_of = |size: f64| head(&Node { metadata: object(json!({"section": true, "fontSize": size})), ..section("s") });
+        let head_of =
+            |size: f64| head(&Node { metadata: object(json!({"section": true, "fontSize": size})), ..section("s") });
         assert_eq!(head(&section("s")), HEAD);
         assert_eq!([1.0, 44.0, 100.0, 1000.0].map(head_of), [96.0, 96.0, 164.0, 1289.0]);
     }

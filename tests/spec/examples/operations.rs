@@ -40,7 +40,8 @@ impl Recorder {
             {"type": "connection.create", "clientId": "about", "fromNodeId": "note", "toNodeId": "photo"},
         ]);
         let made = self.batch("place", placed).await;
-        let [photo, note, about] = ["photo", "note", "about"].map(|name| text(&made, &format!("/resolvedIds/{name}")).to_owned());
+        let [photo, note, about] =
+            ["photo", "note", "about"].map(|name| text(&made, &format!("/resolvedIds/{name}")).to_owned());
         let section = json!([
             {"type": "section.create", "clientId": "shots", "title": "Shots", "nodeIds": [photo, note]},
             {"type": "node.update", "nodeId": "shots", "patch": {"metadata": {"fontSize": 48}}},

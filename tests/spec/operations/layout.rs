@@ -106,9 +106,7 @@ async fn an_arrangement_covers_nothing_and_is_stable(stack: &Stack) {
 async fn sectioned(user: &User) -> (String, [String; 4]) {
     let id = text(&user.make_canvas().await, "/id").to_owned();
     let section = json!({"type": "sticky", "position": {"x": 0, "y": 0}, "width": 900, "height": 900, "metadata": {"section": true}});
-    let member = |name: &str, x: i32, y: i32| {
-        json!({"type": "node.create", "clientId": name, "sectionId": "s", "node": {"type": "image", "position": {"x": x, "y": y}}})
-    };
+    let member = |name: &str, x: i32, y: i32| json!({"type": "node.create", "clientId": name, "sectionId": "s", "node": {"type": "image", "position": {"x": x, "y": y}}});
     let operations = json!([{"type": "node.create", "clientId": "s", "node": section},
         member("third", 50, 500), member("second", 450, 110), member("first", 60, 120)]);
     let made = send(user, &id, operations).await.ok();
@@ -150,7 +148,8 @@ async fn a_section_is_fitted_to_its_members(stack: &Stack) {
     let tight = send(&user, &id, fit(json!({"padding": 0}))).await.ok();
     assert_eq!(frame(&tight["canvas"], &section), [50.0, 14.0, 720.0, 806.0]);
     // A large title needs more room, and is drawn in its size.
-    let title = json!({"type": "node.update", "nodeId": section, "patch": {"title": "Spring", "metadata": {"fontSize": 100}}});
+    let title =
+        json!({"type": "node.update", "nodeId": section, "patch": {"title": "Spring", "metadata": {"fontSize": 100}}});
     let titled = send(&user, &id, json!([title, fit(json!({}))[0]])).await.ok();
     assert_eq!(frame(&titled["canvas"], &section), [10.0, -54.0, 800.0, 914.0]);
     let drawn = user.get(&format!("/canvases/{id}/render")).header("accept", "image/svg+xml").await.expect(200);
@@ -161,7 +160,8 @@ async fn a_section_is_fitted_to_its_members(stack: &Stack) {
 async fn a_section_is_created_around_nodes(stack: &Stack) {
     let user = stack.user().await;
     let (id, [a, b]) = board(&user, [("image", 0, 0), ("text", 400, 400)]).await;
-    let around = json!([{"type": "section.create", "clientId": "s", "title": "Spring", "nodeIds": [a, format!("node:{b}")]}]);
+    let around =
+        json!([{"type": "section.create", "clientId": "s", "title": "Spring", "nodeIds": [a, format!("node:{b}")]}]);
     let made = send(&user, &id, around).await.ok();
     let section = text(&made, "/resolvedIds/s").to_owned();
     assert_eq!(frame(&made["canvas"], &section), [-40.0, -96.0, 800.0, 696.0]);
@@ -224,14 +224,17 @@ async fn layouts_are_dry_run_reported_and_undone(stack: &Stack) {
     assert_eq!(tried["proposal"]["changedNodeIds"], done["changedNodeIds"]);
     let path = format!("/canvases/{id}/changes?include=graph&since={}", text(&before, "/revision"));
     let changes = user.get(&path).await.ok();
-    let mut ids = [&done["changedNodeIds"], &changes["changedNodeIds"]].map(|ids| ids.as_array().expect("a list").clone());
+    let mut ids =
+        [&done["changedNodeIds"], &changes["changedNodeIds"]].map(|ids| ids.as_array().expect("a list").clone());
     ids.iter_mut().for_each(|ids| ids.sort_by_key(Value::to_string));
     assert_eq!(ids[0], ids[1]);
     assert_eq!(frame(&changes, &first), frame(&done["canvas"], &first));
     let back = |node: &Value| {
         let size = json!({"width": node["width"], "height": node["height"]});
-        [json!({"type": "node.move", "nodeId": node["id"], "position": node["position"]}),
-            json!({"type": "node.update", "nodeId": node["id"], "patch": size})]
+        [
+            json!({"type": "node.move", "nodeId": node["id"], "position": node["position"]}),
+            json!({"type": "node.update", "nodeId": node["id"], "patch": size}),
+        ]
     };
     let undo: Vec<Value> = before["nodes"].as_array().expect("a list").iter().flat_map(back).collect();
     let undone = send(&user, &id, undo.into()).await.ok();
@@ -328,7 +331,14 @@ async fn layout_numbers_keep_to_their_ranges(stack: &Stack) {
         operation
     };
     let fit = |padding: f64| json!({"type": "section.fit", "nodeId": section, "padding": padding});
-    let within = [arrange("gap", json!(0)), arrange("gap", json!(1000)), arrange("columns", json!(1)), arrange("columns", json!(200)), fit(0.0), fit(1000.0)];
+    let within = [
+        arrange("gap", json!(0)),
+        arrange("gap", json!(1000)),
+        arrange("columns", json!(1)),
+        arrange("columns", json!(200)),
+        fit(0.0),
+        fit(1000.0),
+    ];
     tried(&user, &id, within.to_vec().into()).await.ok();
     let beyond = [
         (arrange("gap", json!(-0.5)), "gap"),
@@ -404,7 +414,13 @@ async fn the_height_of_a_picture_follows_its_width(stack: &Stack) {
     assert_eq!(size(&made["canvas"], &uploaded), [600.0, 328.0]);
     let sizes = ["n", "low", "slot"].map(|name| size(&made["canvas"], &id_of(name)));
     assert_eq!(sizes, [[100.0, 328.0], [200.0, 628.0], [100.0, 320.0]]);
-    let both = send(&user, &id, json!([update(&uploaded, json!({"width": 10, "height": 20})), update(&id_of("slot"), json!({"width": 7}))])).await.ok();
+    let both = send(
+        &user,
+        &id,
+        json!([update(&uploaded, json!({"width": 10, "height": 20})), update(&id_of("slot"), json!({"width": 7}))]),
+    )
+    .await
+    .ok();
     assert_eq!(size(&both["canvas"], &uploaded), [10.0, 20.0]);
     assert_eq!(size(&both["canvas"], &id_of("slot")), [7.0, 320.0]);
     let beyond = json!([update(&id_of("n"), json!({"width": 33_325}))]);

@@ -27,6 +27,8 @@ const NO_ROOM: &str = "the nodes have no free place on the canvas";
 struct Item {
     slots: Vec<usize>,
     frame: Frame,
+    /// Exact, unlike the difference of the edges.
+    size: (f64, f64),
     /// How far the last top left corner of its nodes is from that of the frame.
     reach: (f64, f64),
 }
@@ -238,7 +240,11 @@ impl Run<'_> {
 
     fn members_of(&mut self, section: usize, field: &str) -> Result<Vec<usize>, Skipped> {
         let members: Vec<usize> = self.graph.members_at(&self.node_at(section).id).into_iter().collect();
-        if members.is_empty() { Err(self.unprocessable(field, "must name a Section that has members")) } else { Ok(members) }
+        if members.is_empty() {
+            Err(self.unprocessable(field, "must name a Section that has members"))
+        } else {
+            Ok(members)
+        }
     }
 
     /// The slot of the Section that a node belongs to.
@@ -254,7 +260,11 @@ impl Run<'_> {
             slots.extend(self.graph.members_at(&node.id));
         }
         let frame = self.bounds(&slots);
-        Item { reach: self.reach(&slots, frame), frame, slots }
+        let size = match slots.len() {
+            1 => (node.width, node.height),
+            _ => (frame.right - frame.left, frame.bottom - frame.top),
+        };
+        Item { reach: self.reach(&slots, frame), frame, size, slots }
     }
 
     /// The smallest frame that contains nodes, of which there is at least one.
@@ -318,7 +328,8 @@ impl Run<'_> {
         self.moves += count;
         match self.moves > BATCH_MOVES_MAX {
             true => {
-                Err(self.unprocessable(field, format!("the operations of a batch arrange at most {BATCH_MOVES_MAX} nodes")))
+                Err(self
+                    .unprocessable(field, format!("the operations of a batch arrange at most {BATCH_MOVES_MAX} nodes")))
             }
             false => Ok(()),
         }
@@ -381,8 +392,7 @@ fn corner(frames: impl Iterator<Item = Frame>) -> Position {
 
 /// The block of arranged items, and their corners in it.
 fn block_of(items: &[Item], Style { layout, gap, columns }: Style) -> (Block, Vec<(f64, f64)>) {
-    let sizes: Vec<(f64, f64)> =
-        items.iter().map(|Item { frame, .. }| (frame.right - frame.left, frame.bottom - frame.top)).collect();
+    let sizes: Vec<(f64, f64)> = items.iter().map(|item| item.size).collect();
     let cells = cells(layout, &sizes, gap, columns);
     let ends = cells.corners.iter().zip(items).map(|((x, y), item)| (x + item.reach.0, y + item.reach.1));
     let reach = ends.fold((0.0, 0.0), |reach: (f64, f64), end| (reach.0.max(end.0), reach.1.max(end.1)));

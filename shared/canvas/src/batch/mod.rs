@@ -70,7 +70,9 @@ impl Batch {
         }
         // A `clientId` may name a copy.
         let named = self.steps.iter().filter_map(|step| match step {
-            Step::UpdateNode { node, .. } | Step::DuplicateNode { node, .. } | Step::RestoreNode { node } => Some(&node.id),
+            Step::UpdateNode { node, .. } | Step::DuplicateNode { node, .. } | Step::RestoreNode { node } => {
+                Some(&node.id)
+            }
             _ => None,
         });
         let named: HashSet<&NodeId> = named.collect();

@@ -58,7 +58,9 @@ impl Graph {
     /// - next to `near`: right, below, left or above, or the nearest place further away;
     /// - otherwise, and if there is no such place, to the right of the content.
     pub fn spot(&mut self, size: (f64, f64), hint: Hint) -> Spot {
-        let node = |graph: &Self, slot: Option<usize>| slot.and_then(|slot| graph.nodes.get(slot)).map(|node| (Frame::of(node), head(node)));
+        let node = |graph: &Self, slot: Option<usize>| {
+            slot.and_then(|slot| graph.nodes.get(slot)).map(|node| (Frame::of(node), head(node)))
+        };
         let near = node(self, hint.near).map(|(frame, _)| frame);
         let section = node(self, hint.section);
         let (nothing, itself) = (HashSet::new(), hint.section.into_iter().collect());

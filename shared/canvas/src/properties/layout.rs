@@ -47,7 +47,8 @@ fn arrangement() -> impl Strategy<Value = Value> {
         }),
         2 => (0..2usize).prop_map(|section| json!({"sectionId": format!("n{section}")})),
     ];
-    (what, layout, goal()).prop_map(|(what, layout, goal)| merged(&[json!({"type": "layout.arrange"}), what, layout, goal]))
+    (what, layout, goal())
+        .prop_map(|(what, layout, goal)| merged(&[json!({"type": "layout.arrange"}), what, layout, goal]))
 }
 
 fn merged(parts: &[Value]) -> Value {

@@ -40,8 +40,12 @@ fn members(layout: &str) -> Value {
 
 /// Three nodes apart from each other, and a fourth further down.
 fn scattered() -> Graph {
-    let nodes =
-        vec![at(image("a"), 100.0, 50.0), at(text("b"), 900.0, 700.0), at(video("c"), -200.0, 900.0), at(text("d"), 0.0, 3000.0)];
+    let nodes = vec![
+        at(image("a"), 100.0, 50.0),
+        at(text("b"), 900.0, 700.0),
+        at(video("c"), -200.0, 900.0),
+        at(text("d"), 0.0, 3000.0),
+    ];
     graph(nodes, vec![])
 }
 
@@ -53,7 +57,8 @@ fn nodes_are_arranged_in_their_order_where_they_are() {
     assert_eq!(corners, [[-200.0, 50.0], [160.0, 50.0], [520.0, 50.0]]);
     assert_eq!(ids(&applied.changes.changed_node_ids), ["b", "a", "c"]);
     assert_eq!(corner(&graph, "d"), [0.0, 3000.0]);
-    run(&mut graph, json!([with(arrange(&["a", "b", "c"], "column"), json!({"gap": 0, "x": 5000, "y": 1}))])).expect("applied");
+    run(&mut graph, json!([with(arrange(&["a", "b", "c"], "column"), json!({"gap": 0, "x": 5000, "y": 1}))]))
+        .expect("applied");
     let corners = ["a", "b", "c"].map(|node| corner(&graph, node));
     assert_eq!(corners, [[5000.0, 1.0], [5000.0, 321.0], [5000.0, 481.0]]);
     let grid = with(arrange(&["a", "b", "c"], "grid"), json!({"columns": 2, "near": "d"}));
@@ -85,7 +90,10 @@ fn a_section_takes_its_members_with_it() {
     ];
     let mut graph = graph(nodes, vec![]);
     run(&mut graph, json!([arrange(&["b", "s"], "row")])).expect("applied");
-    assert_eq!(["b", "s", "a", "out"].map(|node| corner(&graph, node)), [[0.0, 0.0], [360.0, 0.0], [400.0, 96.0], [810.0, 600.0]]);
+    assert_eq!(
+        ["b", "s", "a", "out"].map(|node| corner(&graph, node)),
+        [[0.0, 0.0], [360.0, 0.0], [400.0, 96.0], [810.0, 600.0]]
+    );
     let row = json!([arrange(&["s", "b", "a"], "row")]);
     assert_eq!(unprocessable(&mut graph, row), ["operations[0].nodeIds[2]"]);
 }
@@ -191,7 +199,8 @@ fn a_section_is_fitted_to_its_members() {
     }
     let far = member(at(sized(image("far"), 1.0, 1.0), NODE_SIDE_MAX - 81.0, 0.0), "s");
     let fit = json!([{"type": "section.fit", "nodeId": "s"}]);
-    let mut graph = crate::fixture::graph(vec![section("s"), text("n"), member(at(text("a"), 0.0, 0.0), "s"), far], vec![]);
+    let mut graph =
+        crate::fixture::graph(vec![section("s"), text("n"), member(at(text("a"), 0.0, 0.0), "s"), far], vec![]);
     run(&mut graph, fit.clone()).expect("as wide as a node may be");
     assert_eq!(frame(&graph, "s")[2], NODE_SIDE_MAX);
     let wider = json!([{"type": "node.move", "nodeId": "far", "position": {"x": NODE_SIDE_MAX - 80.0, "y": 0}}]);
@@ -199,12 +208,17 @@ fn a_section_is_fitted_to_its_members() {
     assert_eq!(unprocessable(&mut graph, fit.clone()), ["operations[0].nodeId"]);
     let not_a_section = json!([{"type": "section.fit", "nodeId": "n"}]);
     assert_eq!(unprocessable(&mut graph, not_a_section), ["operations[0].nodeId"]);
-    assert_eq!(unprocessable(&mut crate::fixture::graph(vec![section("s")], vec![]), fit), ["operations[0].nodeId"], "empty");
+    assert_eq!(
+        unprocessable(&mut crate::fixture::graph(vec![section("s")], vec![]), fit),
+        ["operations[0].nodeId"],
+        "empty"
+    );
 }
 
 #[test]
 fn a_section_is_created_around_nodes_which_become_its_members() {
-    let nodes = vec![at(image("a"), 0.0, 0.0), member(at(text("b"), 400.0, 400.0), "old"), at(section("old"), 9000.0, 0.0)];
+    let nodes =
+        vec![at(image("a"), 0.0, 0.0), member(at(text("b"), 400.0, 400.0), "old"), at(section("old"), 9000.0, 0.0)];
     let mut graph = graph(nodes, vec![]);
     let create = json!({"type": "section.create", "clientId": "new", "title": "Spring", "nodeIds": ["a", "b"]});
     let applied = run(&mut graph, json!([create])).expect("applied");
@@ -222,11 +236,16 @@ fn a_section_is_created_around_nodes_which_become_its_members() {
 
 #[test]
 fn a_new_section_takes_its_nodes_to_a_free_place_rather_than_cover_another_node() {
-    let nodes = vec![at(image("a"), 0.0, 0.0), at(image("b"), 720.0, 0.0), at(sized(text("between"), 100.0, 100.0), 500.0, 0.0)];
+    let nodes = vec![
+        at(image("a"), 0.0, 0.0),
+        at(image("b"), 720.0, 0.0),
+        at(sized(text("between"), 100.0, 100.0), 500.0, 0.0),
+    ];
     let mut graph = graph(nodes, vec![]);
     run(&mut graph, json!([{"type": "section.create", "title": "S", "nodeIds": ["a", "b"]}])).expect("applied");
     assert_eq!(["a", "b"].map(|node| corner(&graph, node)), [[0.0, 236.0], [720.0, 236.0]]);
-    let placed = json!([{"type": "section.create", "clientId": "s", "title": "S", "nodeIds": ["between"], "x": 5000, "y": 0}]);
+    let placed =
+        json!([{"type": "section.create", "clientId": "s", "title": "S", "nodeIds": ["between"], "x": 5000, "y": 0}]);
     let applied = run(&mut graph, placed).expect("applied");
     assert_eq!(frame(&graph, &applied.resolved_ids["s"]), [5000.0, 0.0, 180.0, 236.0]);
     assert_eq!(corner(&graph, "between"), [5040.0, 96.0]);
@@ -255,7 +274,8 @@ fn a_section_without_nodes_has_the_default_size_and_a_free_place() {
 fn a_section_moves_with_its_members() {
     let nodes = vec![at(section("s"), 0.0, 0.0), member(at(text("a"), 40.5, 96.0), "s"), at(text("b"), 40.0, 96.0)];
     let mut graph = graph(nodes, vec![]);
-    let to = |x: f64| json!([{"type": "node.move", "nodeId": "s", "position": {"x": x, "y": -10}, "withMembers": true}]);
+    let to =
+        |x: f64| json!([{"type": "node.move", "nodeId": "s", "position": {"x": x, "y": -10}, "withMembers": true}]);
     let applied = run(&mut graph, to(100.0)).expect("applied");
     assert_eq!(["s", "a", "b"].map(|node| corner(&graph, node)), [[100.0, -10.0], [140.5, 86.0], [40.0, 96.0]]);
     assert_eq!(ids(&applied.changes.changed_node_ids), ["s", "a"]);
@@ -309,8 +329,11 @@ fn the_height_of_a_picture_follows_its_width() {
     assert_eq!(size(&graph, "empty"), [600.0, 320.0], "nothing to follow");
     assert_eq!(size(&graph, &made["c"]), [640.0, 388.0]);
     assert_eq!(size(&graph, &made["copy"]), [100.0, 50.0]);
-    let again = json!([update(&made["c"], json!({"width": 320})), update("n", json!({"width": 10, "height": 20})),
-        update("empty", json!({"height": 7}))]);
+    let again = json!([
+        update(&made["c"], json!({"width": 320})),
+        update("n", json!({"width": 10, "height": 20})),
+        update("empty", json!({"height": 7}))
+    ]);
     run(&mut graph, again).expect("applied");
     assert_eq!([&made["c"], "n", "empty"].map(|node| size(&graph, node)), [[320.0, 208.0], [10.0, 20.0], [600.0, 7.0]]);
 }
@@ -321,10 +344,14 @@ fn a_height_beyond_the_largest_is_refused() {
     graph.sources.sizes.insert(asset("x"), (1.0, 2.0));
     run(&mut graph, json!([update("n", json!({"width": 49_986}))])).expect("applied");
     assert_eq!(frame(&graph, "n")[3], NODE_SIDE_MAX);
-    assert_eq!(unprocessable(&mut graph, json!([update("n", json!({"width": 49_987}))])), ["operations[0].patch.width"]);
+    assert_eq!(
+        unprocessable(&mut graph, json!([update("n", json!({"width": 49_987}))])),
+        ["operations[0].patch.width"]
+    );
     let high = Picture { asset: asset("y"), size: (1.0, 2.0) };
     graph.sources.assets.insert(AssetRef::parse("asset:y").expect("a handle"), high);
-    let create = |width: u32| json!([{"type": "node.create", "node": {"type": "image", "asset": "asset:y", "width": width}}]);
+    let create =
+        |width: u32| json!([{"type": "node.create", "node": {"type": "image", "asset": "asset:y", "width": width}}]);
     run(&mut graph, create(49_986)).expect("applied");
     assert_eq!(unprocessable(&mut graph, create(49_987)), ["operations[0].node.width"]);
 }
