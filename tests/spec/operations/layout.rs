@@ -158,7 +158,8 @@ async fn a_section_is_fitted_to_its_members(stack: &Stack) {
 }
 
 async fn a_section_is_created_around_nodes(stack: &Stack) {
-    let user = stack.user().await;
+    let account = stack.account().await;
+    let user = stack.user_by(&account, "all", "api").await;
     let (id, [a, b]) = board(&user, [("image", 0, 0), ("text", 400, 400)]).await;
     let around =
         json!([{"type": "section.create", "clientId": "s", "title": "Spring", "nodeIds": [a, format!("node:{b}")]}]);
@@ -177,11 +178,11 @@ async fn a_section_is_created_around_nodes(stack: &Stack) {
         "clientId": "empty", "title": "Empty", "near": "t"}]);
     let made = send(&user, &id, over).await.ok();
     let [new, empty] = ["t", "empty"].map(|name| frame(&made["canvas"], text(&made, &format!("/resolvedIds/{name}"))));
-    assert_eq!((new, empty), ([800.0, 304.0, 400.0, 296.0], [1240.0, 304.0, 240.0, 240.0]));
+    assert_eq!((new, empty), ([360.0, 640.0, 400.0, 296.0], [800.0, 640.0, 240.0, 240.0]));
     assert_eq!(made["canvas"]["nodes"][1]["metadata"]["sectionId"], made["resolvedIds"]["t"]);
     let review = user.get(&format!("/canvases/{id}/review")).await.ok();
     assert_eq!(review["validation"]["findings"], json!([]));
-    let person = user.browser().await;
+    let person = stack.user_by(&account, "all", "browser").await;
     let made = send(&person, &id, json!([{"type": "section.create", "title": "Mine"}])).await.ok();
     let node = made["canvas"]["nodes"].as_array().and_then(|nodes| nodes.last()).expect("the Section");
     assert_eq!(node["metadata"]["createdBy"], "user");
@@ -402,10 +403,11 @@ async fn the_height_of_a_picture_follows_its_width(stack: &Stack) {
     assert_eq!(size(&user.canvas(&id).await, &uploaded), [320.0, 160.0 + 28.0]);
     let asset = text(&user.upload("image/png", pictures::png(100, 300)).await, "/handle").to_owned();
     let update = |node: &str, patch: Value| json!({"type": "node.update", "nodeId": node, "patch": patch});
+    let at = |x: i32| json!({"x": x, "y": 0});
     let operations = json!([
-        {"type": "node.create", "clientId": "n", "node": {"type": "image", "asset": asset, "width": 100}},
-        {"type": "node.create", "clientId": "low", "node": {"type": "image", "asset": asset, "height": 100}},
-        {"type": "node.create", "clientId": "slot", "node": {"type": "image", "width": 100}},
+        {"type": "node.create", "clientId": "n", "node": {"type": "image", "asset": asset, "width": 100, "position": at(1000)}},
+        {"type": "node.create", "clientId": "low", "node": {"type": "image", "asset": asset, "height": 100, "position": at(2000)}},
+        {"type": "node.create", "clientId": "slot", "node": {"type": "image", "width": 100, "position": at(3000)}},
         update(&uploaded, json!({"width": 600})),
         update("low", json!({"width": 200})),
     ]);
