@@ -163,16 +163,14 @@ impl<'a> ImportedContent<'a> {
     ) -> Self {
         let (section, places) = match &import.request {
             Request::Product { title, .. } => {
-                let sizes: Vec<(u32, u32)> =
-                    brought.iter().map(|brought| (brought.size.width, brought.size.height)).collect();
-                let pack = pack::arrange(content, &sizes, title);
+                let sizes: Vec<(f64, f64)> = brought.iter().map(|brought| fitted(pixels(brought), title)).collect();
+                let pack = pack::arrange(content, &sizes);
                 (Some((NodeId::generate(), pack.section)), pack.places)
             }
             Request::Image { title, x, y, .. } => {
                 let size = brought.first().map_or((1.0, 1.0), |brought| {
                     let name = file_name(&brought.url, brought.format);
-                    let pixels = (f64::from(brought.size.width), f64::from(brought.size.height));
-                    fitted(pixels, title.as_ref().unwrap_or(&name))
+                    fitted(pixels(brought), title.as_ref().unwrap_or(&name))
                 });
                 let spot = free_spot(content, size.0, size.1);
                 let at = Position { x: x.unwrap_or(spot.x), y: y.unwrap_or(spot.y) };
@@ -320,6 +318,11 @@ impl<'a> ImportedContent<'a> {
         });
         Imported { revision, images, pack }
     }
+}
+
+/// Width and height of a picture in pixels.
+fn pixels(brought: &Brought) -> (f64, f64) {
+    (brought.size.width.into(), brought.size.height.into())
 }
 
 /// A numbered title such as `Boots 3`, within the maximum length of a title.
