@@ -27,10 +27,6 @@ use crate::start::{Acceptance, Start, Terms, require_covered};
 use crate::target::{self, Work};
 use crate::{Error, Models, Result};
 
-/// Width and height of a shot's node in canvas units: the default of an image node
-/// (docs/reference/canvases.md#positions-and-sizes).
-const NODE_SIDE: u32 = 320;
-
 /// A campaign to start.
 pub struct Campaign {
     /// Canvas of the shots.
@@ -217,8 +213,8 @@ impl<M> StartCampaign<'_, M> {
     async fn nodes(&self, conn: &mut PgConnection, canvas: &CanvasRecord) -> Result<Vec<Node>> {
         let content = db::canvases::frames(conn, canvas.key).await?;
         let content = content.into_iter().map(|frame| Frame::new(frame.position, frame.width, frame.height));
-        let sides = vec![(NODE_SIDE, NODE_SIDE); self.campaign.prompts.len()];
-        let places = pack::arrange(content, &sides).places;
+        let sizes = vec![NodeType::Image.default_size(); self.campaign.prompts.len()];
+        let places = pack::arrange(content, &sizes).places;
         let title = &self.campaign.title;
         let nodes = places.into_iter().enumerate().map(|(index, frame)| Node {
             id: NodeId::generate(),

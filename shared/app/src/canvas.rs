@@ -174,6 +174,13 @@ pub async fn load_for(
             Some((named, Picture { asset, size }))
         };
         sources.assets = named.into_iter().filter_map(picture).collect();
+        sources.sizes = sources.assets.values().map(|picture| (picture.asset.clone(), picture.size)).collect();
+    }
+    let sizing = batch.sizing_pictures(&nodes, &sources.nodes);
+    if !sizing.is_empty() {
+        // What the canvas shows is stored in it or belongs to its owner.
+        let sizes = db::assets::placeable(conn, record.key, Some(&record.handle.owner), sizing.into_iter()).await?;
+        sources.sizes.extend(sizes.into_iter().map(|(asset, (width, height))| (asset, (width.into(), height.into()))));
     }
     Ok(Graph::with_sources(record.title.clone(), record.graph_bytes, nodes, connections, sources))
 }

@@ -1,6 +1,7 @@
 //! Nodes that wait for work: bound at its start, released or filled at its end. Only these functions write `metadata.job`
 //! (docs/reference/canvases.md#job-note).
 
+use ::canvas::geometry::fitted_to_slot;
 use ::canvas::size::serialized_size;
 use domain::Timestamp;
 use domain::graph::Node;
@@ -70,8 +71,22 @@ pub fn release(node: &mut Node, status: JobStatus) {
     }
 }
 
-/// Makes a node show what a job made at `at`. The previous asset moves to the node's history, with the run that replaced it.
-pub fn fill(node: &mut Node, job: JobId, asset: AssetHandle, mut provenance: Map<String, Value>, at: Timestamp) {
+/// A picture that a job made.
+#[derive(Debug)]
+pub struct Made {
+    pub asset: AssetHandle,
+    /// Width and height in pixels.
+    pub size: (f64, f64),
+    pub provenance: Map<String, Value>,
+    pub at: Timestamp,
+}
+
+/// Makes a node show what a job made. The previous asset moves to the node's history, with the run that replaced it. A node of the
+/// default size takes on the ratio of the picture, so that the picture is shown whole.
+pub fn fill(node: &mut Node, job: JobId, Made { asset, size, mut provenance, at }: Made) {
+    if (node.width, node.height) == node.kind.default_size() {
+        (node.width, node.height) = fitted_to_slot(size, &node.title);
+    }
     if let Some(earlier) = node.asset.replace(asset) {
         let mut history = vec![json!({"asset": earlier, "run": job.run_handle(), "at": at})];
         if let Some(Value::Array(entries)) = node.server.remove("history") {
@@ -118,8 +133,21 @@ mod tests {
         }
     }
 
-    fn at() -> Timestamp {
-        serde_json::from_str("\"2026-01-02T03:04:05.678Z\"").expect("a time")
+    fn made(id: &str) -> Made {
+        let at = serde_json::from_str("\"2026-01-02T03:04:05.678Z\"").expect("a time");
+        Made { asset: asset(id), size: (1600.0, 900.0), provenance: Map::new(), at }
+    }
+
+    #[test]
+    fn a_node_of_the_default_size_shows_the_whole_picture_and_another_keeps_its_size() {
+        let mut slot = node();
+        fill(&mut slot, JobId::generate(), made("a"));
+        assert_eq!((slot.width, slot.height), (320.0, 208.0));
+        for (width, height) in [(320.0, 321.0), (319.0, 320.0)] {
+            let mut sized = Node { width, height, ..node() };
+            fill(&mut sized, JobId::generate(), made("a"));
+            assert_eq!((sized.width, sized.height), (width, height));
+        }
     }
 
     #[test]
@@ -140,7 +168,7 @@ mod tests {
     #[test]
     fn an_empty_node_gets_provenance_and_no_history() {
         let mut node = node();
-        fill(&mut node, JobId::generate(), asset("a"), Map::new(), at());
+        fill(&mut node, JobId::generate(), made("a"));
         assert_eq!(node.asset, Some(asset("a")));
         assert_eq!(node.server["provenance"]["createdAt"], "2026-01-02T03:04:05.678Z");
         assert!(!node.server.contains_key("history"));
@@ -150,7 +178,7 @@ mod tests {
     fn the_newest_fifty_earlier_assets_are_remembered() {
         let mut node = node();
         for index in 0..=51 {
-            fill(&mut node, JobId::generate(), asset(&index.to_string()), Map::new(), at());
+            fill(&mut node, JobId::generate(), made(&index.to_string()));
         }
         let history = node.server["history"].as_array().expect("a history");
         assert_eq!(history.len(), 50);

@@ -1,6 +1,7 @@
 //! Uploads: an asset whose bytes are in the object store, and a node that shows it (docs/reference/assets.md#upload).
 
-use ::canvas::placement::{Frame, fitted, free_spot};
+use ::canvas::geometry::fitted;
+use ::canvas::placement::{Frame, free_spot};
 use ::canvas::size::serialized_size;
 use db::PgConnection;
 use db::accounts::Credential;
@@ -139,7 +140,8 @@ impl UploadAsset<'_> {
         id: NodeId,
         asset: &AssetRecord,
     ) -> Result<()> {
-        let (width, height) = fitted(f64::from(asset.width), f64::from(asset.height));
+        let title: String = asset.name.chars().take(TITLE_MAX).collect();
+        let (width, height) = fitted((f64::from(asset.width), f64::from(asset.height)), &title);
         let frames = db::canvases::frames(conn, canvas.key).await?;
         let frames = frames.into_iter().map(|frame| Frame::new(frame.position, frame.width, frame.height));
         let provenance = json!({
@@ -148,7 +150,7 @@ impl UploadAsset<'_> {
         let node = Node {
             id,
             kind: NodeType::Image,
-            title: asset.name.chars().take(TITLE_MAX).collect(),
+            title,
             position: free_spot(frames, width, height),
             width,
             height,

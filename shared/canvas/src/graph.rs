@@ -40,6 +40,8 @@ pub struct Sources {
     pub connections: Vec<DeletedConnection>,
     /// Pictures that new nodes may show, as the request names them.
     pub assets: HashMap<AssetRef, Picture>,
+    /// Width and height of the pictures that nodes take their height from, in pixels.
+    pub sizes: HashMap<AssetHandle, (f64, f64)>,
 }
 
 /// A picture that a new node may show.

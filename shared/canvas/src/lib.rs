@@ -9,6 +9,7 @@ pub mod apply;
 pub mod batch;
 mod findings;
 pub mod footprint;
+pub mod geometry;
 pub mod graph;
 pub mod instance;
 mod journal;

@@ -1,10 +1,11 @@
 //! Layout of the Section with the pictures of a product import (`docs/reference/imports.md#import-product-references`).
 
-use crate::placement::{Frame, GAP, HEAD, fitted, free_spot};
+use crate::geometry::HEAD;
+use crate::placement::{Frame, GAP, free_spot};
 use domain::graph::Position;
 use domain::limits::COORDINATE_MAX;
 
-/// Side of the cell into which a picture is fitted, in canvas units: the longest side of a placed upload.
+/// Width of a cell, in canvas units: the greatest of a node that is sized for a picture.
 const CELL: f64 = 320.0;
 /// Most columns: a pack of twelve has three rows of four.
 const COLUMNS_MAX: usize = 4;
@@ -18,12 +19,10 @@ pub struct Pack {
     pub places: Vec<Frame>,
 }
 
-/// Arranges pictures of these sizes (in pixels, at least one picture) in a grid to the right of the content, row by
-/// row. Each keeps its ratio and is centered in its cell; a row is as high as its highest picture.
-pub fn arrange(content: impl IntoIterator<Item = Frame>, pictures: &[(u32, u32)]) -> Pack {
-    let columns = columns(pictures.len());
-    let sizes: Vec<(f64, f64)> =
-        pictures.iter().map(|(width, height)| fitted(f64::from(*width), f64::from(*height))).collect();
+/// Arranges image nodes of these sizes (at least one, none wider than a new image node) in a grid to the right of the
+/// content, row by row. Each is centered in its cell; a row is as high as its highest node.
+pub fn arrange(content: impl IntoIterator<Item = Frame>, sizes: &[(f64, f64)]) -> Pack {
+    let columns = columns(sizes.len());
     let rows: Vec<&[(f64, f64)]> = sizes.chunks(columns).collect();
     let heights: Vec<f64> =
         rows.iter().map(|row| row.iter().fold(1.0, |most: f64, (_, height)| most.max(*height))).collect();
@@ -65,10 +64,10 @@ mod tests {
 
     #[test]
     fn a_pack_on_an_empty_canvas_begins_at_the_origin() {
-        let pack = arrange([], &[(600, 300), (300, 600)]);
-        assert_eq!(pack.section, Frame { left: 0.0, top: 0.0, right: 760.0, bottom: 96.0 + 360.0 });
-        assert_eq!(pack.places[0], Frame { left: 40.0, top: 176.0, right: 360.0, bottom: 336.0 });
-        assert_eq!(pack.places[1], Frame { left: 480.0, top: 96.0, right: 640.0, bottom: 416.0 });
+        let pack = arrange([], &[(320.0, 188.0), (160.0, 348.0)]);
+        assert_eq!(pack.section, Frame { left: 0.0, top: 0.0, right: 760.0, bottom: 96.0 + 388.0 });
+        assert_eq!(pack.places[0], Frame { left: 40.0, top: 176.0, right: 360.0, bottom: 364.0 });
+        assert_eq!(pack.places[1], Frame { left: 480.0, top: 96.0, right: 640.0, bottom: 444.0 });
     }
 
     fn apart(one: Frame, other: Frame) -> bool {
@@ -78,7 +77,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_two_pictures_overlap_and_all_stand_in_the_section(
-            sizes in prop::collection::vec((1_u32..=30_000, 1_u32..=30_000), 1..=12),
+            sizes in prop::collection::vec((1.0..=320.0, 1.0..=348.0), 1..=12),
             x in -COORDINATE_MAX..=COORDINATE_MAX,
             y in -COORDINATE_MAX..=COORDINATE_MAX,
         ) {

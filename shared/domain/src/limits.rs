@@ -20,6 +20,12 @@ pub const OPERATIONS_MAX: usize = 200;
 pub const COORDINATE_MAX: f64 = 10_000_000.0;
 /// Width and height of a node, in canvas units; the least is 1.
 pub const NODE_SIDE_MAX: f64 = 100_000.0;
+/// Largest gap between arranged nodes, and largest padding of a Section, in canvas units.
+pub const GAP_MAX: f64 = 1000.0;
+/// Most nodes that a layout operation names.
+pub const ARRANGED_MAX: usize = 200;
+/// Most nodes that the layout operations of a batch move: as many as a canvas holds.
+pub const BATCH_MOVES_MAX: usize = CANVAS_NODES_MAX;
 /// Client-written metadata of one node, in bytes of JSON.
 pub const METADATA_BYTES_MAX: usize = 64 * 1024;
 /// Nodes of a canvas.

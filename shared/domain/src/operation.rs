@@ -6,8 +6,26 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
 
-use crate::graph::{NodeType, Position, Purpose, Role};
+use crate::graph::{NodeType, Position, Purpose, Role, named};
+use crate::limits::ARRANGED_MAX;
+
+/// Distance between arranged nodes, and between a Section's edge and its members, in canvas units.
+pub const GAP: f64 = 40.0;
+
+named! {
+    /// How nodes are arranged.
+    Arrangement {
+        /// Side by side, from left to right.
+        Row = "row",
+        /// One below the other.
+        Column = "column",
+        /// In rows of equally many nodes.
+        Grid = "grid",
+    }
+}
 
 /// One operation of a batch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -48,6 +66,9 @@ pub enum Operation {
         node_id: String,
         /// New position.
         position: Position,
+        /// Whether the members of a Section move with it. Default: `false`.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        with_members: bool,
     },
     /// Copies a node: title, size, writable metadata and shown asset.
     #[serde(rename = "node.duplicate", rename_all = "camelCase")]
@@ -126,6 +147,78 @@ pub enum Operation {
         #[schema(pattern = "^(connection:)?[A-Za-z0-9_-]{1,180}$")]
         connection_id: String,
     },
+    /// Arranges nodes, or the members of a Section, where they cover nothing else.
+    #[serde(rename = "layout.arrange", rename_all = "camelCase")]
+    LayoutArrange {
+        /// Nodes in their order: ids, handles or `clientId`s. A Section takes its members with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(schema_with = node_list, required = false)]
+        node_ids: Option<Vec<String>>,
+        /// Section whose members are arranged in reading order: id, handle or `clientId`. Instead of `nodeIds`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        section_id: Option<String>,
+        /// How they are arranged.
+        layout: Arrangement,
+        /// Distance between neighbors, in canvas units. Default: 40.
+        #[serde(default = "gap")]
+        #[schema(minimum = 0, maximum = 1000)]
+        gap: f64,
+        /// Number of columns of a `grid`. Default: as many as rows, or one more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(minimum = 1, maximum = 200, nullable = false)]
+        columns: Option<u32>,
+        /// A node next to which the whole is placed: id, handle or `clientId`. Default: where the nodes are.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        near: Option<String>,
+        /// Left edge of the whole; only with `y` and without `near`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+        x: Option<f64>,
+        /// Top edge of the whole; only with `x` and without `near`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+        y: Option<f64>,
+    },
+    /// Sizes a Section to its members.
+    #[serde(rename = "section.fit", rename_all = "camelCase")]
+    SectionFit {
+        /// Section: id, handle or `clientId`.
+        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
+        node_id: String,
+        /// Distance of the members from the edges, in canvas units; above them there is always room for the title. Default: 40.
+        #[serde(default = "gap")]
+        #[schema(minimum = 0, maximum = 1000)]
+        padding: f64,
+    },
+    /// Creates a Section, around nodes if some are named.
+    #[serde(rename = "section.create", rename_all = "camelCase")]
+    SectionCreate {
+        /// Name of the Section within this batch.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        client_id: Option<String>,
+        /// Title.
+        #[schema(max_length = 160)]
+        title: String,
+        /// Nodes that become its members: ids, handles or `clientId`s.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(schema_with = node_list, required = false)]
+        node_ids: Option<Vec<String>>,
+        /// A node next to which the Section is placed: id, handle or `clientId`. Default: around the nodes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        near: Option<String>,
+        /// Left edge; only with `y` and without `near`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+        x: Option<f64>,
+        /// Top edge; only with `x` and without `near`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+        y: Option<f64>,
+    },
     /// Renames the canvas.
     #[serde(rename = "canvas.update", rename_all = "camelCase")]
     CanvasUpdate {
@@ -133,6 +226,17 @@ pub enum Operation {
         #[schema(max_length = 160)]
         title: String,
     },
+}
+
+fn gap() -> f64 {
+    GAP
+}
+
+/// The schema of a list of nodes.
+fn node_list() -> impl Into<RefOr<Schema>> {
+    let node = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^(node:)?[A-Za-z0-9_-]{1,180}$"));
+    let description = "Nodes, in this order: ids, handles or `clientId`s. None is named twice.";
+    ArrayBuilder::new().items(node).min_items(Some(1)).max_items(Some(ARRANGED_MAX)).description(Some(description))
 }
 
 /// Distinguishes a field that is `null` from one that is absent.
@@ -157,11 +261,12 @@ pub struct NewNode {
     #[schema(nullable = false)]
     pub position: Option<Position>,
     /// Width in canvas units. Default: 320 (image, text), 480 (video) or 240 (sticky); with `asset` and neither side, the
-    /// node has the ratio of the picture and its longer side is 320.
+    /// longer side of the picture is 320.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 100_000, nullable = false)]
     pub width: Option<f64>,
-    /// Height in canvas units. Default: 320 (image), 270 (video), 160 (text) or 240 (sticky).
+    /// Height in canvas units. Default: 320 (image), 270 (video), 160 (text) or 240 (sticky); with `asset`, the height at
+    /// which the whole picture is shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 100_000, nullable = false)]
     pub height: Option<f64>,
@@ -185,7 +290,8 @@ pub struct NodePatch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 160, nullable = false)]
     pub title: Option<String>,
-    /// New width in canvas units.
+    /// New width in canvas units. Without `height`, that of an image node with a picture follows, so that the whole picture
+    /// is shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 100_000, nullable = false)]
     pub width: Option<f64>,

@@ -7,6 +7,7 @@
 //! gateway/console.json with it.
 
 mod console;
+mod operations;
 mod recorder;
 
 use e2e::api::text;
@@ -41,6 +42,7 @@ async fn every_example_is_what_the_service_answers() {
     recorder.imports().await;
     recorder.campaigns().await;
     recorder.failures(&stack).await;
+    recorder.operations().await;
     // No worker takes its jobs, so that two are active; its tokens may send few requests.
     let narrow =
         Stack::builder().env("CANVAS_ACTIVE_JOBS", 2).env("CANVAS_RATE_BURST", 40).env("CANVAS_RATE_PER_MINUTE", 1);
@@ -48,6 +50,7 @@ async fn every_example_is_what_the_service_answers() {
     recorder.console(&stack).await;
     recorder.compare();
 }
+
 impl Recorder {
     /// The document itself, of which the beginning is shown, and its page.
     async fn document(&mut self) {
@@ -65,24 +68,7 @@ impl Recorder {
         let request = json!({"id": "harbor", "title": "Harbor campaign"});
         let made = self.post("createCanvas", "/canvases", request, 201).await;
         let first = text(&made, "/canvas/revision").to_owned();
-        let operations = json!([
-            {"type": "node.create", "clientId": "brief",
-                "node": {"type": "text", "title": "Brief", "position": {"x": 0, "y": 0},
-                    "metadata": {"content": "A quiet harbor at dawn."}}},
-            {"type": "node.create", "clientId": "picture",
-                "node": {"type": "image", "title": "Picture", "position": {"x": 400, "y": 0}}},
-            {"type": "connection.create", "fromNodeId": "brief", "toNodeId": "picture"},
-        ]);
-        let path = "/canvases/harbor/operations";
-        let batch = json!({"baseRevision": first, "idempotencyKey": "brief-and-slot", "operations": operations});
-        let prefer = "return=minimal, handling=lenient";
-        let reply = self.client.send(path, &batch).header("prefer", prefer).await.expect(200);
-        let applied = self.record("applyOperations", "apply", path, batch, reply);
-        self.parameter("applyOperations", "Prefer", prefer);
-        let node = text(&applied, "/resolvedIds/brief").to_owned();
-        let trial = json!({"validateOnly": true, "operations": [{"type": "node.delete", "nodeId": node}]});
-        let reply = self.client.send(path, &trial).await.expect(200);
-        self.record("applyOperations", "dryRun", path, trial, reply);
+        self.first_operations(&first).await;
         self.get("getCanvas", "/canvases/harbor").await;
         self.get("listCanvases", "/canvases?limit=1").await;
         self.get("getCanvasChanges", &format!("/canvases/harbor/changes?since={first}&include=graph")).await;

@@ -56,7 +56,7 @@ async fn a_picture_is_brought_as_it_is(stack: &Stack) {
     );
     assert_eq!(
         (&node["width"], &node["height"], &node["position"]),
-        (&json!(320.0), &json!(240.0), &json!({"x": 0.0, "y": 0.0}))
+        (&json!(320.0), &json!(268.0), &json!({"x": 0.0, "y": 0.0}))
     );
     let metadata = &node["metadata"];
     assert_eq!((&metadata["createdBy"], &metadata["source"]), (&json!("agent"), &json!({"imageUrl": url})));

@@ -3,6 +3,7 @@
 mod connections;
 mod lenient;
 mod lenient_model;
+mod layout;
 mod placement;
 mod restore;
 

@@ -170,7 +170,7 @@ async fn an_image_node_shows_an_asset(stack: &Stack) {
     let made = send(&user, &id, &create(&short, json!({"title": "Shot"}))).await.ok();
     let node = &made["canvas"]["nodes"][0];
     assert_eq!((&node["asset"], &node["title"]), (&json!(handle), &json!("Shot")));
-    assert_eq!(last(&made)[2..], [320.0, 240.0], "the ratio of the picture");
+    assert_eq!(last(&made)[2..], [320.0, 240.0 + 28.0], "the picture and its caption");
     let read = user.get(&format!("/canvases/{id}/nodes/{}", text(node, "/id"))).await.ok();
     assert!(read["previewUrl"].is_string());
     let sized = send(&user, &id, &create(&handle, json!({"width": 100, "height": 50}))).await.ok();
@@ -180,7 +180,7 @@ async fn an_image_node_shows_an_asset(stack: &Stack) {
     for canvas in [&other, &id] {
         let stored = user.upload_into(canvas, "image/png", pictures::png(30, 30)).await;
         let made = send(&user, &id, &create(text(&stored, "/handle"), json!({}))).await.ok();
-        assert_eq!(last(&made)[2..], [320.0, 320.0]);
+        assert_eq!(last(&made)[2..], [320.0, 348.0]);
     }
 }
 

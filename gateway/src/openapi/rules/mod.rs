@@ -66,6 +66,17 @@ fn canvases(schemas: &mut Value) {
     let other = json!({"not": {"const": "reference"}});
     for operation in schemas["Operation"]["oneOf"].as_array_mut().expect("the variants of an operation") {
         let has = |field: &str| operation["properties"].get(field).is_some();
+        if has("x") {
+            extend(operation, json!({"dependentRequired": {"x": ["y"], "y": ["x"]}}));
+            let mut wrong = vec![json!({"required": ["near", "x"]})];
+            if has("columns") {
+                wrong.push(json!({"required": ["nodeIds", "sectionId"]}));
+                wrong.push(json!({"required": ["columns"], "properties": {"layout": {"not": {"const": "grid"}}}}));
+                extend(operation, unless("sectionId", json!({"required": ["nodeIds"]})));
+            }
+            extend(operation, json!({"not": {"anyOf": wrong}}));
+            continue;
+        }
         if has("near") {
             let placed = json!({"required": ["near"], "properties": {"node": {"required": ["position"]}}});
             let metadata = json!({"required": ["metadata"], "properties": {"metadata": {"required": ["sectionId"]}}});
@@ -104,7 +115,8 @@ fn writable_metadata() -> Value {
             "count": integer(1, 4, "Number of results."),
             "durationSeconds": integer(1, 120, "Length of a video."),
             "zIndex": integer(-WHOLE_MAX, WHOLE_MAX, "Order of drawing: a higher node covers a lower one."),
-            "fontSize": {"type": ["number", "null"], "minimum": 1, "maximum": 1000, "description": "Size of the text, in canvas units."},
+            "fontSize": {"type": ["number", "null"], "minimum": 1, "maximum": 1000,
+                "description": "Size of the text, or of a Section's title, in canvas units."},
             "color": {"type": ["string", "null"], "pattern": "^#[0-9A-Fa-f]{6}$", "description": "Color of the node, `#rrggbb`."},
             "textAlign": {"type": ["string", "null"], "enum": ["left", "center", "right", null], "description": "Alignment of the text."},
             "section": switch("Whether the node is a Section, a titled frame for other nodes. Only on `sticky` nodes."),
@@ -398,6 +410,35 @@ mod tests {
             )
         };
         assert!(element(&["a"], "") && element(&[], "g") && !element(&[], " ") && !element(&["a", "a"], "g"));
+    }
+
+    #[test]
+    fn the_document_knows_what_layout_operations_need() {
+        let arrange = |more: Value| {
+            let mut operation = json!({"type": "layout.arrange", "layout": "row"});
+            operation.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            admits("LayoutArrange", &operation)
+        };
+        assert!(arrange(json!({"nodeIds": ["a"]})) && arrange(json!({"sectionId": "s", "x": 1, "y": 2, "gap": 0})));
+        assert!(arrange(json!({"sectionId": "s", "layout": "grid", "columns": 2, "near": "node:n"})));
+        for wrong in [
+            json!({}),
+            json!({"nodeIds": ["a"], "sectionId": "s"}),
+            json!({"nodeIds": []}),
+            json!({"nodeIds": ["a b"]}),
+            json!({"sectionId": "s", "x": 1}),
+            json!({"sectionId": "s", "x": 1, "y": 2, "near": "n"}),
+            json!({"sectionId": "s", "columns": 2}),
+        ] {
+            assert!(!arrange(wrong.clone()), "{wrong}");
+        }
+        let create = |more: Value| {
+            let mut operation = json!({"type": "section.create", "title": "S"});
+            operation.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            admits("SectionCreate", &operation)
+        };
+        assert!(create(json!({})) && create(json!({"near": "n"})) && create(json!({"x": 0, "y": 0})));
+        assert!(!create(json!({"y": 0})) && !create(json!({"near": "n", "x": 0, "y": 0})));
     }
 
     #[test]

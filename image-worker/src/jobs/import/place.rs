@@ -4,8 +4,9 @@
 //! The canvas row is locked first, then the task is settled under its fencing token, then rows are
 //! written in the common lock order (docs/reliability.md#lock-order).
 
+use canvas::geometry::fitted;
 use canvas::pack;
-use canvas::placement::{Frame, fitted, free_spot};
+use canvas::placement::{Frame, free_spot};
 use canvas::size::serialized_size;
 use db::assets::NewAsset;
 use db::canvases::{Change, GraphWrites, NewActivity};
@@ -162,15 +163,15 @@ impl<'a> ImportedContent<'a> {
         content: impl Iterator<Item = Frame>,
     ) -> Self {
         let (section, places) = match &import.request {
-            Request::Product { .. } => {
-                let sizes: Vec<(u32, u32)> =
-                    brought.iter().map(|brought| (brought.size.width, brought.size.height)).collect();
+            Request::Product { title, .. } => {
+                let sizes: Vec<(f64, f64)> = brought.iter().map(|brought| fitted(pixels(brought), title)).collect();
                 let pack = pack::arrange(content, &sizes);
                 (Some((NodeId::generate(), pack.section)), pack.places)
             }
-            Request::Image { x, y, .. } => {
+            Request::Image { title, x, y, .. } => {
                 let size = brought.first().map_or((1.0, 1.0), |brought| {
-                    fitted(f64::from(brought.size.width), f64::from(brought.size.height))
+                    let name = file_name(&brought.url, brought.format);
+                    fitted(pixels(brought), title.as_ref().unwrap_or(&name))
                 });
                 let spot = free_spot(content, size.0, size.1);
                 let at = Position { x: x.unwrap_or(spot.x), y: y.unwrap_or(spot.y) };
@@ -318,6 +319,11 @@ impl<'a> ImportedContent<'a> {
         });
         Imported { revision, images, pack }
     }
+}
+
+/// Width and height of a picture in pixels.
+fn pixels(brought: &Brought) -> (f64, f64) {
+    (brought.size.width.into(), brought.size.height.into())
 }
 
 /// A numbered title such as `Boots 3`, within the maximum length of a title.

@@ -8,7 +8,7 @@ use domain::graph::Node;
 use domain::id::{AssetHandle, JobId, NodeId};
 use domain::job::{JobStatus, Placement};
 
-use crate::target;
+use crate::target::{self, Made};
 
 /// The job's targets that still wait for it. Nothing else changes them while the canvas is locked.
 pub(super) async fn waiting(
@@ -68,7 +68,13 @@ pub(super) fn fill(
     let fill = |node: &mut Node| {
         target::release(node, status);
         if let Some(placement) = placements.iter().find(|placement| placement.node == node.id) {
-            target::fill(node, job.id, asset(canvas, placement), placement.provenance.clone(), job.now);
+            let made = Made {
+                asset: asset(canvas, placement),
+                size: (placement.width.into(), placement.height.into()),
+                provenance: placement.provenance.clone(),
+                at: job.now,
+            };
+            target::fill(node, job.id, made);
         }
     };
     nodes.iter_mut().map(|node| target::change(node, fill)).sum()

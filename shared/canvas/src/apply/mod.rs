@@ -6,6 +6,7 @@
 //! skipped without a violation of its own. If there is a violation, the journal rolls every change back at the end.
 
 mod connections;
+mod layout;
 mod nodes;
 mod report;
 mod restore;
@@ -21,6 +22,7 @@ use crate::batch::{Batch, Step};
 use crate::graph::Graph;
 use crate::journal::Journal;
 use crate::reference::Ref;
+use layout::Style;
 
 pub use report::{Applied, Touched, Writes};
 
@@ -82,6 +84,8 @@ struct Run<'a> {
     /// Deleted nodes as they were restored, by id.
     restored: HashMap<String, Node>,
     resolved_ids: BTreeMap<String, String>,
+    /// Nodes that layout operations have moved so far, each as often as it was.
+    moves: usize,
     invalid: Vec<Violation>,
     unprocessable: Vec<Violation>,
 }
@@ -98,6 +102,7 @@ impl<'a> Run<'a> {
             deleted_connections: HashMap::new(),
             restored: HashMap::new(),
             resolved_ids: BTreeMap::new(),
+            moves: 0,
             invalid: Vec::new(),
             unprocessable: Vec::new(),
         }
@@ -114,7 +119,7 @@ impl<'a> Run<'a> {
                 self.name(client_id.as_deref(), made)
             }
             Step::UpdateNode { node, patch } => self.update_node(node, patch),
-            Step::MoveNode { node, position } => self.move_node(node, *position),
+            Step::MoveNode { node, position, with_members } => self.move_node(node, *position, *with_members),
             Step::DeleteNode { node } => self.delete_node(node),
             Step::RestoreNode { node } => self.restore_node(node),
             Step::CreateConnection { client_id, from, to, purpose, role } => {
@@ -124,6 +129,14 @@ impl<'a> Run<'a> {
             Step::UpdateConnection { connection, purpose, role } => self.update_connection(connection, *purpose, *role),
             Step::DeleteConnection { connection } => self.delete_connection(connection),
             Step::RestoreConnection { connection } => self.restore_connection(connection),
+            Step::Arrange { what, layout, gap, columns, goal } => {
+                self.arrange(what, Style { layout: *layout, gap: *gap, columns: *columns }, goal)
+            }
+            Step::FitSection { section, padding } => self.fit_section(section, *padding),
+            Step::CreateSection { client_id, title, nodes, goal } => {
+                let made = self.create_section(title, nodes, goal);
+                self.name(client_id.as_deref(), made)
+            }
             Step::RenameCanvas { title } => {
                 if self.graph.title != *title {
                     self.journal.set_title(self.graph, title.clone());

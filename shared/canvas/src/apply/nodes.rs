@@ -1,14 +1,16 @@
 //! Operations on nodes.
 
-use domain::graph::{Node, Position};
+use domain::graph::{Node, NodeType, Position};
 use domain::id::NodeId;
+use domain::limits::NODE_SIDE_MAX;
 use domain::object::Object;
 
 use super::{Made, OperationResult, Run, Skipped};
 use crate::batch::{Draft, Patch};
+use crate::geometry::{fitted, height_for};
 use crate::graph::Picture;
 use crate::metadata::{Home, MetadataPatch, SECTION_IN_SECTION, fits, too_large};
-use crate::placement::{Hint, fitted};
+use crate::placement::Hint;
 use crate::reference::Ref;
 
 impl Run<'_> {
@@ -18,7 +20,7 @@ impl Run<'_> {
         let picture = self.picture(draft);
         let (section, near, picture) = (section?, near?, picture?);
         let given = &draft.given;
-        let (width, height) = size(draft, picture.as_ref());
+        let (width, height) = self.size(draft, picture.as_ref())?;
         let mut node = Node {
             id: given.id.clone().unwrap_or_else(NodeId::generate),
             kind: draft.kind,
@@ -56,10 +58,7 @@ impl Run<'_> {
         let section = section.and_then(|section| self.graph.nodes.find(section));
         let spot = self.graph.spot((width, height), Hint { near, section });
         if let (Some(slot), Some(frame)) = (section, spot.section) {
-            let section = self.node_at(slot);
-            let (width, height) = (frame.right - frame.left, frame.bottom - frame.top);
-            let grown = Node { width, height, ..section.clone() };
-            self.journal.set_node(self.graph, slot, Some(grown));
+            self.grow(slot, frame);
         }
         spot.position
     }
@@ -86,7 +85,7 @@ impl Run<'_> {
         Ok(self.add_node(copy))
     }
 
-    fn add_node(&mut self, node: Node) -> (Made, String) {
+    pub(super) fn add_node(&mut self, node: Node) -> (Made, String) {
         let id = node.id.to_string();
         let slot = self.graph.nodes.end();
         self.journal.set_node(self.graph, slot, Some(node));
@@ -104,6 +103,12 @@ impl Run<'_> {
         }
         after.width = patch.width.unwrap_or(before.width);
         after.height = patch.height.unwrap_or(before.height);
+        if patch.follows_picture()
+            && let Some(picture) = self.shown(&before)
+            && let Ok(height) = self.height_for(picture, &after.title, after.width, "patch.width")
+        {
+            after.height = height;
+        }
         if let Some(kind) = patch.kind.filter(|kind| *kind != before.kind) {
             if !before.kind.holds_text() {
                 self.unprocessable("patch.type", format!("the type of a node of type {} cannot change", before.kind));
@@ -159,8 +164,11 @@ impl Run<'_> {
         }
     }
 
-    pub(super) fn move_node(&mut self, node: &Ref<NodeId>, position: Position) -> OperationResult {
+    pub(super) fn move_node(&mut self, node: &Ref<NodeId>, position: Position, with_members: bool) -> OperationResult {
         let slot = self.node("nodeId", node)?;
+        if with_members {
+            return self.move_with_members(slot, position);
+        }
         let before = self.node_at(slot).clone();
         let after = Node { position, ..before.clone() };
         self.replace_node(slot, before, after);
@@ -202,18 +210,40 @@ impl Run<'_> {
     }
 
     /// Replaces a node. Writing an equal node changes and touches nothing.
-    fn replace_node(&mut self, slot: usize, before: Node, after: Node) {
+    pub(super) fn replace_node(&mut self, slot: usize, before: Node, after: Node) {
         if before != after {
             self.journal.set_node(self.graph, slot, Some(after));
         }
     }
-}
 
-/// Width and height of a new node. A node that shows a picture has its ratio, unless a side is given.
-fn size(draft: &Draft, picture: Option<&Picture>) -> (f64, f64) {
-    let default = match (draft.width, draft.height, picture) {
-        (None, None, Some(picture)) => fitted(picture.size.0, picture.size.1),
-        _ => draft.kind.default_size(),
-    };
-    (draft.width.unwrap_or(default.0), draft.height.unwrap_or(default.1))
+    /// Width and height of a new node. Without a height, it shows its picture whole.
+    fn size(&mut self, draft: &Draft, picture: Option<&Picture>) -> Result<(f64, f64), Skipped> {
+        match (draft.width, draft.height, picture) {
+            (None, None, Some(picture)) => Ok(fitted(picture.size, &draft.title)),
+            (Some(width), None, Some(picture)) => {
+                Ok((width, self.height_for(picture.size, &draft.title, width, "node.width")?))
+            }
+            (width, height, _) => {
+                let default = draft.kind.default_size();
+                Ok((width.unwrap_or(default.0), height.unwrap_or(default.1)))
+            }
+        }
+    }
+
+    /// Width and height of the picture that a node shows.
+    fn shown(&self, node: &Node) -> Option<(f64, f64)> {
+        let asset = node.asset.as_ref().filter(|_| node.kind == NodeType::Image)?;
+        self.graph.sources.sizes.get(asset).copied()
+    }
+
+    /// The height at which a node of this width shows a picture whole.
+    fn height_for(&mut self, picture: (f64, f64), title: &str, width: f64, field: &str) -> Result<f64, Skipped> {
+        let height = height_for(picture, title, width);
+        match height > NODE_SIDE_MAX {
+            true => {
+                Err(self.unprocessable(field, format!("needs a height of more than {NODE_SIDE_MAX} for the picture")))
+            }
+            false => Ok(height),
+        }
+    }
 }

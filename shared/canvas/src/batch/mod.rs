@@ -3,14 +3,16 @@
 //! Constructing a [`Batch`] is the check: ids are parsed, sizes and texts are within their limits, metadata is in its
 //! stored form. The engine accepts nothing else, so that every rule is checked exactly once.
 
+mod layout;
+
 use std::collections::HashSet;
 use std::str::FromStr;
 
 use domain::Violation;
-use domain::graph::{NodeType, Position, Purpose, Role};
+use domain::graph::{DeletedNode, Node, NodeType, Position, Purpose, Role};
 use domain::id::{AssetHandle, AssetRef, ConnectionId, MalformedId, NodeId, is_plain_id};
 use domain::limits::{COORDINATE_MAX, NODE_SIDE_MAX, OPERATIONS_MAX, TITLE_MAX, VIOLATIONS_MAX};
-use domain::operation::{NewNode, NodePatch, Operation};
+use domain::operation::{Arrangement, NewNode, NodePatch, Operation};
 use serde_json::{Map, Value};
 
 use crate::metadata::{Home, MetadataPatch, SECTION_IN_SECTION, is_text};
@@ -59,6 +61,25 @@ impl Batch {
         (nodes, connections)
     }
 
+    /// The pictures whose ratio it may need, because it sets the width of a node and not its height. `nodes` and `deleted` are the
+    /// nodes of the canvas, and those that the batch restores.
+    pub fn sizing_pictures<'a>(&self, nodes: &'a [Node], deleted: &'a [DeletedNode]) -> HashSet<&'a AssetHandle> {
+        let sets_width = |step: &Step| matches!(step, Step::UpdateNode { patch, .. } if patch.follows_picture());
+        if !self.steps.iter().any(sets_width) {
+            return HashSet::new();
+        }
+        // A `clientId` may name a copy.
+        let named = self.steps.iter().filter_map(|step| match step {
+            Step::UpdateNode { node, .. } | Step::DuplicateNode { node, .. } | Step::RestoreNode { node } => {
+                Some(&node.id)
+            }
+            _ => None,
+        });
+        let named: HashSet<&NodeId> = named.collect();
+        let all = nodes.iter().chain(deleted.iter().map(|deleted| &deleted.node));
+        all.filter(|node| named.contains(&node.id)).filter_map(|node| node.asset.as_ref()).collect()
+    }
+
     /// The assets that its new nodes show, as the request names them.
     pub fn assets(&self) -> impl Iterator<Item = &AssetRef> {
         self.steps.iter().filter_map(|step| match step {
@@ -82,6 +103,7 @@ pub(crate) enum Step {
     MoveNode {
         node: Ref<NodeId>,
         position: Position,
+        with_members: bool,
     },
     DuplicateNode {
         node: Ref<NodeId>,
@@ -112,9 +134,43 @@ pub(crate) enum Step {
     RestoreConnection {
         connection: Ref<ConnectionId>,
     },
+    Arrange {
+        what: Arranged,
+        layout: Arrangement,
+        gap: f64,
+        columns: Option<usize>,
+        goal: Goal,
+    },
+    FitSection {
+        section: Ref<NodeId>,
+        padding: f64,
+    },
+    CreateSection {
+        client_id: Option<String>,
+        title: String,
+        nodes: Vec<Ref<NodeId>>,
+        goal: Goal,
+    },
     RenameCanvas {
         title: String,
     },
+}
+
+/// What is arranged.
+#[derive(Clone, Debug)]
+pub(crate) enum Arranged {
+    Nodes(Vec<Ref<NodeId>>),
+    /// The members of this Section.
+    Section(Ref<NodeId>),
+}
+
+/// Where a layout operation puts its nodes.
+#[derive(Clone, Debug)]
+pub(crate) enum Goal {
+    /// Where they are, or where new nodes are placed.
+    Unset,
+    Near(Ref<NodeId>),
+    At(Position),
 }
 
 /// A node to create, with its defaults.
@@ -155,6 +211,13 @@ pub(crate) struct Patch {
     pub(crate) kind: Option<NodeType>,
 }
 
+impl Patch {
+    /// Whether the height of a node follows its new width, if it shows a picture.
+    pub(crate) fn follows_picture(&self) -> bool {
+        self.width.is_some() && self.height.is_none()
+    }
+}
+
 #[derive(Default)]
 struct Check {
     at: usize,
@@ -174,10 +237,10 @@ impl Check {
                 let patch = self.patch(patch);
                 Some(Step::UpdateNode { node: node?, patch })
             }
-            Operation::NodeMove { node_id, position } => {
+            Operation::NodeMove { node_id, position, with_members } => {
                 let node = self.reference("nodeId", &node_id);
                 self.position("position", position);
-                Some(Step::MoveNode { node: node?, position })
+                Some(Step::MoveNode { node: node?, position, with_members })
             }
             Operation::NodeDuplicate { node_id, client_id, position } => {
                 let node = self.reference("nodeId", &node_id);
@@ -205,6 +268,25 @@ impl Check {
             }
             Operation::ConnectionRestore { connection_id } => {
                 Some(Step::RestoreConnection { connection: self.reference("connectionId", &connection_id)? })
+            }
+            Operation::LayoutArrange { node_ids, section_id, layout, gap, columns, near, x, y } => {
+                let what = self.arranged(node_ids, section_id);
+                self.distance("gap", gap);
+                let columns = self.columns(layout, columns);
+                let goal = self.goal(near, x, y);
+                Some(Step::Arrange { what: what?, layout, gap, columns, goal: goal? })
+            }
+            Operation::SectionFit { node_id, padding } => {
+                let section = self.reference("nodeId", &node_id);
+                self.distance("padding", padding);
+                Some(Step::FitSection { section: section?, padding })
+            }
+            Operation::SectionCreate { client_id, title, node_ids, near, x, y } => {
+                let nodes = node_ids.map_or(Some(Vec::new()), |ids| self.nodes(&ids));
+                let goal = self.goal(near, x, y);
+                self.client_id(client_id.as_deref());
+                self.title("title", &title);
+                Some(Step::CreateSection { client_id, title, nodes: nodes?, goal: goal? })
             }
             Operation::CanvasUpdate { title } => {
                 self.title("title", &title);
@@ -237,10 +319,15 @@ impl Check {
     }
 
     fn position(&mut self, field: &str, position: Position) {
+        self.coordinates(&format!("{field}."), position);
+    }
+
+    /// The coordinates of a position whose fields begin with `prefix`.
+    fn coordinates(&mut self, prefix: &str, position: Position) {
         for (axis, value) in [("x", position.x), ("y", position.y)] {
             if !(-COORDINATE_MAX..=COORDINATE_MAX).contains(&value) {
                 let message = format!("must be a number from -{COORDINATE_MAX} to {COORDINATE_MAX}");
-                self.refuse(&format!("{field}.{axis}"), message);
+                self.refuse(&format!("{prefix}{axis}"), message);
             }
         }
     }

@@ -93,7 +93,8 @@ fn positions_and_sizes_keep_to_their_ranges() {
 #[test]
 fn a_number_that_is_none_is_out_of_range() {
     let position = Position { x: f64::NAN, y: f64::INFINITY };
-    let violations = Batch::new(vec![Operation::NodeMove { node_id: "n".into(), position }]).expect_err("violations");
+    let violations = Batch::new(vec![Operation::NodeMove { node_id: "n".into(), position, with_members: false }])
+        .expect_err("violations");
     assert_eq!(fields(&violations), ["operations[0].position.x", "operations[0].position.y"]);
 }
 

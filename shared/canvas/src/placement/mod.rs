@@ -1,21 +1,21 @@
-//! Where the service places nodes that it adds to a canvas: next to a node, in a Section, or at the first free spot to the
-//! right of the content.
+//! Where the service places nodes that it adds to a canvas or arranges: next to a node, in a Section, or at the first free
+//! spot to the right of the content.
 
+mod block;
+mod cells;
 mod index;
 mod spot;
 
 use domain::graph::{Node, Position};
 use domain::limits::COORDINATE_MAX;
 
+pub(crate) use block::{Block, Wish};
+pub(crate) use cells::cells;
+/// Distance between the content and what is placed next to it, in canvas units.
+pub use domain::operation::GAP;
 pub(crate) use index::Index;
 pub use spot::{Hint, Spot};
 
-/// Distance between the content and what is placed next to it, in canvas units.
-pub const GAP: f64 = 40.0;
-/// Distance from a Section's top edge to its first row, where renders draw the title, in canvas units.
-pub const HEAD: f64 = 96.0;
-/// Longest side of a node that shows a picture, in canvas units: that of a new image node.
-const PICTURE_SIDE: f64 = 320.0;
 /// Rows that are searched for a gap when neither side of the content is free. It bounds the work and is far more than
 /// any known canvas needs.
 const ROWS_MAX: usize = 64;
@@ -69,13 +69,6 @@ impl Frame {
             bottom: self.bottom.max(other.bottom),
         }
     }
-}
-
-/// The size of the node that shows a picture of this size, in canvas units: same ratio, at least 1 unit in each
-/// direction.
-pub fn fitted(width: f64, height: f64) -> (f64, f64) {
-    let scale = PICTURE_SIDE / width.max(height);
-    ((width * scale).round().max(1.0), (height * scale).round().max(1.0))
 }
 
 /// The first free spot for an area of this size: to the right of the content, aligned with its top; the origin on an
@@ -141,13 +134,6 @@ mod tests {
     fn spot(frames: &[Frame]) -> (f64, f64) {
         let spot = free_spot(frames.iter().copied(), 320.0, 320.0);
         (spot.x, spot.y)
-    }
-
-    #[test]
-    fn a_node_keeps_the_ratio_of_its_picture() {
-        assert_eq!(fitted(600.0, 400.0), (320.0, 213.0));
-        assert_eq!(fitted(1.0, 30000.0), (1.0, 320.0));
-        assert_eq!(fitted(10.0, 10.0), (320.0, 320.0));
     }
 
     #[test]

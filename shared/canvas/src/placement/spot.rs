@@ -12,13 +12,14 @@ use domain::graph::Position;
 use domain::id::NodeId;
 use domain::limits::{COORDINATE_MAX, NODE_SIDE_MAX};
 
-use super::{Frame, GAP, HEAD, Index, free_spot};
+use super::{Frame, GAP, Index, free_spot};
+use crate::geometry::head;
 use crate::graph::Graph;
 
 /// Places that a search examines.
 const TRIES_MAX: usize = 1000;
 /// Frames that are nearer than the gap by less than this are not in the way: sums of decimal fractions are not exact.
-const TOLERANCE: f64 = 1e-3;
+pub(super) const TOLERANCE: f64 = 1e-3;
 
 /// What a node is to be placed by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,20 +58,28 @@ impl Graph {
     /// - next to `near`: right, below, left or above, or the nearest place further away;
     /// - otherwise, and if there is no such place, to the right of the content.
     pub fn spot(&mut self, size: (f64, f64), hint: Hint) -> Spot {
-        if self.index.is_none() {
-            self.index = Some(Index::new(self.nodes.entries().map(|(slot, node)| (slot, Frame::of(node)))));
-        }
-        let frame = |slot: Option<usize>| slot.and_then(|slot| self.nodes.get(slot)).map(Frame::of);
-        let (near, section) = (frame(hint.near), frame(hint.section));
-        let found = self.index.as_ref().and_then(|index| {
-            let anywhere = Search { index, size, within: None, ignored: None };
-            let Some(section) = section else { return anywhere.near(near?).map(Spot::at) };
-            let inside = Search { within: Some(room(section)), ignored: hint.section, ..anywhere };
-            let nearest = near.filter(|near| section.contains(*near)).and_then(|near| inside.near(near));
-            let found = nearest.or_else(|| inside.first()).map(Spot::at);
-            found.or_else(|| inside.grown(section)).or_else(|| anywhere.near(section).map(Spot::at))
-        });
+        let node = |graph: &Self, slot: Option<usize>| {
+            slot.and_then(|slot| graph.nodes.get(slot)).map(|node| (Frame::of(node), head(node)))
+        };
+        let near = node(self, hint.near).map(|(frame, _)| frame);
+        let section = node(self, hint.section);
+        let (nothing, itself) = (HashSet::new(), hint.section.into_iter().collect());
+        let anywhere = Search { index: self.index(), size, reach: (0.0, 0.0), within: None, ignored: &nothing };
+        let found = match section {
+            None => near.and_then(|near| anywhere.near(near)).map(Spot::at),
+            Some((section, head)) => {
+                let inside = Search { within: Some(room(section, head)), ignored: &itself, ..anywhere };
+                let nearest = near.filter(|near| section.contains(*near)).and_then(|near| inside.near(near));
+                let found = nearest.or_else(|| inside.first()).map(Spot::at);
+                found.or_else(|| inside.grown(section, head)).or_else(|| anywhere.near(section).map(Spot::at))
+            }
+        };
         found.unwrap_or_else(|| Spot::at(self.right_of_content(size)))
+    }
+
+    /// The places of the nodes.
+    pub(super) fn index(&mut self) -> &Index {
+        self.index.get_or_insert_with(|| Index::new(self.nodes.entries().map(|(slot, node)| (slot, Frame::of(node)))))
     }
 
     fn right_of_content(&mut self, (width, height): (f64, f64)) -> Position {
@@ -90,9 +99,9 @@ impl Spot {
 }
 
 /// The room of a Section for its members.
-fn room(section: Frame) -> Frame {
+pub(super) fn room(section: Frame, head: f64) -> Frame {
     let Frame { left, top, right, bottom } = section;
-    Frame { left: left + GAP, top: top + HEAD, right: right - GAP, bottom: bottom - GAP }
+    Frame { left: left + GAP, top: top + head, right: right - GAP, bottom: bottom - GAP }
 }
 
 /// A place to examine: how good it is (less is better), when it was found, and where it is.
@@ -100,23 +109,27 @@ type Candidate = Reverse<([u64; 2], usize, [u64; 2])>;
 
 /// Everything in the way of a place.
 #[derive(Clone, Copy)]
-struct Obstacle {
+pub(super) struct Obstacle {
     /// The smallest frame that contains all of it.
     frame: Frame,
     /// The least bottom edge of it.
     first_bottom: f64,
 }
 
-struct Search<'a> {
-    index: &'a Index,
-    size: (f64, f64),
-    within: Option<Frame>,
-    /// Slot of the Section that the search is in.
-    ignored: Option<usize>,
+/// A search for a free place.
+#[derive(Clone, Copy)]
+pub(super) struct Search<'a> {
+    pub(super) index: &'a Index,
+    pub(super) size: (f64, f64),
+    /// How far the last top left corner of what is placed is from the first.
+    pub(super) reach: (f64, f64),
+    pub(super) within: Option<Frame>,
+    /// Slots that are not in the way: the Section that the search is in, and what is placed.
+    pub(super) ignored: &'a HashSet<usize>,
 }
 
 impl Search<'_> {
-    fn frame(&self, position: Position) -> Frame {
+    pub(super) fn frame(&self, position: Position) -> Frame {
         Frame::new(position, self.size.0, self.size.1)
     }
 
@@ -131,27 +144,33 @@ impl Search<'_> {
     }
 
     /// The frames that overlap `area`.
-    fn others(&self, area: Frame) -> impl Iterator<Item = Frame> {
-        let others = self.index.overlapping(area).filter(|(slot, _)| Some(*slot) != self.ignored);
+    pub(super) fn others(&self, area: Frame) -> impl Iterator<Item = Frame> {
+        let others = self.index.overlapping(area).filter(|(slot, _)| !self.ignored.contains(slot));
         others.map(|(_, frame)| frame)
     }
 
-    fn is_allowed(&self, position: Position) -> bool {
-        let is_within = self.within.is_none_or(|within| within.contains(self.frame(position)));
-        is_within && position.x.abs() <= COORDINATE_MAX && position.y.abs() <= COORDINATE_MAX
+    pub(super) fn is_allowed(&self, position: Position) -> bool {
+        let is_within = self.within.is_none_or(|within| within.widened(TOLERANCE).contains(self.frame(position)));
+        is_within && self.is_on_canvas(position)
+    }
+
+    fn is_on_canvas(&self, Position { x, y }: Position) -> bool {
+        x.min(y) >= -COORDINATE_MAX && x + self.reach.0 <= COORDINATE_MAX && y + self.reach.1 <= COORDINATE_MAX
+    }
+
+    /// The allowed position that is nearest to one, if any is allowed.
+    pub(super) fn nearest_allowed(&self, Position { x, y }: Position) -> Position {
+        let mut last = (COORDINATE_MAX - self.reach.0, COORDINATE_MAX - self.reach.1);
+        let mut first = (-COORDINATE_MAX, -COORDINATE_MAX);
+        if let Some(within) = self.within {
+            first = (first.0.max(within.left), first.1.max(within.top));
+            last = (last.0.min(within.right - self.size.0), last.1.min(within.bottom - self.size.1));
+        }
+        Position { x: x.min(last.0).max(first.0), y: y.min(last.1).max(first.1) }
     }
 
     /// The nearest free place next to a frame: right of it, below, left, above, and then further away.
-    fn near(&self, near: Frame) -> Option<Position> {
-        let around = |Obstacle { frame: obstacle, .. }: Obstacle, at: Position| {
-            let (width, height) = self.size;
-            [
-                Position { x: obstacle.right + GAP, y: at.y },
-                Position { x: at.x, y: obstacle.bottom + GAP },
-                Position { x: obstacle.left - GAP - width, y: at.y },
-                Position { x: at.x, y: obstacle.top - GAP - height },
-            ]
-        };
+    pub(super) fn near(&self, near: Frame) -> Option<Position> {
         let distance = |position: Position| {
             let frame = self.frame(position);
             let x = (frame.left - near.right).max(near.left - frame.right).max(0.0);
@@ -159,12 +178,23 @@ impl Search<'_> {
             [x * x + y * y, 0.0]
         };
         let itself = Obstacle { frame: near, first_bottom: near.bottom };
-        let start = around(itself, Position { x: near.left, y: near.top });
-        self.best(start, distance, around)
+        let start = self.around(itself, Position { x: near.left, y: near.top });
+        self.best(start, distance, |obstacle, at| self.around(obstacle, at))
+    }
+
+    /// The places just beyond an obstacle: right of it, below, left and above.
+    pub(super) fn around(&self, Obstacle { frame: obstacle, .. }: Obstacle, at: Position) -> [Position; 4] {
+        let (width, height) = self.size;
+        [
+            Position { x: obstacle.right + GAP, y: at.y },
+            Position { x: at.x, y: obstacle.bottom + GAP },
+            Position { x: obstacle.left - GAP - width, y: at.y },
+            Position { x: at.x, y: obstacle.top - GAP - height },
+        ]
     }
 
     /// The first free place in reading order, within the area of the search.
-    fn first(&self) -> Option<Position> {
+    pub(super) fn first(&self) -> Option<Position> {
         let within = self.within?;
         let start = Position { x: within.left, y: within.top };
         let next = |obstacle: Obstacle, at: Position| {
@@ -175,7 +205,7 @@ impl Search<'_> {
     }
 
     /// The free place of least `cost`, which is not negative; `next` are the places beyond an obstacle.
-    fn best<const N: usize>(
+    pub(super) fn best<const N: usize>(
         &self,
         start: impl IntoIterator<Item = Position>,
         cost: impl Fn(Position) -> [f64; 2],
@@ -205,8 +235,8 @@ impl Search<'_> {
     }
 
     /// A place in a Section that grows: below everything in it, or to the right of everything in it.
-    fn grown(&self, section: Frame) -> Option<Spot> {
-        let room = room(section);
+    pub(super) fn grown(&self, section: Frame, head: f64) -> Option<Spot> {
+        let room = room(section, head);
         let content = self.others(section).reduce(Frame::union);
         let below = content.map_or(room.top, |content| content.bottom + GAP).max(room.top);
         let beside = content.map_or(room.left, |content| content.right + GAP).max(room.left);
@@ -216,14 +246,13 @@ impl Search<'_> {
             grown.right = grown.right.max(frame.right + GAP);
             grown.bottom = grown.bottom.max(frame.bottom + GAP);
             let is_small = grown.right - grown.left <= NODE_SIDE_MAX && grown.bottom - grown.top <= NODE_SIDE_MAX;
-            let is_on_canvas = position.x.abs() <= COORDINATE_MAX && position.y.abs() <= COORDINATE_MAX;
-            (is_small && is_on_canvas && self.is_clear(section, grown))
+            (is_small && self.is_on_canvas(position) && self.may_grow(section, grown))
                 .then_some(Spot { position, section: Some(grown) })
         })
     }
 
     /// Whether a Section can grow without covering, or coming too near to, what it did not before.
-    fn is_clear(&self, section: Frame, grown: Frame) -> bool {
+    fn may_grow(&self, section: Frame, grown: Frame) -> bool {
         [0.0, GAP - TOLERANCE].into_iter().all(|margin| {
             let before = section.widened(margin);
             self.others(grown.widened(margin)).all(|frame| frame.overlaps(before))

@@ -3,6 +3,7 @@
 mod findings;
 mod inverse;
 mod lenient;
+mod layout;
 mod model;
 mod placement;
 mod restore;
@@ -160,7 +161,8 @@ fn operation() -> impl Strategy<Value = Operation> {
             client_id: None, node, near: None, section_id
         }),
         4 => (node_ref(), patch).prop_map(|(node_id, patch)| Operation::NodeUpdate { node_id, patch }),
-        3 => (node_ref(), position()).prop_map(|(node_id, position)| Operation::NodeMove { node_id, position }),
+        3 => (node_ref(), position(), prop::bool::weighted(0.3))
+            .prop_map(|(node_id, position, with_members)| Operation::NodeMove { node_id, position, with_members }),
         1 => (node_ref(), position())
             .prop_map(|(node_id, position)| Operation::NodeDuplicate { node_id, client_id: None, position }),
         2 => node_ref().prop_map(|node_id| Operation::NodeDelete { node_id }),

@@ -227,10 +227,22 @@ impl Model {
                 self.state.nodes[at] = new;
                 Ok(false)
             }
-            Operation::NodeMove { node_id, position } => {
+            Operation::NodeMove { node_id, position, with_members } => {
                 let at = self.node(node_id, "nodeId")?;
+                let Node { id, position: from, .. } = self.state.nodes[at].clone();
+                if *with_members && !self.state.nodes[at].is_section() {
+                    return Err(vec![(422, "withMembers")]);
+                }
                 self.state.nodes[at].position = *position;
+                let is_member = |node: &&mut Node| *with_members && node.section_id() == Some(id.as_str());
+                for member in self.state.nodes.iter_mut().filter(is_member) {
+                    member.position.x += position.x - from.x;
+                    member.position.y += position.y - from.y;
+                }
                 Ok(false)
+            }
+            Operation::LayoutArrange { .. } | Operation::SectionFit { .. } | Operation::SectionCreate { .. } => {
+                unreachable!("layouts have properties of their own")
             }
             Operation::NodeDuplicate { node_id, position, .. } => {
                 let at = self.node(node_id, "nodeId")?;

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::text::Align;
 use super::xml::Rgb;
+use crate::geometry::font_size;
 
 /// Paper, ink and the grays between.
 pub(super) mod palette {
@@ -101,7 +102,7 @@ impl<'a> Look<'a> {
             content: node.content().unwrap_or_default(),
             prompt: text("prompt").unwrap_or_default(),
             color: text("color").and_then(Rgb::parse),
-            font_size: number("fontSize").filter(|size| (1.0..=1000.0).contains(size)),
+            font_size: font_size(node),
             align: match text("textAlign") {
                 Some("left") => Align::Left,
                 Some("center") => Align::Center,

@@ -1,5 +1,7 @@
 //! Pictures and videos, and placeholders for missing ones.
 
+use domain::graph::Node;
+
 use super::Frame;
 use super::advance::Face;
 use super::card::{TEXT_SIDE_MIN, edge, radius, shade, sheet};
@@ -7,9 +9,8 @@ use super::icon::Icon;
 use super::look::{Look, Status, palette};
 use super::text::{self, Align, Limits};
 use super::xml::{Num, Rgb, put};
+use crate::geometry::{Fit, has_caption, picture_height};
 
-/// Height of the title strip at the bottom.
-const CAPTION: f64 = 28.0;
 const CAPTION_FACE: Face = Face::bold(12.5);
 const LABEL_FACE: Face = Face::bold(13.0);
 const HINT_FACE: Face = Face::regular(12.0);
@@ -20,10 +21,6 @@ const HINT_LINE: f64 = 17.0;
 
 /// Most bytes of a hint.
 const HINT_BYTES: usize = 900;
-
-/// Greatest quotient of the ratios of a picture and its area at which the picture fills the area and loses an edge. It
-/// equals the difference that the caption makes in a node with the ratio of its picture, up to 16:9.
-const FILL_RATIO_MAX: f64 = 1.2;
 
 /// The area of a card for its picture: the upper part, with round corners at the top, and at the bottom if there is no
 /// caption.
@@ -53,18 +50,21 @@ impl Area {
     }
 }
 
-/// The markup before and after the data of the picture in slot number `index`.
-pub(super) fn picture(area: Area, index: usize, ratio: f64) -> (String, String) {
+/// The markup before and after the data of a node's picture in slot number `index`.
+pub(super) fn picture(area: Area, node: &Node, index: usize, ratio: f64) -> (String, String) {
     let Area { width, height, .. } = area;
-    let off = ratio / (width / height);
-    let fit = if off.max(1.0 / off) <= FILL_RATIO_MAX { "slice" } else { "meet" };
+    let fit = match Fit::of(&node.title, (node.width, node.height), ratio) {
+        Fit::Stretched => "none",
+        Fit::Cropped => "xMidYMid slice",
+        Fit::Contained => "xMidYMid meet",
+    };
     let (width, height) = (Num(width), Num(height));
     let mut before = String::new();
     put!(
         &mut before,
         "<clipPath id=\"clip-{index}\"><path d=\"{}\"/></clipPath><g clip-path=\"url(#clip-{index})\">\
          <rect width=\"{width}\" height=\"{height}\" fill=\"{}\"/>\
-         <image width=\"{width}\" height=\"{height}\" preserveAspectRatio=\"xMidYMid {fit}\" xlink:href=\"",
+         <image width=\"{width}\" height=\"{height}\" preserveAspectRatio=\"{fit}\" xlink:href=\"",
         area.outline(),
         palette::MIST
     );
@@ -79,8 +79,8 @@ pub(super) fn absent(out: &mut String, area: Area, label: &str) {
 
 /// The part above the caption, and whether there is a caption.
 fn split(look: &Look<'_>, frame: Frame) -> (Area, bool) {
-    let caption = !look.title.is_empty() && frame.height >= 3.0 * CAPTION && frame.width >= 2.0 * CAPTION;
-    let height = if caption { frame.height - CAPTION } else { frame.height };
+    let size = (frame.width, frame.height);
+    let (caption, height) = (has_caption(look.title, size), picture_height(look.title, size));
     (Area { width: frame.width, height, radius: radius(frame), round_bottom: !caption }, caption)
 }
 

@@ -199,7 +199,7 @@ impl<'a> Drawing<'a> {
             match picture(&slot.node.id) {
                 Picture::Ready { media_type, bytes, ratio } if embedded_len(bytes.len()) <= room => {
                     room -= embedded_len(bytes.len());
-                    let (before, after) = media::picture(slot.area, index, ratio);
+                    let (before, after) = media::picture(slot.area, slot.node, index, ratio);
                     put!(&mut out, "{before}data:");
                     xml::escape(&mut out, media_type);
                     out.push_str(";base64,");

@@ -9,14 +9,13 @@ use super::icon::Icon;
 use super::look::{Look, ink_on, palette};
 use super::text::{self, Limits, Wrapped};
 use super::xml::{Num, Rgb, put};
+use crate::geometry::SectionTitle;
 
 const TITLE_FACE: Face = Face::bold(12.5);
 /// Default font size of a text node.
 const TEXT_SIZE: f64 = 15.0;
 /// Default font sizes of a note: the largest at which all of its text fits.
 const NOTE_SIZES: [f64; 5] = [26.0, 21.0, 17.0, 14.0, 12.0];
-/// Font sizes of a Section's title, by the size of the Section.
-const SECTION_SIZES: (f64, f64) = (16.0, 44.0);
 /// Line height in multiples of the font size.
 const LEADING: f64 = 1.42;
 /// Bytes of everything except the text.
@@ -155,12 +154,11 @@ pub(super) fn section(out: &mut String, look: &Look<'_>, frame: Frame, bytes: us
     if !takes_text(frame) {
         return;
     }
-    let size = (frame.height / 26.0).clamp(SECTION_SIZES.0, SECTION_SIZES.1).min(frame.height / 2.0);
-    let pad = size;
+    let SectionTitle { font_size: size, pad, baseline } = SectionTitle::new(look.font_size, frame.height);
     let (left, right) = (pad, frame.width - pad);
     let ink = look.color.unwrap_or(palette::SECTION).mix(palette::INK, 0.55);
     put!(out, "<svg width=\"{}\" height=\"{}\" fill=\"{ink}\">", Num(frame.width), Num(frame.height));
-    let mut y = pad * 0.6 + size;
+    let mut y = baseline;
     if let Some(line) = text::single(look.title, Face::bold(size), right - left) {
         put!(out, "<g font-size=\"{}\" font-weight=\"bold\">", Num(size));
         text::draw(out, &line, look.align, left, right, y);

@@ -171,11 +171,10 @@ fn a_picture_that_is_being_replaced_shows_both() {
 }
 
 #[test]
-fn a_picture_fills_its_area_unless_that_would_cut_much_of_it() {
-    let fit = |ratio| {
+fn a_picture_above_a_caption_fills_its_area_unless_that_would_cut_much_of_it() {
+    let fit = |title: &str, ratio| {
         let mut node = showing(sized(image("a"), 400.0, 300.0));
-        // Without a caption the picture fills the whole frame.
-        node.title = String::new();
+        node.title = title.to_owned();
         let document = Drawing::new("", &[node], &[], Style::default()).finish(|_| Picture::Ready {
             media_type: "image/png",
             bytes: b"",
@@ -185,9 +184,27 @@ fn a_picture_fills_its_area_unless_that_would_cut_much_of_it() {
         let picture = parsed.descendants().find(|node| node.has_tag_name("image")).expect("a picture");
         picture.attribute("preserveAspectRatio").map(ToOwned::to_owned)
     };
-    assert_eq!(fit(1.4).as_deref(), Some("xMidYMid slice"));
-    assert_eq!(fit(1.0).as_deref(), Some("xMidYMid meet"));
-    assert_eq!(fit(3.0).as_deref(), Some("xMidYMid meet"));
+    // The area is 400 by 272 with a caption, and 400 by 300 without.
+    assert_eq!(fit("a", 1.6).as_deref(), Some("xMidYMid slice"));
+    assert_eq!(fit("a", 1.0).as_deref(), Some("xMidYMid meet"));
+    assert_eq!(fit("a", 3.0).as_deref(), Some("xMidYMid meet"));
+    assert_eq!(fit("a", 400.0 / 271.5).as_deref(), Some("none"), "its size is rounded");
+    assert_eq!(fit("", 1.4).as_deref(), Some("xMidYMid meet"));
+}
+
+#[test]
+fn the_title_of_a_section_has_its_font_size() {
+    let size_of = |metadata: serde_json::Value| {
+        let node = with(sized(section("s"), 900.0, 900.0), metadata);
+        let document = draw(&[node], &[]);
+        let parsed = Document::parse(&document).expect("well-formed");
+        let title = parsed.descendants().find(|node| node.attribute("font-weight") == Some("bold"));
+        title.and_then(|title| title.attribute("font-size").map(ToOwned::to_owned)).expect("a title")
+    };
+    assert_eq!(size_of(json!({"section": true})), "34.62");
+    assert_eq!(size_of(json!({"section": true, "fontSize": 80})), "80");
+    assert_eq!(size_of(json!({"section": true, "fontSize": 12.5})), "12.5");
+    assert_eq!(size_of(json!({"section": true, "fontSize": 1000})), "450", "half of its height at most");
 }
 
 #[test]

@@ -302,8 +302,8 @@ pub async fn commit_change(conn: &mut PgConnection, canvas_key: i64, change: &Ch
     commit(conn, canvas_key, &[], change).await
 }
 
-/// Like [`commit_change`], and in the same statement writes what a job changes of existing nodes: asset, job, server-owned
-/// metadata.
+/// Like [`commit_change`], and in the same statement writes what a job changes of existing nodes: asset, size, job,
+/// server-owned metadata.
 #[instrument(skip_all, name = "db.canvas.commit_work")]
 pub async fn commit_work(
     conn: &mut PgConnection,
@@ -323,9 +323,11 @@ async fn commit(conn: &mut PgConnection, canvas_key: i64, nodes: &[Node], change
     let row = sqlx::query_as!(
         CanvasRow,
         r#"WITH written AS (
-               UPDATE nodes SET server = n.server, asset_owner = n.asset_owner, asset_id = n.asset_id, active_job = n.active_job
+               UPDATE nodes SET server = n.server, asset_owner = n.asset_owner, asset_id = n.asset_id,
+                      active_job = n.active_job, width = n.width, height = n.height
                FROM unnest((SELECT $13::text[]), (SELECT $14::json[]), (SELECT $15::text[]), (SELECT $16::text[]),
-                           (SELECT $17::uuid[])) AS n (id, server, asset_owner, asset_id, active_job)
+                           (SELECT $17::uuid[]), (SELECT $18::float8[]), (SELECT $19::float8[]))
+                    AS n (id, server, asset_owner, asset_id, active_job, width, height)
                WHERE nodes.canvas_key = (SELECT $1::bigint) AND nodes.id = ANY((SELECT $13::text[])::text[]) AND nodes.id = n.id
            ), bumped AS (
                UPDATE canvases SET revision = $2, sequence = sequence + 1, updated_at = clock_timestamp(),
@@ -336,7 +338,7 @@ async fn commit(conn: &mut PgConnection, canvas_key: i64, nodes: &[Node], change
                INSERT INTO canvas_changes (canvas_key, sequence, revision, changed_nodes, deleted_nodes,
                                            changed_connections, deleted_connections, activity, at,
                                            regrouped, renamed, made_nodes, made_connections)
-               SELECT key, sequence, revision, $7, $8, $9, $10, $11, updated_at, $18, $3::text IS NOT NULL,
+               SELECT key, sequence, revision, $7, $8, $9, $10, $11, updated_at, $20, $3::text IS NOT NULL,
                       ARRAY(SELECT id FROM nodes WHERE canvas_key = $1 AND id = ANY($7) AND made = bumped.sequence),
                       ARRAY(SELECT id FROM connections WHERE canvas_key = $1 AND id = ANY($9) AND made = bumped.sequence)
                FROM bumped
@@ -364,6 +366,8 @@ async fn commit(conn: &mut PgConnection, canvas_key: i64, nodes: &[Node], change
         &column(nodes, |node| node.asset.as_ref().map(|asset| asset.owner.to_string())) as &[Option<String>],
         &column(nodes, |node| node.asset.as_ref().map(|asset| asset.id.to_string())) as &[Option<String>],
         &column(nodes, |node| node.active_job) as &[Option<Uuid>],
+        &column(nodes, |node| node.width),
+        &column(nodes, |node| node.height),
         &ids(change.regrouped),
     )
     .fetch_one(conn)

@@ -25,6 +25,9 @@ pub(super) fn canonical(request: &ApplyOperations, caller: &AccountUid) -> Value
         for field in ["nodeId", "fromNodeId", "toNodeId", "connectionId", "near", "sectionId"] {
             strip_kind(operation.get_mut(field), &made);
         }
+        for node in operation.get_mut("nodeIds").and_then(Value::as_array_mut).into_iter().flatten() {
+            strip_kind(Some(node), &made);
+        }
         if let Some(asset) = operation.pointer_mut("/node/asset")
             && let Some(Ok(named)) = asset.as_str().map(AssetRef::parse)
         {

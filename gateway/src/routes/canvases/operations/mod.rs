@@ -4,6 +4,8 @@
 mod canonical;
 mod dry_run;
 
+use std::str::FromStr;
+
 use app::canvas::ApplyBatch;
 use app::{Base, CanvasWrite, Key, Locks};
 use axum::extract::State;
@@ -12,8 +14,9 @@ use domain::Violation;
 use domain::account::Scope;
 use domain::canvas::MutationResult;
 use domain::graph::{NodeType, Position, Purpose};
-use domain::limits::OPERATIONS_BODY_MAX;
-use domain::operation::{NewNode, NodePatch, Operation};
+use domain::id::NodeId;
+use domain::limits::{ARRANGED_MAX, OPERATIONS_BODY_MAX};
+use domain::operation::{Arrangement, NewNode, NodePatch, Operation};
 use domain::review::DryRun;
 use http::HeaderMap;
 use serde::de::IgnoredAny;
@@ -133,6 +136,16 @@ fn readable_part(item: &Value) -> Operation {
     let position = Position { x: 0.0, y: 0.0 };
     // What can be read of an optional text; a malformed one has been reported.
     let text = |value: &Value, example: &str| value.as_str().map(|_| example.to_owned());
+    // A node that cannot be read is replaced by one that is named nowhere else.
+    let nodes = |value: &Value| {
+        let named = |(at, node): (usize, &Value)| match node.as_str().filter(|node| NodeId::from_str(node).is_ok()) {
+            Some(node) => node.to_owned(),
+            None => format!("unreadable-{at}"),
+        };
+        let list = value.as_array().filter(|list| (1..=ARRANGED_MAX).contains(&list.len()));
+        let unreadable = (!value.is_null()).then(|| vec![id()]);
+        list.map(|list| list.iter().enumerate().map(named).collect()).or(unreadable)
+    };
     let client_id = read(&item["clientId"]);
     let (node, patch) = (&item["node"], &item["patch"]);
     match item["type"].as_str() {
@@ -152,6 +165,25 @@ fn readable_part(item: &Value) -> Operation {
             let (kind, metadata) = (read(&patch["type"]), metadata(&patch["metadata"]));
             Operation::NodeUpdate { node_id: id(), patch: NodePatch { title, kind, metadata, ..NodePatch::default() } }
         }
+        Some("layout.arrange") => Operation::LayoutArrange {
+            node_ids: nodes(&item["nodeIds"]),
+            section_id: text(&item["sectionId"], "a"),
+            // A layout that cannot be read may have been meant as the one that admits columns.
+            layout: read(&item["layout"]).unwrap_or(Arrangement::Grid),
+            gap: 0.0,
+            columns: item.get("columns").map(|_| 1),
+            near: text(&item["near"], "a"),
+            x: item.get("x").map(|_| 0.0),
+            y: item.get("y").map(|_| 0.0),
+        },
+        Some("section.create") => Operation::SectionCreate {
+            client_id,
+            title: String::new(),
+            node_ids: nodes(&item["nodeIds"]),
+            near: text(&item["near"], "a"),
+            x: item.get("x").map(|_| 0.0),
+            y: item.get("y").map(|_| 0.0),
+        },
         Some("node.duplicate") => Operation::NodeDuplicate { node_id: id(), client_id, position },
         Some("connection.create") => {
             // A purpose that cannot be read may have been meant as the one that admits a role.

@@ -1,6 +1,7 @@
 //! One test for each rule; batches as requests write them.
 
 mod connections;
+mod layout;
 mod nodes;
 mod sections;
 mod whole;

@@ -1,0 +1,186 @@
+//! What a node shows where: the geometry that renders draw by, and that the service sizes nodes by.
+
+use domain::graph::{Node, NodeType};
+use serde_json::Value;
+
+/// Height of the title strip below a picture, in canvas units.
+pub(crate) const CAPTION: f64 = 28.0;
+/// Least distance from a Section's top edge to its first row, in canvas units.
+pub(crate) const HEAD: f64 = 96.0;
+/// Font sizes of a Section's title without `metadata.fontSize`, by the size of the Section.
+const TITLE_SIZES: (f64, f64) = (16.0, 44.0);
+/// Longer side of a picture in a node that is sized for it, in canvas units: that of a new image node.
+const PICTURE_SIDE: f64 = 320.0;
+/// Greatest quotient of the ratios of a picture and its area at which the picture is stretched into the area. Sizes are
+/// whole units, which changes the ratio of an area above a caption by less.
+const STRETCH_RATIO_MAX: f64 = 1.01;
+/// Greatest quotient of the ratios at which a picture above a caption fills its area and loses an edge. It equals the
+/// difference that the caption makes in a node with the ratio of its picture, up to 16:9.
+const FILL_RATIO_MAX: f64 = 1.2;
+
+/// Whether an image or video node of this size shows its title in a strip at the bottom.
+pub(crate) fn has_caption(title: &str, (width, height): (f64, f64)) -> bool {
+    !title.trim().is_empty() && height >= 3.0 * CAPTION && width >= 2.0 * CAPTION
+}
+
+/// Height of the area that a node of this size has for its picture.
+pub(crate) fn picture_height(title: &str, size: (f64, f64)) -> f64 {
+    if has_caption(title, size) { size.1 - CAPTION } else { size.1 }
+}
+
+/// How a picture is fitted into its area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// Stretched, by less than anyone can see.
+    Stretched,
+    /// Enlarged until it fills the area; two edges are cut off.
+    Cropped,
+    /// As large as the area shows it whole.
+    Contained,
+}
+
+impl Fit {
+    /// The fit of a picture in a node with this title and size; `ratio` is its width over its height.
+    pub(crate) fn of(title: &str, size: (f64, f64), ratio: f64) -> Self {
+        let quotient = ratio * picture_height(title, size) / size.0;
+        match quotient.max(1.0 / quotient) {
+            off if off <= STRETCH_RATIO_MAX => Self::Stretched,
+            off if off <= FILL_RATIO_MAX && has_caption(title, size) => Self::Cropped,
+            _ => Self::Contained,
+        }
+    }
+}
+
+/// The height at which an image node of this width and title shows a picture whole. `picture` is the picture's width and
+/// height in pixels.
+pub fn height_for(picture: (f64, f64), title: &str, width: f64) -> f64 {
+    let height = (width * picture.1 / picture.0).round().max(1.0);
+    let captioned = height + CAPTION;
+    if has_caption(title, (width, captioned)) { captioned } else { height }
+}
+
+/// The size of the node that shows a picture whole: the picture's longer side is 320 units.
+pub fn fitted(picture: (f64, f64), title: &str) -> (f64, f64) {
+    sized(picture, title, PICTURE_SIDE)
+}
+
+/// The size that an empty image node of the default size takes on with its picture. It shows the picture whole and is
+/// nowhere larger, so that it covers nothing new.
+pub fn fitted_to_slot(picture: (f64, f64), title: &str) -> (f64, f64) {
+    let (width, height) = fitted(picture, title);
+    if height <= NodeType::Image.default_size().1 {
+        (width, height)
+    } else {
+        sized(picture, title, PICTURE_SIDE - CAPTION)
+    }
+}
+
+fn sized((width, height): (f64, f64), title: &str, side: f64) -> (f64, f64) {
+    let scale = side / width.max(height);
+    let [width, height] = [width, height].map(|pixels| (pixels * scale).round().max(1.0));
+    let captioned = height + CAPTION;
+    (width, if has_caption(title, (width, captioned)) { captioned } else { height })
+}
+
+/// `metadata.fontSize` of a node.
+pub(crate) fn font_size(node: &Node) -> Option<f64> {
+    node.metadata.get("fontSize").and_then(Value::as_f64).filter(|size| (1.0..=1000.0).contains(size))
+}
+
+/// The title of a Section.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct SectionTitle {
+    pub(crate) font_size: f64,
+    /// Distance from the left and right edges.
+    pub(crate) pad: f64,
+    /// Distance of the baseline from the top edge.
+    pub(crate) baseline: f64,
+}
+
+impl SectionTitle {
+    /// The title of a Section of this height.
+    pub(crate) fn new(font_size: Option<f64>, height: f64) -> Self {
+        let font_size = font_size.unwrap_or_else(|| (height / 26.0).clamp(TITLE_SIZES.0, TITLE_SIZES.1));
+        let font_size = font_size.min(height / 2.0);
+        let pad = font_size.min(TITLE_SIZES.1);
+        Self { font_size, pad, baseline: pad * 0.6 + font_size }
+    }
+}
+
+/// Distance from a Section's top edge to its first row: room for its title.
+pub fn head(section: &Node) -> f64 {
+    let title = font_size(section).map(|size| SectionTitle::new(Some(size), f64::INFINITY));
+    // The descenders, and some space.
+    title.map_or(HEAD, |title| HEAD.max((title.baseline + 0.25 * title.font_size + 12.0).ceil()))
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::limits::NODE_SIDE_MAX;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixture::{object, section};
+
+    #[test]
+    fn a_node_is_sized_for_its_picture_and_its_caption() {
+        assert_eq!(fitted((600.0, 400.0), "Lamp"), (320.0, 213.0 + CAPTION));
+        assert_eq!(fitted((600.0, 400.0), " "), (320.0, 213.0));
+        assert_eq!(fitted((400.0, 800.0), "Lamp"), (160.0, 320.0 + CAPTION));
+        assert_eq!(fitted((1.0, 30000.0), "Lamp"), (1.0, 320.0), "too narrow for a caption");
+        assert_eq!(fitted((640.0, 100.0), "Lamp"), (320.0, 50.0), "too low for a caption");
+        assert_eq!(height_for((600.0, 400.0), "Lamp", 600.0), 400.0 + CAPTION);
+        assert_eq!(height_for((600.0, 400.0), "", 60.0), 40.0);
+        assert_eq!(height_for((30000.0, 1.0), "Lamp", 320.0), 1.0);
+    }
+
+    #[test]
+    fn a_caption_begins_at_56_units_of_width_and_of_picture() {
+        assert_eq!(height_for((100.0, 100.0), "Lamp", 55.0), 55.0);
+        assert_eq!(height_for((100.0, 100.0), "Lamp", 56.0), 84.0);
+        assert_eq!(height_for((200.0, 100.0), "Lamp", 110.0), 55.0);
+        assert_eq!(height_for((200.0, 100.0), "Lamp", 112.0), 84.0);
+    }
+
+    #[test]
+    fn a_filled_slot_is_no_larger_than_it_was() {
+        assert_eq!(fitted_to_slot((1024.0, 1024.0), "image"), (292.0, 320.0));
+        assert_eq!(fitted_to_slot((1024.0, 1024.0), ""), (320.0, 320.0));
+        assert_eq!(fitted_to_slot((1600.0, 900.0), "image"), (320.0, 208.0));
+        assert_eq!(fitted_to_slot((900.0, 1600.0), "image"), (164.0, 320.0));
+    }
+
+    #[test]
+    fn the_head_of_a_section_has_room_for_its_title() {
+        let head_of =
+            |size: f64| head(&Node { metadata: object(json!({"section": true, "fontSize": size})), ..section("s") });
+        assert_eq!(head(&section("s")), HEAD);
+        assert_eq!([1.0, 44.0, 100.0, 1000.0].map(head_of), [96.0, 96.0, 164.0, 1289.0]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_picture_of_any_ratio_is_shown_whole(
+            width in 1..=30_000_u32,
+            height in 1..=30_000_u32,
+            title in select(vec!["Lamp", "", "  "]),
+            at in 1.0..2000.0,
+        ) {
+            let picture = (f64::from(width), f64::from(height));
+            let followed = (at, height_for(picture, title, at));
+            for size in [fitted(picture, title), fitted_to_slot(picture, title), followed] {
+                prop_assert_ne!(Fit::of(title, size, picture.0 / picture.1), Fit::Cropped, "{:?}", size);
+                prop_assert!(size.0 >= 1.0 && size.1 >= 1.0);
+            }
+            let slot = fitted_to_slot(picture, title);
+            prop_assert!(slot.0 <= 320.0 && slot.1 <= 320.0, "{:?}", slot);
+            // The caption takes no more than its own height from the picture.
+            if followed.1 <= NODE_SIDE_MAX && followed.1 >= 200.0 {
+                let area = picture_height(title, followed);
+                prop_assert!((area - at * picture.1 / picture.0).abs() <= 0.5, "{:?}", followed);
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Layout operations: they cover nothing, change nothing when repeated, and are undone by moves and resizes.
+
+use super::*;
+use crate::fixture::at;
+use crate::placement::Frame;
+
+const COUNT: usize = 14;
+
+/// Nodes of which some overlap; the first two are Sections, and others may belong to one of them.
+fn nodes() -> impl Strategy<Value = Vec<Node>> {
+    let side = || prop_oneof![1.0..500.0, select(vec![1.0, 240.0, 320.5])];
+    let frame = (-900.0..900.0, -900.0..900.0, side(), side());
+    prop::collection::vec((frame, prop::option::weighted(0.4, 0..2usize)), 3..COUNT).prop_map(|frames| {
+        let node = |(place, ((x, y, width, height), home)): (usize, ((f64, f64, f64, f64), Option<usize>))| {
+            let name = format!("n{place}");
+            let node = match (place < 2, home) {
+                (true, _) => section(&name),
+                (false, Some(home)) => member(text(&name), &format!("n{home}")),
+                (false, None) => text(&name),
+            };
+            Node { width, height, ..at(node, x, y) }
+        };
+        frames.into_iter().enumerate().map(node).collect()
+    })
+}
+
+/// Where an operation is to place its nodes.
+fn goal() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(json!({})),
+        (0..COUNT).prop_map(|near| json!({"near": format!("n{near}")})),
+        (-1000.0..1000.0, -1000.0..1000.0).prop_map(|(x, y)| json!({"x": x, "y": y})),
+        Just(json!({"x": 1e7, "y": -1e7})),
+    ]
+}
+
+fn arrangement() -> impl Strategy<Value = Value> {
+    let layout = prop_oneof![
+        Just(json!({"layout": "row"})),
+        Just(json!({"layout": "column", "gap": 0})),
+        Just(json!({"layout": "grid", "gap": 12.3})),
+        (1..5_u32).prop_map(|columns| json!({"layout": "grid", "columns": columns})),
+    ];
+    let what = prop_oneof![
+        3 => prop::sample::subsequence((0..COUNT).collect::<Vec<_>>(), 1..8).prop_shuffle().prop_map(|nodes| {
+            json!({"nodeIds": nodes.into_iter().map(|node| format!("n{node}")).collect::<Vec<_>>()})
+        }),
+        2 => (0..2usize).prop_map(|section| json!({"sectionId": format!("n{section}")})),
+    ];
+    (what, layout, goal())
+        .prop_map(|(what, layout, goal)| merged(&[json!({"type": "layout.arrange"}), what, layout, goal]))
+}
+
+fn merged(parts: &[Value]) -> Value {
+    let members = parts.iter().flat_map(|part| part.as_object().expect("an object").clone());
+    Value::Object(members.collect())
+}
+
+fn overlap(one: &Node, other: &Node) -> bool {
+    Frame::of(one).widened(-1e-3).overlaps(Frame::of(other))
+}
+
+/// Whether one of the two is the other's Section.
+fn belong_together(one: &Node, other: &Node) -> bool {
+    [(one, other), (other, one)].into_iter().any(|(member, section)| member.section_id() == Some(section.id.as_str()))
+}
+
+/// The Section of a node, or itself.
+fn group(node: &Node) -> &str {
+    node.section_id().unwrap_or(node.id.as_str())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn an_arrangement_covers_nothing_and_is_stable_and_undone(nodes in nodes(), operation in arrangement()) {
+        let mut graph = crate::fixture::graph(nodes.clone(), Vec::new());
+        let before = seen(&graph);
+        let batch = crate::fixture::batch(json!([operation]));
+        let Ok(applied) = apply(&mut graph, &batch, Options::default()) else {
+            prop_assert_eq!(seen(&graph), before);
+            return Ok(());
+        };
+        let arranged: Vec<&str> = operation["nodeIds"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let section = operation["sectionId"].as_str();
+        for (old, node) in nodes.iter().zip(graph.nodes()) {
+            prop_assert_eq!((node.id.as_str(), &node.metadata), (old.id.as_str(), &old.metadata));
+            let is_section = node.is_section() && node.id.as_str() == section.unwrap_or(group(node));
+            prop_assert!((node.width, node.height) == (old.width, old.height) || is_section);
+            let is_arranged = arranged.contains(&node.id.as_str()) || node.section_id().is_some_and(|id| Some(id) == section);
+            for other in graph.nodes().filter(|other| is_arranged && other.id != node.id && overlap(node, other)) {
+                // What a Section carries keeps its place in it.
+                let carried = node.is_section() && other.section_id() == Some(node.id.as_str());
+                let inside = belong_together(node, other) && Frame::of(other).widened(1e-3).contains(Frame::of(node));
+                prop_assert!(carried || inside, "{node:?} covers {other:?}");
+            }
+        }
+        if let Some(section) = graph.nodes().find(|node| Some(node.id.as_str()) == section) {
+            for member in graph.members(&section.id) {
+                prop_assert!(Frame::of(section).widened(1e-3).contains(Frame::of(member)), "{member:?}");
+            }
+        }
+        // A Section that grew covers nothing new.
+        for (old, new) in nodes.iter().zip(graph.nodes()).filter(|(old, new)| old.is_section() && old != new) {
+            for other in graph.nodes().filter(|other| other.id != new.id && !belong_together(other, new)) {
+                let moved = old.position != new.position;
+                prop_assert!(!overlap(new, other) || (!moved && overlap(old, other)) || arranged.contains(&new.id.as_str()), "{new:?} covers {other:?}");
+            }
+        }
+        let after = seen(&graph);
+        let again = apply(&mut graph, &batch, Options::default()).expect("applied");
+        prop_assert_eq!(again.changes.changed_node_ids, []);
+        prop_assert_eq!(&seen(&graph), &after);
+        undo(&mut graph, &nodes, &applied);
+        prop_assert_eq!(seen(&graph), before);
+    }
+
+    #[test]
+    fn a_fitted_section_contains_its_members(nodes in nodes(), padding in 0.0..1000.0) {
+        let mut graph = crate::fixture::graph(nodes.clone(), Vec::new());
+        let before = seen(&graph);
+        let batch = crate::fixture::batch(json!([{"type": "section.fit", "nodeId": "n0", "padding": padding}]));
+        let applied = apply(&mut graph, &batch, Options::default());
+        let section = Frame::of(graph.node(&id("n0")).expect("a Section"));
+        prop_assert_eq!(applied.is_err(), graph.members(&id("n0")).next().is_none());
+        let Ok(applied) = applied else { return Ok(()) };
+        for member in graph.members(&id("n0")) {
+            prop_assert!(section.contains(Frame::of(member).widened(padding - 1e-6)));
+        }
+        undo(&mut graph, &nodes, &applied);
+        prop_assert_eq!(seen(&graph), before);
+    }
+
+    #[test]
+    fn a_section_and_its_members_move_by_the_same_vector(nodes in nodes(), x in -1e6..1e6, y in -1e6..1e6) {
+        let mut graph = crate::fixture::graph(nodes.clone(), Vec::new());
+        let operation = json!({"type": "node.move", "nodeId": "n0", "position": {"x": x, "y": y}, "withMembers": true});
+        let applied = crate::fixture::run(&mut graph, json!([operation])).expect("applied");
+        let by = (x - nodes[0].position.x, y - nodes[0].position.y);
+        for (old, new) in nodes.iter().zip(graph.nodes()) {
+            let (x, y) = (new.position.x - old.position.x, new.position.y - old.position.y);
+            let moves = old.id == nodes[0].id || old.section_id() == Some("n0");
+            let (dx, dy) = if moves { by } else { (0.0, 0.0) };
+            prop_assert!((x - dx).abs() < 1e-6 && (y - dy).abs() < 1e-6);
+        }
+        undo(&mut graph, &nodes, &applied);
+        prop_assert_eq!(graph.nodes().cloned().collect::<Vec<_>>(), nodes);
+    }
+
+    #[test]
+    fn a_new_section_contains_its_nodes_and_covers_no_other(
+        nodes in nodes(),
+        chosen in prop::sample::subsequence((2..COUNT).collect::<Vec<_>>(), 0..6),
+        goal in goal(),
+    ) {
+        let mut graph = crate::fixture::graph(nodes.clone(), Vec::new());
+        let before = seen(&graph);
+        let mut operation = merged(&[json!({"type": "section.create", "clientId": "new", "title": "S"}), goal]);
+        if !chosen.is_empty() {
+            operation["nodeIds"] = chosen.iter().map(|node| format!("n{node}")).collect();
+        }
+        let batch = crate::fixture::batch(json!([operation]));
+        let Ok(applied) = apply(&mut graph, &batch, Options::default()) else {
+            prop_assert_eq!(seen(&graph), before);
+            return Ok(());
+        };
+        let section = graph.nodes().last().expect("the Section").clone();
+        prop_assert_eq!(graph.members(&section.id).count(), chosen.len());
+        for node in graph.nodes().filter(|node| node.id != section.id) {
+            let is_member = node.section_id() == Some(section.id.as_str());
+            prop_assert!(!is_member || Frame::of(&section).widened(1e-3).contains(Frame::of(node)));
+            prop_assert!(is_member || !overlap(&section, node), "{section:?} covers {node:?}");
+        }
+        prop_assert_eq!(&applied.resolved_ids["new"], section.id.as_str());
+        undo(&mut graph, &nodes, &applied);
+        prop_assert_eq!(seen(&graph), before);
+    }
+}
+
+/// Moves, resizes and homes as a client that remembers the nodes sends them.
+fn undo(graph: &mut Graph, nodes: &[Node], applied: &Applied) {
+    let mut operations = Vec::new();
+    for changed in &applied.changes.changed_node_ids {
+        let Some(old) = nodes.iter().find(|node| node.id == *changed) else {
+            operations.push(json!({"type": "node.delete", "nodeId": changed}));
+            continue;
+        };
+        let patch = json!({"width": old.width, "height": old.height, "metadata": {"sectionId": old.section_id()}});
+        operations.push(json!({"type": "node.update", "nodeId": changed, "patch": patch}));
+        operations.push(json!({"type": "node.move", "nodeId": changed, "position": old.position}));
+    }
+    if !operations.is_empty() {
+        apply(graph, &crate::fixture::batch(operations.into()), Options::default()).expect("undone");
+    }
+}
