@@ -24,6 +24,14 @@ named! {
         ReferenceSourceMissing = "reference_source_missing",
         /// Connections of the batch form a cycle.
         ReferenceCycle = "reference_cycle",
+        /// A connection passes behind the card of another node.
+        LineCrossesNode = "line_crosses_node",
+        /// A card cuts off the edges of its picture.
+        PictureCropped = "picture_cropped",
+        /// A card is too small for its text.
+        TextTruncated = "text_truncated",
+        /// An Action enlarged its source more than 1.5 times a side.
+        UpscaledOutput = "upscaled_output",
     }
 }
 
@@ -39,14 +47,18 @@ pub enum Group {
 }
 
 impl FindingCode {
-    /// The group of the code.
-    pub const fn group(self) -> Group {
+    /// The group of the code. A finding without one is advice, which does not prevent a claim that the work is done.
+    pub const fn group(self) -> Option<Group> {
         match self {
-            FindingCode::AgentOverlap | FindingCode::UserOverlap => Group::Overlap,
-            FindingCode::SectionOverflow => Group::Containment,
+            FindingCode::AgentOverlap | FindingCode::UserOverlap => Some(Group::Overlap),
+            FindingCode::SectionOverflow => Some(Group::Containment),
             FindingCode::ReferenceSourceEmpty | FindingCode::ReferenceSourceMissing | FindingCode::ReferenceCycle => {
-                Group::ReferenceLineage
+                Some(Group::ReferenceLineage)
             }
+            FindingCode::LineCrossesNode
+            | FindingCode::PictureCropped
+            | FindingCode::TextTruncated
+            | FindingCode::UpscaledOutput => None,
         }
     }
 }
@@ -338,5 +350,14 @@ pub struct DetachedOutput {
     pub asset: Option<AssetHandle>,
 }
 
+/// What a review needs to know about a stored asset.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StoredAsset {
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Width and height in pixels.
+    pub size: (f64, f64),
+}
+
 /// The stored assets among those that a graph names. A review needs this in addition to the graph.
-pub type StoredAssets = HashMap<AssetHandle, Origin>;
+pub type StoredAssets = HashMap<AssetHandle, StoredAsset>;

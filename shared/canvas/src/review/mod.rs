@@ -9,6 +9,8 @@ use domain::review::{
     GroupReview, GroupStatus, Ownership, Proposal, ReviewStatus, Severity, StoredAssets, Validation, ValidationStatus,
 };
 
+pub(crate) use outputs::unfilled;
+
 use crate::apply::{Applied, Touched};
 use crate::batch::Batch;
 use crate::findings::{self, Found};
@@ -90,8 +92,9 @@ fn conclude(
     } else {
         ReviewStatus::Ready
     };
-    let has_agents_work_left =
-        findings.iter().any(|finding| finding.ownership == Ownership::Agent && finding.severity != Severity::Info);
+    let has_agents_work_left = findings.iter().any(|finding| {
+        finding.ownership == Ownership::Agent && finding.severity != Severity::Info && finding.code.group().is_some()
+    });
     let done_claim_allowed = is_delivered && !has_agents_work_left;
     let codes = |is_blocking: bool| {
         let codes = findings.iter().filter(|finding| (finding.severity == Severity::Error) == is_blocking);
@@ -127,7 +130,7 @@ fn instruction(status: ReviewStatus, done_claim_allowed: bool, is_delivered: boo
 }
 
 fn group(findings: &[Finding], group: Group) -> GroupReview {
-    let of_group = || findings.iter().filter(|finding| finding.code.group() == group);
+    let of_group = || findings.iter().filter(|finding| finding.code.group() == Some(group));
     let weighs = |severity| of_group().any(|finding| finding.severity == severity);
     GroupReview {
         status: match (weighs(Severity::Error), weighs(Severity::Warning)) {

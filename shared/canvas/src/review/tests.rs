@@ -1,14 +1,16 @@
 //! Reviews of findings, outputs and lineage.
 
 use domain::graph::{Connection, Node, Purpose, Role};
-use domain::review::{Origin, StoredAssets};
+use domain::review::{Origin, StoredAsset, StoredAssets};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::fixture::{agents, asset, at, connection, graph, image, made, section, text, video, working};
 
 fn stored(names: &[(&str, Origin)]) -> StoredAssets {
-    names.iter().map(|(name, origin)| (asset(name), *origin)).collect()
+    // A ratio at which no card crops them.
+    let stored = |origin| StoredAsset { origin, size: (400.0, 100.0) };
+    names.iter().map(|(name, origin)| (asset(name), stored(*origin))).collect()
 }
 
 fn review(nodes: Vec<Node>, connections: Vec<Connection>, assets: &StoredAssets) -> CompletionReview {

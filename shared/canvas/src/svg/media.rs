@@ -25,6 +25,9 @@ const HINT_BYTES: usize = 900;
 /// equals the difference that the caption makes in a node with the ratio of its picture, up to 16:9.
 const FILL_RATIO_MAX: f64 = 1.2;
 
+/// Greatest quotient of the ratios at which nothing is seen to be missing: sizes of nodes are rounded.
+const UNSEEN_RATIO_MAX: f64 = 1.02;
+
 /// The area of a card for its picture: the upper part, with round corners at the top, and at the bottom if there is no
 /// caption.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,6 +39,12 @@ pub(super) struct Area {
 }
 
 impl Area {
+    /// The quotient of its ratio and that of a picture, at least 1.
+    fn difference(self, ratio: f64) -> f64 {
+        let off = ratio / (self.width / self.height);
+        off.max(1.0 / off)
+    }
+
     /// Outline as path data.
     fn outline(self) -> String {
         let Self { width: w, height: h, radius: r, round_bottom } = self;
@@ -56,8 +65,7 @@ impl Area {
 /// The markup before and after the data of the picture in slot number `index`.
 pub(super) fn picture(area: Area, index: usize, ratio: f64) -> (String, String) {
     let Area { width, height, .. } = area;
-    let off = ratio / (width / height);
-    let fit = if off.max(1.0 / off) <= FILL_RATIO_MAX { "slice" } else { "meet" };
+    let fit = if area.difference(ratio) <= FILL_RATIO_MAX { "slice" } else { "meet" };
     let (width, height) = (Num(width), Num(height));
     let mut before = String::new();
     put!(
@@ -69,6 +77,12 @@ pub(super) fn picture(area: Area, index: usize, ratio: f64) -> (String, String) 
         palette::MIST
     );
     (before, "\"/></g>".to_owned())
+}
+
+/// Whether the card of an image node cuts off a visible part of a picture with this ratio.
+pub(super) fn crops(look: &Look<'_>, frame: Frame, ratio: f64) -> bool {
+    let difference = split(look, frame).0.difference(ratio);
+    difference > UNSEEN_RATIO_MAX && difference <= FILL_RATIO_MAX
 }
 
 /// What is drawn where a picture is missing.
