@@ -11,7 +11,7 @@ use domain::id::{AccountUid, JobId};
 use domain::job::{ImageJob, JobDocument, JobKind, JobStatus, Record, VideoStatus, etag};
 use domain::recipe::run::{RecipeRun, RunId, RunRecord};
 use http::header::{CACHE_CONTROL, ETAG, LOCATION, RETRY_AFTER};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -19,6 +19,7 @@ use crate::extract::accept::Accepted;
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::RunInPath;
 use crate::extract::prefer;
+use crate::extract::query::QueryReader;
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
 use crate::reply;
@@ -277,8 +278,14 @@ fn with_tag(mut response: Response, record: &Shown) -> Response {
     response
 }
 
-/// Cancels a job or a run (docs/reference/jobs.md#cancel).
-pub async fn cancel_record(app: &App, caller: &Caller<ManageJobs>, target: Target, trace: Trace) -> Result {
+/// Cancels a job or a run (docs/reference/jobs.md#cancel), and removes its targets if the query asks for it.
+pub async fn cancel_record(app: &App, caller: &Caller<ManageJobs>, target: Target, uri: &Uri, trace: Trace) -> Result {
+    let mut query = QueryReader::new(uri);
+    let removes_targets = query.named("removeTargets", &[true, false]).unwrap_or_default();
+    query.finish()?;
+    if removes_targets {
+        remove_targets(app, &caller.account, target).await?;
+    }
     let (view, id) = match target {
         Target::Recipe(id) => {
             let run = cancel_run(app, &caller.account, id, trace).await?;
@@ -294,6 +301,28 @@ pub async fn cancel_record(app: &App, caller: &Caller<ManageJobs>, target: Targe
         Cancellation::Requested(record) => (record, StatusCode::ACCEPTED),
     };
     answer(app, &Shown::Job(record), Some(status))
+}
+
+/// Removes the targets that were made for a job or run and are still empty, at its end or, if it has ended, at once
+/// (docs/reference/jobs.md#remove-targets).
+async fn remove_targets(app: &App, account: &AccountUid, target: Target) -> Result<()> {
+    let record = target.load(app, account).await?;
+    let removed = retrying(|| async {
+        let mut transaction = app.transaction().await?;
+        let removed = match target {
+            Target::Job(_, id) => app::job::remove_targets(&mut transaction, id, account).await?,
+            Target::Recipe(id) => app::recipe::remove_targets(&mut transaction, id, account).await?,
+        };
+        db::pool::commit(transaction).await?;
+        Ok(removed)
+    });
+    if removed.await? {
+        app.announce(match record {
+            Shown::Job(record) => record.channels(),
+            Shown::Recipe(run) => run.channels(),
+        });
+    }
+    Ok(())
 }
 
 /// Cancels a Recipe run immediately and notifies waiters of the run and of its jobs.
