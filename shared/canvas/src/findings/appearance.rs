@@ -1,4 +1,4 @@
-//! What a render shows badly: advice, which never blocks (`docs/reference/findings.md#appearance`).
+//! What a render shows badly: advice, which never blocks (`docs/reference/findings.md#advice`).
 //!
 //! The code that draws a canvas answers whether a line crosses a card, a picture is cropped or a text is cut. Each node
 //! and each connection is looked at once, and only as long as the list has room.

@@ -7,7 +7,7 @@ use std::fmt;
 
 use domain::graph::{Connection, Purpose};
 
-use super::Frame;
+use super::{Frame, MARGIN};
 use super::advance::Face;
 use super::curve::Point;
 use super::look::palette;
@@ -99,13 +99,15 @@ impl Curves {
             && let Some(label) = label(connection)
         {
             self.label_count += 1;
-            self.label(label, connection.purpose, middle);
+            self.label(label, connection.purpose, middle, origin);
         }
     }
 
-    fn label(&mut self, label: &str, purpose: Purpose, (x, y): (f64, f64)) {
+    /// Adds a label centered at a point, or beside it where the drawing, whose nodes are within `origin`, ends.
+    fn label(&mut self, label: &str, purpose: Purpose, (x, y): Point, origin: Frame) {
         let Some(line) = text::single(label, LABEL, f64::INFINITY) else { return };
         let width = line.width + 12.0;
+        let x = x.max(width / 2.0 - MARGIN).min(origin.width + MARGIN - width / 2.0);
         put!(
             &mut self.labels,
             "<g fill=\"{}\"><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"18\" rx=\"9\" fill=\"{}\"/>",

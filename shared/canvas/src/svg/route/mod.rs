@@ -263,8 +263,10 @@ impl Detour<'_> {
             let (center, Span(start, end)) = (axis.turn(middle(frame)), axis.along(frame));
             let is_ahead = axis.turn(middle(other)).0 >= center.0;
             let (way, edge) = if is_ahead == is_facing { (1.0, end) } else { (-1.0, start) };
-            // Nothing is gained by a line that leads past the other node.
-            let window = if is_facing { frame.union(other) } else { self.window() };
+            // Nothing is gained by a line that leads past a node that lies ahead as a whole.
+            let Span(other_start, other_end) = axis.along(other);
+            let is_apart = other_start >= end || other_end <= start;
+            let window = if is_facing && is_apart { frame.union(other) } else { self.window() };
             let limit = self.limit(axis, way, (edge, center.1), axis.along(window), Some(slot));
             let near = edge + way * STUB;
             let reach = if way > 0.0 { Span(near, limit) } else { Span(limit, near) };
