@@ -292,7 +292,8 @@ pub async fn cancel_record(app: &App, caller: &Caller<ManageJobs>, target: Targe
     };
     // The kind of a job never changes.
     load(app, &caller.account, view, id).await?;
-    let cancellation = cancel_job(app, &caller.account, id, removes_targets, trace).await?.ok_or_else(|| view.absent())?;
+    let cancellation =
+        cancel_job(app, &caller.account, id, removes_targets, trace).await?.ok_or_else(|| view.absent())?;
     let (record, status) = match cancellation {
         Cancellation::Unchanged(record) | Cancellation::Canceled(record) => (record, StatusCode::OK),
         Cancellation::Requested(record) => (record, StatusCode::ACCEPTED),

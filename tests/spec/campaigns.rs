@@ -169,7 +169,9 @@ async fn a_canceled_shot_takes_its_empty_node_along(stack: &Stack) {
         shots.push((text(shot, "/runHandle").to_owned(), text(&job, "/targets/0").to_owned()));
     }
     let node = |at: usize| shots[at].1.trim_start_matches("node:").to_owned();
-    let changes = async |since: &Value| user.get(&format!("/canvases/{canvas}/changes?since={}", since.as_str().expect("a revision"))).await.ok();
+    let changes = async |since: &Value| {
+        user.get(&format!("/canvases/{canvas}/changes?since={}", since.as_str().expect("a revision"))).await.ok()
+    };
     let connect = json!([{"type": "connection.create", "fromNodeId": node(1), "toNodeId": node(0)}]);
     user.apply(&canvas, connect).await;
     let before = user.canvas(&canvas).await["revision"].clone();
@@ -192,7 +194,10 @@ async fn a_canceled_shot_takes_its_empty_node_along(stack: &Stack) {
     assert_eq!(user.canvas(&canvas).await["nodes"].as_array().map(Vec::len), Some(2));
     assert_eq!(user.delete(&format!("{path}?removeTargets=true")).await.ok(), canceled, "the record is unchanged");
     let since = changes(&canceled["canvasRevision"]).await;
-    assert_eq!((&since["deletedNodeIds"], &since["activity"][0]["summary"]), (&json!([node(1)]), &json!("removed 1 empty target")));
+    assert_eq!(
+        (&since["deletedNodeIds"], &since["activity"][0]["summary"]),
+        (&json!([node(1)]), &json!("removed 1 empty target"))
+    );
     // A node that was restored since was not made for the job.
     let path = format!("/runs/{}", shots[2].0);
     user.delete(&path).await.expect(200);

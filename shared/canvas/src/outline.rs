@@ -25,9 +25,8 @@ const EXCERPT: usize = 60;
 /// order of creation. At most 64 KiB: the rest is omitted, and a last line says how much.
 pub fn outline(canvas: &CanvasRecord, graph: &Graph) -> String {
     let sections = graph.nodes().filter(|node| node.is_section());
-    let inside = sections.flat_map(|section| {
-        std::iter::once((1, section)).chain(graph.members(&section.id).map(|member| (2, member)))
-    });
+    let inside = sections
+        .flat_map(|section| std::iter::once((1, section)).chain(graph.members(&section.id).map(|member| (2, member))));
     let outside = graph.nodes().filter(|node| !node.is_section() && node.section_id().is_none());
     let order: Vec<(usize, &Node)> = inside.chain(outside.map(|node| (1, node))).collect();
     let numbers = order.iter().map(|(_, node)| &node.id).zip(1..).collect();
@@ -86,7 +85,8 @@ impl Lines<'_> {
         // Without a sign for a zero.
         let [x, y, width, height] =
             [node.position.x, node.position.y, node.width, node.height].map(|length| length.round() + 0.0);
-        let mut line = format!("#{} {kind} {} {} {x},{y} {width}x{height}", self.number(&node.id), node.id, quoted(&node.title));
+        let mut line =
+            format!("#{} {kind} {} {} {x},{y} {width}x{height}", self.number(&node.id), node.id, quoted(&node.title));
         // Writing to a String cannot fail.
         if let Some(asset) = &node.asset {
             let _ = match &asset.owner == self.owner {
@@ -210,7 +210,8 @@ mod tests {
     #[test]
     fn the_owner_of_the_canvas_is_named_once() {
         let showing = |owner: &str| {
-            let asset = AssetHandle { owner: AccountUid::from_stored(owner.into()), id: AssetId::from_stored("p".into()) };
+            let asset =
+                AssetHandle { owner: AccountUid::from_stored(owner.into()), id: AssetId::from_stored("p".into()) };
             of("", vec![at(Node { asset: Some(asset), ..image("a") }, -0.2, 1.5)], vec![])
         };
         assert_eq!(showing("me").lines().nth(1), Some(r#"  #1 image a "a" 0,2 320x320 shows p"#));
@@ -244,7 +245,8 @@ mod tests {
             };
             node.title = format!("Variation {index}");
             if node.kind == NodeType::Text {
-                node.metadata.insert("content".into(), "A lamp on a window sill at dusk, snow outside. ".repeat(4).into());
+                node.metadata
+                    .insert("content".into(), "A lamp on a window sill at dusk, snow outside. ".repeat(4).into());
             }
             at(node, f64::from(index % 14) * 380.0, f64::from(index / 14) * 420.0)
         });

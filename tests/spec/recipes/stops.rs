@@ -183,7 +183,8 @@ async fn a_canceled_run_takes_its_empty_outputs_along(stack: &Stack) {
     let since = text(&before, "/revision");
     let id = text(&setting.canvas, "/id");
     let changes = setting.user.get(&format!("/canvases/{id}/changes?since={since}")).await.ok();
-    let mut deleted: Vec<&str> = changes["deletedNodeIds"].as_array().expect("ids").iter().filter_map(Value::as_str).collect();
+    let mut deleted: Vec<&str> =
+        changes["deletedNodeIds"].as_array().expect("ids").iter().filter_map(Value::as_str).collect();
     let mut expected: Vec<&str> = outputs.iter().map(String::as_str).collect();
     (deleted.sort_unstable(), expected.sort_unstable());
     assert_eq!(deleted, expected, "{changes}");

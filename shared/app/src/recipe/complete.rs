@@ -204,9 +204,12 @@ async fn release_nodes(
 /// The outputs whose nodes were deleted, whatever their status; without those that the end of the run removes.
 fn detached(record: &RunRecord, nodes: &[Node], removal: &Removal) -> Vec<DetachedOutput> {
     let present: HashSet<&NodeId> = nodes.iter().map(|node| &node.id).collect();
-    let outputs = record.plan.steps.iter().zip(&record.outputs).filter(|(step, _)| {
-        !present.contains(&step.node) && !removal.contains(&step.node)
-    });
+    let outputs = record
+        .plan
+        .steps
+        .iter()
+        .zip(&record.outputs)
+        .filter(|(step, _)| !present.contains(&step.node) && !removal.contains(&step.node));
     outputs.map(|(step, output)| DetachedOutput { node: step.node.clone(), asset: output.asset.clone() }).collect()
 }
 

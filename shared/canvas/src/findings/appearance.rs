@@ -23,7 +23,8 @@ pub(super) fn search(graph: &Graph, touched: &Touched, assets: &StoredAssets, fo
     for is_touched in [true, false] {
         for connection in graph.connections() {
             let ends = [&connection.from, &connection.to];
-            let touches = touched.connections.contains(&connection.id) || ends.iter().any(|id| touched.placed.contains(*id));
+            let touches =
+                touched.connections.contains(&connection.id) || ends.iter().any(|id| touched.placed.contains(*id));
             if touches == is_touched
                 && let Some(finding) = crossing(graph, &router, connection)
             {
@@ -31,7 +32,9 @@ pub(super) fn search(graph: &Graph, touched: &Touched, assets: &StoredAssets, fo
             }
         }
         for node in graph.nodes().filter(|node| touched.placed.contains(&node.id) == is_touched) {
-            for (code, message) in [cropped(node, assets), cut(node), upscaled(graph, node, assets)].into_iter().flatten() {
+            for (code, message) in
+                [cropped(node, assets), cut(node), upscaled(graph, node, assets)].into_iter().flatten()
+            {
                 found.push(|| advice(code, message, node.agent_owned, &[node], None))?;
             }
         }
@@ -158,7 +161,10 @@ mod tests {
         let [finding] = &found(nodes, connections, &StoredAssets::new())[..] else { panic!("one finding") };
         assert_eq!((finding.code, finding.severity), (FindingCode::LineCrossesNode, Severity::Warning));
         assert_eq!(finding.ownership, Ownership::Agent, "one end is an agent's");
-        assert_eq!((&finding.node_handles[..], &finding.connection_handles[..]), (&["node:right".to_owned()][..], &["connection:c".to_owned()][..]));
+        assert_eq!(
+            (&finding.node_handles[..], &finding.connection_handles[..]),
+            (&["node:right".to_owned()][..], &["connection:c".to_owned()][..])
+        );
     }
 
     #[test]
@@ -180,7 +186,9 @@ mod tests {
         let mut card = showing(sized(image("a"), 320.0, 240.0));
         card.title = String::new();
         let of = |width: f64| codes(vec![card.clone()], &stored(&[("a", (width, 240.0))]));
-        for (width, expected) in [(320.0, false), (326.4, false), (326.5, true), (384.0, true), (384.1, false), (313.0, true)] {
+        for (width, expected) in
+            [(320.0, false), (326.4, false), (326.5, true), (384.0, true), (384.1, false), (313.0, true)]
+        {
             assert_eq!(of(width), if expected { vec!["picture_cropped"] } else { vec![] }, "{width}");
         }
         card.title = "A title takes 28 units".into();
@@ -227,7 +235,10 @@ mod tests {
         let inside = || json!({"fit": "inside", "enlarge": "yes"});
         assert_eq!(of(inside(), 150.0, 300.0), [""; 0]);
         assert_eq!(of(inside(), 151.0, 302.0), ["an Action enlarged its source 1.5 times"]);
-        assert_eq!(of(json!({"fit": "fill", "enlarge": "yes"}), 250.0, 200.0), ["an Action enlarged its source 2.5 times"]);
+        assert_eq!(
+            of(json!({"fit": "fill", "enlarge": "yes"}), 250.0, 200.0),
+            ["an Action enlarged its source 2.5 times"]
+        );
         assert_eq!(of(json!({"fit": "contain", "enlarge": "yes"}), 1000.0, 300.0), [""; 0], "the rest is background");
         assert_eq!(of(json!({"fit": "contain", "enlarge": "yes"}), 1000.0, 400.0).len(), 1);
         assert_eq!(of(json!({"fit": "contain", "enlarge": "no"}), 1000.0, 400.0), [""; 0]);
@@ -241,10 +252,12 @@ mod tests {
     #[test]
     fn what_the_batch_touched_comes_first_and_advice_follows_all_warnings() {
         let cut = |name: &str, y: f64| holding(at(text(name), 0.0, y), &"word\n".repeat(9));
-        let nodes = vec![cut("a", 0.0), cut("b", 500.0), agents(at(image("c"), 900.0, 0.0)), at(image("d"), 900.0, 0.0)];
+        let nodes =
+            vec![cut("a", 0.0), cut("b", 500.0), agents(at(image("c"), 900.0, 0.0)), at(image("d"), 900.0, 0.0)];
         let touched = Touched { placed: [crate::fixture::id("b")].into(), ..Touched::default() };
         let found = find(&graph(nodes, vec![]), &touched, &StoredAssets::new()).findings;
-        let seen: Vec<_> = found.iter().map(|finding| (finding.code.as_str(), finding.node_handles[0].as_str())).collect();
+        let seen: Vec<_> =
+            found.iter().map(|finding| (finding.code.as_str(), finding.node_handles[0].as_str())).collect();
         assert_eq!(seen, [("agent_overlap", "node:c"), ("text_truncated", "node:b"), ("text_truncated", "node:a")]);
     }
 }

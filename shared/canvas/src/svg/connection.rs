@@ -7,13 +7,13 @@ use std::fmt;
 
 use domain::graph::{Connection, Purpose};
 
-use super::{Frame, MARGIN};
 use super::advance::Face;
 use super::curve::Point;
 use super::look::palette;
 use super::route::{Path, length};
 use super::text;
 use super::xml::{Num, Rgb, put};
+use super::{Frame, MARGIN};
 
 /// Most labels of a document. More would not be legible.
 const LABELS_MAX: usize = 4000;

@@ -139,9 +139,7 @@ fn sized(look: &Look<'_>, block: Block, bytes: usize) -> (Wrapped, f64) {
 fn whole_words(content: &str, size: f64, block: Block) -> bool {
     let face = Face::regular(size);
     let words = content.split_whitespace().take(200);
-    words
-        .filter(|word| word.is_ascii())
-        .all(|word| text::fits(word, face, block.right - block.left))
+    words.filter(|word| word.is_ascii()).all(|word| text::fits(word, face, block.right - block.left))
 }
 
 /// A Section: a titled frame behind its members. Returns whether a part of its title or text is missing.

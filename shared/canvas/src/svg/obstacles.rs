@@ -107,9 +107,14 @@ mod tests {
     use super::*;
 
     fn frame() -> impl Strategy<Value = Frame> {
-        (-500.0..500.0, -500.0..500.0, 1.0..300.0, 1.0..300.0).prop_map(|(left, top, width, height): (f64, f64, f64, f64)| {
-            Frame { left, top, right: left + width, bottom: top + height }
-        })
+        (-500.0..500.0, -500.0..500.0, 1.0..300.0, 1.0..300.0).prop_map(
+            |(left, top, width, height): (f64, f64, f64, f64)| Frame {
+                left,
+                top,
+                right: left + width,
+                bottom: top + height,
+            },
+        )
     }
 
     proptest! {
@@ -139,10 +144,13 @@ mod tests {
         let obstacles = Obstacles::new((0..20_000).map(|slot| (slot, card)).collect());
         let search = obstacles.search();
         let mut count = 0;
-        let end = search.visit(|_| true, |_, _| {
-            count += 1;
-            ControlFlow::Continue(())
-        });
+        let end = search.visit(
+            |_| true,
+            |_, _| {
+                count += 1;
+                ControlFlow::Continue(())
+            },
+        );
         assert!(end.is_break() && search.is_exhausted());
         assert!(count < EFFORT, "{count}");
     }

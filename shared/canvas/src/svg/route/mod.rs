@@ -92,7 +92,8 @@ impl<'a> Router<'a> {
             },
         );
         let mut route = Route { path: Path::Curve(curve), is_free };
-        if !is_free && let Some(lines) = (Detour { search: &search, lane: lane_of(&connection.from), from, to }).find() {
+        if !is_free && let Some(lines) = (Detour { search: &search, lane: lane_of(&connection.from), from, to }).find()
+        {
             route = Route { path: Path::Lines(lines), is_free: true };
         }
         route.is_free &= !search.is_exhausted();

@@ -111,14 +111,17 @@ fn a_node_that_is_enclosed_keeps_its_curve() {
     let many: Vec<Node> = nodes
         .iter()
         .cloned()
-        .chain((0..12).map(|index| card(&format!("w{index:02}"), 270.0 + 25.0 * f64::from(index), -2000.0, 20.0, 4000.0)))
+        .chain(
+            (0..12).map(|index| card(&format!("w{index:02}"), 270.0 + 25.0 * f64::from(index), -2000.0, 20.0, 4000.0)),
+        )
         .collect();
     assert_eq!(crossed(&many).len(), CROSSED_MAX);
 }
 
 #[test]
 fn a_crowd_costs_a_bounded_effort_and_leaves_the_curves() {
-    let mut nodes: Vec<Node> = (0..5000).map(|index| card(&format!("n{index}"), 150.0, -2000.0, 300.0, 4000.0)).collect();
+    let mut nodes: Vec<Node> =
+        (0..5000).map(|index| card(&format!("n{index}"), 150.0, -2000.0, 300.0, 4000.0)).collect();
     nodes.extend([card("a", 0.0, 0.0, 100.0, 100.0), card("b", 600.0, 0.0, 100.0, 100.0)]);
     assert!(!route(&nodes, "a", "b").is_free);
 }
