@@ -310,18 +310,22 @@ fn with_tag(mut response: Response, record: &Shown) -> Response {
     response
 }
 
-/// Cancels a job or a run (docs/reference/jobs.md#cancel).
-pub async fn cancel_record(app: &App, caller: &Caller<ManageJobs>, target: Target, trace: Trace) -> Result {
+/// Cancels a job or a run (docs/reference/jobs.md#cancel), and removes its targets if the query asks for it.
+pub async fn cancel_record(app: &App, caller: &Caller<ManageJobs>, target: Target, uri: &Uri, trace: Trace) -> Result {
+    let mut query = QueryReader::new(uri);
+    let removes_targets = query.named("removeTargets", &[true, false]).unwrap_or_default();
+    query.finish()?;
     let (view, id) = match target {
         Target::Recipe(id) => {
-            let run = cancel_run(app, &caller.account, id, trace).await?;
+            let run = cancel_run(app, &caller.account, id, removes_targets, trace).await?;
             return answer(app, &Shown::Recipe(Box::new(run)), Detail::Full, Some(StatusCode::OK));
         }
         Target::Job(view, id) => (view, id),
     };
     // The kind of a job never changes.
     load(app, &caller.account, view, id).await?;
-    let cancellation = cancel_job(app, &caller.account, id, trace).await?.ok_or_else(|| view.absent())?;
+    let cancellation =
+        cancel_job(app, &caller.account, id, removes_targets, trace).await?.ok_or_else(|| view.absent())?;
     let (record, status) = match cancellation {
         Cancellation::Unchanged(record) | Cancellation::Canceled(record) => (record, StatusCode::OK),
         Cancellation::Requested(record) => (record, StatusCode::ACCEPTED),
@@ -330,18 +334,26 @@ pub async fn cancel_record(app: &App, caller: &Caller<ManageJobs>, target: Targe
 }
 
 /// Cancels a Recipe run immediately and notifies waiters of the run and of its jobs.
-async fn cancel_run(app: &App, account: &AccountUid, id: RunId, trace: Trace) -> Result<RunRecord> {
+async fn cancel_run(
+    app: &App,
+    account: &AccountUid,
+    id: RunId,
+    removes_targets: bool,
+    trace: Trace,
+) -> Result<RunRecord> {
     let canceled = retrying(|| async {
         let mut transaction = app.transaction().await?;
         let traceparent = trace.0.to_string();
         let windows = taskqueue::windows(&app.config);
         let context = completion_context(app, &windows, &traceparent);
+        let removed = removes_targets && app::recipe::remove_targets(&mut transaction, id, account).await?;
         let canceled = app::recipe::cancel(&mut transaction, id, account, &context).await?;
         db::pool::commit(transaction).await?;
-        Ok(canceled)
+        Ok((canceled, removed))
     });
-    let (run, is_news) = canceled.await?.ok_or_else(|| View::Run.absent())?;
-    if is_news {
+    let (canceled, removed) = canceled.await?;
+    let (run, is_news) = canceled.ok_or_else(|| View::Run.absent())?;
+    if is_news || removed {
         app.waker.wake();
         app.announce(run.channels());
     }
@@ -349,22 +361,40 @@ async fn cancel_run(app: &App, account: &AccountUid, id: RunId, trace: Trace) ->
 }
 
 /// Cancels a job and notifies its waiters; `None` when it is missing or belongs to another account.
-pub async fn cancel_job(app: &App, account: &AccountUid, id: JobId, trace: Trace) -> Result<Option<Cancellation>> {
-    let cancellation = retrying(|| attempt(app, account, id, trace)).await?;
-    if let Some(Cancellation::Canceled(job) | Cancellation::Requested(job)) = &cancellation {
-        app.waker.wake();
-        app.announce(job.channels());
+pub async fn cancel_job(
+    app: &App,
+    account: &AccountUid,
+    id: JobId,
+    removes_targets: bool,
+    trace: Trace,
+) -> Result<Option<Cancellation>> {
+    let (cancellation, removed) = retrying(|| attempt(app, account, id, removes_targets, trace)).await?;
+    match &cancellation {
+        Some(Cancellation::Canceled(job) | Cancellation::Requested(job)) => {
+            app.waker.wake();
+            app.announce(job.channels());
+        }
+        Some(Cancellation::Unchanged(job)) if removed => app.announce(job.channels()),
+        _ => {}
     }
     Ok(cancellation)
 }
 
-async fn attempt(app: &App, account: &AccountUid, id: JobId, trace: Trace) -> Result<Option<Cancellation>> {
+/// The cancellation, and whether targets were removed with it.
+async fn attempt(
+    app: &App,
+    account: &AccountUid,
+    id: JobId,
+    removes_targets: bool,
+    trace: Trace,
+) -> Result<(Option<Cancellation>, bool)> {
     let mut transaction = app.transaction().await?;
     let (windows, traceparent) = (taskqueue::windows(&app.config), trace.0.to_string());
     let context = completion_context(app, &windows, &traceparent);
+    let removed = removes_targets && app::job::remove_targets(&mut transaction, id, account).await?;
     let cancellation = app::job::cancel(&mut transaction, id, account, &context).await?;
     db::pool::commit(transaction).await?;
-    Ok(cancellation)
+    Ok((cancellation, removed))
 }
 
 fn completion_context<'a>(app: &'a App, windows: &'a Windows, traceparent: &'a str) -> CompletionContext<'a> {

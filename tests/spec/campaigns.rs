@@ -10,6 +10,7 @@ suite! {
     a_start_makes_a_target_and_a_job_for_each_shot,
     a_campaign_is_read_listed_and_reviewed_by_its_account_alone,
     a_canceled_campaign_stops_and_stays_so,
+    a_canceled_shot_takes_its_empty_node_along,
     a_start_without_credit_is_402_and_changes_nothing,
     bodies_are_judged,
 }
@@ -156,6 +157,54 @@ async fn a_canceled_campaign_stops_and_stays_so(stack: &Stack) {
     assert!(canceled["run"]["shots"].as_array().into_iter().flatten().all(|shot| shot["status"] == "canceled"));
     assert_eq!(user.delete(&path).await.ok(), canceled, "a finished one is unchanged");
     assert_eq!(user.get("/auth/status").await.ok()["creditBalance"], before, "the reservation was returned");
+}
+
+async fn a_canceled_shot_takes_its_empty_node_along(stack: &Stack) {
+    let user = rich(stack).await;
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let run = start(&user, &canvas, 3).await;
+    let mut shots = Vec::new();
+    for shot in run["shots"].as_array().expect("shots") {
+        let job = user.get(&format!("/runs/{}", text(shot, "/runHandle"))).await.expect(202).json();
+        shots.push((text(shot, "/runHandle").to_owned(), text(&job, "/targets/0").to_owned()));
+    }
+    let node = |at: usize| shots[at].1.trim_start_matches("node:").to_owned();
+    let changes = async |since: &Value| {
+        user.get(&format!("/canvases/{canvas}/changes?since={}", since.as_str().expect("a revision"))).await.ok()
+    };
+    let connect = json!([{"type": "connection.create", "fromNodeId": node(1), "toNodeId": node(0)}]);
+    user.apply(&canvas, connect).await;
+    let before = user.canvas(&canvas).await["revision"].clone();
+    // A job that ends in this request: one revision frees nothing and deletes the node with its connection.
+    let path = format!("/runs/{}", shots[0].0);
+    let canceled = user.delete(&format!("{path}?removeTargets=true")).await.ok();
+    assert_eq!(canceled["status"], "canceled");
+    assert_eq!(canceled["completionReview"]["delivery"]["nonDurableOutputHandles"], json!([]));
+    let since = changes(&before).await;
+    assert_eq!((&since["deletedNodeIds"], &since["changedNodeIds"]), (&json!([node(0)]), &json!([])));
+    assert_eq!(since["deletedConnectionIds"].as_array().map(Vec::len), Some(1));
+    assert_eq!(since["activity"].as_array().map(Vec::len), Some(1), "one revision: {since}");
+    let after = user.canvas(&canvas).await;
+    assert_eq!((&after["revision"], after["nodes"].as_array().map(Vec::len)), (&canceled["canvasRevision"], Some(2)));
+    assert_eq!(user.delete(&format!("{path}?removeTargets=true")).await.ok(), canceled, "a repetition");
+    assert_eq!(user.canvas(&canvas).await, after);
+    // A job that ended before.
+    let path = format!("/jobs/{}", shots[1].0.replace("run:", "job:"));
+    let canceled = user.delete(&format!("{path}?removeTargets=false")).await.ok();
+    assert_eq!(user.canvas(&canvas).await["nodes"].as_array().map(Vec::len), Some(2));
+    assert_eq!(user.delete(&format!("{path}?removeTargets=true")).await.ok(), canceled, "the record is unchanged");
+    let since = changes(&canceled["canvasRevision"]).await;
+    assert_eq!(
+        (&since["deletedNodeIds"], &since["activity"][0]["summary"]),
+        (&json!([node(1)]), &json!("removed 1 empty target"))
+    );
+    // A node that was restored since was not made for the job.
+    let path = format!("/runs/{}", shots[2].0);
+    user.delete(&path).await.expect(200);
+    user.apply(&canvas, json!([{"type": "node.delete", "nodeId": node(2)}])).await;
+    user.apply(&canvas, json!([{"type": "node.restore", "nodeId": node(2)}])).await;
+    user.delete(&format!("{path}?removeTargets=true")).await.expect(200);
+    assert_eq!(user.canvas(&canvas).await["nodes"].as_array().map(Vec::len), Some(1));
 }
 
 async fn a_campaign_succeeds_when_every_shot_shows_its_picture(stack: &Stack) {

@@ -18,6 +18,7 @@ suite! {
     at_most_200_findings_are_listed_errors_first,
     a_deletion_is_destructive_and_names_detached_assets,
     the_review_is_of_the_canvas_as_it_is,
+    what_a_render_shows_badly_is_advice,
     a_job_leaves_its_review_and_lineage,
     a_products_own_pixels_pass_and_failures_block_delivery,
 }
@@ -360,11 +361,48 @@ async fn the_review_is_of_the_canvas_as_it_is(stack: &Stack) {
     user.get("/canvases/a%20b/review").await.expect_error(400, "input_validation_error", &["canvasId"]);
 }
 
+async fn what_a_render_shows_badly_is_advice(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let asset = user.upload_into(id, "image/png", pictures::png(100, 20)).await;
+    let target = user.slot(id).await;
+    let mut request = user.resize_request(id, &target, text(&asset, "/node")).await;
+    request["params"] = json!({"width": 151});
+    let done = user.finished(&user.send("/actions/resize/runs", &request).await.expect(202).json()).await;
+    assert_eq!(done["completionReview"]["advisoryFindingCodes"], json!(["upscaled_output"]));
+    // A card of 320 by 240 with a title holds a picture of 320 by 212, and crops one of 5:1 when it is 320 by 96.
+    let wall = |x: i64, y: i64, width: u32, height: u32| json!({"type": "node.create", "node": {"type": "image", "position": {"x": 9000 + x, "y": y}, "width": width, "height": height}});
+    let worse = json!([
+        {"type": "node.resize", "nodeId": asset["node"], "width": 320, "height": 100},
+        {"type": "node.create", "node": {"type": "text", "position": {"x": 5000, "y": 0}, "metadata": {"content": "word\n".repeat(9)}}},
+        {"type": "node.create", "clientId": "in", "node": {"type": "image", "position": {"x": 9020, "y": 20}, "width": 100, "height": 100}},
+        {"type": "node.create", "clientId": "out", "node": {"type": "image", "position": {"x": 9600, "y": 20}, "width": 100, "height": 100}},
+        wall(-120, -100, 130, 340), wall(130, -100, 130, 340), wall(12, -100, 116, 110), wall(12, 130, 116, 110),
+        {"type": "connection.create", "fromNodeId": "in", "toNodeId": "out"},
+    ]);
+    let advised = validation(&user, &canvas, worse.clone()).await;
+    let advice = |code: &'static str| (code, "warning", "agent");
+    let expected = ["line_crosses_node", "picture_cropped", "text_truncated", "upscaled_output"];
+    let mut listed = said(&advised);
+    listed.sort_unstable();
+    assert_eq!(listed, expected.map(advice));
+    let review = &advised["completionReview"];
+    assert_eq!((&review["status"], &review["doneClaimAllowed"]), (&json!("needs-review"), &json!(true)));
+    assert_eq!((&advised["status"], &review["overlap"]["status"]), (&json!("advisory"), &json!("clear")));
+    // It never blocks, and the review of what was written agrees with the dry run.
+    user.apply(id, worse).await;
+    let reviewed = user.get(&format!("/canvases/{id}/review")).await.ok()["validation"].clone();
+    let mut listed = said(&reviewed);
+    listed.sort_unstable();
+    assert_eq!(listed, expected.map(advice));
+}
+
 async fn a_job_leaves_its_review_and_lineage(stack: &Stack) {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
-    let asset = user.upload_into(id, "image/png", pictures::png(64, 48)).await;
+    let asset = user.upload_into(id, "image/png", pictures::png(100, 20)).await;
     let target = user.slot(id).await;
     let request = user.resize_request(id, &target, text(&asset, "/node")).await;
     let job = user.send("/actions/resize/runs", &request).await.expect(202).json();

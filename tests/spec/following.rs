@@ -352,7 +352,7 @@ async fn an_outline_is_a_text_with_handles(stack: &Stack) {
             {"type": "connection.create", "clientId": "c", "fromNodeId": picture, "toNodeId": "t", "purpose": "reference", "role": "style"},
         ]))
         .await;
-    let [s, t, c] = ["s", "t", "c"].map(|name| text(&made["resolvedIds"], &format!("/{name}")).to_owned());
+    let [s, t] = ["s", "t"].map(|name| text(&made["resolvedIds"], &format!("/{name}")).to_owned());
     let reply = user.get(&format!("/canvases/{id}/outline")).await.expect(200);
     assert_eq!(reply.header("content-type"), Some("text/plain; charset=utf-8"));
     assert_eq!(reply.header("cache-control"), Some("private, no-store"));
@@ -360,13 +360,13 @@ async fn an_outline_is_a_text_with_handles(stack: &Stack) {
     let lines: Vec<&str> = outline.lines().collect();
     assert_eq!(lines.len(), 5, "{outline}");
     assert!(lines[0].starts_with(text(&canvas, "/handle")) && lines[0].contains(text(&made, "/canvas/revision")));
-    assert!(lines[1].starts_with(&format!("  section node:{s} \"References\"")), "{outline}");
-    assert!(lines[2].starts_with(&format!("    text node:{t} ")) && lines[2].ends_with(": \"Hello\""), "{outline}");
-    assert!(
-        lines[3].starts_with(&format!("  image {picture} ")) && lines[3].contains(text(&asset, "/handle")),
-        "{outline}"
-    );
-    assert_eq!(lines[4], format!("    -> node:{t} reference as style (connection:{c})"));
+    assert!(lines[1].starts_with(&format!("  #1 section {s} \"References\"")), "{outline}");
+    assert!(lines[2].starts_with(&format!("    #2 text {t} ")) && lines[2].ends_with(": \"Hello\""), "{outline}");
+    let id = |handle: &str| handle.rsplit(':').next().unwrap_or_default().to_owned();
+    assert!(lines[3].starts_with(&format!("  #3 image {} ", id(picture))), "{outline}");
+    assert!(lines[3].ends_with(&format!(" shows {}", id(text(&asset, "/handle")))), "{outline}");
+    assert_eq!(lines[4], "    -> #2 reference as style");
+    assert_eq!(outline.matches(&user.uid).count(), 1, "{outline}");
 }
 
 async fn an_outline_has_at_most_64_kibibytes(stack: &Stack) {

@@ -243,6 +243,15 @@ async fn a_job_that_nobody_took_is_canceled_at_once(stack: &Stack) {
         .await
         .expect("counts");
     assert_eq!(tasks, 0, "no worker can claim it");
+    // A node that existed before stays; only true and false are taken.
+    let path = text(&job, "/pollUrl");
+    assert_eq!(user.delete(&format!("{path}?removeTargets=true")).await.ok(), canceled);
+    assert_eq!(user.canvas(&canvas).await["revision"], canceled["canvasRevision"]);
+    user.delete(&format!("{path}?removeTargets=yes")).await.expect_error(
+        400,
+        "input_validation_error",
+        &["removeTargets"],
+    );
     // The node is free again.
     let again = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
     user.send("/actions/resize/runs", &again).await.expect(202);

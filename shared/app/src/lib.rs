@@ -13,6 +13,7 @@ pub mod job;
 pub mod models;
 pub mod purge;
 pub mod recipe;
+pub mod removal;
 pub mod start;
 pub mod target;
 pub mod token;

@@ -1,26 +1,36 @@
 //! A canvas as an indented text for people and prompts. Format: `docs/reference/canvases.md#outline`.
 //!
-//! There is one line for each node and each connection, with the handles that operations take. User-authored text is
-//! quoted as JSON, so that no title can imitate a line of the outline.
+//! There is one line for each node and each connection. The handle of the canvas names the owner; nodes and assets have
+//! their plain ids, and connections name nodes by their numbers, so that a node takes less than 40 tokens on average.
+//! User-authored text is quoted as JSON, so that no title can imitate a line of the outline.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use domain::canvas::CanvasRecord;
 use domain::graph::{Connection, Node, Purpose};
+use domain::id::{AccountUid, NodeId};
 
 use crate::Graph;
+use crate::review::unfilled;
 
 /// Longest outline, in bytes.
 const OUTLINE_MAX: usize = 64 * 1024;
 /// Bytes reserved for the line that says how much is not shown.
 const LAST_LINE: usize = 128;
 /// Characters of a node's text that are shown.
-const EXCERPT: usize = 120;
+const EXCERPT: usize = 60;
 
 /// The outline: Sections with their members, then all other nodes, each followed by its outgoing connections, all in
 /// order of creation. At most 64 KiB: the rest is omitted, and a last line says how much.
 pub fn outline(canvas: &CanvasRecord, graph: &Graph) -> String {
-    let mut lines = Lines { text: String::new(), shown: 0, full: false };
+    let sections = graph.nodes().filter(|node| node.is_section());
+    let inside = sections
+        .flat_map(|section| std::iter::once((1, section)).chain(graph.members(&section.id).map(|member| (2, member))));
+    let outside = graph.nodes().filter(|node| !node.is_section() && node.section_id().is_none());
+    let order: Vec<(usize, &Node)> = inside.chain(outside.map(|node| (1, node))).collect();
+    let numbers = order.iter().map(|(_, node)| &node.id).zip(1..).collect();
+    let mut lines = Lines { owner: &canvas.handle.owner, numbers, text: String::new(), shown: 0, full: false };
     lines.push(
         0,
         &format!(
@@ -32,19 +42,16 @@ pub fn outline(canvas: &CanvasRecord, graph: &Graph) -> String {
             counted(graph.connection_count(), "connection"),
         ),
     );
-    for section in graph.nodes().filter(|node| node.is_section()) {
-        lines.node(1, section, graph);
-        for member in graph.members(&section.id) {
-            lines.node(2, member, graph);
-        }
-    }
-    for node in graph.nodes().filter(|node| !node.is_section() && node.section_id().is_none()) {
-        lines.node(1, node, graph);
+    for (depth, node) in order {
+        lines.node(depth, node, graph);
     }
     lines.finish(graph.node_count())
 }
 
-struct Lines {
+struct Lines<'a> {
+    /// Owner of the canvas.
+    owner: &'a AccountUid,
+    numbers: HashMap<&'a NodeId, usize>,
     text: String,
     /// Nodes that are in the text.
     shown: usize,
@@ -53,12 +60,11 @@ struct Lines {
     full: bool,
 }
 
-impl Lines {
+impl Lines<'_> {
     fn push(&mut self, depth: usize, line: &str) {
         let width = 2 * depth;
         self.full |= self.text.len() + width + line.len() + 1 > OUTLINE_MAX - LAST_LINE;
         if !self.full {
-            // Writing to a String cannot fail.
             let _ = writeln!(self.text, "{:width$}{line}", "");
         }
     }
@@ -67,11 +73,52 @@ impl Lines {
         if self.full {
             return;
         }
-        self.push(depth, &described(node));
+        self.push(depth, &self.described(node));
         self.shown += usize::from(!self.full);
         for connection in graph.outgoing(&node.id) {
-            self.push(depth + 1, &connected(connection));
+            self.push(depth + 1, &self.connected(connection));
         }
+    }
+
+    fn described(&self, node: &Node) -> String {
+        let kind = if node.is_section() { "section" } else { node.kind.as_str() };
+        // Without a sign for a zero.
+        let [x, y, width, height] =
+            [node.position.x, node.position.y, node.width, node.height].map(|length| length.round() + 0.0);
+        let mut line =
+            format!("#{} {kind} {} {} {x},{y} {width}x{height}", self.number(&node.id), node.id, quoted(&node.title));
+        // Writing to a String cannot fail.
+        if let Some(asset) = &node.asset {
+            let _ = match &asset.owner == self.owner {
+                true => write!(line, " shows {}", asset.id),
+                false => write!(line, " shows {asset}"),
+            };
+        }
+        if let Some(awaited) = node.awaited() {
+            let _ = write!(line, " awaits {awaited}");
+        } else if let Some(status) = unfilled(node) {
+            let _ = write!(line, " {status} (delete, or run again)");
+        }
+        if let Some(content) = node.content().filter(|content| !content.is_empty()) {
+            let _ = write!(line, ": {}", excerpt(content));
+        }
+        line
+    }
+
+    fn connected(&self, connection: &Connection) -> String {
+        let mut line = format!("-> #{}", self.number(&connection.to));
+        if connection.purpose != Purpose::Flow {
+            let _ = write!(line, " {}", connection.purpose);
+        }
+        if let Some(role) = connection.role {
+            let _ = write!(line, " as {role}");
+        }
+        line
+    }
+
+    /// Number of a node of the canvas.
+    fn number(&self, id: &NodeId) -> usize {
+        self.numbers.get(id).copied().unwrap_or_default()
     }
 
     fn finish(mut self, nodes: usize) -> String {
@@ -81,35 +128,6 @@ impl Lines {
         }
         self.text
     }
-}
-
-fn described(node: &Node) -> String {
-    let kind = if node.is_section() { "section" } else { node.kind.as_str() };
-    let (at, width, height) = (node.position, node.width, node.height);
-    let mut line =
-        format!("{kind} {} {} at {},{} size {width}x{height}", node.id.handle(), quoted(&node.title), at.x, at.y);
-    if let Some(asset) = &node.asset {
-        let _ = write!(line, " shows {asset}");
-    }
-    if let Some(awaited) = node.awaited() {
-        let _ = write!(line, " awaits {awaited}");
-    }
-    if let Some(content) = node.content().filter(|content| !content.is_empty()) {
-        let _ = write!(line, ": {}", excerpt(content));
-    }
-    line
-}
-
-fn connected(connection: &Connection) -> String {
-    let mut line = format!("-> {}", connection.to.handle());
-    if connection.purpose != Purpose::Flow {
-        let _ = write!(line, " {}", connection.purpose);
-    }
-    if let Some(role) = connection.role {
-        let _ = write!(line, " as {role}");
-    }
-    let _ = write!(line, " ({})", connection.id.handle());
-    line
 }
 
 fn excerpt(content: &str) -> String {
@@ -132,11 +150,12 @@ fn counted(count: usize, thing: &str) -> String {
 #[cfg(test)]
 mod tests {
     use domain::Timestamp;
-    use domain::id::{AccountUid, CanvasHandle, CanvasId};
+    use domain::graph::NodeType;
+    use domain::id::{AssetHandle, AssetId, CanvasHandle, CanvasId};
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::fixture::{connection, image, member, section, text, working};
+    use crate::fixture::{asset, at, connection, image, member, section, text, working};
 
     fn record() -> CanvasRecord {
         let at: Timestamp = serde_json::from_value(json!("2026-01-02T03:04:05.678Z")).expect("a time");
@@ -167,8 +186,8 @@ mod tests {
         let outline = of("Board", nodes, connections);
         let lines: Vec<&str> = outline.lines().collect();
         assert_eq!(lines[0], r#"canvas:me:c "Board" revision r7 (4 nodes, 2 connections)"#);
-        let starts = ["  section node:s ", "    image node:a ", "      -> node:b reference (connection:c1)"];
-        let ends = ["  text node:t ", "    -> node:a (connection:c2)", "  image node:b "];
+        let starts = ["  #1 section s ", "    #2 image a ", "      -> #4 reference"];
+        let ends = ["  #3 text t ", "    -> #2", "  #4 image b "];
         for (line, start) in lines[1..].iter().zip(starts.iter().chain(&ends)) {
             assert!(line.starts_with(start), "{line:?} begins with {start:?}");
         }
@@ -186,6 +205,62 @@ mod tests {
         assert_eq!(outline.lines().count(), 2, "{outline}");
         assert!(outline.contains(r#""a\u001b\nb""#) && outline.contains(r#""\"\n  section node:x""#), "{outline}");
         assert!(outline.trim_end().ends_with(&format!("\"{}\"...", "ü".repeat(EXCERPT))), "{outline}");
+    }
+
+    #[test]
+    fn the_owner_of_the_canvas_is_named_once() {
+        let showing = |owner: &str| {
+            let asset =
+                AssetHandle { owner: AccountUid::from_stored(owner.into()), id: AssetId::from_stored("p".into()) };
+            of("", vec![at(Node { asset: Some(asset), ..image("a") }, -0.2, 1.5)], vec![])
+        };
+        assert_eq!(showing("me").lines().nth(1), Some(r#"  #1 image a "a" 0,2 320x320 shows p"#));
+        assert_eq!(showing("other").lines().nth(1), Some(r#"  #1 image a "a" 0,2 320x320 shows asset:other:p"#));
+    }
+
+    #[test]
+    fn an_empty_slot_says_what_became_of_its_work_and_what_to_do() {
+        let ended = |mut node: Node, status: &str| {
+            node.server.insert("job".into(), json!({"id": "job:1", "status": status}));
+            of("", vec![node], vec![])
+        };
+        for status in ["failed", "canceled"] {
+            assert!(ended(image("a"), status).ends_with(&format!(" 320x320 {status} (delete, or run again)\n")));
+            let shown = Node { asset: Some(asset("p")), ..image("a") };
+            assert!(ended(shown, status).ends_with(" shows p\n"), "shows an earlier picture");
+        }
+        assert!(ended(image("a"), "succeeded").ends_with(" 320x320\n"));
+    }
+
+    #[test]
+    fn a_node_takes_less_than_forty_tokens() {
+        let uuid = |number: u128| uuid::Uuid::from_u128(0x0198_c5a2_11aa_7e0b_9d3c_5a8f_0000_0000 + number).to_string();
+        // Half pictures, two fifths texts that are longer than their excerpts, Sections; one connection from each.
+        let nodes = (0..200_u32).map(|index| {
+            let id = uuid(index.into());
+            let mut node = match index % 10 {
+                0..5 => Node { asset: Some(asset(&uuid(u128::from(index) + 1000))), ..image(&id) },
+                5..9 => text(&id),
+                _ => section(&id),
+            };
+            node.title = format!("Variation {index}");
+            if node.kind == NodeType::Text {
+                node.metadata
+                    .insert("content".into(), "A lamp on a window sill at dusk, snow outside. ".repeat(4).into());
+            }
+            at(node, f64::from(index % 14) * 380.0, f64::from(index / 14) * 420.0)
+        });
+        let purposes = [Purpose::Flow, Purpose::Reference, Purpose::List];
+        let nodes: Vec<Node> = nodes.collect();
+        let connections = (0..199_u32).map(|index| {
+            let purpose = purposes[index as usize % purposes.len()];
+            connection(&uuid(u128::from(index) + 2000), &uuid(index.into()), &uuid(u128::from(index) + 1), purpose)
+        });
+        let connections: Vec<Connection> = connections.collect();
+        let text = of("Board", nodes, connections);
+        // A token of a usual tokenizer is some four bytes of such text.
+        let tokens = text.len() / 4 / 200;
+        assert!((25..40).contains(&tokens), "{tokens}");
     }
 
     #[test]

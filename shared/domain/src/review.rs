@@ -27,6 +27,14 @@ named! {
         ReferenceCycle = "reference_cycle",
         /// Outputs were made by the embedded runtime and stand in for those of a model.
         StandInOutput = "stand_in_output",
+        /// A connection passes behind the card of another node.
+        LineCrossesNode = "line_crosses_node",
+        /// A card cuts off the edges of its picture.
+        PictureCropped = "picture_cropped",
+        /// A card is too small for its text.
+        TextTruncated = "text_truncated",
+        /// An Action enlarged its source more than 1.5 times a side.
+        UpscaledOutput = "upscaled_output",
     }
 }
 
@@ -50,7 +58,11 @@ impl FindingCode {
             FindingCode::ReferenceSourceEmpty | FindingCode::ReferenceSourceMissing | FindingCode::ReferenceCycle => {
                 Some(Group::ReferenceLineage)
             }
-            FindingCode::StandInOutput => None,
+            FindingCode::StandInOutput
+            | FindingCode::LineCrossesNode
+            | FindingCode::PictureCropped
+            | FindingCode::TextTruncated
+            | FindingCode::UpscaledOutput => None,
         }
     }
 }
@@ -353,5 +365,14 @@ pub struct DetachedOutput {
     pub asset: Option<AssetHandle>,
 }
 
+/// What a review needs to know about a stored asset.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StoredAsset {
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Width and height in pixels.
+    pub size: (f64, f64),
+}
+
 /// The stored assets among those that a graph names. A review needs this in addition to the graph.
-pub type StoredAssets = HashMap<AssetHandle, Origin>;
+pub type StoredAssets = HashMap<AssetHandle, StoredAsset>;

@@ -14,6 +14,7 @@ suite! {
     a_run_is_canceled_while_a_provider_makes_its_picture,
     a_picture_that_is_canceled_by_itself_fails_the_run_at_the_end,
     a_run_that_is_over_is_not_canceled,
+    a_canceled_run_takes_its_empty_outputs_along,
     a_run_whose_output_nodes_were_deleted_is_not_done,
 }
 
@@ -161,6 +162,40 @@ async fn a_picture_that_is_canceled_by_itself_fails_the_run_at_the_end(stack: &S
     painting.judge_step().await;
     let event = announced(&painting.receiver).await;
     assert_eq!((&event["type"], &event["data"]["run"]["failure"]), (&json!("recipe_run.failed"), failure));
+}
+
+async fn a_canceled_run_takes_its_empty_outputs_along(stack: &Stack) {
+    let painting = Painting::begin(stack).await;
+    let (setting, run) = (&painting.setting, &painting.run);
+    let outputs: Vec<String> = (0..4).map(|at| text(run, &format!("/outputs/{at}/nodeId")).to_owned()).collect();
+    let before = setting.now().await;
+    let path = format!("{}?removeTargets=true", text(run, "/pollUrl"));
+    let canceled = setting.user.delete(&path).await.expect(200).json();
+    let missing = &canceled["completionReview"]["delivery"]["nonDurableOutputHandles"];
+    assert_eq!((&canceled["status"], missing), (&json!("canceled"), &json!([])), "{canceled}");
+    // The picture that a provider still makes goes when its job has stopped.
+    let step = setting.user.finished(&json!({"pollUrl": painting.step()})).await;
+    assert_eq!(step["status"], "canceled");
+    let now = setting.now().await;
+    let left = nodes(&now);
+    assert!(outputs.iter().all(|output| !left.contains_key(output.as_str())), "{now}");
+    assert_eq!(left.len() + 4, nodes(&before).len(), "the rest of the instance stays");
+    let since = text(&before, "/revision");
+    let id = text(&setting.canvas, "/id");
+    let changes = setting.user.get(&format!("/canvases/{id}/changes?since={since}")).await.ok();
+    let mut deleted: Vec<&str> =
+        changes["deletedNodeIds"].as_array().expect("ids").iter().filter_map(Value::as_str).collect();
+    let mut expected: Vec<&str> = outputs.iter().map(String::as_str).collect();
+    (deleted.sort_unstable(), expected.sort_unstable());
+    assert_eq!(deleted, expected, "{changes}");
+    setting.user.delete(&path).await.expect(200);
+    assert_eq!(setting.now().await, now, "a repetition changes nothing");
+    // What was made stays.
+    let done = setting.user.finished(&setting.start(json!({})).await.expect(202).json()).await;
+    let before = setting.now().await;
+    let path = format!("{}?removeTargets=true", text(&done, "/pollUrl"));
+    assert_eq!(setting.user.delete(&path).await.expect(200).json(), done);
+    assert_eq!(setting.now().await, before);
 }
 
 async fn a_run_that_is_over_is_not_canceled(stack: &Stack) {

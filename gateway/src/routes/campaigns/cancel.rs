@@ -35,7 +35,7 @@ pub async fn cancel(
     let campaign = load(&app, &caller.account, id).await?;
     let unfinished = |status| matches!(status, CampaignStatus::Queued | CampaignStatus::Running);
     for shot in campaign.shots.iter().filter(|shot| unfinished(shot.status)) {
-        cancel_job(&app, &caller.account, shot.job, trace).await?;
+        cancel_job(&app, &caller.account, shot.job, false, trace).await?;
     }
     Ok(reply::ok(&CampaignRead { run: load(&app, &caller.account, id).await?.document(), replayed: None }))
 }

@@ -3,6 +3,7 @@
 use axum::Extension;
 use axum::extract::State;
 use domain::job::JobDocument;
+use http::Uri;
 
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::{JobInPath, PathText};
@@ -15,11 +16,15 @@ use crate::state::App;
 ///
 /// Asks an image, Action or video job to stop. Use it for work whose result is no longer wanted. A job that no
 /// worker has taken is canceled at once. Work that a provider has accepted may still finish and be charged. Stored
-/// outputs are never removed, and a terminal job is returned unchanged.
+/// outputs are never removed, and a terminal job is returned unchanged. With `removeTargets=true`, the empty nodes that
+/// its start made for it are deleted.
 #[utoipa::path(
     delete, path = "/jobs/{jobId}", operation_id = "cancelJob", tag = "Jobs",
     security(("bearer" = ["job:manage"])),
-    params(("jobId" = String, Path, pattern = "^(?:job:)?[0-9a-fA-F-]{36}$", description = "Id or `job:` handle.")),
+    params(
+        ("jobId" = String, Path, pattern = "^(?:job:)?[0-9a-fA-F-]{36}$", description = "Id or `job:` handle."),
+        ("removeTargets" = Option<bool>, Query, description = "Whether targets that were made for the job and are still empty are deleted (an extension)."),
+    ),
     responses(
         (status = 200, description = "The job is over.", body = JobDocument),
         (status = 202, description = "The job stops at its next step.", body = JobDocument),
@@ -29,8 +34,9 @@ pub async fn cancel(
     State(app): State<App>,
     caller: Caller<ManageJobs>,
     params: PathText,
+    uri: Uri,
     Extension(trace): Extension<Trace>,
 ) -> Result {
     let JobInPath(id) = params.parameter("jobId")?;
-    cancel_record(&app, &caller, Target::of_job(id)?, trace).await
+    cancel_record(&app, &caller, Target::of_job(id)?, &uri, trace).await
 }

@@ -2,6 +2,7 @@
 
 use axum::Extension;
 use axum::extract::State;
+use http::Uri;
 
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::PathText;
@@ -14,11 +15,15 @@ use crate::state::App;
 ///
 /// Asks an image, Action or Recipe run to stop. Use it for work whose result is no longer wanted. Work that has
 /// not been taken is canceled at once; other work stops at its next step. A provider may still charge work that it
-/// has accepted. Stored outputs are never removed, and a terminal run is returned unchanged.
+/// has accepted. Stored outputs are never removed, and a terminal run is returned unchanged. With `removeTargets=true`,
+/// the empty nodes that its start made for it are deleted.
 #[utoipa::path(
     delete, path = "/runs/{runId}", operation_id = "cancelRun", tag = "Runs",
     security(("bearer" = ["job:manage"])),
-    params(("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id or `run:` handle.")),
+    params(
+        ("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id or `run:` handle."),
+        ("removeTargets" = Option<bool>, Query, description = "Whether targets that were made for the run and are still empty are deleted (an extension)."),
+    ),
     responses(
         (status = 200, description = "The run is over.", body = RunDocument),
         (status = 202, description = "The run stops at its next step.", body = RunDocument),
@@ -28,7 +33,8 @@ pub async fn cancel(
     State(app): State<App>,
     caller: Caller<ManageJobs>,
     params: PathText,
+    uri: Uri,
     Extension(trace): Extension<Trace>,
 ) -> Result {
-    cancel_record(&app, &caller, Target::of_run(params.parameter("runId")?)?, trace).await
+    cancel_record(&app, &caller, Target::of_run(params.parameter("runId")?)?, &uri, trace).await
 }

@@ -16,6 +16,7 @@ use db::jobs::{JobEnd, LockedJob};
 use db::{Error, PgConnection, Result};
 use domain::canvas::ActivityType;
 use domain::event::Event;
+use domain::graph::Node;
 use domain::id::{JobId, NodeId};
 use domain::job::{
     CancelReason, Failure, FailureCode, JobDocument, JobOutcome, JobStatus, Output, Placement, Record, Request,
@@ -27,6 +28,7 @@ use uuid::Uuid;
 use super::completion::{Completion, CompletionContext, CompletionResult};
 use super::placement;
 use crate::canvas;
+use crate::removal::Removal;
 
 /// Completes a job under the lease on its task. A success becomes the failure `output_finalization_failed` when the canvas is gone,
 /// the account may no longer write to it, or the job is a step of a Recipe run whose delegation no longer holds. In these cases
@@ -90,6 +92,8 @@ pub(super) async fn end(
         Some(canvas) => placement::waiting(conn, canvas.key, job.id, targets).await?,
         None => Vec::new(),
     };
+    let removal = removal(conn, job, &placements).await?;
+    nodes.retain(|node| !removal.contains(&node.id));
     let images = placements.iter().filter_map(|placement| output(job, placement)).collect();
     let mut outcome = JobOutcome { images, video, failure, completion_review: None };
     let durable = placements.len() + usize::from(outcome.video.is_some());
@@ -97,7 +101,7 @@ pub(super) async fn end(
     // A job whose targets were all deleted still leaves its activity, and with it a revision. A step of a Recipe run leaves no
     // activity of its own, a video has no targets.
     let leaves_activity = job.recipe_run.is_none() && !targets.is_empty();
-    let is_changed = leaves_activity || !nodes.is_empty();
+    let is_changed = leaves_activity || !nodes.is_empty() || !removal.is_empty();
     let revision = job.canvas.as_ref().filter(|_| is_changed).map(|_| service::random::revision());
     if let Some(canvas) = &job.canvas {
         if !placement::store(conn, canvas, &placements, context.traceparent).await? {
@@ -107,7 +111,7 @@ pub(super) async fn end(
         if let Some(revision) = &revision {
             let changed: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
             let activity = leaves_activity.then(|| activity(job, status, &changed));
-            canvas::write_nodes(conn, canvas.key, revision, &nodes, bytes_delta, activity).await?;
+            removal.write(conn, canvas.key, revision, (&nodes, bytes_delta), activity).await?;
         }
         if canvas.role.is_some() {
             let is_detached = |output: &&Output| nodes.iter().all(|node| node.id != output.node);
@@ -129,6 +133,18 @@ pub(super) async fn end(
     }
     record_event(conn, job, &record, context).await?;
     Ok(CompletionResult::Done(Box::new(record)))
+}
+
+/// The targets that the end of the job deletes: those that were made for it and get no output, if that was asked for.
+async fn removal(conn: &mut PgConnection, job: &LockedJob, placements: &[Placement]) -> Result<Removal> {
+    let Some(canvas) = job.canvas.as_ref().filter(|canvas| job.removes_targets && canvas.is_writable()) else {
+        return Ok(Removal::default());
+    };
+    let is_idle = |node: &Node| {
+        node.active_job.is_none_or(|work| work == job.id.0)
+            && placements.iter().all(|placement| placement.node != node.id)
+    };
+    Removal::find(conn, canvas.key, job.canvas_sequence, job.request.targets(), is_idle).await
 }
 
 /// What the job comes to. `None` when the blob of a video was removed.

@@ -6,9 +6,11 @@ mod complete;
 mod completion;
 mod placement;
 mod start;
+mod targets;
 
 pub use abandon::abandon;
 pub use cancel::{Cancellation, cancel};
 pub use complete::complete;
 pub use completion::{Completion, CompletionContext, CompletionResult, VideoOutput};
 pub use start::{AcceptedJob, JobPlan, JobSettings, StartJob, Work, insert_delivery, require_room, target_is_taken};
+pub use targets::remove_targets;

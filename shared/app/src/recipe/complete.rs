@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use super::step::{picture_of, waiting};
 use crate::job::{self, Cancellation, CompletionContext};
+use crate::removal::Removal;
 use crate::{canvas, target};
 
 /// How a worker ends a run.
@@ -125,9 +126,14 @@ async fn end(
     failure: Option<RunFailure>,
     context: &CompletionContext<'_>,
 ) -> Result<RunRecord> {
+    let made = db::recipe_runs::made_targets(conn, run.id).await?.filter(|made| made.are_removed);
     for (at, output) in record.outputs.iter().enumerate().filter(|(_, output)| !output.status.is_terminal()) {
         let Some(job) = output.job else { continue };
         let stopped = job::cancel(conn, job, &run.delegation.account, context).await?;
+        // A job that a worker has removes its target when it stops.
+        if made.is_some() && matches!(stopped, Some(Cancellation::Requested(_))) {
+            db::jobs::remove_targets_at_end(conn, job).await?;
+        }
         // The job finished before this, and the run has not recorded it yet: the picture is on the canvas and charged.
         if let Some(Cancellation::Unchanged(job)) = stopped
             && let Some(picture) = picture_of(&job)
@@ -139,27 +145,46 @@ async fn end(
     let unspent = run.end(conn, status, failure).await?;
     db::ledger::give_back(conn, &run.delegation.account, run.id.0, unspent).await?;
     if let Some(canvas_key) = run.canvas_key {
-        release_nodes(conn, run, canvas_key, record, status).await?;
+        let removal = match made.filter(|_| run.delegation.is_writable) {
+            Some(made) => find_empty(conn, canvas_key, made.sequence, record, run.id).await?,
+            None => Removal::default(),
+        };
+        release_nodes(conn, run, canvas_key, record, status, &removal).await?;
         if run.delegation.is_readable {
             let record = run.record(conn).await?;
-            let review = canvas::review(conn, canvas_key, |nodes| detached(&record, nodes)).await?;
+            let review = canvas::review(conn, canvas_key, |nodes| detached(&record, nodes, &removal)).await?;
             run.set_review(conn, &review).await?;
         }
     }
     record_event(conn, run, context).await
 }
 
-/// Releases the output nodes that still wait for the run, with the activity of its end, and gives the canvas its next revision.
+/// The outputs that the start of a run made and that show nothing, unless other work than the run will fill them.
+pub(super) async fn find_empty(
+    conn: &mut PgConnection,
+    canvas_key: i64,
+    sequence: Option<i64>,
+    record: &RunRecord,
+    run: RunId,
+) -> Result<Removal> {
+    let outputs: Vec<NodeId> = record.plan.steps.iter().map(|step| step.node.clone()).collect();
+    let is_idle = |node: &Node| node.active_job.is_none_or(|work| work == run.0);
+    Removal::find(conn, canvas_key, sequence, &outputs, is_idle).await
+}
+
+/// Deletes the nodes of the removal, and releases the other output nodes that still wait for the run, with the activity of its end, and gives the canvas its next revision.
 async fn release_nodes(
     conn: &mut PgConnection,
     run: &LockedRun,
     canvas_key: i64,
     record: &RunRecord,
     status: RunStatus,
+    removal: &Removal,
 ) -> Result<()> {
     let (mut nodes, mut bytes_delta) = (Vec::new(), 0);
     for step in &record.plan.steps {
-        let Some(mut node) = waiting(conn, canvas_key, run.id, &step.node).await? else { continue };
+        let node = waiting(conn, canvas_key, run.id, &step.node).await?;
+        let Some(mut node) = node.filter(|node| !removal.contains(&node.id)) else { continue };
         bytes_delta += target::change(&mut node, |node| target::release(node, JobStatus::Canceled));
         nodes.push(node);
     }
@@ -173,13 +198,18 @@ async fn release_nodes(
         },
         nodes: &concerned,
     };
-    canvas::write_nodes(conn, canvas_key, &service::random::revision(), &nodes, bytes_delta, Some(activity)).await
+    removal.write(conn, canvas_key, &service::random::revision(), (&nodes, bytes_delta), Some(activity)).await
 }
 
-/// The outputs whose nodes were deleted, whatever their status.
-fn detached(record: &RunRecord, nodes: &[Node]) -> Vec<DetachedOutput> {
+/// The outputs whose nodes were deleted, whatever their status; without those that the end of the run removes.
+fn detached(record: &RunRecord, nodes: &[Node], removal: &Removal) -> Vec<DetachedOutput> {
     let present: HashSet<&NodeId> = nodes.iter().map(|node| &node.id).collect();
-    let outputs = record.plan.steps.iter().zip(&record.outputs).filter(|(step, _)| !present.contains(&step.node));
+    let outputs = record
+        .plan
+        .steps
+        .iter()
+        .zip(&record.outputs)
+        .filter(|(step, _)| !present.contains(&step.node) && !removal.contains(&step.node));
     outputs.map(|(step, output)| DetachedOutput { node: step.node.clone(), asset: output.asset.clone() }).collect()
 }
 

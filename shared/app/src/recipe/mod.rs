@@ -7,6 +7,7 @@ mod ports;
 mod run;
 mod sources;
 mod step;
+mod targets;
 mod workflow;
 
 use ::canvas::Refused;
@@ -20,6 +21,7 @@ pub use sources::Given;
 pub use step::{
     ImageStep, StepResult, begin_image, begin_text, bind_outputs, cancel_output, end_image, end_text, picture_of,
 };
+pub use targets::remove_targets;
 pub use workflow::CreateWorkflow;
 
 use crate::Error;

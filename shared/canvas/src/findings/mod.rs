@@ -1,11 +1,12 @@
 //! Problems on a canvas. Rules: `docs/reference/findings.md`.
 //!
-//! **Order.** Errors, then warnings, then the rest; within each, findings on what the batch touched come first. The
-//! search runs in this order and stops once [`FINDINGS_MAX`] are found, so that no omitted finding is more severe than
+//! **Order.** Errors, then warnings, then advice ([`appearance`]), then the rest; within each, findings on what the batch
+//! touched come first. The search runs in this order and stops once [`FINDINGS_MAX`] are found, so that no omitted finding is more severe than
 //! a listed one, and a review computed from the list is correct about errors and warnings.
 //!
 //! **Cost.** O((n + m) log n) for n nodes and m connections, whatever their layout ([`sweep`]).
 
+mod appearance;
 mod lineage;
 mod stand_in;
 mod sweep;
@@ -25,6 +26,8 @@ use sweep::{Field, Standing};
 
 /// First level of the search, see [`level`].
 const ERRORS: usize = 0;
+/// First level after the warnings.
+const ADVICE_BEFORE: usize = 3;
 
 /// Overlaps of each level of the search. Every overlap belongs to exactly one level.
 const LEVELS: [fn(Standing, Standing) -> bool; 5] = [
@@ -65,7 +68,7 @@ pub(crate) fn find(graph: &Graph, touched: &Touched, assets: &StoredAssets) -> F
     let fields = [false, true].map(|sections| field(graph, touched, sections));
     let mut found = Found::default();
     // A full list is not an error: the findings so far are valid.
-    let _ = collect(graph, &fields, drafts, &mut found);
+    let _ = collect(graph, &fields, drafts, &mut found, |found| appearance::search(graph, touched, assets, found));
     found
 }
 
@@ -85,14 +88,23 @@ fn ownership(is_agent_owned: bool) -> Ownership {
     if is_agent_owned { Ownership::Agent } else { Ownership::User }
 }
 
-/// Lists findings in their order, up to the limit.
-fn collect(graph: &Graph, fields: &[Field; 2], drafts: Vec<Draft>, found: &mut Found) -> ControlFlow<()> {
+/// Lists findings in their order, up to the limit. `advice` lists those that come after all warnings.
+fn collect(
+    graph: &Graph,
+    fields: &[Field; 2],
+    drafts: Vec<Draft>,
+    found: &mut Found,
+    advice: impl Fn(&mut Found) -> ControlFlow<()>,
+) -> ControlFlow<()> {
     let mut drafts: [Vec<Draft>; 5] = drafts.into_iter().fold(Default::default(), |mut levels, draft| {
         let level: &mut Vec<Draft> = &mut levels[level(draft.severity, draft.touched)];
         level.push(draft);
         levels
     });
     for (level, (wanted, drafts)) in LEVELS.into_iter().zip(&mut drafts).enumerate() {
+        if level == ADVICE_BEFORE {
+            advice(found)?;
+        }
         for field in fields {
             field.pairs(wanted, |a, b| found.push(|| overlap_of(graph, a, b, level == ERRORS)))?;
         }

@@ -1,7 +1,7 @@
 //! One test for each finding: condition, severity, ownership.
 
 use domain::graph::{Connection, NodeType, Position, Purpose, Role};
-use domain::review::Origin;
+use domain::review::{Origin, StoredAsset};
 use serde_json::{Value, json};
 
 use super::*;
@@ -183,7 +183,7 @@ fn references_and_frames_from_an_empty_image_are_found() {
 #[test]
 fn outputs_whose_sources_are_gone_are_found_once_each() {
     let sources = json!([{"handle": "node:gone"}, {"handle": "asset:me:gone"}, {"handle": "asset:me:x"}]);
-    let stored = StoredAssets::from([(asset("x"), Origin::Brought)]);
+    let stored = StoredAssets::from([(asset("x"), StoredAsset { origin: Origin::Brought, size: (1.0, 1.0) })]);
     let of = |kind: &str, sources: &Value, is_agents: bool| {
         let output = Node { agent_owned: is_agents, ..made(image("o"), kind, sources.clone()) };
         said(&find(&graph(vec![output], vec![]), &Touched::default(), &stored))

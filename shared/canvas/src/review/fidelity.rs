@@ -160,7 +160,7 @@ impl Ties<'_> {
     }
 
     fn maker_of(&self, asset: &AssetHandle) -> PictureOrigin {
-        match (self.assets.get(asset), self.producers.get(asset)) {
+        match (self.assets.get(asset).map(|stored| stored.origin), self.producers.get(asset)) {
             (_, Some(slot)) => PictureOrigin::Output(*slot),
             (Some(Origin::Brought), None) if self.products.contains(asset) => PictureOrigin::Itself(Tie::Pixels),
             (Some(Origin::Brought), None) => PictureOrigin::Itself(Tie::None),

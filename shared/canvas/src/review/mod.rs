@@ -9,6 +9,8 @@ use domain::review::{
     GroupReview, GroupStatus, Ownership, Proposal, ReviewStatus, Severity, StoredAssets, Validation, ValidationStatus,
 };
 
+pub(crate) use outputs::unfilled;
+
 use crate::apply::{Applied, Touched};
 use crate::batch::Batch;
 use crate::findings::{self, Found};

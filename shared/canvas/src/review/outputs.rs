@@ -25,7 +25,7 @@ pub(super) fn assess(graph: &Graph, assets: &StoredAssets, detached: &[DetachedO
         if node.active_job.is_some() {
             outputs.pending_count += 1;
             delivery.pending_output_handles.push(handle.clone());
-        } else if has_failed(node) {
+        } else if unfilled(node).is_some() {
             outputs.failed_count += 1;
             delivery.failed_output_handles.push(handle.clone());
         } else if !is_durable {
@@ -78,12 +78,12 @@ fn is_durable(node: &Node, assets: &StoredAssets) -> bool {
     }
 }
 
-/// Whether it shows nothing and its last job failed or was canceled.
-fn has_failed(node: &Node) -> bool {
+/// `failed` or `canceled`, if the node shows nothing and its last work ended so.
+pub(crate) fn unfilled(node: &Node) -> Option<&str> {
     let status = node.server.get("job").and_then(|job| job.get("status")).and_then(Value::as_str);
     let shows_nothing = match node.kind {
         NodeType::Text => node.content().is_none_or(str::is_empty),
         _ => node.asset.is_none(),
     };
-    shows_nothing && matches!(status, Some("failed" | "canceled"))
+    status.filter(|status| shows_nothing && matches!(*status, "failed" | "canceled"))
 }

@@ -1,14 +1,16 @@
 //! Reviews of findings, outputs and lineage.
 
 use domain::graph::{Connection, Node, Purpose, Role};
-use domain::review::{Origin, StoredAssets};
+use domain::review::{FindingCode, Origin, StoredAsset, StoredAssets};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::fixture::{agents, asset, at, connection, graph, image, made, section, text, video, working};
 
 fn stored(names: &[(&str, Origin)]) -> StoredAssets {
-    names.iter().map(|(name, origin)| (asset(name), *origin)).collect()
+    // A ratio at which no card crops them.
+    let stored = |origin| StoredAsset { origin, size: (400.0, 100.0) };
+    names.iter().map(|(name, origin)| (asset(name), stored(*origin))).collect()
 }
 
 fn review(nodes: Vec<Node>, connections: Vec<Connection>, assets: &StoredAssets) -> CompletionReview {
@@ -27,6 +29,20 @@ fn output(mut node: Node, status: &str) -> Node {
 
 fn handles(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| format!("node:{name}")).collect()
+}
+
+#[test]
+fn advice_asks_for_a_look_and_leaves_the_claim() {
+    let mut cut = agents(text("t"));
+    cut.metadata.insert("content".into(), "word\n".repeat(9).into());
+    let review = review(vec![cut], vec![], &StoredAssets::new());
+    assert_eq!((review.status, review.done_claim_allowed), (ReviewStatus::NeedsReview, true));
+    assert_eq!(review.instruction, "The work may be called done; ask the user to look at what needs review.");
+    assert_eq!(review.advisory_finding_codes, [FindingCode::TextTruncated]);
+    assert!(review.blocking_finding_codes.is_empty());
+    for group in [&review.overlap, &review.containment, &review.reference_lineage] {
+        assert_eq!((group.status, group.finding_codes.len()), (GroupStatus::Clear, 0));
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The frame of a node, in one of three levels of detail.
 
-use domain::graph::NodeType;
+use domain::graph::{Node, NodeType};
 use domain::id::NodeId;
 
 use super::Frame;
@@ -110,6 +110,21 @@ pub(super) fn full(out: &mut String, id: &str, look: &Look<'_>, frame: Frame, by
     };
     out.push_str("</g>");
     slot
+}
+
+/// Whether a part of the text of a node is missing on its card, or of a Section its title or text.
+pub(crate) fn cuts_text(node: &Node) -> bool {
+    let (look, frame, mut unused) = (Look::of(node), Frame::of(node), String::new());
+    match (look.kind, look.section) {
+        (_, true) => note::section(&mut unused, &look, frame, usize::MAX),
+        (NodeType::Text | NodeType::Sticky, _) => note::note(&mut unused, &look, frame, usize::MAX),
+        (NodeType::Image | NodeType::Video, _) => false,
+    }
+}
+
+/// Whether the card of a node that shows a picture of this ratio, width over height, cuts off a visible part of it.
+pub(crate) fn crops_picture(node: &Node, ratio: f64) -> bool {
+    node.kind == NodeType::Image && media::crops(&Look::of(node), Frame::of(node), ratio)
 }
 
 /// Shadow under a card.

@@ -1,25 +1,29 @@
-//! Connections: cubic curves between the facing sides of two nodes, styled by purpose.
+//! Connections: paths along their [routes](super::route), styled by purpose.
 //!
 //! Each connection is one path. Paths are grouped by purpose under their shared attributes, so that forty thousand
 //! ([`CANVAS_CONNECTIONS_MAX`](domain::limits::CANVAS_CONNECTIONS_MAX)) fit a document.
 
+use std::fmt;
+
 use domain::graph::{Connection, Purpose};
 
-use super::Frame;
 use super::advance::Face;
+use super::curve::Point;
 use super::look::palette;
+use super::route::{Path, length};
 use super::text;
 use super::xml::{Num, Rgb, put};
+use super::{Frame, MARGIN};
 
 /// Most labels of a document. More would not be legible.
 const LABELS_MAX: usize = 4000;
 
 const LABEL: Face = Face::regular(11.0);
 
-/// Distance between an arrow's tip and the frame that it points to.
-const GAP: f64 = 3.0;
-/// Least distance between two columns of cards for a curve to pass.
-const GUTTER: f64 = 48.0;
+/// Largest radius of a bend.
+const RADIUS: f64 = 20.0;
+/// Length of an arrowhead.
+const ARROWHEAD: f64 = 9.0;
 
 /// Style of the connections of a purpose.
 struct Stroke {
@@ -74,34 +78,36 @@ impl Curves {
         Self { by_purpose: vec![String::new(); Purpose::ALL.len()], labels: String::new(), label_count: 0 }
     }
 
-    /// Adds a connection between two frames.
-    pub(super) fn add(&mut self, connection: &Connection, from: Frame, to: Frame) {
-        let curve = Curve::between(from, to);
+    /// Adds a connection with its path, drawn relative to `origin`.
+    pub(super) fn add(&mut self, connection: &Connection, path: &Path, origin: Frame) {
         let index = Purpose::ALL.iter().position(|purpose| *purpose == connection.purpose).unwrap_or_default();
-        let [a, b, c, d] = curve.0;
-        put!(
-            &mut self.by_purpose[index],
-            "<path d=\"M{} {}C{} {} {} {} {} {}\"/>",
-            Num(a.0),
-            Num(a.1),
-            Num(b.0),
-            Num(b.1),
-            Num(c.0),
-            Num(c.1),
-            Num(d.0),
-            Num(d.1)
-        );
+        let out = &mut self.by_purpose[index];
+        let relative = |(x, y): Point| (x - origin.x, y - origin.y);
+        let middle = match path {
+            Path::Curve(curve) => {
+                let [a, b, c, d] = curve.0.map(relative);
+                put!(out, "<path d=\"M{}C{} {} {}\"/>", Place(a), Place(b), Place(c), Place(d));
+                relative(curve.middle())
+            }
+            Path::Lines(points) => {
+                let points: Vec<Point> = points.iter().copied().map(relative).collect();
+                rounded(out, &points);
+                middle_of_longest(&points)
+            }
+        };
         if self.label_count < LABELS_MAX
             && let Some(label) = label(connection)
         {
             self.label_count += 1;
-            self.label(label, connection.purpose, curve.middle());
+            self.label(label, connection.purpose, middle, origin);
         }
     }
 
-    fn label(&mut self, label: &str, purpose: Purpose, (x, y): (f64, f64)) {
+    /// Adds a label centered at a point, or beside it where the drawing, whose nodes are within `origin`, ends.
+    fn label(&mut self, label: &str, purpose: Purpose, (x, y): Point, origin: Frame) {
         let Some(line) = text::single(label, LABEL, f64::INFINITY) else { return };
         let width = line.width + 12.0;
+        let x = x.max(width / 2.0 - MARGIN).min(origin.width + MARGIN - width / 2.0);
         put!(
             &mut self.labels,
             "<g fill=\"{}\"><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"18\" rx=\"9\" fill=\"{}\"/>",
@@ -136,89 +142,45 @@ impl Curves {
     }
 }
 
-type Point = (f64, f64);
+/// A point in path data.
+struct Place(Point);
 
-/// A cubic curve: start, two control points, end.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Curve([Point; 4]);
-
-impl Curve {
-    /// From the side of `from` that faces `to` to the side of `to` that faces `from`, perpendicular to both. Columns
-    /// usually run from left to right: if there is a gutter between the two frames, the curve passes through it,
-    /// whatever the vertical distance, instead of behind the cards of a column.
-    fn between(from: Frame, to: Frame) -> Self {
-        // Distance of the frames in each axis; negative where they overlap.
-        let apart = |a: f64, a_size: f64, b: f64, b_size: f64| (b - (a + a_size)).max(a - (b + b_size));
-        let across = apart(from.x, from.width, to.x, to.width);
-        let down = apart(from.y, from.height, to.y, to.height);
-        let (from_middle, to_middle) = (from.middle(), to.middle());
-        if across >= down.min(GUTTER) {
-            let way = if to_middle.0 >= from_middle.0 { 1.0 } else { -1.0 };
-            let start = (from_middle.0 + way * from.width / 2.0, from_middle.1);
-            let end = (to_middle.0 - way * (to.width / 2.0 + GAP), to_middle.1);
-            let reach = reach((end.0 - start.0) * way, (end.1 - start.1).abs());
-            Self([start, (start.0 + way * reach, start.1), (end.0 - way * reach, end.1), end])
-        } else {
-            let way = if to_middle.1 >= from_middle.1 { 1.0 } else { -1.0 };
-            let start = (from_middle.0, from_middle.1 + way * from.height / 2.0);
-            let end = (to_middle.0, to_middle.1 - way * (to.height / 2.0 + GAP));
-            let reach = reach((end.1 - start.1) * way, (end.0 - start.0).abs());
-            Self([start, (start.0, start.1 + way * reach), (end.0, end.1 - way * reach), end])
-        }
-    }
-
-    fn middle(self) -> Point {
-        let [a, b, c, d] = self.0;
-        let at = |a: f64, b: f64, c: f64, d: f64| (a + 3.0 * (b + c) + d) / 8.0;
-        (at(a.0, b.0, c.0, d.0), at(a.1, b.1, c.1, d.1))
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", Num(self.0.0), Num(self.0.1))
     }
 }
 
-/// Distance of the control points from their ends: half the way for a gentle S; more when the ends are close and
-/// offset; a loop when the end is behind the start.
-fn reach(ahead: f64, aside: f64) -> f64 {
-    if ahead > 0.0 { (ahead / 2.0).max((aside / 4.0).min(90.0)) } else { 60.0 + (aside / 4.0).min(180.0) }
+/// Appends a path along lines, with round bends.
+fn rounded(out: &mut String, points: &[Point]) {
+    let lines: Vec<f64> = points.windows(2).map(|ends| length(ends[0], ends[1])).collect();
+    // Two bends share a line in the middle; the arrowhead needs the end of the last one.
+    let room = |line: usize| match line {
+        0 => lines[0],
+        line if line + 1 == lines.len() => (lines[line] - ARROWHEAD).max(0.0),
+        line => lines[line] / 2.0,
+    };
+    put!(out, "<path d=\"M{}", Place(points[0]));
+    for (line, bend) in points.windows(3).enumerate() {
+        let radius = RADIUS.min(room(line)).min(room(line + 1));
+        let [start, end] = [bend[0], bend[2]].map(|other| toward(bend[1], other, radius));
+        // The line is horizontal or vertical.
+        let is_level = bend[0].1 == bend[1].1;
+        let (command, length) = if is_level { ('H', start.0) } else { ('V', start.1) };
+        put!(out, "{command}{}Q{} {}", Num(length), Place(bend[1]), Place(end));
+    }
+    put!(out, "L{}\"/>", Place(points[points.len() - 1]));
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The point at this distance from `from` on the line to `to`.
+fn toward(from: Point, to: Point, distance: f64) -> Point {
+    let share = distance / length(from, to).max(f64::MIN_POSITIVE);
+    (from.0 + (to.0 - from.0) * share, from.1 + (to.1 - from.1) * share)
+}
 
-    fn frame(x: f64, y: f64) -> Frame {
-        Frame { x, y, width: 100.0, height: 60.0 }
-    }
-
-    fn ends(from: Frame, to: Frame) -> (Point, Point) {
-        let Curve([start, .., end]) = Curve::between(from, to);
-        (start, end)
-    }
-
-    #[test]
-    fn a_curve_joins_the_sides_that_face_each_other() {
-        let middle = frame(0.0, 0.0);
-        assert_eq!(ends(middle, frame(300.0, 40.0)), ((100.0, 30.0), (297.0, 70.0)));
-        assert_eq!(ends(middle, frame(-300.0, 40.0)), ((0.0, 30.0), (-197.0, 70.0)));
-        assert_eq!(ends(middle, frame(20.0, 300.0)), ((50.0, 60.0), (70.0, 297.0)));
-        assert_eq!(ends(middle, frame(20.0, -300.0)), ((50.0, 0.0), (70.0, -237.0)));
-    }
-
-    #[test]
-    fn a_curve_to_another_column_goes_through_the_gutter_however_far_down() {
-        let left = frame(0.0, 0.0);
-        assert_eq!(ends(left, frame(100.0 + GUTTER, 900.0)), ((100.0, 30.0), (97.0 + GUTTER, 930.0)));
-        assert_eq!(ends(left, frame(99.0 + GUTTER, 900.0)), ((50.0, 60.0), (149.0 + GUTTER, 897.0)));
-    }
-
-    #[test]
-    fn a_curve_leaves_and_arrives_at_right_angles() {
-        let Curve([a, b, c, d]) = Curve::between(frame(0.0, 0.0), frame(300.0, 200.0));
-        assert!(b.1 == a.1 && b.0 > a.0 && c.1 == d.1 && c.0 < d.0);
-    }
-
-    #[test]
-    fn frames_in_the_same_place_are_joined_by_a_loop() {
-        let Curve(points) = Curve::between(frame(0.0, 0.0), frame(0.0, 0.0));
-        assert!(points.iter().all(|(x, y)| x.is_finite() && y.is_finite()));
-        assert!(points[1].1 > points[0].1 && points[2].1 < points[3].1);
-    }
+/// The middle of the first of the longest lines.
+fn middle_of_longest(points: &[Point]) -> Point {
+    let lines = points.windows(2).map(|ends| (ends[0], ends[1]));
+    let longest = lines.reduce(|a, b| if length(b.0, b.1) > length(a.0, a.1) { b } else { a });
+    longest.map_or((0.0, 0.0), |(a, b)| ((a.0 + b.0) / 2.0, (a.1 + b.1) / 2.0))
 }

@@ -71,6 +71,11 @@ pub(super) fn picture(area: Area, node: &Node, index: usize, ratio: f64) -> (Str
     (before, "\"/></g>".to_owned())
 }
 
+/// Whether the card of an image node cuts off a visible part of a picture with this ratio.
+pub(super) fn crops(look: &Look<'_>, frame: Frame, ratio: f64) -> bool {
+    Fit::of(look.title, (frame.width, frame.height), ratio) == Fit::Cropped
+}
+
 /// What is drawn where a picture is missing.
 pub(super) fn absent(out: &mut String, area: Area, label: &str) {
     put!(out, "<path d=\"{}\" fill=\"{}\"/>", area.outline(), palette::MIST);

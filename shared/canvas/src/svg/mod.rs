@@ -17,15 +17,16 @@
 mod advance;
 mod card;
 mod connection;
+mod curve;
 mod icon;
 mod labels;
 mod look;
 mod media;
 mod note;
+mod obstacles;
+mod route;
 mod text;
 mod xml;
-
-use std::collections::HashMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -33,9 +34,11 @@ use domain::graph::{Connection, Node};
 use domain::id::NodeId;
 use domain::limits::RENDER_SIDE_MAX;
 
+pub(crate) use card::{crops_picture, cuts_text};
 use connection::Curves;
 pub use labels::{LABELS_BYTES_MAX, Labels};
 use look::{Look, palette};
+pub(crate) use route::Router;
 use xml::{Num, put};
 
 /// Largest document, in bytes.
@@ -81,10 +84,6 @@ pub(crate) struct Frame {
 impl Frame {
     fn of(node: &Node) -> Self {
         Self { x: node.position.x, y: node.position.y, width: node.width, height: node.height }
-    }
-
-    fn middle(self) -> (f64, f64) {
-        (self.x + self.width / 2.0, self.y + self.height / 2.0)
     }
 
     /// The smallest frame that contains both.
@@ -308,12 +307,11 @@ fn head(title: &str, origin: Frame, wanted: Option<u32>) -> String {
 
 /// All connections whose nodes exist.
 fn curves(nodes: &[Node], connections: &[Connection], origin: Frame) -> String {
-    let frames: HashMap<&NodeId, Frame> =
-        nodes.iter().map(|node| (&node.id, Frame::of(node).relative_to(origin))).collect();
+    let router = Router::new(nodes.iter());
     let mut curves = Curves::new();
     for connection in connections {
-        if let (Some(from), Some(to)) = (frames.get(&connection.from), frames.get(&connection.to)) {
-            curves.add(connection, *from, *to);
+        if let Some(route) = router.route(connection) {
+            curves.add(connection, &route.path, origin);
         }
     }
     curves.finish()

@@ -48,13 +48,13 @@ impl Block {
     }
 }
 
-/// A text node or sticky note.
-pub(super) fn note(out: &mut String, look: &Look<'_>, frame: Frame, bytes: usize) {
+/// A text node or sticky note. Returns whether a part of its text is missing.
+pub(super) fn note(out: &mut String, look: &Look<'_>, frame: Frame, bytes: usize) -> bool {
     let ground = fill(look);
     shade(out, frame);
     sheet(out, frame, Some(ground), edge(look), false);
     if !takes_text(frame) {
-        return;
+        return !look.collapsed && !look.content.trim().is_empty();
     }
     let sticky = look.kind == NodeType::Sticky;
     let ink = match look.color.filter(|_| !sticky) {
@@ -72,18 +72,19 @@ pub(super) fn note(out: &mut String, look: &Look<'_>, frame: Frame, bytes: usize
         out.push_str("</g>");
         block.top += 24.0;
     }
-    if !look.collapsed {
-        content(out, look, block, bytes.saturating_sub(CARD_BYTES), (ink, soft));
-    }
+    let is_cut = !look.collapsed && content(out, look, block, bytes.saturating_sub(CARD_BYTES), (ink, soft));
     out.push_str("</svg>");
     if let Some(status) = look.status {
         let color = ink_on(ground).mix(status.colors().0, 0.8);
         Icon::Stage(status.stage).draw(out, frame.width - pad - 10.0, frame.height - pad - 10.0, color);
     }
+    is_cut
 }
 
-fn content(out: &mut String, look: &Look<'_>, block: Block, bytes: usize, (ink, soft): (Rgb, Rgb)) {
-    let (wrapped, size, ink) = if look.content.trim().is_empty() {
+/// The text, or what stands in its place. Returns whether a part of the text is missing.
+fn content(out: &mut String, look: &Look<'_>, block: Block, bytes: usize, (ink, soft): (Rgb, Rgb)) -> bool {
+    let is_blank = look.content.trim().is_empty();
+    let (wrapped, size, ink) = if is_blank {
         // The prompt, or a note that there is no text.
         let text = match (look.prompt, look.kind, look.status) {
             ("", NodeType::Text, Some(status)) => status.label,
@@ -96,8 +97,9 @@ fn content(out: &mut String, look: &Look<'_>, block: Block, bytes: usize, (ink, 
         let (wrapped, size) = sized(look, block, bytes);
         (wrapped, size, ink)
     };
+    let is_cut = !is_blank && wrapped.cut;
     if wrapped.lines.is_empty() {
-        return;
+        return is_cut;
     }
     put!(out, "<g font-size=\"{}\" fill=\"{ink}\">", Num(size));
     let mut y = block.top + size;
@@ -108,6 +110,7 @@ fn content(out: &mut String, look: &Look<'_>, block: Block, bytes: usize, (ink, 
         y += LEADING * size;
     }
     out.push_str("</g>");
+    is_cut
 }
 
 /// The text in its own font size, or in the default of its kind.
@@ -135,13 +138,11 @@ fn sized(look: &Look<'_>, block: Block, bytes: usize) -> (Wrapped, f64) {
 fn whole_words(content: &str, size: f64, block: Block) -> bool {
     let face = Face::regular(size);
     let words = content.split_whitespace().take(200);
-    words
-        .filter(|word| word.is_ascii())
-        .all(|word| text::single(word, face, f64::INFINITY).is_none_or(|line| line.width <= block.right - block.left))
+    words.filter(|word| word.is_ascii()).all(|word| text::fits(word, face, block.right - block.left))
 }
 
-/// A Section: a titled frame behind its members.
-pub(super) fn section(out: &mut String, look: &Look<'_>, frame: Frame, bytes: usize) {
+/// A Section: a titled frame behind its members. Returns whether a part of its title or text is missing.
+pub(super) fn section(out: &mut String, look: &Look<'_>, frame: Frame, bytes: usize) -> bool {
     put!(
         out,
         "<rect width=\"{}\" height=\"{}\" rx=\"{}\" fill=\"{}\" stroke=\"{}\" stroke-width=\"1.5\"/>",
@@ -152,7 +153,7 @@ pub(super) fn section(out: &mut String, look: &Look<'_>, frame: Frame, bytes: us
         edge(look)
     );
     if !takes_text(frame) {
-        return;
+        return !look.title.is_empty() || !look.content.trim().is_empty();
     }
     let SectionTitle { font_size: size, pad, baseline } = SectionTitle::new(look.font_size, frame.height);
     let (left, right) = (pad, frame.width - pad);
@@ -168,8 +169,10 @@ pub(super) fn section(out: &mut String, look: &Look<'_>, frame: Frame, bytes: us
     // The title stays in the strip that members usually leave free.
     let small = (size * 0.72).max(11.0);
     let limits = Limits { width: right - left, lines: 2, bytes: bytes.saturating_sub(CARD_BYTES) };
-    let lines = text::wrap(look.content, Face::regular(small), limits).lines;
-    if !lines.is_empty() && y + small * LEADING * 2.0 < frame.height {
+    let Wrapped { lines, cut } = text::wrap(look.content, Face::regular(small), limits);
+    let has_room = y + small * LEADING * 2.0 < frame.height;
+    let is_cut = cut || !lines.is_empty() && !has_room || !text::fits(look.title, Face::bold(size), right - left);
+    if !lines.is_empty() && has_room {
         put!(out, "<g font-size=\"{}\" fill-opacity=\".8\">", Num(small));
         for line in &lines {
             text::draw(out, line, look.align, left, right, y);
@@ -178,4 +181,5 @@ pub(super) fn section(out: &mut String, look: &Look<'_>, frame: Frame, bytes: us
         out.push_str("</g>");
     }
     out.push_str("</svg>");
+    is_cut
 }

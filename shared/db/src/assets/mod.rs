@@ -11,7 +11,7 @@ use domain::asset::{AssetKind, AssetRecord};
 use domain::canvas::AccessRole;
 use domain::graph::Named;
 use domain::id::{AccountUid, AssetHandle, AssetId, NodeId};
-use domain::review::{Origin, StoredAssets};
+use domain::review::{Origin, StoredAsset, StoredAssets};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -125,7 +125,7 @@ pub async fn get(conn: &mut PgConnection, handle: &AssetHandle) -> Result<Option
     row.map(TryInto::try_into).transpose()
 }
 
-/// Returns the stored assets among `handles` and the origin of each. The output of a job is stored in a canvas without a node
+/// Returns the stored assets among `handles` with the origin and size of each. The output of a job is stored in a canvas without a node
 /// of its own; an upload or import is stored in no canvas or was placed in a node.
 #[tracing::instrument(skip_all, name = "db.asset.origins")]
 pub async fn origins(conn: &mut PgConnection, handles: &HashSet<AssetHandle>) -> Result<StoredAssets> {
@@ -136,7 +136,7 @@ pub async fn origins(conn: &mut PgConnection, handles: &HashSet<AssetHandle>) ->
         handles.iter().map(|handle| (handle.owner.to_string(), handle.id.to_string())).unzip();
     // Sub-selects, so that the statement is planned once (see `accounts::authenticate`).
     let rows = sqlx::query!(
-        r#"SELECT a.owner_uid, a.id, a.canvas_key IS NOT NULL AND a.node_id IS NULL AS "is_made!"
+        r#"SELECT a.owner_uid, a.id, a.width, a.height, a.canvas_key IS NOT NULL AND a.node_id IS NULL AS "is_made!"
            FROM UNNEST((SELECT $1::text[]), (SELECT $2::text[])) AS named (owner_uid, id)
            JOIN assets a USING (owner_uid, id)"#,
         &owners,
@@ -149,7 +149,8 @@ pub async fn origins(conn: &mut PgConnection, handles: &HashSet<AssetHandle>) ->
         .map(|row| {
             let handle =
                 AssetHandle { owner: AccountUid::from_stored(row.owner_uid), id: AssetId::from_stored(row.id) };
-            (handle, if row.is_made { Origin::Made } else { Origin::Brought })
+            let origin = if row.is_made { Origin::Made } else { Origin::Brought };
+            (handle, StoredAsset { origin, size: (row.width.into(), row.height.into()) })
         })
         .collect())
 }

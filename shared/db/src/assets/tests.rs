@@ -105,7 +105,7 @@ async fn an_asset_is_readable_by_its_owner_and_by_members_of_its_canvas_alone() 
 }
 
 #[tokio::test]
-async fn of_named_assets_the_stored_ones_are_told_with_their_origin() {
+async fn of_named_assets_the_stored_ones_are_told_with_their_origin_and_size() {
     let database = database(&["own"], &["placed", "made"]).await;
     let mut conn = database.pool().acquire().await.expect("connects");
     sqlx::query("UPDATE assets SET node_id = 'n' WHERE id = 'placed'").execute(&mut *conn).await.expect("updates");
@@ -113,7 +113,7 @@ async fn of_named_assets_the_stored_ones_are_told_with_their_origin() {
     let expected = [("own", Origin::Brought), ("placed", Origin::Brought), ("made", Origin::Made)];
     assert_eq!(
         origins(&mut conn, &named).await.expect("reads"),
-        expected.map(|(id, origin)| (handle(id), origin)).into()
+        expected.map(|(id, origin)| (handle(id), StoredAsset { origin, size: (1.0, 1.0) })).into()
     );
     assert!(origins(&mut conn, &HashSet::new()).await.expect("reads").is_empty());
 }

@@ -91,15 +91,14 @@ pub async fn graph(conn: &mut PgConnection, canvas_key: i64) -> Result<(Vec<Node
     Ok((nodes.into_iter().map(NodeRow::node).collect::<Result<_>>()?, connections(conn, canvas_key).await?))
 }
 
-/// Reads every node and connection of a canvas with only the fields that a review needs, in the order of creation. Titles are
-/// empty. Client-written metadata is included only where it names a Section or may be the text output of a job. The cost
-/// depends on the number of frames and not on the length of their text.
+/// Reads every node and connection of a canvas with only the fields that a review needs, in the order of creation. Client-written
+/// metadata is included only where it names a Section or holds a text.
 #[instrument(skip_all, name = "db.graph.skeleton")]
 pub async fn skeleton(conn: &mut PgConnection, canvas_key: i64) -> Result<(Vec<Node>, Vec<Connection>)> {
     let nodes = sqlx::query_as!(
         NodeRow,
-        r#"SELECT id, type AS kind, '' AS "title!", x, y, width, height, agent_owned,
-                  CASE WHEN metadata::text LIKE '%"section%' OR (type = 'text' AND server::text <> '{}')
+        r#"SELECT id, type AS kind, title, x, y, width, height, agent_owned,
+                  CASE WHEN type IN ('text', 'sticky') OR metadata::text LIKE '%"section%'
                        THEN metadata::text ELSE '{}' END AS "metadata!",
                   server::text AS "server!", asset_owner, asset_id, active_job
            FROM nodes WHERE canvas_key = $1 ORDER BY ordinal"#,
@@ -136,6 +135,24 @@ pub async fn node(conn: &mut PgConnection, canvas_key: i64, id: &NodeId) -> Resu
     .await?
     .map(NodeRow::node)
     .transpose()
+}
+
+/// Reads those nodes of these ids that the canvas's change with this sequence created, in the order of creation.
+#[instrument(skip_all, name = "db.graph.made_in")]
+pub async fn made_in(conn: &mut PgConnection, canvas_key: i64, sequence: i64, ids: &[NodeId]) -> Result<Vec<Node>> {
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let nodes = sqlx::query_as!(
+        NodeRow,
+        r#"SELECT id, type AS kind, title, x, y, width, height, agent_owned, metadata::text AS "metadata!",
+                  server::text AS "server!", asset_owner, asset_id, active_job
+           FROM nodes WHERE canvas_key = $1 AND id = ANY($2) AND made = $3 ORDER BY ordinal"#,
+        canvas_key,
+        &ids,
+        sequence
+    )
+    .fetch_all(conn)
+    .await?;
+    nodes.into_iter().map(NodeRow::node).collect()
 }
 
 /// Reads the nodes and connections of these ids that a canvas has, in the order of creation.

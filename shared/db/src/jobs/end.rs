@@ -40,6 +40,11 @@ pub struct LockedJob {
     pub actor: Actor,
     /// The Recipe run that waits for this job, if the job is a step of one.
     pub recipe_run: Option<RunId>,
+    /// Sequence of the canvas's change that accepted the job, or the Recipe run of which it is a step: the nodes that this change
+    /// created were made for it.
+    pub canvas_sequence: Option<i64>,
+    /// Whether the end deletes those of its targets that were made for it and are still empty.
+    pub removes_targets: bool,
 }
 
 /// The locked canvas of a job about to end.
@@ -76,7 +81,7 @@ pub async fn lock(conn: &mut PgConnection, id: JobId) -> Result<Option<LockedJob
                FOR UPDATE
            )
            SELECT j.account_uid, j.kind, j.operation, j.status, j.request AS "request: Json<Request>", j.recipe_run,
-                  j.credit_cost, now()::timestamptz(3) AS "now!", t.surface, t.label, c.key AS "key?",
+                  j.canvas_sequence, j.remove_targets, j.credit_cost, now()::timestamptz(3) AS "now!", t.surface, t.label, c.key AS "key?",
                   c.owner_uid AS "owner_uid?",
                   CASE WHEN c.owner_uid = j.account_uid THEN 'owner' ELSE
                       (SELECT role FROM canvas_shares s WHERE s.canvas_key = c.key AND s.account_uid = j.account_uid
@@ -110,7 +115,16 @@ pub async fn lock(conn: &mut PgConnection, id: JobId) -> Result<Option<LockedJob
             label: job.label,
         },
         recipe_run: job.recipe_run.map(RunId),
+        canvas_sequence: job.canvas_sequence,
+        removes_targets: job.remove_targets,
     }))
+}
+
+/// Records that the end of a locked job deletes the targets that were made for it and are still empty.
+#[tracing::instrument(skip_all, name = "db.job.remove_targets_at_end")]
+pub async fn remove_targets_at_end(conn: &mut PgConnection, id: JobId) -> Result<()> {
+    sqlx::query!("UPDATE jobs SET remove_targets = true WHERE id = $1", id.0).execute(conn).await?;
+    Ok(())
 }
 
 /// How a job ends.

@@ -32,7 +32,7 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 pub use abandon::{Abandoned, abandon};
-pub use end::{JobCanvas, JobEnd, LockedJob, end, lock};
+pub use end::{JobCanvas, JobEnd, LockedJob, end, lock, remove_targets_at_end};
 pub use retention::{Removed, Windows, expire, last_form, mark_finalized, remove};
 pub use settlement::settle;
 pub use work::{begin, finalize_and_stage, is_canceling, mark_finalizing, note_progress, transition};
@@ -78,8 +78,11 @@ pub async fn insert(conn: &mut PgConnection, job: &NewJob<'_>) -> Result<Record>
         JobRow,
         r#"WITH written AS (
                INSERT INTO jobs (id, account_uid, token_id, kind, operation, status, canvas_key, canvas_owner, canvas_id,
-                                 canvas_revision, request, estimated_seconds, credit_cost, recipe_run, queued_at)
-               VALUES ($1, $4, $6, $7, $8, 'queued', $9, $10, $11, $12, $13, $14, $15, $16, now())
+                                 canvas_revision, request, estimated_seconds, credit_cost, recipe_run, queued_at,
+                                 canvas_sequence)
+               VALUES ($1, $4, $6, $7, $8, 'queued', $9, $10, $11, $12, $13, $14, $15, $16, now(),
+                       CASE WHEN $16::uuid IS NULL THEN (SELECT sequence + 1 FROM canvases WHERE key = $9)
+                            ELSE (SELECT canvas_sequence FROM recipe_runs WHERE id = $16) END)
                RETURNING *
            ), noted AS (
                INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM written

@@ -28,13 +28,15 @@ pub struct Delegation {
     pub actor: Actor,
     /// Whether the account may still read the canvas.
     pub is_readable: bool,
+    /// Whether the account may still write to the canvas.
+    pub is_writable: bool,
     /// Whether token, session, account and role are still valid.
     pub holds: bool,
 }
 
 impl Delegation {
     /// Reads the delegation of the run of `id`; `None`: there is no such run.
-    pub(super) async fn read(conn: &mut PgConnection, id: RunId) -> Result<Option<Self>> {
+    pub async fn read(conn: &mut PgConnection, id: RunId) -> Result<Option<Self>> {
         let run = sqlx::query!(
             r#"SELECT r.account_uid, r.token_id, t.surface, t.label,
                       (t.revoked_at IS NULL AND s.revoked_at IS NULL AND a.enabled
@@ -65,6 +67,7 @@ impl Delegation {
             account,
             token_id: run.token_id,
             is_readable: role.is_some(),
+            is_writable: role.is_some_and(AccessRole::may_write),
             holds: run.delegated && role.is_some_and(AccessRole::may_write),
         }))
     }

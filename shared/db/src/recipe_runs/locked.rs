@@ -45,6 +45,30 @@ pub async fn account_of(conn: &mut PgConnection, id: RunId) -> Result<Option<Acc
     Ok(account.fetch_optional(conn).await?.map(AccountUid::from_stored))
 }
 
+/// The nodes that the start of a run made for it.
+#[derive(Clone, Copy, Debug)]
+pub struct MadeTargets {
+    /// Key of the canvas, while it exists.
+    pub canvas_key: Option<i64>,
+    /// Sequence of the canvas's change that accepted the run.
+    pub sequence: Option<i64>,
+    /// Whether the end deletes the outputs among them that are still empty.
+    pub are_removed: bool,
+}
+
+/// Reads which nodes the start of a run made; `None`: there is no such run.
+#[instrument(skip_all, name = "db.recipe_run.made_targets")]
+pub async fn made_targets(conn: &mut PgConnection, id: RunId) -> Result<Option<MadeTargets>> {
+    let run = sqlx::query!("SELECT canvas_key, canvas_sequence, remove_targets FROM recipe_runs WHERE id = $1", id.0)
+        .fetch_optional(conn)
+        .await?;
+    Ok(run.map(|run| MadeTargets {
+        canvas_key: run.canvas_key,
+        sequence: run.canvas_sequence,
+        are_removed: run.remove_targets,
+    }))
+}
+
 /// A run and its canvas, both locked, with the run's version incremented.
 #[derive(Debug)]
 pub struct LockedRun {
@@ -113,6 +137,13 @@ impl LockedRun {
         .execute(conn)
         .await?;
         Ok(advanced.rows_affected() == 1)
+    }
+
+    /// Records that the end of the run deletes the outputs that its start made and that are still empty.
+    #[instrument(skip_all, name = "db.recipe_run.remove_targets_at_end")]
+    pub async fn remove_targets_at_end(&self, conn: &mut PgConnection) -> Result<()> {
+        sqlx::query!("UPDATE recipe_runs SET remove_targets = true WHERE id = $1", self.id.0).execute(conn).await?;
+        Ok(())
     }
 
     /// Takes credit from the reservation under the run's own id.

@@ -27,7 +27,7 @@ use tracing::instrument;
 use uuid::Uuid;
 
 pub use delegation::{Delegation, is_delegated};
-pub use locked::{LockedRun, account_of, begin};
+pub use locked::{LockedRun, MadeTargets, account_of, begin, made_targets};
 
 use crate::error::known;
 use crate::{Result, deliveries};
@@ -59,8 +59,8 @@ pub async fn insert(conn: &mut PgConnection, run: &NewRun<'_>) -> Result<()> {
     let (recipe, version) = run.recipe;
     sqlx::query!(
         "INSERT INTO recipe_runs (id, account_uid, token_id, status, recipe_id, recipe_version, canvas_key, canvas_owner,
-                                  canvas_id, instance_node, plan, reserved)
-         VALUES ($1, $2, $3, 'queued', $4, $5, $6, $7, $8, $9, $10, $11)",
+                                  canvas_id, instance_node, plan, reserved, canvas_sequence)
+         VALUES ($1, $2, $3, 'queued', $4, $5, $6, $7, $8, $9, $10, $11, (SELECT sequence + 1 FROM canvases WHERE key = $6))",
         run.id.0,
         run.account.as_str(),
         run.token_id,

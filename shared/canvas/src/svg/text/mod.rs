@@ -130,6 +130,11 @@ pub(super) fn wrap(text: &str, face: Face, limits: Limits) -> Wrapped {
     page.finish()
 }
 
+/// Whether one line holds all of `text`.
+pub(super) fn fits(text: &str, face: Face, width: f64) -> bool {
+    single(text, face, f64::INFINITY).is_none_or(|line| line.width <= width)
+}
+
 /// One line of `text`, with line breaks replaced by spaces.
 pub(super) fn single(text: &str, face: Face, width: f64) -> Option<Line> {
     let flat: String = text.chars().take(CHARACTERS_MAX).map(|c| if is_break(c) { ' ' } else { c }).collect();

@@ -1,0 +1,101 @@
+//! Targets that a start made for its work and that are still empty: deleted on request
+//! (docs/reference/jobs.md#remove-targets).
+
+use std::collections::HashMap;
+
+use ::canvas::size::serialized_size;
+use db::canvases::{Change, GraphWrites, NewActivity};
+use db::{PgConnection, Result};
+use domain::canvas::Changes;
+use domain::graph::{Connection, Node, NodeType};
+use domain::id::{ConnectionId, NodeId};
+
+/// Nodes of a locked canvas to delete, with their connections.
+#[derive(Debug, Default)]
+pub struct Removal {
+    nodes: Vec<Node>,
+    connections: HashMap<ConnectionId, Connection>,
+}
+
+impl Removal {
+    /// Those of `targets` that the change with this sequence created, that show nothing, and that are `idle`.
+    pub async fn find(
+        conn: &mut PgConnection,
+        canvas_key: i64,
+        sequence: Option<i64>,
+        targets: &[NodeId],
+        idle: impl Fn(&Node) -> bool,
+    ) -> Result<Self> {
+        let mut removal = Self::default();
+        let Some(sequence) = sequence else { return Ok(removal) };
+        let made = db::canvases::made_in(conn, canvas_key, sequence, targets).await?;
+        for node in made.into_iter().filter(|node| is_empty(node) && idle(node)) {
+            let (incoming, outgoing) = db::canvases::connections_of(conn, canvas_key, &node.id).await?;
+            let connections = incoming.into_iter().chain(outgoing);
+            removal.connections.extend(connections.map(|connection| (connection.id.clone(), connection)));
+            removal.nodes.push(node);
+        }
+        Ok(removal)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    pub fn contains(&self, id: &NodeId) -> bool {
+        self.nodes.iter().any(|node| node.id == *id)
+    }
+
+    /// Deletes the nodes, writes what work changes of others ([`write_nodes`](crate::canvas::write_nodes)), and gives the
+    /// canvas its next revision.
+    pub async fn write(
+        &self,
+        conn: &mut PgConnection,
+        canvas_key: i64,
+        revision: &str,
+        (nodes, bytes_delta): (&[Node], i64),
+        activity: Option<NewActivity<'_>>,
+    ) -> Result<()> {
+        let changes = Changes {
+            changed_node_ids: nodes.iter().map(|node| node.id.clone()).collect(),
+            deleted_node_ids: self.nodes.iter().map(|node| node.id.clone()).collect(),
+            deleted_connection_ids: self.connections.keys().cloned().collect(),
+            ..Changes::default()
+        };
+        let writes = GraphWrites {
+            deleted_nodes: changes.deleted_node_ids.iter().collect(),
+            deleted_connections: changes.deleted_connection_ids.iter().collect(),
+            ..GraphWrites::default()
+        };
+        db::canvases::write_graph(conn, canvas_key, &writes).await?;
+        let freed: i64 = self.nodes.iter().map(serialized_size).sum::<i64>()
+            + self.connections.values().map(serialized_size).sum::<i64>();
+        let change = Change {
+            revision,
+            title: None,
+            // A canvas has at most some ten thousand of either.
+            nodes_delta: -(self.nodes.len() as i32),
+            connections_delta: -(self.connections.len() as i32),
+            bytes_delta: bytes_delta - freed,
+            changes: &changes,
+            activity,
+        };
+        db::canvases::commit_work(conn, canvas_key, nodes, &change).await?;
+        Ok(())
+    }
+
+    /// What the activity of a removal on its own says.
+    pub fn summary(&self) -> String {
+        let count = self.nodes.len();
+        format!("removed {count} empty target{}", if count == 1 { "" } else { "s" })
+    }
+}
+
+/// Whether the node shows neither a picture nor a text.
+fn is_empty(node: &Node) -> bool {
+    match node.kind {
+        NodeType::Image => node.asset.is_none(),
+        NodeType::Text => node.content().is_none_or(str::is_empty),
+        NodeType::Sticky | NodeType::Video => false,
+    }
+}

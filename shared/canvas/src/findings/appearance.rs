@@ -1,0 +1,263 @@
+//! What a render shows badly: advice, which never blocks (`docs/reference/findings.md#advice`).
+//!
+//! The code that draws a canvas answers whether a line crosses a card, a picture is cropped or a text is cut. Each node
+//! and each connection is looked at once, and only as long as the list has room.
+
+use std::ops::ControlFlow;
+
+use domain::graph::{Connection, Named, Node};
+use domain::review::{Finding, FindingCode, Severity, StoredAssets};
+use serde_json::Value;
+
+use super::{Found, ownership};
+use crate::apply::Touched;
+use crate::graph::Graph;
+use crate::svg::{Router, crops_picture, cuts_text};
+
+/// How far an Action may enlarge a side of its source without a finding.
+const ENLARGED_MAX: f64 = 1.5;
+
+/// Lists the findings: those on what the batch placed or connected first.
+pub(super) fn search(graph: &Graph, touched: &Touched, assets: &StoredAssets, found: &mut Found) -> ControlFlow<()> {
+    let router = Router::new(graph.nodes());
+    for is_touched in [true, false] {
+        for connection in graph.connections() {
+            let ends = [&connection.from, &connection.to];
+            let touches =
+                touched.connections.contains(&connection.id) || ends.iter().any(|id| touched.placed.contains(*id));
+            if touches == is_touched
+                && let Some(finding) = crossing(graph, &router, connection)
+            {
+                found.push(|| finding)?;
+            }
+        }
+        for node in graph.nodes().filter(|node| touched.placed.contains(&node.id) == is_touched) {
+            for (code, message) in
+                [cropped(node, assets), cut(node), upscaled(graph, node, assets)].into_iter().flatten()
+            {
+                found.push(|| advice(code, message, node.agent_owned, &[node], None))?;
+            }
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+fn advice(
+    code: FindingCode,
+    message: String,
+    is_agent_owned: bool,
+    nodes: &[&Node],
+    connection: Option<&Connection>,
+) -> Finding {
+    Finding {
+        code,
+        severity: Severity::Warning,
+        message,
+        ownership: ownership(is_agent_owned),
+        node_handles: nodes.iter().map(|node| node.id.handle()).collect(),
+        connection_handles: connection.iter().map(|connection| connection.id.handle()).collect(),
+    }
+}
+
+/// A connection that no way around the cards was found for.
+fn crossing(graph: &Graph, router: &Router<'_>, connection: &Connection) -> Option<Finding> {
+    let crossed = router.crossed(connection);
+    if crossed.is_empty() {
+        return None;
+    }
+    let ends = [&connection.from, &connection.to];
+    let is_agent_owned = ends.iter().filter_map(|id| graph.node(id)).any(|node| node.agent_owned);
+    let message = "the line of a connection passes behind other nodes".to_owned();
+    Some(advice(FindingCode::LineCrossesNode, message, is_agent_owned, &crossed, Some(connection)))
+}
+
+type Advice = Option<(FindingCode, String)>;
+
+fn cropped(node: &Node, assets: &StoredAssets) -> Advice {
+    let (width, height) = assets.get(node.asset.as_ref()?)?.size;
+    let message = || "the card cuts off edges of its picture".to_owned();
+    crops_picture(node, width / height).then(|| (FindingCode::PictureCropped, message()))
+}
+
+fn cut(node: &Node) -> Advice {
+    cuts_text(node).then(|| (FindingCode::TextTruncated, "the node is too small for its text".to_owned()))
+}
+
+fn upscaled(graph: &Graph, node: &Node, assets: &StoredAssets) -> Advice {
+    let provenance = node.server.get("provenance")?;
+    if provenance.get("actionId").and_then(Value::as_str) != Some("action:resize") {
+        return None;
+    }
+    let (width, height) = assets.get(node.asset.as_ref()?)?.size;
+    let source = match node.sources().next()?.named {
+        Named::Asset(asset) => asset,
+        Named::Node(id) => graph.node(&id)?.asset.clone()?,
+    };
+    let source = assets.get(&source)?.size;
+    let (across, down) = (width / source.0, height / source.1);
+    let param = |name: &str| provenance.get("params").and_then(|params| params.get(name)).and_then(Value::as_str);
+    let enlarged = match (param("fit"), param("enlarge")) {
+        // The result may be larger than the picture in it.
+        (Some("contain"), Some("no")) => return None,
+        (Some("contain"), _) => across.min(down),
+        _ => across.max(down),
+    };
+    let message = || format!("an Action enlarged its source {enlarged:.1} times");
+    (enlarged > ENLARGED_MAX).then(|| (FindingCode::UpscaledOutput, message()))
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::graph::Purpose;
+    use domain::review::{Origin, Ownership, StoredAsset};
+    use serde_json::json;
+
+    use super::*;
+    use crate::findings::find;
+    use crate::fixture::{agents, asset, at, connection, graph, image, made, object, section, sticky, text};
+
+    fn sized(node: Node, width: f64, height: f64) -> Node {
+        Node { width, height, ..node }
+    }
+
+    fn holding(mut node: Node, content: &str) -> Node {
+        node.metadata.extend(object(json!({"content": content})));
+        node
+    }
+
+    fn showing(node: Node) -> Node {
+        Node { asset: Some(asset(node.id.as_str())), ..node }
+    }
+
+    fn stored(sizes: &[(&str, (f64, f64))]) -> StoredAssets {
+        sizes.iter().map(|(name, size)| (asset(name), StoredAsset { origin: Origin::Made, size: *size })).collect()
+    }
+
+    fn found(nodes: Vec<Node>, connections: Vec<Connection>, assets: &StoredAssets) -> Vec<Finding> {
+        find(&graph(nodes, connections), &Touched::default(), assets).findings
+    }
+
+    fn codes(nodes: Vec<Node>, assets: &StoredAssets) -> Vec<&'static str> {
+        found(nodes, vec![], assets).iter().map(|finding| finding.code.as_str()).collect()
+    }
+
+    /// A node between walls, connected to one outside of them.
+    fn walled() -> (Vec<Node>, Vec<Connection>) {
+        let wall = |name: &str, x, y, width, height| sized(at(image(name), x, y), width, height);
+        let nodes = vec![
+            sized(at(image("a"), 20.0, 20.0), 100.0, 100.0),
+            wall("left", -120.0, -100.0, 130.0, 340.0),
+            wall("right", 130.0, -100.0, 130.0, 340.0),
+            wall("above", 12.0, -100.0, 116.0, 110.0),
+            wall("below", 12.0, 130.0, 116.0, 110.0),
+            agents(sized(at(image("b"), 600.0, 20.0), 100.0, 100.0)),
+        ];
+        (nodes, vec![connection("c", "a", "b", Purpose::Flow)])
+    }
+
+    #[test]
+    fn a_line_that_finds_no_way_around_a_card_crosses_it() {
+        let (nodes, connections) = walled();
+        let [finding] = &found(nodes, connections, &StoredAssets::new())[..] else { panic!("one finding") };
+        assert_eq!((finding.code, finding.severity), (FindingCode::LineCrossesNode, Severity::Warning));
+        assert_eq!(finding.ownership, Ownership::Agent, "one end is an agent's");
+        assert_eq!(
+            (&finding.node_handles[..], &finding.connection_handles[..]),
+            (&["node:right".to_owned()][..], &["connection:c".to_owned()][..])
+        );
+    }
+
+    #[test]
+    fn a_line_around_cards_or_through_sections_crosses_nothing() {
+        let (mut nodes, connections) = walled();
+        nodes.retain(|node| node.id.as_str() != "above");
+        assert_eq!(found(nodes, connections.clone(), &StoredAssets::new()), []);
+        let frames = ["left", "right", "above", "below"];
+        let (mut nodes, _) = walled();
+        for node in nodes.iter_mut().filter(|node| frames.contains(&node.id.as_str())) {
+            *node = sized(at(section(node.id.as_str()), node.position.x, node.position.y), node.width, node.height);
+        }
+        assert_eq!(found(nodes, connections, &StoredAssets::new()), []);
+    }
+
+    #[test]
+    fn a_picture_is_cropped_from_two_percent_to_where_it_is_shown_whole_instead() {
+        // A card of 320 by 240 without a title is as wide as a picture of 4:3.
+        let mut card = showing(sized(image("a"), 320.0, 240.0));
+        card.title = String::new();
+        let of = |width: f64| codes(vec![card.clone()], &stored(&[("a", (width, 240.0))]));
+        for (width, expected) in
+            [(320.0, false), (326.4, false), (326.5, true), (384.0, true), (384.1, false), (313.0, true)]
+        {
+            assert_eq!(of(width), if expected { vec!["picture_cropped"] } else { vec![] }, "{width}");
+        }
+        card.title = "A title takes 28 units".into();
+        assert_eq!(codes(vec![card], &stored(&[("a", (320.0, 240.0))])), ["picture_cropped"]);
+    }
+
+    #[test]
+    fn a_text_is_truncated_where_its_render_ends_in_an_ellipsis() {
+        let line = |lines: usize| "word\n".repeat(lines);
+        let of = |node: Node| codes(vec![node], &StoredAssets::new());
+        // 160 units: a pad of 16, the title's 24 and lines of 21.3.
+        let most = (1..20).take_while(|lines| of(holding(text("t"), &line(*lines))).is_empty()).count();
+        assert_eq!(most, 4);
+        assert_eq!(of(holding(text("t"), &line(most + 1))), ["text_truncated"]);
+        assert_eq!(of(holding(sticky("s"), &line(12))), [""; 0], "a note takes a smaller font");
+        assert_eq!(of(holding(sticky("s"), &line(13))), ["text_truncated"]);
+        let mut collapsed = holding(text("t"), &line(most + 1));
+        collapsed.metadata.insert("collapsed".into(), true.into());
+        assert_eq!(of(collapsed), [""; 0], "is hidden on purpose");
+        assert_eq!(of(sized(holding(text("t"), "word"), 27.0, 200.0)), ["text_truncated"], "no text is drawn");
+        let mut titled = sized(section("s"), 400.0, 400.0);
+        titled.title = "A title".into();
+        assert_eq!(of(titled.clone()), [""; 0]);
+        titled.title = "A title that is much too long for its frame".into();
+        assert_eq!(of(titled), ["text_truncated"]);
+    }
+
+    #[test]
+    fn a_result_that_is_enlarged_more_than_one_and_a_half_times_on_a_side_is_upscaled() {
+        let sizes = |width: f64, height: f64| stored(&[("a", (100.0, 200.0)), ("b", (width, height))]);
+        let resized = |params: Value| {
+            let mut node = made(showing(sized(image("b"), 100.0, 200.0)), "action", json!([{"handle": "asset:me:a"}]));
+            let provenance = node.server.get_mut("provenance").expect("is made");
+            provenance["actionId"] = "action:resize".into();
+            provenance["params"] = params;
+            node.title = String::new();
+            node
+        };
+        let of = |params: Value, width, height| {
+            let found = found(vec![resized(params)], vec![], &sizes(width, height));
+            let upscaled = found.into_iter().filter(|finding| finding.code == FindingCode::UpscaledOutput);
+            upscaled.map(|finding| finding.message).collect::<Vec<_>>()
+        };
+        let inside = || json!({"fit": "inside", "enlarge": "yes"});
+        assert_eq!(of(inside(), 150.0, 300.0), [""; 0]);
+        assert_eq!(of(inside(), 151.0, 302.0), ["an Action enlarged its source 1.5 times"]);
+        assert_eq!(
+            of(json!({"fit": "fill", "enlarge": "yes"}), 250.0, 200.0),
+            ["an Action enlarged its source 2.5 times"]
+        );
+        assert_eq!(of(json!({"fit": "contain", "enlarge": "yes"}), 1000.0, 300.0), [""; 0], "the rest is background");
+        assert_eq!(of(json!({"fit": "contain", "enlarge": "yes"}), 1000.0, 400.0).len(), 1);
+        assert_eq!(of(json!({"fit": "contain", "enlarge": "no"}), 1000.0, 400.0), [""; 0]);
+        let mut composite = resized(json!({}));
+        composite.server.get_mut("provenance").expect("is made")["actionId"] = "action:side-by-side-composite".into();
+        assert_eq!(codes(vec![composite], &sizes(250.0, 500.0)), [""; 0], "only resize scales");
+        let gone = stored(&[("b", (1000.0, 2000.0))]);
+        assert!(!codes(vec![resized(inside())], &gone).contains(&"upscaled_output"));
+    }
+
+    #[test]
+    fn what_the_batch_touched_comes_first_and_advice_follows_all_warnings() {
+        let cut = |name: &str, y: f64| holding(at(text(name), 0.0, y), &"word\n".repeat(9));
+        let nodes =
+            vec![cut("a", 0.0), cut("b", 500.0), agents(at(image("c"), 900.0, 0.0)), at(image("d"), 900.0, 0.0)];
+        let touched = Touched { placed: [crate::fixture::id("b")].into(), ..Touched::default() };
+        let found = find(&graph(nodes, vec![]), &touched, &StoredAssets::new()).findings;
+        let seen: Vec<_> =
+            found.iter().map(|finding| (finding.code.as_str(), finding.node_handles[0].as_str())).collect();
+        assert_eq!(seen, [("agent_overlap", "node:c"), ("text_truncated", "node:b"), ("text_truncated", "node:a")]);
+    }
+}
