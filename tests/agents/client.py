@@ -15,7 +15,7 @@ DEADLINE = 120
 HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 PIECE = re.compile(r"(?P<breaks>\n+)|(?P<letters>[^\W\d_]+)|(?P<digits>\d+)|(?P<signs>(?:[^\w\s]|_)+)")
 # Characters of each kind that are one token at most.
-MOST = {"letters": 6, "digits": 3, "signs": 2}
+MOST = {"letters": 7, "digits": 3, "signs": 2}
 
 
 def tokens(text):

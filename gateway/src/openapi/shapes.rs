@@ -84,7 +84,7 @@ const DISCRIMINATED: [Union; 3] = [
 ];
 
 /// Members that always have one value.
-const CONSTANTS: [(&str, &str, Constant); 11] = [
+const CONSTANTS: [(&str, &str, Constant); 10] = [
     ("AuthStatus", "authenticated", Constant::True),
     ("AuthStatus", "authType", Constant::Text("agent_token")),
     ("Element", "schemaVersion", Constant::One),
@@ -92,7 +92,6 @@ const CONSTANTS: [(&str, &str, Constant); 11] = [
     ("ElementVersion", "schemaVersion", Constant::One),
     ("Event", "apiVersion", Constant::Text("v1")),
     ("EventRecipeRun", "operation", Constant::Text("recipe")),
-    ("Proposal", "provisional", Constant::True),
     ("RecipeRun", "kind", Constant::Text("recipe")),
     ("RecipeRun", "operation", Constant::Text("recipe")),
     ("RecipeRun", "schemaVersion", Constant::One),

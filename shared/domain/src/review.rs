@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use crate::canvas::{CanvasSummary, Changes};
 use crate::graph::named;
@@ -285,13 +286,22 @@ pub struct Proposal {
     /// Number of operations.
     #[schema(minimum = 1, maximum = 200)]
     pub operation_count: usize,
-    /// Whether the ids are provisional: always `true`. The write makes new ones (an extension).
+    /// Always `true`: the write makes other ids.
+    #[schema(schema_with = always_provisional)]
     pub provisional: bool,
     /// Provisional id for each `clientId`.
     pub resolved_ids: BTreeMap<String, String>,
     /// What would change.
     #[serde(flatten)]
     pub changes: Changes,
+}
+
+fn always_provisional() -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::Boolean)
+        .enum_values(Some([true]))
+        .description(Some("Always `true`: the write makes other ids (an extension)."))
+        .build()
 }
 
 /// What a batch would delete.

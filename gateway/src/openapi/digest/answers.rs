@@ -4,12 +4,30 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::forms::{Forms, component, either};
+use super::forms::{Forms, Member, component, either};
 
 /// An object of so few members is no record.
 const SMALL: usize = 3;
-/// An object of so many members is written out where it stands, unless it is a record.
-const NESTED: usize = 8;
+/// The members of listed objects are told up to this number.
+const LISTED: usize = 8;
+/// Members of answers that the guide explains, that repeat another one, or that a client seldom needs. So are times.
+const MINOR: [&str; 15] = [
+    "activity",
+    "canvasHandle",
+    "canvasType",
+    "canvasUrl",
+    "estimatedSeconds",
+    "durationMs",
+    "markdown",
+    "nodeHandle",
+    "ownerUid",
+    "page",
+    "rawId",
+    "recipeHandle",
+    "schemaVersion",
+    "timing",
+    "webhook",
+];
 /// How deep in an answer records are looked for.
 const DEPTH: usize = 2;
 
@@ -51,9 +69,16 @@ impl<'a, 'f> Answers<'a, 'f> {
         for choice in self.forms.choices(schema) {
             self.count(choice, depth);
         }
-        for member in self.forms.members(schema).into_iter().filter(|_| depth < DEPTH) {
+        for member in self.members(schema).into_iter().filter(|_| depth < DEPTH) {
             self.count(self.item(member.schema), depth + 1);
         }
+    }
+
+    /// The main members of an object.
+    fn members(&self, schema: &'a Value) -> Vec<Member<'a>> {
+        let mut members = self.forms.members(schema);
+        members.retain(|it| !MINOR.contains(&it.name) && component(it.schema) != Some("Timestamp"));
+        members
     }
 
     /// The items of a list; any other schema itself.
@@ -62,9 +87,9 @@ impl<'a, 'f> Answers<'a, 'f> {
     }
 
     fn is_record(&self, name: &str) -> bool {
-        let size = self.components.get(name).map_or(0, |schema| self.forms.members(schema).len());
-        let uses = self.uses.get(name);
-        size > SMALL && uses.is_some_and(|uses| uses.count > 1 || uses.is_direct && size > NESTED)
+        let size = self.components.get(name).map_or(0, |schema| self.members(schema).len());
+        let uses = self.uses.get(name).filter(|uses| uses.is_direct);
+        size > SMALL && uses.is_some_and(|uses| uses.count > 1 || size > LISTED)
     }
 
     fn record(&self, schema: &'a Value) -> Option<&'a str> {
@@ -86,19 +111,20 @@ impl<'a, 'f> Answers<'a, 'f> {
         self.record(schema).map_or_else(|| self.outline(schema, true), str::to_owned)
     }
 
-    /// The names of an object's members, and at the outermost level the members of those.
+    /// The names of an object's members, and at the outermost level the members of objects in lists.
     fn outline(&self, schema: &'a Value, is_outermost: bool) -> String {
         let member = |name: &str, schema| {
             let item = self.item(schema);
-            let size = self.forms.members(item).len();
+            let is_list = !std::ptr::eq(item, schema);
+            let size = self.members(item).len();
             let form = match self.record(item) {
                 Some(record) => record.to_owned(),
-                None if is_outermost && (SMALL + 1..=NESTED).contains(&size) => self.outline(item, false),
+                None if is_outermost && is_list && (SMALL + 1..=LISTED).contains(&size) => self.outline(item, false),
                 None => return name.to_owned(),
             };
-            if std::ptr::eq(item, schema) { format!("{name}: {form}") } else { format!("{name}: [{form}]") }
+            if is_list { format!("{name}: [{form}]") } else { format!("{name}: {form}") }
         };
-        let members = self.forms.members(schema);
+        let members = self.members(schema);
         let members: Vec<String> = members.iter().map(|it| member(it.name, it.schema)).collect();
         format!("{{{}}}", members.join(", "))
     }

@@ -1,7 +1,7 @@
 //! Schemas as forms: one line each, as a type of TypeScript.
 //!
 //! In `{a, b?: 1..4, c?: [Role] ≤8}`, `a` is a mandatory text, `b` an optional number in a range, and `c` an optional list of at
-//! most eight. Components that save tokens by it stand under their name.
+//! most eight. Components stand under their name where that is shorter.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +9,8 @@ use serde_json::{Map, Value};
 
 /// A number with a bound of this size has no bound worth telling.
 const UNBOUNDED: f64 = 100_000.0;
+/// A text with a smaller limit is a word, such as the size that a model offers.
+const WORD_MAX: u64 = 100;
 /// A union of more objects than this is described elsewhere.
 const CHOICES_MAX: usize = 4;
 
@@ -118,13 +120,16 @@ impl<'a> Forms<'a> {
             choices => return either(choices.into_iter().map(|choice| self.form(choice))),
         }
         if !self.members(schema).is_empty() {
-            return self.object(schema, "");
+            return self.object(schema, &[]);
         }
         match kind(schema) {
-            "array" => format!("[{}]{}", self.form(&schema["items"]), greatest(schema, "maxItems")),
+            "array" => match schema["maxItems"].as_u64() {
+                Some(most) => format!("[{}] ≤{most}", self.form(&schema["items"])),
+                None => format!("[{}]", self.form(&schema["items"])),
+            },
             "integer" | "number" => range(schema),
             "boolean" => "bool".to_owned(),
-            "string" => greatest(schema, "maxLength").trim_start().to_owned(),
+            "string" => length(schema),
             "object" if schema["additionalProperties"].is_object() => {
                 format!("{{<key>: {}}}", or_text(self.form(&schema["additionalProperties"])))
             }
@@ -133,11 +138,11 @@ impl<'a> Forms<'a> {
         }
     }
 
-    /// The form of an object: mandatory members first, without the member `tag`.
-    pub(super) fn object(&self, schema: &'a Value, tag: &str) -> String {
+    /// The form of an object: mandatory members first, without those that are `told` elsewhere.
+    pub(super) fn object(&self, schema: &'a Value, told: &[&str]) -> String {
         let mut members = self.members(schema);
         members.sort_by_key(|member| !member.is_required);
-        let members = members.into_iter().filter(|member| member.name != tag);
+        let members = members.into_iter().filter(|member| !told.contains(&member.name));
         let members: Vec<String> = members.map(|member| self.member(member)).collect();
         format!("{{{}}}", members.join(", "))
     }
@@ -188,8 +193,11 @@ fn kind(schema: &Value) -> &str {
     one.or(schema["type"].as_str()).unwrap_or_default()
 }
 
-fn greatest(schema: &Value, bound: &str) -> String {
-    schema[bound].as_u64().map_or_else(String::new, |most| format!(" ≤{most}"))
+/// The greatest length of a text that is no id, URL or word.
+fn length(schema: &Value) -> String {
+    let most = schema["maxLength"].as_u64().filter(|most| *most >= WORD_MAX);
+    let is_free = schema["pattern"].is_null() && schema["format"].is_null();
+    most.filter(|_| is_free).map_or_else(String::new, |most| format!("≤{most}"))
 }
 
 /// The range of a number; its type if it has none.

@@ -32,6 +32,11 @@ const UNLISTED: [&str; 3] = ["If-None-Match", "Range", "X-Canvas-File-Name"];
 /// Query parameters that the guide explains.
 const COMMON: [&str; 3] = ["cursor", "limit", "ownerUid"];
 
+/// Failures that the guide explains, or that a client seldom meets. So are those of the service, from 500 on.
+const RARE: [&str; 3] = ["406", "410", "416"];
+/// The values of a query parameter are told up to this number.
+const VALUES_MAX: usize = 5;
+
 /// An operation of the document.
 struct Endpoint<'a> {
     method: &'a str,
@@ -94,7 +99,10 @@ impl<'a> Endpoint<'a> {
         if !headers.is_empty() {
             line += &format!(" [{}]", headers.join(", "));
         }
-        line += &format!(" {}.", text(&self.operation["summary"]));
+        // What a read is for is said by its answer.
+        if self.method != "get" {
+            line += &format!(" {}.", text(&self.operation["summary"]));
+        }
         if let Some(body) = self.request() {
             line += &format!(" {}", forms.form(body));
         } else if self.operation.get("requestBody").is_some() {
@@ -121,8 +129,10 @@ impl<'a> Endpoint<'a> {
 
 fn query_form<'a>(forms: &Forms<'a>, name: &str, parameter: &'a Value) -> String {
     let mark = if parameter["required"] == true { "" } else { "?" };
-    let values = forms.values(&parameter["schema"]);
-    if values.is_empty() { format!("{name}{mark}") } else { format!("{name}{mark}={}", values.join("|")) }
+    match forms.values(&parameter["schema"]) {
+        values if (1..=VALUES_MAX).contains(&values.len()) => format!("{name}{mark}={}", values.join("|")),
+        _ => format!("{name}{mark}"),
+    }
 }
 
 /// The media types of a body, or their kind if there are many.
@@ -163,11 +173,16 @@ pub fn digest(document: &Value, public_url: &str) -> String {
 
     let kinds = operations.iter().map(|operation| {
         let kind = text(&operation["properties"]["type"]["const"]);
-        format!("- `{kind}` {} {}", forms.object(operation, "type"), sentence(&operation["description"]))
+        format!("- `{kind}` {} {}", forms.object(operation, &["type"]), sentence(&operation["description"]))
     });
+    let is_common = |name: &str| actions.iter().all(|action| action["properties"].get(name).is_some());
+    let params = |action: &&'_ Value| forms.members(action).into_iter().map(|member| member.name);
+    let (common, own): (Vec<&str>, Vec<&str>) =
+        actions.first().into_iter().flat_map(params).partition(|name| is_common(name));
+    let shared = actions.first().map_or_else(String::new, |action| forms.object(action, &own));
     let actions = action::all().iter().zip(&actions).map(|(action, params)| {
         let inputs: Vec<&str> = action.inputs.iter().map(|input| input.id).collect();
-        format!("- `{}` [{}] {} {}", action.slug, inputs.join(", "), action.summary, forms.form(params))
+        format!("- `{}` [{}] {}", action.slug, inputs.join(", "), forms.object(params, &common))
     });
     let outdated = deprecated.iter().map(|endpoint| format!("{} {}", endpoint.method.to_uppercase(), endpoint.path));
     let outdated = format!("- Deprecated: {}.", outdated.collect::<Vec<_>>().join(", "));
@@ -178,11 +193,11 @@ pub fn digest(document: &Value, public_url: &str) -> String {
         ("{{root}}", root),
         ("{{failures}}", lines(failures(document, &endpoints))),
         ("{{operations}}", lines(kinds)),
+        ("{{common}}", format!("All take {shared}.")),
         ("{{actions}}", lines(actions)),
         ("{{endpoints}}", lines(all)),
         ("{{headers}}", lines(headers(&current))),
         ("{{types}}", lines(forms.named().map(line))),
-        ("{{members}}", lines(members(&forms, &operations, &current))),
         ("{{records}}", lines(answers.records().map(line))),
     ]
     .iter()
@@ -205,7 +220,8 @@ fn failures(document: &Value, endpoints: &[Endpoint]) -> Vec<String> {
             examples.into_iter().flatten().map(|(_, example)| text(&example["value"]["error"]["code"]).to_owned());
         format!("- {status} {}: {}", either(codes), sentence(&response["description"]))
     };
-    named.into_iter().map(line).collect()
+    let told = named.into_iter().filter(|(status, _)| status.starts_with('4') && !RARE.contains(status));
+    told.map(line).collect()
 }
 
 /// The headers of requests, each with everything that operations say about it.
@@ -219,20 +235,6 @@ fn headers(endpoints: &[&Endpoint]) -> Vec<String> {
         }
     }
     told.into_iter().map(|(name, meanings)| format!("- {name}: {}", meanings.join(" "))).collect()
-}
-
-/// The members of operations and of bodies that start work, as far as their name and form do not say everything.
-fn members(forms: &Forms, operations: &[&Value], endpoints: &[&Endpoint]) -> Vec<String> {
-    let starts = endpoints.iter().filter(|endpoint| endpoint.operation["responses"].get("202").is_some());
-    let bodies = operations.iter().copied().chain(starts.filter_map(|endpoint| endpoint.request()));
-    let mut told = Vec::new();
-    for member in bodies.flat_map(|body| forms.members(body)).filter(|member| member.name != "type") {
-        let line = format!("- {}: {}", member.name, sentence(&member.schema["description"]));
-        if member.schema["description"].is_string() && !told.contains(&line) {
-            told.push(line);
-        }
-    }
-    told
 }
 
 /// The digest as it is served, with its entity tag.
