@@ -46,4 +46,5 @@ mod storage;
 mod text;
 mod traces;
 mod videos;
+mod views;
 mod webhooks;

@@ -14,6 +14,7 @@ suite! {
     processes on Stack::builder().image_workers(1).video_workers(1).dispatchers(1);
     the_contract_document_is_served_without_a_credential,
     the_contract_document_covers_every_route,
+    the_digest_is_served_without_a_credential,
     the_documentation_page_is_served,
     every_process_tells_of_its_health,
     every_process_exposes_its_metrics,
@@ -96,6 +97,22 @@ fn collect_references(value: &Value, found: &mut Vec<String>) {
         }
         _ => {}
     }
+}
+
+async fn the_digest_is_served_without_a_credential(stack: &Stack) {
+    let client = stack.anonymous();
+    let digest = client.get("/digest.md").await.expect(200);
+    assert_eq!(digest.header("content-type"), Some("text/markdown; charset=utf-8"));
+    let policy = client.get("/openapi.json").await.expect(200).header("cache-control").map(str::to_owned);
+    assert_eq!(digest.header("cache-control"), policy.as_deref());
+    let text = String::from_utf8(digest.body.to_vec()).expect("UTF-8");
+    assert!(text.contains(&format!("Base URL: `{}{}`", stack.origin(0), e2e::API_ROOT)), "{text}");
+    assert!(text.contains("- POST /canvases/{canvasId}/operations"), "{text}");
+    let tag = digest.header("etag").expect("an entity tag");
+    let kept = client.get("/digest.md").header("if-none-match", tag).await.expect(304);
+    assert_eq!((kept.header("etag"), kept.body.len()), (Some(tag), 0));
+    client.get("/digest.md").header("if-none-match", "\"another\"").await.expect(200);
+    client.get("/digest.md").header("accept", "application/json").await.expect(406);
 }
 
 async fn the_documentation_page_is_served(stack: &Stack) {

@@ -53,6 +53,9 @@ impl Recorder {
             "info": {"title": document["info"]["title"], "version": document["info"]["version"]}, "paths": {}});
         self.entry("getContract")["responses"]["200"][ONLY] = shown;
         self.entry("getDocs")["responses"]["200"][ONLY] = json!({"text/html": "<!doctype html>…"});
+        let digest = self.client.get("/digest.md").await.expect(200);
+        let title = String::from_utf8_lossy(&digest.body).lines().next().map(|line| format!("{line}\n…"));
+        self.entry("getDigest")["responses"]["200"][ONLY] = json!({"text/markdown": title});
     }
 
     async fn canvases(&mut self) {
@@ -149,7 +152,7 @@ impl Recorder {
     }
 
     async fn actions(&mut self, stack: &Stack) {
-        self.get("listActions", "/actions?q=resize&limit=1").await;
+        self.list("listActions", "/actions?q=resize&limit=1").await;
         self.get("getAction", "/actions/resize").await;
         // No worker takes a job meanwhile.
         stack.pause(Part::IMAGE_WORKER);
@@ -246,10 +249,9 @@ impl Recorder {
 
     async fn generation(&mut self, stack: &Stack) {
         let path = "/models?q=sketch&limit=1";
-        let listed = self.client.get(path).await.expect(200);
-        let key = text(&listed.json(), "/models/0/id").to_owned();
+        let listed = self.list("listModels", path).await;
+        let key = text(&listed, "/models/0/id").to_owned();
         self.names.insert(key.clone(), "EXAMPLE_MODEL_KEY".to_owned());
-        self.record("listModels", ONLY, path, Value::Null, listed);
         self.get("getModel", &format!("/models/{key}")).await;
         self.get("listProviders", "/providers?limit=1").await;
         for (id, path) in [("generateImages", "generate"), ("editImages", "edit"), ("varyImages", "variations")] {
@@ -288,7 +290,7 @@ impl Recorder {
 
     async fn recipes(&mut self) {
         let recipe = "product-hero-shot";
-        self.get("listRecipes", "/recipes?q=hero&limit=1").await;
+        self.list("listRecipes", "/recipes?q=hero&limit=1").await;
         self.get("getRecipe", &format!("/recipes/{recipe}")).await;
         for canvas in ["fork", "run"] {
             self.client.send("/canvases", &json!({"id": canvas})).await.expect(201);

@@ -100,6 +100,14 @@ impl Recorder {
         self.record(id, ONLY, path, Value::Null, reply)
     }
 
+    /// A page of a list in both views. Both have the same parameters.
+    pub(super) async fn list(&mut self, id: &str, path: &str) -> Value {
+        let short = self.client.get(&format!("{path}&view=summary")).await.expect(200);
+        self.record(id, "summary", path, Value::Null, short);
+        let full = self.client.get(path).await.expect(200);
+        self.record(id, "full", path, Value::Null, full)
+    }
+
     pub(super) fn failure(&mut self, response: &str, name: &str, reply: Reply) {
         let mut body = self.named(&reply.json());
         shorten(&mut body, false);

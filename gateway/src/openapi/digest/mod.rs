@@ -158,14 +158,8 @@ pub fn digest(document: &Value, public_url: &str) -> String {
     let components = document["components"]["schemas"].as_object().expect("the schemas are components");
     let endpoints = Endpoint::all(document);
     let (deprecated, current): (Vec<&Endpoint>, Vec<&Endpoint>) = endpoints.iter().partition(|it| it.is_deprecated());
-    let operations: Vec<&Value> = components["Operation"]["oneOf"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|it| components.get(component(it)?))
-        .collect();
-    let actions = components["RunAction"]["properties"]["params"]["anyOf"].as_array().into_iter().flatten();
-    let actions: Vec<&Value> = actions.filter_map(|it| components.get(component(it)?)).collect();
+    let operations = variants(components, &components["Operation"]["oneOf"]);
+    let actions = variants(components, &components["RunAction"]["properties"]["params"]["anyOf"]);
     let requests: Vec<&Value> = current.iter().filter_map(|endpoint| endpoint.request()).collect();
     let forms = Forms::new(components, &[&*operations, &actions, &requests].concat());
     let bodies: Vec<&Value> = current.iter().flat_map(|endpoint| endpoint.answers()).collect();
@@ -175,33 +169,42 @@ pub fn digest(document: &Value, public_url: &str) -> String {
         let kind = text(&operation["properties"]["type"]["const"]);
         format!("- `{kind}` {} {}", forms.object(operation, &["type"]), sentence(&operation["description"]))
     });
-    let is_common = |name: &str| actions.iter().all(|action| action["properties"].get(name).is_some());
-    let params = |action: &&'_ Value| forms.members(action).into_iter().map(|member| member.name);
-    let (common, own): (Vec<&str>, Vec<&str>) =
-        actions.first().into_iter().flat_map(params).partition(|name| is_common(name));
-    let shared = actions.first().map_or_else(String::new, |action| forms.object(action, &own));
-    let actions = action::all().iter().zip(&actions).map(|(action, params)| {
-        let inputs: Vec<&str> = action.inputs.iter().map(|input| input.id).collect();
-        format!("- `{}` [{}] {}", action.slug, inputs.join(", "), forms.object(params, &common))
-    });
+    let (common, actions) = action_lines(&forms, &actions);
     let outdated = deprecated.iter().map(|endpoint| format!("{} {}", endpoint.method.to_uppercase(), endpoint.path));
     let outdated = format!("- Deprecated: {}.", outdated.collect::<Vec<_>>().join(", "));
-    let all = current.iter().map(|endpoint| endpoint.line(&forms, &answers)).chain([outdated]);
+    let current_lines = current.iter().map(|endpoint| endpoint.line(&forms, &answers));
     let line = |(name, form): (&str, String)| format!("- {name} {form}");
-    let root = format!("{}{API_ROOT}", public_url.trim_end_matches('/'));
     [
-        ("{{root}}", root),
+        ("{{root}}", format!("{}{API_ROOT}", public_url.trim_end_matches('/'))),
         ("{{failures}}", lines(failures(document, &endpoints))),
         ("{{operations}}", lines(kinds)),
-        ("{{common}}", format!("All take {shared}.")),
+        ("{{common}}", common),
         ("{{actions}}", lines(actions)),
-        ("{{endpoints}}", lines(all)),
+        ("{{endpoints}}", lines(current_lines.chain([outdated]))),
         ("{{headers}}", lines(headers(&current))),
         ("{{types}}", lines(forms.named().map(line))),
         ("{{records}}", lines(answers.records().map(line))),
     ]
     .iter()
     .fold(GUIDE.to_owned(), |text, (place, content)| text.replace(place, content))
+}
+
+/// The components that a union lists.
+fn variants<'a>(components: &'a Map<String, Value>, union: &'a Value) -> Vec<&'a Value> {
+    union.as_array().into_iter().flatten().filter_map(|variant| components.get(component(variant)?)).collect()
+}
+
+/// The parameters that all Actions take, and a line for each Action with its inputs and its other parameters.
+fn action_lines<'a>(forms: &Forms<'a>, params: &[&'a Value]) -> (String, Vec<String>) {
+    let is_common = |name: &str| params.iter().all(|form| form["properties"].get(name).is_some());
+    let first = params.first().expect("there are Actions");
+    let names = forms.members(first).into_iter().map(|member| member.name);
+    let (common, own): (Vec<&str>, Vec<&str>) = names.partition(|name| is_common(name));
+    let lines = action::all().iter().zip(params).map(|(action, params)| {
+        let inputs: Vec<&str> = action.inputs.iter().map(|input| input.id).collect();
+        format!("- `{}` [{}] {}", action.slug, inputs.join(", "), forms.object(params, &common))
+    });
+    (format!("All take {}.", forms.object(first, &own)), lines.collect())
 }
 
 fn lines(lines: impl IntoIterator<Item = String>) -> String {
