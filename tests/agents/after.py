@@ -38,7 +38,7 @@ class Agent:
         ]
         applied = self.apply(self.canvas, canvas["revision"], operations)
         self.revision = applied["canvas"]["revision"]
-        self.pictures = [applied["resolvedIds"][name] for name in names]
+        self.pictures = ["node:" + applied["resolvedIds"][name] for name in names]
         return titles
 
     def formats(self):
@@ -68,7 +68,7 @@ class Agent:
         chosen = next(entry["key"] for entry in entries if entry["name"] == RECIPE)
         port = image_port(self.client.get(f"/recipes/{chosen}")["recipe"])
         near = self.pictures[1]
-        run = self.start(f"/recipes/{chosen}/runs", inputs={port: f"node:{self.pictures[1]}"}, near=near)["run"]
+        run = self.start(f"/recipes/{chosen}/runs", inputs={port: near}, near=near)["run"]
         self.events.wait(run)
         return run
 
@@ -80,7 +80,7 @@ class Agent:
 
     def variations(self):
         source = self.pictures[1]
-        vary = {"model": "sketch", "source": f"node:{source}"}
+        vary = {"model": "sketch", "source": source}
         place = {"near": source, "title": "Variation"}
         self.events.wait(self.start("/images/variations", **vary, place=place | {"count": 3})["run"])
         unwanted = self.start("/images/variations", **vary, place=place | {"count": 4})["run"]

@@ -42,7 +42,7 @@ class Agent:
             node = {"type": "image", "title": title, "position": {"x": x + at * (320 + GAP), "y": y}}
             creates.append({"type": "node.create", "clientId": f"slot{at}", "node": node})
         made = self.apply(creates)
-        return [made[f"slot{at}"] for at in range(len(titles))]
+        return ["node:" + made[f"slot{at}"] for at in range(len(titles))]
 
     def delete(self, nodes):
         self.apply([{"type": "node.delete", "nodeId": node} for node in nodes])
@@ -55,7 +55,7 @@ class Agent:
         outline = self.client.get(f"/canvases/{self.canvas}/outline")
         self.revision = revision_in(outline)
         frames = [(node, int(width), int(height)) for _, node, _, _, width, height in NODE.findall(outline)]
-        self.pictures = [node for node, _, _ in frames]
+        self.pictures = [f"node:{node}" for node, _, _ in frames]
         across = sum(width + GAP for _, width, _ in frames) + GAP
         down = max(height for _, _, height in frames) + 4 * GAP
         section = {"type": "sticky", "title": BOARD, "position": {"x": 0, "y": 0}, "width": across, "height": down}
@@ -95,7 +95,7 @@ class Agent:
 
     def recipe(self):
         recipe = next(it for it in self.client.get("/recipes")["recipes"] if it["name"] == RECIPE)
-        inputs = {image_port(recipe): f"node:{self.pictures[1]}"}
+        inputs = {image_port(recipe): self.pictures[1]}
         run = self.start(f"/recipes/{recipe['id']}/runs", inputs=inputs)["run"]
         self.wait([run])
         return run
@@ -109,7 +109,7 @@ class Agent:
         self.canvas, self.revision = own
 
     def variations(self):
-        vary = {"model": "sketch", "source": f"node:{self.pictures[1]}"}
+        vary = {"model": "sketch", "source": self.pictures[1]}
         targets = self.slots(["Variation"] * 3, 2000, 2000)
         self.wait([self.start("/images/variations", **vary, targetNodeIds=targets)["run"]])
         targets = self.slots(["Variation"] * 4, 2000, 3000)
