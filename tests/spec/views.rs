@@ -1,7 +1,7 @@
 //! Short views (docs/reference/conventions.md#short-views).
 
 use e2e::api::{text, trial};
-use e2e::{Stack, User, pictures, suite};
+use e2e::{Stack, User, suite};
 use serde_json::{Value, json};
 
 suite! {
