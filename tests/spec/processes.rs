@@ -112,7 +112,7 @@ async fn the_digest_is_served_without_a_credential(stack: &Stack) {
     let kept = client.get("/digest.md").header("if-none-match", tag).await.expect(304);
     assert_eq!((kept.header("etag"), kept.body.len()), (Some(tag), 0));
     client.get("/digest.md").header("if-none-match", "\"another\"").await.expect(200);
-    client.get("/digest.md").header("accept", "application/json").await.expect(406);
+    client.get("/digest.md").header("accept", "text/markdown;q=0").await.expect(406);
 }
 
 async fn the_documentation_page_is_served(stack: &Stack) {

@@ -1,7 +1,7 @@
 //! Short views (docs/reference/conventions.md#short-views).
 
 use e2e::api::{text, trial};
-use e2e::{Stack, User, pictures, suite};
+use e2e::{Stack, User, suite};
 use serde_json::{Value, json};
 
 suite! {
@@ -52,7 +52,7 @@ async fn a_short_model_says_what_decides(stack: &Stack) {
     let models = user.get("/models?view=summary&q=sketch").await.ok();
     let model = &models["models"][0];
     assert!(text(model, "/key").starts_with("model:"), "{model}");
-    let line = "Managed: image.generate, image.edit, image.variations; 1 credits, 1 s";
+    let line = "Managed: image.generate, image.edit, image.variations; 1 credit, 1 s";
     assert_eq!((text(model, "/name"), text(model, "/summary")), ("Sketch", line));
 }
 

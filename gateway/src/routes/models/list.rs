@@ -91,7 +91,8 @@ pub async fn list(State(app): State<App>, caller: Caller<Generate>, OriginalUri(
 fn entry(model: Model) -> CatalogEntry {
     let capabilities: Vec<&str> = model.capabilities.iter().map(|capability| capability.as_str()).collect();
     let (capabilities, provider) = (capabilities.join(", "), &model.provider_label);
-    let line = format!("{provider}: {capabilities}; {} credits, {} s", model.credit_cost, model.estimated_seconds);
+    let unit = if model.credit_cost == 1 { "credit" } else { "credits" };
+    let line = format!("{provider}: {capabilities}; {} {unit}, {} s", model.credit_cost, model.estimated_seconds);
     CatalogEntry::new(model.handle, &model.name, &line)
 }
 
