@@ -186,9 +186,15 @@ mod tests {
         let mut card = showing(sized(image("a"), 320.0, 240.0));
         card.title = String::new();
         let of = |width: f64| codes(vec![card.clone()], &stored(&[("a", (width, 240.0))]));
-        for (width, expected) in
-            [(320.0, false), (326.4, false), (326.5, true), (384.0, true), (384.1, false), (313.0, true)]
-        {
+        for (width, expected) in [
+            (320.0, false),
+            (326.0, false),
+            (327.0, true),
+            (383.0, true),
+            (385.0, false),
+            (314.0, false),
+            (313.0, true),
+        ] {
             assert_eq!(of(width), if expected { vec!["picture_cropped"] } else { vec![] }, "{width}");
         }
         card.title = "A title takes 28 units".into();
@@ -199,9 +205,9 @@ mod tests {
     fn a_text_is_truncated_where_its_render_ends_in_an_ellipsis() {
         let line = |lines: usize| "word\n".repeat(lines);
         let of = |node: Node| codes(vec![node], &StoredAssets::new());
-        // 160 units: a pad of 16, the title's 24 and lines of 21.3.
+        // 160 units: a pad of 16 on each side, the title's 24 and lines of 21.3.
         let most = (1..20).take_while(|lines| of(holding(text("t"), &line(*lines))).is_empty()).count();
-        assert_eq!(most, 4);
+        assert_eq!(most, 5);
         assert_eq!(of(holding(text("t"), &line(most + 1))), ["text_truncated"]);
         assert_eq!(of(holding(sticky("s"), &line(12))), [""; 0], "a note takes a smaller font");
         assert_eq!(of(holding(sticky("s"), &line(13))), ["text_truncated"]);

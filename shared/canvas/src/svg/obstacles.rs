@@ -5,7 +5,7 @@
 //! be used.
 
 use std::cell::Cell;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use crate::placement::Frame;
 
@@ -13,7 +13,7 @@ use crate::placement::Frame;
 const FANOUT: usize = 4;
 
 /// Frames that the searches for one connection examine at most: far more than a legible canvas needs.
-const EFFORT: usize = 4000;
+const EFFORT: usize = 3000;
 
 /// A card, or a group of cards, by its frame. The value of a card is its slot.
 pub(super) struct Obstacles {
@@ -65,16 +65,27 @@ impl Search<'_> {
     pub(super) fn visit(
         &self,
         met: impl Fn(Frame) -> bool,
+        found: impl FnMut(usize, Frame) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        self.visit_along(1.0, met, found)
+    }
+
+    /// [`visit`](Self::visit), roughly from left to right and from top to bottom; in reverse if `way` is negative.
+    pub(super) fn visit_along(
+        &self,
+        way: f64,
+        met: impl Fn(Frame) -> bool,
         mut found: impl FnMut(usize, Frame) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let top = self.obstacles.levels.len() - 1;
-        self.descend(top, 0..self.obstacles.levels[top].len(), &met, &mut found)
+        self.descend(top, 0..self.obstacles.levels[top].len(), way < 0.0, &met, &mut found)
     }
 
     fn descend(
         &self,
         level: usize,
-        range: std::ops::Range<usize>,
+        range: Range<usize>,
+        is_reverse: bool,
         met: &impl Fn(Frame) -> bool,
         found: &mut impl FnMut(usize, Frame) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
@@ -84,15 +95,17 @@ impl Search<'_> {
         };
         self.left.set(left);
         let Obstacles { levels, slots } = self.obstacles;
-        for (at, frame) in range.clone().zip(&levels[level][range]) {
-            if !met(*frame) {
+        for step in 0..range.len() {
+            let at = if is_reverse { range.end - 1 - step } else { range.start + step };
+            let frame = levels[level][at];
+            if !met(frame) {
                 continue;
             }
             match level.checked_sub(1) {
-                None => found(slots[at], *frame)?,
+                None => found(slots[at], frame)?,
                 Some(below) => {
                     let end = levels[below].len().min((at + 1) * FANOUT);
-                    self.descend(below, at * FANOUT..end, met, found)?;
+                    self.descend(below, at * FANOUT..end, is_reverse, met, found)?;
                 }
             }
         }

@@ -262,7 +262,7 @@ impl Detour<'_> {
         let mut ports = Vec::with_capacity(2);
         for axis in [Axis::Horizontal, Axis::Vertical] {
             let (center, Span(start, end)) = (axis.turn(middle(frame)), axis.along(frame));
-            let is_ahead = axis.turn(middle(other)).0 >= center.0;
+            let is_ahead = axis.turn(middle(other)).0 > center.0;
             let (way, edge) = if is_ahead == is_facing { (1.0, end) } else { (-1.0, start) };
             // Nothing is gained by a line that leads past a node that lies ahead as a whole.
             let Span(other_start, other_end) = axis.along(other);
@@ -288,7 +288,9 @@ impl Detour<'_> {
         let area = |limit| axis.frame(Span::of(start, limit), Span(level - CLEARANCE, level + CLEARANCE));
         let mut limit = if way > 0.0 { window.1 } else { window.0 };
         let ahead = Cell::new(area(limit));
-        let _ = self.search.visit(
+        // The nearest first, after which hardly any other is met.
+        let _ = self.search.visit_along(
+            way,
             |frame| frame.overlaps(ahead.get()),
             |slot, frame| {
                 if own != Some(slot) {

@@ -72,7 +72,7 @@ fn a_line_bends_once_where_that_is_free() {
         card("b", 400.0, 400.0, 100.0, 100.0),
     ];
     assert_eq!(lines(route(&nodes, "a", "b")), [(100.0, 50.0), (450.0, 50.0), (450.0, 397.0)]);
-    assert_eq!(lines(route(&nodes, "b", "a")), [(450.0, 400.0), (450.0, 50.0), (103.0, 50.0)], "and back");
+    assert_eq!(lines(route(&nodes, "b", "a")), [(400.0, 450.0), (50.0, 450.0), (50.0, 103.0)], "and back");
 }
 
 #[test]
