@@ -5,10 +5,10 @@ use domain::id::NodeId;
 use domain::object::Object;
 
 use super::{Made, OperationResult, Run, Skipped};
-use crate::batch::{Draft, Patch};
+use crate::batch::{Draft, Given, Patch};
 use crate::graph::Picture;
 use crate::metadata::{Home, MetadataPatch, SECTION_IN_SECTION, fits, too_large};
-use crate::placement::{Hint, fitted};
+use crate::placement::{Frame, Hint, NO_ROOM, fitted};
 use crate::reference::Ref;
 
 impl Run<'_> {
@@ -37,7 +37,7 @@ impl Run<'_> {
             return Err(self.invalid("node.metadata", too_large()));
         }
         if draft.position.is_none() {
-            node.position = self.place(width, height, near, section.as_ref());
+            node.position = self.place((width, height), near, section.as_ref(), given)?;
         }
         Ok(self.add_node(node))
     }
@@ -52,16 +52,26 @@ impl Run<'_> {
     }
 
     /// A free place for a new node (`docs/reference/operations.md#placement`). A Section without room for it grows.
-    fn place(&mut self, width: f64, height: f64, near: Option<usize>, section: Option<&NodeId>) -> Position {
+    fn place(
+        &mut self,
+        size: (f64, f64),
+        near: Option<usize>,
+        section: Option<&NodeId>,
+        given: &Given,
+    ) -> Result<Position, Skipped> {
         let section = section.and_then(|section| self.graph.nodes.find(section));
-        let spot = self.graph.spot((width, height), Hint { near, section });
-        if let (Some(slot), Some(frame)) = (section, spot.section) {
+        let spot = self.graph.spot(size, Hint { near, section, at: given.at });
+        if let Some(slot) = section {
             let section = self.node_at(slot);
-            let (width, height) = (frame.right - frame.left, frame.bottom - frame.top);
-            let grown = Node { width, height, ..section.clone() };
-            self.journal.set_node(self.graph, slot, Some(grown));
+            if let Some(frame) = spot.section {
+                let (width, height) = (frame.right - frame.left, frame.bottom - frame.top);
+                let grown = Node { width, height, ..section.clone() };
+                self.journal.set_node(self.graph, slot, Some(grown));
+            } else if given.contained && !Frame::of(section).contains(Frame::new(spot.position, size.0, size.1)) {
+                return Err(self.unprocessable("sectionId", NO_ROOM));
+            }
         }
-        spot.position
+        Ok(spot.position)
     }
 
     /// A copy has the title, size, writable metadata and asset of its original, but not its job, provenance or

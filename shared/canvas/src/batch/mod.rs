@@ -141,6 +141,10 @@ pub(crate) struct Draft {
 pub(crate) struct Given {
     /// Its id, if others must name it before it is created.
     pub(crate) id: Option<NodeId>,
+    /// Where it is wanted. Without a position it goes to the nearest free place.
+    pub(crate) at: Option<Position>,
+    /// Whether it must lie within its Section.
+    pub(crate) contained: bool,
     pub(crate) server: Map<String, Value>,
     pub(crate) asset: Option<AssetHandle>,
 }
@@ -153,6 +157,14 @@ pub(crate) struct Patch {
     pub(crate) height: Option<f64>,
     pub(crate) metadata: MetadataPatch,
     pub(crate) kind: Option<NodeType>,
+}
+
+impl Patch {
+    /// A patch of both sides.
+    pub(crate) fn of_size((width, height): (f64, f64)) -> Self {
+        let metadata = MetadataPatch::default();
+        Self { title: None, width: Some(width), height: Some(height), metadata, kind: None }
+    }
 }
 
 #[derive(Default)]

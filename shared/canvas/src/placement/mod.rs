@@ -2,12 +2,14 @@
 //! right of the content.
 
 mod index;
+mod location;
 mod spot;
 
 use domain::graph::{Node, Position};
 use domain::limits::COORDINATE_MAX;
 
 pub(crate) use index::Index;
+pub use location::Location;
 pub use spot::{Hint, Spot};
 
 /// Distance between the content and what is placed next to it, in canvas units.
@@ -16,6 +18,8 @@ pub const GAP: f64 = 40.0;
 pub const HEAD: f64 = 96.0;
 /// Longest side of a node that shows a picture, in canvas units: that of a new image node.
 const PICTURE_SIDE: f64 = 320.0;
+/// Violation of a Section in which something must lie that neither fits nor can be made room for.
+pub(crate) const NO_ROOM: &str = "has no room and cannot grow";
 /// Rows that are searched for a gap when neither side of the content is free. It bounds the work and is far more than
 /// any known canvas needs.
 const ROWS_MAX: usize = 64;
