@@ -76,7 +76,8 @@ fn causes(refused: Refused) -> Refused {
 /// Links into targets that exist. The graph of refused links is of no use.
 pub fn connect(graph: &mut Graph, targets: &[NodeId], links: &[Link], options: Options) -> Result<Applied, Refused> {
     let steps = connections(graph, targets, links);
-    allowed(graph, apply(graph, &Batch { steps }, options)?)
+    let applied = apply(graph, &Batch { steps }, options)?;
+    allowed(graph, applied)
 }
 
 fn draft(place: &Place, (width, height): (f64, f64), id: &NodeId, before: Option<&NodeId>) -> Draft {
@@ -90,7 +91,7 @@ fn draft(place: &Place, (width, height): (f64, f64), id: &NodeId, before: Option
         near: before.or(near.as_ref()).map(Ref::to),
         width: Some(width),
         height: Some(height),
-        metadata: MetadataPatch { home, ..MetadataPatch::default() },
+        metadata: MetadataPatch::of_home(home),
         section_field: "sectionId",
         asset: None,
         given: Given { id: Some(id.clone()), at, contained: true, ..Given::default() },

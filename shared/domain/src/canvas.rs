@@ -355,6 +355,17 @@ pub struct Changes {
     pub deleted_connection_ids: Vec<ConnectionId>,
 }
 
+impl Changes {
+    /// Adds changed nodes that are not listed yet.
+    pub fn add_nodes(&mut self, nodes: &[NodeId]) {
+        for node in nodes {
+            if !self.changed_node_ids.contains(node) {
+                self.changed_node_ids.push(node.clone());
+            }
+        }
+    }
+}
+
 /// The canvas after a write.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(untagged)]

@@ -1,5 +1,7 @@
 //! The pictures that guide a generation (docs/reference/images.md#references).
 
+use app::job::link;
+use canvas::targets::Link;
 use db::PgConnection;
 use db::accounts::Credential;
 use domain::Violation;
@@ -23,6 +25,13 @@ pub struct Pictures {
 }
 
 impl Pictures {
+    /// The connections that show them: `reference` with its role, and `flow` from the source.
+    pub fn links(&self) -> Vec<Link> {
+        let references = self.references.iter().flatten();
+        let references = references.filter_map(|(named, role)| link(named, Purpose::Reference, *role));
+        references.chain(self.source.as_ref().and_then(|source| link(source, Purpose::Flow, None))).collect()
+    }
+
     /// The pictures in the order in which they are sent: references (or, when the request names none and `target` is the only
     /// one, the pictures of its incoming `reference` connections), the source, those of the Elements. Violations are added to
     /// `refused`.

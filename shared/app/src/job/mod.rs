@@ -4,6 +4,7 @@ mod abandon;
 mod cancel;
 mod complete;
 mod completion;
+mod destination;
 mod placement;
 mod start;
 
@@ -11,4 +12,5 @@ pub use abandon::abandon;
 pub use cancel::{Cancellation, cancel};
 pub use complete::complete;
 pub use completion::{Completion, CompletionContext, CompletionResult, VideoOutput};
+pub use destination::{Destination, JobTargets, Targets, link};
 pub use start::{AcceptedJob, JobPlan, JobSettings, StartJob, Work, insert_delivery, require_room, target_is_taken};

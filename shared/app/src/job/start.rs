@@ -9,15 +9,15 @@
 
 use std::time::Duration;
 
+use ::canvas::Applied;
 use db::PgConnection;
 use db::accounts::Credential;
-use db::canvases::NewActivity;
+use db::canvases::{Change, NewActivity};
 use db::deliveries::NewDelivery;
 use db::idempotency::Taken;
 use db::jobs::NewJob;
 use domain::canvas::{ActivityType, CanvasRecord};
 use domain::channel;
-use domain::graph::Node;
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
 use domain::job::{JobOperation, Record, Request, StartQuote};
@@ -26,6 +26,7 @@ use serde_json::Value;
 use service::keys::KeyRing;
 use uuid::Uuid;
 
+use super::destination::{Destination, JobTargets};
 use crate::command::{CanvasWrite, Command, Key, KnownOutcome};
 use crate::start::{Start, Terms};
 use crate::{Error, Result, canvas, target};
@@ -45,6 +46,9 @@ pub struct JobSettings<'a> {
 
 /// The parts of a start that differ between kinds of work.
 pub trait Work: Sync {
+    /// Where the results go.
+    fn destination(&self) -> &Destination;
+
     /// Checks the work against stored state, conflicts first, then rules with every violation, and returns the job to accept. The
     /// revision of the canvas equals that of the request. A start has locked the account and the canvas; a dry run has locked
     /// nothing and cannot write.
@@ -62,8 +66,8 @@ pub struct JobPlan {
     pub operation: JobOperation,
     /// The request, resolved and normalized.
     pub request: Request,
-    /// Current target nodes of the request; none has an active job.
-    pub targets: Vec<Node>,
+    /// The target nodes, and what the start adds to the canvas.
+    pub targets: JobTargets,
     /// Estimated duration in seconds, at least 1.
     pub estimated_seconds: i32,
     /// Credits to reserve for all outputs together.
@@ -160,7 +164,8 @@ impl<W: Work> Start for StartJob<'_, W> {
     }
 
     fn quote(&self, (_, plan): &(CanvasRecord, JobPlan)) -> StartQuote {
-        StartQuote::of_job(&plan.request, plan.credit_cost, plan.estimated_seconds)
+        let quote = StartQuote::of_job(&plan.request, plan.credit_cost, plan.estimated_seconds);
+        if plan.targets.are_new { quote.with_new(&plan.targets.nodes) } else { quote }
     }
 }
 
@@ -195,16 +200,30 @@ impl<W: Work> StartJob<'_, W> {
             traceparent: Some(&self.traceparent),
         };
         let record = db::jobs::insert(conn, &job).await?;
-        let targets: Vec<NodeId> = plan.targets.iter().map(|node| node.id.clone()).collect();
-        let work = target::Work::Job(self.id, plan.operation);
-        let bytes_delta = target::bind(&mut plan.targets, work).ok_or_else(target_is_taken)?;
-        let activity = NewActivity {
-            kind: ActivityType::JobStarted,
-            actor: &caller.actor(),
-            summary: plan.summary,
-            nodes: &targets,
+        let JobTargets { mut nodes, addition, .. } = plan.targets;
+        let mut added = Applied::default();
+        if let Some((graph, applied)) = addition {
+            canvas::write_rows(conn, canvas, &graph, &applied).await?;
+            added = applied;
+        }
+        let targets: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
+        let bound = target::bind(&mut nodes, target::Work::Job(self.id, plan.operation)).ok_or_else(target_is_taken)?;
+        added.changes.add_nodes(&targets);
+        let change = Change {
+            revision: &revision,
+            title: None,
+            nodes_delta: added.nodes_delta,
+            connections_delta: added.connections_delta,
+            bytes_delta: added.bytes_delta + bound,
+            changes: &added.changes,
+            activity: Some(NewActivity {
+                kind: ActivityType::JobStarted,
+                actor: &caller.actor(),
+                summary: plan.summary,
+                nodes: &targets,
+            }),
         };
-        canvas::write_nodes(conn, canvas.key, &revision, &plan.targets, bytes_delta, Some(activity)).await?;
+        db::canvases::commit_work(conn, canvas.key, &nodes, &change).await?;
         Ok(record)
     }
 }

@@ -2,6 +2,7 @@
 
 use ::canvas::Options;
 use ::canvas::instance::{self, Filling, Ids, Instance};
+use ::canvas::placement::Location;
 use db::PgConnection;
 use domain::canvas::{ActivityType, Actor};
 use domain::channel;
@@ -9,10 +10,10 @@ use domain::id::{AccountUid, RecipeId};
 use domain::idempotency::StoredOutcome;
 use domain::recipe::{PortValue, RecipeRecord};
 
-use super::{RequestedRecipe, instance_refused};
-use crate::Result;
-use crate::canvas::{self, CanvasEvent, ChangedCanvas};
+use super::RequestedRecipe;
+use crate::canvas::{self, CanvasEvent, ChangedCanvas, addition_refused};
 use crate::command::{CanvasWrite, Command, Key};
+use crate::{Error, Result};
 
 /// Puts an instance of a Recipe on a canvas.
 pub struct ForkRecipe<'a> {
@@ -29,6 +30,8 @@ pub struct ForkRecipe<'a> {
     pub x: Option<f64>,
     /// Top edge of the instance in canvas units; level with the content when omitted.
     pub y: Option<f64>,
+    /// Where the instance goes otherwise.
+    pub location: Location,
 }
 
 impl Command for ForkRecipe<'_> {
@@ -56,6 +59,10 @@ impl Command for ForkRecipe<'_> {
         let canvas = self.target.enter(conn).await?;
         let mut graph = canvas::load(conn, &canvas.record).await?;
         let recipe = requested.version(conn, account, self.version).await?;
+        let refused = self.location.violations(&graph);
+        if !refused.is_empty() {
+            return Err(Error::Unprocessable(refused));
+        }
         let fillings = defaults(conn, account, &recipe).await?;
         let definition = &recipe.definition;
         let instance = Instance {
@@ -66,9 +73,11 @@ impl Command for ForkRecipe<'_> {
             fillings: &fillings,
             x: self.x,
             y: self.y,
+            location: &self.location,
         };
         let options = Options { agent: self.actor.surface.is_agent(), force: false };
-        let applied = instance::place(&mut graph, &instance, options).map_err(instance_refused)?;
+        let applied =
+            instance::place(&mut graph, &instance, options).map_err(|refused| addition_refused(refused, ""))?;
         let summary = format!("forked {}", definition.name);
         let event = CanvasEvent { kind: ActivityType::RecipeForked, actor: &self.actor, summary };
         canvas::write(conn, canvas, graph, applied, event).await

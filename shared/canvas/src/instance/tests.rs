@@ -1,11 +1,10 @@
+use domain::graph::Node;
 use domain::limits::{RECIPE_INPUTS_MAX, RECIPE_OUTPUTS_MAX};
 use domain::recipe::{Category, InputKind, OutputKind};
 use proptest::prelude::*;
 
 use super::layout::ROWS;
 use super::*;
-use domain::graph::Node;
-
 use crate::fixture::{AGENT, agents, asset, at, graph, id, image, member, section, text};
 use crate::{is_blocked, validate};
 
@@ -244,7 +243,8 @@ fn an_instance_is_near_a_node_or_in_a_section_that_grows_for_it() {
     let section = Node { width: 400.0, height: 456.0, ..at(section("s"), 0.0, 0.0) };
     let member = agents(at(member(image("photo"), "s"), 40.0, 96.0));
     let location = Location { near: None, section: Some(id("s")) };
-    let (made, outcome) = tried(graph(vec![section.clone(), member.clone()], vec![]), &chain(), filled(), None, &location);
+    let (made, outcome) =
+        tried(graph(vec![section.clone(), member.clone()], vec![]), &chain(), filled(), None, &location);
     let applied = outcome.expect("is placed");
     let grown = Frame::of(made.graph.node(&id("s")).expect("is there"));
     assert_eq!(frames(&made).top, 456.0, "below the member");

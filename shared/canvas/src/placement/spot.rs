@@ -354,7 +354,7 @@ mod tests {
         let section = vec![frame(1120.0, 816.0), at(image("a"), 40.0, 96.0)];
         assert_eq!(wanted(section.clone(), Some("s"), 500.0, 300.0), (500.0, 300.0));
         assert_eq!(wanted(section.clone(), Some("s"), 9000.0, 9000.0), (760.0, 456.0), "its last corner");
-        assert_eq!(wanted(section, Some("s"), 40.0, 96.0), (40.0, 456.0), "below the member");
+        assert_eq!(wanted(section, Some("s"), 40.0, 96.0), (400.0, 96.0), "right of the member");
         let full = vec![frame(400.0, 456.0), at(image("a"), 40.0, 96.0)];
         assert_eq!(wanted(full, Some("s"), 40.0, 96.0), (40.0, 456.0), "the Section grows");
     }
