@@ -101,7 +101,7 @@ async fn targets_are_named_in_exactly_one_way_and_count_agrees(stack: &Stack) {
     let target = &setting.target;
     let both = json!({"targetNodeIds": [target]});
     setting.invalid("generate", both, &["targetNodeId", "targetNodeIds"]).await;
-    setting.invalid("generate", json!({"targetNodeId": null}), &["targetNodeId", "targetNodeIds"]).await;
+    setting.invalid("generate", json!({"targetNodeId": null}), &["targetNodeId", "targetNodeIds", "place"]).await;
     for count in [2, 4] {
         setting.invalid("generate", json!({"count": count}), &["count"]).await;
     }

@@ -179,7 +179,7 @@ impl<W: Work> StartJob<'_, W> {
         }
     }
 
-    async fn accept(&self, conn: &mut PgConnection, canvas: &CanvasRecord, mut plan: JobPlan) -> Result<Record> {
+    async fn accept(&self, conn: &mut PgConnection, canvas: &CanvasRecord, plan: JobPlan) -> Result<Record> {
         let caller = self.caller;
         // Stored before the job, whose record shows it.
         if let Some(webhook) = &self.webhook {
