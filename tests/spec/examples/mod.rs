@@ -5,6 +5,7 @@
 //! document takes its examples. The parameters of an example are those of its request.
 //! `UPDATE_EXAMPLES=1 cargo nextest run -p canvas-e2e examples` writes that file anew; commit gateway/openapi.json with it.
 
+mod places;
 mod recorder;
 
 use e2e::api::text;
@@ -38,6 +39,7 @@ async fn every_example_is_what_the_service_answers() {
     recorder.recipes().await;
     recorder.imports().await;
     recorder.campaigns().await;
+    recorder.places().await;
     recorder.failures(&stack).await;
     // No worker takes its jobs, so that two are active; its tokens may send few requests.
     let narrow =

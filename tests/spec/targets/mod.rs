@@ -119,7 +119,7 @@ fn sides(node: &Value) -> Sides {
 }
 
 /// Handles of the targets of a job.
-fn targets(job: &Value) -> Vec<String> {
+fn targets_of(job: &Value) -> Vec<String> {
     job["targets"].as_array().expect("targets").iter().map(|target| target.as_str().expect("a handle").into()).collect()
 }
 
@@ -151,7 +151,7 @@ async fn actions_are_chained_without_a_scratch_node(stack: &Stack) {
     let setting = Setting::of(stack).await;
     let before = setting.now().await;
     let job = setting.resize(json!({"place": {"near": setting.photo, "title": "Small"}})).await.expect(202).json();
-    let small = targets(&job).remove(0);
+    let small = targets_of(&job).remove(0);
     let read = setting.user.get(&format!("/canvases/{}", setting.canvas)).await.ok();
     // One revision, whose activity names the new node.
     assert_eq!(read["canvas"]["revision"], job["canvasRevision"]);
@@ -173,7 +173,7 @@ async fn actions_are_chained_without_a_scratch_node(stack: &Stack) {
     assert_eq!(setting.user.finished(&job).await["status"], "succeeded");
     let crop = json!({"inputs": [small], "params": {"width": 10, "height": 20}, "place": {"near": small}});
     let job = setting.user.send("/actions/crop/runs", &setting.request(crop, json!({})).await).await.expect(202).json();
-    let cut = targets(&job).remove(0);
+    let cut = targets_of(&job).remove(0);
     let done = setting.user.finished(&job).await;
     assert_eq!((&done["status"], &done["images"][0]["nodeId"]), (&json!("succeeded"), &json!(cut)));
     let now = setting.now().await;
@@ -189,7 +189,7 @@ async fn four_variations_are_made_by_one_call(stack: &Stack) {
     let setting = Setting::of(stack).await;
     let more = json!({"prompt": null, "source": setting.photo, "place": {"near": setting.photo, "count": 4}});
     let job = setting.image("variations", more).await.expect(202).json();
-    let made = targets(&job);
+    let made = targets_of(&job);
     assert_eq!((made.len(), &job["creditCost"]), (4, &json!(4)));
     let done = setting.user.finished(&job).await;
     assert_eq!((&done["status"], done["images"].as_array().map(Vec::len)), (&json!("succeeded"), Some(4)));
@@ -203,7 +203,7 @@ async fn four_variations_are_made_by_one_call(stack: &Stack) {
     is_clear(&now);
     // The `count` of the start says the same.
     let more = json!({"prompt": null, "source": setting.photo, "place": {"near": made[3]}, "count": 2});
-    assert_eq!(targets(&setting.image("variations", more).await.expect(202).json()).len(), 2);
+    assert_eq!(targets_of(&setting.image("variations", more).await.expect(202).json()).len(), 2);
 }
 
 async fn references_are_connected_with_their_roles(stack: &Stack) {
@@ -211,14 +211,14 @@ async fn references_are_connected_with_their_roles(stack: &Stack) {
     let other = setting.user.upload_into(&setting.canvas, "image/png", pictures::png(8, 8)).await;
     let references = json!([{"handle": setting.photo, "role": "style"}, setting.asset, text(&other, "/node")]);
     let job = setting.image("generate", json!({"references": references})).await.expect(202).json();
-    let target = targets(&job).remove(0);
+    let target = targets_of(&job).remove(0);
     let reference = |from: &str, role: Value| (from.to_owned(), "reference".to_owned(), role);
     let expected = [reference(&setting.photo, json!("style")), reference(text(&other, "/node"), Value::Null)];
     assert_eq!(into(&setting.now().await, &target), expected, "none for the asset");
     assert_eq!(job["referenceInputs"].as_array().map(Vec::len), Some(3));
     let more = json!({"references": references, "connect": false});
-    let target = targets(&setting.image("generate", more).await.expect(202).json()).remove(0);
-    assert_eq!(into(&setting.now().await, &target), []);
+    let target = targets_of(&setting.image("generate", more).await.expect(202).json()).remove(0);
+    assert!(into(&setting.now().await, &target).is_empty());
     // A new target has no connections that could supply references.
     setting.image("edit", json!({})).await.expect_error(422, "unprocessable_entity", &["references"]);
 }
@@ -226,7 +226,7 @@ async fn references_are_connected_with_their_roles(stack: &Stack) {
 async fn targets_have_the_shape_of_their_results(stack: &Stack) {
     let setting = Setting::of(stack).await;
     let shape = async |reply: Reply| {
-        let [_, _, width, height] = sides(node(&setting.now().await, &targets(&reply.expect(202).json())[0]));
+        let [_, _, width, height] = sides(node(&setting.now().await, &targets_of(&reply.expect(202).json())[0]));
         width / height
     };
     let tall = json!({"params": {"width": 20, "height": 40, "fit": "fill"}});
@@ -251,7 +251,7 @@ async fn targets_belong_to_a_section_that_grows(stack: &Stack) {
     let frame = sides(node(&now, &section));
     assert_eq!(frame[..3], [0.0, 1000.0, 760.0]);
     assert!(frame[3] > 456.0 && !overlap(frame, sides(node(&now, &below))), "{frame:?}");
-    for target in targets(&job) {
+    for target in targets_of(&job) {
         let target = node(&now, &target);
         assert_eq!(target["metadata"]["sectionId"], section.as_str());
         let [x, y, width, height] = sides(target);
@@ -275,7 +275,7 @@ async fn a_wanted_position_is_taken_or_the_nearest_free_one(stack: &Stack) {
     let setting = Setting::of(stack).await;
     let placed = async |y: f64| {
         let job = setting.resize(json!({"place": {"x": 5000, "y": y}})).await.expect(202).json();
-        sides(node(&setting.now().await, &targets(&job)[0]))
+        sides(node(&setting.now().await, &targets_of(&job)[0]))
     };
     let [x, y, _, height] = placed(-300.5).await;
     assert_eq!([x, y], [5000.0, -300.5]);
@@ -296,8 +296,8 @@ async fn a_dry_run_shows_the_places_that_the_start_then_takes(stack: &Stack) {
     assert_eq!(setting.now().await, before, "nothing is written");
     let job = setting.image("generate", json!({"place": place})).await.expect(202).json();
     let now = setting.now().await;
-    let made = targets(&job).iter().map(|target| {
-        let node = node(&now, target);
+    let made = targets_of(&job).into_iter().map(|target| {
+        let node = node(&now, &target);
         let mut shown = json!({"sectionId": section});
         for member in ["type", "title", "position", "width", "height"] {
             shown[member] = node[member].clone();
@@ -359,7 +359,7 @@ async fn targets_that_exist_are_connected_on_request_and_once(stack: &Stack) {
     let handle = format!("node:{target}");
     let into_target = json!({"place": null, "targetNodeId": target});
     let job = setting.resize(into_target.clone()).await.expect(202).json();
-    assert_eq!(into(&setting.now().await, &handle), [], "not by default");
+    assert!(into(&setting.now().await, &handle).is_empty(), "not by default");
     setting.user.finished(&job).await;
     let references = json!([{"handle": setting.photo, "role": "fit"}]);
     let mut connected = into_target.clone();
@@ -386,7 +386,7 @@ async fn new_targets_are_owned_by_who_starts(stack: &Stack) {
         let user = stack.user_by(&account, "all", surface).await;
         let base = json!({"inputs": [setting.photo], "params": {"width": 32}, "place": {}});
         let job = user.send("/actions/resize/runs", &setting.request(base, json!({})).await).await.expect(202).json();
-        let owner = node(&setting.now().await, &targets(&job)[0])["metadata"]["createdBy"].clone();
+        let owner = node(&setting.now().await, &targets_of(&job)[0])["metadata"]["createdBy"].clone();
         // As of a node that an operation creates.
         let made =
             user.apply(&setting.canvas, json!([{"type": "node.create", "clientId": "n", "node": {"type": "text"}}]));
@@ -419,5 +419,5 @@ async fn a_start_that_dies_leaves_nothing_behind(stack: &Stack) {
     assert_eq!(stack.count("SELECT count(*) FROM jobs").await, 0);
     // The key was not taken.
     let job = setting.user.send("/images/generate", &request).await.expect(202).json();
-    assert!(job.get("replayed").is_none() && targets(&job).len() == 4, "{job}");
+    assert!(job.get("replayed").is_none() && targets_of(&job).len() == 4, "{job}");
 }

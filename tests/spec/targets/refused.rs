@@ -34,9 +34,8 @@ pub(super) async fn a_place_has_rules_and_limits(stack: &Stack) {
     setting.resize(two).await.expect_error(400, "input_validation_error", &["place.count"]);
     let contrary = json!({"place": {"count": 2}, "count": 3});
     setting.image("generate", contrary).await.expect_error(400, "input_validation_error", &["count"]);
-    for (least, most) in [(json!({"title": "", "count": 1}), json!({"title": "x".repeat(160), "count": 4}))] {
-        setting.image("generate", json!({"place": least})).await.expect(202);
-        setting.image("generate", json!({"place": most})).await.expect(202);
+    for within in [json!({"title": "", "count": 1}), json!({"title": "x".repeat(160), "count": 4})] {
+        setting.image("generate", json!({"place": within})).await.expect(202);
     }
     let edge = 10_000_000;
     setting.resize(json!({"place": {"x": -edge, "y": edge, "count": 1}})).await.expect(202);
@@ -84,7 +83,7 @@ pub(super) async fn a_refused_start_leaves_nothing_behind(stack: &Stack) {
     let before = setting.user.get(&format!("/canvases/{}", setting.canvas)).await.ok();
     let four = json!({"count": 4, "near": setting.photo});
     for (more, status, code, fields) in [
-        (json!({"maxCredits": 3}), 402, "payment_required", &[][..]),
+        (json!({"maxCredits": 3}), 402, "payment_required", &[] as &[&str]),
         (json!({"baseRevision": stale}), 409, "conflict", &[]),
         (json!({"model": "absent"}), 422, "unprocessable_entity", &["model"]),
         (json!({"source": "node:absent"}), 422, "unprocessable_entity", &["source"]),
