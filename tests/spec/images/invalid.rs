@@ -20,7 +20,7 @@ suite! {
 
 async fn required_fields_are_told_all_at_once(stack: &Stack) {
     let user = stack.user().await;
-    let always = ["canvasId", "baseRevision", "idempotencyKey", "targetNodeId", "targetNodeIds"];
+    let always = ["canvasId", "baseRevision", "idempotencyKey", "targetNodeId", "targetNodeIds", "place"];
     for (operation, more) in
         [("generate", &["prompt", "promptNodeId"][..]), ("edit", &["prompt", "promptNodeId"]), ("variations", &[])]
     {

@@ -12,9 +12,7 @@ use refused::{
 };
 
 suite! {
-    targets on Stack::builder().gateways(2).image_workers(1);
-    actions_are_chained_without_a_scratch_node,
-    four_variations_are_made_by_one_call,
+    targets on Stack::builder().gateways(2);
     references_are_connected_with_their_roles,
     targets_have_the_shape_of_their_results,
     targets_belong_to_a_section_that_grows,
@@ -22,13 +20,19 @@ suite! {
     a_dry_run_shows_the_places_that_the_start_then_takes,
     an_equal_start_is_replayed_and_adds_nothing,
     of_two_starts_at_once_one_is_accepted,
-    targets_that_exist_are_connected_on_request_and_once,
     new_targets_are_owned_by_who_starts,
     a_place_has_rules_and_limits,
     what_a_place_names_must_exist,
     a_cycle_is_refused,
     a_refused_start_leaves_nothing_behind,
     a_canvas_has_room_for_targets_up_to_its_limits,
+}
+
+suite! {
+    targets_filled on Stack::builder().image_workers(1);
+    actions_are_chained_without_a_scratch_node,
+    four_variations_are_made_by_one_call,
+    targets_that_exist_are_connected_on_request_and_once,
 }
 
 suite! {
