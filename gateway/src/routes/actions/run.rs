@@ -203,18 +203,15 @@ impl Checked {
     ) -> StartJob<'a, Run> {
         let Self { canvas, base_revision, terms, webhook, destination, inputs, params } = self;
         let body = json!({
-            "baseRevision": base_revision, "targetNodeId": destination.existing().first(), "params": params, "webhook": webhook,
-            "inputs": inputs.iter().map(ToString::to_string).collect::<Vec<_>>(), "action": action.id,
+            "baseRevision": base_revision, "targetNodeId": destination.existing().first(), "params": params,
+            "webhook": webhook, "inputs": inputs.iter().map(ToString::to_string).collect::<Vec<_>>(), "action": action.id,
         });
+        let body = with_destination(with_cap(body, &terms), &destination);
         StartJob {
             caller,
             settings: app.job_settings(),
             id: JobId::generate(),
-            fingerprint: fingerprint(
-                PATH,
-                &canvas.to_string(),
-                &with_destination(with_cap(body, &terms), &destination),
-            ),
+            fingerprint: fingerprint(PATH, &canvas.to_string(), &body),
             canvas,
             base_revision,
             terms,
