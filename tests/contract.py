@@ -85,6 +85,10 @@ def slots(body, scratch):
     if "targetNodeIds" in body:
         body["targetNodeIds"] = [scratch.node("image", {}) for _ in body["targetNodeIds"][:4]]
         without(body, "count")
+    if "place" in body:
+        # Random nodes do not exist.
+        without(body["place"], "near", "sectionId")
+        without(body, "count")
 
 
 def image(body, scratch):
@@ -108,11 +112,11 @@ def video(body, scratch):
 
 
 def fork(body, scratch):
-    without(body, "version", "ownerUid")
+    without(body, "version", "ownerUid", "near", "sectionId")
 
 
 def recipe(body, scratch):
-    without(body, "version", "instanceNodeId", "size", "quality")
+    without(body, "version", "instanceNodeId", "near", "sectionId", "size", "quality")
     body["model"], body["inputs"] = "sketch", {"brief": "a kite over the sea"}
 
 

@@ -21,6 +21,7 @@ mod models;
 mod observe;
 mod open_waits;
 mod openapi;
+mod place;
 mod preview;
 mod problem;
 mod rendition;

@@ -4,12 +4,15 @@ use app::job::{AcceptedJob, JobSettings, StartJob, Work};
 use app::{Acceptance, Start, Terms};
 use axum::response::Response;
 use db::accounts::Credential;
+use domain::canvas::CanvasRecord;
+use domain::id::{AccountUid, CanvasHandle};
 use domain::job::Record;
 use domain::webhook::WebhookInput;
 use egress::Guard;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::extract::canvas::require_writer;
 use crate::extract::draft::{Check, Field};
 use crate::extract::prefer;
 use crate::problem::{Problem, Result};
@@ -31,6 +34,13 @@ impl App {
 
 /// Starts a job on a canvas, or finds the job of an equal request: 202 with the job's record. Of a dry run: the quote.
 pub async fn start<W: Work>(app: &App, command: &StartJob<'_, W>) -> Result {
+    let _room = match command.work.destination().reads_graph() {
+        true => {
+            let record = writable(app, &command.caller.account, &command.canvas).await?;
+            Some(app.documents.reserve(record.graph_bytes).await?)
+        }
+        false => None,
+    };
     if command.terms.is_dry_run() {
         return quote(app, command).await;
     }
@@ -38,6 +48,16 @@ pub async fn start<W: Work>(app: &App, command: &StartJob<'_, W>) -> Result {
     let accepted = app.run(command).await?;
     drop(permit);
     answer(app, command.caller, accepted).await
+}
+
+/// Checks that the caller may write to the canvas, before it waits for the canvas. A caller without access is rejected before the
+/// key and everything else are looked up (docs/reference/conventions.md#order-of-checks).
+pub async fn writable(app: &App, account: &AccountUid, canvas: &CanvasHandle) -> Result<CanvasRecord> {
+    let mut connection = app.connection().await?;
+    let (record, role) =
+        db::canvases::find(&mut connection, account, canvas).await?.ok_or(Problem::NotFound("canvas"))?;
+    require_writer(role)?;
+    Ok(record)
 }
 
 /// Executes a dry run: 200 with the quote of the start. It waits for no writer.

@@ -64,7 +64,16 @@ async fn what_is_wrong_with_a_body_is_told_whoever_finds_it(stack: &Stack) {
         (
             "/actions/rotate/runs",
             json!({}),
-            &["canvasId", "baseRevision", "idempotencyKey", "targetNodeId", "inputs", "params", "params.degrees"],
+            &[
+                "canvasId",
+                "baseRevision",
+                "idempotencyKey",
+                "targetNodeId",
+                "place",
+                "inputs",
+                "params",
+                "params.degrees",
+            ],
         ),
         (
             "/videos/generate",

@@ -44,6 +44,7 @@ mod runs;
 mod secrets;
 mod starts;
 mod storage;
+mod targets;
 mod text;
 mod traces;
 mod videos;

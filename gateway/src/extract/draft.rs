@@ -219,6 +219,20 @@ impl Check {
         }
     }
 
+    /// Fields of which at most one may be sent, or, where one is `needed`, exactly one; each with whether it is present.
+    pub fn at_most_one(&mut self, fields: &[(&str, bool)], needed: bool) {
+        let present: Vec<&str> = fields.iter().filter(|(_, is_present)| *is_present).map(|(field, _)| *field).collect();
+        let names: Vec<&str> = fields.iter().map(|(field, _)| *field).collect();
+        let (noted, message) = match present.len() {
+            0 if needed => (&names, "one of them is required"),
+            2.. => (&present, "only one of them may be sent"),
+            _ => return,
+        };
+        for field in noted {
+            self.note(*field, format!("{}: {message}", names.join(" or ")));
+        }
+    }
+
     /// Adds several violations.
     pub fn extend(&mut self, violations: impl IntoIterator<Item = Violation>) {
         self.violations.extend(violations);

@@ -51,6 +51,15 @@ pub fn violations(model: &Entry, asked: &Asked<'_>) -> Vec<Violation> {
     violations
 }
 
+/// Width and height of what `model` makes, in any unit, where the request and the catalog tell them.
+pub fn picture_size(model: &Entry, asked: &Asked<'_>) -> Option<(f64, f64)> {
+    let follows_reference = model.wire.size_from_reference && !asked.roles.is_empty();
+    let default = || model.sizes.first().filter(|_| !follows_reference).map(String::as_str);
+    let (width, height) = asked.size.or_else(default)?.split_once(['x', ':'])?;
+    let side = |text: &str| text.parse().ok().filter(|side| (1.0..=1e6).contains(side));
+    Some((side(width)?, side(height)?))
+}
+
 fn not_offered(model: &Entry, field: &str, offered: &[String]) -> String {
     match offered {
         [] => format!("{} takes no {field}", model.name),
@@ -87,6 +96,25 @@ mod tests {
 
     fn fields(model: &Entry, asked: &Asked<'_>) -> Vec<String> {
         violations(model, asked).into_iter().map(|violation| violation.field).collect()
+    }
+
+    #[test]
+    fn the_size_of_a_picture_is_that_of_the_request_or_the_first_of_the_model() {
+        let size = |model: &Entry, size: Option<&str>, roles: &[Option<Role>]| {
+            let capability = Capability::ImageGenerate;
+            picture_size(model, &Asked { capability, prompt: "p", prompt_field: "prompt", roles, size, quality: None })
+        };
+        assert_eq!(size(&model(), Some("1536x1024"), &[]), Some((1536.0, 1024.0)));
+        assert_eq!(size(&model(), Some("16:9"), &[None]), Some((16.0, 9.0)));
+        assert_eq!(size(&model(), None, &[None]), Some((1.0, 1.0)));
+        for unknown in ["auto", "0x1", "1xx", "large", "1e9x1"] {
+            assert_eq!(size(&model(), Some(unknown), &[]), None, "{unknown}");
+        }
+        assert_eq!(size(&Entry { sizes: Vec::new(), ..model() }, None, &[]), None);
+        let mut follows = model();
+        follows.wire.size_from_reference = true;
+        assert_eq!(size(&follows, None, &[None]), None);
+        assert_eq!(size(&follows, None, &[]), Some((1.0, 1.0)));
     }
 
     #[test]

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use ::canvas::graph::{Picture, Sources};
-use ::canvas::{Applied, Batch, Footprint, Graph, Options};
+use ::canvas::{Applied, Batch, Footprint, Graph, Options, Refused};
 use db::PgConnection;
 use db::canvases::{Change, GraphWrites, NewActivity};
+use domain::Violation;
 use domain::canvas::{AccessRole, ActivityType, Actor, CanvasAfter, CanvasRecord, Changes, MutationResult};
 use domain::channel;
 use domain::graph::Node;
@@ -252,6 +253,22 @@ pub async fn write_rows(
         freed: writes.freed,
     };
     Ok(db::canvases::write_graph(conn, record.key, &writes).await?)
+}
+
+/// The rejection of nodes and connections that a command adds, by the graph engine. The engine names operations, but the request
+/// names a canvas, which is full, or a Section under `prefix`.
+pub(crate) fn addition_refused(refused: Refused, prefix: &str) -> Error {
+    match refused {
+        Refused::Unprocessable(violations) => {
+            let named = |Violation { field, message }: Violation| match field.as_str() {
+                field if field.ends_with("sectionId") => Violation::new(format!("{prefix}sectionId"), message),
+                "connect" | "place" => Violation::new(field, message),
+                _ => Violation::new("canvasId", message),
+            };
+            Error::Unprocessable(violations.into_iter().map(named).collect())
+        }
+        Refused::Invalid(violations) => Error::Inconsistent(format!("an addition violates {violations:?}")),
+    }
 }
 
 /// Writes what work changes of nodes of a locked canvas (asset, active job, server-owned metadata), and gives it its next revision.

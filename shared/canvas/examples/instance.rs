@@ -2,6 +2,7 @@
 //! instance.svg`.
 
 use canvas::instance::{self, Filling, Ids, Instance};
+use canvas::placement::Location;
 use canvas::svg::{Drawing, Picture, Style};
 use canvas::{Graph, Options};
 use domain::id::RecipeId;
@@ -22,6 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         fillings: &fillings,
         x: None,
         y: None,
+        location: &Location::default(),
     };
     let mut graph = Graph::new(definition.name.clone(), 0, vec![], vec![]);
     instance::place(&mut graph, &instance, Options { agent: true, force: false })?;

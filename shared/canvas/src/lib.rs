@@ -22,6 +22,7 @@ pub mod review;
 pub mod size;
 mod slots;
 pub mod svg;
+pub mod targets;
 
 #[cfg(test)]
 mod fixture;

@@ -46,6 +46,11 @@ pub(crate) enum Home {
 }
 
 impl MetadataPatch {
+    /// A patch that changes the Section alone.
+    pub(crate) fn of_home(home: Home) -> Self {
+        Self { home, ..Self::default() }
+    }
+
     /// Parses the metadata of a request. Violations are added to `violations`, under `field`.
     pub(crate) fn parse(metadata: Map<String, Value>, field: &str, violations: &mut Vec<Violation>) -> Self {
         let mut patch = Self::default();

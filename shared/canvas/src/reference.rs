@@ -17,3 +17,10 @@ impl<Id: FromStr<Err = MalformedId>> Ref<Id> {
         Ok(Self { id: text.parse()?, is_handle: text.contains(':') })
     }
 }
+
+impl<Id: Clone> Ref<Id> {
+    /// A reference to an object of the canvas, whatever a `clientId` names.
+    pub(crate) fn to(id: &Id) -> Self {
+        Self { id: id.clone(), is_handle: true }
+    }
+}

@@ -8,6 +8,7 @@
 
 mod console;
 mod operations;
+mod places;
 mod recorder;
 
 use e2e::api::text;
@@ -41,6 +42,7 @@ async fn every_example_is_what_the_service_answers() {
     recorder.recipes().await;
     recorder.imports().await;
     recorder.campaigns().await;
+    recorder.places().await;
     recorder.failures(&stack).await;
     recorder.operations().await;
     // No worker takes its jobs, so that two are active; its tokens may send few requests.

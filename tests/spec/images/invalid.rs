@@ -20,7 +20,7 @@ suite! {
 
 async fn required_fields_are_told_all_at_once(stack: &Stack) {
     let user = stack.user().await;
-    let always = ["canvasId", "baseRevision", "idempotencyKey", "targetNodeId", "targetNodeIds"];
+    let always = ["canvasId", "baseRevision", "idempotencyKey", "targetNodeId", "targetNodeIds", "place"];
     for (operation, more) in
         [("generate", &["prompt", "promptNodeId"][..]), ("edit", &["prompt", "promptNodeId"]), ("variations", &[])]
     {
@@ -101,7 +101,7 @@ async fn targets_are_named_in_exactly_one_way_and_count_agrees(stack: &Stack) {
     let target = &setting.target;
     let both = json!({"targetNodeIds": [target]});
     setting.invalid("generate", both, &["targetNodeId", "targetNodeIds"]).await;
-    setting.invalid("generate", json!({"targetNodeId": null}), &["targetNodeId", "targetNodeIds"]).await;
+    setting.invalid("generate", json!({"targetNodeId": null}), &["targetNodeId", "targetNodeIds", "place"]).await;
     for count in [2, 4] {
         setting.invalid("generate", json!({"count": count}), &["count"]).await;
     }

@@ -83,6 +83,53 @@ pub(super) async fn a_fork_is_placed_where_it_is_wanted(stack: &Stack) {
     fork_onto(&user, RECIPE, &canvas, beyond).await.expect_error(400, "input_validation_error", &["x", "y"]);
 }
 
+/// Left, top, right and bottom of all of these nodes.
+pub(super) fn bounds<'a>(nodes: impl Iterator<Item = &'a Value>) -> [f64; 4] {
+    let number = |node: &Value, at: &str| node.pointer(at).and_then(Value::as_f64).expect("a number");
+    nodes.fold([f64::MAX, f64::MAX, f64::MIN, f64::MIN], |[left, top, right, bottom], node| {
+        let (x, y) = (number(node, "/position/x"), number(node, "/position/y"));
+        let (width, height) = (number(node, "/width"), number(node, "/height"));
+        [left.min(x), top.min(y), right.max(x + width), bottom.max(y + height)]
+    })
+}
+
+pub(super) async fn a_fork_is_near_a_node_or_in_a_section(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let content = json!([
+        {"type": "node.create", "clientId": "a", "node": {"type": "image", "position": {"x": 0, "y": 0}}},
+        {"type": "node.create", "node": {"type": "text", "position": {"x": 9000, "y": 0}}},
+        {"type": "node.create", "clientId": "s", "node": {"type": "sticky", "position": {"x": 0, "y": 5000},
+            "width": 400, "height": 400, "metadata": {"section": true}}},
+    ]);
+    let ids = user.apply(id, content).await["resolvedIds"].clone();
+    let near = fork_onto(&user, RECIPE, &canvas, json!({"near": format!("node:{}", text(&ids, "/a"))})).await;
+    let result = near.expect(201).json();
+    let nodes = nodes(&result["canvas"]);
+    let new = result["changedNodeIds"].as_array().expect("ids").iter();
+    let new: Vec<&Value> = new.map(|id| &nodes[id.as_str().expect("an id")]).collect();
+    assert_eq!((bounds(new.iter().copied())[0], new.len()), (360.0, 6), "right of it, and not of the content");
+    let result = fork_onto(&user, RECIPE, &canvas, json!({"sectionId": ids["s"]})).await.expect(201).json();
+    let nodes = super::nodes(&result["canvas"]);
+    let members: Vec<&Value> = nodes.values().filter(|node| node["metadata"]["sectionId"] == ids["s"]).collect();
+    assert_eq!((members.len(), result["changedNodeIds"].as_array().map(Vec::len)), (6, Some(7)), "the Section grew");
+    let section = bounds([&nodes[text(&ids, "/s")]].into_iter());
+    let [left, top, right, bottom] = bounds(members.into_iter());
+    assert!(left > section[0] && top > section[1] && right < section[2] && bottom < section[3], "{section:?}");
+    let review = user.get(&format!("/canvases/{id}/review")).await.ok();
+    assert_eq!(review["validation"]["findings"], json!([]), "nothing overlaps");
+    for (wrong, fields) in [
+        (json!({"near": "a", "x": 1}), &["near"][..]),
+        (json!({"near": "a", "sectionId": "s", "y": 1}), &["near", "sectionId"]),
+        (json!({"near": "a b", "sectionId": "canvas:s"}), &["near", "sectionId"]),
+    ] {
+        fork_onto(&user, RECIPE, &canvas, wrong).await.expect_error(400, "input_validation_error", fields);
+    }
+    let absent = json!({"near": "absent", "sectionId": ids["a"]});
+    fork_onto(&user, RECIPE, &canvas, absent).await.expect_error(422, "unprocessable_entity", &["near", "sectionId"]);
+}
+
 pub(super) async fn a_fork_is_made_for_a_revision(stack: &Stack) {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;

@@ -18,10 +18,10 @@ use catalogue::{
     the_catalogue_has_recipes_for_every_shelf, the_catalogue_is_searched_and_walked,
 };
 use fork::{
-    a_fork_is_an_instance_connected_in_and_out, a_fork_is_made_for_a_revision, a_fork_is_placed_where_it_is_wanted,
-    a_fork_stands_clear_of_everything, a_fork_that_is_sent_again_makes_no_second_one,
-    an_editor_forks_on_a_shared_canvas, an_unknown_recipe_is_404_and_an_unknown_version_422,
-    the_ports_of_a_fork_are_the_users_to_edit,
+    a_fork_is_an_instance_connected_in_and_out, a_fork_is_made_for_a_revision, a_fork_is_near_a_node_or_in_a_section,
+    a_fork_is_placed_where_it_is_wanted, a_fork_stands_clear_of_everything,
+    a_fork_that_is_sent_again_makes_no_second_one, an_editor_forks_on_a_shared_canvas,
+    an_unknown_recipe_is_404_and_an_unknown_version_422, the_ports_of_a_fork_are_the_users_to_edit,
 };
 use workflows::{
     a_workflow_begins_with_its_sources_and_values, a_workflow_is_its_makers_alone,
@@ -41,6 +41,7 @@ suite! {
     a_fork_is_an_instance_connected_in_and_out,
     a_fork_stands_clear_of_everything,
     a_fork_is_placed_where_it_is_wanted,
+    a_fork_is_near_a_node_or_in_a_section,
     a_fork_is_made_for_a_revision,
     a_fork_that_is_sent_again_makes_no_second_one,
     an_unknown_recipe_is_404_and_an_unknown_version_422,

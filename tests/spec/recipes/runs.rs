@@ -23,6 +23,7 @@ suite! {
     a_run_is_no_job_and_nobody_elses,
     an_instance_is_run_with_what_its_ports_hold,
     what_is_no_instance_of_the_recipe_is_422,
+    a_new_instance_is_near_a_node_or_in_a_section,
 }
 
 suite! {
@@ -473,4 +474,42 @@ async fn an_event_stream_follows_a_run_to_its_end(stack: &Stack) {
         [("run".to_owned(), last.clone())],
         "the stream of a finished run has only the terminal event"
     );
+}
+
+async fn a_new_instance_is_near_a_node_or_in_a_section(stack: &Stack) {
+    let setting = Setting::of(stack, 10).await;
+    let id = text(&setting.canvas, "/id");
+    let section = json!({"type": "sticky", "position": {"x": 0, "y": 0}, "metadata": {"section": true}});
+    let content = json!([
+        {"type": "node.create", "clientId": "s", "node": section},
+        {"type": "node.create", "node": {"type": "text", "position": {"x": 9000, "y": 0}}},
+    ]);
+    let ids = setting.user.apply(id, content).await["resolvedIds"].clone();
+    let place = json!({"sectionId": ids["s"]});
+    let trial = with(place.clone(), json!({"validateOnly": true}));
+    let quote = setting.start(trial).await.ok();
+    assert_eq!(quote["targets"], json!([]));
+    let run = setting.start(place).await.expect(202).json();
+    let now = nodes(&setting.now().await);
+    let instance = text(&run, "/recipeInstanceNodeId");
+    assert_eq!(now[instance]["metadata"]["sectionId"], ids["s"]);
+    let made = run["targets"].as_array().expect("targets").iter().map(|target| {
+        let node = &now[target.as_str().expect("a handle").trim_start_matches("node:")];
+        let shown =
+            ["type", "title", "position", "width", "height"].map(|member| (member.to_owned(), node[member].clone()));
+        with(Value::Object(shown.into_iter().collect()), json!({"sectionId": ids["s"]}))
+    });
+    assert_eq!(quote["newTargets"], made.collect::<Value>());
+    let run = setting.start(json!({"near": ids["s"]})).await.expect(202).json();
+    let now = nodes(&setting.now().await);
+    let frame = super::fork::bounds([&now[text(&ids, "/s")]].into_iter());
+    let instance = &now[text(&run, "/recipeInstanceNodeId")];
+    assert!(instance["metadata"].get("sectionId").is_none());
+    assert!(
+        super::fork::bounds([instance].into_iter())[0] > frame[2]
+            && super::fork::bounds([instance].into_iter())[2] < 9000.0
+    );
+    setting.refused(json!({"near": "absent", "sectionId": "absent"}), &["near", "sectionId"]).await;
+    let both = json!({"instanceNodeId": instance["id"], "near": ids["s"], "sectionId": ids["s"]});
+    setting.start(both).await.expect_error(400, "input_validation_error", &["near", "sectionId"]);
 }

@@ -33,6 +33,7 @@ pub fn add(document: &mut Value) {
     workflows(schemas);
     actions::add(schemas);
     starts(schemas);
+    places(schemas);
     for path in ["images/generate", "images/edit"] {
         let path = format!("{}/{path}", domain::API_ROOT);
         let body = &mut document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"];
@@ -266,13 +267,15 @@ fn images(schemas: &mut Value) {
     let start = &mut schemas["ImageStart"];
     let wrong = json!([
         {"required": ["targetNodeId", "targetNodeIds"]},
+        {"required": ["targetNodeId", "place"]},
+        {"required": ["targetNodeIds", "place"]},
         {"required": ["targetNodeId", "count"], "properties": {"count": {"not": {"const": 1}}}},
         {"required": ["prompt", "promptNodeId"]},
         {"required": ["source", "references"], "properties": {"references": {"minItems": 16}}},
         start_without_key(),
     ]);
     extend(start, json!({"not": {"anyOf": wrong}}));
-    extend(start, unless("targetNodeId", json!({"required": ["targetNodeIds"]})));
+    extend(start, unless("targetNodeId", unless("targetNodeIds", json!({"required": ["place"]}))));
     for list in ["targetNodeIds", "references", "elements"] {
         start["properties"][list]["uniqueItems"] = true.into();
     }
@@ -326,9 +329,28 @@ fn start_without_key() -> Value {
 
 /// What all starts have: a key, unless the start is only checked. Those of images have further rules.
 fn starts(schemas: &mut Value) {
-    for name in ["CampaignStartRequest", "RunAction", "RunRecipe", "VideoStart"] {
+    for name in ["CampaignStartRequest", "VideoStart"] {
         extend(&mut schemas[name], json!({"not": start_without_key()}));
     }
+}
+
+/// Where starts and forks place what they add.
+fn places(schemas: &mut Value) {
+    let place = &mut schemas["TargetPlace"];
+    extend(place, json!({"dependentRequired": {"x": ["y"], "y": ["x"]}, "not": {"required": ["near", "x"]}}));
+    let several = json!({"required": ["count"], "properties": {"count": {"not": {"const": 1}}}});
+    let wrong = json!([
+        {"required": ["targetNodeId", "place"]},
+        {"required": ["place"], "properties": {"place": several}},
+        start_without_key(),
+    ]);
+    extend(&mut schemas["RunAction"], json!({"not": {"anyOf": wrong}}));
+    extend(&mut schemas["RunAction"], unless("targetNodeId", json!({"required": ["place"]})));
+    let both = |field: &str, other: &str| json!({"required": [field, other]});
+    let wrong = json!([both("near", "instanceNodeId"), both("sectionId", "instanceNodeId"), start_without_key()]);
+    extend(&mut schemas["RunRecipe"], json!({"not": {"anyOf": wrong}}));
+    let wrong = json!([both("near", "x"), both("near", "y"), both("sectionId", "x"), both("sectionId", "y")]);
+    extend(&mut schemas["ForkRecipe"], json!({"not": {"anyOf": wrong}}));
 }
 
 fn workflows(schemas: &mut Value) {
@@ -379,10 +401,27 @@ mod tests {
         };
         assert!(with(json!({"targetNodeId": "t", "prompt": "p", "count": 1})));
         assert!(with(json!({"targetNodeIds": ["t", "u"], "count": 2, "source": "node:n"})));
+        assert!(with(json!({"place": {"near": "n", "sectionId": "s", "title": "T", "count": 4}, "connect": false})));
+        let action = |more: Value| {
+            let mut body = json!({"canvasId": "c", "baseRevision": "r", "validateOnly": true, "inputs": ["node:n"],
+                "params": {}});
+            body.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
+            admits("RunAction", &body)
+        };
+        assert!(action(json!({"targetNodeId": "t", "connect": true})));
+        assert!(action(json!({"place": {"x": 0, "y": 0.5, "count": 1}})));
+        for wrong in [json!({}), json!({"targetNodeId": "t", "place": {}}), json!({"place": {"count": 2}})] {
+            assert!(!action(wrong.clone()), "{wrong}");
+        }
         for wrong in [
             json!({}),
             json!({"targetNodeId": "t", "targetNodeIds": ["u"]}),
             json!({"targetNodeId": "t", "count": 2}),
+            json!({"targetNodeId": "t", "place": {}}),
+            json!({"targetNodeIds": ["t"], "place": {}}),
+            json!({"place": {"x": 1}}),
+            json!({"place": {"near": "n", "x": 1, "y": 1}}),
+            json!({"place": {"count": 5}}),
             json!({"targetNodeId": "t", "prompt": "p", "promptNodeId": "n"}),
             json!({"targetNodeIds": ["t", "t"]}),
             json!({"targetNodeId": "t", "model": "model:short"}),

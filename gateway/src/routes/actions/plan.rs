@@ -20,8 +20,20 @@ use serde_json::{Map, Value};
 /// The size of the result, or the field at fault and why. `None`: a parameter is malformed, which validation reports.
 type Planned = Option<Result<Size, (&'static str, PlanError)>>;
 
-/// The estimated duration of an Action on these inputs, in seconds; or why it cannot succeed.
-pub fn estimate(action: &Action, params: &Map<String, Value>, inputs: &[AssetRecord]) -> Result<i32, Vec<Violation>> {
+/// What can be told of a run before its work.
+pub struct Estimate {
+    /// Estimated duration in seconds.
+    pub seconds: i32,
+    /// Size of the result in pixels, where the inputs determine it.
+    pub output: Option<Size>,
+}
+
+/// The estimate of an Action on these inputs, or why it cannot succeed.
+pub fn estimate(
+    action: &Action,
+    params: &Map<String, Value>,
+    inputs: &[AssetRecord],
+) -> Result<Estimate, Vec<Violation>> {
     let sizes: Vec<Size> = inputs.iter().map(size).collect();
     let planned = match (action.slug, &*sizes) {
         ("resize", [image]) => plan_resize(params, *image),
@@ -37,7 +49,8 @@ pub fn estimate(action: &Action, params: &Map<String, Value>, inputs: &[AssetRec
     if let Some(refused) = output.and_then(|output| refuse_webp(params, inputs, output)) {
         return Err(vec![refused]);
     }
-    Ok(action.seconds_for(sizes.iter().map(|size| size.pixels()).sum(), output.map_or(0, Size::pixels)))
+    let seconds = action.seconds_for(sizes.iter().map(|size| size.pixels()).sum(), output.map_or(0, Size::pixels));
+    Ok(Estimate { seconds, output })
 }
 
 fn size(asset: &AssetRecord) -> Size {

@@ -1,17 +1,18 @@
 //! `POST /actions/{actionKey}/runs`: starts an Action run (docs/reference/actions.md#start-a-run).
 
-use app::job::{JobPlan, StartJob, Work, target_is_taken};
+use app::job::{Destination, JobPlan, StartJob, Targets, Work, link, target_is_taken};
 use app::{Base, LockedCanvas, Terms};
 use axum::Extension;
 use axum::extract::State;
 use canvas::Footprint;
+use canvas::targets::Link;
 use db::PgConnection;
 use db::accounts::Credential;
 use domain::Violation;
 use domain::action::Action;
 use domain::asset::AssetRecord;
 use domain::canvas::CanvasRecord;
-use domain::graph::{Named, Node, NodeType};
+use domain::graph::{Named, Node, NodeType, Purpose};
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
 use domain::job::{ActionRequest, ImageJob, Input as JobInput, JobOperation, Request, StartQuote};
 use domain::webhook::WebhookInput;
@@ -21,7 +22,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::plan::estimate;
+use super::plan::{Estimate, estimate};
 use super::read::action_of;
 use crate::extract::caller::{Caller, RunAction};
 use crate::extract::canvas::canvas_of;
@@ -31,6 +32,7 @@ use crate::extract::json::{Input, JsonBody};
 use crate::extract::path::PathText;
 use crate::extract::prefer;
 use crate::observe::Trace;
+use crate::place::{PlaceDraft, destination, with_destination};
 use crate::problem::{Result, combine_violations};
 use crate::start::{WebhookDraft, ignored, start, terms_of, webhook_of, with_cap};
 use crate::state::App;
@@ -60,9 +62,16 @@ pub struct RunRequest {
     /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey` (an extension).
     #[schema(value_type = Option<bool>, nullable = false)]
     validate_only: Field<bool>,
-    /// New, empty image node that receives the result.
-    #[schema(value_type = String, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
+    /// New, empty image node that receives the result; excludes `place`.
+    #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
     target_node_id: Field<String>,
+    /// Adds the target in place of `targetNodeId` (an extension).
+    #[schema(value_type = Option<PlaceDraft>, nullable = false)]
+    place: Field<PlaceDraft>,
+    /// Whether a `flow` connection leads from each input that is a node to the target. Default: `true` with `place`
+    /// (an extension).
+    #[schema(value_type = Option<bool>, nullable = false)]
+    connect: Field<bool>,
     /// Node or asset handles, in the order that the Action declares.
     #[schema(value_type = Vec<String>, min_items = 1, max_items = 2)]
     inputs: Field<Vec<Field<String>>>,
@@ -83,8 +92,8 @@ impl Input for RunRequest {
 /// Run an Image Action
 ///
 /// Queues a transformation of one or two pictures. Use it to resize, crop, combine, label or grade pictures
-/// without a model. The result is stored as an asset and shown in the target, which must be a new, empty image
-/// node. Actions cost no credit and never change their inputs. Follow the run with the returned `pollUrl` or a
+/// without a model. The result is stored as an asset and shown in the target: a new, empty image node, or one that
+/// `place` adds. Actions cost no credit and never change their inputs. Follow the run with the returned `pollUrl` or a
 /// webhook.
 #[utoipa::path(
     post, path = "/actions/{actionKey}/runs", operation_id = "runAction", tag = "Image Actions", request_body = RunRequest,
@@ -118,7 +127,7 @@ struct Checked {
     base_revision: String,
     terms: Terms,
     webhook: Option<WebhookInput>,
-    target: NodeId,
+    destination: Destination,
     inputs: Vec<Named>,
     params: Map<String, Value>,
 }
@@ -126,7 +135,7 @@ struct Checked {
 /// An Action whose input pictures are not looked up yet.
 struct Run {
     action: &'static Action,
-    target: NodeId,
+    destination: Destination,
     inputs: Vec<Named>,
     params: Map<String, Value>,
 }
@@ -144,8 +153,14 @@ impl RunRequest {
         let webhook = webhook_of(&mut check, guard, self.webhook);
         let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, &self.validate_only);
         let canvas = canvas_of(&mut check, self.canvas_id, Field::Absent, account);
+        let (target, place) = (self.target_node_id.is_present(), self.place.is_present());
+        check.at_most_one(&[("targetNodeId", target), ("place", place)], true);
         let target = self.target_node_id.given();
         let target = target.and_then(|target| check.parsed("targetNodeId", NodeId::parse(&target)));
+        let place = self.place.given().map(|place| {
+            check.note_if(place.count().is_some_and(|count| count != 1), "place.count", "must be 1 for an Action");
+            place.check(&mut check, 1)
+        });
         let mut inputs = Vec::new();
         for (index, text) in
             self.inputs.items().iter().enumerate().filter_map(|(index, item)| Some((index, item.get()?)))
@@ -170,12 +185,13 @@ impl RunRequest {
             }
         }
         check.finish(|| {
+            let targets = place.map(Targets::Place).or(target.map(|target| Targets::Nodes(vec![target])));
             Some(Checked {
                 canvas: canvas?,
                 base_revision: self.base_revision.given()?,
                 terms: terms?,
                 webhook,
-                target: target?,
+                destination: destination(targets?, &self.connect),
                 inputs,
                 params: params.given()?,
             })
@@ -193,40 +209,55 @@ impl Checked {
         lenient: bool,
         trace: Trace,
     ) -> StartJob<'a, Run> {
-        let Self { canvas, base_revision, terms, webhook, target, inputs, params } = self;
+        let Self { canvas, base_revision, terms, webhook, destination, inputs, params } = self;
         let body = json!({
-            "baseRevision": base_revision, "targetNodeId": target, "params": params, "webhook": webhook,
-            "inputs": inputs.iter().map(ToString::to_string).collect::<Vec<_>>(), "action": action.id,
+            "baseRevision": base_revision, "targetNodeId": destination.existing().first(), "params": params,
+            "webhook": webhook, "inputs": inputs.iter().map(ToString::to_string).collect::<Vec<_>>(), "action": action.id,
         });
+        let body = with_destination(with_cap(body, &terms), &destination);
         StartJob {
             caller,
             settings: app.job_settings(),
             id: JobId::generate(),
-            fingerprint: fingerprint(PATH, &canvas.to_string(), &with_cap(body, &terms)),
+            fingerprint: fingerprint(PATH, &canvas.to_string(), &body),
             canvas,
             base: Base { revision: base_revision, lenient },
             terms,
             webhook,
             traceparent: trace.0.to_string(),
-            work: Run { action, target, inputs, params },
+            work: Run { action, destination, inputs, params },
         }
     }
 }
 
 impl Work for Run {
+    fn destination(&self) -> &Destination {
+        &self.destination
+    }
+
     fn footprint(&self) -> Footprint {
-        Footprint::of_nodes(self.inputs.iter().filter_map(Named::node).chain([&self.target]))
+        Footprint::of_nodes(self.inputs.iter().filter_map(Named::node))
     }
 
     async fn plan(&self, conn: &mut PgConnection, caller: &Credential, canvas: &LockedCanvas) -> app::Result<JobPlan> {
         let canvas = &canvas.record;
-        let target = db::canvases::node(conn, canvas.key, &self.target).await?;
-        let mut refused: Vec<Violation> = check_target(target.as_ref())?.into_iter().collect();
+        let (mut refused, mut existing) = (Vec::new(), None);
+        if let Some(target) = self.destination.existing().first() {
+            existing = db::canvases::node(conn, canvas.key, target).await?;
+            refused.extend(check_target(existing.as_ref())?);
+        }
+        let graph = self.destination.load(conn, canvas, &mut refused).await?;
         let assets = self.find_inputs(conn, caller, canvas, &mut refused).await?;
         if !refused.is_empty() {
             return Err(app::Error::Unprocessable(refused));
         }
-        let estimated_seconds = estimate(self.action, &self.params, &assets).map_err(app::Error::Unprocessable)?;
+        let Estimate { seconds, output } =
+            estimate(self.action, &self.params, &assets).map_err(app::Error::Unprocessable)?;
+        let read: Vec<Link> = self.inputs.iter().filter_map(|input| link(input, Purpose::Flow, None)).collect();
+        let size = output.map(|size| (f64::from(size.width), f64::from(size.height)));
+        let targets = self.destination.prepare(caller, graph, existing.into_iter().collect(), size, &read)?;
+        let target = targets.nodes.first().map(|node| node.id.clone());
+        let target = target.ok_or_else(|| app::Error::Inconsistent("an Action without a target".into()))?;
         let inputs = self.inputs.iter().zip(assets);
         let inputs = inputs.map(|(named, asset)| JobInput { handle: named.to_string(), asset: asset.handle }).collect();
         let request = Request::Action(ActionRequest {
@@ -234,13 +265,13 @@ impl Work for Run {
             version: self.action.version.into(),
             params: self.params.clone(),
             inputs,
-            target: self.target.clone(),
+            target,
         });
         Ok(JobPlan {
             operation: JobOperation::Action,
             request,
-            targets: target.into_iter().collect(),
-            estimated_seconds,
+            targets,
+            estimated_seconds: seconds,
             credit_cost: 0,
             summary: format!("started {}", self.action.title.to_lowercase()),
         })

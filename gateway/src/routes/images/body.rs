@@ -9,6 +9,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::extract::draft::{Field, ReferenceItem};
 use crate::extract::json::Input;
+use crate::place::PlaceDraft;
 use crate::start::{WebhookDraft, ignored};
 
 /// Pattern of a node in a request.
@@ -38,12 +39,19 @@ pub struct ImageStart {
     /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey` (an extension).
     #[schema(value_type = Option<bool>, nullable = false)]
     pub validate_only: Field<bool>,
-    /// Image node that receives the only result; excludes `targetNodeIds`.
+    /// Image node that receives the only result; excludes `targetNodeIds` and `place`.
     #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
     pub target_node_id: Field<String>,
     /// Image nodes that receive one result each, in this order.
     #[schema(schema_with = target_nodes, required = false)]
     pub target_node_ids: Field<Vec<Field<String>>>,
+    /// Adds the targets in place of nodes that exist (an extension).
+    #[schema(value_type = Option<PlaceDraft>, nullable = false)]
+    pub place: Field<PlaceDraft>,
+    /// Whether the nodes among `references` and `source` are connected to each target: `reference` with its role, `flow`
+    /// from the source. Default: `true` with `place` (an extension).
+    #[schema(value_type = Option<bool>, nullable = false)]
+    pub connect: Field<bool>,
     /// Prompt; excludes `promptNodeId`.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 8000, nullable = false)]
     pub prompt: Field<String>,

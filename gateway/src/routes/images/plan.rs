@@ -1,6 +1,6 @@
 //! The checks of an image request against stored state (docs/reference/images.md).
 
-use app::job::{JobPlan, StartJob, Work, target_is_taken};
+use app::job::{Destination, JobPlan, StartJob, Work, target_is_taken};
 use app::{Base, LockedCanvas};
 use canvas::Footprint;
 use db::PgConnection;
@@ -8,7 +8,7 @@ use db::accounts::Credential;
 use domain::Violation;
 use domain::canvas::CanvasRecord;
 use domain::graph::{Node, NodeType, Role};
-use domain::id::{JobId, NodeId};
+use domain::id::JobId;
 use domain::job::{ImageRequest, JobOperation, Request};
 use domain::limits::PROMPT_MAX;
 use domain::model::Capability;
@@ -16,11 +16,12 @@ use serde_json::{Value, json};
 
 use super::elements::Elements;
 use super::references::Pictures;
-use super::rules::{Checked, Prompt, Targets};
+use super::rules::{Checked, Prompt};
 use crate::extract::idempotency::fingerprint_without_defaults;
 use crate::models::choose;
 use crate::models::fit::{self, Asked};
 use crate::observe::Trace;
+use crate::place::with_destination;
 use crate::start::with_cap;
 use crate::state::App;
 
@@ -28,7 +29,8 @@ use crate::state::App;
 pub struct Generation {
     app: App,
     operation: JobOperation,
-    targets: Targets,
+    destination: Destination,
+    is_listed: bool,
     prompt: Prompt,
     pictures: Pictures,
     elements: Elements,
@@ -36,23 +38,6 @@ pub struct Generation {
     model: Option<String>,
     size: Option<String>,
     quality: Option<String>,
-}
-
-impl Targets {
-    pub(super) fn ids(&self) -> &[NodeId] {
-        match self {
-            Self::One(target) => std::slice::from_ref(target),
-            Self::Listed(targets) => targets,
-        }
-    }
-
-    /// The field that names the target at this index.
-    fn field(&self, index: usize) -> String {
-        match self {
-            Self::One(_) => "targetNodeId".to_owned(),
-            Self::Listed(_) => format!("targetNodeIds[{index}]"),
-        }
-    }
 }
 
 impl Prompt {
@@ -75,13 +60,13 @@ impl Generation {
         lenient: bool,
         trace: Trace,
     ) -> StartJob<'a, Self> {
-        let Checked { canvas, terms, targets, prompt, references, source, webhook, .. } = request;
+        let Checked { canvas, terms, destination, is_listed, prompt, references, source, webhook, .. } = request;
         let spelled = references.as_ref().map(|them| {
             them.iter().map(|(named, role)| json!({"handle": named.to_string(), "role": role})).collect::<Vec<_>>()
         });
         let body = json!({
-            "baseRevision": request.base_revision, "targetNodeIds": targets.ids(),
-            "one": matches!(targets, Targets::One(_)), "count": request.count,
+            "baseRevision": request.base_revision, "targetNodeIds": destination.existing(),
+            "one": !is_listed && !destination.existing().is_empty(), "count": request.count,
             "prompt": match &prompt { Prompt::Text(text) => Some(text), _ => None },
             "promptNodeId": match &prompt { Prompt::Node(node) => Some(node), _ => None },
             "references": spelled, "source": source.as_ref().map(ToString::to_string),
@@ -92,13 +77,14 @@ impl Generation {
             // A count that is sent equals the number of targets.
             body["count"] = json!(null);
         };
+        let body = with_destination(with_cap(body, &terms), &destination);
         let (path, resource) = (format!("/images/{operation}"), canvas.to_string());
         let needed = matches!(operation, JobOperation::Edit | JobOperation::Variations);
         StartJob {
             caller,
             settings: app.job_settings(),
             id: JobId::generate(),
-            fingerprint: fingerprint_without_defaults(&path, &resource, with_cap(body, &terms), omit_defaults),
+            fingerprint: fingerprint_without_defaults(&path, &resource, body, omit_defaults),
             canvas,
             base: Base { revision: request.base_revision, lenient },
             terms,
@@ -107,7 +93,8 @@ impl Generation {
             work: Self {
                 app: app.clone(),
                 operation,
-                targets,
+                destination,
+                is_listed,
                 prompt,
                 pictures: Pictures { references, source, needed },
                 elements,
@@ -121,21 +108,26 @@ impl Generation {
 }
 
 impl Work for Generation {
+    fn destination(&self) -> &Destination {
+        &self.destination
+    }
+
     fn footprint(&self) -> Footprint {
         let prompt = match &self.prompt {
             Prompt::Node(node) => Some(node),
             Prompt::None | Prompt::Text(_) => None,
         };
-        let named = self.targets.ids().iter().chain(prompt).chain(self.pictures.nodes());
         // A version of an Element never changes.
-        Footprint::of_nodes(named).with_links_into(self.pictures.connected_to(&self.targets))
+        let named = prompt.into_iter().chain(self.pictures.nodes());
+        Footprint::of_nodes(named).with_links_into(self.pictures.connected_to(&self.destination))
     }
 
     async fn plan(&self, conn: &mut PgConnection, caller: &Credential, canvas: &LockedCanvas) -> app::Result<JobPlan> {
-        let (targets, mut refused) = self.find_targets(conn, &canvas.record).await?;
+        let (existing, mut refused) = self.find_targets(conn, &canvas.record).await?;
+        let graph = self.destination.load(conn, &canvas.record, &mut refused).await?;
         let prompt = self.find_prompt(conn, &canvas.record, &mut refused).await?;
         let prompt = self.elements.guide(&prompt, providers::VARIATION_PROMPT);
-        let target = self.pictures.connected_to(&self.targets);
+        let target = self.pictures.connected_to(&self.destination);
         let references = self.pictures.resolve(conn, caller, canvas, target, &self.elements, &mut refused).await?;
         refused.extend_from_slice(&self.elements.refused);
         let roles: Vec<Option<Role>> = references.iter().map(|reference| reference.role).collect();
@@ -162,12 +154,14 @@ impl Work for Generation {
         if !refused.is_empty() {
             return Err(app::Error::Unprocessable(refused));
         }
+        let size = fit::picture_size(&model.entry, &asked);
+        let targets = self.destination.prepare(caller, graph, existing, size, &self.pictures.links())?;
         let (model, estimated_seconds) = (model.chosen(), model.estimated_seconds());
         Ok(JobPlan {
             operation: self.operation,
             estimated_seconds,
             // At most four targets, and prices are far below the maximum of the type.
-            credit_cost: model.credit_cost.saturating_mul(targets.len() as i64),
+            credit_cost: model.credit_cost.saturating_mul(targets.nodes.len() as i64),
             summary: summary(self.operation).to_owned(),
             request: Request::Image(ImageRequest {
                 model,
@@ -177,7 +171,7 @@ impl Work for Generation {
                 quality: self.quality.clone(),
                 references,
                 elements: self.elements.handles.clone(),
-                targets: self.targets.ids().to_vec(),
+                targets: targets.ids(),
             }),
             targets,
         })
@@ -193,7 +187,7 @@ impl Generation {
         canvas: &CanvasRecord,
     ) -> app::Result<(Vec<Node>, Vec<Violation>)> {
         let (mut found, mut refused) = (Vec::new(), Vec::new());
-        for (index, target) in self.targets.ids().iter().enumerate() {
+        for (index, target) in self.destination.existing().iter().enumerate() {
             let node = db::canvases::node(conn, canvas.key, target).await?;
             let message = match node {
                 Some(Node { active_job: Some(_), .. }) => return Err(target_is_taken()),
@@ -204,7 +198,8 @@ impl Generation {
                 Some(_) => "must be an image node",
                 None => "is not a node of the canvas",
             };
-            refused.push(Violation::new(self.targets.field(index), message));
+            let field = if self.is_listed { format!("targetNodeIds[{index}]") } else { "targetNodeId".to_owned() };
+            refused.push(Violation::new(field, message));
         }
         Ok((found, refused))
     }

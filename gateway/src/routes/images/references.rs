@@ -1,7 +1,9 @@
 //! The pictures that guide a generation (docs/reference/images.md#references).
 
 use app::LockedCanvas;
+use app::job::{Destination, link};
 use canvas::Footprint;
+use canvas::targets::Link;
 use db::PgConnection;
 use db::accounts::Credential;
 use domain::Violation;
@@ -33,11 +35,18 @@ impl Pictures {
     }
 
     /// The target whose incoming `reference` connections bring the references: the only one of a request that names none.
-    pub fn connected_to<'a>(&self, targets: &'a Targets) -> Option<&'a NodeId> {
-        match targets.ids() {
+    pub fn connected_to<'a>(&self, destination: &'a Destination) -> Option<&'a NodeId> {
+        match destination.existing() {
             [only] if self.references.is_none() => Some(only),
             _ => None,
         }
+    }
+
+    /// The connections that show them: `reference` with its role, and `flow` from the source.
+    pub fn links(&self) -> Vec<Link> {
+        let references = self.references.iter().flatten();
+        let references = references.filter_map(|(named, role)| link(named, Purpose::Reference, *role));
+        references.chain(self.source.as_ref().and_then(|source| link(source, Purpose::Flow, None))).collect()
     }
 
     /// The pictures in the order in which they are sent: references (or those of the `reference` connections into `target`), the

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::hash::Hash;
 
 use app::Terms;
+use app::job::{Destination, Targets};
 use domain::Violation;
 use domain::element::ElementRef;
 use domain::graph::{Named, Role};
@@ -17,6 +18,7 @@ use super::body::ImageStart;
 use crate::extract::canvas::canvas_of;
 use crate::extract::draft::{Check, Field};
 use crate::models::malformed_name;
+use crate::place::destination;
 use crate::start::{terms_of, webhook_of};
 
 /// A checked request.
@@ -24,7 +26,9 @@ pub struct Checked {
     pub canvas: CanvasHandle,
     pub base_revision: String,
     pub terms: Terms,
-    pub targets: Targets,
+    pub destination: Destination,
+    /// Whether the request lists its targets.
+    pub is_listed: bool,
     pub count: Option<u64>,
     pub prompt: Prompt,
     pub references: Option<References>,
@@ -39,12 +43,6 @@ pub struct Checked {
 
 /// Pictures with their roles.
 pub type References = Vec<(Named, Option<Role>)>;
-
-/// The target nodes, as the request names them.
-pub enum Targets {
-    One(NodeId),
-    Listed(Vec<NodeId>),
-}
 
 /// Source of the prompt.
 pub enum Prompt {
@@ -77,7 +75,8 @@ impl ImageStart {
                 canvas: canvas?,
                 base_revision: self.base_revision.given()?,
                 terms: terms?,
-                targets: targets?,
+                destination: destination(targets?, &self.connect),
+                is_listed: self.target_node_ids.is_present(),
                 count: self.count.given(),
                 prompt,
                 references,
@@ -92,13 +91,17 @@ impl ImageStart {
         })
     }
 
-    /// Exactly one way to name 1 to 4 distinct targets, and a matching count (docs/reference/images.md#targets).
-    fn targets(&self, check: &mut Check) -> Option<Targets> {
+    /// Exactly one way to name or add 1 to 4 distinct targets, and a matching count (docs/reference/images.md#targets).
+    fn targets(&mut self, check: &mut Check) -> Option<Targets> {
+        let place = std::mem::take(&mut self.place);
         let (one, listed) = (&self.target_node_id, &self.target_node_ids);
-        either(check, ["targetNodeId", "targetNodeIds"], [one.is_present(), listed.is_present()], true);
-        let number = match (one.is_present(), listed.get()) {
-            (true, None) => Some(1),
-            (false, Some(targets)) => Some(targets.len() as u64),
+        let ways =
+            [("targetNodeId", one.is_present()), ("targetNodeIds", listed.is_present()), ("place", place.is_present())];
+        check.at_most_one(&ways, true);
+        let number = match (one.is_present(), listed.get(), place.get()) {
+            (true, None, None) => Some(1),
+            (false, Some(targets), None) => Some(targets.len() as u64),
+            (false, None, Some(place)) => place.count(),
             _ => None,
         };
         if let (Some(number), Some(count)) = (number, self.count.get())
@@ -110,17 +113,24 @@ impl ImageStart {
         let ids = listed.items().iter().enumerate().map(|(index, id)| node(format!("targetNodeIds[{index}]"), id));
         let ids: Vec<Option<NodeId>> = ids.collect();
         let targets = match one.is_present() {
-            true => node("targetNodeId".into(), one).map(Targets::One),
-            false => ids.iter().cloned().collect::<Option<_>>().map(Targets::Listed),
+            true => node("targetNodeId".into(), one).map(|target| vec![target]),
+            false => ids.iter().cloned().collect::<Option<_>>(),
         };
         note_repeated(check, &ids, |index| format!("targetNodeIds[{index}]"));
-        targets
+        match place {
+            Field::Given(place) => {
+                let count = place.count().or(self.count.get().copied()).unwrap_or(1);
+                Some(Targets::Place(place.check(check, count)))
+            }
+            Field::Malformed => None,
+            Field::Absent => targets.map(Targets::Nodes),
+        }
     }
 
     /// A prompt or a node that holds one; optional for variations (docs/reference/images.md#differences-between-operations).
     fn prompt(&mut self, check: &mut Check, operation: JobOperation) -> Prompt {
-        let present = [self.prompt.is_present(), self.prompt_node_id.is_present()];
-        either(check, ["prompt", "promptNodeId"], present, operation != JobOperation::Variations);
+        let ways = [("prompt", self.prompt.is_present()), ("promptNodeId", self.prompt_node_id.is_present())];
+        check.at_most_one(&ways, operation != JobOperation::Variations);
         match (std::mem::take(&mut self.prompt).given(), self.prompt_node_id.get()) {
             (Some(text), _) => Prompt::Text(text),
             (None, Some(id)) => check.parsed("promptNodeId", NodeId::parse(id)).map_or(Prompt::None, Prompt::Node),
@@ -165,18 +175,6 @@ impl ImageStart {
     }
 }
 
-/// Two fields exclude each other; with `needed`, one of them is required.
-fn either(check: &mut Check, [first, second]: [&str; 2], present: [bool; 2], needed: bool) {
-    let message = match present {
-        [true, true] => "only one of the two may be sent",
-        [false, false] if needed => "one of the two is required",
-        _ => return,
-    };
-    for field in [first, second] {
-        check.note(field, format!("{first} or {second}: {message}"));
-    }
-}
-
 /// Notes repeated items; an item that could not be parsed equals no other.
 fn note_repeated<T: Eq + Hash>(check: &mut Check, items: &[Option<T>], field: impl Fn(usize) -> String) {
     let mut seen = HashSet::new();
@@ -214,7 +212,10 @@ mod tests {
     #[test]
     fn targets_are_named_in_exactly_one_way() {
         assert_eq!(with(json!({"targetNodeIds": ["u"]})), ["targetNodeId", "targetNodeIds"]);
-        assert_eq!(fields(JobOperation::Generate, json!({"prompt": "p"})), ["targetNodeId", "targetNodeIds"]);
+        assert_eq!(with(json!({"place": {}})), ["targetNodeId", "place"]);
+        let nowhere = fields(JobOperation::Generate, json!({"prompt": "p"}));
+        assert_eq!(nowhere, ["targetNodeId", "targetNodeIds", "place"]);
+        assert!(fields(JobOperation::Generate, json!({"prompt": "p", "place": {"near": "n"}})).is_empty());
         assert!(fields(JobOperation::Generate, json!({"prompt": "p", "targetNodeIds": ["u", "v"]})).is_empty());
     }
 
@@ -226,6 +227,28 @@ mod tests {
             fields(JobOperation::Generate, json!({"prompt": "p", "targetNodeIds": ["u", "v"], "count": count}))
         };
         assert_eq!((listed(1), listed(2), listed(3)), (vec!["count".to_owned()], vec![], vec!["count".to_owned()]));
+    }
+
+    #[test]
+    fn a_place_adds_as_many_targets_as_it_or_the_start_counts() {
+        let count = |body: Value| {
+            let mut body = body;
+            body.as_object_mut().expect("an object").extend([
+                ("canvasId".to_owned(), json!("c")),
+                ("baseRevision".to_owned(), json!("r")),
+                ("idempotencyKey".to_owned(), json!("12345678")),
+                ("prompt".to_owned(), json!("p")),
+            ]);
+            let request: ImageStart = serde_json::from_value(body).expect("a draft");
+            let checked =
+                request.check(&AccountUid::from_stored("me".into()), JobOperation::Generate, &Guard::default());
+            checked.map(|checked| checked.destination.count()).map_err(|refused| refused[0].field.clone())
+        };
+        assert_eq!(count(json!({"place": {}})), Ok(1));
+        assert_eq!(count(json!({"place": {"count": 3}})), Ok(3));
+        assert_eq!(count(json!({"place": {}, "count": 4})), Ok(4));
+        assert_eq!(count(json!({"place": {"count": 2}, "count": 2})), Ok(2));
+        assert_eq!(count(json!({"place": {"count": 2}, "count": 3})), Err("count".to_owned()));
     }
 
     #[test]

@@ -3,8 +3,9 @@
 
 use app::{Base, CanvasWrite, Key, Locks};
 use axum::extract::State;
+use canvas::placement::Location;
 use domain::Violation;
-use domain::canvas::{CanvasRecord, MutationResult};
+use domain::canvas::MutationResult;
 use domain::id::{AccountUid, CanvasHandle, RecipeId};
 use http::HeaderMap;
 use serde::Deserialize;
@@ -12,14 +13,16 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, WriteCanvas};
-use crate::extract::canvas::{canvas_of, require_writer};
+use crate::extract::canvas::canvas_of;
 use crate::extract::draft::{Check, Field};
 use crate::extract::idempotency::fingerprint;
 use crate::extract::json::{Input, JsonBody};
 use crate::extract::path::PathText;
 use crate::extract::prefer;
-use crate::problem::{Problem, Result, combine_violations};
+use crate::place::{location_of, with_location};
+use crate::problem::{Result, combine_violations};
 use crate::reply;
+use crate::start::writable;
 use crate::state::App;
 
 const PATH: &str = "/recipes/{recipeId}/fork";
@@ -51,6 +54,12 @@ pub struct ForkRecipe {
     /// omitted.
     #[schema(value_type = Option<f64>, minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
     y: Field<f64>,
+    /// Node next to which the instance is placed on a free place. Only without `x` and `y` (an extension).
+    #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    near: Field<String>,
+    /// Section that the instance lies in and its nodes belong to; it grows if it has no room. Only without `x` and `y` (an extension).
+    #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    section_id: Field<String>,
 }
 
 impl Input for ForkRecipe {}
@@ -63,12 +72,18 @@ struct Checked {
     key: String,
     x: Option<f64>,
     y: Option<f64>,
+    location: Location,
 }
 
 impl ForkRecipe {
     fn check(self, account: &AccountUid) -> Result<Checked, Vec<Violation>> {
         let mut check = Check::default();
         let canvas = canvas_of(&mut check, self.canvas_id, self.owner_uid, account);
+        let is_positioned = self.x.is_present() || self.y.is_present();
+        for (field, is_present) in [("near", self.near.is_present()), ("sectionId", self.section_id.is_present())] {
+            check.note_if(is_present && is_positioned, field, "must be omitted when `x` or `y` is given");
+        }
+        let location = location_of(&mut check, "", self.near, self.section_id);
         check.finish(|| {
             Some(Checked {
                 canvas: canvas?,
@@ -77,6 +92,7 @@ impl ForkRecipe {
                 key: self.idempotency_key.given()?,
                 x: self.x.given(),
                 y: self.y.given(),
+                location,
             })
         })
     }
@@ -107,8 +123,9 @@ pub async fn fork(
 ) -> Result {
     let check = |request: ForkRecipe| request.check(&caller.account);
     let (request, id) = combine_violations(body.checked(check).await, params.parameter::<RecipeId>("recipeId"))?;
-    let Checked { canvas, version, base_revision, key, x, y } = request;
+    let Checked { canvas, version, base_revision, key, x, y, location } = request;
     let body = json!({ "recipe": id, "version": version, "baseRevision": base_revision, "x": x, "y": y });
+    let body = with_location(body, &location);
     let fingerprint = fingerprint(PATH, &canvas.to_string(), &body);
     let base = Base { revision: base_revision, lenient: prefer::lenient(&headers) };
     let command = app::recipe::ForkRecipe {
@@ -119,6 +136,7 @@ pub async fn fork(
         version: version.as_deref(),
         x,
         y,
+        location,
     };
     let record = writable(&app, &caller.account, &canvas).await?;
     let permit = app.writers.pass(&canvas.to_string()).await?;
@@ -129,14 +147,4 @@ pub async fn fork(
     let reply = reply::private(reply::document(room.into_json(&changed.document(minimal))?));
     let reply = if replayed { reply } else { reply::into_created(reply, &format!("/canvases/{canvas}")) };
     Ok(prefer::applied_lenient(prefer::applied_minimal(reply, minimal), lenient))
-}
-
-/// Checks that the caller may write to the canvas, before it waits for the canvas. A caller without access is rejected before the
-/// Recipe and the key are looked up (docs/reference/conventions.md#order-of-checks).
-pub(super) async fn writable(app: &App, account: &AccountUid, canvas: &CanvasHandle) -> Result<CanvasRecord> {
-    let mut connection = app.connection().await?;
-    let (record, role) =
-        db::canvases::find(&mut connection, account, canvas).await?.ok_or(Problem::NotFound("canvas"))?;
-    require_writer(role)?;
-    Ok(record)
 }

@@ -19,7 +19,6 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
-use super::fork::writable;
 use crate::extract::caller::{Caller, GenerateImages};
 use crate::extract::canvas::canvas_of;
 use crate::extract::draft::{Check, Field};
@@ -29,10 +28,11 @@ use crate::extract::path::PathText;
 use crate::extract::prefer;
 use crate::models::malformed_name;
 use crate::observe::Trace;
+use crate::place::{location_of, with_location};
 use crate::problem::{ErrorEnvelope, Result, combine_violations};
 use crate::reply;
 use crate::runs::recipe_document;
-use crate::start::{WebhookDraft, accepted_as, ignored, quote, terms_of, webhook_of, with_cap};
+use crate::start::{WebhookDraft, accepted_as, ignored, quote, terms_of, webhook_of, with_cap, writable};
 use crate::state::App;
 
 const PATH: &str = "/recipes/{recipeId}/runs";
@@ -63,6 +63,12 @@ pub struct RunRecipe {
     /// Sticky node of an existing instance; a new instance is created when omitted.
     #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
     instance_node_id: Field<String>,
+    /// Node next to which a new instance is placed on a free place (an extension).
+    #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    near: Field<String>,
+    /// Section that a new instance lies in and its nodes belong to; it grows if it has no room (an extension).
+    #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    section_id: Field<String>,
     /// Input values by port node id, key or normalized label: plain text, or a node or asset handle.
     #[schema(schema_with = inputs, required = false)]
     inputs: Field<BTreeMap<String, String>>,
@@ -153,6 +159,14 @@ impl RunRecipe {
         let webhook = webhook_of(&mut check, guard, self.webhook);
         let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, &self.validate_only);
         let canvas = canvas_of(&mut check, self.canvas_id, Field::Absent, account);
+        for (field, is_present) in [("near", self.near.is_present()), ("sectionId", self.section_id.is_present())] {
+            check.note_if(
+                is_present && self.instance_node_id.is_present(),
+                field,
+                "must be omitted when `instanceNodeId` is given",
+            );
+        }
+        let location = location_of(&mut check, "", self.near, self.section_id);
         let instance = self.instance_node_id.given();
         let instance = instance.and_then(|node| check.parsed("instanceNodeId", NodeId::parse(&node)));
         let given = |(name, value): (String, String)| (name, Given::parse(&value, account));
@@ -165,6 +179,7 @@ impl RunRecipe {
                 base: Base { revision: self.base_revision.given()?, lenient },
                 version: self.version.given(),
                 instance,
+                location,
                 inputs,
                 choice: Choice { model, size, quality },
                 webhook,
@@ -188,7 +203,8 @@ fn start_of<'a>(
         "instanceNodeId": run.instance, "model": model, "size": size, "quality": quality,
         "webhook": run.webhook,
     });
-    let fingerprint = fingerprint(PATH, &run.canvas.to_string(), &with_cap(body, &run.terms));
+    let body = with_location(with_cap(body, &run.terms), &run.location);
+    let fingerprint = fingerprint(PATH, &run.canvas.to_string(), &body);
     StartRun {
         models: app,
         settings: app.job_settings(),

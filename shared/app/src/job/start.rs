@@ -9,16 +9,15 @@
 
 use std::time::Duration;
 
-use ::canvas::Footprint;
+use ::canvas::{Applied, Footprint};
 use db::PgConnection;
 use db::accounts::Credential;
-use db::canvases::NewActivity;
+use db::canvases::{Change, NewActivity};
 use db::deliveries::NewDelivery;
 use db::idempotency::Taken;
 use db::jobs::NewJob;
 use domain::canvas::{ActivityType, CanvasRecord};
 use domain::channel;
-use domain::graph::Node;
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
 use domain::job::{JobOperation, Record, Request, StartQuote};
@@ -27,6 +26,7 @@ use serde_json::Value;
 use service::keys::KeyRing;
 use uuid::Uuid;
 
+use super::destination::{Destination, JobTargets};
 use crate::command::{Base, CanvasWrite, Command, Key, KnownOutcome, LockedCanvas};
 use crate::start::{Acceptance, Start, Terms};
 use crate::{Error, Result, canvas, target};
@@ -46,7 +46,10 @@ pub struct JobSettings<'a> {
 
 /// The parts of a start that differ between kinds of work.
 pub trait Work: Sync {
-    /// What the work reads and writes of the canvas, as far as the request tells.
+    /// Where the results go.
+    fn destination(&self) -> &Destination;
+
+    /// What the work reads of the canvas beside its destination, as far as the request tells.
     fn footprint(&self) -> Footprint;
 
     /// Checks the work against stored state, conflicts first, then rules with every violation, and returns the job to accept. The
@@ -67,8 +70,8 @@ pub struct JobPlan {
     pub operation: JobOperation,
     /// The request, resolved and normalized.
     pub request: Request,
-    /// Current target nodes of the request; none has an active job.
-    pub targets: Vec<Node>,
+    /// The target nodes, and what the start adds to the canvas.
+    pub targets: JobTargets,
     /// Estimated duration in seconds, at least 1.
     pub estimated_seconds: i32,
     /// Credits to reserve for all outputs together.
@@ -157,14 +160,15 @@ impl<W: Work> Start for StartJob<'_, W> {
     }
 
     async fn plan(&self, conn: &mut PgConnection, (): ()) -> Result<(LockedCanvas, JobPlan)> {
-        let canvas = self.target().enter(conn, &self.work.footprint()).await?;
+        let canvas = self.target().enter(conn, &self.work.destination().add_to(self.work.footprint())).await?;
         require_room(conn, self.settings, &self.caller.account, 1).await?;
         let plan = self.work.plan(conn, self.caller, &canvas).await?;
         Ok((canvas, plan))
     }
 
     fn quote(&self, (_, plan): &(LockedCanvas, JobPlan)) -> StartQuote {
-        StartQuote::of_job(&plan.request, plan.credit_cost, plan.estimated_seconds)
+        let quote = StartQuote::of_job(&plan.request, plan.credit_cost, plan.estimated_seconds);
+        if plan.targets.are_new { quote.with_new(&plan.targets.nodes) } else { quote }
     }
 
     fn is_lenient(&self, (canvas, _): &(LockedCanvas, JobPlan)) -> bool {
@@ -182,7 +186,7 @@ impl<W: Work> StartJob<'_, W> {
         }
     }
 
-    async fn accept(&self, conn: &mut PgConnection, canvas: &CanvasRecord, mut plan: JobPlan) -> Result<Record> {
+    async fn accept(&self, conn: &mut PgConnection, canvas: &CanvasRecord, plan: JobPlan) -> Result<Record> {
         let caller = self.caller;
         // Stored before the job, whose record shows it.
         if let Some(webhook) = &self.webhook {
@@ -203,16 +207,30 @@ impl<W: Work> StartJob<'_, W> {
             traceparent: Some(&self.traceparent),
         };
         let record = db::jobs::insert(conn, &job).await?;
-        let targets: Vec<NodeId> = plan.targets.iter().map(|node| node.id.clone()).collect();
-        let work = target::Work::Job(self.id, plan.operation);
-        let bytes_delta = target::bind(&mut plan.targets, work).ok_or_else(target_is_taken)?;
-        let activity = NewActivity {
-            kind: ActivityType::JobStarted,
-            actor: &caller.actor(),
-            summary: plan.summary,
-            nodes: &targets,
+        let JobTargets { mut nodes, addition, .. } = plan.targets;
+        let mut added = Applied::default();
+        if let Some((graph, applied)) = addition {
+            canvas::write_rows(conn, canvas, &graph, &applied).await?;
+            added = applied;
+        }
+        let targets: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
+        let bound = target::bind(&mut nodes, target::Work::Job(self.id, plan.operation)).ok_or_else(target_is_taken)?;
+        added.changes.add_nodes(&targets);
+        let change = Change {
+            revision: &revision,
+            title: None,
+            nodes_delta: added.nodes_delta,
+            connections_delta: added.connections_delta,
+            bytes_delta: added.bytes_delta + bound,
+            changes: &added.changes,
+            activity: Some(NewActivity {
+                kind: ActivityType::JobStarted,
+                actor: &caller.actor(),
+                summary: plan.summary,
+                nodes: &targets,
+            }),
         };
-        canvas::write_nodes(conn, canvas.key, &revision, &plan.targets, bytes_delta, Some(activity)).await?;
+        db::canvases::commit_work(conn, canvas.key, &nodes, &change).await?;
         Ok(record)
     }
 }

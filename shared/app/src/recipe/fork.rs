@@ -1,6 +1,7 @@
 //! Forks: an instance of a Recipe on a canvas, which runs nothing (docs/reference/recipes.md#fork-a-recipe).
 
 use ::canvas::instance::{self, Filling, Ids, Instance};
+use ::canvas::placement::Location;
 use ::canvas::{Footprint, Options};
 use db::PgConnection;
 use domain::canvas::{ActivityType, Actor};
@@ -9,10 +10,10 @@ use domain::id::{AccountUid, RecipeId};
 use domain::idempotency::StoredOutcome;
 use domain::recipe::{PortValue, RecipeRecord};
 
-use super::{RequestedRecipe, instance_refused};
-use crate::Result;
-use crate::canvas::{self, CanvasEvent, ChangedCanvas};
+use super::RequestedRecipe;
+use crate::canvas::{self, CanvasEvent, ChangedCanvas, addition_refused};
 use crate::command::{CanvasWrite, Command, Key};
+use crate::{Error, Result};
 
 /// Puts an instance of a Recipe on a canvas.
 pub struct ForkRecipe<'a> {
@@ -29,6 +30,8 @@ pub struct ForkRecipe<'a> {
     pub x: Option<f64>,
     /// Top edge of the instance in canvas units; level with the content when omitted.
     pub y: Option<f64>,
+    /// Where the instance goes otherwise.
+    pub location: Location,
 }
 
 impl Command for ForkRecipe<'_> {
@@ -53,9 +56,13 @@ impl Command for ForkRecipe<'_> {
 
     async fn execute(&self, conn: &mut PgConnection, requested: RequestedRecipe) -> Result<ChangedCanvas> {
         let account = self.target.account;
-        let canvas = self.target.enter(conn, &Footprint::default()).await?;
+        let canvas = self.target.enter(conn, &Footprint::of_nodes(self.location.nodes())).await?;
         let mut graph = canvas::load(conn, &canvas.record).await?;
         let recipe = requested.version(conn, account, self.version).await?;
+        let refused = self.location.violations(&graph);
+        if !refused.is_empty() {
+            return Err(Error::Unprocessable(refused));
+        }
         let fillings = defaults(conn, account, &recipe).await?;
         let definition = &recipe.definition;
         let instance = Instance {
@@ -66,9 +73,11 @@ impl Command for ForkRecipe<'_> {
             fillings: &fillings,
             x: self.x,
             y: self.y,
+            location: &self.location,
         };
         let options = Options { agent: self.actor.surface.is_agent(), force: false };
-        let applied = instance::place(&mut graph, &instance, options).map_err(instance_refused)?;
+        let applied =
+            instance::place(&mut graph, &instance, options).map_err(|refused| addition_refused(refused, ""))?;
         let summary = format!("forked {}", definition.name);
         let event = CanvasEvent { kind: ActivityType::RecipeForked, actor: &self.actor, summary };
         canvas::write(conn, canvas, graph, applied, event).await

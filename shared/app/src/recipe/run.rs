@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 
 use ::canvas::instance::{self, Instance};
+use ::canvas::placement::Location;
 use ::canvas::{Applied, Footprint, Graph, Options};
 use db::PgConnection;
 use db::accounts::Credential;
@@ -16,7 +17,7 @@ use db::canvases::{Change, NewActivity};
 use db::recipe_runs::NewRun;
 use db::tasks::NewTask;
 use domain::Violation;
-use domain::canvas::{ActivityType, Changes};
+use domain::canvas::ActivityType;
 use domain::channel;
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId, RecipeId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
@@ -26,9 +27,10 @@ use domain::recipe::RecipeRecord;
 use domain::recipe::run::{Plan, RunId, RunRecord};
 use domain::webhook::WebhookInput;
 
+use super::RequestedRecipe;
 use super::ports::{Ports, filling, footprint_of_instance, resolve};
 use super::sources::Given;
-use super::{RequestedRecipe, instance_refused};
+use crate::canvas::addition_refused;
 use crate::command::{Base, CanvasWrite, Command, Key, KnownOutcome, LockedCanvas};
 use crate::job::{JobSettings, insert_delivery, require_room, target_is_taken};
 use crate::start::{Acceptance, Start, Terms};
@@ -56,6 +58,8 @@ pub struct NewRecipeRun {
     pub version: Option<String>,
     /// Sticky node of an existing instance; a new instance is created when omitted.
     pub instance: Option<NodeId>,
+    /// Where a new instance goes.
+    pub location: Location,
     /// Input values by port node id, key or normalized label.
     pub inputs: BTreeMap<String, Given>,
     /// What the request overrides.
@@ -196,13 +200,13 @@ impl<M: Models> Start for StartRun<'_, M> {
         self.prepare(conn, canvas, graph, recipe, ports).await
     }
 
-    fn quote(&self, Prepared { plan, .. }: &Prepared) -> StartQuote {
-        // The nodes of a new instance exist only after the start, under other ids.
-        let targets: Vec<NodeId> = match self.run.instance {
-            Some(_) => plan.steps.iter().map(|step| step.node.clone()).collect(),
-            None => Vec::new(),
-        };
-        StartQuote::new(plan.credit_cost(), plan.estimated_seconds(), plan.model(), &targets)
+    fn quote(&self, Prepared { plan, graph, .. }: &Prepared) -> StartQuote {
+        let targets: Vec<NodeId> = plan.steps.iter().map(|step| step.node.clone()).collect();
+        let quote = StartQuote::new(plan.credit_cost(), plan.estimated_seconds(), plan.model(), &targets);
+        match self.run.instance {
+            Some(_) => quote,
+            None => quote.with_new(targets.iter().filter_map(|target| graph.node(target))),
+        }
     }
 
     fn is_lenient(&self, prepared: &Prepared) -> bool {
@@ -211,13 +215,13 @@ impl<M: Models> Start for StartRun<'_, M> {
 }
 
 impl<M: Models> StartRun<'_, M> {
-    /// The nodes that the request names: the instance, and those whose content it gives as inputs.
+    /// The nodes that the request names: the instance, those whose content it gives as inputs, and those that tell the place.
     fn footprint(&self) -> Footprint {
         let given = self.run.inputs.values().filter_map(|given| match given {
             Given::Node(node) => Some(node),
             Given::Asset(_) | Given::Text(_) => None,
         });
-        Footprint::of_nodes(self.run.instance.iter().chain(given))
+        Footprint::of_nodes(self.run.instance.iter().chain(given).chain(self.run.location.nodes()))
     }
 
     /// The plan of the run, on an existing instance or on one that is created on the graph here.
@@ -238,6 +242,7 @@ impl<M: Models> StartRun<'_, M> {
         let mut refused: Vec<Violation> = Vec::new();
         let inputs =
             resolve(conn, self.account(), &graph, definition, &ports, &self.run.inputs, is_new, &mut refused).await?;
+        refused.extend(self.run.location.violations(&graph));
         if !refused.is_empty() {
             return Err(Error::Unprocessable(refused));
         }
@@ -256,9 +261,10 @@ impl<M: Models> StartRun<'_, M> {
                     fillings: &fillings,
                     x: None,
                     y: None,
+                    location: &self.run.location,
                 };
                 let options = Options { agent: self.caller.surface.is_agent(), force: false };
-                instance::place(&mut graph, &instance, options).map_err(instance_refused)?
+                instance::place(&mut graph, &instance, options).map_err(|refused| addition_refused(refused, ""))?
             }
             false => Applied::default(),
         };
@@ -272,10 +278,8 @@ impl<M: Models> StartRun<'_, M> {
         let outputs: Vec<NodeId> = plan.steps.iter().map(|step| step.node.clone()).collect();
         let marked = super::bind_outputs(conn, record.key, self.id, &outputs).await?;
         let marked = marked.ok_or_else(target_is_taken)?;
-        let mut changes: Changes = placed.changes.clone();
-        changes
-            .changed_node_ids
-            .extend(outputs.iter().filter(|output| !placed.changes.changed_node_ids.contains(output)).cloned());
+        let mut changes = placed.changes.clone();
+        changes.add_nodes(&outputs);
         let change = Change {
             revision: &service::random::revision(),
             title: None,

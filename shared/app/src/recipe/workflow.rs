@@ -2,6 +2,7 @@
 //! (docs/reference/recipes.md#instance).
 
 use ::canvas::instance::{self, Filling, Ids, Instance};
+use ::canvas::placement::Location;
 use ::canvas::{Graph, Options};
 use db::PgConnection;
 use db::accounts::Credential;
@@ -16,9 +17,8 @@ use domain::recipe::{Input as Port, Output as Step};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::instance_refused;
 use super::sources::{Given, held, may_feed};
-use crate::canvas::{self, CanvasEvent, ChangedCanvas};
+use crate::canvas::{self, CanvasEvent, ChangedCanvas, addition_refused};
 use crate::command::{CanvasWrite, Command, Key, Locks};
 use crate::{Error, Models, Result};
 
@@ -74,9 +74,11 @@ impl<M: Models> Command for CreateWorkflow<'_, M> {
             fillings: &fillings,
             x: self.workflow.x,
             y: self.workflow.y,
+            location: &Location::default(),
         };
         let options = Options { agent: self.caller.surface.is_agent(), force: false };
-        let applied = instance::place(&mut graph, &instance, options).map_err(instance_refused)?;
+        let applied =
+            instance::place(&mut graph, &instance, options).map_err(|refused| addition_refused(refused, ""))?;
         db::recipes::create_private(conn, account, &id, &definition).await?;
         let event = CanvasEvent {
             kind: ActivityType::WorkflowCreated,

@@ -6,11 +6,11 @@ use domain::limits::NODE_SIDE_MAX;
 use domain::object::Object;
 
 use super::{Made, OperationResult, Run, Skipped};
-use crate::batch::{Draft, Patch};
+use crate::batch::{Draft, Given, Patch};
 use crate::geometry::{fitted, height_for};
 use crate::graph::Picture;
 use crate::metadata::{Home, MetadataPatch, SECTION_IN_SECTION, fits, too_large};
-use crate::placement::Hint;
+use crate::placement::{Frame, Hint, NO_ROOM};
 use crate::reference::Ref;
 
 impl Run<'_> {
@@ -39,7 +39,7 @@ impl Run<'_> {
             return Err(self.invalid("node.metadata", too_large()));
         }
         if draft.position.is_none() {
-            node.position = self.place(width, height, near, section.as_ref());
+            node.position = self.place((width, height), near, section.as_ref(), given)?;
         }
         Ok(self.add_node(node))
     }
@@ -54,13 +54,25 @@ impl Run<'_> {
     }
 
     /// A free place for a new node (`docs/reference/operations.md#placement`). A Section without room for it grows.
-    fn place(&mut self, width: f64, height: f64, near: Option<usize>, section: Option<&NodeId>) -> Position {
+    fn place(
+        &mut self,
+        size: (f64, f64),
+        near: Option<usize>,
+        section: Option<&NodeId>,
+        given: &Given,
+    ) -> Result<Position, Skipped> {
         let section = section.and_then(|section| self.graph.nodes.find(section));
-        let spot = self.graph.spot((width, height), Hint { near, section });
-        if let (Some(slot), Some(frame)) = (section, spot.section) {
-            self.grow(slot, frame);
+        let spot = self.graph.spot(size, Hint { near, section, at: given.at });
+        if let Some(slot) = section {
+            if let Some(frame) = spot.section {
+                self.grow(slot, frame);
+            } else if given.contained
+                && !Frame::of(self.node_at(slot)).contains(Frame::new(spot.position, size.0, size.1))
+            {
+                return Err(self.unprocessable("sectionId", NO_ROOM));
+            }
         }
-        spot.position
+        Ok(spot.position)
     }
 
     /// A copy has the title, size, writable metadata and asset of its original, but not its job, provenance or

@@ -197,6 +197,10 @@ pub(crate) struct Draft {
 pub(crate) struct Given {
     /// Its id, if others must name it before it is created.
     pub(crate) id: Option<NodeId>,
+    /// Where it is wanted. Without a position it goes to the nearest free place.
+    pub(crate) at: Option<Position>,
+    /// Whether it must lie within its Section.
+    pub(crate) contained: bool,
     pub(crate) server: Map<String, Value>,
     pub(crate) asset: Option<AssetHandle>,
 }
@@ -215,6 +219,12 @@ impl Patch {
     /// Whether the height of a node follows its new width, if it shows a picture.
     pub(crate) fn follows_picture(&self) -> bool {
         self.width.is_some() && self.height.is_none()
+    }
+
+    /// A patch of both sides.
+    pub(crate) fn of_size((width, height): (f64, f64)) -> Self {
+        let metadata = MetadataPatch::default();
+        Self { title: None, width: Some(width), height: Some(height), metadata, kind: None }
     }
 }
 

@@ -46,6 +46,12 @@ impl Footprint {
         Walk::over(batch, Some(graph))
     }
 
+    /// The footprint with these nodes, too.
+    pub fn with_nodes<'a>(mut self, nodes: impl IntoIterator<Item = &'a NodeId>) -> Self {
+        self.nodes.extend(nodes.into_iter().cloned());
+        self
+    }
+
     /// The footprint with the connections into these nodes.
     pub fn with_links_into<'a>(mut self, nodes: impl IntoIterator<Item = &'a NodeId>) -> Self {
         self.links.extend(nodes.into_iter().map(|node| (None, Some(node.clone()))));

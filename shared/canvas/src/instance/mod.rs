@@ -10,6 +10,7 @@ pub mod layout;
 
 use std::fmt::Write as _;
 
+use domain::Violation;
 use domain::graph::{NodeType, Position, Purpose};
 use domain::id::{NodeId, RecipeId};
 use domain::limits::{COORDINATE_MAX, TITLE_MAX};
@@ -17,10 +18,10 @@ use domain::recipe::{Definition, Input, Output, PortValue, Version};
 use serde_json::{Map, Value, json};
 
 use crate::apply::{Applied, Options, Refused, apply};
-use crate::batch::{Batch, Draft, Given, Step};
+use crate::batch::{Batch, Draft, Given, Patch, Step};
 use crate::graph::Graph;
-use crate::metadata::MetadataPatch;
-use crate::placement::{Frame, free_area};
+use crate::metadata::{Home, MetadataPatch};
+use crate::placement::{Frame, Location, NO_ROOM, free_area};
 use crate::reference::Ref;
 use layout::Layout;
 
@@ -64,31 +65,33 @@ pub struct Instance<'a> {
     pub ids: &'a Ids,
     /// Initial values of the ports, in the order of the inputs.
     pub fillings: &'a [Filling],
-    /// Left edge of the whole, limited to the canvas; defaults to the first free spot.
+    /// Left edge of the whole, limited to the canvas; defaults to a free spot.
     pub x: Option<f64>,
-    /// Top edge of the whole, limited to the canvas; defaults to the first free spot.
+    /// Top edge of the whole, limited to the canvas; defaults to a free spot.
     pub y: Option<f64>,
+    /// Where the free spot is to be; its nodes belong to the Section.
+    pub location: &'a Location,
 }
 
-/// Puts an instance on a canvas: an ordinary batch with server-owned metadata added. If it is rejected (the canvas is
-/// full, a source was deleted), the graph is unchanged.
+/// Puts an instance on a canvas: an ordinary batch with server-owned metadata added. If it is rejected (the canvas or the
+/// Section is full, a source was deleted), the graph is unchanged.
 pub fn place(graph: &mut Graph, instance: &Instance<'_>, options: Options) -> Result<Applied, Refused> {
     let layout = Layout::of(instance.definition);
-    let free = free_area(graph.nodes().map(Frame::of), layout.width, layout.height);
+    let mut steps = Vec::new();
+    let free = spot(graph, instance.location, (layout.width, layout.height), &mut steps)?;
     // Every node must lie within the bounds of the canvas.
     let at = Position {
         x: instance.x.map_or(free.x, |x| x.min(COORDINATE_MAX - layout.width)),
         y: instance.y.map_or(free.y, |y| y.min(COORDINATE_MAX - layout.height)),
     };
-    let mut steps = Vec::new();
     for (index, input) in instance.definition.inputs.iter().enumerate() {
         let draft = port(instance, index, input, layout.inputs[index]);
-        steps.push(create(format!("input-{}", input.key), draft, at));
+        steps.push(create(format!("input-{}", input.key), draft, at, instance.location));
     }
-    steps.push(create("recipe".into(), heart(instance, layout.instance), at));
+    steps.push(create("recipe".into(), heart(instance, layout.instance), at, instance.location));
     for (index, output) in instance.definition.outputs.iter().enumerate() {
         let draft = result(instance, index, output, layout.outputs[index]);
-        steps.push(create(format!("output-{}", output.key), draft, at));
+        steps.push(create(format!("output-{}", output.key), draft, at, instance.location));
     }
     let Ids { instance: heart, inputs, outputs } = instance.ids;
     for (port, filling) in inputs.iter().zip(instance.fillings) {
@@ -99,15 +102,41 @@ pub fn place(graph: &mut Graph, instance: &Instance<'_>, options: Options) -> Re
     apply(graph, &Batch { steps }, options)
 }
 
-fn create(client_id: String, mut draft: Draft, at: Position) -> Step {
+/// A free spot for the whole. A Section that must grow for it does so in `steps`.
+fn spot(
+    graph: &mut Graph,
+    location: &Location,
+    (width, height): (f64, f64),
+    steps: &mut Vec<Step>,
+) -> Result<Position, Refused> {
+    let hint = location.hint(graph).filter(|_| *location != Location::default());
+    let Some(hint) = hint else { return Ok(free_area(graph.nodes().map(Frame::of), width, height)) };
+    let spot = graph.spot((width, height), hint);
+    let section = location.section.as_ref().and_then(|section| graph.node(section));
+    if let Some(section) = section {
+        let frame = spot.section.unwrap_or(Frame::of(section));
+        if !frame.contains(Frame::new(spot.position, width, height)) {
+            return Err(Refused::Unprocessable(vec![Violation::new("sectionId", NO_ROOM)]));
+        }
+        if spot.section.is_some() {
+            let size = (frame.right - frame.left, frame.bottom - frame.top);
+            steps.push(Step::UpdateNode { node: Ref::to(&section.id), patch: Patch::of_size(size) });
+        }
+    }
+    Ok(spot.position)
+}
+
+fn create(client_id: String, mut draft: Draft, at: Position, location: &Location) -> Step {
     draft.position = draft.position.map(|position| Position { x: at.x + position.x, y: at.y + position.y });
+    if let Some(section) = &location.section {
+        draft.metadata.home = Home::Join(Ref::to(section));
+    }
     Step::CreateNode { client_id: Some(client_id), draft: Box::new(draft) }
 }
 
 /// A plain dependency. A `reference` from an empty port would be a finding.
 fn connect(from: &NodeId, to: &NodeId) -> Step {
-    let named = |id: &NodeId| Ref { id: id.clone(), is_handle: true };
-    Step::CreateConnection { client_id: None, from: named(from), to: named(to), purpose: Purpose::Flow, role: None }
+    Step::CreateConnection { client_id: None, from: Ref::to(from), to: Ref::to(to), purpose: Purpose::Flow, role: None }
 }
 
 fn draft(kind: NodeType, title: &str, frame: Frame, metadata: Value, given: Given) -> Draft {
@@ -148,7 +177,7 @@ fn heart(instance: &Instance<'_>, frame: Frame) -> Draft {
     let mut server = owned(note);
     // Server-owned, because the labels of a whole definition can exceed the limit of client-written metadata.
     server.insert("content".into(), steps_of(definition).into());
-    let given = Given { id: Some(instance.ids.instance.clone()), server, asset: None };
+    let given = Given { id: Some(instance.ids.instance.clone()), server, ..Given::default() };
     draft(NodeType::Sticky, &definition.name, frame, json!({}), given)
 }
 
@@ -183,7 +212,7 @@ fn port(instance: &Instance<'_>, index: usize, input: &Input, frame: Frame) -> D
         Some(PortValue::Asset(handle)) => asset = Some(handle.clone()),
         _ => {}
     }
-    let given = Given { id: instance.ids.inputs.get(index).cloned(), server, asset };
+    let given = Given { id: instance.ids.inputs.get(index).cloned(), server, asset, ..Given::default() };
     draft(input.kind.node_type(), &input.label, frame, json!({}), given)
 }
 
@@ -196,7 +225,7 @@ fn result(instance: &Instance<'_>, index: usize, output: &Output, frame: Frame) 
         }
     }
     let server = owned(port_note(instance, "output", &output.key));
-    let given = Given { id: instance.ids.outputs.get(index).cloned(), server, asset: None };
+    let given = Given { id: instance.ids.outputs.get(index).cloned(), server, ..Given::default() };
     draft(output.kind.node_type(), &output.label, frame, metadata, given)
 }
 

@@ -1,10 +1,11 @@
+use domain::graph::Node;
 use domain::limits::{RECIPE_INPUTS_MAX, RECIPE_OUTPUTS_MAX};
 use domain::recipe::{Category, InputKind, OutputKind};
 use proptest::prelude::*;
 
 use super::layout::ROWS;
 use super::*;
-use crate::fixture::{AGENT, agents, asset, at, graph, id, image, text};
+use crate::fixture::{AGENT, agents, asset, at, graph, id, image, member, section, text};
 use crate::{is_blocked, validate};
 
 fn input(key: &str, kind: InputKind) -> Input {
@@ -60,7 +61,19 @@ struct Made {
     applied: Applied,
 }
 
-fn placed(mut graph: Graph, definition: &Definition, fillings: Vec<Filling>, at: Option<Position>) -> Made {
+fn placed(graph: Graph, definition: &Definition, fillings: Vec<Filling>, at: Option<Position>) -> Made {
+    let (made, outcome) = tried(graph, definition, fillings, at, &Location::default());
+    Made { applied: outcome.expect("is placed"), ..made }
+}
+
+/// The graph after an instance was placed or refused, and the outcome.
+fn tried(
+    mut graph: Graph,
+    definition: &Definition,
+    fillings: Vec<Filling>,
+    at: Option<Position>,
+    location: &Location,
+) -> (Made, Result<Applied, Refused>) {
     let ids = Ids::generate(definition.inputs.len(), definition.outputs.len());
     let recipe = RecipeId::parse("recipe:r1").expect("an id");
     let instance = Instance {
@@ -71,9 +84,10 @@ fn placed(mut graph: Graph, definition: &Definition, fillings: Vec<Filling>, at:
         fillings: &fillings,
         x: at.map(|at| at.x),
         y: at.map(|at| at.y),
+        location,
     };
-    let applied = place(&mut graph, &instance, AGENT).expect("is placed");
-    Made { graph, ids, applied }
+    let outcome = place(&mut graph, &instance, AGENT);
+    (Made { graph, ids, applied: Applied::default() }, outcome)
 }
 
 fn filled() -> Vec<Filling> {
@@ -207,9 +221,44 @@ fn a_source_that_is_gone_is_refused_and_nothing_is_written() {
         fillings: &filled(),
         x: None,
         y: None,
+        location: &Location::default(),
     };
     assert!(matches!(place(&mut graph, &instance, AGENT), Err(Refused::Unprocessable(_))));
     assert_eq!((graph.node_count(), graph.connection_count()), (0, 0));
+}
+
+#[test]
+fn an_instance_is_near_a_node_or_in_a_section_that_grows_for_it() {
+    let layout = Layout::of(&chain());
+    let far = at(text("far"), 9000.0, 0.0);
+    let nodes = vec![agents(at(image("photo"), 0.0, 0.0)), far];
+    let near = Location { near: Some(id("photo")), section: None };
+    let (made, outcome) = tried(graph(nodes, vec![]), &chain(), filled(), None, &near);
+    outcome.expect("is placed");
+    let frames = |made: &Made| {
+        let own = made.ids.inputs.iter().chain(&made.ids.outputs).chain([&made.ids.instance]);
+        own.map(|id| Frame::of(made.graph.node(id).expect("is there"))).reduce(Frame::union).expect("some")
+    };
+    assert_eq!(frames(&made).left, 360.0, "right of it");
+    let section = Node { width: 400.0, height: 456.0, ..at(section("s"), 0.0, 0.0) };
+    let member = agents(at(member(image("photo"), "s"), 40.0, 96.0));
+    let location = Location { near: None, section: Some(id("s")) };
+    let (made, outcome) =
+        tried(graph(vec![section.clone(), member.clone()], vec![]), &chain(), filled(), None, &location);
+    let applied = outcome.expect("is placed");
+    let grown = Frame::of(made.graph.node(&id("s")).expect("is there"));
+    assert_eq!(frames(&made).top, 456.0, "below the member");
+    assert!(grown.contains(frames(&made)) && grown.right >= layout.width + 80.0, "{grown:?}");
+    assert_eq!((made.graph.members(&id("s")).count(), applied.nodes_delta), (6, 5));
+    assert!(applied.changes.changed_node_ids.contains(&id("s")));
+    assert!(!is_blocked(&made.graph, &applied.touched));
+    // No room below or beside.
+    let around = [at(text("below"), 0.0, 500.0), at(text("beside"), 440.0, 0.0)];
+    let enclosed = graph([vec![section, member], around.to_vec()].concat(), vec![]);
+    let before = enclosed.node_count();
+    let (made, outcome) = tried(enclosed, &chain(), filled(), None, &location);
+    let Err(Refused::Unprocessable(violations)) = outcome else { panic!("{outcome:?}") };
+    assert_eq!((violations[0].field.as_str(), made.graph.node_count()), ("sectionId", before));
 }
 
 fn any_definition() -> impl Strategy<Value = Definition> {

@@ -4,6 +4,7 @@
 mod block;
 mod cells;
 mod index;
+mod location;
 mod spot;
 
 use domain::graph::{Node, Position};
@@ -14,8 +15,11 @@ pub(crate) use cells::cells;
 /// Distance between the content and what is placed next to it, in canvas units.
 pub use domain::operation::GAP;
 pub(crate) use index::Index;
+pub use location::Location;
 pub use spot::{Hint, Spot};
 
+/// Violation of a Section in which something must lie that neither fits nor can be made room for.
+pub(crate) const NO_ROOM: &str = "has no room and cannot grow";
 /// Rows that are searched for a gap when neither side of the content is free. It bounds the work and is far more than
 /// any known canvas needs.
 const ROWS_MAX: usize = 64;

@@ -22,12 +22,14 @@ const TRIES_MAX: usize = 1000;
 pub(super) const TOLERANCE: f64 = 1e-3;
 
 /// What a node is to be placed by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Hint {
     /// Slot of the node that it is to be near.
     pub(crate) near: Option<usize>,
     /// Slot of the Section that it is to lie in.
     pub(crate) section: Option<usize>,
+    /// Where it is wanted. It goes to the nearest free place, whatever it is near.
+    pub(crate) at: Option<Position>,
 }
 
 /// A free place.
@@ -46,15 +48,16 @@ impl Hint {
             Some(id) => graph.nodes.find(id).map(Some),
             None => Some(None),
         };
-        Some(Self { near: slot(near)?, section: slot(section)? })
+        Some(Self { near: slot(near)?, section: slot(section)?, at: None })
     }
 }
 
 impl Graph {
     /// A free place for a node of this size, at least [`GAP`] from every other node:
     ///
-    /// - in a Section, the first in reading order or the nearest to `near`. If there is none, the Section grows downward,
-    ///   or else to the right, unless it would cover another node;
+    /// - in a Section, the first in reading order or the nearest to `at` or `near`. If there is none, the Section grows
+    ///   downward, or else to the right, unless it would cover another node;
+    /// - nearest to `at`;
     /// - next to `near`: right, below, left or above, or the nearest place further away;
     /// - otherwise, and if there is no such place, to the right of the content.
     pub fn spot(&mut self, size: (f64, f64), hint: Hint) -> Spot {
@@ -65,11 +68,15 @@ impl Graph {
         let section = node(self, hint.section);
         let (nothing, itself) = (HashSet::new(), hint.section.into_iter().collect());
         let anywhere = Search { index: self.index(), size, reach: (0.0, 0.0), within: None, ignored: &nothing };
+        let nearest = |search: &Search<'_>, near: Option<Frame>| match hint.at {
+            Some(at) => search.nearest_to(at),
+            None => search.near(near?),
+        };
         let found = match section {
-            None => near.and_then(|near| anywhere.near(near)).map(Spot::at),
+            None => nearest(&anywhere, near).map(Spot::at),
             Some((section, head)) => {
                 let inside = Search { within: Some(room(section, head)), ignored: &itself, ..anywhere };
-                let nearest = near.filter(|near| section.contains(*near)).and_then(|near| inside.near(near));
+                let nearest = nearest(&inside, near.filter(|near| section.contains(*near)));
                 let found = nearest.or_else(|| inside.first()).map(Spot::at);
                 found.or_else(|| inside.grown(section, head)).or_else(|| anywhere.near(section).map(Spot::at))
             }
@@ -169,6 +176,24 @@ impl Search<'_> {
         Position { x: x.min(last.0).max(first.0), y: y.min(last.1).max(first.1) }
     }
 
+    /// The places just beyond an obstacle: right of it, below, left, above.
+    pub(super) fn around(&self, Obstacle { frame: obstacle, .. }: Obstacle, at: Position) -> [Position; 4] {
+        let (width, height) = self.size;
+        [
+            Position { x: obstacle.right + GAP, y: at.y },
+            Position { x: at.x, y: obstacle.bottom + GAP },
+            Position { x: obstacle.left - GAP - width, y: at.y },
+            Position { x: at.x, y: obstacle.top - GAP - height },
+        ]
+    }
+
+    /// The free place nearest to a position, which is moved into the area of the search first.
+    fn nearest_to(&self, at: Position) -> Option<Position> {
+        let at = self.nearest_allowed(at);
+        let distance = |position: Position| [(position.x - at.x).powi(2) + (position.y - at.y).powi(2), 0.0];
+        self.best([at], distance, |obstacle, at| self.around(obstacle, at))
+    }
+
     /// The nearest free place next to a frame: right of it, below, left, above, and then further away.
     pub(super) fn near(&self, near: Frame) -> Option<Position> {
         let distance = |position: Position| {
@@ -180,17 +205,6 @@ impl Search<'_> {
         let itself = Obstacle { frame: near, first_bottom: near.bottom };
         let start = self.around(itself, Position { x: near.left, y: near.top });
         self.best(start, distance, |obstacle, at| self.around(obstacle, at))
-    }
-
-    /// The places just beyond an obstacle: right of it, below, left and above.
-    pub(super) fn around(&self, Obstacle { frame: obstacle, .. }: Obstacle, at: Position) -> [Position; 4] {
-        let (width, height) = self.size;
-        [
-            Position { x: obstacle.right + GAP, y: at.y },
-            Position { x: at.x, y: obstacle.bottom + GAP },
-            Position { x: obstacle.left - GAP - width, y: at.y },
-            Position { x: at.x, y: obstacle.top - GAP - height },
-        ]
     }
 
     /// The first free place in reading order, within the area of the search.
@@ -344,6 +358,28 @@ mod tests {
         let enclosed = [blocked, vec![at(text("beside"), 500.0, 0.0)]].concat();
         let outside = spot(enclosed, None, Some("s"));
         assert_eq!((place(outside), outside.section), ((-360.0, 0.0), None), "left of it");
+    }
+
+    #[test]
+    fn a_wanted_position_is_taken_or_the_nearest_free_one() {
+        let wanted = |nodes: Vec<Node>, section: Option<&str>, x: f64, y: f64| {
+            let mut graph = graph(nodes, Vec::new());
+            let section = section.map(id);
+            let hint = Hint::new(&graph, None, section.as_ref()).expect("is there");
+            place(graph.spot((320.0, 320.0), Hint { at: Some(Position { x, y }), ..hint }))
+        };
+        assert_eq!(wanted(vec![], None, -7.5, 90.0), (-7.5, 90.0));
+        let one = vec![at(image("a"), 0.0, 0.0)];
+        assert_eq!(wanted(one.clone(), None, 360.0, 10.0), (360.0, 10.0), "free");
+        assert_eq!(wanted(one.clone(), None, 300.0, 10.0), (360.0, 10.0), "right of it");
+        assert_eq!(wanted(one.clone(), None, 10.0, -300.0), (10.0, -360.0), "above it");
+        assert_eq!(wanted(one, None, COORDINATE_MAX, COORDINATE_MAX), (COORDINATE_MAX, COORDINATE_MAX));
+        let section = vec![frame(1120.0, 816.0), at(image("a"), 40.0, 96.0)];
+        assert_eq!(wanted(section.clone(), Some("s"), 500.0, 300.0), (500.0, 300.0));
+        assert_eq!(wanted(section.clone(), Some("s"), 9000.0, 9000.0), (760.0, 456.0), "its last corner");
+        assert_eq!(wanted(section, Some("s"), 40.0, 96.0), (400.0, 96.0), "right of the member");
+        let full = vec![frame(400.0, 456.0), at(image("a"), 40.0, 96.0)];
+        assert_eq!(wanted(full, Some("s"), 40.0, 96.0), (40.0, 456.0), "the Section grows");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::fixture::at;
-use crate::placement::{Frame, GAP};
+use crate::placement::{Frame, GAP, Location};
+use crate::targets::{self, Place};
 
 /// Left, top, width and height.
 type Sides = (f64, f64, f64, f64);
@@ -79,6 +80,38 @@ proptest! {
             for other in nodes.iter().filter(|other| other.id != old.id) {
                 prop_assert_eq!(covers(Frame::of(new), other), covers(Frame::of(old), other), "a Section that grew covers more");
             }
+        }
+    }
+    #[test]
+    fn new_targets_cover_nothing_and_lie_in_their_section(
+        nodes in nodes(),
+        near in prop::option::of(any::<prop::sample::Index>()),
+        section in any::<bool>(),
+        at in prop::option::of((-900.0..900.0, -900.0..900.0)),
+        count in 1..=4usize,
+    ) {
+        let mut graph = crate::fixture::graph(nodes.clone(), Vec::new());
+        let near = near.map(|near| near.get(&nodes).id.clone());
+        let section = nodes.iter().find(|node| section && node.is_section()).map(|node| node.id.clone());
+        let location = Location { near, section: section.clone() };
+        let at = at.map(|(x, y)| Position { x, y });
+        let place = Place { location, at, title: None, count };
+        match targets::add(&mut graph, &place, (320.0, 213.0), &[], Options::default()) {
+            Ok((ids, applied)) => {
+                prop_assert_eq!((ids.len(), applied.nodes_delta as usize), (count, count));
+                for node in ids.iter().filter_map(|id| graph.node(id)) {
+                    let frame = Frame::of(node);
+                    for other in graph.nodes().filter(|other| other.id != node.id) {
+                        let holds = section.as_ref() == Some(&other.id);
+                        prop_assert!(holds || !frame.widened(GAP - 0.01).overlaps(Frame::of(other)), "{node:?} {other:?}");
+                        prop_assert!(!holds || Frame::of(other).contains(frame), "{node:?} is not in {other:?}");
+                    }
+                }
+            }
+            Err(Refused::Unprocessable(refused)) => {
+                prop_assert!(section.is_some() && refused.iter().all(|one| one.field.ends_with("sectionId")), "{refused:?}");
+            }
+            Err(other) => prop_assert!(false, "{other:?}"),
         }
     }
 }

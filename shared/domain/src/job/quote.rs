@@ -4,6 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{ChosenModel, Request};
+use crate::graph::{Node, NodeType, Position};
 use crate::id::NodeId;
 
 /// What a start would cost and do. Nothing is started.
@@ -20,8 +21,33 @@ pub struct StartQuote {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub model: Option<QuotedModel>,
-    /// Handles of the nodes that would receive results. Nodes that the start would create are not listed.
+    /// Handles of the nodes that would receive results. Nodes that the start would create are in `newTargets`.
     pub targets: Vec<String>,
+    /// The nodes that the start would create for results. They get their ids when it is accepted (an extension).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub new_targets: Option<Vec<NewTarget>>,
+}
+
+/// A node that a start would create for a result.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NewTarget {
+    /// Type of the node.
+    #[serde(rename = "type")]
+    pub kind: NodeType,
+    /// Title.
+    pub title: String,
+    /// Position of the top left corner, in canvas units, if nothing else is placed before the start.
+    pub position: Position,
+    /// Width in canvas units.
+    pub width: f64,
+    /// Height in canvas units.
+    pub height: f64,
+    /// Plain id of the Section that the node would belong to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub section_id: Option<NodeId>,
 }
 
 /// The model of a quote, or of an output of a Recipe.
@@ -42,8 +68,21 @@ impl From<&ChosenModel> for QuotedModel {
 impl StartQuote {
     /// The quote of work with this model and these targets.
     pub fn new(credit_cost: i64, estimated_seconds: i32, model: Option<&ChosenModel>, targets: &[NodeId]) -> Self {
-        let model = model.map(Into::into);
-        Self { credit_cost, estimated_seconds, model, targets: targets.iter().map(NodeId::handle).collect() }
+        let targets = targets.iter().map(NodeId::handle).collect();
+        Self { credit_cost, estimated_seconds, model: model.map(Into::into), targets, new_targets: None }
+    }
+
+    /// The quote of work that creates its targets.
+    pub fn with_new<'a>(self, targets: impl IntoIterator<Item = &'a Node>) -> Self {
+        let new_targets = targets.into_iter().map(|node| NewTarget {
+            kind: node.kind,
+            title: node.title.clone(),
+            position: node.position,
+            width: node.width,
+            height: node.height,
+            section_id: node.section_id().map(|section| NodeId::from_stored(section.to_owned())),
+        });
+        Self { targets: Vec::new(), new_targets: Some(new_targets.collect()), ..self }
     }
 
     /// The quote of a job.

@@ -1,0 +1,141 @@
+//! `place` and `connect` of a start: targets that the start adds (docs/reference/jobs.md#new-targets).
+
+use app::job::{Destination, Targets};
+use canvas::placement::Location;
+use canvas::targets::Place;
+use domain::graph::Position;
+use domain::id::NodeId;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::extract::draft::{Check, Field};
+
+/// Where the service adds the targets of a start: empty image nodes on free places.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = TargetPlace)]
+pub struct PlaceDraft {
+    /// Node next to which they are placed. Only without `x` and `y`.
+    #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    near: Field<String>,
+    /// Section that they lie in and belong to. It grows if it has no room for them.
+    #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    section_id: Field<String>,
+    /// Left edge of the first one, in canvas units; moved to the nearest free place if it is occupied. With `y`.
+    #[schema(value_type = Option<f64>, minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+    x: Field<f64>,
+    /// Top edge of the first one, in canvas units. With `x`.
+    #[schema(value_type = Option<f64>, minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+    y: Field<f64>,
+    /// Title of each. Default: `image`.
+    #[schema(value_type = Option<String>, max_length = 160, nullable = false)]
+    title: Field<String>,
+    /// How many to add. Default: the `count` of the start, or 1. An Action has one target.
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 4, nullable = false)]
+    count: Field<u64>,
+}
+
+impl PlaceDraft {
+    /// The number of nodes, if the request gives it.
+    pub fn count(&self) -> Option<u64> {
+        self.count.get().copied()
+    }
+
+    /// The place for `count` nodes.
+    pub fn check(self, check: &mut Check, count: u64) -> Place {
+        let (x, y) = (self.x.is_present(), self.y.is_present());
+        check.note_if(x && !y, "place.y", "must be sent together with place.x");
+        check.note_if(y && !x, "place.x", "must be sent together with place.y");
+        check.note_if(self.near.is_present() && (x || y), "place.near", "must be omitted when a position is given");
+        Place {
+            location: location_of(check, "place.", self.near, self.section_id),
+            at: self.x.given().zip(self.y.given()).map(|(x, y)| Position { x, y }),
+            title: self.title.given(),
+            count: count as usize,
+        }
+    }
+}
+
+/// A node to be near and a Section to lie in, under fields that begin with `prefix`.
+pub fn location_of(check: &mut Check, prefix: &str, near: Field<String>, section: Field<String>) -> Location {
+    let mut node = |field: &str, node: Field<String>| {
+        node.given().and_then(|node| check.parsed(format!("{prefix}{field}"), NodeId::parse(&node)))
+    };
+    Location { near: node("near", near), section: node("sectionId", section) }
+}
+
+/// The canonical body of a request with what it names, if it names anything.
+pub fn with_location(mut body: Value, Location { near, section }: &Location) -> Value {
+    for (field, node) in [("near", near), ("sectionId", section)] {
+        if let Some(node) = node {
+            body[field] = json!(node);
+        }
+    }
+    body
+}
+
+/// Where the results of a start go. With a place they are connected unless the request says otherwise.
+pub fn destination(targets: Targets, connect: &Field<bool>) -> Destination {
+    let connect = connect.get().copied().unwrap_or(matches!(targets, Targets::Place(_)));
+    Destination { targets, connect }
+}
+
+/// The canonical body of a start with its place and connections, if it has any.
+pub fn with_destination(mut body: Value, destination: &Destination) -> Value {
+    if destination.connect {
+        body["connect"] = json!(true);
+    }
+    if let Targets::Place(Place { location, at, title, count }) = &destination.targets {
+        body["place"] = json!({
+            "near": location.near, "sectionId": location.section, "at": at, "title": title, "count": count,
+        });
+    }
+    body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(place: Value) -> (Place, Vec<String>) {
+        let draft: PlaceDraft = serde_json::from_value(place).expect("a draft");
+        let mut check = Check::default();
+        let count = draft.count().unwrap_or(1);
+        let place = draft.check(&mut check, count);
+        let violations = check.finish(|| Some(())).err().unwrap_or_default();
+        (place, violations.into_iter().map(|violation| violation.field).collect())
+    }
+
+    #[test]
+    fn a_position_is_whole_and_excludes_a_neighbour() {
+        for (place, fields) in [
+            (json!({}), &[][..]),
+            (json!({"near": "node:n", "sectionId": "s"}), &[]),
+            (json!({"x": 1, "y": 2.5, "sectionId": "s"}), &[]),
+            (json!({"x": 1}), &["place.y"]),
+            (json!({"y": 1}), &["place.x"]),
+            (json!({"x": 1, "y": 1, "near": "n"}), &["place.near"]),
+            (json!({"near": "a b", "sectionId": "canvas:c"}), &["place.near", "place.sectionId"]),
+        ] {
+            assert_eq!(checked(place.clone()).1, fields, "{place}");
+        }
+        let (place, _) = checked(json!({"x": 1, "y": 2.5, "count": 3, "title": "T"}));
+        assert_eq!((place.at, place.count, place.title), (Some(Position { x: 1.0, y: 2.5 }), 3, Some("T".into())));
+    }
+
+    #[test]
+    fn new_targets_are_connected_by_default_and_other_ones_on_request() {
+        let place = || Targets::Place(checked(json!({})).0);
+        let nodes = || Targets::Nodes(Vec::new());
+        assert!(destination(place(), &Field::Absent).connect && destination(place(), &Field::Given(true)).connect);
+        assert!(!destination(place(), &Field::Given(false)).connect && !destination(nodes(), &Field::Absent).connect);
+        assert!(destination(nodes(), &Field::Given(true)).connect);
+        let plain = json!({"inputs": []});
+        let body = |targets, connect| with_destination(plain.clone(), &destination(targets, &connect));
+        assert_eq!(body(nodes(), Field::Absent), plain, "the fingerprint of a start without them is as before");
+        assert_eq!(body(nodes(), Field::Given(false)), plain);
+        assert_eq!(body(place(), Field::Absent), body(place(), Field::Given(true)));
+        assert_ne!(body(place(), Field::Absent), body(place(), Field::Given(false)));
+    }
+}

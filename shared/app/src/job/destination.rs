@@ -1,0 +1,152 @@
+//! Where the results of a job go: into nodes of the canvas, or into nodes that the start adds (docs/reference/jobs.md#new-targets).
+//!
+//! **Guarantee.** New targets and connections are written in the transaction that accepts the job, under its revision. A start that
+//! is refused for whatever reason adds nothing.
+//!
+//! **Mechanism.** The checks of a start apply the additions to a graph in memory, as a batch of operations is applied; its writes
+//! store them. A start that adds nothing reads no graph.
+
+use ::canvas::geometry::fitted;
+use ::canvas::targets::{self, Link, Place};
+use ::canvas::{Applied, Footprint, Graph, Options};
+use db::PgConnection;
+use db::accounts::Credential;
+use domain::Violation;
+use domain::canvas::CanvasRecord;
+use domain::graph::{Named, Node, NodeType, Purpose, Role};
+use domain::id::NodeId;
+
+use crate::Result;
+use crate::canvas::{addition_refused, load};
+
+/// The targets that a request names.
+#[derive(Clone, Debug)]
+pub enum Targets {
+    /// Nodes of the canvas.
+    Nodes(Vec<NodeId>),
+    /// Nodes that the start adds.
+    Place(Place),
+}
+
+/// Where the results of a job go.
+#[derive(Clone, Debug)]
+pub struct Destination {
+    /// The targets.
+    pub targets: Targets,
+    /// Whether the nodes that the job reads are connected to its targets.
+    pub connect: bool,
+}
+
+/// The targets of a checked start.
+pub struct JobTargets {
+    /// The nodes in the order of the outputs; none has an active job.
+    pub nodes: Vec<Node>,
+    /// Whether the start adds them.
+    pub are_new: bool,
+    /// The graph with what the start adds to it.
+    pub(super) addition: Option<(Graph, Applied)>,
+}
+
+impl Destination {
+    /// Ids of the targets that exist.
+    pub fn existing(&self) -> &[NodeId] {
+        match &self.targets {
+            Targets::Nodes(targets) => targets,
+            Targets::Place(_) => &[],
+        }
+    }
+
+    /// Adds what the targets depend on to the footprint of a start: they themselves, or what tells the place of new ones; and
+    /// the connections into them, if the start connects.
+    pub fn add_to(&self, footprint: Footprint) -> Footprint {
+        match &self.targets {
+            Targets::Nodes(targets) => {
+                let connected = targets.iter().filter(|_| self.connect);
+                footprint.with_nodes(targets).with_links_into(connected)
+            }
+            Targets::Place(place) => footprint.with_nodes(place.location.nodes()),
+        }
+    }
+
+    /// Number of targets.
+    pub fn count(&self) -> usize {
+        match &self.targets {
+            Targets::Nodes(targets) => targets.len(),
+            Targets::Place(place) => place.count,
+        }
+    }
+
+    /// Whether the checks of the start load the graph of the canvas.
+    pub fn reads_graph(&self) -> bool {
+        self.connect || matches!(self.targets, Targets::Place(_))
+    }
+
+    /// The graph, if the start needs it. Nodes that the place names and the canvas does not have are added to `refused`.
+    pub async fn load(
+        &self,
+        conn: &mut PgConnection,
+        canvas: &CanvasRecord,
+        refused: &mut Vec<Violation>,
+    ) -> Result<Option<Graph>> {
+        if !self.reads_graph() {
+            return Ok(None);
+        }
+        let graph = load(conn, canvas).await?;
+        if let Targets::Place(place) = &self.targets {
+            refused.extend(place.location.violations(&graph).into_iter().map(of_place));
+        }
+        Ok(Some(graph))
+    }
+
+    /// The targets of the start, with what it adds. `existing` are the nodes that exist. New ones show a picture of `size`
+    /// pixels whole, where it is known. Nodes among `read` are connected, where the request wants it.
+    pub fn prepare(
+        &self,
+        caller: &Credential,
+        graph: Option<Graph>,
+        existing: Vec<Node>,
+        size: Option<(f64, f64)>,
+        read: &[Link],
+    ) -> Result<JobTargets> {
+        let Some(mut graph) = graph else {
+            return Ok(JobTargets { nodes: existing, are_new: false, addition: None });
+        };
+        let links = if self.connect { read } else { &[] };
+        let options = Options { agent: caller.surface.is_agent(), force: false };
+        let added = match &self.targets {
+            Targets::Nodes(targets) => {
+                targets::connect(&mut graph, targets, links, options).map(|applied| (existing, applied))
+            }
+            Targets::Place(place) => {
+                let size = size.map_or(NodeType::Image.default_size(), |size| fitted(size, &place.title()));
+                targets::add(&mut graph, place, size, links, options).map(|(ids, applied)| {
+                    let nodes = ids.iter().filter_map(|id| graph.node(id).cloned()).collect();
+                    (nodes, applied)
+                })
+            }
+        };
+        let (nodes, applied) = added.map_err(|refused| addition_refused(refused, "place."))?;
+        let are_new = matches!(self.targets, Targets::Place(_));
+        Ok(JobTargets { nodes, are_new, addition: Some((graph, applied)) })
+    }
+}
+
+impl JobTargets {
+    /// Ids of the targets.
+    pub fn ids(&self) -> Vec<NodeId> {
+        self.nodes.iter().map(|node| node.id.clone()).collect()
+    }
+}
+
+/// A violation of a place, under its field in the request.
+fn of_place(violation: Violation) -> Violation {
+    Violation::new(format!("place.{}", violation.field), violation.message)
+}
+
+/// The connection that shows what a job reads under this name; none for an asset.
+pub fn link(named: &Named, purpose: Purpose, role: Option<Role>) -> Option<Link> {
+    match named {
+        Named::Node(node) => Some(Link { from: node.clone(), purpose, role }),
+        Named::Asset(_) => None,
+    }
+}
