@@ -34,6 +34,7 @@ fn shows_stand_in(node: &Node) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use domain::review::{Origin, StoredAsset, StoredAssets};
     use serde_json::json;
 
     use super::*;
@@ -64,6 +65,11 @@ mod tests {
         outputs(&graph(nodes, vec![])).map(|draft| draft.nodes).unwrap_or_default()
     }
 
+    fn stored(name: &str) -> StoredAssets {
+        let stored = StoredAsset { origin: Origin::Made, size: (320.0, 292.0) };
+        [(asset(name), stored)].into()
+    }
+
     #[test]
     fn pictures_and_texts_of_the_embedded_runtime_are_one_finding() {
         let nodes = vec![
@@ -71,7 +77,7 @@ mod tests {
             at(agents(made_by(written("b"), "recipe", "managed", "outline")), 900.0, 0.0),
         ];
         let graph = graph(nodes, vec![]);
-        let found = find(&graph, &Touched::default(), &[(asset("a"), domain::review::Origin::Made)].into());
+        let found = find(&graph, &Touched::default(), &stored("a"));
         let [finding] = &found.findings[..] else { panic!("{found:?}") };
         assert_eq!((finding.code, finding.severity), (FindingCode::StandInOutput, Severity::Warning));
         assert_eq!(

@@ -10,10 +10,10 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use domain::canvas::ConcurrentChanges;
-use domain::graph::{Connection, Purpose};
+use domain::graph::{Connection, Node, Purpose};
 use domain::id::{ConnectionId, NodeId};
 
-use crate::batch::{Batch, Step};
+use crate::batch::{Arranged, Batch, Goal, Step};
 use crate::graph::Graph;
 use crate::metadata::{Home, MetadataPatch};
 use crate::reference::Ref;
@@ -116,9 +116,26 @@ impl<'a> Walk<'a> {
                     self.footprint.sections.extend(node);
                 }
             }
+            Step::MoveNode { node, with_members: true, .. } => self.group(node),
             Step::MoveNode { node, .. } => {
                 let node = self.node(node);
                 self.section_of(node.as_ref());
+            }
+            Step::Arrange { what, goal, .. } => {
+                match what {
+                    Arranged::Nodes(nodes) => nodes.iter().for_each(|node| self.group(node)),
+                    Arranged::Section(section) => self.group(section),
+                }
+                self.goal(goal);
+            }
+            Step::FitSection { section, .. } => self.group(section),
+            Step::CreateSection { client_id, nodes, goal, .. } => {
+                for node in nodes {
+                    let node = self.node(node);
+                    self.section_of(node.as_ref());
+                }
+                self.goal(goal);
+                self.name(client_id.as_deref(), None);
             }
             Step::DuplicateNode { node, client_id, .. } => {
                 let node = self.node(node);
@@ -174,6 +191,22 @@ impl<'a> Walk<'a> {
     fn section_of(&mut self, node: Option<&NodeId>) {
         let section = self.graph.zip(node).and_then(|(graph, node)| graph.node(node)?.section_id());
         self.footprint.nodes.extend(section.map(|section| NodeId::from_stored(section.to_owned())));
+    }
+
+    /// Adds a node that is placed with its Section in view, and with its members if it is a Section itself.
+    fn group(&mut self, node: &Ref<NodeId>) {
+        let Some(node) = self.node(node) else { return };
+        self.section_of(Some(&node));
+        if let Some(graph) = self.graph.filter(|graph| graph.node(&node).is_some_and(Node::is_section)) {
+            self.footprint.nodes.extend(graph.members(&node).map(|member| member.id.clone()));
+            self.footprint.sections.insert(node);
+        }
+    }
+
+    fn goal(&mut self, goal: &Goal) {
+        if let Goal::Near(near) = goal {
+            self.node(near);
+        }
     }
 
     /// A deletion takes connections along, and frees members.
