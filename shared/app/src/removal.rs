@@ -1,7 +1,7 @@
 //! Targets that a start made for its work and that are still empty: deleted on request
 //! (docs/reference/jobs.md#remove-targets).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use ::canvas::size::serialized_size;
 use db::canvases::{Change, GraphWrites, NewActivity};
@@ -68,6 +68,8 @@ impl Removal {
             ..GraphWrites::default()
         };
         db::canvases::write_graph(conn, canvas_key, &writes).await?;
+        let sections = self.nodes.iter().filter_map(Node::section_id).map(|section| NodeId::from_stored(section.to_owned()));
+        let left: Vec<NodeId> = sections.collect::<BTreeSet<_>>().into_iter().collect();
         let freed: i64 = self.nodes.iter().map(serialized_size).sum::<i64>()
             + self.connections.values().map(serialized_size).sum::<i64>();
         let change = Change {
@@ -77,6 +79,7 @@ impl Removal {
             nodes_delta: -(self.nodes.len() as i32),
             connections_delta: -(self.connections.len() as i32),
             bytes_delta: bytes_delta - freed,
+            regrouped: &left,
             changes: &changes,
             activity,
         };

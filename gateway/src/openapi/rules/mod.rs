@@ -66,11 +66,11 @@ fn canvases(schemas: &mut Value) {
     extend(&mut schemas["NewNode"], shows_image);
     let other = json!({"not": {"const": "reference"}});
     for operation in schemas["Operation"]["oneOf"].as_array_mut().expect("the variants of an operation") {
-        let has = |field: &str| operation["properties"].get(field).is_some();
-        if has("x") {
+        let has = |operation: &Value, field: &str| operation["properties"].get(field).is_some();
+        if has(operation, "x") {
             extend(operation, json!({"dependentRequired": {"x": ["y"], "y": ["x"]}}));
             let mut wrong = vec![json!({"required": ["near", "x"]})];
-            if has("columns") {
+            if has(operation, "columns") {
                 wrong.push(json!({"required": ["nodeIds", "sectionId"]}));
                 wrong.push(json!({"required": ["columns"], "properties": {"layout": {"not": {"const": "grid"}}}}));
                 extend(operation, unless("sectionId", json!({"required": ["nodeIds"]})));
@@ -78,14 +78,14 @@ fn canvases(schemas: &mut Value) {
             extend(operation, json!({"not": {"anyOf": wrong}}));
             continue;
         }
-        if has("near") {
+        if has(operation, "near") {
             let placed = json!({"required": ["near"], "properties": {"node": {"required": ["position"]}}});
             let metadata = json!({"required": ["metadata"], "properties": {"metadata": {"required": ["sectionId"]}}});
             let named_twice = json!({"required": ["sectionId"], "properties": {"node": metadata}});
             extend(operation, json!({"not": {"anyOf": [placed, named_twice]}}));
             continue;
         }
-        let wrong = match (has("role"), has("fromNodeId")) {
+        let wrong = match (has(operation, "role"), has(operation, "fromNodeId")) {
             (false, _) => continue,
             // A purpose that is left out is `flow`.
             (true, true) => json!({"required": ["role"], "properties": {"purpose": other}}),

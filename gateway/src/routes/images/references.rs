@@ -14,7 +14,6 @@ use domain::job::Reference;
 use domain::limits::IMAGE_REFERENCES_MAX;
 
 use super::elements::Elements;
-use super::rules::Targets;
 
 /// The pictures that a request names, or leaves to its target.
 pub struct Pictures {

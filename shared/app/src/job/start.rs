@@ -222,6 +222,7 @@ impl<W: Work> StartJob<'_, W> {
             nodes_delta: added.nodes_delta,
             connections_delta: added.connections_delta,
             bytes_delta: added.bytes_delta + bound,
+            regrouped: &added.regrouped,
             changes: &added.changes,
             activity: Some(NewActivity {
                 kind: ActivityType::JobStarted,

@@ -77,6 +77,12 @@ fn operations_on_nodes_touch_what_they_name_and_the_section_of_what_they_place()
         (one(json!({"type": "node.create", "node": new, "sectionId": "t"})), vec!["t"]),
         (one(json!({"type": "node.create", "node": {"type": "text", "metadata": {"sectionId": "t"}}})), vec!["t"]),
         (one(json!({"type": "node.update", "nodeId": "n", "patch": {"title": "T"}})), vec!["n"]),
+        (one(json!({"type": "node.move", "nodeId": "s", "position": at, "withMembers": true})), vec!["a", "s"]),
+        (one(json!({"type": "layout.arrange", "nodeIds": ["a", "b"], "layout": "row"})), vec!["a", "b", "s"]),
+        (one(json!({"type": "layout.arrange", "nodeIds": ["b", "s"], "layout": "row", "near": "i"})), vec!["a", "b", "i", "s"]),
+        (one(json!({"type": "layout.arrange", "sectionId": "s", "layout": "row"})), vec!["a", "s"]),
+        (one(json!({"type": "section.fit", "nodeId": "s"})), vec!["a", "s"]),
+        (one(json!({"type": "section.create", "title": "S", "nodeIds": ["a", "b"], "near": "t"})), vec!["a", "b", "s", "t"]),
     ] {
         assert_eq!(nodes_of(operations.clone()), nodes, "{operations}");
     }
@@ -126,6 +132,11 @@ fn only_operations_that_depend_on_all_members_conflict_with_a_new_one() {
         (update(json!({"title": "T"})), false),
         (json!({"type": "node.move", "nodeId": "t", "position": {"x": 1, "y": 1}}), false),
         (json!({"type": "node.create", "node": {"type": "text"}, "sectionId": "t"}), false),
+        (json!({"type": "node.move", "nodeId": "t", "position": {"x": 1, "y": 1}, "withMembers": true}), true),
+        (json!({"type": "layout.arrange", "nodeIds": ["b", "t"], "layout": "row"}), true),
+        (json!({"type": "layout.arrange", "sectionId": "t", "layout": "row"}), true),
+        (json!({"type": "section.fit", "nodeId": "t"}), true),
+        (json!({"type": "section.create", "title": "S", "nodeIds": ["b"]}), false),
     ] {
         let footprint = Footprint::of(&batch(json!([operation])), &graph());
         assert_eq!(conflict(&footprint, &regrouped("t")).is_some(), is_conflict, "{operation}");
