@@ -262,9 +262,10 @@ mod tests {
         assert_eq!(shown(None, text()), [model(true, 0, "outline"), model(true, 1, "sketch"), None]);
         let fal = Some(ProviderKind::Fal);
         let written = model(true, 0, "outline");
-        assert_eq!(shown(fal, text())[..2], [written.clone(), model(false, 0, "fal-ai/flux/schnell")]);
+        let first = model(false, 0, "fal-ai/flux-2-pro");
+        assert_eq!(shown(fal, text())[..2], [written.clone(), first.clone()]);
         let edit = shown(fal, vec![input("a", "image", false)]);
-        assert_eq!(edit[..2], [written.clone(), model(false, 0, "fal-ai/flux-2-pro")], "it is made from a picture");
+        assert_eq!(edit[..2], [written, first], "it is made from a picture");
         let default = |held| vec![Input { default: Some(held), ..input("a", "text", true) }];
         let asset = "asset:me:a".to_owned().try_into().expect("a handle");
         assert_eq!(shown(fal, default(PortValue::Asset(asset))), edit);

@@ -31,7 +31,7 @@ static REFUSALS: LazyLock<ByteBudget> = LazyLock::new(|| ByteBudget::new(64 * 10
 /// Copies of a body's content that exist at the same time, at most.
 const COPIES: u64 = 2;
 /// Copies of a value that the violations of its schema can hold.
-pub const REFUSAL_COPIES: u64 = 40;
+pub const REFUSAL_COPIES: u64 = 52;
 
 async fn reserve(budget: &ByteBudget, bytes: u64) -> Result<MemoryPermit> {
     admitted(budget.acquire(bytes.max(1).next_multiple_of(BLOCK)), "too many large bodies at once").await

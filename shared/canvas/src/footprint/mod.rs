@@ -116,10 +116,14 @@ impl<'a> Walk<'a> {
                     self.footprint.sections.extend(node);
                 }
             }
-            Step::MoveNode { node, with_members: true, .. } => self.group(node),
-            Step::MoveNode { node, .. } => {
-                let node = self.node(node);
-                self.section_of(node.as_ref());
+            Step::MoveNode { node, position, with_members } => {
+                // Members stay where they are when their Section does.
+                if *with_members && self.stored_node(&node.id).is_none_or(|node| node.position != *position) {
+                    self.group(node);
+                } else {
+                    let node = self.node(node);
+                    self.section_of(node.as_ref());
+                }
             }
             Step::Arrange { what, goal, .. } => {
                 match what {
@@ -264,6 +268,10 @@ impl<'a> Walk<'a> {
             self.footprint.nodes.extend([from.clone(), to.clone()]);
             self.connect(Some(from), Some(to), *purpose);
         }
+    }
+
+    fn stored_node(&self, id: &NodeId) -> Option<&'a Node> {
+        self.graph?.node(id)
     }
 
     /// A connection on the canvas, or a deleted one that the batch restores.
