@@ -5,6 +5,7 @@
 import createClient from "openapi-fetch";
 import type { components, paths } from "./contract.ts";
 import { Problem, problemOf } from "./errors.ts";
+import type { Transport } from "./sync/types.ts";
 import type { Box } from "./view.ts";
 
 export type CanvasSummary = components["schemas"]["CanvasSummary"];
@@ -42,7 +43,8 @@ async function send(request: Request): Promise<Response> {
   try {
     response = await fetch(request);
   } catch (error) {
-    if (request.signal.aborted) throw error;
+    const isTimeout = request.signal.reason instanceof DOMException && request.signal.reason.name === "TimeoutError";
+    if (request.signal.aborted && !isTimeout) throw error;
     throw new Problem(0, "The service cannot be reached.");
   }
   if (!response.ok) throw await problemOf(response);
@@ -115,6 +117,35 @@ export const api = {
       return { picture: await response.blob(), isComplete: revisionOf(response) !== undefined };
     }),
 };
+
+/** After this long without an answer, a request counts as lost, in milliseconds. */
+const PATIENCE = 30_000;
+
+const patience = () => AbortSignal.timeout(PATIENCE);
+
+/** The requests that keep a canvas in step with the service's. */
+export function transportOf(canvasId: string): Transport {
+  const path = { canvasId };
+  return {
+    read: async () =>
+      (await answer(contract.GET("/api/canvas-agent/v1/canvases/{canvasId}", { params: { path }, signal: patience() }))).canvas,
+    changes: (since) =>
+      answer(
+        contract.GET("/api/canvas-agent/v1/canvases/{canvasId}/changes", {
+          params: { path, query: { since, include: "graph" } },
+          signal: patience(),
+        }),
+      ),
+    apply: async (body) => {
+      const call = contract.POST("/api/canvas-agent/v1/canvases/{canvasId}/operations", {
+        params: { path, header: { Prefer: "return=minimal" } },
+        body,
+        signal: patience(),
+      });
+      return (await answer(call)) as components["schemas"]["MutationResult"];
+    },
+  };
+}
 
 /** A picture of a whole canvas and the part of the canvas's plane that it covers. */
 export interface Drawing {
