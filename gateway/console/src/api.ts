@@ -111,12 +111,18 @@ export const api = {
 
   drawing: async (canvas: string, signal: AbortSignal) => drawingOf(await render(canvas, "image/svg+xml", signal)),
 
+  /** Makes sure that a picture is ready, and that the browser has it. */
+  picture: async (url: string, signal: AbortSignal) => (await send(new Request(url, { signal }))).blob(),
+
   thumbnail: (canvas: string, signal: AbortSignal) =>
     thumbnails(async () => {
       const response = await render(canvas, "image/png", signal);
       return { picture: await response.blob(), isComplete: revisionOf(response) !== undefined };
     }),
 };
+
+/** The address of a picture that is at most `width` pixels wide. */
+export const pictureUrl = (asset: string, width: number): string => `${CONTRACT}/assets/${encodeURIComponent(asset)}/content?w=${width}`;
 
 /** After this long without an answer, a request counts as lost, in milliseconds. */
 const PATIENCE = 30_000;

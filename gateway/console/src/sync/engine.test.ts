@@ -301,6 +301,22 @@ test("what others did is told, and undone as far as it is still so", async () =>
   assert.deepEqual([one, two].map(({ id }) => service.graph.nodes.get(id)?.position.x), [70, 0]);
 });
 
+test("a refresh resolves when it has read, whatever is told meanwhile", async () => {
+  const [service, ana, ben] = await opened("ana", "ben");
+  ben.create(ben.note("New"));
+  await ben.drain();
+  const shown: number[] = [];
+  const refreshes = [1, 2].map(async () => {
+    await ana.engine.refresh();
+    shown.push(ana.graph.nodes.size);
+  });
+  await settle();
+  ana.engine.follow(service.revision);
+  await ana.drain();
+  await Promise.all(refreshes);
+  assert.deepEqual(shown, [1, 1]);
+});
+
 test("a session that ended and a role that was withdrawn stop the queue without losing it", async () => {
   const { Problem } = await import("../errors.ts");
   for (const [status, state] of [[401, "signed-out"], [403, "read-only"], [404, "gone"]] as const) {

@@ -52,8 +52,12 @@ export class Engine {
   #problem: Problem | undefined;
   #failures = 0;
   #collisions = 0;
-  /** The newest revision that is known to exist, until it was read. Empty: whatever is the newest. */
+  /** The newest revision that is known to exist, until it was read. */
   #told: string | undefined;
+  /** Whether changes are read although no new revision is known. */
+  #isForced = false;
+  /** The base was read while it was not known whether a batch had taken effect, so it may contain that batch. */
+  #isUnsure = false;
   #isRunning = false;
   #closed = new AbortController();
   #pause = new AbortController();
@@ -246,16 +250,17 @@ export class Engine {
   resume(): void {
     this.#failures = 0;
     if (this.#isStopped()) this.#state = "opening";
-    this.#told = "";
+    this.#isForced = true;
     this.#pause.abort();
     this.#run();
   }
 
   /** Reads what has changed, and resolves when it is shown, or when the canvas cannot be read any more. */
   refresh(): Promise<void> {
+    if (this.#isStopped() || this.#closed.signal.aborted) return Promise.resolve();
     return new Promise((resolve) => {
       this.#refreshing.push(resolve);
-      this.#told = "";
+      this.#isForced = true;
       this.#run();
     });
   }
@@ -310,18 +315,21 @@ export class Engine {
 
   #next(): (() => Promise<void>) | undefined {
     const [batch] = this.#batches;
-    // Whether it took effect is not known. Nothing else can be judged before.
-    if (batch?.sent) return () => this.#send(batch, batch.sent as Request);
     const base = this.#base;
+    // Whether it took effect is not known, and nothing else can be judged before. Should there be no answer, the canvas is shown all the same.
+    if (batch?.sent && (base || this.#failures === 0)) return () => this.#send(batch, batch.sent as Request);
     if (!base) return () => this.#read();
-    if (this.#accepted.length > 0 || (this.#told !== undefined && this.#told !== base.revision)) return () => this.#pull(base);
+    const isBehind = this.#told !== undefined && this.#told !== base.revision;
+    if (this.#accepted.length > 0 || this.#isForced || isBehind) return () => this.#pull(base);
     if (batch) return () => this.#send(batch, this.#requestOf(batch, base.revision));
     return undefined;
   }
 
   #requestOf(batch: Batch, baseRevision: string): Request {
     const operations = batch.changes.flatMap((change) => operationsOf(change, this.real));
-    return { baseRevision, idempotencyKey: batch.key, operations, ...(batch.force && { force: true }) };
+    // Findings ask agents to look again; a person sees the canvas. With a deletion, force would also end the wait of nodes for their work.
+    const isForced = batch.force || !batch.changes.some((change) => change.do === "delete");
+    return { baseRevision, idempotencyKey: batch.key, operations, ...(isForced && { force: true }) };
   }
 
   async #send(batch: Batch, request: Request): Promise<void> {
@@ -333,6 +341,7 @@ export class Engine {
     } catch (error) {
       if (!(error instanceof Problem) || ![400, 409, 413, 415, 422].includes(error.status)) throw error;
       // It had no effect.
+      this.#isUnsure = false;
       delete batch.sent;
       batch.key = this.#env.newId();
       await this.#refused(batch, error);
@@ -352,11 +361,10 @@ export class Engine {
 
   async #refused(batch: Batch, problem: Problem): Promise<void> {
     if (problem.status === 409) {
-      this.#told = "";
+      this.#isForced = true;
       this.#collisions += 1;
       if (this.#collisions > MOST_CONFLICTS) throw new Problem(409, "The canvas changes faster than this page can follow.");
     } else if (problem.isBlockedByFindings && !batch.force) {
-      // Findings ask agents to look again. A person sees the canvas.
       batch.force = true;
     } else {
       this.#batches = this.#batches.filter((one) => one !== batch);
@@ -372,41 +380,56 @@ export class Engine {
   }
 
   async #read(): Promise<void> {
+    this.#isUnsure = this.#batches[0]?.sent !== undefined;
     const canvas = await this.#env.transport.read();
     this.#base = this.#baseOf(canvas);
-    this.#arrived("");
+    this.#arrived(undefined);
   }
 
   async #pull(base: { graph: Graph; revision: string }): Promise<void> {
     const told = this.#told;
-    const isTitleChanged = this.#batches.some(({ changes }) => changes.some((change) => change.do === "update" && change.on === "canvas"));
-    const changes = isTitleChanged ? undefined : await this.#env.transport.changes(base.revision);
-    if (!changes?.complete) {
-      this.#base = this.#baseOf(await this.#env.transport.read());
-    } else {
-      // The title may have been learned during the request.
-      const { graph } = this.#base ?? base;
-      const next = this.#patched(graph, changes);
-      const nodes = [...changes.changedNodeIds, ...changes.deletedNodeIds].map(this.local);
-      const connections = [...changes.changedConnectionIds, ...changes.deletedConnectionIds].map(this.local);
-      const others = difference(applied(graph, this.#accepted), next, nodes, connections);
-      const activity = changes.activity.filter(({ revision }) => !this.#ownRevisions.has(revision));
-      if (others.length > 0 && activity.length > 0) {
-        this.#news = { key: this.#env.newId(), activity, nodes: others.flatMap(nodeOf), undo: inverseOf(others) };
-      }
-      this.#base = { graph: next, revision: changes.revision };
+    const waiting = this.#refreshing.splice(0);
+    this.#isForced = false;
+    try {
+      await this.#advance(base);
+    } catch (error) {
+      this.#isForced = true;
+      this.#refreshing.unshift(...waiting);
+      throw error;
     }
     this.#arrived(told);
+    for (const resolve of waiting) resolve();
+  }
+
+  /** Reads what has changed since `base`, or the whole canvas if that cannot be told. */
+  async #advance(base: { graph: Graph; revision: string }): Promise<void> {
+    const isTitleChanged = this.#batches.some(({ changes }) => changes.some((change) => change.do === "update" && change.on === "canvas"));
+    const changes = isTitleChanged || this.#isUnsure ? undefined : await this.#env.transport.changes(base.revision);
+    if (!changes?.complete) {
+      this.#base = this.#baseOf(await this.#env.transport.read());
+      return;
+    }
+    // The title may have been learned during the request.
+    const { graph } = this.#base ?? base;
+    const next = this.#patched(graph, changes);
+    const nodes = [...changes.changedNodeIds, ...changes.deletedNodeIds].map(this.local);
+    const connections = [...changes.changedConnectionIds, ...changes.deletedConnectionIds].map(this.local);
+    const others = difference(applied(graph, this.#accepted), next, nodes, connections);
+    const activity = changes.activity.filter(({ revision }) => !this.#ownRevisions.has(revision));
+    if (others.length > 0 && activity.length > 0) {
+      this.#news = { key: this.#env.newId(), activity, nodes: others.flatMap(nodeOf), undo: inverseOf(others) };
+    }
+    this.#base = { graph: next, revision: changes.revision };
   }
 
   /** A new base is here. `told` is the revision that was known when it was asked for. */
   #arrived(told: string | undefined): void {
     this.#accepted = [];
+    if (!this.#batches[0]?.sent) this.#isUnsure = false;
     if (this.#told === told) this.#told = undefined;
     this.#rebase();
     void this.#save();
     this.#emit();
-    if (this.#told === undefined) this.#refreshed();
   }
 
   #refreshed(): void {
@@ -417,7 +440,10 @@ export class Engine {
   #rebase(): void {
     if (!this.#base) return;
     const draft = new Draft(applied(this.#base.graph, this.#accepted));
-    for (const batch of this.#batches) batch.changes = this.#judged(draft, batch.changes, "rebase");
+    for (const batch of this.#batches) {
+      if (batch.sent) for (const change of batch.changes) applyTo(draft, change);
+      else batch.changes = this.#judged(draft, batch.changes, "rebase");
+    }
     this.#batches = this.#batches.filter(({ changes }) => changes.length > 0);
     this.#shown = draft.graph;
   }

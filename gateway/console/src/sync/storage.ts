@@ -73,7 +73,8 @@ export function browserStorage(account: string, canvas: string): Storage {
       const tab = await tabId();
       const isEmpty = kept.batches.length + kept.conflicts.length === 0;
       const store = await records("readwrite");
-      await outcome<unknown>(isEmpty ? store.delete(keyOf(tab)) : store.put(kept, keyOf(tab)));
+      if (isEmpty) await outcome(store.delete(keyOf(tab)));
+      else await outcome(store.put(kept, keyOf(tab)));
     },
   };
 }
