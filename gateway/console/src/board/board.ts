@@ -174,6 +174,7 @@ export class Board {
   // Changes
 
   create(kind: Kind, point?: Point, rest: Partial<Node> = {}): string {
+    this.settle();
     const id = this.newId();
     const at = point ?? freeSpot(this.graph, sizeOf(kind), this.surface?.middle() ?? { x: 0, y: 0 });
     const node = newNode(this.graph, kind, id, at, rest);
@@ -186,6 +187,7 @@ export class Board {
 
   /** A Section around the selection, or an empty one. */
   createSection(): void {
+    this.settle();
     const id = this.newId();
     const nodes = this.selected.filter((node) => !isSection(node));
     const at = freeSpot(this.graph, sizeOf("section"), this.surface?.middle() ?? { x: 0, y: 0 });
@@ -195,6 +197,7 @@ export class Board {
   }
 
   duplicate(): void {
+    this.settle();
     const { changes, copies } = duplicated(this.graph, this.#ui.selection, this.newId);
     if (copies.size === 0) return;
     this.engine.perform(`Duplicate ${count(copies.size, "node")}`, changes);
@@ -202,6 +205,7 @@ export class Board {
   }
 
   delete(): void {
+    this.settle();
     const { link } = this.#ui;
     const connection = link === undefined ? undefined : this.graph.connections.get(link);
     if (connection) {
@@ -260,6 +264,7 @@ export class Board {
   }
 
   rename(title: string): void {
+    this.settle();
     this.engine.perform("Rename the canvas", [retitle(this.graph, title)]);
   }
 
@@ -312,6 +317,7 @@ export class Board {
   }
 
   connect(from: string, to: string, { purpose, role }: Choice): void {
+    this.settle();
     const id = this.newId();
     this.engine.perform(`Connect for ${purposeOf({ purpose, ...(role && { role }) })}`, [{ do: "connect", connection: connectionOf(id, from, to, purpose, role) }]);
     this.set({ menu: undefined, link: id, selection: NOTHING });
