@@ -13,7 +13,7 @@ export interface Viewport {
 export const LEAST_ZOOM = 0.005;
 export const MOST_ZOOM = 4;
 /** Below this scale, nodes are drawn and not rendered. */
-const OVERVIEW_ZOOM = 0.2;
+const OVERVIEW_ZOOM = 0.25;
 /** The window is larger than the view by this many pixels, and moves in steps of this size. */
 const MARGIN = 240;
 /** What the tools and buttons at the edges cover of the board, in pixels. */

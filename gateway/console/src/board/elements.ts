@@ -9,7 +9,7 @@ import { type BoardNode, typeOf } from "./nodes.tsx";
 import { boxOf } from "./spatial.ts";
 
 /** With more nodes than this in view, they are drawn, not rendered. */
-export const MOST_RENDERED = 400;
+export const MOST_RENDERED = 300;
 
 type State = Pick<Ui, "selection" | "editing" | "drag" | "resize" | "link" | "tool">;
 

@@ -10,6 +10,7 @@ const PICTURE_SCALE = 0.05;
 
 export interface Look {
   image: string;
+  picture: string;
   video: string;
   text: string;
   note: string;
@@ -25,6 +26,7 @@ export function lookOf(element: Element): Look {
   const color = (name: string) => style.getPropertyValue(`--overview-${name}`);
   return {
     image: color("image"),
+    picture: color("picture"),
     video: color("video"),
     text: color("text"),
     note: color("note"),
@@ -38,6 +40,7 @@ export function lookOf(element: Element): Look {
 export function fillOf(node: Node, look: Look): string {
   if (isSection(node)) return look.section;
   if (node.type === "sticky") return node.metadata.color ?? look.note;
+  if (node.asset !== undefined) return look.picture;
   return look[node.type as "image" | "video" | "text"];
 }
 
@@ -189,7 +192,7 @@ export class MinimapPicture {
       for (const node of graph.nodes.values()) {
         if (isSection(node) !== isFrame) continue;
         const { x, y } = this.#toMap(node.position);
-        paint.fillStyle = node.asset === undefined ? fillOf(node, look) : look.frame;
+        paint.fillStyle = fillOf(node, look);
         paint.fillRect(x, y, Math.max(node.width * this.#scale, 1.5), Math.max(node.height * this.#scale, 1.5));
       }
     }

@@ -2,7 +2,7 @@
  * Pictures in the size in which they are seen. Few are loaded at a time, so that changes and the event stream always have a connection,
  * and those that were asked for last come first, because they are on the screen.
  */
-import { useEffect, useState, useSyncExternalStore } from "react";
+import { useCallback, useEffect, useState, useSyncExternalStore } from "react";
 import { api, pictureUrl } from "../api.ts";
 import { Problem } from "../errors.ts";
 
@@ -17,92 +17,102 @@ const MOST_BITMAPS = 2000;
 /** The width to ask for to fill so many pixels. */
 export const widthFor = (pixels: number): number => WIDTHS.find((width) => width >= pixels) ?? 2048;
 
-type State = "loading" | "ready" | "failed";
-
+/** What is known of the pictures of an asset. */
 interface Entry {
-  state: State;
+  /** Widths that the browser has. */
+  ready: Set<number>;
+  failed: Set<number>;
+  /** How many components show the asset in a width. */
+  users: Map<number, number>;
+  listeners: Set<() => void>;
+}
+
+interface Wanted {
+  asset: string;
+  width: number;
   attempts: number;
-  users: number;
 }
 
 const entries = new Map<string, Entry>();
-const wanted: string[] = [];
-const listeners = new Set<() => void>();
+const wanted: Wanted[] = [];
 let loading = 0;
 
-function emit(): void {
-  for (const listener of listeners) listener();
-}
-
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener);
-  return () => void listeners.delete(listener);
+function entryOf(asset: string): Entry {
+  const known = entries.get(asset);
+  if (known) return known;
+  const entry: Entry = { ready: new Set(), failed: new Set(), users: new Map(), listeners: new Set() };
+  entries.set(asset, entry);
+  return entry;
 }
 
 function next(): void {
   while (loading < WIDTH) {
-    const url = wanted.pop();
-    if (url === undefined) return;
-    const entry = entries.get(url);
+    const one = wanted.pop();
+    if (!one) return;
+    const entry = entryOf(one.asset);
     // What left the screen in the meantime is not loaded.
-    if (entry?.state === "loading" && entry.users > 0) void load(url, entry);
+    if (!entry.ready.has(one.width) && (entry.users.get(one.width) ?? 0) > 0) void load(one, entry);
   }
 }
 
-async function load(url: string, entry: Entry): Promise<void> {
+async function load(one: Wanted, entry: Entry): Promise<void> {
   loading += 1;
   try {
-    await api.picture(url, AbortSignal.timeout(30_000));
-    entry.state = "ready";
-    emit();
+    await api.picture(pictureUrl(one.asset, one.width), AbortSignal.timeout(30_000));
+    entry.ready.add(one.width);
   } catch (error) {
-    entry.attempts += 1;
-    const isTemporary = error instanceof Problem && error.isTemporary && entry.attempts < MOST_ATTEMPTS;
-    if (isTemporary) {
-      setTimeout(() => {
-        wanted.push(url);
-        next();
-      }, Math.max((error.retryAfter ?? 0) * 1000, PAUSE));
+    const attempts = one.attempts + 1;
+    if (error instanceof Problem && error.isTemporary && attempts < MOST_ATTEMPTS) {
+      setTimeout(() => want({ ...one, attempts }), Math.max((error.retryAfter ?? 0) * 1000, PAUSE));
     } else {
-      entry.state = "failed";
-      emit();
+      entry.failed.add(one.width);
     }
   } finally {
     loading -= 1;
+    for (const listener of entry.listeners) listener();
     next();
   }
 }
 
-function use(url: string): () => void {
-  const entry = entries.get(url) ?? { state: "loading", attempts: 0, users: 0 };
-  entries.set(url, entry);
-  entry.users += 1;
-  if (entry.state === "loading" && !wanted.includes(url)) {
-    wanted.push(url);
-    next();
-  }
-  return () => {
-    entry.users -= 1;
-    if (entry.users === 0 && entry.state === "loading") entries.delete(url);
-  };
+function want(one: Wanted): void {
+  wanted.push(one);
+  next();
 }
+
+/** Asks for a picture until the returned function is called. */
+function use(asset: string, width: number): () => void {
+  const { ready, failed, users } = entryOf(asset);
+  const before = users.get(width) ?? 0;
+  users.set(width, before + 1);
+  if (before === 0 && !ready.has(width) && !failed.has(width)) want({ asset, width, attempts: 0 });
+  return () => void users.set(width, (users.get(width) ?? 1) - 1);
+}
+
+const NEVER = () => () => {};
 
 /** The best picture of an asset that is there, for `pixels` pixels in width. */
 export function usePicture(asset: string | undefined, pixels: number): { url: string | undefined; hasFailed: boolean } {
   // A picture that was sharp once stays so.
   const [widest, setWidest] = useState(64);
   const width = Math.max(widest, widthFor(pixels));
-  const url = asset === undefined ? undefined : pictureUrl(asset, width);
   useEffect(() => setWidest(width), [width]);
-  useEffect(() => (url === undefined ? undefined : use(url)), [url]);
-  const best = useSyncExternalStore(subscribe, () => {
-    if (asset === undefined || url === undefined) return undefined;
-    const isReady = (width: number) => entries.get(pictureUrl(asset, width))?.state === "ready";
-    const smaller = WIDTHS.findLast((other) => other <= width && isReady(other)) ?? WIDTHS.find(isReady);
-    return smaller === undefined ? undefined : pictureUrl(asset, smaller);
+  useEffect(() => (asset === undefined ? undefined : use(asset, width)), [asset, width]);
+  const subscribe = useCallback(
+    (listener: () => void) => {
+      if (asset === undefined) return () => {};
+      const { listeners } = entryOf(asset);
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    [asset],
+  );
+  const best = useSyncExternalStore(asset === undefined ? NEVER : subscribe, () => {
+    if (asset === undefined) return 0;
+    const { ready, failed } = entryOf(asset);
+    const known = WIDTHS.findLast((other) => other <= width && ready.has(other)) ?? WIDTHS.find((other) => ready.has(other));
+    return known ?? (failed.has(width) ? -1 : 0);
   });
-  const hasFailed = useSyncExternalStore(subscribe, () => url !== undefined && entries.get(url)?.state === "failed");
-  return { url: best, hasFailed: hasFailed && best === undefined };
+  return { url: asset !== undefined && best > 0 ? pictureUrl(asset, best) : undefined, hasFailed: best < 0 };
 }
 
 // Bitmaps for the overview

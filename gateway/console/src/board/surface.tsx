@@ -4,7 +4,7 @@
  */
 import { type NodeChange, type OnConnectEnd, ReactFlow, ReactFlowProvider, useReactFlow } from "@xyflow/react";
 import "@xyflow/react/dist/base.css";
-import { type MouseEvent, type PointerEvent, useEffect, useMemo, useState, useSyncExternalStore } from "react";
+import { type MouseEvent, type PointerEvent, useDeferredValue, useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { type Graph, isSection } from "../sync/graph.ts";
 import type { Box, Point } from "../view.ts";
 import type { Board, Ui } from "./board.ts";
@@ -53,7 +53,8 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
   const [camera] = useState(() => new Camera(canvas, board, frame));
   const [elements] = useState(() => new Elements());
   const [marquee, setMarquee] = useState<Box>();
-  const seen = useSyncExternalStore(camera.subscribe, camera.getWindow);
+  // The view moves on while what has come into it is rendered.
+  const seen = useDeferredValue(useSyncExternalStore(camera.subscribe, camera.getWindow));
   const index = useMemo(() => new SpatialIndex(graph.nodes.values()), [graph.nodes]);
   const inView = useMemo(() => (seen.isFar ? [] : index.in(seen.box)), [index, seen]);
   const isOverview = seen.isFar || inView.length > MOST_RENDERED;
