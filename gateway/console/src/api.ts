@@ -10,6 +10,8 @@ import type { Box } from "./view.ts";
 
 export type CanvasSummary = components["schemas"]["CanvasSummary"];
 export type CanvasReview = components["schemas"]["CanvasReview"];
+export type Action = components["schemas"]["Action"];
+export type Parameter = components["schemas"]["Parameter"];
 export type Finding = components["schemas"]["Finding"];
 
 export interface Account {
@@ -111,6 +113,17 @@ export const api = {
 
   drawing: async (canvas: string, signal: AbortSignal) => drawingOf(await render(canvas, "image/svg+xml", signal)),
 
+  actions: async (signal: AbortSignal) =>
+    (await answer(contract.GET("/api/canvas-agent/v1/actions", { params: { query: { limit: 100 } }, signal }))).actions,
+
+  /** Starts an Action. The target is an empty image node. */
+  startAction: (actionKey: string, body: components["schemas"]["RunAction"]) =>
+    answer(contract.POST("/api/canvas-agent/v1/actions/{actionKey}/runs", { params: { path: { actionKey } }, body, signal: patience() })),
+
+  cancelRun: async (runId: string): Promise<void> => {
+    await contract.DELETE("/api/canvas-agent/v1/runs/{runId}", { params: { path: { runId } }, signal: patience() });
+  },
+
   /** Makes sure that a picture is ready, and that the browser has it. */
   picture: async (url: string, signal: AbortSignal) => (await send(new Request(url, { signal }))).blob(),
 
@@ -120,6 +133,9 @@ export const api = {
       return { picture: await response.blob(), isComplete: revisionOf(response) !== undefined };
     }),
 };
+
+/** The address of the file of an asset. */
+export const fileUrl = (asset: string): string => `${CONTRACT}/assets/${encodeURIComponent(asset)}/content`;
 
 /** The address of a picture that is at most `width` pixels wide. */
 export const pictureUrl = (asset: string, width: number): string => `${CONTRACT}/assets/${encodeURIComponent(asset)}/content?w=${width}`;

@@ -59,7 +59,7 @@ export interface Ui {
   /** Nodes that are being moved, and how far. */
   drag: { ids: ReadonlySet<string>; by: Point } | undefined;
   resize: { id: string; box: Box } | undefined;
-  panel: "outline" | "findings" | undefined;
+  panel: "inspect" | "outline" | "findings" | undefined;
 }
 
 const NOTHING: ReadonlySet<string> = new Set();
@@ -259,8 +259,8 @@ export class Board {
     this.set({ resize: undefined });
   }
 
-  setFields(label: string, fields: Fields): void {
-    this.engine.perform(label, this.selected.map((node) => update("node", node, fields)));
+  setFields(label: string, nodes: Node[], fields: Fields): void {
+    this.engine.perform(label, nodes.map((node) => update("node", node, fields)));
   }
 
   rename(title: string): void {

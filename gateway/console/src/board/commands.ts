@@ -54,6 +54,7 @@ export const COMMANDS: readonly Command[] = [
   { id: "fit-selection", label: "Show the selection", group: "View", keys: ["2"], run: (board) => board.surface?.show(board.getUi().selection), can: hasSelection },
   { id: "full-size", label: "Full size", group: "View", keys: ["1"], run: (board) => board.surface?.zoomTo(1) },
   { id: "hand", label: "Hand tool: drag the view", group: "View", keys: ["H"], run: (board) => board.set({ tool: board.getUi().tool === "hand" ? "select" : "hand" }) },
+  { id: "inspect", label: "Properties and Actions", group: "View", keys: ["P"], run: (board) => board.set({ panel: board.getUi().panel === "inspect" ? undefined : "inspect" }) },
   { id: "outline", label: "Outline", group: "View", keys: ["O"], run: (board) => board.set({ panel: board.getUi().panel === "outline" ? undefined : "outline" }) },
   { id: "palette", label: "Find a command or a node", group: "View", keys: ["Mod+K"], run: (board) => board.set({ dialog: "palette" }) },
   { id: "keys", label: "Keyboard shortcuts", group: "View", keys: ["?"], run: (board) => board.set({ dialog: "keys" }) },

@@ -7,12 +7,13 @@ import { Connection, FindingList, Presence, Side } from "../screens/canvas-parts
 import { useSession } from "../session.ts";
 import { Button, Empty, Icon, Waiting } from "../ui/parts.tsx";
 import { Shell } from "../ui/shell.tsx";
-import { Board } from "./board.ts";
+import { Board, type Ui } from "./board.ts";
 import { combinationOf, commandOf } from "./commands.ts";
 import { BoardContext } from "./context.ts";
 import { BoardMenu, KeyList, Palette } from "./dialogs.tsx";
 import styles from "./editor.module.css";
 import { useEngine } from "./engines.ts";
+import { Inspector } from "./inspector.tsx";
 import { OutlineTree } from "./outline.tsx";
 import { ActivityLine, Conflicts, Notices, SaveState, Stopped, UploadList } from "./status.tsx";
 import type { State } from "../sync/types.ts";
@@ -161,6 +162,11 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
               <OutlineTree board={board} graph={graph} ui={ui} />
             </Side>
           )}
+          {ui.panel === "inspect" && graph && (
+            <Side title="Inspect" close={() => closePanel(board)}>
+              <Inspector board={board} canvas={handle} nodes={board.selected} />
+            </Side>
+          )}
           {ui.panel === "findings" && (
             <Side title="Findings" close={() => closePanel(board)}>
               <FindingList
@@ -192,8 +198,8 @@ function closePanel(board: Board): void {
   document.querySelector<HTMLElement>(`[data-panel="${panel}"]`)?.focus();
 }
 
-function PanelToggles({ board, panel, findings }: { board: Board; panel: "outline" | "findings" | undefined; findings: number }) {
-  const toggle = (name: "outline" | "findings") => board.set({ panel: panel === name ? undefined : name });
+function PanelToggles({ board, panel, findings }: { board: Board; panel: Ui["panel"]; findings: number }) {
+  const toggle = (name: NonNullable<Ui["panel"]>) => board.set({ panel: panel === name ? undefined : name });
   return (
     <div className={styles.toggles}>
       <Button data-panel="findings" aria-expanded={panel === "findings"} className={findings > 0 ? styles.found : styles.clear} onClick={() => toggle("findings")}>
@@ -203,6 +209,10 @@ function PanelToggles({ board, panel, findings }: { board: Board; panel: "outlin
       <Button data-panel="outline" aria-expanded={panel === "outline"} onClick={() => toggle("outline")}>
         <Icon name="outline" size={16} />
         Outline
+      </Button>
+      <Button data-panel="inspect" aria-expanded={panel === "inspect"} onClick={() => toggle("inspect")}>
+        <Icon name="sliders" size={16} />
+        Inspect
       </Button>
     </div>
   );

@@ -284,7 +284,7 @@ export class Engine {
   async #loop(): Promise<void> {
     while (!this.#closed.signal.aborted) {
       const task = this.#next();
-      this.#show(this.#failures > 0 ? "waiting" : !this.#base ? "opening" : this.#batches.length > 0 ? "saving" : "saved");
+      this.#show(this.#failures > 0 ? "waiting" : !this.#base ? "opening" : this.#batches.length + this.#accepted.length > 0 ? "saving" : "saved");
       if (!task) {
         // A listener may have made a change.
         if (this.#next()) continue;
