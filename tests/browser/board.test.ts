@@ -313,6 +313,30 @@ scene("every Action is run from its form, and a refusal is explained", async ({ 
   await until(canvas, "the refused start leaves nothing", (graph) => graph.nodes.length === 10);
 });
 
+scene("pictures are made from a prompt and references, for the price that is shown", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Made", [text("Brief", 0, 0, { metadata: { content: "A quiet harbor at dawn" } })]);
+  await send("POST", `/assets?canvasId=${canvas.handle}`, png(96, 96));
+  await openBoard(page, url);
+  await page.locator("img").first().waitFor();
+  await page.keyboard.press("Control+a");
+  await page.keyboard.press("g");
+  const panel = page.getByRole("complementary", { name: "Make" });
+  await panel.getByLabel("Prompt, from “Brief”").waitFor();
+  const models = panel.getByRole("combobox").first();
+  await models.selectOption((await models.locator("option", { hasText: "Sketch" }).getAttribute("value")) ?? "");
+  await panel.locator("fieldset", { hasText: "1 reference" }).getByRole("combobox").selectOption("style");
+  await panel.getByText("2", { exact: true }).click();
+  await isAccessible();
+  await panel.getByRole("button", { name: /^Make · / }).click();
+  const after = await until(canvas, "two pictures are made", ({ nodes }) => nodes.filter(({ asset }) => asset !== undefined).length === 3);
+  assert.equal(after.nodes.length, 4);
+  assert.deepEqual(
+    after.connections.map(({ purpose, role }) => role ?? purpose).toSorted(),
+    ["flow", "flow", "style", "style"],
+  );
+});
+
 scene("changes that were not sent survive a reload", async ({ page, expect }) => {
   expect(NOBODY);
   const { canvas, url } = await makeBoard("Reloaded", [text("Kept", 0, 0)]);

@@ -11,6 +11,8 @@ import type { Box } from "./view.ts";
 export type CanvasSummary = components["schemas"]["CanvasSummary"];
 export type CanvasReview = components["schemas"]["CanvasReview"];
 export type Action = components["schemas"]["Action"];
+export type Model = components["schemas"]["Model"];
+export type ImageOperation = "generate" | "edit" | "variations";
 export type Parameter = components["schemas"]["Parameter"];
 export type Finding = components["schemas"]["Finding"];
 
@@ -119,6 +121,20 @@ export const api = {
   /** Starts an Action. The target is an empty image node. */
   startAction: (actionKey: string, body: components["schemas"]["RunAction"]) =>
     answer(contract.POST("/api/canvas-agent/v1/actions/{actionKey}/runs", { params: { path: { actionKey } }, body, signal: patience() })),
+
+  /** The models that can make pictures. */
+  models: async (signal: AbortSignal) =>
+    (await answer(contract.GET("/api/canvas-agent/v1/models", { params: { query: { limit: 100 } }, signal }))).models.filter(({ type }) => type === "image"),
+
+  /** Credits that are left. */
+  balance: async (signal: AbortSignal) => (await answer(contract.GET("/api/canvas-agent/v1/auth/status", { signal }))).creditBalance,
+
+  startImages: (operation: ImageOperation, body: components["schemas"]["ImageStart"]) => {
+    const init = { body, signal: patience() };
+    if (operation === "edit") return answer(contract.POST("/api/canvas-agent/v1/images/edit", init));
+    if (operation === "variations") return answer(contract.POST("/api/canvas-agent/v1/images/variations", init));
+    return answer(contract.POST("/api/canvas-agent/v1/images/generate", init));
+  },
 
   cancelRun: async (runId: string): Promise<void> => {
     await contract.DELETE("/api/canvas-agent/v1/runs/{runId}", { params: { path: { runId } }, signal: patience() });

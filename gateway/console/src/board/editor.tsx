@@ -14,6 +14,7 @@ import { BoardMenu, KeyList, Palette } from "./dialogs.tsx";
 import styles from "./editor.module.css";
 import { useEngine } from "./engines.ts";
 import { Inspector } from "./inspector.tsx";
+import { Make } from "./make.tsx";
 import { OutlineTree } from "./outline.tsx";
 import { ActivityLine, Conflicts, Notices, SaveState, Stopped, UploadList } from "./status.tsx";
 import type { State } from "../sync/types.ts";
@@ -146,7 +147,7 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
             )}
             {graph && <Toolbar board={board} ui={ui} onFiles={addFiles} />}
             <ZoomControls board={board} />
-            <PanelToggles board={board} panel={ui.panel} findings={review.validation.findings.filter(({ severity }) => severity !== "info").length} />
+            <PanelToggles board={board} panel={ui.panel} canMake={session.scopes.includes("image:generate")} findings={review.validation.findings.filter(({ severity }) => severity !== "info").length} />
             <Stopped board={board} snapshot={snapshot} />
             <div className={styles.cards}>
               <Conflicts board={board} conflicts={snapshot.conflicts} />
@@ -165,6 +166,11 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
           {ui.panel === "inspect" && graph && (
             <Side title="Inspect" close={() => closePanel(board)}>
               <Inspector board={board} canvas={handle} nodes={board.selected} />
+            </Side>
+          )}
+          {ui.panel === "make" && graph && (
+            <Side title="Make" close={() => closePanel(board)}>
+              <Make board={board} canvas={handle} nodes={board.selected} />
             </Side>
           )}
           {ui.panel === "findings" && (
@@ -198,7 +204,7 @@ function closePanel(board: Board): void {
   document.querySelector<HTMLElement>(`[data-panel="${panel}"]`)?.focus();
 }
 
-function PanelToggles({ board, panel, findings }: { board: Board; panel: Ui["panel"]; findings: number }) {
+function PanelToggles({ board, panel, findings, canMake }: { board: Board; panel: Ui["panel"]; findings: number; canMake: boolean }) {
   const toggle = (name: NonNullable<Ui["panel"]>) => board.set({ panel: panel === name ? undefined : name });
   return (
     <div className={styles.toggles}>
@@ -214,6 +220,12 @@ function PanelToggles({ board, panel, findings }: { board: Board; panel: Ui["pan
         <Icon name="sliders" size={16} />
         Inspect
       </Button>
+      {canMake && (
+        <Button data-panel="make" aria-expanded={panel === "make"} onClick={() => toggle("make")}>
+          <Icon name="agent" size={16} />
+          Make
+        </Button>
+      )}
     </div>
   );
 }

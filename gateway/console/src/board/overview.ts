@@ -192,7 +192,7 @@ export class MinimapPicture {
       for (const node of graph.nodes.values()) {
         if (isSection(node) !== isFrame) continue;
         const { x, y } = this.#toMap(node.position);
-        paint.fillStyle = fillOf(node, look);
+        paint.fillStyle = node.type === "text" ? look.line : fillOf(node, look);
         paint.fillRect(x, y, Math.max(node.width * this.#scale, 1.5), Math.max(node.height * this.#scale, 1.5));
       }
     }
