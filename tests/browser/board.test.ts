@@ -331,6 +331,13 @@ scene("pictures are made from a prompt and references, for the price that is sho
   await panel.getByRole("button", { name: /^Make · / }).click();
   const after = await until(canvas, "two pictures are made", ({ nodes }) => nodes.filter(({ asset }) => asset !== undefined).length === 3);
   assert.equal(after.nodes.length, 4);
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Runs", exact: true }).click();
+  const runs = page.getByRole("complementary", { name: "Runs" });
+  await runs.getByText("succeeded · 2 of 2").waitFor();
+  await isAccessible();
+  await runs.getByRole("button", { name: "Show" }).click();
+  assert.equal(await page.locator(".react-flow__node.selected").count(), 2);
   assert.deepEqual(
     after.connections.map(({ purpose, role }) => role ?? purpose).toSorted(),
     ["flow", "flow", "style", "style"],

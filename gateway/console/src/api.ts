@@ -11,6 +11,7 @@ import type { Box } from "./view.ts";
 export type CanvasSummary = components["schemas"]["CanvasSummary"];
 export type CanvasReview = components["schemas"]["CanvasReview"];
 export type Action = components["schemas"]["Action"];
+export type RunSummary = components["schemas"]["RunSummary"];
 export type Model = components["schemas"]["Model"];
 export type ImageOperation = "generate" | "edit" | "variations";
 export type Parameter = components["schemas"]["Parameter"];
@@ -134,6 +135,16 @@ export const api = {
     if (operation === "edit") return answer(contract.POST("/api/canvas-agent/v1/images/edit", init));
     if (operation === "variations") return answer(contract.POST("/api/canvas-agent/v1/images/variations", init));
     return answer(contract.POST("/api/canvas-agent/v1/images/generate", init));
+  },
+
+  /** The newest work of this account on a canvas. */
+  runs: async (canvasId: string, signal: AbortSignal) =>
+    (await answer(contract.GET("/api/canvas-agent/v1/runs", { params: { query: { canvasId, limit: 50 } }, signal }))).runs,
+
+  /** Why a run failed. */
+  failure: async (runId: string, signal: AbortSignal) => {
+    const run = await answer(contract.GET("/api/canvas-agent/v1/runs/{runId}", { params: { path: { runId } }, signal }));
+    return (run as { failure?: { code: string; message: string; retryable: boolean } }).failure;
   },
 
   cancelRun: async (runId: string): Promise<void> => {

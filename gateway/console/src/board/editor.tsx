@@ -16,6 +16,7 @@ import { useEngine } from "./engines.ts";
 import { Inspector } from "./inspector.tsx";
 import { Make } from "./make.tsx";
 import { OutlineTree } from "./outline.tsx";
+import { RunList } from "./run-list.tsx";
 import { ActivityLine, Conflicts, Notices, SaveState, Stopped, UploadList } from "./status.tsx";
 import type { State } from "../sync/types.ts";
 import { Surface } from "./surface.tsx";
@@ -147,7 +148,7 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
             )}
             {graph && <Toolbar board={board} ui={ui} onFiles={addFiles} />}
             <ZoomControls board={board} />
-            <PanelToggles board={board} panel={ui.panel} canMake={session.scopes.includes("image:generate")} findings={review.validation.findings.filter(({ severity }) => severity !== "info").length} />
+            <PanelToggles board={board} panel={ui.panel} scopes={session.scopes} findings={review.validation.findings.filter(({ severity }) => severity !== "info").length} />
             <Stopped board={board} snapshot={snapshot} />
             <div className={styles.cards}>
               <Conflicts board={board} conflicts={snapshot.conflicts} />
@@ -171,6 +172,11 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
           {ui.panel === "make" && graph && (
             <Side title="Make" close={() => closePanel(board)}>
               <Make board={board} canvas={handle} nodes={board.selected} />
+            </Side>
+          )}
+          {ui.panel === "runs" && graph && (
+            <Side title="Runs" close={() => closePanel(board)}>
+              <RunList board={board} canvas={handle} revision={revision} />
             </Side>
           )}
           {ui.panel === "findings" && (
@@ -204,7 +210,8 @@ function closePanel(board: Board): void {
   document.querySelector<HTMLElement>(`[data-panel="${panel}"]`)?.focus();
 }
 
-function PanelToggles({ board, panel, findings, canMake }: { board: Board; panel: Ui["panel"]; findings: number; canMake: boolean }) {
+function PanelToggles({ board, panel, findings, scopes }: { board: Board; panel: Ui["panel"]; findings: number; scopes: string[] }) {
+  const [canMake, canSeeRuns] = [scopes.includes("image:generate"), scopes.includes("job:manage")];
   const toggle = (name: NonNullable<Ui["panel"]>) => board.set({ panel: panel === name ? undefined : name });
   return (
     <div className={styles.toggles}>
@@ -224,6 +231,12 @@ function PanelToggles({ board, panel, findings, canMake }: { board: Board; panel
         <Button data-panel="make" aria-expanded={panel === "make"} onClick={() => toggle("make")}>
           <Icon name="agent" size={16} />
           Make
+        </Button>
+      )}
+      {canSeeRuns && (
+        <Button data-panel="runs" aria-expanded={panel === "runs"} onClick={() => toggle("runs")}>
+          <Icon name="clock" size={16} />
+          Runs
         </Button>
       )}
     </div>

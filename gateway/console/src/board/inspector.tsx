@@ -10,7 +10,7 @@ import type { Board } from "./board.ts";
 import { type Entries, entryOf, isAnchor, paramsOf, problemsOf } from "./forms.ts";
 import { kindOf } from "./gestures.ts";
 import styles from "./inspector.module.css";
-import { runAction } from "./runs.ts";
+import { isActive, runAction } from "./runs.ts";
 
 export function Inspector({ board, canvas, nodes }: { board: Board; canvas: string; nodes: Node[] }) {
   const [node] = nodes;
@@ -107,8 +107,6 @@ function Colors({ board, nodes }: { board: Board; nodes: Node[] }) {
   );
 }
 
-const ACTIVE = new Set(["preparing", "queued", "running", "finalizing"]);
-
 /** The work that fills the node. */
 function Work({ node }: { node: Node }) {
   const [error, setError] = useState<unknown>();
@@ -121,7 +119,7 @@ function Work({ node }: { node: Node }) {
         <span>
           {job.operation}: {job.status}
         </span>
-        {ACTIVE.has(job.status) && <Button onClick={() => void api.cancelRun(job.run).catch(setError)}>Cancel</Button>}
+        {isActive(job.status) && <Button onClick={() => void api.cancelRun(job.run).catch(setError)}>Cancel</Button>}
       </p>
       {error !== undefined && <p className={styles.problem}>{messageOf(error)}</p>}
     </section>

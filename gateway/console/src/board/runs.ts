@@ -154,5 +154,10 @@ function referenceOf(board: Board, { id }: Node, role: Role | undefined) {
   return role ? { handle, role } : { handle };
 }
 
+const ACTIVE = new Set(["preparing", "queued", "running", "finalizing"]);
+
+/** Whether work in this status can be canceled. */
+export const isActive = (status: string): boolean => ACTIVE.has(status);
+
 const linksTo = (board: Board, from: Node, targets: Node[], purpose: Purpose, role?: Role): Change[] =>
   targets.map((target) => ({ do: "connect", connection: connectionOf(board.newId(), from.id, target.id, purpose, role) }));
