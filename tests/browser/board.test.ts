@@ -12,7 +12,7 @@ import { isLive, signIn } from "./steps.ts";
 const ROOT = "/console/api/canvas-agent/v1";
 const path = (canvas: Canvas, of: string) => `${ROOT}/canvases/${encodeURIComponent(canvas.handle)}${of}`;
 const node = (page: Page, title: string) => page.locator(`.react-flow__node[aria-label*="${title}"]`).first();
-const saved = (page: Page) => page.getByRole("status").getByText("Saved", { exact: true }).waitFor();
+const saved = (page: Page) => page.locator('[data-save="saved"]').waitFor();
 const titled = (graph: Graph, title: string) => graph.nodes.find((node) => node.title === title);
 
 /** Waits until the canvas at the service satisfies `holds`. */

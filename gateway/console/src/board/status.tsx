@@ -8,13 +8,27 @@ import type { Board } from "./board.ts";
 import styles from "./status.module.css";
 import type { Upload, Uploads } from "./uploads.ts";
 
+/** How long saving takes before it is mentioned, in milliseconds. */
+const NOTICEABLE = 600;
+
+/** Whether `is` has been true for a while. */
+function useIsLong(is: boolean): boolean {
+  const [isLong, setIsLong] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setIsLong(is), is ? NOTICEABLE : 0);
+    return () => clearTimeout(timer);
+  }, [is]);
+  return is && isLong;
+}
+
 /** "Saved", or what waits and why. */
 export function SaveState({ board, snapshot: { state, waiting, problem } }: { board: Board; snapshot: Snapshot }) {
+  const isSaving = useIsLong(state === "saving");
   const isWaiting = state === "waiting" || state === "signed-out" || state === "read-only" || state === "gone";
   const wait = `${count(waiting, "change")} ${waiting === 1 ? "waits" : "wait"}`;
-  const label = isWaiting && waiting > 0 ? wait : state === "saving" ? "Saving…" : state === "opening" ? "Opening…" : isWaiting ? "Waiting" : "Saved";
+  const label = isWaiting ? (waiting > 0 ? wait : "Waiting") : state === "opening" ? "Opening…" : isSaving ? "Saving…" : "Saved";
   return (
-    <p className={styles.save} data-state={isWaiting ? "waiting" : state} title={isWaiting && problem ? messageOf(problem) : undefined}>
+    <p className={styles.save} data-save={state} data-state={isWaiting ? "waiting" : isSaving ? "saving" : "saved"} title={isWaiting && problem ? messageOf(problem) : undefined}>
       <Icon name={isWaiting ? "finding" : "check"} size={14} />
       <span role="status">{label}</span>
       {state === "waiting" && (
@@ -26,7 +40,7 @@ export function SaveState({ board, snapshot: { state, waiting, problem } }: { bo
   );
 }
 
-/** The queue as a file, for when it cannot be sent any more. */
+/** What is said when the role no longer permits changes. */
 export function Stopped({ board, snapshot: { state, waiting, problem } }: { board: Board; snapshot: Snapshot }) {
   if (state !== "read-only") return null;
   return (

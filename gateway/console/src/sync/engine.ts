@@ -299,9 +299,11 @@ export class Engine {
         this.#problem = error;
         const isFinal = !error.isTemporary && error.status !== 409;
         if (isFinal) {
+          // A listener may resume.
+          this.#isRunning = false;
           this.#show(error.status === 401 ? "signed-out" : error.status === 403 ? "read-only" : "gone");
           this.#refreshed();
-          break;
+          return;
         }
         this.#failures += 1;
         this.#show("waiting");
