@@ -6,7 +6,7 @@ import { createServer } from "node:net";
 import type { Locator, Page } from "playwright-core";
 
 import { NOBODY, scene } from "./browser.ts";
-import { admin, apply, type Canvas, GATEWAY, type Graph, makeBoard, type Node, person, png, processEnvironment, read, READER, send, stranger, TOKEN } from "./service.ts";
+import { admin, apply, type Canvas, GATEWAY, type Graph, makeBoard, type Node, person, png, processEnvironment, read, reader, send, stranger, TOKEN } from "./service.ts";
 import { isLive, signIn } from "./steps.ts";
 
 const ROOT = "/console/api/canvas-agent/v1";
@@ -96,6 +96,27 @@ scene("nodes are made, written and named by keyboard and by tools", async ({ pag
   assert.equal(framed.nodes.filter(({ metadata }) => metadata.sectionId === section?.id).length, 4);
   await saved(page);
   await isAccessible();
+});
+
+scene("a canvas is made, named and found", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const owner = await stranger();
+  await signIn(page, owner.token);
+  await page.getByRole("heading", { name: "No canvases yet" }).waitFor();
+  await isAccessible();
+  await page.getByRole("button", { name: "New canvas" }).click();
+  await page.getByRole("application", { name: "Board" }).waitFor();
+  await page.getByRole("button", { name: "Untitled" }).click();
+  await page.getByLabel("Title of the canvas").fill("Spring");
+  await page.keyboard.press("Enter");
+  await page.mouse.move(600, 400);
+  await page.keyboard.press("n");
+  await page.keyboard.type("First");
+  await page.keyboard.press("Escape");
+  await saved(page);
+  await page.getByRole("link", { name: "Canvas Service" }).click();
+  await page.getByRole("link", { name: /Spring.*1 node/ }).waitFor();
+  await page.getByRole("button", { name: "New canvas" }).waitFor();
 });
 
 scene("a drag of 200 nodes is one batch, and one undo", async ({ page, expect }) => {
@@ -573,7 +594,7 @@ scene("a viewer and a token that may only read see the canvas and no tools", asy
   const { canvas, url } = await makeBoard("Looked at", [text("Only", 0, 0)]);
   const viewer = await stranger();
   await admin("share", "--canvas", canvas.handle, "--with", viewer.email, "--role", "viewer");
-  for (const [one, token] of [[page, viewer.token], [await guest(), READER]] as const) {
+  for (const [one, token] of [[page, viewer.token], [await guest(), await reader()]] as const) {
     await signIn(one, token, url);
     await one.getByRole("img", { name: /Drawing of Looked at/ }).waitFor();
     assert.equal(await one.getByRole("toolbar").count(), 0);

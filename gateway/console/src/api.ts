@@ -102,6 +102,10 @@ export const api = {
       contract.GET("/api/canvas-agent/v1/canvases", { params: { query: { limit: 25, ...(cursor && { cursor }) } }, signal }),
     ),
 
+  /** Makes a canvas. Its id is chosen by the caller, so another attempt makes no second one. */
+  createCanvas: async (id: string, title: string) =>
+    (await answer(contract.POST("/api/canvas-agent/v1/canvases", { body: { id, title }, signal: patience() }))).canvas,
+
   review: (canvasId: string, signal: AbortSignal) =>
     answer(contract.GET("/api/canvas-agent/v1/canvases/{canvasId}/review", { params: { path: { canvasId } }, signal })),
 

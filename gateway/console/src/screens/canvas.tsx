@@ -78,6 +78,8 @@ function Changeable({ handle, review, live }: OpenedProps) {
   useEffect(() => {
     if (live.lost > 0) void refetch();
   }, [live.lost, refetch]);
+  // What was changed here shows in the list at once.
+  useEffect(() => () => void queries.invalidateQueries({ queryKey: ["canvases"] }), [queries]);
   return (
     <Suspense fallback={<Shell isFixed>{<Waiting label="Opening the canvas" />}</Shell>}>
       <Editor

@@ -43,7 +43,7 @@ export class Service {
     }
     for (const { revision, actor } of this.#history.slice(at + 1)) {
       const by = { ownerUid: "u", surface: "browser", label: actor } as const;
-      answer.activity.unshift({ id: revision, type: "operations.applied", at: "", revision, actor: by, summary: "", nodeIds: [] });
+      answer.activity.unshift({ id: revision, type: "operations.applied", at: "2026-01-01T00:00:00Z", revision, actor: by, summary: "changed the canvas", nodeIds: [] });
     }
     return structuredClone({ ...answer, ...lists, complete: true });
   }
