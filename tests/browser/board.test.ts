@@ -119,6 +119,42 @@ scene("a rectangle selects, corners resize, copies keep their connections", asyn
   assert.deepEqual(titled(resized, "Far")?.position, before?.position);
 });
 
+scene("a selection is copied by the clipboard, and has a menu", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Clipboard", [text("Note", 0, 0, { metadata: { content: "words" } })]);
+  await openBoard(page, url);
+  await node(page, "Note").click();
+  await page.keyboard.press("Control+c");
+  await page.mouse.move(900, 600);
+  await page.keyboard.press("Control+v");
+  const pasted = await until(canvas, "the copy", ({ nodes }) => nodes.length === 2);
+  assert(pasted.nodes.every(({ metadata }) => metadata.content === "words"));
+  await node(page, "Note").click({ button: "right" });
+  await page.getByRole("menu", { name: "Selection" }).waitFor();
+  await isAccessible();
+  await page.getByRole("menuitem", { name: "Delete" }).click();
+  await until(canvas, "it is deleted", ({ nodes }) => nodes.length === 1);
+  await node(page, "Note").click();
+  await page.keyboard.press("Shift+F10");
+  await page.getByRole("menuitem", { name: "Duplicate" }).press("Enter");
+  await until(canvas, "the duplicate", ({ nodes }) => nodes.length === 2);
+});
+
+scene("findings are shown, and room is made", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Findings", [text("Below", 0, 0), text("Above", 60, 40)]);
+  await openBoard(page, url);
+  await page.getByRole("button", { name: "1 finding" }).click();
+  const panel = page.getByRole("complementary", { name: "Findings" });
+  await panel.getByRole("button", { name: "Show" }).click();
+  assert.equal(await page.locator(".react-flow__node.selected").count(), 2);
+  await isAccessible();
+  await panel.getByRole("button", { name: "Make room" }).click();
+  await page.getByRole("button", { name: "No findings" }).waitFor();
+  const [a, b] = (await read(canvas)).nodes;
+  assert(a && b && (Math.abs(a.position.x - b.position.x) >= 240 || Math.abs(a.position.y - b.position.y) >= 120));
+});
+
 scene("nodes are connected for every purpose that is possible", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const { canvas, ids, url } = await makeBoard("Connections", [

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { applied } from "../sync/change.ts";
 import { type Graph, graphOf, type Node } from "../sync/graph.ts";
-import { choices, connectionOf, duplicated, enclosed, moved, newNode, removed, resized, sectioned } from "./gestures.ts";
+import { choices, connectionOf, duplicated, enclosed, madeRoom, moved, newNode, removed, resized, sectioned } from "./gestures.ts";
 import { around, boxOf, SpatialIndex, touches } from "./spatial.ts";
 
 const EMPTY = graphOf({ title: "", nodes: [], connections: [] });
@@ -90,6 +90,16 @@ test("a Section is made around nodes, which become its members", () => {
 test("members are deleted before their Section", () => {
   const before = graph(section("s", 0, 0, 900, 900), node("a", 50, 50, { metadata: { sectionId: "s" } }));
   assert.deepEqual(removed(before, ["s", "a"]).map((change) => change.do === "delete" && change.node.id), ["a", "s"]);
+});
+
+test("a node that covers another moves to a free place nearby", () => {
+  const before = graph(node("a", 0, 0), node("b", 40, 40), node("c", 400, 40), section("s", -500, -500, 4000, 4000));
+  const b = before.nodes.get("b");
+  assert(b);
+  const after = applied(before, [madeRoom(before, b)]);
+  const [moved, ...others] = ["b", "a", "c"].map((id) => boxOf(after.nodes.get(id) as Node));
+  assert(moved && others.every((other) => !touches(other, moved)));
+  assert(Math.hypot(moved.x - 40, moved.y - 40) < 400);
 });
 
 test("sizes stay within the service's limits", () => {

@@ -12,6 +12,7 @@ import {
   duplicated,
   freeSpot,
   type Kind,
+  madeRoom,
   moved,
   newNode,
   purposeOf,
@@ -29,6 +30,8 @@ export interface Surface {
   middle(): Point;
   /** The point of the plane at a point of the window. */
   toPlane(point: Point): Point;
+  /** The point of the window at a point of the plane. */
+  toScreen(point: Point): Point;
   /** Shows these nodes, or all. */
   show(ids?: Iterable<string>): void;
   zoomBy(factor: number): void;
@@ -45,6 +48,8 @@ export type Menu =
   | { kind: "connect"; from: string; to: string; at: Point }
   /** A connection was dropped where nothing is: a node that is made there. */
   | { kind: "create"; from: string; isReverse: boolean; point: Point; at: Point }
+  /** What can be done with the selection. */
+  | { kind: "selection"; at: Point }
   /** The purpose of a connection that exists. */
   | { kind: "purpose"; connection: string; at: Point };
 
@@ -196,9 +201,9 @@ export class Board {
     this.edit(id, "title");
   }
 
-  duplicate(): void {
+  duplicate(ids: Iterable<string> = this.#ui.selection, point?: Point): void {
     this.settle();
-    const { changes, copies } = duplicated(this.graph, this.#ui.selection, this.newId);
+    const { changes, copies } = duplicated(this.graph, ids, this.newId, point);
     if (copies.size === 0) return;
     this.engine.perform(`Duplicate ${count(copies.size, "node")}`, changes);
     this.select(copies.values());
@@ -218,6 +223,12 @@ export class Board {
     this.engine.perform(`Delete ${count(nodes.length, "node")}`, removed(this.graph, nodes.map(({ id }) => id)));
     this.select([]);
     this.surface?.focus();
+  }
+
+  /** Moves nodes apart that cover each other. */
+  makeRoom(ids: string[]): void {
+    const [, node] = ids.flatMap((id) => this.graph.nodes.get(id) ?? []);
+    if (node) this.engine.perform("Make room", [madeRoom(this.graph, node)]);
   }
 
   move(ids: Iterable<string>, by: Point): void {

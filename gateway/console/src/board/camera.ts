@@ -146,6 +146,11 @@ export class Camera implements Surface {
     return { x: (x - left - this.#view.x) / this.#view.zoom, y: (y - top - this.#view.y) / this.#view.zoom };
   }
 
+  toScreen({ x, y }: Point): Point {
+    const { left, top } = this.#frame.getBoundingClientRect();
+    return { x: x * this.#view.zoom + this.#view.x + left, y: y * this.#view.zoom + this.#view.y + top };
+  }
+
   /** A box of the plane in pixels of the board. */
   toBoard({ x, y, width, height }: Box): { left: number; top: number; width: number; height: number } {
     const { zoom } = this.#view;

@@ -36,6 +36,8 @@ export const COMMANDS: readonly Command[] = [
   { id: "connect", label: "Connect the two selected nodes", group: "Edit", keys: ["C"], run: connectSelected, can: ({ selected }) => selected.length === 2 },
   { id: "delete", label: "Delete", group: "Edit", keys: ["Delete", "Backspace"], run: (board) => board.delete(), can: (board) => hasSelection(board) || board.getUi().link !== undefined },
 
+  { id: "menu", label: "Menu of the selection", group: "Edit", keys: ["Shift+F10", "ContextMenu"], run: openMenu, can: hasSelection },
+
   { id: "select-all", label: "Select everything", group: "Select", keys: ["Mod+A"], run: (board) => board.selectAll() },
   { id: "select-members", label: "Select the members of the Section", group: "Select", keys: ["M"], run: selectMembers, can: ({ selected }) => selected.some(isSection) },
   { id: "escape", label: "End what is under way", group: "Select", keys: ["Escape"], run: (board) => board.escape() },
@@ -86,10 +88,18 @@ export function commandOf(press: Press, board: Board): Command | undefined {
 }
 
 const isMac = typeof navigator === "object" && navigator.platform.startsWith("Mac");
-const NAMES: Record<string, string> = { Mod: isMac ? "⌘" : "Ctrl", Shift: "⇧", ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", Delete: "Del", Escape: "Esc", "-": "−" };
+const NAMES: Record<string, string> = { Mod: isMac ? "⌘" : "Ctrl", Shift: "⇧", ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", Delete: "Del", Escape: "Esc", ContextMenu: "Menu", "-": "−" };
 
 /** The parts of a combination as keyboards name them. */
 export const keyNames = (combination: string): string[] => combination.split("+").map((part) => NAMES[part] ?? (part || "+")).filter((part, index, all) => !(part === "+" && all[index - 1] === "+"));
+
+/** What the menu of the selection offers. */
+export const SELECTION_COMMANDS = ["edit", "rename", "duplicate", "section", "connect", "inspect", "fit-selection", "delete"];
+
+function openMenu(board: Board): void {
+  const [node] = board.selected;
+  if (node) board.set({ menu: { kind: "selection", at: board.surface?.toScreen(node.position) ?? { x: 0, y: 0 } } });
+}
 
 function connectSelected(board: Board): void {
   const [from, to] = board.selected;

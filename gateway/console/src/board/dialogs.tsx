@@ -3,7 +3,7 @@ import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState 
 import { isSection } from "../sync/graph.ts";
 import { Button, Icon } from "../ui/parts.tsx";
 import type { Board, Menu } from "./board.ts";
-import { type Command, COMMANDS, keyNames } from "./commands.ts";
+import { type Command, COMMANDS, keyNames, SELECTION_COMMANDS } from "./commands.ts";
 import styles from "./dialogs.module.css";
 import { type Choice, kindOf, type Kind } from "./gestures.ts";
 
@@ -204,7 +204,7 @@ export function BoardMenu({ board, menu }: { board: Board; menu: Menu }) {
   const { title, items } = contentOf(board, menu);
   const close = () => {
     board.set({ menu: undefined });
-    board.surface?.focus(menu.kind === "purpose" ? undefined : menu.from);
+    board.surface?.focus("from" in menu ? menu.from : undefined);
   };
 
   useEffect(() => {
@@ -261,6 +261,15 @@ function contentOf(board: Board, menu: Menu): { title: string; items: Item[] } {
   if (menu.kind === "connect") {
     const { from, to } = menu;
     return { title: "Connect for", items: board.offered(from, to).map((choice) => item(choice, () => board.connect(from, to, choice))) };
+  }
+  if (menu.kind === "selection") {
+    const commands = SELECTION_COMMANDS.flatMap((id) => COMMANDS.find((command) => command.id === id) ?? []);
+    const possible = commands.filter(({ can }) => can?.(board) ?? true);
+    const run = (command: Command) => () => {
+      board.set({ menu: undefined });
+      command.run(board);
+    };
+    return { title: "Selection", items: possible.map((command) => ({ label: command.label, run: run(command) })) };
   }
   if (menu.kind === "create") {
     const source = board.graph.nodes.get(menu.from);

@@ -33,6 +33,9 @@ interface Props {
   signedOut: () => void;
 }
 
+/** The type of copied nodes on the clipboard. */
+const NODES = "application/x-canvas-nodes";
+
 /** How long after the last change the findings are read again, in milliseconds. */
 const REVIEW_REST = 1000;
 
@@ -91,9 +94,18 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
   const paste = useEffectEvent((event: ClipboardEvent) => {
     if ((event.target as HTMLElement).matches("input, textarea")) return;
     const files = [...(event.clipboardData?.files ?? [])];
+    const copied = copiedFrom(event.clipboardData?.getData(NODES) ?? "", handle);
     const text = event.clipboardData?.getData("text/plain") ?? "";
-    if (files.length > 0) addFiles(files, board.surface?.pointer());
+    if (copied.length > 0) board.duplicate(copied.map(engine.local), board.surface?.pointer());
+    else if (files.length > 0) addFiles(files, board.surface?.pointer());
     else if (text !== "") board.create("text", board.surface?.pointer(), { metadata: { content: text.slice(0, 24_000) } });
+  });
+  const copy = useEffectEvent((event: ClipboardEvent) => {
+    const isText = (event.target as HTMLElement).matches("input, textarea") || getSelection()?.isCollapsed === false;
+    if (isText || board.selected.length === 0) return;
+    event.preventDefault();
+    event.clipboardData?.setData(NODES, JSON.stringify({ canvas: handle, ids: board.selected.map(({ id }) => engine.real(id)) }));
+    event.clipboardData?.setData("text/plain", board.selected.map(({ title, metadata }) => metadata.content ?? title).join("\n\n"));
   });
   const leave = useEffectEvent((event: BeforeUnloadEvent) => {
     // Changes are kept, but files are not.
@@ -104,6 +116,7 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
     const { signal } = stop;
     addEventListener("keydown", (event) => type(event), { signal });
     addEventListener("keyup", ({ key }) => key === " " && board.pan(false), { signal });
+    addEventListener("copy", (event) => copy(event), { signal });
     addEventListener("paste", (event) => paste(event), { signal });
     addEventListener("beforeunload", (event) => leave(event), { signal });
     addEventListener("blur", () => board.settle(), { signal });
@@ -188,6 +201,7 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
                   board.select(ids);
                   board.surface?.show(ids);
                 }}
+                makeRoom={(handles) => board.makeRoom(handles.map((one) => engine.local(one.replace(/^node:/, ""))))}
               />
             </Side>
           )}
@@ -198,6 +212,16 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
       </Shell>
     </BoardContext>
   );
+}
+
+/** The nodes of this canvas that were copied. Any page can write to the clipboard, so the data can be anything. */
+function copiedFrom(data: string, canvas: string): string[] {
+  try {
+    const copied = JSON.parse(data) as { canvas?: unknown; ids?: unknown };
+    return copied.canvas === canvas && Array.isArray(copied.ids) ? copied.ids.map(String) : [];
+  } catch {
+    return [];
+  }
 }
 
 function closeDialog(board: Board): void {

@@ -90,11 +90,12 @@ export function removed(graph: Graph, ids: Iterable<string>): Change[] {
   return nodes.toSorted((a, b) => Number(isSection(a)) - Number(isSection(b))).map(remove);
 }
 
-/** Copies nodes with the connections among them. `copies` maps each original to its copy. */
-export function duplicated(graph: Graph, ids: Iterable<string>, newId: NewId): { changes: Change[]; copies: Map<string, string> } {
+/** Copies nodes with the connections among them, below the originals or around `point`. `copies` maps each original to its copy. */
+export function duplicated(graph: Graph, ids: Iterable<string>, newId: NewId, point?: Point): { changes: Change[]; copies: Map<string, string> } {
   const all = [...carried(graph, ids)].map((id) => graph.nodes.get(id) as Node);
-  const box = around(all.map(boxOf));
-  const by = { x: 0, y: Math.round((box?.height ?? 0) + GAP) };
+  const box = around(all.map(boxOf)) ?? { x: 0, y: 0, width: 0, height: 0 };
+  const middle = middleOf(box);
+  const by = point ? whole({ x: point.x - middle.x, y: point.y - middle.y }) : { x: 0, y: Math.round(box.height + GAP) };
   const copies = new Map(all.map(({ id }) => [id, newId()]));
   const changes: Change[] = all.map((node) => {
     const { job, provenance, history, source, recipe, upload, ...metadata } = node.metadata;
@@ -115,6 +116,24 @@ export function duplicated(graph: Graph, ids: Iterable<string>, newId: NewId): {
     if (from !== undefined && to !== undefined) changes.push({ do: "connect", connection: connectionOf(newId(), from, to, purpose, role) });
   }
   return { changes, copies };
+}
+
+/** Moves a node to the nearest place to the right or below where it covers no other node. */
+export function madeRoom(graph: Graph, node: Node): Change {
+  const others = [...graph.nodes.values()].filter((other) => other.id !== node.id && !isSection(other)).map(boxOf);
+  const isFree = (position: Point) => {
+    const box = { x: position.x - GAP / 2, y: position.y - GAP / 2, width: node.width + GAP, height: node.height + GAP };
+    return !others.some((other) => touches(other, box));
+  };
+  for (let ring = 1; ring < 400; ring += 1) {
+    for (let part = 0; part <= ring; part += 1) {
+      for (const [right, down] of [[ring, part], [part, ring]] as const) {
+        const position = whole({ x: node.position.x + right * GAP, y: node.position.y + down * GAP });
+        if (isFree(position)) return update("node", node, { position });
+      }
+    }
+  }
+  return update("node", node, {});
 }
 
 /** A Section around nodes, which become its members. Without nodes, an empty one around `point`. */

@@ -163,6 +163,11 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         onNodesChange={change}
         onNodeClick={(event, { id }) => board.select([id], isAdding(event) ? "toggle" : "set")}
         onNodeDoubleClick={(_, { id, data: { node } }) => (node.type === "image" || node.type === "video" ? board.surface?.show([id]) : board.edit(id))}
+        onNodeContextMenu={(event, { id }) => {
+          event.preventDefault();
+          if (!board.getUi().selection.has(id)) board.select([id]);
+          board.set({ menu: { kind: "selection", at: placeOf(event.nativeEvent) } });
+        }}
         onNodeDragStart={(_, { id }) => beginDrag(id)}
         onNodeDragStop={() => board.drop()}
         onEdgeClick={(_, { id }) => board.selectLink(id)}

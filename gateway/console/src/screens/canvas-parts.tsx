@@ -60,8 +60,16 @@ export function Side({ title, close, children }: { title: string; close: () => v
   );
 }
 
-/** The findings that ask for something. `show` shows the nodes of one. */
-export function FindingList({ review: { validation }, show }: { review: CanvasReview; show?: (nodeHandles: string[]) => void }) {
+interface FindingProps {
+  review: CanvasReview;
+  /** Shows nodes. */
+  show?: (nodeHandles: string[]) => void;
+  /** Moves nodes apart. */
+  makeRoom?: (nodeHandles: string[]) => void;
+}
+
+/** The findings that ask for something. */
+export function FindingList({ review: { validation }, show, makeRoom }: FindingProps) {
   return (
     <>
       <p className={styles.instruction}>{validation.completionReview.instruction}</p>
@@ -77,7 +85,10 @@ export function FindingList({ review: { validation }, show }: { review: CanvasRe
                 <p className={styles.code}>
                   {finding.severity === "error" ? "Error" : "Warning"} <code>{finding.code}</code>
                 </p>
-                {show && finding.nodeHandles.length > 0 && <Button onClick={() => show(finding.nodeHandles)}>Show</Button>}
+                <div className={styles.remedies}>
+                  {show && finding.nodeHandles.length > 0 && <Button onClick={() => show(finding.nodeHandles)}>Show</Button>}
+                  {makeRoom && finding.code === "agent_overlap" && <Button onClick={() => makeRoom(finding.nodeHandles)}>Make room</Button>}
+                </div>
               </div>
             </li>
           ))}
