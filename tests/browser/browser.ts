@@ -47,6 +47,8 @@ export interface Scene {
   expect: (...responses: string[]) => void;
   /** Permits another origin: that of a service which the case itself starts. */
   permit: (origin: string) => void;
+  /** Does something when the case has ended, however it ended. */
+  afterwards: (task: () => Promise<void>) => void;
   /** Another person at another browser. */
   guest: () => Promise<Page>;
   /** Asserts that axe finds nothing serious, in light and in dark. */
@@ -60,6 +62,7 @@ export function scene(name: string, run: (scene: Scene) => Promise<void>): void 
   test(name, { timeout: 90_000 }, async () => {
     const watch = new Watch();
     const contexts: BrowserContext[] = [];
+    const tasks: (() => Promise<void>)[] = [];
     const visit = async (): Promise<Page> => {
       const context = await browser.newContext({ baseURL: BASE_URL, reducedMotion: "reduce", viewport: { width: 1280, height: 800 } });
       contexts.push(context);
@@ -72,6 +75,7 @@ export function scene(name: string, run: (scene: Scene) => Promise<void>): void 
         page,
         open: () => page.context().newPage(),
         guest: visit,
+        afterwards: (task) => tasks.push(task),
         expect: (...responses) => responses.forEach((response) => watch.expected.add(response)),
         permit: (origin) => watch.origins.add(origin),
         isAccessible: () => isAccessible(page),
@@ -83,6 +87,7 @@ export function scene(name: string, run: (scene: Scene) => Promise<void>): void 
     } finally {
       await page.screenshot({ path: join(PICTURES, `${name.replaceAll(/\W+/g, "-")}.png`) });
       for (const context of contexts) await context.close();
+      for (const task of tasks) await task();
     }
   });
 }

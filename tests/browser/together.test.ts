@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 
 import { middle, node, openBoard, path, saved, text, titled, until } from "./board.ts";
 import { NOBODY, scene } from "./browser.ts";
-import { admin, apply, GATEWAY, makeBoard, processEnvironment, read, reader, stranger, TOKEN } from "./service.ts";
+import { admin, apply, BASE_URL, GATEWAY, makeBoard, processEnvironment, read, reader, stranger, TOKEN } from "./service.ts";
 import { isLive, signIn } from "./steps.ts";
 
 scene("changes that were not sent survive a reload", async ({ page, expect }) => {
@@ -71,14 +71,17 @@ scene("a text that two people changed is a person's choice", async ({ page, expe
   await card.waitFor({ state: "detached" });
 });
 
-scene("two people and an agent change one canvas, and all see the same", async ({ page, guest, expect }) => {
+scene("two people and an agent change one canvas under a killed gateway, and all see the same", async ({ page, guest, expect, permit, afterwards }) => {
   expect(NOBODY);
   const { canvas, ids, url } = await makeBoard("Together", Array.from({ length: 12 }, (_, index) => text(`n${index}`, (index % 4) * 300, Math.floor(index / 4) * 180)));
   expect(`409 POST ${path(canvas, "/operations")}`);
   const other = await guest();
   const friend = await stranger();
   await admin("share", "--canvas", canvas.handle, "--with", friend.email, "--role", "editor");
-  await openBoard(page, url);
+  const gateway = await ownGateway();
+  afterwards(gateway.kill);
+  permit(gateway.url);
+  await openBoard(page, url.replace(BASE_URL, gateway.url));
   await openBoard(other, url, friend.token);
   let isOver = false;
   const agent = (async () => {
@@ -102,35 +105,46 @@ scene("two people and an agent change one canvas, and all see the same", async (
       if (turn % 4 === 3) await one.keyboard.press("Control+z");
     }
   });
-  await Promise.all(people);
+  const fault = (async () => {
+    await until(canvas, "the agent is at work", ({ nodes }) => nodes.length > 20);
+  await gateway.kill();
+  await gateway.start();
+  })();
+  await Promise.all([...people, fault]);
   isOver = true;
   await agent;
   for (const one of [page, other]) await saved(one);
   const graph = await until(canvas, "everything is there", ({ nodes }) => nodes.filter(({ metadata }) => metadata.content?.startsWith("person")).length === 24);
   const texts = graph.nodes.flatMap(({ metadata }) => metadata.content ?? []);
   assert.equal(new Set(texts).size, texts.length, "nothing twice");
-  const expected = graph.nodes.map(({ id }) => id).toSorted();
+  const seen: string[][] = [];
   for (const one of [page, other]) {
     await one.locator(`[data-revision="${(await read(canvas)).revision}"]`).waitFor();
     await one.keyboard.press("o");
     await one.getByRole("tree").waitFor();
     await one.getByRole("tree").evaluate((tree) => ((tree as HTMLElement).style.height = "9000px"));
-    await one.waitForFunction((count) => document.querySelectorAll("[role=treeitem]").length === count, expected.length);
+    await one.waitForFunction((count) => document.querySelectorAll("[role=treeitem]").length === count, graph.nodes.length);
+    const labels = await one.getByRole("treeitem").evaluateAll((items) => items.map((item) => item.getAttribute("aria-label") ?? ""));
+    seen.push(labels.toSorted());
+  }
+  assert.deepEqual(seen[0], seen[1]);
+  for (const { title, metadata } of graph.nodes) {
+    assert(seen[0]?.some((label) => label.includes(title) && label.includes(metadata.content ?? "")), `${title} is seen`);
   }
 });
 
-scene("a gateway that is killed during a drag loses nothing", async ({ page, expect, permit }) => {
+scene("a gateway that is killed during a drag loses nothing", async ({ page, expect, permit, afterwards }) => {
   expect(NOBODY);
   const { canvas, ids } = await makeBoard("Killed", [text("Dragged", 0, 0), text("Still", 400, 0)]);
   const gateway = await ownGateway();
+  afterwards(gateway.kill);
   permit(gateway.url);
-  try {
-    await signIn(page, TOKEN, `${gateway.url}/c/${canvas.ownerUid}/${canvas.id}`);
-    await isLive(page);
-    const from = await middle(node(page, "Dragged"));
-    await page.mouse.move(from.x, from.y);
-    await page.mouse.down();
-    await page.mouse.move(from.x + 30, from.y + 60, { steps: 4 });
+  await signIn(page, TOKEN, `${gateway.url}/c/${canvas.ownerUid}/${canvas.id}`);
+  await isLive(page);
+  const from = await middle(node(page, "Dragged"));
+  await page.mouse.move(from.x, from.y);
+  await page.mouse.down();
+  await page.mouse.move(from.x + 30, from.y + 60, { steps: 4 });
     await gateway.kill();
     await page.mouse.move(from.x + 60, from.y + 120, { steps: 4 });
     await page.mouse.up();
@@ -140,9 +154,6 @@ scene("a gateway that is killed during a drag loses nothing", async ({ page, exp
     assert.equal(after.batches.length, 2);
     assert.equal(titled(after, "Still")?.id, ids["Still"]);
     await saved(page);
-  } finally {
-    await gateway.kill();
-  }
 });
 
 const freePort = (): Promise<number> =>
