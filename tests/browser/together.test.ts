@@ -145,15 +145,15 @@ scene("a gateway that is killed during a drag loses nothing", async ({ page, exp
   await page.mouse.move(from.x, from.y);
   await page.mouse.down();
   await page.mouse.move(from.x + 30, from.y + 60, { steps: 4 });
-    await gateway.kill();
-    await page.mouse.move(from.x + 60, from.y + 120, { steps: 4 });
-    await page.mouse.up();
-    await page.getByRole("status").getByText("1 change waits").waitFor();
-    await gateway.start();
-    const after = await until(canvas, "the drag is saved", (graph) => (titled(graph, "Dragged")?.position.y ?? 0) > 0);
-    assert.equal(after.batches.length, 2);
-    assert.equal(titled(after, "Still")?.id, ids["Still"]);
-    await saved(page);
+  await gateway.kill();
+  await page.mouse.move(from.x + 60, from.y + 120, { steps: 4 });
+  await page.mouse.up();
+  await page.getByRole("status").getByText("1 change waits").waitFor();
+  await gateway.start();
+  const after = await until(canvas, "the drag is saved", (graph) => (titled(graph, "Dragged")?.position.y ?? 0) > 0);
+  assert.equal(after.batches.length, 2);
+  assert.equal(titled(after, "Still")?.id, ids["Still"]);
+  await saved(page);
 });
 
 const freePort = (): Promise<number> =>

@@ -1,8 +1,7 @@
 /** What a person does on the board: the selection, what is edited, and the gestures. It knows no React. */
 import type { Engine } from "../sync/engine.ts";
-import { retitle } from "../sync/engine.ts";
 import type { OpenConflict } from "../sync/types.ts";
-import { update } from "../sync/change.ts";
+import { retitle, update } from "../sync/change.ts";
 import { type Fields, type Graph, graphOf, isSection, type Node } from "../sync/graph.ts";
 import type { Box, Point } from "../view.ts";
 import {

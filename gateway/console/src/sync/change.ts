@@ -54,6 +54,15 @@ export const update = (on: "node" | "connection", item: { id: string }, set: Fie
 /** Deletes a node. What goes with it is looked up when the change is made. */
 export const remove = (node: Node): Change => ({ do: "delete", node, connections: [], members: [] });
 
+/** The change that gives a canvas another title. */
+export const retitle = (graph: Graph, title: string): Change => ({
+  do: "update",
+  on: "canvas",
+  id: "",
+  set: { title },
+  was: { title: graph.title },
+});
+
 export function applyTo(draft: Draft, change: Change): void {
   switch (change.do) {
     case "create":
@@ -283,4 +292,26 @@ export function difference(before: Graph, after: Graph, nodes: Iterable<string>,
     else if (from && to && !same(from, to)) changes.push(update("connection", from, { purpose: to.purpose, role: to.role ?? null }));
   }
   return changes;
+}
+
+/** The node that a change leaves on the canvas, if it is one of a node. */
+export function nodeOf(change: Change): string[] {
+  if (change.do === "update") return change.on === "node" ? [change.id] : [];
+  return "node" in change && change.do !== "delete" ? [change.node.id] : [];
+}
+
+/** Changes in groups of at most `most` operations each. */
+export function groupsOf(changes: Change[], most: number): Change[][] {
+  const groups: Change[][] = [];
+  let room = 0;
+  for (const change of changes) {
+    const size = operationsOf(change, (id) => id).length;
+    if (size > room) {
+      groups.push([]);
+      room = most;
+    }
+    groups.at(-1)?.push(change);
+    room -= size;
+  }
+  return groups;
 }

@@ -15,7 +15,7 @@
 import type { components } from "../contract.ts";
 import { Problem } from "../errors.ts";
 import { backoff } from "../stream.ts";
-import { type Change, applied, applyTo, difference, inverseOf, judge, operationsOf, update } from "./change.ts";
+import { type Change, applied, applyTo, difference, groupsOf, inverseOf, judge, nodeOf, operationsOf, retitle, update } from "./change.ts";
 import { type Connection, Draft, type Graph, graphOf, type Node } from "./graph.ts";
 import type { Answer, Batch, Environment, Kept, News, OpenConflict, Request, Snapshot, State } from "./types.ts";
 
@@ -191,7 +191,7 @@ export class Engine {
     const draft = new Draft(graph);
     const left = this.#judged(draft, changes, mode);
     this.#shown = draft.graph;
-    for (const part of parts(left)) this.#batches.push({ key: this.#env.newId(), label: step.label, step: step.id, changes: part });
+    for (const part of groupsOf(left, MOST_OPERATIONS)) this.#batches.push({ key: this.#env.newId(), label: step.label, step: step.id, changes: part });
     return left;
   }
 
@@ -487,34 +487,4 @@ export class Engine {
     const { id, fromNodeId, toNodeId } = connection;
     return { ...connection, id: this.local(id), fromNodeId: this.local(fromNodeId), toNodeId: this.local(toNodeId) };
   }
-}
-
-/** The change that gives a canvas another title. */
-export const retitle = (graph: Graph, title: string): Change => ({
-  do: "update",
-  on: "canvas",
-  id: "",
-  set: { title },
-  was: { title: graph.title },
-});
-
-function nodeOf(change: Change): string[] {
-  if (change.do === "update") return change.on === "node" ? [change.id] : [];
-  return "node" in change && change.do !== "delete" ? [change.node.id] : [];
-}
-
-/** Changes in groups that fit a batch. */
-function parts(changes: Change[]): Change[][] {
-  const groups: Change[][] = [];
-  let room = 0;
-  for (const change of changes) {
-    const size = operationsOf(change, (id) => id).length;
-    if (size > room) {
-      groups.push([]);
-      room = MOST_OPERATIONS;
-    }
-    groups.at(-1)?.push(change);
-    room -= size;
-  }
-  return groups;
 }
