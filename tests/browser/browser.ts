@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { env } from "node:process";
 import { after, before, test } from "node:test";
 
-import { type Browser, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 
 import { BASE_URL } from "./service.ts";
 
@@ -45,6 +45,12 @@ export interface Scene {
   open: () => Promise<Page>;
   /** Expects a response, such as "401 GET /console/session", which may also not come. */
   expect: (...responses: string[]) => void;
+  /** Permits another origin: that of a service which the case itself starts. */
+  permit: (origin: string) => void;
+  /** Does something when the case has ended, however it ended. */
+  afterwards: (task: () => Promise<void>) => void;
+  /** Another person at another browser. */
+  guest: () => Promise<Page>;
   /** Asserts that axe finds nothing serious, in light and in dark. */
   isAccessible: () => Promise<void>;
 }
@@ -53,51 +59,69 @@ export interface Scene {
 export const NOBODY = "401 GET /console/session";
 
 export function scene(name: string, run: (scene: Scene) => Promise<void>): void {
-  test(name, { timeout: 60_000 }, async () => {
-    const context = await browser.newContext({ baseURL: BASE_URL, reducedMotion: "reduce", viewport: { width: 1280, height: 800 } });
-    context.setDefaultTimeout(15_000);
-    const faults: string[] = [];
-    const expected = new Set<string>();
+  test(name, { timeout: 90_000 }, async () => {
+    const watch = new Watch();
+    const contexts: BrowserContext[] = [];
+    const tasks: (() => Promise<void>)[] = [];
+    const visit = async (): Promise<Page> => {
+      const context = await browser.newContext({ baseURL: BASE_URL, reducedMotion: "reduce", viewport: { width: 1280, height: 800 } });
+      contexts.push(context);
+      await watch.attach(context);
+      return context.newPage();
+    };
+    const page = await visit();
+    try {
+      await run({
+        page,
+        open: () => page.context().newPage(),
+        guest: visit,
+        afterwards: (task) => tasks.push(task),
+        expect: (...responses) => responses.forEach((response) => watch.expected.add(response)),
+        permit: (origin) => watch.origins.add(origin),
+        isAccessible: () => isAccessible(page),
+      });
+      assert.deepEqual(watch.faults, []);
+    } catch (error) {
+      if (watch.faults.length > 0) console.error(watch.faults.join("\n"));
+      throw error;
+    } finally {
+      await page.screenshot({ path: join(PICTURES, `${name.replaceAll(/\W+/g, "-")}.png`) });
+      for (const context of contexts) await context.close();
+      for (const task of tasks) await task();
+    }
+  });
+}
 
+/** Collects what is a failure in every case. */
+class Watch {
+  readonly faults: string[] = [];
+  readonly expected = new Set<string>();
+  readonly origins = new Set([ORIGIN]);
+
+  async attach(context: BrowserContext): Promise<void> {
+    context.setDefaultTimeout(15_000);
     context.on("request", (request) => {
       const { protocol, origin } = new URL(request.url());
-      if (protocol !== "blob:" && origin !== ORIGIN) faults.push(`a request left the origin: ${request.url()}`);
+      if (protocol !== "blob:" && !this.origins.has(origin)) this.faults.push(`a request left the origin: ${request.url()}`);
     });
     context.on("response", (response) => {
-      // A picture of a canvas that is not ready yet is asked for again.
-      if (response.status() === 503 && response.url().includes("/render?")) return;
+      // A picture that is not ready yet is asked for again.
+      if (response.status() === 503 && /\/(render|content)\?/.test(response.url())) return;
       const what = `${response.status()} ${response.request().method()} ${new URL(response.url()).pathname}`;
-      if (response.status() >= 400 && !expected.has(what)) faults.push(`an unexpected response: ${what}`);
+      if (response.status() >= 400 && !this.expected.has(what)) this.faults.push(`an unexpected response: ${what}`);
     });
     context.on("console", (message) => {
-      // The browser reports each response of status 400 or more, which is checked above, and each request without a network.
-      const isResponse = /^Failed to load resource: (the server responded|net::ERR_INTERNET_DISCONNECTED)/.test(message.text());
-      if (["error", "warning"].includes(message.type()) && !isResponse) faults.push(`console: ${message.text()}`);
+      // The browser reports each response of status 400 or more, which is checked above, and each request that was not answered.
+      const isReport = /^Failed to load resource: (the server responded|net::ERR_)/.test(message.text());
+      if (["error", "warning"].includes(message.type()) && !isReport) this.faults.push(`console: ${message.text()}`);
     });
-    context.on("weberror", (error) => faults.push(`exception: ${String(error.error())}`));
-    await context.exposeBinding("reportViolation", (_, directive: string) => void faults.push(`content security policy: ${directive}`));
+    context.on("weberror", (error) => this.faults.push(`exception: ${String(error.error())}`));
+    await context.exposeBinding("reportViolation", (_, directive: string) => void this.faults.push(`content security policy: ${directive}`));
     await context.addInitScript(() => {
       const { reportViolation } = globalThis as unknown as { reportViolation: (directive: string) => void };
       addEventListener("securitypolicyviolation", (event) => reportViolation(`${event.violatedDirective} ${event.blockedURI}`));
     });
-
-    const page = await context.newPage();
-    try {
-      await run({
-        page,
-        open: () => context.newPage(),
-        expect: (...responses) => responses.forEach((response) => expected.add(response)),
-        isAccessible: () => isAccessible(page),
-      });
-      assert.deepEqual(faults, []);
-    } catch (error) {
-      if (faults.length > 0) console.error(faults.join("\n"));
-      throw error;
-    } finally {
-      await page.screenshot({ path: join(PICTURES, `${name.replaceAll(/\W+/g, "-")}.png`) });
-      await context.close();
-    }
-  });
+  }
 }
 
 async function isAccessible(page: Page): Promise<void> {

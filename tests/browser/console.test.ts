@@ -4,18 +4,10 @@ import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
 
 import { NOBODY, scene } from "./browser.ts";
-import { admin, BASE_URL, makeCanvas, person, runAction, send, signInLink, stranger, TOKEN } from "./service.ts";
+import { admin, BASE_URL, makeCanvas, person, reader, runAction, send, signInLink, stranger, TOKEN } from "./service.ts";
+import { field, heading, isLive, signIn } from "./steps.ts";
 
-const heading = (page: Page, name: string) => page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
-const field = (page: Page) => page.getByLabel("Sign-in link or token");
 const path = (page: Page) => new URL(page.url()).pathname;
-
-async function signIn(page: Page, token = TOKEN, to = "/"): Promise<void> {
-  await page.goto(to);
-  await field(page).fill(token);
-  await page.getByRole("button", { name: "Sign in", exact: true }).click();
-  await page.getByRole("button", { name: /^Account of/ }).waitFor();
-}
 
 async function signOut(page: Page): Promise<void> {
   // A tab in the background draws rarely, and a click waits for a button that rests.
@@ -24,9 +16,6 @@ async function signOut(page: Page): Promise<void> {
   await page.getByRole("button", { name: "Sign out" }).click();
   await field(page).waitFor();
 }
-
-/** Waits until the canvas page says that it follows the canvas. */
-const isLive = (page: Page) => page.getByRole("status").getByText("Live", { exact: true }).waitFor();
 
 scene("a link signs in once, after it has shown whom", async ({ page, open, expect, isAccessible }) => {
   expect(NOBODY);
@@ -63,7 +52,7 @@ scene("a link can be pasted", async ({ page, expect }) => {
 scene("a token signs in, and leads back to the canvas that was asked for", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const { url } = await makeCanvas("Asked for");
-  await signIn(page, TOKEN, url);
+  await signIn(page, await reader(), url);
   await heading(page, "Asked for");
   assert.equal(page.url(), url);
   await page.getByRole("img", { name: "Drawing of Asked for, 2 nodes" }).waitFor();
@@ -98,7 +87,7 @@ scene("the keyboard alone signs in, finds a canvas, zooms it and reads its outli
   const { canvas } = await makeCanvas("By keyboard");
   await page.goto("/");
   await field(page).waitFor();
-  await page.keyboard.type(TOKEN);
+  await page.keyboard.type(await reader());
   await page.keyboard.press("Enter");
   await heading(page, "Canvases");
 
@@ -135,7 +124,7 @@ scene("the keyboard alone signs in, finds a canvas, zooms it and reads its outli
 scene("the result of an Action appears without a reload, in every tab over one stream", async ({ page, open, expect, isAccessible }) => {
   expect(NOBODY);
   const { canvas, target, url } = await makeCanvas("Live");
-  await signIn(page, TOKEN, url);
+  await signIn(page, await reader(), url);
   const other = await open();
   await other.goto(url);
   const tabs = [page, other];
@@ -160,7 +149,7 @@ scene("without shared workers and after a lost connection, a canvas is followed 
   expect(NOBODY);
   const { canvas, target, url } = await makeCanvas("Interrupted");
   await page.addInitScript(() => Reflect.deleteProperty(globalThis, "SharedWorker"));
-  await signIn(page, TOKEN, url);
+  await signIn(page, await reader(), url);
   await isLive(page);
   await page.context().setOffline(true);
   await page.getByRole("status").getByText("Offline").waitFor();
@@ -212,7 +201,7 @@ scene("a canvas of another account and an unknown page look the same", async ({ 
 scene("signing out ends the session in every tab", async ({ page, open, expect }) => {
   expect(NOBODY);
   const { canvas, url } = await makeCanvas("Left");
-  await signIn(page, TOKEN, url);
+  await signIn(page, await reader(), url);
   const other = await open();
   await other.goto(url);
   await isLive(other);

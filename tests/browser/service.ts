@@ -12,14 +12,17 @@ function needed(name: string): string {
   return value;
 }
 
+/** The variables of the service's processes. */
+export const processEnvironment = () => ({ ...env, ...ENVIRONMENT });
+export const GATEWAY = needed("CANVAS_GATEWAY_BIN");
+
 export const BASE_URL = needed("CANVAS_BASE_URL");
 export const TOKEN = needed("CANVAS_TOKEN");
-const ADMIN = needed("CANVAS_GATEWAY_BIN");
 const ENVIRONMENT = JSON.parse(needed("CANVAS_ENVIRONMENT")) as Record<string, string>;
 
 /** Runs `canvas-gateway admin …` and returns what it prints. */
 export async function admin<T>(...command: string[]): Promise<T> {
-  const { stdout } = await promisify(execFile)(ADMIN, ["admin", ...command], { env: { ...env, ...ENVIRONMENT } });
+  const { stdout } = await promisify(execFile)(GATEWAY, ["admin", ...command], { env: processEnvironment() });
   return JSON.parse(stdout) as T;
 }
 
@@ -44,9 +47,70 @@ export async function send<T>(method: string, path: string, body?: object | Uint
 /** The account of the token. */
 export const person = await send<{ uid: string; email: string }>("GET", "/auth/status");
 
+let reading: Promise<{ token: string }> | undefined;
+
+/** A token of the same account that may only read. */
+export async function reader(): Promise<string> {
+  reading ??= admin("token", "create", "--account", person.uid, "--label", "reader", "--scopes", "canvas:read");
+  return (await reading).token;
+}
+
 /** A new one-time link for an account. */
 export async function signInLink(account = person.uid): Promise<string> {
   return (await admin<{ url: string }>("session", "link", "--account", account)).url;
+}
+
+export interface Node {
+  id: string;
+  type: string;
+  title: string;
+  position: { x: number; y: number };
+  width: number;
+  height: number;
+  asset?: string;
+  metadata: { content?: string; section?: boolean; sectionId?: string; provenance?: object };
+}
+
+export interface Graph extends Canvas {
+  title: string;
+  nodes: Node[];
+  connections: { id: string; fromNodeId: string; toNodeId: string; purpose: string; role?: string }[];
+}
+
+/** The whole canvas, and the revisions of the newest batches. */
+export async function read(canvas: Canvas, token = TOKEN): Promise<Graph & { batches: string[] }> {
+  type Answer = { canvas: Graph; activity: { type: string; revision: string }[] };
+  const { canvas: graph, activity } = await send<Answer>("GET", `/canvases/${canvas.handle}`, undefined, token);
+  return { ...graph, batches: activity.filter(({ type }) => type === "operations.applied").map(({ revision }) => revision) };
+}
+
+/** Applies a batch of an agent on the newest revision, and again if somebody else was faster. */
+export async function apply(canvas: Canvas, operations: object[], token = TOKEN): Promise<Record<string, string>> {
+  for (;;) {
+    const { revision } = await read(canvas, token);
+    const response = await fetch(`${BASE_URL}/api/canvas-agent/v1/canvases/${canvas.handle}/operations`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json", Prefer: "return=minimal" },
+      body: JSON.stringify({ baseRevision: revision, idempotencyKey: randomUUID(), force: true, operations }),
+    });
+    if (response.ok) return ((await response.json()) as { resolvedIds: Record<string, string> }).resolvedIds;
+    assert.equal(response.status, 409, await response.text());
+  }
+}
+
+/** A canvas with these nodes, by their titles. */
+export async function makeBoard(title: string, nodes: (Partial<Node> & { title: string })[]): Promise<{ canvas: Canvas; ids: Record<string, string>; url: string }> {
+  const { canvas } = await send<{ canvas: Canvas }>("POST", "/canvases", { title });
+  const ids: Record<string, string> = {};
+  for (let at = 0; at < nodes.length; at += 200) {
+    const operations = nodes.slice(at, at + 200).map((node) => {
+      const { sectionId, ...metadata } = node.metadata ?? {};
+      const home = sectionId === undefined ? {} : { sectionId: ids[sectionId] ?? sectionId };
+      return { type: "node.create", clientId: node.title, node: { type: "text", ...node, metadata: { ...metadata, ...home } } };
+    });
+    Object.assign(ids, await apply(canvas, operations));
+  }
+  return { canvas, ids, url: `${BASE_URL}/c/${canvas.ownerUid}/${canvas.id}` };
 }
 
 export interface Canvas {
@@ -108,8 +172,8 @@ export async function stranger(scopes = "all"): Promise<{ uid: string; email: st
   return { uid, email, token };
 }
 
-/** A picture with colors of its own. */
-function png(width: number, height: number): Uint8Array<ArrayBuffer> {
+/** A picture. */
+export function png(width: number, height: number): Uint8Array<ArrayBuffer> {
   const chunk = (kind: string, data: Buffer) => {
     const body = Buffer.concat([Buffer.from(kind), data]);
     const frame = Buffer.alloc(body.length + 8);

@@ -5,10 +5,16 @@
 import createClient from "openapi-fetch";
 import type { components, paths } from "./contract.ts";
 import { Problem, problemOf } from "./errors.ts";
+import type { Transport } from "./sync/types.ts";
 import type { Box } from "./view.ts";
 
 export type CanvasSummary = components["schemas"]["CanvasSummary"];
 export type CanvasReview = components["schemas"]["CanvasReview"];
+export type Action = components["schemas"]["Action"];
+export type RunSummary = components["schemas"]["RunSummary"];
+export type Model = components["schemas"]["Model"];
+export type ImageOperation = "generate" | "edit" | "variations";
+export type Parameter = components["schemas"]["Parameter"];
 export type Finding = components["schemas"]["Finding"];
 
 export interface Account {
@@ -42,7 +48,8 @@ async function send(request: Request): Promise<Response> {
   try {
     response = await fetch(request);
   } catch (error) {
-    if (request.signal.aborted) throw error;
+    const isTimeout = request.signal.reason instanceof DOMException && request.signal.reason.name === "TimeoutError";
+    if (request.signal.aborted && !isTimeout) throw error;
     throw new Problem(0, "The service cannot be reached.");
   }
   if (!response.ok) throw await problemOf(response);
@@ -95,6 +102,10 @@ export const api = {
       contract.GET("/api/canvas-agent/v1/canvases", { params: { query: { limit: 25, ...(cursor && { cursor }) } }, signal }),
     ),
 
+  /** Makes a canvas. Its id is chosen by the caller, so another attempt makes no second one. */
+  createCanvas: async (id: string, title: string) =>
+    (await answer(contract.POST("/api/canvas-agent/v1/canvases", { body: { id, title }, signal: patience() }))).canvas,
+
   review: (canvasId: string, signal: AbortSignal) =>
     answer(contract.GET("/api/canvas-agent/v1/canvases/{canvasId}/review", { params: { path: { canvasId } }, signal })),
 
@@ -109,12 +120,85 @@ export const api = {
 
   drawing: async (canvas: string, signal: AbortSignal) => drawingOf(await render(canvas, "image/svg+xml", signal)),
 
+  actions: async (signal: AbortSignal) =>
+    (await answer(contract.GET("/api/canvas-agent/v1/actions", { params: { query: { limit: 100 } }, signal }))).actions,
+
+  /** Starts an Action. The target is an empty image node. */
+  startAction: (actionKey: string, body: components["schemas"]["RunAction"]) =>
+    answer(contract.POST("/api/canvas-agent/v1/actions/{actionKey}/runs", { params: { path: { actionKey } }, body, signal: patience() })),
+
+  /** The models that can make pictures. */
+  models: async (signal: AbortSignal) =>
+    (await answer(contract.GET("/api/canvas-agent/v1/models", { params: { query: { limit: 100 } }, signal }))).models.filter(({ type }) => type === "image"),
+
+  /** Credits that are left. */
+  balance: async (signal: AbortSignal) => (await answer(contract.GET("/api/canvas-agent/v1/auth/status", { signal }))).creditBalance,
+
+  startImages: (operation: ImageOperation, body: components["schemas"]["ImageStart"]) => {
+    const init = { body, signal: patience() };
+    if (operation === "edit") return answer(contract.POST("/api/canvas-agent/v1/images/edit", init));
+    if (operation === "variations") return answer(contract.POST("/api/canvas-agent/v1/images/variations", init));
+    return answer(contract.POST("/api/canvas-agent/v1/images/generate", init));
+  },
+
+  /** The newest work of this account on a canvas. */
+  runs: async (canvasId: string, signal: AbortSignal) =>
+    (await answer(contract.GET("/api/canvas-agent/v1/runs", { params: { query: { canvasId, limit: 50 } }, signal }))).runs,
+
+  /** Why a run failed. */
+  failure: async (runId: string, signal: AbortSignal) => {
+    const run = await answer(contract.GET("/api/canvas-agent/v1/runs/{runId}", { params: { path: { runId } }, signal }));
+    return (run as { failure?: { code: string; message: string; retryable: boolean } }).failure;
+  },
+
+  cancelRun: async (runId: string): Promise<void> => {
+    await contract.DELETE("/api/canvas-agent/v1/runs/{runId}", { params: { path: { runId } }, signal: patience() });
+  },
+
+  /** Makes sure that a picture is ready, and that the browser has it. */
+  picture: async (url: string, signal: AbortSignal) => (await send(new Request(url, { signal }))).blob(),
+
   thumbnail: (canvas: string, signal: AbortSignal) =>
     thumbnails(async () => {
       const response = await render(canvas, "image/png", signal);
       return { picture: await response.blob(), isComplete: revisionOf(response) !== undefined };
     }),
 };
+
+/** The address of the file of an asset. */
+export const fileUrl = (asset: string): string => `${CONTRACT}/assets/${encodeURIComponent(asset)}/content`;
+
+/** The address of a picture that is at most `width` pixels wide. */
+export const pictureUrl = (asset: string, width: number): string => `${CONTRACT}/assets/${encodeURIComponent(asset)}/content?w=${width}`;
+
+/** After this long without an answer, a request counts as lost, in milliseconds. */
+const PATIENCE = 30_000;
+
+const patience = () => AbortSignal.timeout(PATIENCE);
+
+/** The requests that keep a canvas in step with the service's. */
+export function transportOf(canvasId: string): Transport {
+  const path = { canvasId };
+  return {
+    read: async () =>
+      (await answer(contract.GET("/api/canvas-agent/v1/canvases/{canvasId}", { params: { path }, signal: patience() }))).canvas,
+    changes: (since) =>
+      answer(
+        contract.GET("/api/canvas-agent/v1/canvases/{canvasId}/changes", {
+          params: { path, query: { since, include: "graph" } },
+          signal: patience(),
+        }),
+      ),
+    apply: async (body) => {
+      const call = contract.POST("/api/canvas-agent/v1/canvases/{canvasId}/operations", {
+        params: { path, header: { Prefer: "return=minimal" } },
+        body,
+        signal: patience(),
+      });
+      return (await answer(call)) as components["schemas"]["MutationResult"];
+    },
+  };
+}
 
 /** A picture of a whole canvas and the part of the canvas's plane that it covers. */
 export interface Drawing {

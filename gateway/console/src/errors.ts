@@ -1,3 +1,15 @@
+export interface FieldProblem {
+  field: string;
+  message: string;
+}
+
+interface Envelope {
+  message?: string;
+  requestId?: string;
+  fields?: FieldProblem[];
+  details?: { findings?: unknown[] };
+}
+
 /** A request that failed. `status` is 0 when no response arrived. */
 export class Problem extends Error {
   override name = "Problem";
@@ -5,12 +17,18 @@ export class Problem extends Error {
   readonly requestId: string | undefined;
   /** Seconds, as the service asked for. */
   readonly retryAfter: number | undefined;
+  /** What is wrong with the request, and where. */
+  readonly fields: FieldProblem[];
+  /** Whether a batch was refused for what it does to the look of the canvas. */
+  readonly isBlockedByFindings: boolean;
 
-  constructor(status: number, message: string, requestId?: string, retryAfter?: number) {
+  constructor(status: number, message: string, requestId?: string, retryAfter?: number, envelope: Envelope = {}) {
     super(message);
     this.status = status;
     this.requestId = requestId;
     this.retryAfter = retryAfter;
+    this.fields = envelope.fields ?? [];
+    this.isBlockedByFindings = status === 422 && (envelope.details?.findings?.length ?? 0) > 0;
   }
 
   /** Whether the same request may succeed later. */
@@ -22,12 +40,13 @@ export class Problem extends Error {
 /** Reads the error envelope of a failed response. */
 export async function problemOf(response: Response): Promise<Problem> {
   const body: unknown = await response.json().catch(() => undefined);
-  const error = (body as { error?: { message?: string; requestId?: string } } | undefined)?.error;
+  const error = (body as { error?: Envelope } | undefined)?.error;
   const after = Number(response.headers.get("retry-after") ?? Number.NaN);
   return new Problem(
     response.status,
     error?.message ?? `The service answered ${response.status}.`,
     error?.requestId ?? response.headers.get("x-request-id") ?? undefined,
     Number.isFinite(after) ? after : undefined,
+    error,
   );
 }

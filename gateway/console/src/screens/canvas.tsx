@@ -1,16 +1,17 @@
-import { useQuery } from "@tanstack/react-query";
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { api, type CanvasReview, type Drawing } from "../api.ts";
 import { Problem } from "../errors.ts";
 import { ago, count } from "../format.ts";
 import { type Live, useLive } from "../live.ts";
 import { useSession } from "../session.ts";
 import { useClock, useTitle } from "../ui/hooks.ts";
-import { Avatar, Button, Empty, Failure, Icon, messageOf, Waiting } from "../ui/parts.tsx";
+import { Button, Empty, Failure, Icon, messageOf, Waiting } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
 import { Shell } from "../ui/shell.tsx";
 import { Board } from "./board.tsx";
 import styles from "./canvas.module.css";
+import { Connection, FindingList, Presence, Side } from "./canvas-parts.tsx";
 import { Missing } from "./missing.tsx";
 
 const isMissing = (error: unknown) => error instanceof Problem && (error.status === 404 || error.status === 400);
@@ -26,7 +27,9 @@ const drawingOf = (handle: string) => ({
   refetchInterval: ({ state }: { state: { data: Drawing | undefined } }) => (state.data?.isComplete === false ? 2000 : false),
 });
 
-/** A canvas, drawn and read-only. It follows the changes of others. */
+const Editor = lazy(async () => ({ default: (await import("../board/editor.tsx")).Editor }));
+
+/** A canvas: the board for a person who may change it, and a drawing for others. Both follow the changes of others. */
 export function Canvas({ handle }: { handle: string }) {
   const { data, error, refetch } = useQuery(reviewOf(handle));
   useTitle(data?.canvas.title ?? "");
@@ -57,8 +60,42 @@ function useFollowing(live: Live, shown: string | undefined, query: { isFetching
 type Panel = "findings" | "outline";
 
 function Opened({ handle, review }: { handle: string; review: CanvasReview }) {
-  const { canvas, validation } = review;
+  const { session } = useSession();
   const live = useLive(handle);
+  const canChange = review.canvas.accessRole !== "viewer" && session.scopes.includes("canvas:write");
+  return canChange ? <Changeable handle={handle} review={review} live={live} /> : <Readable handle={handle} review={review} live={live} />;
+}
+
+interface OpenedProps {
+  handle: string;
+  review: CanvasReview;
+  live: Live;
+}
+
+function Changeable({ handle, review, live }: OpenedProps) {
+  const queries = useQueryClient();
+  const { refetch } = useQuery(reviewOf(handle));
+  useEffect(() => {
+    if (live.lost > 0) void refetch();
+  }, [live.lost, refetch]);
+  // What was changed here shows in the list at once.
+  useEffect(() => () => void queries.invalidateQueries({ queryKey: ["canvases"] }), [queries]);
+  return (
+    <Suspense fallback={<Shell isFixed>{<Waiting label="Opening the canvas" />}</Shell>}>
+      <Editor
+        key={handle}
+        handle={handle}
+        review={review}
+        live={live}
+        reload={() => void refetch()}
+        signedOut={() => queries.setQueryData(["session"], null)}
+      />
+    </Suspense>
+  );
+}
+
+function Readable({ handle, review, live }: OpenedProps) {
+  const { canvas, validation } = review;
   const drawing = useQuery(drawingOf(handle));
   useFollowing(live, canvas.revision, useQuery(reviewOf(handle)));
   useFollowing(live, drawing.data?.revision, drawing);
@@ -104,21 +141,7 @@ function Opened({ handle, review }: { handle: string; review: CanvasReview }) {
         </div>
         {panel === "findings" && (
           <Side title="Findings" close={close}>
-            <p className={styles.instruction}>{validation.completionReview.instruction}</p>
-            <ul className={styles.findings}>
-              {findings.map((finding, index) => (
-                // oxlint-disable-next-line react/no-array-index-key -- findings have no id
-                <li key={index} data-severity={finding.severity}>
-                  <Icon name="finding" />
-                  <div>
-                    <p>{finding.message}</p>
-                    <p className={styles.code}>
-                      {finding.severity === "error" ? "Error" : "Warning"} <code>{finding.code}</code>
-                    </p>
-                  </div>
-                </li>
-              ))}
-            </ul>
+            <FindingList review={review} />
           </Side>
         )}
         {panel === "outline" && (
@@ -153,60 +176,6 @@ function Header({ review: { canvas }, live }: { review: CanvasReview; live: Live
       <Presence live={live} />
       <Connection live={live} />
     </>
-  );
-}
-
-/** Who else has the canvas open. */
-function Presence({ live }: { live: Live }) {
-  const { session } = useSession();
-  const who = live.who.filter(({ label, surface }) => surface !== "browser" || label !== session.label);
-  if (who.length === 0) return null;
-  const names = who.map(({ label, surface }) => (surface === "browser" ? label : `${label} (${surface})`));
-  return (
-    <ul className={styles.who} aria-label="Also here">
-      {who.slice(0, 4).map(({ label }, index) => (
-        // oxlint-disable-next-line react/no-array-index-key -- one person can be here twice
-        <li key={index} title={names[index]}>
-          <Avatar name={label} />
-          <span className="unseen" dir="auto">
-            {names[index]}
-          </span>
-        </li>
-      ))}
-      {who.length > 4 && (
-        <li className={styles.more} title={names.slice(4).join(", ")}>
-          +{who.length - 4}
-        </li>
-      )}
-    </ul>
-  );
-}
-
-function Connection({ live }: { live: Live }) {
-  const label = live.state === "live" ? "Live" : live.state === "connecting" ? "Connecting…" : navigator.onLine ? "Reconnecting…" : "Offline";
-  const since = live.since !== undefined && `since ${new Date(live.since).toLocaleTimeString("en", { timeStyle: "short" })}`;
-  return (
-    <p className={styles.connection} data-state={live.state} role="status">
-      <span>{label}</span> {since && <span className={styles.since}>{since}</span>}
-    </p>
-  );
-}
-
-function Side({ title, close, children }: { title: string; close: () => void; children: ReactNode }) {
-  const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => heading.current?.focus(), []);
-  return (
-    <aside className={styles.side} aria-label={title} onKeyDown={(event) => event.key === "Escape" && close()}>
-      <div className={styles.sideHead}>
-        <h2 ref={heading} tabIndex={-1}>
-          {title}
-        </h2>
-        <Button look="quiet" aria-label={`Close ${title.toLowerCase()}`} onClick={close}>
-          <Icon name="close" />
-        </Button>
-      </div>
-      {children}
-    </aside>
   );
 }
 

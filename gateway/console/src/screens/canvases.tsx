@@ -1,12 +1,13 @@
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import { Link, useSearchParams } from "wouter";
+import { Link, useLocation, useSearchParams } from "wouter";
 import { canvasPath } from "../address.ts";
 import { api, type CanvasSummary } from "../api.ts";
 import { Problem } from "../errors.ts";
 import { ago, count } from "../format.ts";
 import { useClock, useIsNear, useObjectUrl, useTitle } from "../ui/hooks.ts";
-import { Button, Empty, Failure, Icon } from "../ui/parts.tsx";
+import { useSession } from "../session.ts";
+import { Button, Empty, Failure, Icon, Notice } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
 import { Shell } from "../ui/shell.tsx";
 import styles from "./canvases.module.css";
@@ -84,6 +85,7 @@ export function Canvases() {
                   </label>
                 ))}
               </fieldset>
+              <NewCanvas />
             </div>
           )}
         </div>
@@ -116,6 +118,39 @@ export function Canvases() {
         )}
       </div>
     </Shell>
+  );
+}
+
+/** Makes an empty canvas and opens it. */
+function NewCanvas() {
+  const { session, account } = useSession();
+  const [, navigate] = useLocation();
+  const [id] = useState(() => crypto.randomUUID());
+  const [error, setError] = useState<unknown>();
+  const [isMaking, setIsMaking] = useState(false);
+  if (!session.scopes.includes("canvas:write")) return null;
+
+  async function make() {
+    setIsMaking(true);
+    setError(undefined);
+    try {
+      navigate(canvasPath(await api.createCanvas(id, "Untitled")));
+    } catch (error) {
+      // An attempt without an answer had made it.
+      if (error instanceof Problem && error.status === 409) navigate(canvasPath({ ownerUid: account.id, id }));
+      else setError(error);
+      setIsMaking(false);
+    }
+  }
+
+  return (
+    <>
+      <Button look="primary" disabled={isMaking} onClick={() => void make()}>
+        <Icon name="plus" size={16} />
+        New canvas
+      </Button>
+      {error !== undefined && <Notice error={error} />}
+    </>
   );
 }
 
@@ -210,8 +245,9 @@ function First() {
       }
     >
       <p className={parts.text}>
-        Agents and programs make canvases through the API, and people share theirs with you. They appear here by themselves.
+        Make one, or let agents and programs do so through the API. Those that people share with you appear here, too.
       </p>
+      <NewCanvas />
       <a className={`${parts.button} ${parts.plain}`} href="/docs">
         API documentation
       </a>

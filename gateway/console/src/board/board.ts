@@ -1,0 +1,364 @@
+/** What a person does on the board: the selection, what is edited, and the gestures. It knows no React. */
+import type { Engine } from "../sync/engine.ts";
+import type { OpenConflict } from "../sync/types.ts";
+import { retitle, update } from "../sync/change.ts";
+import { type Fields, type Graph, graphOf, isSection, type Node } from "../sync/graph.ts";
+import type { Box, Point } from "../view.ts";
+import {
+  type Choice,
+  choices,
+  connectionOf,
+  duplicated,
+  freeSpot,
+  type Kind,
+  madeRoom,
+  moved,
+  newNode,
+  purposeOf,
+  removed,
+  resized,
+  sectioned,
+  sizeOf,
+} from "./gestures.ts";
+import { boxOf, middleOf } from "./spatial.ts";
+
+/** The surface on which the board is drawn. */
+export interface Surface {
+  /** The point of the plane under the pointer, if that is on the board. */
+  pointer(): Point | undefined;
+  middle(): Point;
+  /** The point of the plane at a point of the window. */
+  toPlane(point: Point): Point;
+  /** The point of the window at a point of the plane. */
+  toScreen(point: Point): Point;
+  /** Shows these nodes, or all. */
+  show(ids?: Iterable<string>): void;
+  zoomBy(factor: number): void;
+  zoomTo(scale: number): void;
+  panBy(x: number, y: number): void;
+  /** Moves the view so that this point of the plane is in its middle. */
+  center(point: Point): void;
+  /** Gives the keyboard to a node, or to the board. */
+  focus(id?: string): void;
+}
+
+export type Menu =
+  /** What two nodes are connected for. */
+  | { kind: "connect"; from: string; to: string; at: Point }
+  /** A connection was dropped where nothing is: a node that is made there. */
+  | { kind: "create"; from: string; isReverse: boolean; point: Point; at: Point }
+  /** What can be done with the selection. */
+  | { kind: "selection"; at: Point }
+  /** The purpose of a connection that exists. */
+  | { kind: "purpose"; connection: string; at: Point };
+
+export interface Ui {
+  selection: ReadonlySet<string>;
+  /** The connection that is selected. */
+  link: string | undefined;
+  editing: { id: string; field: "content" | "title" } | undefined;
+  tool: "select" | "hand";
+  menu: Menu | undefined;
+  dialog: "palette" | "keys" | undefined;
+  /** Nodes that are being moved, and how far. */
+  drag: { ids: ReadonlySet<string>; by: Point } | undefined;
+  resize: { id: string; box: Box } | undefined;
+  panel: "inspect" | "make" | "runs" | "outline" | "findings" | undefined;
+}
+
+const NOTHING: ReadonlySet<string> = new Set();
+const NO_GRAPH = graphOf({ title: "", nodes: [], connections: [] });
+/** How long after the last arrow key the move is made, in milliseconds. */
+const NUDGE_REST = 400;
+
+const count = (number: number, noun: string) => (number === 1 ? noun : `${number} ${noun}s`);
+
+export class Board {
+  readonly engine: Engine;
+  /** Whether Space is held, so that a drag moves the view. */
+  isPanning = false;
+  #surface: Surface | undefined;
+  #ui: Ui = {
+    selection: NOTHING,
+    link: undefined,
+    editing: undefined,
+    tool: "select",
+    menu: undefined,
+    dialog: undefined,
+    drag: undefined,
+    resize: undefined,
+    panel: undefined,
+  };
+  #listeners = new Set<() => void>();
+  #notices = new Set<(text: string) => void>();
+  #nudge: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(engine: Engine) {
+    this.engine = engine;
+  }
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  /** Calls `listener` with each sentence that a person should read. */
+  readonly onNotice = (listener: (text: string) => void): (() => void) => {
+    this.#notices.add(listener);
+    return () => void this.#notices.delete(listener);
+  };
+
+  tell(text: string): void {
+    for (const listener of this.#notices) listener(text);
+  }
+
+  readonly getUi = (): Ui => this.#ui;
+
+  set(change: Partial<Ui>): void {
+    this.#ui = { ...this.#ui, ...change };
+    for (const listener of this.#listeners) listener();
+  }
+
+  get surface(): Surface | undefined {
+    return this.#surface;
+  }
+
+  /** Draws the board on `surface` until the returned function is called. */
+  attach(surface: Surface): () => void {
+    this.#surface = surface;
+    return () => {
+      if (this.#surface === surface) this.#surface = undefined;
+    };
+  }
+
+  /** Space is held, or no more. */
+  pan(isPanning: boolean): void {
+    this.isPanning = isPanning;
+  }
+
+  get graph(): Graph {
+    return this.engine.getSnapshot().graph ?? NO_GRAPH;
+  }
+
+  /** The selected nodes that exist. */
+  get selected(): Node[] {
+    return [...this.#ui.selection].flatMap((id) => this.graph.nodes.get(id) ?? []);
+  }
+
+  newId = (): string => crypto.randomUUID();
+
+  // Selection
+
+  select(ids: Iterable<string>, how: "set" | "toggle" | "add" = "set"): void {
+    const next = new Set(how === "set" ? [] : this.#ui.selection);
+    for (const id of ids) {
+      if (how === "toggle" && next.has(id)) next.delete(id);
+      else next.add(id);
+    }
+    this.settle();
+    this.set({ selection: next, link: undefined });
+  }
+
+  selectAll(): void {
+    this.select(this.graph.nodes.keys());
+  }
+
+  selectLink(id: string): void {
+    this.set({ selection: NOTHING, link: id });
+  }
+
+  /** Ends what is under way, step by step: a menu, the editing of a text, the selection. */
+  escape(): void {
+    this.settle();
+    if (this.#ui.menu) this.set({ menu: undefined });
+    else if (this.#ui.editing) this.stopEditing();
+    else this.set({ selection: NOTHING, link: undefined, tool: "select" });
+  }
+
+  // Changes
+
+  create(kind: Kind, point?: Point, rest: Partial<Node> = {}): string {
+    this.settle();
+    const id = this.newId();
+    const at = point ?? freeSpot(this.graph, sizeOf(kind), this.surface?.middle() ?? { x: 0, y: 0 });
+    const node = newNode(this.graph, kind, id, at, rest);
+    this.engine.perform(`Add ${kind === "section" ? "a Section" : node.title.toLowerCase()}`, [{ do: "create", node }]);
+    this.select([id]);
+    if (kind === "text" || kind === "sticky") this.edit(id, "content");
+    else this.edit(id, "title");
+    return id;
+  }
+
+  /** A Section around the selection, or an empty one. */
+  createSection(): void {
+    this.settle();
+    const id = this.newId();
+    const nodes = this.selected.filter((node) => !isSection(node));
+    const at = freeSpot(this.graph, sizeOf("section"), this.surface?.middle() ?? { x: 0, y: 0 });
+    this.engine.perform(nodes.length > 0 ? `Put ${count(nodes.length, "node")} into a Section` : "Add a Section", sectioned(this.graph, nodes.map((node) => node.id), id, at));
+    this.select([id]);
+    this.edit(id, "title");
+  }
+
+  duplicate(ids: Iterable<string> = this.#ui.selection, point?: Point): void {
+    this.settle();
+    const { changes, copies } = duplicated(this.graph, ids, this.newId, point);
+    if (copies.size === 0) return;
+    this.engine.perform(`Duplicate ${count(copies.size, "node")}`, changes);
+    this.select(copies.values());
+  }
+
+  delete(): void {
+    this.settle();
+    const { link } = this.#ui;
+    const connection = link === undefined ? undefined : this.graph.connections.get(link);
+    if (connection) {
+      this.engine.perform("Delete a connection", [{ do: "disconnect", connection }]);
+      this.set({ link: undefined });
+      return;
+    }
+    const nodes = this.selected;
+    if (nodes.length === 0) return;
+    this.engine.perform(`Delete ${count(nodes.length, "node")}`, removed(this.graph, nodes.map(({ id }) => id)));
+    this.select([]);
+    this.surface?.focus();
+  }
+
+  /** Moves nodes apart that cover each other. */
+  makeRoom(ids: string[]): void {
+    const [, node] = ids.flatMap((id) => this.graph.nodes.get(id) ?? []);
+    if (node) this.engine.perform("Make room", [madeRoom(this.graph, node)]);
+  }
+
+  move(ids: Iterable<string>, by: Point): void {
+    const changes = moved(this.graph, ids, by);
+    this.engine.perform(`Move ${count(changes.length, "node")}`, changes);
+  }
+
+  /** Moves the selection in small steps. Steps that follow each other are one gesture. */
+  nudge(by: Point): void {
+    const { drag, selection } = this.#ui;
+    if (selection.size === 0) {
+      this.surface?.panBy(-by.x * 8, -by.y * 8);
+      return;
+    }
+    clearTimeout(this.#nudge);
+    this.set({ drag: { ids: drag?.ids ?? selection, by: { x: (drag?.by.x ?? 0) + by.x, y: (drag?.by.y ?? 0) + by.y } } });
+    this.#nudge = setTimeout(() => this.settle(), NUDGE_REST);
+  }
+
+  /** Makes the move that arrow keys began. */
+  settle(): void {
+    if (this.#nudge === undefined) return;
+    clearTimeout(this.#nudge);
+    this.#nudge = undefined;
+    this.drop();
+  }
+
+  /** Ends a drag where it is. */
+  drop(): void {
+    const { drag } = this.#ui;
+    if (!drag) return;
+    if (drag.by.x !== 0 || drag.by.y !== 0) this.move(drag.ids, drag.by);
+    this.set({ drag: undefined });
+  }
+
+  resize(id: string, box: Box): void {
+    const node = this.graph.nodes.get(id);
+    if (node) this.engine.perform("Resize a node", [resized(node, box)]);
+    this.set({ resize: undefined });
+  }
+
+  setFields(label: string, nodes: Node[], fields: Fields): void {
+    this.engine.perform(label, nodes.map((node) => update("node", node, fields)));
+  }
+
+  rename(title: string): void {
+    this.settle();
+    this.engine.perform("Rename the canvas", [retitle(this.graph, title)]);
+  }
+
+  undo(): void {
+    this.settle();
+    this.engine.undo();
+  }
+
+  redo(): void {
+    this.settle();
+    this.engine.redo();
+  }
+
+  // Texts
+
+  edit(id: string, field?: "content" | "title"): void {
+    const node = this.graph.nodes.get(id);
+    if (!node) return;
+    const hasText = !isSection(node) && (node.type === "text" || node.type === "sticky");
+    this.settle();
+    this.set({ editing: { id, field: field ?? (hasText ? "content" : "title") } });
+  }
+
+  /** Writes what was typed. `was` is the text that it was typed on, `session` the time since editing began. */
+  write(id: string, field: "content" | "title", text: string, was: string, session: string): void {
+    const name = field === "content" ? "metadata.content" : "title";
+    const value = (one: string) => (field === "content" ? one || null : one);
+    if (text === was) return;
+    const label = field === "content" ? "Edit a text" : "Rename a node";
+    this.engine.perform(label, [{ do: "update", on: "node", id, set: { [name]: value(text) }, was: { [name]: value(was) } }], { merge: session });
+  }
+
+  stopEditing(): void {
+    const { editing } = this.#ui;
+    if (!editing) return;
+    this.set({ editing: undefined });
+    this.surface?.focus(editing.id);
+  }
+
+  // Connections
+
+  /** Asks what two nodes shall be connected for. */
+  offer(from: string, to: string, at: Point): void {
+    if (from !== to && this.offered(from, to).length > 0) this.set({ menu: { kind: "connect", from, to, at } });
+  }
+
+  offered(from: string, to: string, except?: string): Choice[] {
+    const [source, target] = [this.graph.nodes.get(from), this.graph.nodes.get(to)];
+    return source && target ? choices(this.graph, source, target, except) : [];
+  }
+
+  connect(from: string, to: string, { purpose, role }: Choice): void {
+    this.settle();
+    const id = this.newId();
+    this.engine.perform(`Connect for ${purposeOf({ purpose, ...(role && { role }) })}`, [{ do: "connect", connection: connectionOf(id, from, to, purpose, role) }]);
+    this.set({ menu: undefined, link: id, selection: NOTHING });
+  }
+
+  /** Makes a node where a connection was dropped, and connects it. */
+  createConnected(menu: Menu & { kind: "create" }, kind: Kind): void {
+    const id = this.newId();
+    const node = newNode(this.graph, kind, id, menu.point);
+    const [from, to] = menu.isReverse ? [id, menu.from] : [menu.from, id];
+    this.engine.perform(`Add ${node.title.toLowerCase()}`, [
+      { do: "create", node },
+      { do: "connect", connection: connectionOf(this.newId(), from, to, "flow") },
+    ]);
+    this.set({ menu: undefined });
+    this.select([id]);
+  }
+
+  changePurpose(connection: string, { purpose, role }: Choice): void {
+    const present = this.graph.connections.get(connection);
+    if (present) this.engine.perform("Change a connection", [update("connection", present, { purpose, role: role ?? null })]);
+    this.set({ menu: undefined });
+  }
+
+  // Conflicts
+
+  resolve(conflict: OpenConflict, choice: "mine" | "theirs" | "both"): void {
+    this.engine.resolve(conflict, choice, (node, text) => {
+      const point = middleOf(boxOf(node));
+      const beside = { x: point.x + node.width + 40, y: point.y };
+      return newNode(this.graph, node.type === "text" ? "text" : "sticky", this.newId(), beside, { title: node.title, metadata: { content: text } });
+    });
+  }
+}

@@ -1,0 +1,217 @@
+/** What part of the plane is seen, and how it is moved. */
+import { fit, type Box, type Point, type Size } from "../view.ts";
+import type { Board, Surface } from "./board.ts";
+import { around, boxOf, middleOf } from "./spatial.ts";
+
+/** How React Flow writes a view: screen = plane × zoom + (x, y). */
+export interface Viewport {
+  x: number;
+  y: number;
+  zoom: number;
+}
+
+export const LEAST_ZOOM = 0.005;
+export const MOST_ZOOM = 4;
+/** Below this scale, nodes are drawn and not rendered. */
+const OVERVIEW_ZOOM = 0.25;
+/** The window is larger than the view by this many pixels, and moves in steps of this size. */
+const MARGIN = 240;
+/** What the tools and buttons at the edges cover of the board, in pixels. */
+const COVERED = { left: 76, top: 20, right: 0, bottom: 0 };
+/** The distance of the dots, and of the view's animation. */
+const DOTS = 24;
+const DURATION = 220;
+
+/** What of the view decides on what is rendered. It changes seldom. */
+export interface Window {
+  box: Box;
+  isFar: boolean;
+  /** How many pixels of the screen a unit of the plane takes, rounded up to a power of two. */
+  detail: number;
+}
+
+/** The part of the plane in view and some of its surroundings, in coarse steps. */
+export function windowOf({ x, y, zoom }: Viewport, { width, height }: Size, ratio = 1): Window {
+  const step = MARGIN / 2 ** Math.round(Math.log2(zoom));
+  const down = (value: number) => Math.floor(value / step) * step;
+  const up = (value: number) => Math.ceil(value / step) * step;
+  const [left, top] = [down((-x - MARGIN) / zoom), down((-y - MARGIN) / zoom)];
+  const [right, bottom] = [up((width - x + MARGIN) / zoom), up((height - y + MARGIN) / zoom)];
+  return {
+    box: { x: left, y: top, width: right - left, height: bottom - top },
+    isFar: zoom < OVERVIEW_ZOOM,
+    detail: 2 ** Math.ceil(Math.log2(zoom * ratio)),
+  };
+}
+
+const isSame = (a: Window, b: Window): boolean =>
+  a.isFar === b.isFar &&
+  a.detail === b.detail &&
+  a.box.x === b.box.x &&
+  a.box.y === b.box.y &&
+  a.box.width === b.box.width &&
+  a.box.height === b.box.height;
+
+export class Camera implements Surface {
+  readonly first: Viewport;
+  #view: Viewport;
+  #screen: Size;
+  #window: Window;
+  #key: string;
+  #board: Board;
+  #frame: HTMLElement;
+  #apply: ((view: Viewport, duration: number) => void) | undefined;
+  #pointer: Point | undefined;
+  #listeners = new Set<() => void>();
+
+  constructor(canvas: string, board: Board, frame: HTMLElement) {
+    this.#board = board;
+    this.#frame = frame;
+    this.#key = `canvas.view ${canvas}`;
+    this.#screen = { width: frame.clientWidth, height: frame.clientHeight };
+    this.first = this.#kept() ?? this.#fitting(this.#boxOf()) ?? { x: this.#screen.width / 2, y: this.#screen.height / 2, zoom: 1 };
+    this.#view = this.first;
+    this.#window = windowOf(this.first, this.#screen, devicePixelRatio);
+    this.moved(this.first);
+  }
+
+  get view(): Viewport {
+    return this.#view;
+  }
+
+  get screen(): Size {
+    return this.#screen;
+  }
+
+  /** The part of the plane in view. */
+  get seen(): Box {
+    const { x, y, zoom } = this.#view;
+    return { x: -x / zoom, y: -y / zoom, width: this.#screen.width / zoom, height: this.#screen.height / zoom };
+  }
+
+  readonly getWindow = (): Window => this.#window;
+
+  /** Calls `listener` whenever the view has moved. */
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  /** Takes commands for the view, with what applies them, until the returned function is called. */
+  connect(apply: (view: Viewport, duration: number) => void): () => void {
+    this.#apply = apply;
+    const detach = this.#board.attach(this);
+    const observer = new ResizeObserver(() => {
+      this.#screen = { width: this.#frame.clientWidth, height: this.#frame.clientHeight };
+      this.moved(this.#view);
+    });
+    observer.observe(this.#frame);
+    return () => {
+      observer.disconnect();
+      detach();
+    };
+  }
+
+  /** The view is now this one. */
+  moved(view: Viewport): void {
+    this.#view = view;
+    const next = windowOf(view, this.#screen, devicePixelRatio);
+    if (!isSame(next, this.#window)) this.#window = next;
+    // Dots at a distance that is never too small to see.
+    const step = DOTS * view.zoom * 2 ** Math.max(0, Math.ceil(-Math.log2(view.zoom * 1.5)));
+    this.#frame.style.backgroundSize = `${step}px ${step}px`;
+    this.#frame.style.backgroundPosition = `${view.x}px ${view.y}px`;
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Remembers the view for a reload of this tab. */
+  keep(): void {
+    sessionStorage.setItem(this.#key, JSON.stringify(this.#view));
+  }
+
+  point(at: Point | undefined): void {
+    this.#pointer = at;
+  }
+
+  pointer(): Point | undefined {
+    return this.#pointer && this.toPlane(this.#pointer);
+  }
+
+  middle(): Point {
+    return middleOf(this.seen);
+  }
+
+  toPlane({ x, y }: Point): Point {
+    const { left, top } = this.#frame.getBoundingClientRect();
+    return { x: (x - left - this.#view.x) / this.#view.zoom, y: (y - top - this.#view.y) / this.#view.zoom };
+  }
+
+  toScreen({ x, y }: Point): Point {
+    const { left, top } = this.#frame.getBoundingClientRect();
+    return { x: x * this.#view.zoom + this.#view.x + left, y: y * this.#view.zoom + this.#view.y + top };
+  }
+
+  /** A box of the plane in pixels of the board. */
+  toBoard({ x, y, width, height }: Box): { left: number; top: number; width: number; height: number } {
+    const { zoom } = this.#view;
+    return { left: x * zoom + this.#view.x, top: y * zoom + this.#view.y, width: width * zoom, height: height * zoom };
+  }
+
+  show(ids?: Iterable<string>): void {
+    const view = this.#fitting(this.#boxOf(ids));
+    if (view) this.#go(view);
+  }
+
+  zoomBy(factor: number): void {
+    this.zoomTo(this.#view.zoom * factor);
+  }
+
+  zoomTo(scale: number): void {
+    const zoom = Math.min(Math.max(scale, LEAST_ZOOM), MOST_ZOOM);
+    const [x, y] = [this.#screen.width / 2, this.#screen.height / 2];
+    const grown = zoom / this.#view.zoom;
+    this.#go({ x: x - (x - this.#view.x) * grown, y: y - (y - this.#view.y) * grown, zoom });
+  }
+
+  panBy(x: number, y: number): void {
+    this.#go({ ...this.#view, x: this.#view.x + x, y: this.#view.y + y }, false);
+  }
+
+  center({ x, y }: Point): void {
+    const { zoom } = this.#view;
+    this.#go({ x: this.#screen.width / 2 - x * zoom, y: this.#screen.height / 2 - y * zoom, zoom }, false);
+  }
+
+  focus(id?: string): void {
+    // The node may have to be rendered first.
+    requestAnimationFrame(() => {
+      // A text that is edited now keeps the keyboard.
+      if (this.#board.getUi().editing) return;
+      const node = id === undefined ? null : this.#frame.querySelector<HTMLElement>(`.react-flow__node[data-id="${CSS.escape(id)}"]`);
+      (node ?? this.#frame.querySelector<HTMLElement>(".react-flow"))?.focus({ preventScroll: true });
+    });
+  }
+
+  #go(view: Viewport, isAnimated = true): void {
+    const isReduced = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    this.#apply?.(view, isAnimated && !isReduced ? DURATION : 0);
+  }
+
+  #boxOf(ids?: Iterable<string>): Box | undefined {
+    const { nodes } = this.#board.graph;
+    return around((ids ? [...ids].flatMap((id) => nodes.get(id) ?? []) : [...nodes.values()]).map(boxOf));
+  }
+
+  #fitting(box: Box | undefined): Viewport | undefined {
+    if (!box) return undefined;
+    const { left, top, right, bottom } = COVERED;
+    const free = { width: this.#screen.width - left - right, height: this.#screen.height - top - bottom };
+    const { x, y, scale } = fit(box, free);
+    return { x: x + left, y: y + top, zoom: Math.max(scale, LEAST_ZOOM) };
+  }
+
+  #kept(): Viewport | undefined {
+    const kept = sessionStorage.getItem(this.#key);
+    return kept === null ? undefined : (JSON.parse(kept) as Viewport);
+  }
+}

@@ -1,0 +1,290 @@
+/** The palette, which finds commands and nodes, the list of keys, and the menus of connections. */
+import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from "react";
+import { isSection } from "../sync/graph.ts";
+import { Button, Icon } from "../ui/parts.tsx";
+import type { Board, Menu } from "./board.ts";
+import { type Command, COMMANDS, keyNames, SELECTION_COMMANDS } from "./commands.ts";
+import styles from "./dialogs.module.css";
+import { type Choice, kindOf, type Kind } from "./gestures.ts";
+
+function Dialog({ label, className, close, children }: { label: string; className: string | undefined; close: () => void; children: ReactNode }) {
+  const element = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const dialog = element.current;
+    dialog?.showModal();
+    return () => dialog?.close();
+  }, []);
+  return (
+    // oxlint-disable-next-line jsx-a11y/click-events-have-key-events -- Escape closes a dialog
+    <dialog ref={element} aria-label={label} className={className} onClose={close} onClick={({ target, currentTarget }) => target === currentTarget && close()}>
+      {children}
+    </dialog>
+  );
+}
+
+const Keys = ({ combination }: { combination: string }) => (
+  <span className={styles.keys}>
+    {keyNames(combination).map((name) => (
+      <kbd key={name}>{name}</kbd>
+    ))}
+  </span>
+);
+
+export function KeyList({ close }: { close: () => void }) {
+  const groups = ["Add", "Edit", "Select", "View"] as const;
+  return (
+    <Dialog label="Keyboard shortcuts" className={styles.list} close={close}>
+      <header className={styles.head}>
+        <h2>Keyboard shortcuts</h2>
+        <Button look="quiet" aria-label="Close" onClick={close}>
+          <Icon name="close" />
+        </Button>
+      </header>
+      <div className={styles.groups}>
+        {groups.map((group) => (
+          <section key={group}>
+            <h3>{group}</h3>
+            <dl>
+              {COMMANDS.filter((command) => command.group === group).map(({ id, label, keys }) => (
+                <div key={id}>
+                  <dt>{label}</dt>
+                  <dd>
+                    {keys.map((key) => (
+                      <Keys key={key} combination={key} />
+                    ))}
+                  </dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        ))}
+        <section>
+          <h3>Mouse and trackpad</h3>
+          <dl>
+            {[
+              ["Move the view", "scroll, or drag with Space"],
+              ["Zoom", "Ctrl and scroll, or pinch"],
+              ["Select several", "drag over them, or Shift and click"],
+              ["Connect", "drag from the dot at the side of a node"],
+              ["Write", "double-click"],
+            ].map(([what, how]) => (
+              <div key={what}>
+                <dt>{what}</dt>
+                <dd>{how}</dd>
+              </div>
+            ))}
+          </dl>
+        </section>
+      </div>
+    </Dialog>
+  );
+}
+
+type Entry = { key: string; label: string; hint?: ReactNode; run: () => void };
+
+const MOST_FOUND = 40;
+
+function entriesOf(board: Board, query: string, close: () => void): Entry[] {
+  const wanted = query.trim().toLowerCase();
+  const commands = COMMANDS.filter(({ id, label, can }) => id !== "palette" && label.toLowerCase().includes(wanted) && (can?.(board) ?? true) && !label.startsWith("…"));
+  const run = (command: Command) => () => {
+    close();
+    command.run(board);
+  };
+  const entries: Entry[] = commands.map((command) => ({
+    key: command.id,
+    label: command.label,
+    hint: command.keys[0] !== undefined && <Keys combination={command.keys[0]} />,
+    run: run(command),
+  }));
+  if (wanted === "") return entries;
+  const [selected] = board.selected.length === 1 ? board.selected : [];
+  for (const node of board.graph.nodes.values()) {
+    if (entries.length >= MOST_FOUND) break;
+    if (!`${node.title} ${node.metadata.content ?? ""}`.toLowerCase().includes(wanted)) continue;
+    const label = node.title || node.metadata.content?.slice(0, 60) || "Untitled";
+    entries.push({
+      key: node.id,
+      label,
+      hint: <span className={styles.kind}>{kindOf(node)}</span>,
+      run: () => {
+        close();
+        board.select([node.id]);
+        board.surface?.show([node.id]);
+        board.surface?.focus(node.id);
+      },
+    });
+    if (selected && selected.id !== node.id && board.offered(selected.id, node.id).length > 0) {
+      entries.push({
+        key: `connect ${node.id}`,
+        label: `Connect ${selected.title || "the selection"} to ${label}`,
+        run: () => {
+          close();
+          board.offer(selected.id, node.id, { x: innerWidth / 2, y: innerHeight / 3 });
+        },
+      });
+    }
+  }
+  return entries;
+}
+
+export function Palette({ board, close }: { board: Board; close: () => void }) {
+  const [query, setQuery] = useState("");
+  const [at, setAt] = useState(0);
+  const list = useId();
+  const entries = entriesOf(board, query, close);
+  const current = Math.min(at, entries.length - 1);
+
+  useEffect(() => {
+    // In some browsers it returns a promise, which is no cleanup.
+    void document.getElementById(`${list}-${current}`)?.scrollIntoView({ block: "nearest" });
+  }, [list, current]);
+
+  function type(event: KeyboardEvent) {
+    event.stopPropagation();
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      setAt((current + (event.key === "ArrowDown" ? 1 : entries.length - 1)) % Math.max(entries.length, 1));
+    } else if (event.key === "Enter") {
+      event.preventDefault();
+      entries[current]?.run();
+    }
+  }
+
+  return (
+    <Dialog label="Find a command or a node" className={styles.palette} close={close}>
+      <div className={styles.search}>
+        <Icon name="search" />
+        <input
+          role="combobox"
+          aria-expanded="true"
+          aria-controls={list}
+          aria-activedescendant={entries.length > 0 ? `${list}-${current}` : undefined}
+          aria-label="Command or node"
+          placeholder="Find a command or a node"
+          autoFocus
+          value={query}
+          onChange={({ target }) => {
+            setQuery(target.value);
+            setAt(0);
+          }}
+          onKeyDown={type}
+        />
+      </div>
+      <div id={list} role="listbox" aria-label="Found" className={styles.found}>
+        {entries.map((entry, index) => (
+          // oxlint-disable-next-line jsx-a11y/click-events-have-key-events -- the input has the keyboard
+          <div key={entry.key} id={`${list}-${index}`} role="option" tabIndex={-1} aria-selected={index === current} onClick={entry.run} onPointerMove={() => setAt(index)}>
+            <bdi>{entry.label}</bdi>
+            {entry.hint}
+          </div>
+        ))}
+      </div>
+      {entries.length === 0 && <p className={styles.none}>Nothing has this name.</p>}
+    </Dialog>
+  );
+}
+
+const KINDS: [Kind, string][] = [
+  ["image", "Image slot"],
+  ["video", "Video slot"],
+  ["text", "Text"],
+  ["sticky", "Note"],
+];
+
+interface Item {
+  label: string;
+  purpose?: string;
+  run: () => void;
+}
+
+/** A small menu at a point of the screen. It takes the keyboard, and gives it back. */
+export function BoardMenu({ board, menu }: { board: Board; menu: Menu }) {
+  const element = useRef<HTMLDivElement>(null);
+  const { title, items } = contentOf(board, menu);
+  const close = () => {
+    board.set({ menu: undefined });
+    board.surface?.focus("from" in menu ? menu.from : undefined);
+  };
+
+  useEffect(() => {
+    element.current?.querySelector<HTMLElement>("[role=menuitem]")?.focus();
+    const outside = (event: PointerEvent) => {
+      if (!element.current?.contains(event.target as HTMLElement)) board.set({ menu: undefined });
+    };
+    addEventListener("pointerdown", outside, true);
+    return () => removeEventListener("pointerdown", outside, true);
+  }, [board]);
+
+  function type(event: KeyboardEvent) {
+    event.stopPropagation();
+    const all = [...(element.current?.querySelectorAll<HTMLElement>("[role=menuitem]") ?? [])];
+    const now = all.indexOf(document.activeElement as HTMLElement);
+    const steps: Record<string, number> = { ArrowDown: now + 1, ArrowUp: now - 1, Home: 0, End: all.length - 1 };
+    const next = steps[event.key];
+    if (event.key === "Escape" || event.key === "Tab") {
+      event.preventDefault();
+      close();
+    } else if (next !== undefined) {
+      event.preventDefault();
+      all.at(next % all.length)?.focus();
+    }
+  }
+
+  const left = Math.min(menu.at.x, innerWidth - 240);
+  const top = Math.min(menu.at.y, innerHeight - 60 - items.length * 36);
+  return (
+    <div ref={element} role="menu" tabIndex={-1} aria-label={title} className={styles.menu} style={{ left, top: Math.max(top, 64) }} onKeyDown={type}>
+      <p className={styles.menuTitle}>{title}</p>
+      {items.map(({ label, purpose, run }) => (
+        <button
+          key={label}
+          type="button"
+          role="menuitem"
+          tabIndex={-1}
+          data-purpose={purpose}
+          onClick={() => {
+            run();
+            board.surface?.focus();
+          }}
+        >
+          {label}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+const item = ({ label, purpose }: Choice, run: () => void): Item => ({ label, purpose, run });
+
+function contentOf(board: Board, menu: Menu): { title: string; items: Item[] } {
+  if (menu.kind === "connect") {
+    const { from, to } = menu;
+    return { title: "Connect for", items: board.offered(from, to).map((choice) => item(choice, () => board.connect(from, to, choice))) };
+  }
+  if (menu.kind === "selection") {
+    const commands = SELECTION_COMMANDS.flatMap((id) => COMMANDS.find((command) => command.id === id) ?? []);
+    const possible = commands.filter(({ can }) => can?.(board) ?? true);
+    const run = (command: Command) => () => {
+      board.set({ menu: undefined });
+      command.run(board);
+    };
+    return { title: "Selection", items: possible.map((command) => ({ label: command.label, run: run(command) })) };
+  }
+  if (menu.kind === "create") {
+    const source = board.graph.nodes.get(menu.from);
+    return {
+      title: source && isSection(source) ? "Add and connect to the Section" : "Add and connect",
+      items: KINDS.map(([kind, label]) => ({ label, run: () => board.createConnected(menu, kind) })),
+    };
+  }
+  const connection = board.graph.connections.get(menu.connection);
+  const choices = connection ? board.offered(connection.fromNodeId, connection.toNodeId, connection.id) : [];
+  return {
+    title: "Change the purpose",
+    items: [
+      ...choices.map((choice) => item(choice, () => board.changePurpose(menu.connection, choice))),
+      { label: "Delete the connection", run: () => (board.set({ menu: undefined, link: menu.connection }), board.delete()) },
+    ],
+  };
+}

@@ -1,0 +1,310 @@
+/** The canvas for a person who may change it. */
+import { useEffect, useEffectEvent, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import type { CanvasReview } from "../api.ts";
+import { count } from "../format.ts";
+import type { Live } from "../live.ts";
+import { Connection, FindingList, Presence, Side } from "../screens/canvas-parts.tsx";
+import { useSession } from "../session.ts";
+import { Button, Empty, Icon, Waiting } from "../ui/parts.tsx";
+import { Shell } from "../ui/shell.tsx";
+import { Board, type Ui } from "./board.ts";
+import { combinationOf, commandOf } from "./commands.ts";
+import { BoardContext } from "./context.ts";
+import { BoardMenu, KeyList, Palette } from "./dialogs.tsx";
+import styles from "./editor.module.css";
+import { useEngine } from "./engines.ts";
+import { Inspector } from "./inspector.tsx";
+import { Make } from "./make.tsx";
+import { OutlineTree } from "./outline.tsx";
+import { RunList } from "./run-list.tsx";
+import { ActivityLine, Conflicts, Notices, SaveState, Stopped, UploadList } from "./status.tsx";
+import type { State } from "../sync/types.ts";
+import { Surface } from "./surface.tsx";
+import { History, Toolbar, ZoomControls } from "./toolbar.tsx";
+import { Uploads } from "./uploads.ts";
+
+interface Props {
+  handle: string;
+  review: CanvasReview;
+  live: Live;
+  /** Reads the review again. */
+  reload: () => void;
+  /** The session ended: the page asks who is signed in. */
+  signedOut: () => void;
+}
+
+/** The type of copied nodes on the clipboard. */
+const NODES = "application/x-canvas-nodes";
+
+/** How long after the last change the findings are read again, in milliseconds. */
+const REVIEW_REST = 1000;
+
+export function Editor({ handle, review, live, reload, signedOut }: Props) {
+  const { account, session } = useSession();
+  const engine = useEngine(account.id, handle);
+  const board = useMemo(() => new Board(engine), [engine]);
+  const uploads = useMemo(() => new Uploads(handle, board), [handle, board]);
+  const snapshot = useSyncExternalStore(engine.subscribe, engine.getSnapshot);
+  const ui = useSyncExternalStore(board.subscribe, board.getUi);
+  const list = useSyncExternalStore(uploads.subscribe, uploads.getList);
+  const { graph, revision, state } = snapshot;
+
+  useEffect(() => {
+    if (live.revision !== undefined) engine.follow(live.revision);
+  }, [engine, live.revision]);
+  useEffect(() => {
+    if (live.state === "live") engine.resume();
+  }, [engine, live.state]);
+  useEffect(() => {
+    if (review.canvas.revision === engine.getSnapshot().revision) engine.retitled(review.canvas.title);
+  }, [engine, review]);
+
+  const stopped = useEffectEvent((state: State) => {
+    if (state === "signed-out") signedOut();
+    if (state === "gone") reload();
+  });
+  useEffect(() => stopped(state), [state]);
+
+  const shown = review.canvas.revision;
+  const reread = useEffectEvent(() => reload());
+  useEffect(() => {
+    if (revision === undefined || revision === shown) return;
+    const timer = setTimeout(() => reread(), REVIEW_REST);
+    return () => clearTimeout(timer);
+  }, [revision, shown]);
+
+  function addFiles(files: File[], point = board.surface?.middle() ?? { x: 0, y: 0 }) {
+    const refused = uploads.add(files, point);
+    if (refused.length > 0) board.tell(`${refused.join(", ")}: only PNG, JPEG, WebP and GIF pictures can be uploaded.`);
+  }
+
+  const type = useEffectEvent((event: KeyboardEvent) => {
+    const target = event.target as HTMLElement;
+    const isTyping = target.matches("input, textarea, select, [contenteditable], dialog *, [role=menu] *");
+    // Enter and Space are for the button that has the keyboard.
+    const isPressing = target.matches("button, a") && (event.key === "Enter" || event.key === " ");
+    const isPalette = combinationOf(event) === "Mod+K";
+    if (event.defaultPrevented || isPressing || (isTyping && !isPalette) || !graph) return;
+    if (event.key === " " && !isTyping) board.pan(true);
+    const command = commandOf(event, board);
+    if (!command) return;
+    event.preventDefault();
+    command.run(board);
+  });
+  const paste = useEffectEvent((event: ClipboardEvent) => {
+    if ((event.target as HTMLElement).matches("input, textarea")) return;
+    const files = [...(event.clipboardData?.files ?? [])];
+    const copied = copiedFrom(event.clipboardData?.getData(NODES) ?? "", handle);
+    const text = event.clipboardData?.getData("text/plain") ?? "";
+    if (copied.length > 0) board.duplicate(copied.map(engine.local), board.surface?.pointer());
+    else if (files.length > 0) addFiles(files, board.surface?.pointer());
+    else if (text !== "") board.create("text", board.surface?.pointer(), { metadata: { content: text.slice(0, 24_000) } });
+  });
+  const copy = useEffectEvent((event: ClipboardEvent) => {
+    const isText = (event.target as HTMLElement).matches("input, textarea") || getSelection()?.isCollapsed === false;
+    if (isText || board.selected.length === 0) return;
+    event.preventDefault();
+    event.clipboardData?.setData(NODES, JSON.stringify({ canvas: handle, ids: board.selected.map(({ id }) => engine.real(id)) }));
+    event.clipboardData?.setData("text/plain", board.selected.map(({ title, metadata }) => metadata.content ?? title).join("\n\n"));
+  });
+  const leave = useEffectEvent((event: BeforeUnloadEvent) => {
+    // Changes are kept, but files are not.
+    if (uploads.getList().length > 0) event.preventDefault();
+  });
+  useEffect(() => {
+    const stop = new AbortController();
+    const { signal } = stop;
+    addEventListener("keydown", (event) => type(event), { signal });
+    addEventListener("keyup", ({ key }) => key === " " && board.pan(false), { signal });
+    addEventListener("copy", (event) => copy(event), { signal });
+    addEventListener("paste", (event) => paste(event), { signal });
+    addEventListener("beforeunload", (event) => leave(event), { signal });
+    addEventListener("blur", () => board.settle(), { signal });
+    return () => stop.abort();
+  }, [board]);
+
+  return (
+    <BoardContext value={board}>
+      <Shell
+        isFixed
+        header={
+          <>
+            <Title board={board} title={graph?.title ?? review.canvas.title} meta={`${review.canvas.accessRole} · ${count(graph?.nodes.size ?? review.canvas.nodeCount, "node")}`} revision={revision} />
+            <History board={board} undo={snapshot.undo} redo={snapshot.redo} />
+            <Presence live={live} />
+            <SaveState board={board} snapshot={snapshot} />
+            <Connection live={live} />
+          </>
+        }
+      >
+        <div className={styles.work}>
+          <div
+            className={styles.stage}
+            onDragOver={(event) => event.preventDefault()}
+            onDrop={(event) => {
+              event.preventDefault();
+              addFiles([...event.dataTransfer.files], board.surface?.toPlane({ x: event.clientX, y: event.clientY }));
+            }}
+          >
+            {graph ? <Surface board={board} graph={graph} ui={ui} canvas={handle} /> : <Waiting label="Opening the canvas" />}
+            <p id="board-help" className="unseen">
+              Tab moves through the nodes in view, arrow keys move the selection, question mark lists all keys. The outline has the same content as a tree.
+            </p>
+            {graph?.nodes.size === 0 && (
+              <div className={styles.hint}>
+                <Empty title="This canvas is empty">
+                  <p>
+                    Drop or paste pictures, double-click to write, or press <kbd>?</kbd> for all keys.
+                  </p>
+                </Empty>
+              </div>
+            )}
+            {graph && <Toolbar board={board} ui={ui} onFiles={addFiles} />}
+            <ZoomControls board={board} />
+            <PanelToggles board={board} panel={ui.panel} scopes={session.scopes} findings={review.validation.findings.filter(({ severity }) => severity !== "info").length} />
+            <Stopped board={board} snapshot={snapshot} />
+            <div className={styles.cards}>
+              <Conflicts board={board} conflicts={snapshot.conflicts} />
+              <UploadList uploads={uploads} list={list} />
+            </div>
+            <div className={styles.foot}>
+              <Notices board={board} />
+              <ActivityLine board={board} news={snapshot.news} own={session.label} />
+            </div>
+          </div>
+          {ui.panel === "outline" && graph && (
+            <Side title="Outline" close={() => closePanel(board)}>
+              <OutlineTree board={board} graph={graph} ui={ui} />
+            </Side>
+          )}
+          {ui.panel === "inspect" && graph && (
+            <Side title="Inspect" close={() => closePanel(board)}>
+              <Inspector board={board} canvas={handle} nodes={board.selected} />
+            </Side>
+          )}
+          {ui.panel === "make" && graph && (
+            <Side title="Make" close={() => closePanel(board)}>
+              <Make board={board} canvas={handle} nodes={board.selected} />
+            </Side>
+          )}
+          {ui.panel === "runs" && graph && (
+            <Side title="Runs" close={() => closePanel(board)}>
+              <RunList board={board} canvas={handle} revision={revision} />
+            </Side>
+          )}
+          {ui.panel === "findings" && (
+            <Side title="Findings" close={() => closePanel(board)}>
+              <FindingList
+                review={review}
+                show={(handles) => {
+                  const ids = handles.map((one) => engine.local(one.replace(/^node:/, "")));
+                  board.select(ids);
+                  board.surface?.show(ids);
+                }}
+                makeRoom={(handles) => board.makeRoom(handles.map((one) => engine.local(one.replace(/^node:/, ""))))}
+              />
+            </Side>
+          )}
+        </div>
+        {ui.menu && graph && <BoardMenu key={JSON.stringify(ui.menu)} board={board} menu={ui.menu} />}
+        {ui.dialog === "palette" && graph && <Palette board={board} close={() => closeDialog(board)} />}
+        {ui.dialog === "keys" && <KeyList close={() => closeDialog(board)} />}
+      </Shell>
+    </BoardContext>
+  );
+}
+
+/** The nodes of this canvas that were copied. Any page can write to the clipboard, so the data can be anything. */
+function copiedFrom(data: string, canvas: string): string[] {
+  try {
+    const copied = JSON.parse(data) as { canvas?: unknown; ids?: unknown };
+    return copied.canvas === canvas && Array.isArray(copied.ids) ? copied.ids.map(String) : [];
+  } catch {
+    return [];
+  }
+}
+
+function closeDialog(board: Board): void {
+  if (board.getUi().dialog !== undefined) board.set({ dialog: undefined });
+}
+
+function closePanel(board: Board): void {
+  const { panel } = board.getUi();
+  board.set({ panel: undefined });
+  document.querySelector<HTMLElement>(`[data-panel="${panel}"]`)?.focus();
+}
+
+function PanelToggles({ board, panel, findings, scopes }: { board: Board; panel: Ui["panel"]; findings: number; scopes: string[] }) {
+  const [canMake, canSeeRuns] = [scopes.includes("image:generate"), scopes.includes("job:manage")];
+  const toggle = (name: NonNullable<Ui["panel"]>) => board.set({ panel: panel === name ? undefined : name });
+  return (
+    <div className={styles.toggles}>
+      <Button data-panel="findings" aria-expanded={panel === "findings"} className={findings > 0 ? styles.found : styles.clear} onClick={() => toggle("findings")}>
+        <Icon name={findings > 0 ? "finding" : "check"} size={16} />
+        {findings > 0 ? count(findings, "finding") : "No findings"}
+      </Button>
+      <Button data-panel="outline" aria-expanded={panel === "outline"} onClick={() => toggle("outline")}>
+        <Icon name="outline" size={16} />
+        Outline
+      </Button>
+      <Button data-panel="inspect" aria-expanded={panel === "inspect"} onClick={() => toggle("inspect")}>
+        <Icon name="sliders" size={16} />
+        Inspect
+      </Button>
+      {canMake && (
+        <Button data-panel="make" aria-expanded={panel === "make"} onClick={() => toggle("make")}>
+          <Icon name="agent" size={16} />
+          Make
+        </Button>
+      )}
+      {canSeeRuns && (
+        <Button data-panel="runs" aria-expanded={panel === "runs"} onClick={() => toggle("runs")}>
+          <Icon name="clock" size={16} />
+          Runs
+        </Button>
+      )}
+    </div>
+  );
+}
+
+/** The title of the canvas, which a click makes a field. */
+function Title({ board, title, meta, revision }: { board: Board; title: string; meta: string; revision: string | undefined }) {
+  const [draft, setDraft] = useState<string>();
+  const field = useRef<HTMLInputElement>(null);
+  const isEditing = draft !== undefined;
+  useLayoutEffect(() => {
+    if (isEditing) field.current?.select();
+  }, [isEditing]);
+  function end(isKept: boolean) {
+    if (isKept && draft !== undefined && draft.trim() !== "" && draft !== title) board.rename(draft.trim());
+    setDraft(undefined);
+  }
+  return (
+    <div className={styles.names}>
+      <h1 className={styles.title}>
+        {isEditing ? (
+          <input
+            ref={field}
+            aria-label="Title of the canvas"
+            dir="auto"
+            maxLength={160}
+            value={draft}
+            onChange={(event) => setDraft(event.target.value)}
+            onBlur={() => end(true)}
+            onKeyDown={({ key }) => {
+              if (key === "Enter") end(true);
+              if (key === "Escape") end(false);
+            }}
+          />
+        ) : (
+          <button type="button" title="Rename the canvas" onClick={() => setDraft(title)}>
+            <bdi>{title || "Untitled"}</bdi>
+          </button>
+        )}
+      </h1>
+      <p className={styles.meta} data-revision={revision}>
+        {meta}
+      </p>
+    </div>
+  );
+}

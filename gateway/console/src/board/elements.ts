@@ -1,0 +1,114 @@
+/** What React Flow is given for what is in view. Objects stay the same as long as nothing of them changes, so nothing renders needlessly. */
+import { MarkerType, Position } from "@xyflow/react";
+import { type Connection, type Graph, isSection, type Node } from "../sync/graph.ts";
+import type { Ui } from "./board.ts";
+import type { BoardEdge } from "./edges.tsx";
+import { described } from "./gestures.ts";
+import { linksAt } from "./links.ts";
+import { type BoardNode, typeOf } from "./nodes.tsx";
+import { boxOf } from "./spatial.ts";
+
+/** With more nodes than this in view, they are drawn, not rendered. */
+export const MOST_RENDERED = 300;
+
+type State = Pick<Ui, "selection" | "editing" | "drag" | "resize" | "link" | "tool">;
+
+/** Elements with what they were made of. */
+type Known<Element> = Map<string, { key: unknown[]; element: Element }>;
+
+export class Elements {
+  #nodes: Known<BoardNode> = new Map();
+  #edges: Known<BoardEdge> = new Map();
+
+  /** The nodes in view, with those that are edited or moved, and those at the other ends of lines. */
+  nodes(graph: Graph, inView: Node[], ui: State): BoardNode[] {
+    const shown = new Map(inView.map((node) => [node.id, node]));
+    const add = (id: string | undefined) => {
+      const node = id === undefined ? undefined : graph.nodes.get(id);
+      if (node) shown.set(node.id, node);
+    };
+    add(ui.editing?.id);
+    for (const id of ui.drag?.ids ?? []) if (shown.size < MOST_RENDERED) add(id);
+    for (const { id } of inView) {
+      for (const { from, to } of linksAt(graph, id)) if (shown.size < 2 * MOST_RENDERED) for (const end of [from, to]) add(end.id);
+    }
+    const next: Known<BoardNode> = new Map();
+    for (const node of shown.values()) next.set(node.id, this.#node(graph, node, ui));
+    this.#nodes = next;
+    return [...next.values()].map(({ element }) => element);
+  }
+
+  /** The connections among these nodes. */
+  edges(graph: Graph, nodes: BoardNode[], link: string | undefined): BoardEdge[] {
+    const ids = new Set(nodes.map(({ id }) => id));
+    const next: Known<BoardEdge> = new Map();
+    for (const id of ids) {
+      for (const { connection } of linksAt(graph, id)) {
+        if (!next.has(connection.id) && ids.has(connection.fromNodeId) && ids.has(connection.toNodeId)) {
+          next.set(connection.id, this.#edge(graph, connection, connection.id === link));
+        }
+      }
+    }
+    this.#edges = next;
+    return [...next.values()].map(({ element }) => element);
+  }
+
+  #node(graph: Graph, node: Node, ui: State): { key: unknown[]; element: BoardNode } {
+    const isSelected = ui.selection.has(node.id);
+    const isResizable = isSelected && ui.selection.size === 1 && ui.tool === "select";
+    const editing = ui.editing?.id === node.id ? ui.editing.field : undefined;
+    const by = ui.drag?.ids.has(node.id) ? ui.drag.by : undefined;
+    const resized = ui.resize?.id === node.id ? ui.resize.box : undefined;
+    const label = described(graph, node);
+    const key = [node, isSelected, isResizable, editing, by?.x, by?.y, resized, label];
+    const known = this.#nodes.get(node.id);
+    if (known && known.key.every((part, at) => part === key[at])) return known;
+    const { x, y, width, height } = resized ?? boxOf(node);
+    const isFrame = isSection(node);
+    const z = Math.min(Math.max(node.metadata.zIndex ?? 0, -900), 1e6);
+    return {
+      key,
+      element: {
+        id: node.id,
+        type: typeOf(node),
+        position: { x: x + (by?.x ?? 0), y: y + (by?.y ?? 0) },
+        width,
+        height,
+        measured: { width, height },
+        selected: isSelected,
+        zIndex: isFrame ? 0 : 1000 + z,
+        ariaLabel: label,
+        data: { node, editing, isResizable },
+        // Known sizes and places: nothing is measured.
+        handles: [
+          { type: "target", position: Position.Left, x: 0, y: height / 2, width: 1, height: 1 },
+          { type: "source", position: Position.Right, x: width, y: height / 2, width: 1, height: 1 },
+        ],
+        // The inside of a Section is the plane: only its title takes the pointer.
+        ...(isFrame && { style: { pointerEvents: "none" as const } }),
+      },
+    };
+  }
+
+  #edge(graph: Graph, connection: Connection, isSelected: boolean): { key: unknown[]; element: BoardEdge } {
+    const name = (id: string) => graph.nodes.get(id)?.title ?? "";
+    const label = `Connection from ${name(connection.fromNodeId)} to ${name(connection.toNodeId)}`;
+    const key = [connection, isSelected, label];
+    const known = this.#edges.get(connection.id);
+    if (known && known.key.every((part, at) => part === key[at])) return known;
+    return {
+      key,
+      element: {
+        id: connection.id,
+        type: "connection",
+        source: connection.fromNodeId,
+        target: connection.toNodeId,
+        selected: isSelected,
+        zIndex: 500,
+        data: { connection },
+        markerEnd: { type: MarkerType.ArrowClosed, width: 15, height: 15, color: "context-stroke" },
+        ariaLabel: label,
+      },
+    };
+  }
+}

@@ -1,0 +1,57 @@
+/** The engines of this page: one for each canvas. An engine whose screen was left goes on until everything is sent. */
+import { useEffect } from "react";
+import { transportOf } from "../api.ts";
+import { Engine } from "../sync/engine.ts";
+import { browserStorage } from "../sync/storage.ts";
+
+interface Entry {
+  engine: Engine;
+  users: number;
+}
+
+const entries = new Map<string, Entry>();
+
+function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
+
+const newId = () => crypto.randomUUID();
+
+function entryOf(account: string, canvas: string): Entry {
+  const key = `${account} ${canvas}`;
+  const known = entries.get(key);
+  if (known) return known;
+  const engine = new Engine({ transport: transportOf(canvas), storage: browserStorage(account, canvas), newId, wait });
+  const entry = { engine, users: 0 };
+  entries.set(key, entry);
+  engine.subscribe(() => closeIfDone(key, entry));
+  void engine.open();
+  return entry;
+}
+
+function closeIfDone(key: string, { engine, users }: Entry): void {
+  const { state } = engine.getSnapshot();
+  if (users > 0 || state === "opening" || state === "saving" || state === "waiting") return;
+  entries.delete(key);
+  engine.close();
+}
+
+/** The engine of a canvas while the component is shown. */
+export function useEngine(account: string, canvas: string): Engine {
+  useEffect(() => {
+    const entry = entryOf(account, canvas);
+    entry.users += 1;
+    return () => {
+      entry.users -= 1;
+      // The next screen may want the same canvas.
+      setTimeout(() => closeIfDone(`${account} ${canvas}`, entry));
+    };
+  }, [account, canvas]);
+  return entryOf(account, canvas).engine;
+}

@@ -1,0 +1,224 @@
+/** What gestures change: pure functions from a graph to changes of it. */
+import { type Change, remove, update } from "../sync/change.ts";
+import { type Connection, type Graph, isSection, type Node, type Purpose, type Role } from "../sync/graph.ts";
+import type { Box, Point, Size } from "../view.ts";
+import { around, boxOf, encloses, middleOf, touches } from "./spatial.ts";
+
+export type Kind = "image" | "video" | "text" | "sticky" | "section";
+type NewId = () => string;
+
+/** The service's default sizes, and one for Sections. */
+const SIZES: Record<Kind, Size> = {
+  image: { width: 320, height: 320 },
+  video: { width: 480, height: 270 },
+  text: { width: 320, height: 160 },
+  sticky: { width: 240, height: 240 },
+  section: { width: 960, height: 640 },
+};
+const TITLES: Record<Kind, string> = { image: "Image", video: "Video", text: "Text", sticky: "Note", section: "Section" };
+/** Room between a Section's frame and its members; above them is its title. */
+const PADDING = 40;
+const HEAD = 72;
+const GAP = 40;
+/** The size that the service accepts. */
+const LEAST_SIDE = 24;
+const MOST_SIDE = 100_000;
+
+const whole = ({ x, y }: Point): Point => ({ x: Math.round(x), y: Math.round(y) });
+
+/** A new node whose middle is at `point`, in the Section that is there. */
+export function newNode(graph: Graph, kind: Kind, id: string, point: Point, rest: Partial<Node> = {}): Node {
+  const size = { ...SIZES[kind], ...(rest.width && { width: rest.width }), ...(rest.height && { height: rest.height }) };
+  const position = rest.position ?? whole({ x: point.x - size.width / 2, y: point.y - size.height / 2 });
+  const home = kind === "section" ? undefined : sectionAround(graph, { ...position, ...size });
+  const metadata = { ...(kind === "section" && { section: true }), ...(home && { sectionId: home.id }), ...rest.metadata };
+  const type = kind === "section" ? "sticky" : kind;
+  return { id, handle: `node:${id}`, type, title: TITLES[kind], ...rest, position, ...size, metadata };
+}
+
+/** A place for a new node of this size near `point` on which no node lies. */
+export function freeSpot(graph: Graph, { width, height }: Size, point: Point): Point {
+  const taken = [...graph.nodes.values()].filter((node) => !isSection(node)).map(boxOf);
+  for (let turn = 0; turn < 40; turn += 1) {
+    const spot = { x: point.x + turn * GAP, y: point.y + turn * GAP };
+    const box = { x: spot.x - width / 2, y: spot.y - height / 2, width, height };
+    if (!taken.some((other) => Math.abs(other.x - box.x) < 8 && Math.abs(other.y - box.y) < 8)) return spot;
+  }
+  return point;
+}
+
+export const sizeOf = (kind: Kind): Size => SIZES[kind];
+
+/** The Section that holds the middle of `box`. */
+function sectionAround(graph: Graph, box: Box): Node | undefined {
+  const { x, y } = middleOf(box);
+  return [...graph.nodes.values()].findLast((node) => isSection(node) && touches(boxOf(node), { x, y, width: 0, height: 0 }));
+}
+
+/** These nodes and the members of the Sections among them. */
+export function carried(graph: Graph, ids: Iterable<string>): Set<string> {
+  const moved = new Set([...ids].filter((id) => graph.nodes.has(id)));
+  const sections = new Set([...moved].filter((id) => isSection(graph.nodes.get(id) as Node)));
+  if (sections.size > 0) {
+    for (const node of graph.nodes.values()) if (sections.has(node.metadata.sectionId ?? "")) moved.add(node.id);
+  }
+  return moved;
+}
+
+/** Moves nodes. A node that is dropped in a Section joins it, and one that is dropped outside leaves its own. */
+export function moved(graph: Graph, ids: Iterable<string>, by: Point): Change[] {
+  const all = carried(graph, ids);
+  return [...all].flatMap((id) => {
+    const node = graph.nodes.get(id) as Node;
+    const position = whole({ x: node.position.x + by.x, y: node.position.y + by.y });
+    const home = node.metadata.sectionId;
+    if (isSection(node) || (home !== undefined && all.has(home))) return update("node", node, { position });
+    const next = sectionAround(graph, { ...boxOf(node), ...position });
+    return update("node", node, { position, ...(next?.id !== home && { "metadata.sectionId": next?.id ?? null }) });
+  });
+}
+
+const side = (length: number) => Math.min(Math.max(Math.round(length), LEAST_SIDE), MOST_SIDE);
+
+export function resized(node: Node, { x, y, width, height }: Box): Change {
+  return update("node", node, { position: whole({ x, y }), width: side(width), height: side(height) });
+}
+
+/** Deletes nodes; the members of a Section before the Section, so that an undo knows where they belonged. */
+export function removed(graph: Graph, ids: Iterable<string>): Change[] {
+  const nodes = [...ids].flatMap((id) => graph.nodes.get(id) ?? []);
+  return nodes.toSorted((a, b) => Number(isSection(a)) - Number(isSection(b))).map(remove);
+}
+
+/** Copies nodes with the connections among them, below the originals or around `point`. `copies` maps each original to its copy. */
+export function duplicated(graph: Graph, ids: Iterable<string>, newId: NewId, point?: Point): { changes: Change[]; copies: Map<string, string> } {
+  const all = [...carried(graph, ids)].map((id) => graph.nodes.get(id) as Node);
+  const box = around(all.map(boxOf)) ?? { x: 0, y: 0, width: 0, height: 0 };
+  const middle = middleOf(box);
+  const by = point ? whole({ x: point.x - middle.x, y: point.y - middle.y }) : { x: 0, y: Math.round(box.height + GAP) };
+  const copies = new Map(all.map(({ id }) => [id, newId()]));
+  const changes: Change[] = all.map((node) => {
+    const { job, provenance, history, source, recipe, upload, ...metadata } = node.metadata;
+    const id = copies.get(node.id) as string;
+    const position = { x: node.position.x + by.x, y: node.position.y + by.y };
+    return { do: "duplicate", of: node.id, node: { ...node, id, handle: `node:${id}`, position, metadata } };
+  });
+  for (const { id, metadata } of all) {
+    const [copy, home] = [copies.get(id), metadata.sectionId];
+    const copiedHome = home === undefined ? undefined : copies.get(home);
+    // The service puts a copy where its original is.
+    if (copy !== undefined && copiedHome !== undefined) {
+      changes.push({ do: "update", on: "node", id: copy, set: { "metadata.sectionId": copiedHome }, was: { "metadata.sectionId": home } });
+    }
+  }
+  for (const { fromNodeId, toNodeId, purpose, role } of graph.connections.values()) {
+    const [from, to] = [copies.get(fromNodeId), copies.get(toNodeId)];
+    if (from !== undefined && to !== undefined) changes.push({ do: "connect", connection: connectionOf(newId(), from, to, purpose, role) });
+  }
+  return { changes, copies };
+}
+
+/** Moves a node to the nearest place to the right or below where it covers no other node. */
+export function madeRoom(graph: Graph, node: Node): Change {
+  const others = [...graph.nodes.values()].filter((other) => other.id !== node.id && !isSection(other)).map(boxOf);
+  const isFree = (position: Point) => {
+    const box = { x: position.x - GAP / 2, y: position.y - GAP / 2, width: node.width + GAP, height: node.height + GAP };
+    return !others.some((other) => touches(other, box));
+  };
+  for (let ring = 1; ring < 400; ring += 1) {
+    for (let part = 0; part <= ring; part += 1) {
+      for (const [right, down] of [[ring, part], [part, ring]] as const) {
+        const position = whole({ x: node.position.x + right * GAP, y: node.position.y + down * GAP });
+        if (isFree(position)) return update("node", node, { position });
+      }
+    }
+  }
+  return update("node", node, {});
+}
+
+/** A Section around nodes, which become its members. Without nodes, an empty one around `point`. */
+export function sectioned(graph: Graph, ids: Iterable<string>, id: string, point: Point): Change[] {
+  const nodes = [...ids].flatMap((one) => graph.nodes.get(one) ?? []).filter((node) => !isSection(node));
+  const box = around(nodes.map(boxOf));
+  if (!box) return [{ do: "create", node: newNode(graph, "section", id, point) }];
+  const position = whole({ x: box.x - PADDING, y: box.y - HEAD });
+  const size = { width: Math.round(box.width + 2 * PADDING), height: Math.round(box.height + PADDING + HEAD) };
+  const section = newNode(graph, "section", id, point, { position, ...size });
+  return [{ do: "create", node: section }, ...nodes.map((node) => update("node", node, { "metadata.sectionId": id }))];
+}
+
+/** The nodes that a selection rectangle takes: Sections only if they are inside as a whole. */
+export const enclosed = (nodes: Node[], box: Box): string[] =>
+  nodes.filter((node) => (isSection(node) ? encloses(box, boxOf(node)) : touches(box, boxOf(node)))).map(({ id }) => id);
+
+// Connections
+
+export interface Choice {
+  purpose: Purpose;
+  role?: Role;
+  label: string;
+}
+
+const ROLES: [Role, string][] = [
+  ["identity", "Identity"],
+  ["construction", "Construction"],
+  ["texture", "Texture"],
+  ["fit", "Fit"],
+  ["style", "Style"],
+];
+
+export const connectionOf = (id: string, fromNodeId: string, toNodeId: string, purpose: Purpose, role?: Role): Connection => ({
+  id,
+  handle: `connection:${id}`,
+  fromNodeId,
+  toNodeId,
+  from: `node:${fromNodeId}`,
+  to: `node:${toNodeId}`,
+  purpose,
+  ...(role && { role }),
+});
+
+/** What two nodes can be connected for, as if the connection `except` were not there. */
+export function choices(graph: Graph, from: Node, to: Node, except?: string): Choice[] {
+  if (from.id === to.id) return [];
+  const present = [...graph.connections.values()].filter(({ id }) => id !== except);
+  const taken = new Set(present.filter((one) => one.fromNodeId === from.id && one.toNodeId === to.id).map(({ purpose }) => purpose));
+  const frames = new Set(present.filter((one) => one.toNodeId === to.id).map(({ purpose }) => purpose));
+  const isFrame = from.type === "image" && to.type === "video";
+  const all: Choice[] = [
+    { purpose: "flow", label: "Flow" },
+    ...(from.type === "video" ? [] : [{ purpose: "reference", label: "Reference" } as const]),
+    ...(from.type === "image" ? ROLES.map(([role, name]): Choice => ({ purpose: "reference", role, label: `Reference: ${name}` })) : []),
+    { purpose: "list", label: "List" },
+    ...(isFrame && !frames.has("first-frame") ? [{ purpose: "first-frame", label: "First frame" } as const] : []),
+    ...(isFrame && !frames.has("last-frame") ? [{ purpose: "last-frame", label: "Last frame" } as const] : []),
+  ];
+  return all.filter(({ purpose }) => !taken.has(purpose));
+}
+
+/** What a connection is for, in words. */
+export function purposeOf({ purpose, role }: Pick<Connection, "purpose" | "role">): string {
+  if (role) return role;
+  return purpose.replace("-", " ");
+}
+
+// Words
+
+export const kindOf = (node: Node): string => (isSection(node) ? "Section" : node.type === "sticky" ? "note" : node.type);
+
+/** What a screen reader says of a node. */
+export function described(graph: Graph, node: Node): string {
+  const { content, sectionId, job, createdBy } = node.metadata;
+  const home = sectionId === undefined ? undefined : graph.nodes.get(sectionId);
+  const kind = kindOf(node);
+  return [
+    `${kind[0]?.toUpperCase()}${kind.slice(1)} ${node.title || "without a title"}`,
+    content?.slice(0, 120),
+    node.type === "image" && !node.asset && !job ? "empty" : undefined,
+    job && job.status !== "succeeded" ? job.status : undefined,
+    home && `in Section ${home.title}`,
+    createdBy === "agent" ? "made by an agent" : undefined,
+  ]
+    .filter(Boolean)
+    .join(", ");
+}

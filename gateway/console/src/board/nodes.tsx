@@ -1,0 +1,199 @@
+/** The nodes of the board, as React Flow renders them. */
+import { Handle, type Node as FlowNode, type NodeProps, NodeResizer, Position } from "@xyflow/react";
+import { memo, type ReactNode, useContext } from "react";
+import { isSection, type Node } from "../sync/graph.ts";
+import { Icon } from "../ui/parts.tsx";
+import { DetailContext, useBoard } from "./context.ts";
+import styles from "./nodes.module.css";
+import { usePicture } from "./pictures.ts";
+import { TextField } from "./text.tsx";
+
+export type BoardNode = FlowNode<{ node: Node; editing: "content" | "title" | undefined; isResizable: boolean }>;
+type Props = NodeProps<BoardNode>;
+
+function Handles() {
+  return (
+    <>
+      <Handle type="target" position={Position.Left} className={styles.handle} />
+      <Handle type="source" position={Position.Right} className={styles.handle} />
+    </>
+  );
+}
+
+function Resizer({ node, keepsRatio = false }: { node: Node; keepsRatio?: boolean }) {
+  const board = useBoard();
+  return (
+    <NodeResizer
+      isVisible
+      keepAspectRatio={keepsRatio}
+      minWidth={24}
+      minHeight={24}
+      handleClassName={styles.corner ?? ""}
+      lineClassName={styles.edge ?? ""}
+      onResize={(_, { x, y, width, height }) => board.set({ resize: { id: node.id, box: { x, y, width, height } } })}
+      onResizeEnd={(_, { x, y, width, height }) => board.resize(node.id, { x, y, width, height })}
+    />
+  );
+}
+
+function Caption({ node, isEditing }: { node: Node; isEditing: boolean }) {
+  const board = useBoard();
+  return (
+    <div className={styles.caption}>
+      {isEditing ? (
+        <TextField id={node.id} field="title" value={node.title} label="Title" className={styles.field} />
+      ) : (
+        <span className={styles.title} dir="auto" onDoubleClick={(event) => (event.stopPropagation(), board.edit(node.id, "title"))}>
+          {node.title}
+        </span>
+      )}
+      {node.metadata.createdBy === "agent" && (
+        <span className={styles.agent} title="Made by an agent">
+          <Icon name="agent" size={13} />
+        </span>
+      )}
+    </div>
+  );
+}
+
+const LABELS: Record<string, string> = {
+  preparing: "Preparing",
+  queued: "Queued",
+  running: "Running",
+  finalizing: "Finishing",
+  canceling: "Canceling",
+  failed: "Failed",
+  canceled: "Canceled",
+  expired: "Expired",
+};
+const ENDED = new Set(["failed", "canceled", "expired"]);
+
+/** What fills a picture's place while there is no picture. */
+function Slot({ node, icon }: { node: Node; icon: "picture" | "film" }) {
+  const status = node.metadata.job?.status ?? "";
+  const label = LABELS[status];
+  const isWorking = label !== undefined && !ENDED.has(status);
+  return (
+    <div className={styles.slot} data-status={label === undefined ? undefined : isWorking ? "working" : status}>
+      {isWorking ? <span className={styles.spinner} /> : <Icon name={status === "failed" ? "finding" : icon} size={28} />}
+      <span>{label ?? (icon === "film" ? "Empty video" : "Empty slot")}</span>
+      {node.metadata.prompt && (
+        <span className={styles.prompt} dir="auto">
+          {node.metadata.prompt}
+        </span>
+      )}
+    </div>
+  );
+}
+
+function Picture({ node }: { node: Node }) {
+  const detail = useContext(DetailContext);
+  const { url, hasFailed } = usePicture(node.asset, node.width * detail);
+  if (url !== undefined) return <img className={styles.picture} src={url} alt="" decoding="async" draggable={false} />;
+  return (
+    <div className={styles.slot}>
+      <Icon name="picture" size={28} />
+      {hasFailed && <span>This picture cannot be shown</span>}
+    </div>
+  );
+}
+
+function Card({ node, editing, selected, isResizable, children }: { node: Node; editing: Props["data"]["editing"]; selected: boolean; isResizable: boolean; children: ReactNode }) {
+  const status = node.metadata.job?.status;
+  const isWorking = node.asset !== undefined && status !== undefined && LABELS[status] !== undefined && !ENDED.has(status);
+  return (
+    <div className={styles.card} data-kind={node.type} data-selected={selected || undefined}>
+      {isResizable && <Resizer node={node} keepsRatio={node.asset !== undefined} />}
+      <div className={styles.area}>{children}</div>
+      {isWorking && (
+        <span className={styles.pill}>
+          <span className={styles.spinner} />
+          {LABELS[status]}
+        </span>
+      )}
+      <Caption node={node} isEditing={editing === "title"} />
+      <Handles />
+    </div>
+  );
+}
+
+const ImageNode = memo(({ data: { node, editing, isResizable }, selected }: Props) => (
+  <Card node={node} editing={editing} selected={selected} isResizable={isResizable}>
+    {node.asset === undefined ? <Slot node={node} icon="picture" /> : <Picture node={node} />}
+  </Card>
+));
+
+const VideoNode = memo(({ data: { node, editing, isResizable }, selected }: Props) => (
+  <Card node={node} editing={editing} selected={selected} isResizable={isResizable}>
+    <Slot node={node} icon="film" />
+  </Card>
+));
+
+/** The largest size at which a note's text fits, as the service draws it. */
+export function noteSize({ width, height, metadata: { content = "", fontSize } }: Node): number {
+  if (fontSize !== undefined) return fontSize;
+  const area = (width - 36) * (height - 60);
+  const lines = content.split("\n").length;
+  return [26, 21, 17, 14].find((size) => content.length * size * size * 0.8 <= area && lines * size * 1.42 <= height - 60) ?? 12;
+}
+
+const NoteNode = memo(({ data: { node, editing, isResizable }, selected }: Props) => {
+  const { content = "", color, textAlign, fontSize } = node.metadata;
+  const isSticky = node.type === "sticky";
+  const size = isSticky ? noteSize(node) : (fontSize ?? 15);
+  const hasTitle = editing === "title" || (node.title !== "" && !/^(text|sticky|note)$/i.test(node.title));
+  return (
+    <div
+      className={styles.note}
+      data-kind={node.type}
+      data-selected={selected || undefined}
+      style={{ ...(isSticky && color && { background: color }), ...(!isSticky && color && { color }), textAlign: textAlign ?? "start" }}
+    >
+      {isResizable && <Resizer node={node} />}
+      {hasTitle && (
+        <div className={styles.noteTitle}>
+          {editing === "title" ? <TextField id={node.id} field="title" value={node.title} label="Title" className={styles.field} /> : <span dir="auto">{node.title}</span>}
+        </div>
+      )}
+      {editing === "content" ? (
+        <TextField id={node.id} field="content" value={content} label={`Text of ${node.title || "the node"}`} className={styles.text} fontSize={size} />
+      ) : (
+        <p className={styles.content} dir="auto" style={{ fontSize: size }}>
+          {content || <span className={styles.hint}>Double-click to write</span>}
+        </p>
+      )}
+      {node.metadata.createdBy === "agent" && (
+        <span className={styles.mark} title="Made by an agent">
+          <Icon name="agent" size={13} />
+        </span>
+      )}
+      <Handles />
+    </div>
+  );
+});
+
+const SectionNode = memo(({ data: { node, editing, isResizable }, selected }: Props) => {
+  const board = useBoard();
+  const size = Math.min(Math.max(node.height / 26, 16), 44);
+  return (
+    <div className={styles.section} data-selected={selected || undefined} style={node.metadata.color ? { borderColor: node.metadata.color } : undefined}>
+      {isResizable && <Resizer node={node} />}
+      <div className={styles.sectionHead} style={{ fontSize: size }} onDoubleClick={(event) => (event.stopPropagation(), board.edit(node.id, "title"))}>
+        {editing === "title" ? (
+          <TextField id={node.id} field="title" value={node.title} label="Title of the Section" className={styles.field} fontSize={size} />
+        ) : (
+          <span dir="auto">{node.title || "Section"}</span>
+        )}
+      </div>
+      {node.metadata.content && (
+        <p className={styles.sectionText} dir="auto">
+          {node.metadata.content}
+        </p>
+      )}
+      <Handles />
+    </div>
+  );
+});
+
+export const nodeTypes = { image: ImageNode, video: VideoNode, text: NoteNode, sticky: NoteNode, section: SectionNode };
+export const typeOf = (node: Node): keyof typeof nodeTypes => (isSection(node) ? "section" : node.type);

@@ -1,0 +1,201 @@
+/** The board from far away, drawn on a canvas: React renders no node then, however many are in view. */
+import { type Graph, isSection, type Node } from "../sync/graph.ts";
+import type { Box, Point, Size } from "../view.ts";
+import { allLinks } from "./links.ts";
+import { bitmapOf } from "./pictures.ts";
+import { around, boxOf, encloses, middleOf, type SpatialIndex, touches } from "./spatial.ts";
+
+/** Below this scale, pictures are plain boxes. */
+const PICTURE_SCALE = 0.05;
+
+export interface Look {
+  image: string;
+  picture: string;
+  video: string;
+  text: string;
+  note: string;
+  section: string;
+  frame: string;
+  line: string;
+  accent: string;
+}
+
+/** The colors of the present theme. They are registered properties, so their values are resolved. */
+export function lookOf(element: Element): Look {
+  const style = getComputedStyle(element);
+  const color = (name: string) => style.getPropertyValue(`--overview-${name}`);
+  return {
+    image: color("image"),
+    picture: color("picture"),
+    video: color("video"),
+    text: color("text"),
+    note: color("note"),
+    section: color("section"),
+    frame: color("frame"),
+    line: color("line"),
+    accent: color("accent"),
+  };
+}
+
+export function fillOf(node: Node, look: Look): string {
+  if (isSection(node)) return look.section;
+  if (node.type === "sticky") return node.metadata.color ?? look.note;
+  if (node.asset !== undefined) return look.picture;
+  return look[node.type as "image" | "video" | "text"];
+}
+
+/** The screen of a canvas element, cleared, with a view of the plane. */
+export function prepared(canvas: HTMLCanvasElement, screen: Size): CanvasRenderingContext2D | null {
+  const context = canvas.getContext("2d");
+  const ratio = devicePixelRatio;
+  const [width, height] = [Math.round(screen.width * ratio), Math.round(screen.height * ratio)];
+  if (canvas.width !== width || canvas.height !== height) {
+    canvas.width = width;
+    canvas.height = height;
+  }
+  context?.setTransform(1, 0, 0, 1, 0, 0);
+  context?.clearRect(0, 0, width, height);
+  return context;
+}
+
+export interface Scene {
+  graph: Graph;
+  index: SpatialIndex;
+  selection: ReadonlySet<string>;
+  drag: { ids: ReadonlySet<string>; by: Point } | undefined;
+}
+
+/** Draws what is in view. `changed` is called when a picture has arrived. */
+export function drawOverview(
+  context: CanvasRenderingContext2D,
+  { graph, index, selection, drag }: Scene,
+  view: { x: number; y: number; zoom: number },
+  seen: Box,
+  look: Look,
+  changed: () => void,
+): void {
+  const ratio = devicePixelRatio;
+  const { zoom } = view;
+  context.setTransform(zoom * ratio, 0, 0, zoom * ratio, view.x * ratio, view.y * ratio);
+  const placed = (node: Node): Box => {
+    const box = boxOf(node);
+    return drag?.ids.has(node.id) ? { ...box, x: box.x + drag.by.x, y: box.y + drag.by.y } : box;
+  };
+  const nodes = index.in(seen);
+  context.lineWidth = 1.5 / zoom;
+  for (const node of nodes) {
+    if (!isSection(node)) continue;
+    const { x, y, width, height } = placed(node);
+    context.fillStyle = look.section;
+    context.fillRect(x, y, width, height);
+    context.strokeStyle = look.frame;
+    context.strokeRect(x, y, width, height);
+  }
+  context.strokeStyle = look.line;
+  context.lineWidth = 1 / zoom;
+  context.beginPath();
+  for (const { from, to } of allLinks(graph)) {
+    const [a, b] = [placed(from), placed(to)];
+    const [startX, startY, endX, endY] = [a.x + a.width, a.y + a.height / 2, b.x, b.y + b.height / 2];
+    const reach = { x: Math.min(startX, endX), y: Math.min(startY, endY), width: Math.abs(endX - startX), height: Math.abs(endY - startY) };
+    if (!touches(reach, seen)) continue;
+    context.moveTo(startX, startY);
+    context.lineTo(endX, endY);
+  }
+  context.stroke();
+  for (const node of nodes) {
+    if (isSection(node)) continue;
+    const { x, y, width, height } = placed(node);
+    const picture = zoom >= PICTURE_SCALE && node.asset !== undefined ? bitmapOf(node.asset, changed) : undefined;
+    context.fillStyle = fillOf(node, look);
+    context.fillRect(x, y, width, height);
+    if (picture) {
+      const scale = Math.min(width / picture.width, height / picture.height);
+      const [w, h] = [picture.width * scale, picture.height * scale];
+      context.drawImage(picture, x + (width - w) / 2, y + (height - h) / 2, w, h);
+    }
+  }
+  context.strokeStyle = look.accent;
+  context.lineWidth = 2 / zoom;
+  for (const node of nodes) {
+    if (!selection.has(node.id)) continue;
+    const { x, y, width, height } = placed(node);
+    context.strokeRect(x, y, width, height);
+  }
+  drawSectionTitles(context, nodes, placed, zoom, look);
+}
+
+/** The titles of Sections stay legible from far away. */
+function drawSectionTitles(context: CanvasRenderingContext2D, nodes: Node[], placed: (node: Node) => Box, zoom: number, look: Look): void {
+  const size = 13 / zoom;
+  context.font = `600 ${size}px system-ui, sans-serif`;
+  context.textBaseline = "top";
+  context.fillStyle = look.frame;
+  for (const node of nodes) {
+    const { x, y, width } = placed(node);
+    if (!isSection(node) || width * zoom < 60 || node.title === "") continue;
+    context.fillText(node.title, x + size / 2, y + size / 2, width - size);
+  }
+}
+
+export const MINIMAP: Size = { width: 184, height: 120 };
+const INSET = 8;
+
+/** The whole canvas in the size of the small map. It is drawn once for each graph, and the frame of the view above it. */
+export class MinimapPicture {
+  #drawn: { index: SpatialIndex; image: OffscreenCanvas; colors: string } | undefined;
+  #scale = 1;
+  #middle: Point = { x: 0, y: 0 };
+  #all: Box = { x: 0, y: 0, width: 1, height: 1 };
+
+  draw(context: CanvasRenderingContext2D, graph: Graph, index: SpatialIndex, seen: Box, look: Look): void {
+    const ratio = devicePixelRatio;
+    if (this.#drawn?.index !== index || this.#drawn.colors !== look.text) this.#paint(graph, index, look);
+    if (this.#drawn) context.drawImage(this.#drawn.image, 0, 0);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const { x, y } = this.#toMap(seen);
+    const [width, height] = [seen.width * this.#scale, seen.height * this.#scale];
+    context.fillStyle = look.accent;
+    context.globalAlpha = 0.1;
+    context.fillRect(x, y, width, height);
+    context.globalAlpha = 1;
+    context.strokeStyle = look.accent;
+    context.lineWidth = 1.5;
+    context.strokeRect(x, y, width, height);
+  }
+
+  /** Whether `seen` holds the whole canvas. */
+  isWhole(seen: Box): boolean {
+    return encloses(seen, this.#all);
+  }
+
+  /** The point of the plane at a point of the map. */
+  toPlane({ x, y }: Point): Point {
+    return { x: (x - MINIMAP.width / 2) / this.#scale + this.#middle.x, y: (y - MINIMAP.height / 2) / this.#scale + this.#middle.y };
+  }
+
+  #toMap({ x, y }: Point): Point {
+    return { x: (x - this.#middle.x) * this.#scale + MINIMAP.width / 2, y: (y - this.#middle.y) * this.#scale + MINIMAP.height / 2 };
+  }
+
+  #paint(graph: Graph, index: SpatialIndex, look: Look): void {
+    const all = around([...graph.nodes.values()].map(boxOf)) ?? { x: 0, y: 0, width: 1, height: 1 };
+    this.#all = all;
+    this.#middle = middleOf(all);
+    this.#scale = Math.min((MINIMAP.width - 2 * INSET) / all.width, (MINIMAP.height - 2 * INSET) / all.height, 0.1);
+    const ratio = devicePixelRatio;
+    const image = new OffscreenCanvas(MINIMAP.width * ratio, MINIMAP.height * ratio);
+    const paint = image.getContext("2d");
+    if (!paint) return;
+    paint.scale(ratio, ratio);
+    for (const isFrame of [true, false]) {
+      for (const node of graph.nodes.values()) {
+        if (isSection(node) !== isFrame) continue;
+        const { x, y } = this.#toMap(node.position);
+        paint.fillStyle = node.type === "text" ? look.line : fillOf(node, look);
+        paint.fillRect(x, y, Math.max(node.width * this.#scale, 1.5), Math.max(node.height * this.#scale, 1.5));
+      }
+    }
+    this.#drawn = { index, image, colors: look.text };
+  }
+}

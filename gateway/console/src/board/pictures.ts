@@ -1,0 +1,157 @@
+/**
+ * Pictures in the size in which they are seen. Few are loaded at a time, so that changes and the event stream always have a connection,
+ * and those that were asked for last come first, because they are on the screen.
+ */
+import { useCallback, useEffect, useState, useSyncExternalStore } from "react";
+import { api, pictureUrl } from "../api.ts";
+import { Problem } from "../errors.ts";
+
+/** The widths that the service makes. */
+const WIDTHS = [64, 128, 256, 512, 1024, 2048];
+const WIDTH = 3;
+const MOST_ATTEMPTS = 8;
+/** The least pause between two attempts, in milliseconds. */
+const PAUSE = 2000;
+const MOST_BITMAPS = 2000;
+
+/** The width to ask for to fill so many pixels. */
+export const widthFor = (pixels: number): number => WIDTHS.find((width) => width >= pixels) ?? 2048;
+
+/** What is known of the pictures of an asset. */
+interface Entry {
+  /** Widths that the browser has. */
+  ready: Set<number>;
+  failed: Set<number>;
+  /** How many components show the asset in a width. */
+  users: Map<number, number>;
+  listeners: Set<() => void>;
+}
+
+interface Wanted {
+  asset: string;
+  width: number;
+  attempts: number;
+}
+
+const entries = new Map<string, Entry>();
+const wanted: Wanted[] = [];
+let loading = 0;
+
+function entryOf(asset: string): Entry {
+  const known = entries.get(asset);
+  if (known) return known;
+  const entry: Entry = { ready: new Set(), failed: new Set(), users: new Map(), listeners: new Set() };
+  entries.set(asset, entry);
+  return entry;
+}
+
+function next(): void {
+  while (loading < WIDTH) {
+    const one = wanted.pop();
+    if (!one) return;
+    const entry = entryOf(one.asset);
+    // What left the screen in the meantime is not loaded.
+    if (!entry.ready.has(one.width) && (entry.users.get(one.width) ?? 0) > 0) void load(one, entry);
+  }
+}
+
+async function load(one: Wanted, entry: Entry): Promise<void> {
+  loading += 1;
+  try {
+    await api.picture(pictureUrl(one.asset, one.width), AbortSignal.timeout(30_000));
+    entry.ready.add(one.width);
+  } catch (error) {
+    const attempts = one.attempts + 1;
+    if (error instanceof Problem && error.isTemporary && attempts < MOST_ATTEMPTS) {
+      setTimeout(() => want({ ...one, attempts }), Math.max((error.retryAfter ?? 0) * 1000, PAUSE));
+    } else {
+      entry.failed.add(one.width);
+    }
+  } finally {
+    loading -= 1;
+    for (const listener of entry.listeners) listener();
+    next();
+  }
+}
+
+function want(one: Wanted): void {
+  wanted.push(one);
+  next();
+}
+
+/** Asks for a picture until the returned function is called. */
+function use(asset: string, width: number): () => void {
+  const { ready, failed, users } = entryOf(asset);
+  const before = users.get(width) ?? 0;
+  users.set(width, before + 1);
+  if (before === 0 && !ready.has(width) && !failed.has(width)) want({ asset, width, attempts: 0 });
+  return () => void users.set(width, (users.get(width) ?? 1) - 1);
+}
+
+const NEVER = () => () => {};
+
+/** The best picture of an asset that is there, for `pixels` pixels in width. */
+export function usePicture(asset: string | undefined, pixels: number): { url: string | undefined; hasFailed: boolean } {
+  // A picture that was sharp once stays so.
+  const [widest, setWidest] = useState(64);
+  const width = Math.max(widest, widthFor(pixels));
+  useEffect(() => setWidest(width), [width]);
+  useEffect(() => (asset === undefined ? undefined : use(asset, width)), [asset, width]);
+  const subscribe = useCallback(
+    (listener: () => void) => {
+      if (asset === undefined) return () => {};
+      const { listeners } = entryOf(asset);
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    [asset],
+  );
+  const best = useSyncExternalStore(asset === undefined ? NEVER : subscribe, () => {
+    if (asset === undefined) return 0;
+    const { ready, failed } = entryOf(asset);
+    const known = WIDTHS.findLast((other) => other <= width && ready.has(other)) ?? WIDTHS.find((other) => ready.has(other));
+    return known ?? (failed.has(width) ? -1 : 0);
+  });
+  return { url: asset !== undefined && best > 0 ? pictureUrl(asset, best) : undefined, hasFailed: best < 0 };
+}
+
+// Bitmaps for the overview
+
+const bitmaps = new Map<string, ImageBitmap | "loading" | "failed">();
+const waiting: string[] = [];
+let decoding = 0;
+
+/** The smallest picture of an asset, as soon as it is there. `changed` is called when it is. */
+export function bitmapOf(asset: string, changed: () => void): ImageBitmap | undefined {
+  const known = bitmaps.get(asset);
+  if (known === undefined) {
+    bitmaps.set(asset, "loading");
+    waiting.push(asset);
+    decode(changed);
+  }
+  return typeof known === "object" ? known : undefined;
+}
+
+function decode(changed: () => void): void {
+  if (decoding >= WIDTH) return;
+  const asset = waiting.pop();
+  if (asset === undefined) return;
+  decoding += 1;
+  const done = (bitmap: ImageBitmap | undefined) => {
+    if (bitmap) bitmaps.set(asset, bitmap);
+    // It is asked for again when it is drawn the next time, but not at once.
+    else setTimeout(() => bitmaps.delete(asset), 15_000);
+    for (const [old, picture] of bitmaps) {
+      if (bitmaps.size <= MOST_BITMAPS) break;
+      if (typeof picture === "object") picture.close();
+      bitmaps.delete(old);
+    }
+    decoding -= 1;
+    changed();
+    decode(changed);
+  };
+  api
+    .picture(pictureUrl(asset, 64), AbortSignal.timeout(30_000))
+    .then(createImageBitmap)
+    .then(done, () => done(undefined));
+}

@@ -1,0 +1,85 @@
+/** What this account has started on the canvas: progress, cancellation, and why something failed. */
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { api, type RunSummary } from "../api.ts";
+import { ago, count } from "../format.ts";
+import { useClock } from "../ui/hooks.ts";
+import { Button, Failure, messageOf, Waiting } from "../ui/parts.tsx";
+import type { Board } from "./board.ts";
+import styles from "./run-list.module.css";
+import { isActive } from "./runs.ts";
+
+/** How often the list is read while something is under way, in milliseconds. */
+const PACE = 2000;
+
+export function RunList({ board, canvas, revision }: { board: Board; canvas: string; revision: string | undefined }) {
+  useClock();
+  const { data, error, refetch } = useQuery<RunSummary[]>({
+    // A start and an end of work are new revisions.
+    queryKey: ["runs", canvas, revision],
+    placeholderData: keepPreviousData,
+    queryFn: ({ signal }) => api.runs(canvas, signal),
+    refetchInterval: ({ state }) => (state.data?.some(({ status }) => isActive(status) || status === "canceling") ? PACE : false),
+  });
+  if (error && !data) return <Failure title="The runs cannot be loaded" error={error} retry={refetch} />;
+  if (!data) return <Waiting label="Loading the runs" />;
+  if (data.length === 0) return <p className={styles.empty}>Nothing was started on this canvas in the last days.</p>;
+  return (
+    <ul className={styles.list}>
+      {data.map((run) => (
+        <Run key={run.id} board={board} run={run} changed={() => void refetch()} />
+      ))}
+    </ul>
+  );
+}
+
+const NAMES: Record<string, string> = { generate: "Generate", edit: "Edit", variations: "Variations", action: "Action", recipe: "Recipe", video: "Video" };
+
+function Run({ board, run, changed }: { board: Board; run: RunSummary; changed: () => void }) {
+  const [isOpen, setIsOpen] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const { status, outputs, creditCost } = run;
+  const nodes = [...board.graph.nodes.values()].filter(({ metadata }) => metadata.job?.run === run.handle || metadata.provenance?.run === run.handle);
+  const parts = [status, outputs.total > 1 && `${outputs.done} of ${outputs.total}`, creditCost > 0 && count(creditCost, "credit")];
+  return (
+    <li className={styles.run} data-status={isActive(status) ? "active" : status}>
+      <div className={styles.head}>
+        <strong>{NAMES[run.operation] ?? run.operation}</strong>
+        <time dateTime={run.createdAt}>{ago(run.createdAt)}</time>
+      </div>
+      <p>{parts.filter(Boolean).join(" · ")}</p>
+      {isActive(status) && <progress aria-label={`Progress of ${run.operation}`} max={outputs.total} {...(outputs.done > 0 && { value: outputs.done })} />}
+      <div className={styles.buttons}>
+        {nodes.length > 0 && (
+          <Button
+            onClick={() => {
+              board.select(nodes.map(({ id }) => id));
+              board.surface?.show(nodes.map(({ id }) => id));
+            }}
+          >
+            Show
+          </Button>
+        )}
+        {isActive(status) && <Button onClick={() => void api.cancelRun(run.handle).then(changed, setError)}>Cancel</Button>}
+        {status === "failed" && (
+          <Button aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
+            Why
+          </Button>
+        )}
+      </div>
+      {isOpen && <Reason run={run.handle} />}
+      {error !== undefined && <p className={styles.reason}>{messageOf(error)}</p>}
+    </li>
+  );
+}
+
+function Reason({ run }: { run: string }) {
+  const { data, error } = useQuery({ queryKey: ["failure", run], queryFn: ({ signal }) => api.failure(run, signal) });
+  if (error) return <p className={styles.reason}>{messageOf(error)}</p>;
+  if (!data) return null;
+  return (
+    <p className={styles.reason}>
+      {data.message} <code>{data.code}</code>. {data.retryable ? "Another attempt may succeed." : "Another attempt will fail in the same way."}
+    </p>
+  );
+}

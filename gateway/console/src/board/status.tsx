@@ -1,0 +1,176 @@
+/** What the board says at its edges: whether everything is saved, what others did, conflicts, uploads, and short notices. */
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { ago, count } from "../format.ts";
+import { nameOf } from "../sync/change.ts";
+import type { News, OpenConflict, Snapshot } from "../sync/types.ts";
+import { Button, Icon, messageOf } from "../ui/parts.tsx";
+import type { Board } from "./board.ts";
+import styles from "./status.module.css";
+import type { Upload, Uploads } from "./uploads.ts";
+
+/** How long saving takes before it is mentioned, in milliseconds. */
+const NOTICEABLE = 600;
+
+/** Whether `is` has been true for a while. */
+function useIsLong(is: boolean): boolean {
+  const [isLong, setIsLong] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setIsLong(is), is ? NOTICEABLE : 0);
+    return () => clearTimeout(timer);
+  }, [is]);
+  return is && isLong;
+}
+
+/** "Saved", or what waits and why. */
+export function SaveState({ board, snapshot: { state, waiting, problem } }: { board: Board; snapshot: Snapshot }) {
+  const isSaving = useIsLong(state === "saving");
+  const isWaiting = state === "waiting" || state === "signed-out" || state === "read-only" || state === "gone";
+  const wait = `${count(waiting, "change")} ${waiting === 1 ? "waits" : "wait"}`;
+  const label = isWaiting ? (waiting > 0 ? wait : "Waiting") : state === "opening" ? "Opening…" : isSaving ? "Saving…" : "Saved";
+  return (
+    <p className={styles.save} data-save={state} data-state={isWaiting ? "waiting" : isSaving ? "saving" : "saved"} title={isWaiting && problem ? messageOf(problem) : undefined}>
+      <Icon name={isWaiting ? "finding" : "check"} size={14} />
+      <span role="status">{label}</span>
+      {state === "waiting" && (
+        <button type="button" onClick={() => board.engine.resume()}>
+          Try now
+        </button>
+      )}
+    </p>
+  );
+}
+
+/** What is said when the role no longer permits changes. */
+export function Stopped({ board, snapshot: { state, waiting, problem } }: { board: Board; snapshot: Snapshot }) {
+  if (state !== "read-only") return null;
+  return (
+    <div className={styles.banner} role="alert">
+      <p>
+        You can no longer change this canvas. {waiting > 0 && `${count(waiting, "change")} of yours ${waiting === 1 ? "was" : "were"} not saved.`}{" "}
+        {problem && messageOf(problem)}
+      </p>
+      <Button onClick={() => board.engine.resume()}>Try again</Button>
+    </div>
+  );
+}
+
+/** The newest change of others, which can be undone. */
+export function ActivityLine({ board, news, own }: { board: Board; news: News | undefined; own: string }) {
+  const [hidden, hide] = useState<string>();
+  const [newest] = news?.activity ?? [];
+  const isOwn = news?.activity.every(({ actor }) => actor.surface === "browser" && actor.label === own);
+  if (!news || !newest || isOwn || news.key === hidden) return null;
+  const { label, surface } = newest.actor;
+  return (
+    <div className={styles.activity}>
+      <p>
+        <Icon name={surface === "browser" ? "cursor" : "agent"} size={14} />
+        <strong dir="auto">{label}</strong> <bdi>{newest.summary}</bdi> <time dateTime={newest.at}>{ago(newest.at)}</time>
+      </p>
+      {news.nodes.length > 0 && (
+        <button
+          type="button"
+          onClick={() => {
+            board.select(news.nodes);
+            board.surface?.show(news.nodes);
+          }}
+        >
+          Show
+        </button>
+      )}
+      <button type="button" onClick={() => board.engine.undoNews(news)}>
+        Undo
+      </button>
+      <button type="button" aria-label="Hide this message" onClick={() => hide(news.key)}>
+        <Icon name="close" size={14} />
+      </button>
+    </div>
+  );
+}
+
+const FIELDS: Record<string, string> = { title: "title", "metadata.content": "text", "metadata.prompt": "prompt" };
+
+export function Conflicts({ board, conflicts }: { board: Board; conflicts: OpenConflict[] }) {
+  return conflicts.map((conflict) => <ConflictCard key={conflict.key} board={board} conflict={conflict} />);
+}
+
+const text = (value: unknown) => (typeof value === "string" && value !== "" ? value : "(empty)");
+
+function ConflictCard({ board, conflict }: { board: Board; conflict: OpenConflict }) {
+  const node = board.graph.nodes.get(conflict.id);
+  const field = FIELDS[conflict.field] ?? "value";
+  const what = conflict.on === "canvas" ? "The title of the canvas" : `The ${field} of ${node ? nameOf(node) : "a deleted node"}`;
+  return (
+    <section className={styles.card} aria-label="Conflict">
+      <h3>{what} was changed by someone else at the same time</h3>
+      <dl>
+        <dt>Yours</dt>
+        <dd dir="auto">{text(conflict.mine)}</dd>
+        <dt>Theirs</dt>
+        <dd dir="auto">{text(conflict.theirs)}</dd>
+      </dl>
+      <div className={styles.choices}>
+        <Button look="primary" onClick={() => board.resolve(conflict, "mine")}>
+          Keep mine
+        </Button>
+        <Button onClick={() => board.resolve(conflict, "theirs")}>Keep theirs</Button>
+        {conflict.field === "metadata.content" && node && <Button onClick={() => board.resolve(conflict, "both")}>Keep both</Button>}
+      </div>
+    </section>
+  );
+}
+
+export function UploadList({ uploads, list }: { uploads: Uploads; list: readonly Upload[] }) {
+  if (list.length === 0) return null;
+  return (
+    <section className={styles.card} aria-label="Uploads">
+      <h3>{count(list.length, "upload")}</h3>
+      <ul>
+        {list.map(({ key, name, progress, problem }) => (
+          <li key={key} className={styles.upload}>
+            <span dir="auto">{name}</span>
+            {problem ? (
+              <>
+                <span className={styles.problem}>{problem.fields[0]?.message ?? problem.message}</span>
+                {problem.isTemporary && <Button onClick={() => uploads.retry(key)}>Try again</Button>}
+                <Button look="quiet" aria-label={`Dismiss ${name}`} onClick={() => uploads.dismiss(key)}>
+                  <Icon name="close" size={14} />
+                </Button>
+              </>
+            ) : (
+              <progress value={progress} max={1} aria-label={`Upload of ${name}`} />
+            )}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** How long a notice stays, in milliseconds. */
+const NOTICE = 8000;
+
+/** Sentences that the engine and the board say. They are read out, too. */
+export function Notices({ board }: { board: Board }): ReactNode {
+  const [notices, setNotices] = useState<{ key: number; text: string }[]>([]);
+  const serial = useRef(0);
+  useEffect(() => {
+    const show = (text: string) => {
+      serial.current += 1;
+      const key = serial.current;
+      setNotices((notices) => [...notices.slice(-2), { key, text }]);
+      setTimeout(() => setNotices((notices) => notices.filter((notice) => notice.key !== key)), NOTICE);
+    };
+    const stop = [board.engine.onNotice(show), board.onNotice(show)];
+    return () => stop.forEach((end) => end());
+  }, [board]);
+  return (
+    <div className={styles.notices} role="status" aria-live="polite">
+      {notices.map(({ key, text }) => (
+        <p key={key} dir="auto">
+          {text}
+        </p>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,189 @@
+/**
+ * The surface of the board. React Flow handles dragging, connecting and the view. It is given only the nodes in view, so a canvas of
+ * 10000 nodes costs as much as one of 100; from far away it is given none, and `overview.ts` draws them.
+ */
+import { type NodeChange, type OnConnectEnd, ReactFlow, ReactFlowProvider, useReactFlow } from "@xyflow/react";
+import "@xyflow/react/dist/base.css";
+import { type MouseEvent, type PointerEvent, useDeferredValue, useEffect, useMemo, useState, useSyncExternalStore } from "react";
+import { type Graph, isSection } from "../sync/graph.ts";
+import type { Box, Point } from "../view.ts";
+import type { Board, Ui } from "./board.ts";
+import { Camera, LEAST_ZOOM, MOST_ZOOM } from "./camera.ts";
+import { DetailContext } from "./context.ts";
+import { type BoardEdge, edgeTypes } from "./edges.tsx";
+import { Elements, MOST_RENDERED } from "./elements.ts";
+import { carried, enclosed } from "./gestures.ts";
+import { Minimap, Overview } from "./layers.tsx";
+import { type BoardNode, nodeTypes } from "./nodes.tsx";
+import { SpatialIndex } from "./spatial.ts";
+import styles from "./surface.module.css";
+
+/** How far a pointer moves before a press is a drag. */
+const DRAG_START = 4;
+
+interface Props {
+  board: Board;
+  graph: Graph;
+  ui: Ui;
+  canvas: string;
+}
+
+export function Surface(props: Props) {
+  const [frame, setFrame] = useState<HTMLDivElement | null>(null);
+  return (
+    <div ref={setFrame} className={styles.frame} data-tool={props.ui.tool}>
+      {frame && (
+        <ReactFlowProvider>
+          <Flow {...props} frame={frame} />
+        </ReactFlowProvider>
+      )}
+    </div>
+  );
+}
+
+const isAdding = (event: { shiftKey: boolean; ctrlKey: boolean; metaKey: boolean }) => event.shiftKey || event.ctrlKey || event.metaKey;
+const isPane = (target: EventTarget) => target instanceof Element && target.classList.contains("react-flow__pane");
+const placeOf = (event: globalThis.MouseEvent | TouchEvent): Point => {
+  const { clientX, clientY } = "changedTouches" in event ? (event.changedTouches[0] ?? { clientX: 0, clientY: 0 }) : event;
+  return { x: clientX, y: clientY };
+};
+
+function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement }) {
+  const { setViewport } = useReactFlow();
+  const [camera] = useState(() => new Camera(canvas, board, frame));
+  const [elements] = useState(() => new Elements());
+  const [marquee, setMarquee] = useState<Box>();
+  // The view moves on while what has come into it is rendered.
+  const seen = useDeferredValue(useSyncExternalStore(camera.subscribe, camera.getWindow));
+  const index = useMemo(() => new SpatialIndex(graph.nodes.values()), [graph.nodes]);
+  const inView = useMemo(() => (seen.isFar ? [] : index.in(seen.box)), [index, seen]);
+  const isOverview = seen.isFar || inView.length > MOST_RENDERED;
+  const nodes = useMemo(() => (isOverview ? [] : elements.nodes(graph, inView, ui)), [elements, graph, inView, isOverview, ui]);
+  const edges = useMemo(() => elements.edges(graph, nodes, ui.link), [elements, graph, nodes, ui.link]);
+  const isHand = ui.tool === "hand";
+
+  useEffect(() => camera.connect((view, duration) => void setViewport(view, { duration })), [camera, setViewport]);
+
+  function change(changes: NodeChange<BoardNode>[]) {
+    const { drag, resize } = board.getUi();
+    if (!drag || resize) return;
+    for (const one of changes) {
+      if (one.type !== "position" || !one.dragging || !one.position) continue;
+      const start = graph.nodes.get(one.id)?.position;
+      // All that is carried moves as the node under the pointer does.
+      if (start) board.set({ drag: { ...drag, by: { x: one.position.x - start.x, y: one.position.y - start.y } } });
+      return;
+    }
+  }
+
+  function beginDrag(id: string) {
+    board.settle();
+    if (!board.getUi().selection.has(id)) board.select([id]);
+    board.set({ drag: { ids: carried(graph, board.getUi().selection), by: { x: 0, y: 0 } } });
+  }
+
+  const endConnection: OnConnectEnd = (event, { fromNode, fromHandle, toNode }) => {
+    if (!fromNode) return;
+    const at = placeOf(event);
+    const point = camera.toPlane(at);
+    const isReverse = fromHandle?.type === "target";
+    const hit = toNode ? graph.nodes.get(toNode.id) : index.at(point);
+    if (!hit || (isSection(hit) && !toNode)) board.set({ menu: { kind: "create", from: fromNode.id, isReverse, point, at } });
+    else if (isReverse) board.offer(hit.id, fromNode.id, at);
+    else board.offer(fromNode.id, hit.id, at);
+  };
+
+  /** A press on the empty plane begins a rectangle that selects, or is a click. */
+  function press(event: PointerEvent) {
+    if (!isPane(event.target) || event.button !== 0 || event.pointerType === "touch" || isHand || board.isPanning) return;
+    const start = camera.toPlane(placeOf(event.nativeEvent));
+    const before = isAdding(event) ? [...board.getUi().selection] : [];
+    let isDrag = false;
+    const stop = new AbortController();
+    const move = (next: globalThis.PointerEvent) => {
+      isDrag ||= Math.hypot(next.clientX - event.clientX, next.clientY - event.clientY) > DRAG_START;
+      if (!isDrag) return;
+      const end = camera.toPlane(placeOf(next));
+      const box = { x: Math.min(start.x, end.x), y: Math.min(start.y, end.y), width: Math.abs(end.x - start.x), height: Math.abs(end.y - start.y) };
+      setMarquee(box);
+      board.select([...before, ...enclosed(index.in(box), box)]);
+    };
+    const end = () => {
+      stop.abort();
+      setMarquee(undefined);
+      board.surface?.focus();
+      if (isDrag) return;
+      const hit = isOverview ? index.at(start) : undefined;
+      if (hit) board.select([hit.id], isAdding(event) ? "toggle" : "set");
+      else if (!isAdding(event)) board.select([]);
+    };
+    addEventListener("pointermove", move, { signal: stop.signal });
+    addEventListener("pointerup", end, { signal: stop.signal });
+    addEventListener("pointercancel", end, { signal: stop.signal });
+  }
+
+  function doubleClick(event: MouseEvent) {
+    if (!isPane(event.target)) return;
+    const point = camera.toPlane(placeOf(event.nativeEvent));
+    const hit = index.at(point);
+    if (!isOverview) board.create("text", point);
+    else if (hit) board.surface?.show([hit.id]);
+  }
+
+  return (
+    <DetailContext value={seen.detail}>
+      <Overview camera={camera} scene={isOverview ? { graph, index, selection: ui.selection, drag: ui.drag } : undefined} />
+      <ReactFlow<BoardNode, BoardEdge>
+        nodes={nodes}
+        edges={edges}
+        nodeTypes={nodeTypes}
+        edgeTypes={edgeTypes}
+        defaultViewport={camera.first}
+        minZoom={LEAST_ZOOM}
+        maxZoom={MOST_ZOOM}
+        tabIndex={0}
+        aria-label="Board"
+        aria-describedby="board-help"
+        elementsSelectable={false}
+        selectionKeyCode={null}
+        multiSelectionKeyCode={null}
+        deleteKeyCode={null}
+        disableKeyboardA11y
+        elevateNodesOnSelect={false}
+        zoomOnDoubleClick={false}
+        connectOnClick={false}
+        connectionRadius={32}
+        nodesDraggable={!isHand}
+        panOnDrag={isHand ? [0, 1, 2] : [1, 2]}
+        panOnScroll={!isHand}
+        nodeDragThreshold={DRAG_START}
+        attributionPosition="bottom-center"
+        onMove={(_, view) => camera.moved(view)}
+        onMoveEnd={() => camera.keep()}
+        onNodesChange={change}
+        onNodeClick={(event, { id }) => board.select([id], isAdding(event) ? "toggle" : "set")}
+        onNodeDoubleClick={(_, { id, data: { node } }) => (node.type === "image" || node.type === "video" ? board.surface?.show([id]) : board.edit(id))}
+        onNodeContextMenu={(event, { id }) => {
+          event.preventDefault();
+          if (!board.getUi().selection.has(id)) board.select([id]);
+          board.set({ menu: { kind: "selection", at: placeOf(event.nativeEvent) } });
+        }}
+        onNodeDragStart={(_, { id }) => beginDrag(id)}
+        onNodeDragStop={() => board.drop()}
+        onEdgeClick={(_, { id }) => board.selectLink(id)}
+        onEdgeDoubleClick={({ nativeEvent }, { id }) => board.set({ menu: { kind: "purpose", connection: id, at: placeOf(nativeEvent) } })}
+        onConnectEnd={endConnection}
+        onPointerDown={press}
+        onPointerMove={({ nativeEvent }) => camera.point(placeOf(nativeEvent))}
+        onPointerLeave={() => camera.point(undefined)}
+        onDoubleClick={doubleClick}
+        onFocus={({ target }) => {
+          const id = target.matches(".react-flow__node:focus-visible") ? target.getAttribute("data-id") : null;
+          if (id !== null && !board.getUi().selection.has(id)) board.select([id]);
+        }}
+      />
+      <Minimap camera={camera} graph={graph} index={index} />
+      {marquee && <div className={styles.marquee} style={camera.toBoard(marquee)} />}
+    </DetailContext>
+  );
+}

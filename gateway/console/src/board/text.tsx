@@ -1,0 +1,87 @@
+/** Texts that are edited in place. They are plain text: nothing in them is markup. */
+import { type KeyboardEvent, useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
+import type { Board } from "./board.ts";
+import { useBoard } from "./context.ts";
+
+/** How long after the last key press a text is sent, in milliseconds. */
+const REST = 800;
+
+interface Props {
+  id: string;
+  field: "content" | "title";
+  /** The text as it is on the canvas. */
+  value: string;
+  label: string;
+  className?: string | undefined;
+  fontSize?: number | undefined;
+}
+
+function textOf(board: Board, id: string, field: Props["field"]): string {
+  const node = board.graph.nodes.get(id);
+  return (field === "content" ? node?.metadata.content : node?.title) ?? "";
+}
+
+export function TextField({ id, field, value, label, className, fontSize }: Props) {
+  const board = useBoard();
+  const [text, setText] = useState(value);
+  /** The text on the canvas that `text` was typed on. */
+  const [base, setBase] = useState(value);
+  const [session] = useState(board.newId);
+  const element = useRef<HTMLTextAreaElement & HTMLInputElement>(null);
+
+  // Somebody else changed the text, and nothing was typed since.
+  if (value !== base && text === base) {
+    setText(value);
+    setBase(value);
+  }
+
+  function flush(text: string) {
+    if (text === base) return;
+    board.write(id, field, text, base, session);
+    // When somebody else changed it, theirs stays here, and mine is in a conflict.
+    const now = textOf(board, id, field);
+    setText(now);
+    setBase(now);
+  }
+  const flushLatest = useEffectEvent((latest?: string) => flush(latest ?? text));
+
+  useEffect(() => {
+    const timer = setTimeout(() => flushLatest(text), REST);
+    return () => clearTimeout(timer);
+  }, [text]);
+
+  useLayoutEffect(() => {
+    element.current?.focus();
+    element.current?.select();
+    // A node can leave the screen while it is edited.
+    return () => flushLatest();
+  }, []);
+
+  function type(event: KeyboardEvent) {
+    event.stopPropagation();
+    const { key, ctrlKey, metaKey, nativeEvent } = event;
+    const isDone = key === "Enter" && !nativeEvent.isComposing && (field === "title" || ctrlKey || metaKey);
+    if (key !== "Escape" && !isDone) return;
+    event.preventDefault();
+    flush(text);
+    board.stopEditing();
+  }
+
+  const shared = {
+    ref: element,
+    value: text,
+    "aria-label": label,
+    dir: "auto",
+    // React Flow moves no node and zooms nothing from here.
+    className: `nodrag nopan nowheel ${className ?? ""}`,
+    style: fontSize === undefined ? undefined : { fontSize },
+    onChange: (event: { target: { value: string } }) => setText(event.target.value),
+    onKeyDown: type,
+    onBlur: () => {
+      flush(text);
+      const { editing } = board.getUi();
+      if (editing?.id === id && editing.field === field) board.set({ editing: undefined });
+    },
+  };
+  return field === "title" ? <input {...shared} maxLength={160} /> : <textarea {...shared} maxLength={24_000} />;
+}

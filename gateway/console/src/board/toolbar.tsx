@@ -1,0 +1,95 @@
+/** The tools at the left edge, and the history. */
+import { type ReactNode, useRef, useEffect } from "react";
+import { Button, Icon } from "../ui/parts.tsx";
+import type { Board, Ui } from "./board.ts";
+import { CHOOSE_FILES, type Command, COMMANDS, keyNames } from "./commands.ts";
+import styles from "./editor.module.css";
+
+const command = (id: string): Command => COMMANDS.find((one) => one.id === id) as Command;
+
+const hint = ({ label, keys }: Command) => `${label} (${keyNames(keys[0] ?? "").join(" ")})`;
+
+function Tool({ board, id, icon, isPressed }: { board: Board; id: string; icon: Parameters<typeof Icon>[0]["name"]; isPressed?: boolean }) {
+  const one = command(id);
+  return (
+    <Button
+      look="quiet"
+      className={styles.tool}
+      aria-label={one.label}
+      aria-keyshortcuts={one.keys.join(" ").replaceAll("Mod", "Control")}
+      title={hint(one)}
+      {...(isPressed !== undefined && { "aria-pressed": isPressed })}
+      disabled={!(one.can?.(board) ?? true)}
+      onClick={() => one.run(board)}
+    >
+      <Icon name={icon} size={20} />
+    </Button>
+  );
+}
+
+export function Toolbar({ board, ui, onFiles }: { board: Board; ui: Ui; onFiles: (files: File[]) => void }) {
+  return (
+    <div className={styles.tools} role="toolbar" aria-label="Tools" aria-orientation="vertical">
+      <Button look="quiet" className={styles.tool} aria-label="Select" title="Select (Esc)" aria-pressed={ui.tool === "select"} onClick={() => board.set({ tool: "select" })}>
+        <Icon name="cursor" size={20} />
+      </Button>
+      <Tool board={board} id="hand" icon="hand" isPressed={ui.tool === "hand"} />
+      <hr />
+      <Tool board={board} id="text" icon="text" />
+      <Tool board={board} id="sticky" icon="note" />
+      <Tool board={board} id="image" icon="picture" />
+      <Tool board={board} id="video" icon="film" />
+      <Tool board={board} id="section" icon="section" />
+      <hr />
+      <Tool board={board} id="upload" icon="upload" />
+      <FileInput onFiles={onFiles} />
+    </div>
+  );
+}
+
+function FileInput({ onFiles }: { onFiles: (files: File[]) => void }) {
+  const input = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    const open = () => input.current?.click();
+    addEventListener(CHOOSE_FILES, open);
+    return () => removeEventListener(CHOOSE_FILES, open);
+  }, []);
+  return (
+    <input
+      ref={input}
+      type="file"
+      multiple
+      hidden
+      accept="image/png,image/jpeg,image/webp,image/gif"
+      aria-label="Pictures to upload"
+      onChange={(event) => {
+        onFiles([...(event.target.files ?? [])]);
+        event.target.value = "";
+      }}
+    />
+  );
+}
+
+export function History({ board, undo, redo }: { board: Board; undo: string | undefined; redo: string | undefined }): ReactNode {
+  return (
+    <div className={styles.history} role="group" aria-label="History">
+      <Button look="quiet" aria-label="Undo" title={undo === undefined ? "Nothing to undo" : `Undo: ${undo}`} disabled={undo === undefined} onClick={() => board.undo()}>
+        <Icon name="undo" />
+      </Button>
+      <Button look="quiet" aria-label="Redo" title={redo === undefined ? "Nothing to redo" : `Redo: ${redo}`} disabled={redo === undefined} onClick={() => board.redo()}>
+        <Icon name="redo" />
+      </Button>
+    </div>
+  );
+}
+
+export function ZoomControls({ board }: { board: Board }) {
+  return (
+    <div className={styles.zoom} role="group" aria-label="Zoom">
+      <Tool board={board} id="zoom-out" icon="minus" />
+      <Tool board={board} id="zoom-in" icon="plus" />
+      <Tool board={board} id="fit" icon="fit" />
+      <Tool board={board} id="keys" icon="keys" />
+    </div>
+  );
+}

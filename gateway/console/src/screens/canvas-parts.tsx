@@ -1,0 +1,98 @@
+/** Parts of the canvas page that its two forms share: the board, and the drawing for viewers. */
+import { type ReactNode, useEffect, useRef } from "react";
+import type { CanvasReview } from "../api.ts";
+import type { Live } from "../live.ts";
+import { useSession } from "../session.ts";
+import { Avatar, Button, Icon } from "../ui/parts.tsx";
+import styles from "./canvas.module.css";
+
+/** Who else has the canvas open. */
+export function Presence({ live }: { live: Live }) {
+  const { session } = useSession();
+  const who = live.who.filter(({ label, surface }) => surface !== "browser" || label !== session.label);
+  if (who.length === 0) return null;
+  const names = who.map(({ label, surface }) => (surface === "browser" ? label : `${label} (${surface})`));
+  return (
+    <ul className={styles.who} aria-label="Also here">
+      {who.slice(0, 4).map(({ label }, index) => (
+        // oxlint-disable-next-line react/no-array-index-key -- one person can be here twice
+        <li key={index} title={names[index]}>
+          <Avatar name={label} />
+          <span className="unseen" dir="auto">
+            {names[index]}
+          </span>
+        </li>
+      ))}
+      {who.length > 4 && (
+        <li className={styles.more} title={names.slice(4).join(", ")}>
+          +{who.length - 4}
+        </li>
+      )}
+    </ul>
+  );
+}
+
+export function Connection({ live }: { live: Live }) {
+  const label = live.state === "live" ? "Live" : live.state === "connecting" ? "Connecting…" : navigator.onLine ? "Reconnecting…" : "Offline";
+  const since = live.since !== undefined && `since ${new Date(live.since).toLocaleTimeString("en", { timeStyle: "short" })}`;
+  return (
+    <p className={styles.connection} data-state={live.state} role="status">
+      <span>{label}</span> {since && <span className={styles.since}>{since}</span>}
+    </p>
+  );
+}
+
+export function Side({ title, close, children }: { title: string; close: () => void; children: ReactNode }) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current?.focus(), []);
+  return (
+    <aside className={styles.side} aria-label={title} onKeyDown={(event) => event.key === "Escape" && close()}>
+      <div className={styles.sideHead}>
+        <h2 ref={heading} tabIndex={-1}>
+          {title}
+        </h2>
+        <Button look="quiet" aria-label={`Close ${title.toLowerCase()}`} onClick={close}>
+          <Icon name="close" />
+        </Button>
+      </div>
+      {children}
+    </aside>
+  );
+}
+
+interface FindingProps {
+  review: CanvasReview;
+  /** Shows nodes. */
+  show?: (nodeHandles: string[]) => void;
+  /** Moves nodes apart. */
+  makeRoom?: (nodeHandles: string[]) => void;
+}
+
+/** The findings that ask for something. */
+export function FindingList({ review: { validation }, show, makeRoom }: FindingProps) {
+  return (
+    <>
+      <p className={styles.instruction}>{validation.completionReview.instruction}</p>
+      <ul className={styles.findings}>
+        {validation.findings
+          .filter(({ severity }) => severity !== "info")
+          .map((finding, index) => (
+            // oxlint-disable-next-line react/no-array-index-key -- findings have no id
+            <li key={index} data-severity={finding.severity}>
+              <Icon name="finding" />
+              <div>
+                <p>{finding.message}</p>
+                <p className={styles.code}>
+                  {finding.severity === "error" ? "Error" : "Warning"} <code>{finding.code}</code>
+                </p>
+                <div className={styles.remedies}>
+                  {show && finding.nodeHandles.length > 0 && <Button onClick={() => show(finding.nodeHandles)}>Show</Button>}
+                  {makeRoom && finding.code === "agent_overlap" && <Button onClick={() => makeRoom(finding.nodeHandles)}>Make room</Button>}
+                </div>
+              </div>
+            </li>
+          ))}
+      </ul>
+    </>
+  );
+}

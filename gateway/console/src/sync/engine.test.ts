@@ -1,0 +1,469 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { type Change, remove, update } from "./change.ts";
+import { Engine } from "./engine.ts";
+import { type Graph, type Node, valueOf } from "./graph.ts";
+import { MemoryStorage, Network, Service } from "./model.ts";
+
+/** Lets everything happen that waits for nothing but promises. */
+const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+class Client {
+  engine!: Engine;
+  notices: string[] = [];
+  readonly storage = new MemoryStorage();
+  readonly network: Network;
+  readonly name: string;
+  #ids = 0;
+  /** Requests of a page that was closed never come back. */
+  page = 0;
+
+  constructor(service: Service, name: string) {
+    this.network = new Network(service);
+    this.name = name;
+    this.start();
+  }
+
+  start(): void {
+    this.page += 1;
+    this.engine = new Engine({
+      transport: this.network.transport(this.name),
+      storage: this.storage,
+      newId: () => `${this.name}-${(this.#ids += 1)}`,
+      wait: (_, signal) => this.network.wait(signal),
+    });
+    this.engine.onNotice((text) => this.notices.push(text));
+    void this.engine.open();
+  }
+
+  /** The page is closed, whatever it was doing, and opened again. */
+  async restart(): Promise<void> {
+    this.engine.close();
+    this.network.pending.length = 0;
+    this.start();
+    await settle();
+  }
+
+  get graph(): Graph {
+    const { graph } = this.engine.getSnapshot();
+    assert(graph, "the canvas is open");
+    return graph;
+  }
+
+  async drain(): Promise<void> {
+    await settle();
+    for (let turns = 0; this.network.pending.length > 0; turns += 1) {
+      assert(turns < 2000, "the engine comes to rest");
+      this.network.pending[0]?.answer();
+      await settle();
+    }
+  }
+
+  note(title: string, content = "", rest: Partial<Node["metadata"]> = {}): Node {
+    const id = `${this.name}-n${(this.#ids += 1)}`;
+    const metadata = { ...(content && { content }), ...rest } as Node["metadata"];
+    return { id, handle: `node:${id}`, type: "sticky", title, position: { x: 0, y: 0 }, width: 100, height: 100, metadata };
+  }
+
+  create(node: Node): string {
+    this.engine.perform("Create", [{ do: "create", node }]);
+    return node.id;
+  }
+
+  set(id: string, fields: Record<string, unknown>): void {
+    const node = this.graph.nodes.get(id);
+    if (node) this.engine.perform("Change", [update("node", node, fields)]);
+  }
+
+  value(id: string, field: string): unknown {
+    const node = this.graph.nodes.get(id);
+    return node && valueOf(node, field);
+  }
+
+  /** What is shown, with the ids of the service. */
+  seen(): unknown {
+    const { real } = this.engine;
+    return plain(this.graph, real);
+  }
+}
+
+const sorted = (entries: (readonly [string, unknown])[]) => entries.toSorted(([a], [b]) => (a < b ? -1 : 1));
+
+function plain({ title, nodes, connections }: Graph, real = (id: string) => id): unknown {
+  const node = ({ id, handle, metadata: { createdBy, ...metadata }, ...rest }: Node) => {
+    const home = metadata.sectionId;
+    return [real(id), { ...rest, metadata: { ...metadata, ...(home !== undefined && { sectionId: real(home) }) } }] as const;
+  };
+  return {
+    title,
+    nodes: sorted([...nodes.values()].map(node)),
+    connections: sorted(
+      [...connections.values()].map(({ id, fromNodeId, toNodeId, purpose, role }) => [real(id), { from: real(fromNodeId), to: real(toNodeId), purpose, role }]),
+    ),
+  };
+}
+
+async function opened<Names extends string[]>(...names: Names): Promise<[Service, ...{ [Name in keyof Names]: Client }]> {
+  const service = new Service();
+  const clients = names.map((name) => new Client(service, name));
+  for (const client of clients) await client.drain();
+  return [service, ...clients] as [Service, ...{ [Name in keyof Names]: Client }];
+}
+
+async function exchange(service: Service, ...clients: Client[]): Promise<void> {
+  for (let round = 0; round < 3; round += 1) {
+    for (const client of clients) {
+      client.engine.follow(service.revision);
+      await client.drain();
+    }
+  }
+}
+
+test("a change is shown at once, sent once, and keeps its id", async () => {
+  const [service, ana] = await opened("ana");
+  const id = ana.create(ana.note("Brief"));
+  assert.equal(ana.value(id, "title"), "Brief");
+  assert.equal(ana.engine.getSnapshot().waiting, 1);
+  await ana.drain();
+  assert.equal(ana.engine.getSnapshot().state, "saved");
+  assert.equal(ana.value(id, "title"), "Brief");
+  assert.deepEqual(ana.seen(), plain(service.graph));
+  assert.equal(ana.value(id, "metadata.createdBy"), "user", "what the service says is shown");
+  assert.equal(service.accepted.size, 1);
+});
+
+test("a gesture of 200 changes is one batch, one of 201 is two, and both are one step", async () => {
+  for (const [count, batches] of [[200, 1], [201, 2]] as const) {
+    const [service, ana] = await opened("ana");
+    const nodes = Array.from({ length: count }, (_, index) => ana.note(`n${index}`));
+    ana.engine.perform("Create", nodes.map((node) => ({ do: "create", node })));
+    await ana.drain();
+    assert.equal(service.accepted.size, batches);
+    assert.equal(service.graph.nodes.size, count);
+    ana.engine.undo();
+    await ana.drain();
+    assert.equal(service.graph.nodes.size, 0);
+  }
+});
+
+test("a lost answer is asked for again under the same key", async () => {
+  const [service, ana] = await opened("ana");
+  ana.create(ana.note("Once"));
+  await settle();
+  ana.network.pending.find(({ what }) => what === "apply")?.loseAnswer();
+  await settle();
+  assert.equal(ana.engine.getSnapshot().state, "waiting");
+  await ana.drain();
+  assert.equal(ana.engine.getSnapshot().state, "saved");
+  assert.equal(service.graph.nodes.size, 1);
+});
+
+test("what was not sent is sent by the next page, and what was sent is not sent again", async () => {
+  for (const fate of ["lose", "loseAnswer", "answer"] as const) {
+    const [service, ana] = await opened("ana");
+    const id = ana.create(ana.note("Kept"));
+    ana.set(id, { title: "Kept, renamed" });
+    await settle();
+    ana.network.pending.find(({ what }) => what === "apply")?.[fate]();
+    await settle();
+    await ana.restart();
+    await ana.drain();
+    assert.deepEqual([...service.graph.nodes.values()].map(({ title }) => title), ["Kept, renamed"], fate);
+    assert.deepEqual(ana.storage.kept.batches, []);
+  }
+});
+
+test("positions: the last writer wins; texts: a person chooses", async () => {
+  const [service, ana, ben] = await opened("ana", "ben");
+  ana.create(ana.note("Shared", "one"));
+  await exchange(service, ana, ben);
+  const [[id = ""] = []] = [...service.graph.nodes];
+  const mine = ana.engine.local(id);
+  ana.set(mine, { position: { x: 1, y: 1 }, "metadata.content": "ana's" });
+  ben.set(id, { position: { x: 2, y: 2 }, "metadata.content": "ben's" });
+  await ben.drain();
+  await ana.drain();
+  assert.deepEqual(service.graph.nodes.get(id)?.position, { x: 1, y: 1 });
+  assert.equal(service.graph.nodes.get(id)?.metadata.content, "ben's");
+  const [conflict] = ana.engine.getSnapshot().conflicts;
+  assert(conflict);
+  assert.deepEqual([conflict.field, conflict.mine, conflict.theirs], ["metadata.content", "ana's", "ben's"]);
+  await ana.restart();
+  await ana.drain();
+  const [kept] = ana.engine.getSnapshot().conflicts;
+  assert(kept, "a conflict survives a reload");
+  ana.engine.resolve(kept, "both", (_, text) => ana.note("Mine", text));
+  await ana.drain();
+  assert.deepEqual([...service.graph.nodes.values()].map(({ metadata }) => metadata.content).toSorted(), ["ana's", "ben's"]);
+  assert.deepEqual(ana.engine.getSnapshot().conflicts, []);
+});
+
+test("a deleted node is not changed, and a node with new work is not deleted", async () => {
+  const [service, ana, ben] = await opened("ana", "ben");
+  ana.create(ana.note("Left"));
+  ana.create(ana.note("Worked on"));
+  await exchange(service, ana, ben);
+  const [left, worked] = [...ben.graph.nodes.values()];
+  assert(left && worked);
+  ana.set(ana.engine.local(left.id), { title: "Too late" });
+  const target = ana.graph.nodes.get(ana.engine.local(worked.id));
+  assert(target);
+  ana.engine.perform("Delete", [remove(target)]);
+  ben.engine.perform("Delete", [remove(left)]);
+  ben.set(worked.id, { "metadata.content": "new work" });
+  await ben.drain();
+  await exchange(service, ana, ben);
+  assert.deepEqual([...service.graph.nodes.values()].map(({ title }) => title), ["Worked on"]);
+  assert.equal(ana.notices.length, 2);
+  assert.deepEqual(ana.seen(), plain(service.graph));
+});
+
+test("undo gives way to what others did since, and redo repeats what was undone", async () => {
+  const [service, ana, ben] = await opened("ana", "ben");
+  const id = ana.create(ana.note("First"));
+  ana.set(id, { title: "Second", position: { x: 9, y: 9 } });
+  await exchange(service, ana, ben);
+  ben.set(ana.engine.real(id), { title: "Ben's" });
+  await exchange(service, ben, ana);
+  ana.engine.undo();
+  assert.equal(ana.value(id, "title"), "Ben's");
+  assert.deepEqual(ana.value(id, "position"), { x: 0, y: 0 }, "what nobody else changed is undone");
+  ana.engine.undo();
+  assert(ana.graph.nodes.has(id), "a node with the work of others is not deleted");
+  assert.equal(ana.notices.length, 2);
+  await ana.drain();
+  assert.equal(service.graph.nodes.get(ana.engine.real(id))?.title, "Ben's");
+});
+
+test("undo of a deletion brings back nodes, connections and members under their ids", async () => {
+  const [service, ana] = await opened("ana");
+  const section = ana.create(ana.note("Section", "", { section: true }));
+  const member = ana.create(ana.note("Member", "text", { sectionId: section }));
+  const other = ana.create(ana.note("Other"));
+  const ends = { fromNodeId: member, toNodeId: other, from: "", to: "" };
+  ana.engine.perform("Connect", [{ do: "connect", connection: { id: "link", handle: "", ...ends, purpose: "flow" } }]);
+  await ana.drain();
+  const before = plain(service.graph);
+  const nodes = [member, section, other].flatMap((id) => ana.graph.nodes.get(id) ?? []);
+  ana.engine.perform("Delete", nodes.map(remove));
+  await ana.drain();
+  assert.equal(service.graph.nodes.size, 0);
+  ana.engine.undo();
+  await ana.drain();
+  assert.deepEqual(plain(service.graph), before);
+  ana.engine.redo();
+  await ana.drain();
+  assert.equal(service.graph.nodes.size, 0);
+});
+
+test("what the service refuses is taken back, with the reason, and what follows stays", async () => {
+  const [service, ana] = await opened("ana");
+  const id = ana.create(ana.note("Kept"));
+  await ana.drain();
+  ana.engine.perform("Connect", [{ do: "connect", connection: { id: "loop", handle: "", fromNodeId: id, toNodeId: id, from: "", to: "", purpose: "flow" } }]);
+  ana.set(id, { title: "Renamed" });
+  await ana.drain();
+  assert.equal(ana.graph.connections.size, 0);
+  assert.deepEqual(ana.notices, ["Connect was taken back: the connection exists"]);
+  assert.deepEqual([...service.graph.nodes.values()].map(({ title }) => title), ["Renamed"]);
+});
+
+test("a list of changes that is not complete is replaced by the whole canvas", async () => {
+  const [service, ana, ben] = await opened("ana", "ben");
+  service.horizon = 2;
+  for (let index = 0; index < 5; index += 1) {
+    ben.create(ben.note(`n${index}`));
+    await ben.drain();
+  }
+  ana.create(ana.note("Mine"));
+  await exchange(service, ana, ben);
+  assert.equal(ana.graph.nodes.size, 6);
+  assert.deepEqual(ana.seen(), plain(service.graph));
+});
+
+test("what others did is told, and undone as far as it is still so", async () => {
+  const [service, ana, ben] = await opened("ana", "ben");
+  ana.create(ana.note("One"));
+  ana.create(ana.note("Two"));
+  await exchange(service, ana, ben);
+  assert.equal(ana.engine.getSnapshot().news, undefined, "one's own changes are no news");
+  const [one, two] = [...ben.graph.nodes.values()];
+  assert(one && two);
+  ben.engine.perform("Move", [one, two].map((node) => update("node", node, { position: { x: 50, y: 0 } })));
+  await exchange(service, ben, ana);
+  const { news } = ana.engine.getSnapshot();
+  assert(news);
+  assert.equal(news.activity[0]?.actor.label, "ben");
+  ana.set(ana.engine.local(one.id), { position: { x: 70, y: 0 } });
+  ana.engine.undoNews(news);
+  await ana.drain();
+  assert.deepEqual([one, two].map(({ id }) => service.graph.nodes.get(id)?.position.x), [70, 0]);
+});
+
+test("a refresh resolves when it has read, whatever is told meanwhile", async () => {
+  const [service, ana, ben] = await opened("ana", "ben");
+  ben.create(ben.note("New"));
+  await ben.drain();
+  const shown: number[] = [];
+  const refreshes = [1, 2].map(async () => {
+    await ana.engine.refresh();
+    shown.push(ana.graph.nodes.size);
+  });
+  await settle();
+  ana.engine.follow(service.revision);
+  await ana.drain();
+  await Promise.all(refreshes);
+  assert.deepEqual(shown, [1, 1]);
+});
+
+test("a session that ended and a role that was withdrawn stop the queue without losing it", async () => {
+  const { Problem } = await import("../errors.ts");
+  for (const [status, state] of [[401, "signed-out"], [403, "read-only"], [404, "gone"]] as const) {
+    const [service, ana] = await opened("ana");
+    const apply = service.apply.bind(service);
+    service.apply = () => {
+      throw new Problem(status, "no");
+    };
+    ana.create(ana.note("Waits"));
+    await ana.drain();
+    assert.equal(ana.engine.getSnapshot().state, state);
+    assert.equal(ana.storage.kept.batches.length, 1);
+    service.apply = apply;
+    ana.engine.resume();
+    await ana.drain();
+    assert.equal(service.graph.nodes.size, 1);
+  }
+});
+
+// Properties
+
+type Step =
+  | { at: 0 | 1; act: "create" | "note" | "delete" | "duplicate" | "undo" | "redo" | "restart" | "follow" | "section"; pick: number }
+  | { at: 0 | 1; act: "move" | "title" | "content" | "connect" | "disconnect"; pick: number; value: number }
+  | { at: 0 | 1; act: "answer" | "loseAnswer" | "lose"; pick: number };
+
+const at = fc.constantFrom(0 as const, 1 as const);
+const pick = fc.nat(30);
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 5, arbitrary: fc.record({ at, act: fc.constantFrom("create", "note", "delete", "duplicate", "undo", "redo", "follow", "section"), pick }) },
+  { weight: 1, arbitrary: fc.record({ at, act: fc.constant("restart"), pick }) },
+  { weight: 5, arbitrary: fc.record({ at, act: fc.constantFrom("move", "title", "content", "connect", "disconnect"), pick, value: fc.nat(20) }) },
+  { weight: 8, arbitrary: fc.record({ at, act: fc.constant("answer"), pick }) },
+  { weight: 2, arbitrary: fc.record({ at, act: fc.constantFrom("loseAnswer", "lose"), pick }) },
+) as fc.Arbitrary<Step>;
+
+let serial = 0;
+
+/** Returns the title of the node that it makes, if it makes one. */
+async function take(service: Service, client: Client, step: Step): Promise<string | undefined> {
+  if (step.act === "restart") await client.restart();
+  if (step.act === "follow") client.engine.follow(service.revision);
+  if (step.act === "answer" || step.act === "lose" || step.act === "loseAnswer") client.network.pending[step.pick % 2]?.[step.act]();
+  const { graph } = client.engine.getSnapshot();
+  let made: string | undefined;
+  if (graph) {
+    const nodes = [...graph.nodes.values()];
+    const node = nodes[step.pick % Math.max(nodes.length, 1)];
+    const links = [...graph.connections.values()];
+    const perform = (...changes: Change[]) => client.engine.perform(step.act, changes);
+    if (step.act === "create" || step.act === "note" || step.act === "section") {
+      made = `unique ${(serial += 1)}`;
+      const home = nodes.find(({ metadata }) => metadata.section)?.id;
+      const rest = step.act === "section" ? { section: true } : home !== undefined && step.act === "note" ? { sectionId: home } : {};
+      client.create(client.note(made, step.act === "note" ? "text" : "", rest));
+    } else if (step.act === "undo") client.engine.undo();
+    else if (step.act === "redo") client.engine.redo();
+    else if (node && step.act === "delete") perform(remove(node));
+    else if (node && step.act === "duplicate") {
+      const { id } = client.note("");
+      const { job, provenance, history, ...metadata } = node.metadata;
+      perform({ do: "duplicate", of: node.id, node: { ...node, id, position: { x: 5, y: 5 }, metadata } });
+    } else if (node && step.act === "move") perform(update("node", node, { position: { x: step.value, y: step.value } }));
+    else if (node && step.act === "title") perform(update("node", node, { title: `${node.title.slice(0, 20)}${step.value}` }));
+    else if (node && step.act === "content") perform(update("node", node, { "metadata.content": step.value === 0 ? null : `text ${step.value}` }));
+    else if (node && step.act === "connect") {
+      const to = nodes[step.value % nodes.length];
+      const ends = { fromNodeId: node.id, toNodeId: to?.id ?? "", from: "", to: "" };
+      if (to && to !== node) perform({ do: "connect", connection: { id: client.note("").id, handle: "", ...ends, purpose: "flow" } });
+    } else if (step.act === "disconnect") {
+      const link = links[step.pick % Math.max(links.length, 1)];
+      if (link) perform({ do: "disconnect", connection: link });
+    }
+  }
+  await settle();
+  return made;
+}
+
+const RUNS = { numRuns: Number(process.env["FAST_CHECK_RUNS"] ?? 300), seed: Number(process.env["FAST_CHECK_SEED"] ?? 1) };
+
+test("two clients, any interleaving, lost answers and restarts: equal graphs, nothing lost, nothing twice", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
+      const [service, ana, ben] = await opened("ana", "ben");
+      const clients = [ana, ben] as const;
+      const made: string[] = [];
+      for (const step of steps) {
+        const title = await take(service, clients[step.at], step);
+        if (title !== undefined) made.push(title);
+      }
+      await exchange(service, ana, ben);
+      for (const client of clients) {
+        assert.equal(client.engine.getSnapshot().state, "saved");
+        assert.deepEqual(client.seen(), plain(service.graph));
+        assert.deepEqual(client.storage.kept.batches, []);
+      }
+      const effects = [...service.accepted.values()].flatMap(({ request }) => (JSON.parse(request) as { operations: { type: string; node?: { title: string } }[] }).operations);
+      for (const title of made) {
+        const times = effects.filter(({ type, node }) => type === "node.create" && node?.title === title).length;
+        assert.equal(times, 1, `${title} was created ${times} times`);
+      }
+    }),
+    RUNS,
+  );
+});
+
+test("alone, undo of everything restores the canvas, and redo of everything what was made of it", async () => {
+  const others = new Set(["undo", "redo", "restart", "follow"]);
+  await fc.assert(
+    fc.asyncProperty(fc.array(step.filter(({ act }) => !others.has(act)), { maxLength: 40 }), async (steps) => {
+      const [service, ana] = await opened("ana");
+      for (const act of ["section", "note", "create", "note"] as const) await take(service, ana, { at: 0, act, pick: 0 });
+      await ana.drain();
+      const before = plain(service.graph);
+      await ana.restart();
+      await ana.drain();
+      for (const step of steps) await take(service, ana, step);
+      await ana.drain();
+      const after = ana.seen();
+      while (ana.engine.getSnapshot().undo !== undefined) ana.engine.undo();
+      await ana.drain();
+      assert.deepEqual(ana.seen(), before);
+      assert.deepEqual(plain(service.graph), before);
+      while (ana.engine.getSnapshot().redo !== undefined) ana.engine.redo();
+      await ana.drain();
+      assert.deepEqual(ana.seen(), after);
+    }),
+    RUNS,
+  );
+});
+
+test("undo never changes what another wrote last", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step.filter(({ act }) => act !== "restart"), { maxLength: 30 }), fc.nat(50), async (steps, chosen) => {
+      const [service, ana, ben] = await opened("ana", "ben");
+      for (const step of steps) await take(service, ana, step);
+      await exchange(service, ana, ben);
+      const node = [...ben.graph.nodes.values()][chosen % Math.max(ben.graph.nodes.size, 1)];
+      if (!node) return;
+      ben.set(node.id, { "metadata.content": "ben wrote this", position: { x: -7, y: -7 } });
+      await exchange(service, ben, ana);
+      while (ana.engine.getSnapshot().undo !== undefined) ana.engine.undo();
+      await exchange(service, ana, ben);
+      const kept = service.graph.nodes.get(node.id);
+      assert(kept, "the node that another changed is there");
+      assert.deepEqual([kept.metadata.content, kept.position], ["ben wrote this", { x: -7, y: -7 }]);
+    }),
+    RUNS,
+  );
+});

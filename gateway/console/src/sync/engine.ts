@@ -1,0 +1,490 @@
+/**
+ * Keeps a canvas in this browser equal to the service's, while a person changes it without waiting.
+ *
+ * **Guarantee.** A change is never lost and never takes effect twice. A person's text is never overwritten unseen, and undo changes
+ * nothing that somebody else did.
+ *
+ * **Mechanism.** What is shown is `base`, the service's graph at a revision, with the changes on top that the service does not have yet.
+ * Each gesture is a batch with an idempotency key. One batch at a time is on its way; it is stored with its key before it is sent, and sent
+ * again unchanged until there is an answer, also by the next page. After every answer, what changed is read, and all changes that wait are
+ * judged again on the new base. A batch that was refused as stale is built again, with a new key.
+ *
+ * **Ids.** The service assigns ids. What this page made keeps the id it was made with, and ids are translated where requests are sent and
+ * answers are read. So nothing on the screen is replaced when an answer arrives.
+ */
+import type { components } from "../contract.ts";
+import { Problem } from "../errors.ts";
+import { backoff } from "../stream.ts";
+import { type Change, applied, applyTo, difference, groupsOf, inverseOf, judge, nodeOf, operationsOf, retitle, update } from "./change.ts";
+import { type Connection, Draft, type Graph, graphOf, type Node } from "./graph.ts";
+import type { Answer, Batch, Environment, Kept, News, OpenConflict, Request, Snapshot, State } from "./types.ts";
+
+type Canvas = components["schemas"]["Canvas"];
+type CanvasChanges = components["schemas"]["CanvasChanges"];
+
+interface Step {
+  id: string;
+  label: string;
+  changes: Change[];
+  merge: string | undefined;
+}
+
+/** The service's limit on operations of a batch. */
+const MOST_OPERATIONS = 200;
+/** Conflicts in a row before sending pauses. */
+const MOST_CONFLICTS = 5;
+const MOST_STEPS = 200;
+
+export class Engine {
+  #env: Environment;
+  #base: { graph: Graph; revision: string } | undefined;
+  /** Changes that the service has, and `base` has not. */
+  #accepted: Change[] = [];
+  #batches: Batch[] = [];
+  #conflicts: OpenConflict[] = [];
+  #ours = new Map<string, string>();
+  #theirs = new Map<string, string>();
+  #ownRevisions = new Set<string>();
+  #undo: Step[] = [];
+  #redo: Step[] = [];
+  #news: News | undefined;
+  #state: State = "opening";
+  #problem: Problem | undefined;
+  #failures = 0;
+  #collisions = 0;
+  /** The newest revision that is known to exist, until it was read. */
+  #told: string | undefined;
+  /** Whether changes are read although no new revision is known. */
+  #isForced = false;
+  /** The base was read while it was not known whether a batch had taken effect, so it may contain that batch. */
+  #isUnsure = false;
+  #isRunning = false;
+  #closed = new AbortController();
+  #pause = new AbortController();
+  #shown: Graph | undefined;
+  #snapshot: Snapshot | undefined;
+  #listeners = new Set<() => void>();
+  #notices = new Set<(text: string) => void>();
+  #refreshing: (() => void)[] = [];
+
+  constructor(env: Environment) {
+    this.#env = env;
+  }
+
+  // What is shown
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  /** Calls `listener` with each sentence that a person should read: what was dropped, and why. */
+  readonly onNotice = (listener: (text: string) => void): (() => void) => {
+    this.#notices.add(listener);
+    return () => void this.#notices.delete(listener);
+  };
+
+  readonly getSnapshot = (): Snapshot =>
+    (this.#snapshot ??= {
+      state: this.#state,
+      graph: this.#graph(),
+      revision: this.#base?.revision,
+      waiting: new Set(this.#batches.map(({ step }) => step)).size,
+      problem: this.#problem,
+      conflicts: this.#conflicts,
+      undo: this.#undo.at(-1)?.label,
+      redo: this.#redo.at(-1)?.label,
+      news: this.#news,
+    });
+
+  /** The id at the service of what has `id` here. */
+  readonly real = (id: string): string => this.#theirs.get(id) ?? id;
+  /** The id here of what has `id` at the service. */
+  readonly local = (id: string): string => this.#ours.get(id) ?? id;
+
+  #graph(): Graph | undefined {
+    if (!this.#shown && this.#base) {
+      this.#shown = applied(this.#base.graph, [...this.#accepted, ...this.#batches.flatMap(({ changes }) => changes)]);
+    }
+    return this.#shown;
+  }
+
+  #show(state: State): void {
+    if (state === this.#state) return;
+    this.#state = state;
+    this.#emit();
+  }
+
+  #emit(): void {
+    this.#snapshot = undefined;
+    for (const listener of this.#listeners) listener();
+  }
+
+  #tell(text: string | undefined): void {
+    if (text !== undefined) for (const listener of this.#notices) listener(text);
+  }
+
+  // What a person does
+
+  /** Makes changes. `merge` joins them with the step before into one, if that has the same value. */
+  perform(label: string, changes: Change[], options: { merge?: string; undoToo?: Change[] } = {}): void {
+    const step: Step = { id: this.#env.newId(), label, changes: [], merge: options.merge };
+    const done = this.#make(step, changes, "rebase");
+    if (done.length === 0 && !options.undoToo) return;
+    step.changes = [...inverseOf(done), ...(options.undoToo ?? [])];
+    const last = this.#undo.at(-1);
+    if (last && options.merge !== undefined && last.merge === options.merge && this.#redo.length === 0) {
+      last.changes = [...step.changes, ...last.changes];
+    } else {
+      this.#undo = [...this.#undo, step].slice(-MOST_STEPS);
+    }
+    this.#redo = [];
+    this.#changed();
+  }
+
+  undo(): void {
+    this.#step(this.#undo, this.#redo);
+  }
+
+  redo(): void {
+    this.#step(this.#redo, this.#undo);
+  }
+
+  /** Undoes what others did, as far as it is still so. */
+  undoNews(news: News): void {
+    const step: Step = { id: this.#env.newId(), label: "Undo a change of others", changes: [], merge: undefined };
+    step.changes = inverseOf(this.#make(step, news.undo, "undo"));
+    if (step.changes.length > 0) this.#undo.push(step);
+    this.#redo = [];
+    if (this.#news === news) this.#news = undefined;
+    this.#changed();
+  }
+
+  /** Ends a conflict with this person's text, with that of the other, or with both of them in a node each. */
+  resolve(conflict: OpenConflict, choice: "mine" | "theirs" | "both", note?: (node: Node, text: string) => Node): void {
+    this.#conflicts = this.#conflicts.filter((one) => one !== conflict);
+    const graph = this.#graph();
+    const node = graph?.nodes.get(conflict.id);
+    if (choice === "mine" && graph && conflict.on === "canvas") {
+      this.perform("Rename the canvas", [retitle(graph, String(conflict.mine ?? ""))]);
+    } else if (choice === "mine" && node) {
+      this.perform("Keep my text", [update("node", node, { [conflict.field]: conflict.mine })]);
+    } else if (choice === "both" && node && note) {
+      this.perform("Keep both texts", [{ do: "create", node: note(node, String(conflict.mine ?? "")) }]);
+    }
+    this.#changed();
+  }
+
+  #step(from: Step[], to: Step[]): void {
+    const step = from.pop();
+    if (!step) return;
+    const back: Step = { id: this.#env.newId(), label: step.label, changes: [], merge: undefined };
+    back.changes = inverseOf(this.#make(back, step.changes, "undo"));
+    if (back.changes.length > 0) to.push(back);
+    this.#changed();
+  }
+
+  /** Judges changes on what is shown, and queues what is left of them. */
+  #make(step: Step, changes: Change[], mode: "rebase" | "undo"): Change[] {
+    const graph = this.#graph();
+    if (!graph || this.#state === "read-only" || this.#state === "gone") return [];
+    const draft = new Draft(graph);
+    const left = this.#judged(draft, changes, mode);
+    this.#shown = draft.graph;
+    for (const part of groupsOf(left, MOST_OPERATIONS)) this.#batches.push({ key: this.#env.newId(), label: step.label, step: step.id, changes: part });
+    return left;
+  }
+
+  #judged(draft: Draft, changes: Change[], mode: "rebase" | "undo"): Change[] {
+    const told = new Set<string>();
+    const left = changes.flatMap((one) => {
+      const { change, conflicts = [], dropped } = judge(draft, one, mode);
+      if (change) applyTo(draft, change);
+      for (const conflict of conflicts) {
+        // The newest text of mine against the newest of the other.
+        const others = this.#conflicts.filter(({ on, id, field }) => on !== conflict.on || id !== conflict.id || field !== conflict.field);
+        this.#conflicts = [...others, { ...conflict, key: this.#env.newId() }];
+      }
+      if (dropped !== undefined) told.add(dropped);
+      return change ?? [];
+    });
+    if (told.size > 3) this.#tell(`${told.size} changes were dropped: what they changed was changed by others.`);
+    else for (const text of told) this.#tell(text);
+    return left;
+  }
+
+  #changed(): void {
+    void this.#save();
+    this.#emit();
+    this.#run();
+  }
+
+  // What the service does
+
+  /** Begins: what an earlier page left is sent first, then the canvas is read. */
+  async open(): Promise<void> {
+    const kept = await this.#env.storage.load().catch((): Kept => ({ batches: [], aliases: {}, conflicts: [] }));
+    this.#batches = [...kept.batches, ...this.#batches];
+    this.#conflicts = [...kept.conflicts, ...this.#conflicts];
+    const isNamed = this.#batches.length + this.#conflicts.length > 0;
+    if (isNamed) for (const [real, ours] of Object.entries(kept.aliases)) this.#alias(ours, real);
+    this.#emit();
+    this.#run();
+  }
+
+  /** The canvas has this revision now. */
+  follow(revision: string): void {
+    this.#told = revision;
+    this.#run();
+  }
+
+  /** The canvas has this title now. A list of changes does not contain it. */
+  retitled(title: string): void {
+    if (!this.#base || this.#base.graph.title === title) return;
+    this.#base = { ...this.#base, graph: { ...this.#base.graph, title } };
+    this.#rebase();
+    this.#emit();
+  }
+
+  /** Tries at once what waits or has stopped. */
+  resume(): void {
+    this.#failures = 0;
+    if (this.#isStopped()) this.#state = "opening";
+    this.#isForced = true;
+    this.#pause.abort();
+    this.#run();
+  }
+
+  /** Reads what has changed, and resolves when it is shown, or when the canvas cannot be read any more. */
+  refresh(): Promise<void> {
+    if (this.#isStopped() || this.#closed.signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#refreshing.push(resolve);
+      this.#isForced = true;
+      this.#run();
+    });
+  }
+
+  close(): void {
+    this.#closed.abort();
+    this.#pause.abort();
+  }
+
+  #isStopped(): boolean {
+    return this.#state === "signed-out" || this.#state === "read-only" || this.#state === "gone";
+  }
+
+  #run(): void {
+    if (this.#isRunning || this.#isStopped() || this.#closed.signal.aborted) return;
+    this.#isRunning = true;
+    void this.#loop();
+  }
+
+  /** One task at a time, until there is none. */
+  async #loop(): Promise<void> {
+    while (!this.#closed.signal.aborted) {
+      const task = this.#next();
+      this.#show(this.#failures > 0 ? "waiting" : !this.#base ? "opening" : this.#batches.length + this.#accepted.length > 0 ? "saving" : "saved");
+      if (!task) {
+        // A listener may have made a change.
+        if (this.#next()) continue;
+        break;
+      }
+      try {
+        await task();
+        this.#failures = 0;
+        this.#problem = undefined;
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error;
+        this.#problem = error;
+        const isFinal = !error.isTemporary && error.status !== 409;
+        if (isFinal) {
+          // A listener may resume.
+          this.#isRunning = false;
+          this.#show(error.status === 401 ? "signed-out" : error.status === 403 ? "read-only" : "gone");
+          this.#refreshed();
+          return;
+        }
+        this.#failures += 1;
+        this.#show("waiting");
+        this.#pause = new AbortController();
+        const after = error.retryAfter === undefined ? backoff(this.#failures - 1) : error.retryAfter * 1000;
+        await this.#env.wait(after, this.#pause.signal);
+      }
+    }
+    this.#isRunning = false;
+  }
+
+  #next(): (() => Promise<void>) | undefined {
+    const [batch] = this.#batches;
+    const base = this.#base;
+    // Whether it took effect is not known, and nothing else can be judged before. Should there be no answer, the canvas is shown all the same.
+    if (batch?.sent && (base || this.#failures === 0)) return () => this.#send(batch, batch.sent as Request);
+    if (!base) return () => this.#read();
+    const isBehind = this.#told !== undefined && this.#told !== base.revision;
+    if (this.#accepted.length > 0 || this.#isForced || isBehind) return () => this.#pull(base);
+    if (batch) return () => this.#send(batch, this.#requestOf(batch, base.revision));
+    return undefined;
+  }
+
+  #requestOf(batch: Batch, baseRevision: string): Request {
+    const operations = batch.changes.flatMap((change) => operationsOf(change, this.real));
+    // Findings ask agents to look again; a person sees the canvas. With a deletion, force would also end the wait of nodes for their work.
+    const isForced = batch.force || !batch.changes.some((change) => change.do === "delete");
+    return { baseRevision, idempotencyKey: batch.key, operations, ...(isForced && { force: true }) };
+  }
+
+  async #send(batch: Batch, request: Request): Promise<void> {
+    batch.sent = request;
+    await this.#save();
+    let answer: Answer;
+    try {
+      answer = await this.#env.transport.apply(request);
+    } catch (error) {
+      if (!(error instanceof Problem) || ![400, 409, 413, 415, 422].includes(error.status)) throw error;
+      // It had no effect.
+      this.#isUnsure = false;
+      delete batch.sent;
+      batch.key = this.#env.newId();
+      await this.#refused(batch, error);
+      return;
+    }
+    for (const [ours, real] of Object.entries(answer.resolvedIds)) this.#alias(ours, real);
+    this.#batches.shift();
+    this.#collisions = 0;
+    if (this.#base) {
+      this.#accepted.push(...batch.changes);
+      this.#base = { ...this.#base, graph: { ...this.#base.graph, title: answer.canvas.title } };
+    }
+    if (!answer.replayed) this.#ownRevisions.add(answer.canvas.revision);
+    void this.#save();
+    this.#emit();
+  }
+
+  async #refused(batch: Batch, problem: Problem): Promise<void> {
+    if (problem.status === 409) {
+      this.#isForced = true;
+      this.#collisions += 1;
+      if (this.#collisions > MOST_CONFLICTS) throw new Problem(409, "The canvas changes faster than this page can follow.");
+    } else if (problem.isBlockedByFindings && !batch.force) {
+      batch.force = true;
+    } else {
+      this.#batches = this.#batches.filter((one) => one !== batch);
+      for (const steps of [this.#undo, this.#redo]) {
+        const at = steps.findIndex(({ id }) => id === batch.step);
+        if (at >= 0) steps.splice(at, 1);
+      }
+      this.#rebase();
+      this.#tell(`${batch.label} was taken back: ${problem.fields[0]?.message ?? problem.message}`);
+      this.#emit();
+    }
+    await this.#save();
+  }
+
+  async #read(): Promise<void> {
+    this.#isUnsure = this.#batches[0]?.sent !== undefined;
+    const canvas = await this.#env.transport.read();
+    this.#base = this.#baseOf(canvas);
+    this.#arrived(undefined);
+  }
+
+  async #pull(base: { graph: Graph; revision: string }): Promise<void> {
+    const told = this.#told;
+    const waiting = this.#refreshing.splice(0);
+    this.#isForced = false;
+    try {
+      await this.#advance(base);
+    } catch (error) {
+      this.#isForced = true;
+      this.#refreshing.unshift(...waiting);
+      throw error;
+    }
+    this.#arrived(told);
+    for (const resolve of waiting) resolve();
+  }
+
+  /** Reads what has changed since `base`, or the whole canvas if that cannot be told. */
+  async #advance(base: { graph: Graph; revision: string }): Promise<void> {
+    const isTitleChanged = this.#batches.some(({ changes }) => changes.some((change) => change.do === "update" && change.on === "canvas"));
+    const changes = isTitleChanged || this.#isUnsure ? undefined : await this.#env.transport.changes(base.revision);
+    if (!changes?.complete) {
+      this.#base = this.#baseOf(await this.#env.transport.read());
+      return;
+    }
+    // The title may have been learned during the request.
+    const { graph } = this.#base ?? base;
+    const next = this.#patched(graph, changes);
+    const nodes = [...changes.changedNodeIds, ...changes.deletedNodeIds].map(this.local);
+    const connections = [...changes.changedConnectionIds, ...changes.deletedConnectionIds].map(this.local);
+    const others = difference(applied(graph, this.#accepted), next, nodes, connections);
+    const activity = changes.activity.filter(({ revision }) => !this.#ownRevisions.has(revision));
+    if (others.length > 0 && activity.length > 0) {
+      this.#news = { key: this.#env.newId(), activity, nodes: others.flatMap(nodeOf), undo: inverseOf(others) };
+    }
+    this.#base = { graph: next, revision: changes.revision };
+  }
+
+  /** A new base is here. `told` is the revision that was known when it was asked for. */
+  #arrived(told: string | undefined): void {
+    this.#accepted = [];
+    if (!this.#batches[0]?.sent) this.#isUnsure = false;
+    if (this.#told === told) this.#told = undefined;
+    this.#rebase();
+    void this.#save();
+    this.#emit();
+  }
+
+  #refreshed(): void {
+    for (const resolve of this.#refreshing.splice(0)) resolve();
+  }
+
+  /** Judges again what waits, on the present base. */
+  #rebase(): void {
+    if (!this.#base) return;
+    const draft = new Draft(applied(this.#base.graph, this.#accepted));
+    for (const batch of this.#batches) {
+      if (batch.sent) for (const change of batch.changes) applyTo(draft, change);
+      else batch.changes = this.#judged(draft, batch.changes, "rebase");
+    }
+    this.#batches = this.#batches.filter(({ changes }) => changes.length > 0);
+    this.#shown = draft.graph;
+  }
+
+  #alias(ours: string, real: string): void {
+    this.#ours.set(real, ours);
+    this.#theirs.set(ours, real);
+  }
+
+  #save(): Promise<void> {
+    const kept = { batches: this.#batches, aliases: Object.fromEntries(this.#ours), conflicts: this.#conflicts };
+    // Without storage, changes last as long as the page.
+    return this.#env.storage.save(kept).catch(() => undefined);
+  }
+
+  #baseOf(canvas: Canvas): { graph: Graph; revision: string } {
+    const nodes = canvas.nodes.map((node) => this.#node(node));
+    const connections = canvas.connections.map((connection) => this.#connection(connection));
+    return { graph: graphOf({ title: canvas.title, nodes, connections }), revision: canvas.revision };
+  }
+
+  #patched(graph: Graph, changes: CanvasChanges): Graph {
+    const draft = new Draft(graph);
+    for (const id of changes.deletedConnectionIds) draft.dropConnection(this.local(id));
+    for (const id of changes.deletedNodeIds) draft.dropNode(this.local(id));
+    for (const node of changes.nodes ?? []) draft.putNode(this.#node(node));
+    for (const connection of changes.connections ?? []) draft.putConnection(this.#connection(connection));
+    return draft.graph;
+  }
+
+  #node(node: Node): Node {
+    const id = this.local(node.id);
+    const section = node.metadata.sectionId;
+    const home = section === undefined ? undefined : this.local(section);
+    return id === node.id && home === section ? node : { ...node, id, metadata: { ...node.metadata, ...(home !== undefined && { sectionId: home }) } };
+  }
+
+  #connection(connection: Connection): Connection {
+    const { id, fromNodeId, toNodeId } = connection;
+    return { ...connection, id: this.local(id), fromNodeId: this.local(fromNodeId), toNodeId: this.local(toNodeId) };
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * Where changes wait that the service does not have yet: IndexedDB, one record for each tab and canvas.
+ *
+ * A tab holds a lock as long as it lives, so a record without a lock was left by a tab that was closed or crashed. The next tab that opens
+ * the canvas takes it over. A reloaded tab finds its own record by an id in the storage of its session.
+ */
+import type { Kept, Storage } from "./types.ts";
+
+const STORE = "queues";
+const TAB = "canvas.tab";
+const lockOf = (tab: string) => `canvas-queue-${tab}`;
+
+const outcome = <T>(request: IDBRequest<T>): Promise<T> =>
+  new Promise((resolve, reject) => {
+    request.addEventListener("success", () => resolve(request.result));
+    request.addEventListener("error", () => reject(request.error ?? new Error("the storage failed")));
+  });
+
+let database: Promise<IDBDatabase> | undefined;
+
+function opened(): Promise<IDBDatabase> {
+  return (database ??= (() => {
+    const request = indexedDB.open("canvas-console", 1);
+    request.addEventListener("upgradeneeded", () => request.result.createObjectStore(STORE));
+    return outcome(request);
+  })());
+}
+
+async function records(mode: IDBTransactionMode): Promise<IDBObjectStore> {
+  return (await opened()).transaction(STORE, mode, { durability: "strict" }).objectStore(STORE);
+}
+
+let ownTab: Promise<string> | undefined;
+
+/** The id of this tab. A tab that was duplicated has the id of the other one, which holds the lock, and gets its own. */
+function tabId(): Promise<string> {
+  return (ownTab ??= (async () => {
+    const known = sessionStorage.getItem(TAB);
+    if (known && (await hold(known))) return known;
+    const fresh = crypto.randomUUID();
+    sessionStorage.setItem(TAB, fresh);
+    await hold(fresh);
+    return fresh;
+  })());
+}
+
+/** Whether this page holds the lock of `tab`, from now on until it ends. */
+function hold(tab: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    void navigator.locks.request(lockOf(tab), { ifAvailable: true }, (lock) => {
+      resolve(lock !== null);
+      return lock ? new Promise<never>(() => {}) : undefined;
+    });
+  });
+}
+
+export function browserStorage(account: string, canvas: string): Storage {
+  const keyOf = (tab: string) => [account, canvas, tab];
+  return {
+    async load() {
+      const tab = await tabId();
+      const all = IDBKeyRange.bound([account, canvas], [account, canvas, []]);
+      const keys = (await outcome((await records("readonly")).getAllKeys(all))) as string[][];
+      const tabs = keys.flatMap((key) => key[2] ?? []).filter((other) => other !== tab);
+      for (const other of tabs) {
+        await navigator.locks.request(lockOf(other), { ifAvailable: true }, async (lock) => {
+          if (lock) await takeOver(keyOf(other), keyOf(tab));
+        });
+      }
+      return (await read(keyOf(tab))) ?? { batches: [], aliases: {}, conflicts: [] };
+    },
+    async save(kept) {
+      const tab = await tabId();
+      const isEmpty = kept.batches.length + kept.conflicts.length === 0;
+      const store = await records("readwrite");
+      if (isEmpty) await outcome(store.delete(keyOf(tab)));
+      else await outcome(store.put(kept, keyOf(tab)));
+    },
+  };
+}
+
+const read = async (key: string[]): Promise<Kept | undefined> => outcome((await records("readonly")).get(key));
+
+async function takeOver(from: string[], to: string[]): Promise<void> {
+  const store = await records("readwrite");
+  const [left, own] = (await Promise.all([outcome(store.get(from)), outcome(store.get(to))])) as (Kept | undefined)[];
+  if (!left) return;
+  const merged: Kept = {
+    batches: [...(own?.batches ?? []), ...left.batches],
+    aliases: { ...left.aliases, ...own?.aliases },
+    conflicts: [...(own?.conflicts ?? []), ...left.conflicts],
+  };
+  await Promise.all([outcome(store.put(merged, to)), outcome(store.delete(from))]);
+}

@@ -1,0 +1,328 @@
+/** The board: what a person changes, and what becomes of it. */
+import assert from "node:assert/strict";
+
+import { drag, dragBy, inView, middle, node, openBoard, path, saved, text, titled, until } from "./board.ts";
+import { NOBODY, scene } from "./browser.ts";
+import { apply, type Graph, makeBoard, person, png, read, send, stranger } from "./service.ts";
+import { isLive, signIn } from "./steps.ts";
+
+scene("nodes are made, written and named by keyboard and by tools", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("From nothing", []);
+  await openBoard(page, url);
+  await page.getByRole("heading", { name: "This canvas is empty" }).waitFor();
+  await isAccessible();
+  await page.mouse.move(500, 400);
+  await page.keyboard.press("t");
+  await page.keyboard.type("A <b>quiet</b> harbor");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("F2");
+  await page.keyboard.type("Brief");
+  await page.keyboard.press("Enter");
+  await page.mouse.move(900, 300);
+  for (const tool of ["Add a note", "Add an image slot", "Add a video slot"]) {
+    await page.getByRole("button", { name: tool }).click();
+    await page.keyboard.press("Escape");
+  }
+  const made = await until(canvas, "all are made", ({ nodes }) => nodes.length === 4);
+  assert.deepEqual(made.nodes.map(({ type }) => type).toSorted(), ["image", "sticky", "text", "video"]);
+  assert.equal(titled(made, "Brief")?.metadata.content, "A <b>quiet</b> harbor");
+  await page.keyboard.press("Control+a");
+  await page.keyboard.press("s");
+  await page.keyboard.type("All of it");
+  await page.keyboard.press("Enter");
+  const framed = await until(canvas, "all are in a Section", (graph) => titled(graph, "All of it") !== undefined);
+  const section = titled(framed, "All of it");
+  assert.equal(framed.nodes.filter(({ metadata }) => metadata.sectionId === section?.id).length, 4);
+  await saved(page);
+  await isAccessible();
+});
+
+scene("a canvas is made, named and found", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const owner = await stranger();
+  await signIn(page, owner.token);
+  await page.getByRole("heading", { name: "No canvases yet" }).waitFor();
+  await isAccessible();
+  await page.getByRole("button", { name: "New canvas" }).click();
+  await page.getByRole("application", { name: "Board" }).waitFor();
+  await page.getByRole("button", { name: "Untitled" }).click();
+  await page.getByLabel("Title of the canvas").fill("Spring");
+  await page.keyboard.press("Enter");
+  await page.mouse.move(600, 400);
+  await page.keyboard.press("n");
+  await page.keyboard.type("First");
+  await page.keyboard.press("Escape");
+  await saved(page);
+  await page.getByRole("link", { name: "Canvas Service" }).click();
+  await page.getByRole("link", { name: /Spring.*1 node/ }).waitFor();
+  await page.getByRole("button", { name: "New canvas" }).waitFor();
+});
+
+scene("a drag of 200 nodes is one batch, and one undo", async ({ page, expect }) => {
+  expect(NOBODY);
+  const grid = Array.from({ length: 200 }, (_, index) => text(`n${index}`, (index % 20) * 280, Math.floor(index / 20) * 160));
+  const { canvas, url } = await makeBoard("Two hundred", grid);
+  await openBoard(page, url);
+  await page.keyboard.press("1");
+  await page.keyboard.press("Control+a");
+  const before = await read(canvas);
+  const { x, y } = await inView(page);
+  await drag(page, { x, y }, { x: x + 90, y: y + 60 });
+  const after = await until(canvas, "all have moved", ({ revision }) => revision !== before.revision);
+  assert.equal(after.batches.length, before.batches.length + 1);
+  const moves = new Set(after.nodes.map(({ position }, index) => `${position.x - (before.nodes[index]?.position.x ?? 0)},${position.y - (before.nodes[index]?.position.y ?? 0)}`));
+  assert.equal(moves.size, 1, "all moved by the same");
+  await page.keyboard.press("Control+z");
+  const undone = await until(canvas, "all are back", ({ revision }) => revision !== after.revision);
+  assert.equal(undone.batches.length, after.batches.length + 1);
+  assert.deepEqual(undone.nodes.map(({ position }) => position), before.nodes.map(({ position }) => position));
+});
+
+scene("a Section carries its members, and a node joins and leaves it", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const frame = { type: "sticky", title: "Frame", position: { x: 0, y: 0 }, width: 700, height: 420, metadata: { section: true } };
+  const { canvas, ids, url } = await makeBoard("Sections", [frame, text("Inside", 60, 120), text("Outside", 800, 120)]);
+  await apply(canvas, [{ type: "node.update", nodeId: ids["Inside"], patch: { metadata: { sectionId: ids["Frame"] } } }]);
+  await openBoard(page, url);
+  await isAccessible();
+  const before = await read(canvas);
+  await dragBy(page, page.getByText("Frame", { exact: true }).last(), 60, 40);
+  const moved = await until(canvas, "the Section has moved", ({ revision }) => revision !== before.revision);
+  const by = (title: string) => (titled(moved, title)?.position.x ?? 0) - (titled(before, title)?.position.x ?? 0);
+  assert(by("Frame") > 0);
+  assert.equal(by("Inside"), by("Frame"));
+  assert.equal(by("Outside"), 0);
+  await dragBy(page, node(page, "Outside"), -350, 60);
+  await until(canvas, "the node has joined", (graph) => titled(graph, "Outside")?.metadata.sectionId === ids["Frame"]);
+  await dragBy(page, node(page, "Outside"), 350, 0);
+  await until(canvas, "the node has left", (graph) => titled(graph, "Outside")?.metadata.sectionId === undefined);
+});
+
+scene("a rectangle selects, corners resize, copies keep their connections", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, ids, url } = await makeBoard("Gestures", [text("One", 0, 0), text("Two", 400, 0), text("Far", 0, 700)]);
+  await apply(canvas, [{ type: "connection.create", fromNodeId: ids["One"], toNodeId: ids["Two"], purpose: "reference" }]);
+  await openBoard(page, url);
+  const [one, two] = [await node(page, "One").boundingBox(), await node(page, "Two").boundingBox()];
+  assert(one && two);
+  await drag(page, { x: one.x - 20, y: one.y - 20 }, { x: two.x + two.width / 2, y: two.y + two.height + 20 });
+  assert.equal(await page.locator(".react-flow__node.selected").count(), 2);
+  await page.keyboard.press("Control+d");
+  const copied = await until(canvas, "two are copied", ({ nodes, connections }) => nodes.length === 5 && connections.length === 2);
+  assert.deepEqual(copied.connections.map(({ purpose }) => purpose), ["reference", "reference"]);
+  await node(page, "Far").click({ position: { x: 20, y: 20 } });
+  const before = titled(copied, "Far");
+  await dragBy(page, page.locator(".react-flow__resize-control.bottom.right.handle"), 60, 45);
+  const resized = await until(canvas, "it is larger", (graph) => (titled(graph, "Far")?.width ?? 0) > (before?.width ?? 0));
+  assert(titled(resized, "Far")?.height ?? 0 > 120);
+  assert.deepEqual(titled(resized, "Far")?.position, before?.position);
+});
+
+scene("a selection is copied by the clipboard, and has a menu", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Clipboard", [text("Note", 0, 0, { metadata: { content: "words" } })]);
+  await openBoard(page, url);
+  await node(page, "Note").click();
+  await page.keyboard.press("Control+c");
+  await page.mouse.move(900, 600);
+  await page.keyboard.press("Control+v");
+  const pasted = await until(canvas, "the copy", ({ nodes }) => nodes.length === 2);
+  assert(pasted.nodes.every(({ metadata }) => metadata.content === "words"));
+  await node(page, "Note").click({ button: "right" });
+  await page.getByRole("menu", { name: "Selection" }).waitFor();
+  await isAccessible();
+  await page.getByRole("menuitem", { name: "Delete" }).click();
+  await until(canvas, "it is deleted", ({ nodes }) => nodes.length === 1);
+  await node(page, "Note").click();
+  await page.keyboard.press("Shift+F10");
+  await page.getByRole("menuitem", { name: "Duplicate" }).press("Enter");
+  await until(canvas, "the duplicate", ({ nodes }) => nodes.length === 2);
+});
+
+scene("findings are shown, and room is made", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Findings", [text("Below", 0, 0), text("Above", 60, 40)]);
+  await openBoard(page, url);
+  await page.getByRole("button", { name: "1 finding" }).click();
+  const panel = page.getByRole("complementary", { name: "Findings" });
+  await panel.getByRole("button", { name: "Show" }).click();
+  assert.equal(await page.locator(".react-flow__node.selected").count(), 2);
+  await isAccessible();
+  await panel.getByRole("button", { name: "Make room" }).click();
+  await page.getByRole("button", { name: "No findings" }).waitFor();
+  const [a, b] = (await read(canvas)).nodes;
+  assert(a && b && (Math.abs(a.position.x - b.position.x) >= 240 || Math.abs(a.position.y - b.position.y) >= 120));
+});
+
+scene("nodes are connected for every purpose that is possible", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, ids, url } = await makeBoard("Connections", [
+    { title: "Photo", type: "image", position: { x: 0, y: 0 }, width: 240, height: 240 },
+    { title: "Film", type: "video", position: { x: 600, y: 0 }, width: 320, height: 240 },
+  ]);
+  await openBoard(page, url);
+  const purposes = ["Flow", "Reference: Style", "List", "First frame", "Last frame"];
+  for (const [index, purpose] of purposes.entries()) {
+    await node(page, "Photo").hover({ position: { x: 40, y: 40 } });
+    await drag(page, await middle(node(page, "Photo").locator(".react-flow__handle.source")), await middle(node(page, "Film")));
+    await page.getByRole("menu", { name: "Connect for" }).waitFor();
+    if (index === 0) {
+      assert.deepEqual(await page.getByRole("menuitem").allTextContents(), ["Flow", "Reference", "Reference: Identity", "Reference: Construction", "Reference: Texture", "Reference: Fit", "Reference: Style", "List", "First frame", "Last frame"]);
+      await isAccessible();
+    }
+    await page.getByRole("menuitem", { name: purpose, exact: true }).click();
+    await until(canvas, purpose, ({ connections }) => connections.length === index + 1);
+  }
+  const { connections } = await read(canvas);
+  assert.deepEqual(connections.map(({ purpose, role }) => (role ? `${purpose} ${role}` : purpose)), ["flow", "reference style", "list", "first-frame", "last-frame"]);
+  assert(connections.every(({ fromNodeId, toNodeId }) => fromNodeId === ids["Photo"] && toNodeId === ids["Film"]));
+  const { x, y } = await middle(node(page, "Film"));
+  await drag(page, await middle(node(page, "Film").locator(".react-flow__handle.source")), { x, y: y + 260 });
+  await page.getByRole("menuitem", { name: "Note", exact: true }).click();
+  const added = await until(canvas, "a connected note", ({ nodes, connections }) => nodes.length === 3 && connections.length === 6);
+  assert.equal(added.connections.at(-1)?.fromNodeId, ids["Film"]);
+});
+
+scene("an undo of a deletion brings back pictures, provenance and connections", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Deleted", []);
+  const uploads = await Promise.all(
+    [1, 2, 3].map((index) => send<{ asset: { node: string } }>("POST", `/assets?canvasId=${canvas.handle}`, png(64 + index, 48))),
+  );
+  const ids = uploads.map(({ asset }) => asset.node);
+  await apply(canvas, [{ type: "connection.create", fromNodeId: ids[0], toNodeId: ids[1] }]);
+  const before = await read(canvas);
+  await openBoard(page, url);
+  await page.locator("img").nth(2).waitFor();
+  await page.keyboard.press("Control+a");
+  await page.keyboard.press("Delete");
+  await until(canvas, "all are deleted", ({ nodes }) => nodes.length === 0);
+  await page.keyboard.press("Control+z");
+  const after = await until(canvas, "all are back", ({ nodes, connections }) => nodes.length === 3 && connections.length === 1);
+  const byId = ({ nodes }: Graph) => nodes.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  assert.deepEqual(byId(after), byId(before));
+  assert.deepEqual(after.connections, before.connections);
+  await page.locator("img").nth(2).waitFor();
+});
+
+scene("fifty steps are undone and made again", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Fifty steps", [text("Walker", 0, 0)]);
+  await openBoard(page, url);
+  await node(page, "Walker").click();
+  for (let step = 1; step <= 25; step += 1) {
+    await page.keyboard.press("Shift+ArrowRight");
+    await page.keyboard.press("Control+d");
+  }
+  const after = await until(canvas, "all steps are saved", ({ nodes }) => nodes.length === 26);
+  await saved(page);
+  const undo = page.getByRole("button", { name: "Undo", exact: true });
+  while (await undo.isEnabled()) await undo.click();
+  const undone = await until(canvas, "all steps are undone", ({ nodes }) => nodes.length === 1 && nodes[0]?.position.x === 0);
+  assert.deepEqual(titled(undone, "Walker")?.position, { x: 0, y: 0 });
+  const redo = page.getByRole("button", { name: "Redo", exact: true });
+  while (await redo.isEnabled()) await redo.click();
+  const redone = await until(canvas, "all steps are made again", ({ nodes }) => nodes.length === 26);
+  const places = ({ nodes }: Graph) => nodes.map(({ id, position }) => `${id} ${position.x} ${position.y}`).toSorted();
+  await saved(page);
+  assert.equal(places(await read(canvas)).join("\n"), places(after).join("\n"));
+  assert(redone.nodes.length === 26);
+});
+
+scene("pictures are uploaded by drop, paste and picker", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Uploads", []);
+  // Uploads change the canvas while others are placed.
+  expect(`409 POST ${path(canvas, "/operations")}`);
+  await openBoard(page, url);
+  const send = (kind: "drop" | "paste", names: string[]) =>
+    page.evaluate(
+      ({ kind, names, bytes }) => {
+        const transfer = new DataTransfer();
+        for (const name of names) transfer.items.add(new File([new Uint8Array(bytes)], name, { type: name.endsWith(".png") ? "image/png" : "text/plain" }));
+        const target = document.querySelector(".react-flow__pane");
+        if (kind === "drop") target?.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true, clientX: 600, clientY: 400 }));
+        else target?.dispatchEvent(new ClipboardEvent("paste", { clipboardData: transfer, bubbles: true }));
+      },
+      { kind, names, bytes: [...png(120, 80)] },
+    );
+  await send("drop", ["harbor.png", "notes.txt"]);
+  await page.getByText("notes.txt: only PNG").waitFor();
+  await until(canvas, "the dropped file", (graph) => titled(graph, "harbor.png") !== undefined);
+  await send("paste", ["pasted.png"]);
+  await until(canvas, "the pasted file", (graph) => titled(graph, "pasted.png") !== undefined);
+  const files = Array.from({ length: 8 }, (_, index) => ({ name: `picked ${index}.png`, mimeType: "image/png", buffer: Buffer.from(png(60 + index, 60)) }));
+  await page.getByLabel("Pictures to upload").setInputFiles(files);
+  const after = await until(canvas, "eight picked files", ({ nodes }) => nodes.length === 10);
+  await page.locator("[aria-label=Uploads]").waitFor({ state: "detached" });
+  assert(after.nodes.every(({ asset }) => asset !== undefined));
+  await page.keyboard.press("0");
+  await page.locator("img").nth(9).waitFor();
+  await isAccessible();
+  await page.getByRole("button", { name: "Undo", exact: true }).click();
+  await until(canvas, "an upload is undone", ({ nodes }) => nodes.length === 9);
+});
+
+scene("everything is done by keyboard, with the outline and the palette", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, ids, url } = await makeBoard("Keys", [text("First", 0, 0), text("Second", 400, 0), text("Third", 800, 0)]);
+  await openBoard(page, url);
+  await page.keyboard.press("?");
+  await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
+  await isAccessible();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("first");
+  await isAccessible();
+  await page.keyboard.press("Enter");
+  await page.locator('.react-flow__node.selected[aria-label*="First"]').waitFor();
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("second");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.getByRole("menu", { name: "Connect for" }).waitFor();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  const connected = await until(canvas, "they are connected", ({ connections }) => connections.length === 1);
+  assert.deepEqual([connected.connections[0]?.fromNodeId, connected.connections[0]?.toNodeId, connected.connections[0]?.purpose], [ids["First"], ids["Second"], "reference"]);
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("o");
+  await page.getByRole("tree", { name: "Outline of the canvas" }).focus();
+  await isAccessible();
+  await page.keyboard.press("End");
+  await page.keyboard.press("F2");
+  await page.keyboard.type("Third, renamed");
+  await page.keyboard.press("Enter");
+  await until(canvas, "it is renamed", (graph) => titled(graph, "Third, renamed") !== undefined);
+  await page.getByRole("tree").focus();
+  await page.keyboard.press("Delete");
+  await until(canvas, "it is deleted", ({ nodes }) => nodes.length === 2);
+  await page.keyboard.press("Control+z");
+  await until(canvas, "it is back", ({ nodes }) => nodes.length === 3);
+});
+
+scene("of ten thousand nodes, only those in view are rendered", async ({ page, expect }) => {
+  expect(NOBODY);
+  const grid = Array.from({ length: 10_000 }, (_, index) => text(`n${index}`, (index % 100) * 280, Math.floor(index / 100) * 160));
+  const { canvas, url } = await makeBoard("Ten thousand", grid);
+  await signIn(page);
+  const start = Date.now();
+  await page.goto(url);
+  await page.getByRole("application", { name: "Board" }).waitFor();
+  console.log(`10000 nodes are interactive after ${Date.now() - start} ms`);
+  await isLive(page);
+  assert.equal(await page.locator(".react-flow__node").count(), 0, "from far away, nothing is rendered");
+  await page.keyboard.press("Control+a");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("1");
+  await page.locator(".react-flow__node").first().waitFor();
+  assert((await page.locator(".react-flow__node").count()) < 200);
+  const { x, y, name } = await inView(page);
+  await page.mouse.click(x, y);
+  await page.keyboard.press("Shift+ArrowUp");
+  const title = /n\d+/.exec(name)?.[0] ?? "";
+  const before = grid.find((node) => node.title === title)?.position.y ?? 0;
+  await until(canvas, "one of them is moved", (graph) => titled(graph, title)?.position.y === before - 64);
+  assert.equal(person.uid, canvas.ownerUid);
+});

@@ -1,0 +1,64 @@
+/** What the cases of the board do. */
+import assert from "node:assert/strict";
+
+import type { Locator, Page } from "playwright-core";
+
+import { type Canvas, type Graph, type Node, read, TOKEN } from "./service.ts";
+import { isLive, signIn } from "./steps.ts";
+
+export const ROOT = "/console/api/canvas-agent/v1";
+export const path = (canvas: Canvas, of: string) => `${ROOT}/canvases/${encodeURIComponent(canvas.handle)}${of}`;
+export const node = (page: Page, title: string) => page.locator(`.react-flow__node[aria-label*="${title}"]`).first();
+export const saved = (page: Page) => page.locator('[data-save="saved"]').waitFor();
+export const titled = (graph: Graph, title: string) => graph.nodes.find((node) => node.title === title);
+
+/** Waits until the canvas at the service satisfies `holds`. */
+export async function until(canvas: Canvas, what: string, holds: (graph: Graph & { batches: string[] }) => boolean): Promise<Graph & { batches: string[] }> {
+  let graph = await read(canvas);
+  for (const start = Date.now(); !holds(graph); graph = await read(canvas)) {
+    assert(Date.now() - start < 15_000, `${what}: ${JSON.stringify(graph.nodes.map(({ title, position }) => [title, position.x, position.y])).slice(0, 2000)}`);
+    await new Promise((resume) => setTimeout(resume, 50));
+  }
+  return graph;
+}
+
+export async function middle(target: Locator): Promise<{ x: number; y: number }> {
+  const box = await target.boundingBox();
+  assert(box, "it is on the screen");
+  return { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+}
+
+/** The middle and the name of a node in the middle part of the board. */
+export async function inView(page: Page): Promise<{ x: number; y: number; name: string }> {
+  const found = await page.evaluate(() => {
+    for (const node of document.querySelectorAll(".react-flow__node")) {
+      const { left, top, width, height } = node.getBoundingClientRect();
+      if (left > 300 && left < 800 && top > 250 && top < 600) return { x: left + width / 2, y: top + height / 2, name: node.getAttribute("aria-label") ?? "" };
+    }
+    return undefined;
+  });
+  assert(found, "a node is in view");
+  return found;
+}
+
+export async function drag(page: Page, from: { x: number; y: number }, to: { x: number; y: number }): Promise<void> {
+  await page.mouse.move(from.x, from.y);
+  await page.mouse.down();
+  await page.mouse.move((from.x + to.x) / 2, (from.y + to.y) / 2, { steps: 5 });
+  await page.mouse.move(to.x, to.y, { steps: 5 });
+  await page.mouse.up();
+}
+
+export async function dragBy(page: Page, target: Locator, x: number, y: number): Promise<void> {
+  const from = await middle(target);
+  await drag(page, from, { x: from.x + x, y: from.y + y });
+}
+
+/** Signs in and opens the board. */
+export async function openBoard(page: Page, url: string, token = TOKEN): Promise<void> {
+  await signIn(page, token, url);
+  await page.getByRole("application", { name: "Board" }).waitFor();
+  await isLive(page);
+}
+
+export const text = (title: string, x: number, y: number, rest: Partial<Node> = {}) => ({ title, position: { x, y }, width: 240, height: 120, ...rest });

@@ -1,0 +1,83 @@
+/** What is made on the board: Actions and generated pictures. */
+import assert from "node:assert/strict";
+
+import { openBoard, path, ROOT, text, until } from "./board.ts";
+import { NOBODY, scene } from "./browser.ts";
+import { apply, makeBoard, png, read, send } from "./service.ts";
+
+scene("every Action is run from its form, and a refusal is explained", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Actions", []);
+  for (const size of [96, 80]) await send("POST", `/assets?canvasId=${canvas.handle}`, png(size, 64));
+  const { nodes } = await read(canvas);
+  await apply(canvas, nodes.map(({ id }, index) => ({ type: "node.update", nodeId: id, patch: { title: index === 0 ? "Photo" : "Logo" } })));
+  await openBoard(page, url);
+  expect(`409 POST ${path(canvas, "/operations")}`);
+  await page.keyboard.press("p");
+  const forms: [string, Record<string, string>][] = [
+    ["Resize", { Width: "48" }],
+    ["Crop", { Width: "32", Height: "32" }],
+    ["Change aspect ratio", { Ratio: "1:1" }],
+    ["Side by side", {}],
+    ["Add text to image", { Text: "Autumn" }],
+    ["Overlay image", {}],
+    ["Color grade", { Exposure: "1" }],
+    ["Rotate", { Degrees: "90" }],
+  ];
+  const panel = page.getByRole("complementary", { name: "Inspect" });
+  const run = panel.getByRole("button", { name: "Run into a new node" });
+  const select = async () => {
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("Photo");
+    await page.getByRole("option", { name: "Photo image", exact: true }).click();
+  };
+  for (const [index, [action, entries]] of forms.entries()) {
+    await select();
+    await panel.getByLabel("Make a new picture").selectOption({ label: action });
+    for (const [label, value] of Object.entries(entries)) await panel.locator("form").getByLabel(label, { exact: true }).fill(value);
+    if (index === 1) await isAccessible();
+    await run.click();
+    const made = await until(canvas, `${action} has a result`, (graph) => graph.nodes.filter(({ asset }) => asset !== undefined).length === 3 + index);
+    assert.equal(made.nodes.filter(({ metadata }) => metadata.provenance !== undefined).length, 3 + index);
+    await page.getByText("Made by an Action").waitFor();
+  }
+  expect(`400 POST ${ROOT}/actions/change-aspect-ratio/runs`);
+  await select();
+  await panel.getByLabel("Make a new picture").selectOption({ label: "Change aspect ratio" });
+  await panel.locator("form").getByLabel("Ratio", { exact: true }).fill("wide");
+  await run.click();
+  await panel.getByRole("alert").waitFor();
+  assert.equal(await panel.locator("[aria-invalid=true]").count(), 1);
+  await until(canvas, "the refused start leaves nothing", (graph) => graph.nodes.length === 10);
+});
+
+scene("pictures are made from a prompt and references, for the price that is shown", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Made", [text("Brief", 0, 0, { metadata: { content: "A quiet harbor at dawn" } })]);
+  await send("POST", `/assets?canvasId=${canvas.handle}`, png(96, 96));
+  await openBoard(page, url);
+  await page.locator("img").first().waitFor();
+  await page.keyboard.press("Control+a");
+  await page.keyboard.press("g");
+  const panel = page.getByRole("complementary", { name: "Make" });
+  await panel.getByLabel("Prompt, from “Brief”").waitFor();
+  const models = panel.getByRole("combobox").first();
+  await models.selectOption((await models.locator("option", { hasText: "Sketch" }).getAttribute("value")) ?? "");
+  await panel.locator("fieldset", { hasText: "1 reference" }).getByRole("combobox").selectOption("style");
+  await panel.getByText("2", { exact: true }).click();
+  await isAccessible();
+  await panel.getByRole("button", { name: /^Make · / }).click();
+  const after = await until(canvas, "two pictures are made", ({ nodes }) => nodes.filter(({ asset }) => asset !== undefined).length === 3);
+  assert.equal(after.nodes.length, 4);
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Runs", exact: true }).click();
+  const runs = page.getByRole("complementary", { name: "Runs" });
+  await runs.getByText("succeeded · 2 of 2").waitFor();
+  await isAccessible();
+  await runs.getByRole("button", { name: "Show" }).click();
+  assert.equal(await page.locator(".react-flow__node.selected").count(), 2);
+  assert.deepEqual(
+    after.connections.map(({ purpose, role }) => role ?? purpose).toSorted(),
+    ["flow", "flow", "style", "style"],
+  );
+});

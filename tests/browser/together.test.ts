@@ -1,0 +1,234 @@
+/** The board with others, without a network, and with a service that fails. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { createServer } from "node:net";
+
+import { middle, node, openBoard, path, saved, text, titled, until } from "./board.ts";
+import { NOBODY, scene } from "./browser.ts";
+import { admin, apply, BASE_URL, GATEWAY, makeBoard, processEnvironment, read, reader, stranger, TOKEN } from "./service.ts";
+import { isLive, signIn } from "./steps.ts";
+
+scene("changes that were not sent survive a reload", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Reloaded", [text("Kept", 0, 0)]);
+  await openBoard(page, url);
+  await page.route("**/operations", (route) => route.abort());
+  await node(page, "Kept").click();
+  await page.keyboard.press("Control+d");
+  await page.keyboard.press("F2");
+  await page.keyboard.type("Renamed copy");
+  await page.keyboard.press("Enter");
+  await page.getByRole("status").getByText("2 changes wait").waitFor();
+  await page.reload();
+  await node(page, "Renamed copy").waitFor();
+  assert.equal((await read(canvas)).nodes.length, 1);
+  await page.unroute("**/operations");
+  await page.getByRole("button", { name: "Try now" }).click();
+  const after = await until(canvas, "the changes are saved", (graph) => titled(graph, "Renamed copy") !== undefined);
+  assert.equal(after.nodes.length, 2);
+  await saved(page);
+});
+
+scene("what is changed without a network is saved when it is back", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Offline", [text("Here", 0, 0)]);
+  // The network of a page is taken away, not that of a worker.
+  await page.addInitScript(() => Reflect.deleteProperty(globalThis, "SharedWorker"));
+  await openBoard(page, url);
+  await page.context().setOffline(true);
+  await page.getByRole("status").getByText("Offline").waitFor();
+  await node(page, "Here").click();
+  await page.keyboard.press("Control+d");
+  await page.getByRole("status").getByText("1 change waits").waitFor();
+  await isAccessible();
+  await apply(canvas, [{ type: "node.create", node: { ...text("Of an agent", 600, 0), type: "text" } }]);
+  expect(`409 POST ${path(canvas, "/operations")}`);
+  await page.context().setOffline(false);
+  const after = await until(canvas, "the change is saved", ({ nodes }) => nodes.length === 3);
+  await node(page, "Of an agent").waitFor();
+  await saved(page);
+  assert.equal(after.nodes.filter(({ title }) => title === "Here").length, 2);
+});
+
+scene("a text that two people changed is a person's choice", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, ids, url } = await makeBoard("Conflict", [text("Brief", 0, 0, { metadata: { content: "one" } })]);
+  await openBoard(page, url);
+  await page.route("**/operations", (route) => route.abort());
+  await node(page, "Brief").dblclick();
+  await page.keyboard.type("mine");
+  await page.keyboard.press("Escape");
+  await page.getByRole("status").getByText("1 change waits").waitFor();
+  await apply(canvas, [{ type: "node.update", nodeId: ids["Brief"], patch: { metadata: { content: "theirs" } } }]);
+  expect(`409 POST ${path(canvas, "/operations")}`);
+  await page.unroute("**/operations");
+  const card = page.getByRole("region", { name: "Conflict" });
+  await card.getByText("theirs", { exact: true }).waitFor();
+  await isAccessible();
+  await card.getByRole("button", { name: "Keep both" }).click();
+  const after = await until(canvas, "both are kept", ({ nodes }) => nodes.length === 2);
+  assert.deepEqual(after.nodes.map(({ metadata }) => metadata.content).toSorted(), ["mine", "theirs"]);
+  await card.waitFor({ state: "detached" });
+});
+
+scene("two people and an agent change one canvas under a killed gateway, and all see the same", async ({ page, guest, expect, permit, afterwards }) => {
+  expect(NOBODY);
+  const { canvas, ids, url } = await makeBoard("Together", Array.from({ length: 12 }, (_, index) => text(`n${index}`, (index % 4) * 300, Math.floor(index / 4) * 180)));
+  expect(`409 POST ${path(canvas, "/operations")}`);
+  const other = await guest();
+  const friend = await stranger();
+  await admin("share", "--canvas", canvas.handle, "--with", friend.email, "--role", "editor");
+  const gateway = await ownGateway();
+  afterwards(gateway.kill);
+  permit(gateway.url);
+  await openBoard(page, url.replace(BASE_URL, gateway.url));
+  await openBoard(other, url, friend.token);
+  let isOver = false;
+  const agent = (async () => {
+    for (let turn = 0; !isOver; turn += 1) {
+      const nodeId = ids[`n${turn % 12}`];
+      await apply(canvas, [
+        { type: "node.move", nodeId, position: { x: (turn % 4) * 300 + turn, y: 700 + turn } },
+        { type: "node.create", node: { type: "sticky", title: `agent ${turn}`, position: { x: 1400, y: turn * 20 }, width: 100, height: 100 } },
+      ]);
+    }
+    return true;
+  })();
+  const people = [page, other].map(async (one, index) => {
+    for (let turn = 0; turn < 12; turn += 1) {
+      await one.keyboard.press("Escape");
+      await one.mouse.move(300 + turn * 20, 300 + index * 200);
+      await one.keyboard.press("n");
+      await one.keyboard.type(`person ${index} ${turn}`);
+      await one.keyboard.press("Escape");
+      await one.keyboard.press("Shift+ArrowDown");
+      if (turn % 4 === 3) await one.keyboard.press("Control+z");
+    }
+  });
+  const fault = (async () => {
+    await until(canvas, "the agent is at work", ({ nodes }) => nodes.length > 20);
+  await gateway.kill();
+  await gateway.start();
+  })();
+  await Promise.all([...people, fault]);
+  isOver = true;
+  await agent;
+  for (const one of [page, other]) await saved(one);
+  const graph = await until(canvas, "everything is there", ({ nodes }) => nodes.filter(({ metadata }) => metadata.content?.startsWith("person")).length === 24);
+  const texts = graph.nodes.flatMap(({ metadata }) => metadata.content ?? []);
+  assert.equal(new Set(texts).size, texts.length, "nothing twice");
+  const seen: string[][] = [];
+  for (const one of [page, other]) {
+    await one.locator(`[data-revision="${(await read(canvas)).revision}"]`).waitFor();
+    await one.keyboard.press("o");
+    await one.getByRole("tree").waitFor();
+    await one.getByRole("tree").evaluate((tree) => ((tree as HTMLElement).style.height = "9000px"));
+    await one.waitForFunction((count) => document.querySelectorAll("[role=treeitem]").length === count, graph.nodes.length);
+    const labels = await one.getByRole("treeitem").evaluateAll((items) => items.map((item) => item.getAttribute("aria-label") ?? ""));
+    seen.push(labels.toSorted());
+  }
+  assert.deepEqual(seen[0], seen[1]);
+  for (const { title, metadata } of graph.nodes) {
+    assert(seen[0]?.some((label) => label.includes(title) && label.includes(metadata.content ?? "")), `${title} is seen`);
+  }
+});
+
+scene("a gateway that is killed during a drag loses nothing", async ({ page, expect, permit, afterwards }) => {
+  expect(NOBODY);
+  const { canvas, ids } = await makeBoard("Killed", [text("Dragged", 0, 0), text("Still", 400, 0)]);
+  const gateway = await ownGateway();
+  afterwards(gateway.kill);
+  permit(gateway.url);
+  await signIn(page, TOKEN, `${gateway.url}/c/${canvas.ownerUid}/${canvas.id}`);
+  await isLive(page);
+  const from = await middle(node(page, "Dragged"));
+  await page.mouse.move(from.x, from.y);
+  await page.mouse.down();
+  await page.mouse.move(from.x + 30, from.y + 60, { steps: 4 });
+  await gateway.kill();
+  await page.mouse.move(from.x + 60, from.y + 120, { steps: 4 });
+  await page.mouse.up();
+  await page.getByRole("status").getByText("1 change waits").waitFor();
+  await gateway.start();
+  const after = await until(canvas, "the drag is saved", (graph) => (titled(graph, "Dragged")?.position.y ?? 0) > 0);
+  assert.equal(after.batches.length, 2);
+  assert.equal(titled(after, "Still")?.id, ids["Still"]);
+  await saved(page);
+});
+
+const freePort = (): Promise<number> =>
+  new Promise((resolve) => {
+    const probe = createServer().listen(0, "127.0.0.1", () => {
+      const address = probe.address();
+      probe.close(() => resolve(typeof address === "object" ? (address?.port ?? 0) : 0));
+    });
+  });
+
+/** A gateway of a case's own, on the service's stores. */
+async function ownGateway(): Promise<{ url: string; start: () => Promise<void>; kill: () => Promise<void> }> {
+  const [port, adminPort] = [await freePort(), await freePort()];
+  const url = `http://127.0.0.1:${port}`;
+  let child: ReturnType<typeof spawn> | undefined;
+  const kill = async () => {
+    const ended = child && child.exitCode === null && child.signalCode === null ? new Promise((resolve) => child?.once("exit", resolve)) : undefined;
+    child?.kill("SIGKILL");
+    await ended;
+  };
+  const start = async () => {
+    child = spawn(GATEWAY, ["serve"], { env: { ...processEnvironment(), CANVAS_LISTEN: `127.0.0.1:${port}`, CANVAS_ADMIN_LISTEN: `127.0.0.1:${adminPort}`, CANVAS_PUBLIC_URL: url }, stdio: "ignore" });
+    for (const begin = Date.now(); ; ) {
+      if ((await fetch(`http://127.0.0.1:${adminPort}/readyz`).catch(() => undefined))?.ok) return;
+      assert(Date.now() - begin < 20_000, "the gateway is ready");
+      await new Promise((resume) => setTimeout(resume, 100));
+    }
+  };
+  await start().catch(async (error: unknown) => {
+    await kill();
+    throw error;
+  });
+  return { url, start, kill };
+}
+
+scene("what an agent does is told, shown and undone", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, ids, url } = await makeBoard("Agent", [text("One", 0, 0), text("Two", 400, 0)]);
+  const agent = await stranger();
+  await admin("share", "--canvas", canvas.handle, "--with", agent.email, "--role", "editor");
+  await openBoard(page, url);
+  await apply(canvas, ["One", "Two"].map((title, index) => ({ type: "node.move", nodeId: ids[title], position: { x: index * 400, y: 900 } })), agent.token);
+  await page.getByText("browser test").waitFor();
+  await isAccessible();
+  await page.getByRole("button", { name: "Show", exact: true }).click();
+  assert.equal(await page.locator(".react-flow__node.selected").count(), 2);
+  await page.getByRole("button", { name: "Undo", exact: true }).last().click();
+  const after = await until(canvas, "the move is undone", ({ nodes }) => nodes.every(({ position }) => position.y === 0));
+  assert.equal(after.nodes.length, 2);
+});
+
+scene("a viewer and a token that may only read see the canvas and no tools", async ({ page, guest, expect }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Looked at", [text("Only", 0, 0)]);
+  const viewer = await stranger();
+  await admin("share", "--canvas", canvas.handle, "--with", viewer.email, "--role", "viewer");
+  for (const [one, token] of [[page, viewer.token], [await guest(), await reader()]] as const) {
+    await signIn(one, token, url);
+    await one.getByRole("img", { name: /Drawing of Looked at/ }).waitFor();
+    assert.equal(await one.getByRole("toolbar").count(), 0);
+  }
+});
+
+scene("a role that is withdrawn during work ends it, and says so", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Withdrawn", [text("Shared", 0, 0)]);
+  const friend = await stranger();
+  await admin("share", "--canvas", canvas.handle, "--with", friend.email, "--role", "editor");
+  await openBoard(page, url, friend.token);
+  expect(`403 POST ${path(canvas, "/operations")}`);
+  await admin("share", "--canvas", canvas.handle, "--with", friend.email, "--role", "viewer");
+  await node(page, "Shared").click();
+  await page.keyboard.press("Control+d");
+  await page.getByRole("alert").getByText("You can no longer change this canvas. 1 change of yours was not saved.").waitFor();
+  await admin("share", "--canvas", canvas.handle, "--with", friend.email, "--role", "editor");
+  await page.getByRole("button", { name: "Try again" }).click();
+  await until(canvas, "the change is saved", ({ nodes }) => nodes.length === 2);
+});
