@@ -221,7 +221,7 @@ mod tests {
         let mut titled = sized(section("s"), 400.0, 400.0);
         titled.title = "A title".into();
         assert_eq!(of(titled.clone()), [""; 0]);
-        titled.title = "A title that is much too long for its frame".into();
+        titled.title = "A title that is much too long for its frame, ".repeat(2);
         assert_eq!(of(titled), ["text_truncated"]);
     }
 
