@@ -371,10 +371,10 @@ async fn what_a_render_shows_badly_is_advice(stack: &Stack) {
     request["params"] = json!({"width": 151});
     let done = user.finished(&user.send("/actions/resize/runs", &request).await.expect(202).json()).await;
     assert_eq!(done["completionReview"]["advisoryFindingCodes"], json!(["upscaled_output"]));
-    // A card of 320 by 240 with a title holds a picture of 320 by 212, and crops one of 5:1 when it is 320 by 96.
+    // A card of 320 by 100 with a title holds a picture of 320 by 72, and crops one of 5:1.
     let wall = |x: i64, y: i64, width: u32, height: u32| json!({"type": "node.create", "node": {"type": "image", "position": {"x": 9000 + x, "y": y}, "width": width, "height": height}});
     let worse = json!([
-        {"type": "node.resize", "nodeId": asset["node"], "width": 320, "height": 100},
+        {"type": "node.update", "nodeId": asset["node"], "patch": {"width": 320, "height": 100}},
         {"type": "node.create", "node": {"type": "text", "position": {"x": 5000, "y": 0}, "metadata": {"content": "word\n".repeat(9)}}},
         {"type": "node.create", "clientId": "in", "node": {"type": "image", "position": {"x": 9020, "y": 20}, "width": 100, "height": 100}},
         {"type": "node.create", "clientId": "out", "node": {"type": "image", "position": {"x": 9600, "y": 20}, "width": 100, "height": 100}},

@@ -251,7 +251,7 @@ async fn a_picture_that_no_thumbnail_holds_is_a_placeholder_and_the_render_has_a
     let id = text(&canvas, "/id");
     let strip = user.upload_into(id, "image/png", pictures::png(1, 513)).await;
     // The frame itself is now a narrow strip in which no label fits.
-    let wider = json!({"type": "node.update", "nodeId": strip["node"], "patch": {"width": 320}});
+    let wider = json!({"type": "node.update", "nodeId": strip["node"], "patch": {"width": 320, "height": 320}});
     user.apply(id, json!([wider])).await;
     user.upload_into(id, "image/png", pictures::png(40, 40)).await;
     let reply = complete(&user, id).await;

@@ -78,7 +78,7 @@ async fn an_accepted_video_is_a_job_and_no_run(stack: &Stack) {
         json!({
             "id": format!("job:{uuid}"), "rawId": uuid, "kind": "video", "operation": "generate", "pollUrl": path,
             "status": "queued", "model": {"id": model["id"], "name": model["name"]}, "progress": 0.0,
-            "estimatedSeconds": model["estimatedSeconds"], "creditCost": 1, "createdAt": job["createdAt"],
+            "estimatedSeconds": model["estimatedSeconds"], "creditCost": 1, "standIn": true, "createdAt": job["createdAt"],
             "updatedAt": job["updatedAt"],
         })
     );

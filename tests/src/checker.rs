@@ -63,7 +63,7 @@ const NEVER: [(&str, &str); 15] = [
     (
         "assets that no success made",
         concat!(
-            "SELECT abs((SELECT count(*) FROM assets WHERE canvas_key IS NOT NULL)
+            "SELECT abs((SELECT count(*) FROM assets WHERE canvas_key IS NOT NULL AND node_id IS NULL)
                       - (SELECT coalesce(sum(cardinality(targets)), 0) FROM jobs j CROSS JOIN LATERAL (",
             targets!(),
             ") AS of_job WHERE status IN ('succeeded', 'expired')))::bigint"

@@ -289,6 +289,8 @@ impl Recorder {
 
     async fn recipes(&mut self) {
         let recipe = "product-hero-shot";
+        let read = self.client.get(&format!("/recipes/{recipe}")).await.ok();
+        self.names.insert(text(&read, "/recipe/outputs/0/model/id").to_owned(), "EXAMPLE_TEXT_MODEL_KEY".to_owned());
         self.list("listRecipes", "/recipes?q=hero&limit=1").await;
         self.get("getRecipe", &format!("/recipes/{recipe}")).await;
         for canvas in ["fork", "run"] {

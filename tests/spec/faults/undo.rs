@@ -96,7 +96,7 @@ impl<'a> Writer<'a> {
                 json!({"type": "node.create", "clientId": note, "node": {"type": "text",
                     "position": {"x": x + 2000, "y": 200}, "metadata": {"content": "c", "sectionId": section}}}),
                 json!({"type": "connection.create", "fromNodeId": note, "toNodeId": picture}),
-                json!({"type": "connection.create", "fromNodeId": picture, "toNodeId": note, "purpose": "reference", "role": "style"}),
+                json!({"type": "connection.create", "fromNodeId": note, "toNodeId": picture, "purpose": "reference", "role": "style"}),
             ]);
         }
         operations.push(json!({"type": "connection.create", "fromNodeId": "ta", "toNodeId": "tb", "purpose": "list"}));

@@ -10,7 +10,7 @@ use super::*;
 use crate::jobs::events_of;
 
 suite! {
-    recipe_stops on Stack::builder().image_workers(1).dispatchers(1).receivers(2);
+    recipe_stops on Stack::builder().image_workers(1).dispatchers(1).receivers(3);
     a_run_is_canceled_while_a_provider_makes_its_picture,
     a_picture_that_is_canceled_by_itself_fails_the_run_at_the_end,
     a_run_that_is_over_is_not_canceled,
@@ -191,6 +191,7 @@ async fn a_canceled_run_takes_its_empty_outputs_along(stack: &Stack) {
     setting.user.delete(&path).await.expect(200);
     assert_eq!(setting.now().await, now, "a repetition changes nothing");
     // What was made stays.
+    let setting = Setting::of(stack, 5).await;
     let done = setting.user.finished(&setting.start(json!({})).await.expect(202).json()).await;
     let before = setting.now().await;
     let path = format!("{}?removeTargets=true", text(&done, "/pollUrl"));

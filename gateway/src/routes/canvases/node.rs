@@ -57,7 +57,12 @@ pub async fn node(State(app): State<App>, on: CanvasAccess<ReadCanvas>, params: 
         db::canvases::find(&mut snapshot, &on.caller.account, handle).await?.ok_or(Problem::NotFound("canvas"))?;
     let node = db::canvases::node(&mut snapshot, record.key, &id).await?.ok_or(Problem::NotFound("node"))?;
     let (incoming, outgoing) = db::canvases::connections_of(&mut snapshot, record.key, &id).await?;
-    let preview = node.asset.as_ref().map(|asset| app.previews.make(&app.keys, asset, service::clock::now()));
+    // A picture can be deleted while a node names it.
+    let shown = match &node.asset {
+        Some(asset) => db::assets::get(&mut snapshot, asset).await?,
+        None => None,
+    };
+    let preview = shown.map(|asset| app.previews.make(&app.keys, &asset.handle, service::clock::now()));
     Ok(reply::ok(&NodeRead {
         node: node.into(),
         incoming: incoming.into_iter().map(Into::into).collect(),

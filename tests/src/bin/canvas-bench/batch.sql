@@ -8,9 +8,15 @@
 SELECT asked.place AS "place!", found.* FROM unnest((SELECT :tokens::uuid[]), (SELECT :owners::text[]), (SELECT :asked::text[]))
     WITH ORDINALITY AS asked (token, owner, canvas, place)
 CROSS JOIN LATERAL (
-    SELECT t.id AS "token!", t.label AS "label!", t.scopes AS "scopes!", t.surface AS "surface!",
+    SELECT t.id AS "token!", t.kind AS "kind!", t.parent IS NOT NULL AS "is_narrow!", t.label AS "label!",
+           t.scopes AS "scopes!", t.surface AS "surface!",
            t.secret_hash AS "secret_hash!", t.expires_at AS "expires_at?",
            (t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
+            AND (t.idle_until IS NULL OR t.idle_until > now())
+            AND (t.parent IS NULL OR EXISTS (
+                SELECT FROM tokens p WHERE p.id = t.parent AND p.revoked_at IS NULL
+                  AND (p.expires_at IS NULL OR p.expires_at > now())
+            ))
             AND s.revoked_at IS NULL AND a.enabled) AS "valid!",
            (t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute') AS "use_unrecorded!",
            a.uid AS "uid!", a.email AS "email!", a.credit_balance AS "credit_balance!",
@@ -36,12 +42,11 @@ ON CONFLICT DO NOTHING;
 WITH held AS MATERIALIZED (
     SELECT * FROM canvases WHERE owner_uid = :uid AND id = :canvas FOR UPDATE
 )
-SELECT key AS "key!", owner_uid AS "owner_uid!", id AS "id!", canvas_type, title AS "title!", revision AS "revision!",
-       sequence AS "sequence!", node_count AS "node_count!", connection_count AS "connection_count!",
-       graph_bytes AS "graph_bytes!", created_at AS "created_at!", updated_at AS "updated_at!",
+SELECT key, owner_uid, id, canvas_type, title, revision, sequence, node_count, connection_count, graph_bytes,
+       created_at, updated_at,
        CASE WHEN owner_uid = :uid THEN 'owner' ELSE
            (SELECT role FROM canvas_shares s WHERE s.canvas_key = held.key AND s.account_uid = :uid FOR SHARE)
-       END AS "role?"
+       END AS role
 FROM held;
 
 SELECT id, type AS kind, title, x, y, width, height, agent_owned, metadata::text AS "metadata!",
@@ -64,7 +69,14 @@ ON CONFLICT (canvas_key, id) DO UPDATE SET
     height = excluded.height, metadata = excluded.metadata, server = excluded.server,
     asset_owner = excluded.asset_owner, asset_id = excluded.asset_id, active_job = excluded.active_job;
 
-WITH bumped AS (
+WITH written AS (
+ UPDATE nodes SET server = n.server, asset_owner = n.asset_owner, asset_id = n.asset_id,
+        active_job = n.active_job, width = n.width, height = n.height
+ FROM unnest((SELECT :none::text[]), (SELECT :none::json[]), (SELECT :none::text[]), (SELECT :none::text[]),
+             (SELECT :none::uuid[]), (SELECT :none::float8[]), (SELECT :none::float8[]))
+      AS n (id, server, asset_owner, asset_id, active_job, width, height)
+ WHERE nodes.canvas_key = (SELECT :canvas_key::bigint) AND nodes.id = ANY((SELECT :none::text[])::text[]) AND nodes.id = n.id
+), bumped AS (
  UPDATE canvases SET revision = :key, sequence = sequence + 1, updated_at = clock_timestamp(),
         title = coalesce(NULL, title), node_count = node_count + 0, connection_count = connection_count + 0,
         graph_bytes = greatest(graph_bytes + 0, 0)
@@ -72,8 +84,8 @@ WITH bumped AS (
 ), noted AS (
  INSERT INTO canvas_changes (canvas_key, sequence, revision, changed_nodes, deleted_nodes,
                              changed_connections, deleted_connections, activity, at,
-                             made_nodes, made_connections)
- SELECT key, sequence, revision, :nodes, :none, :none, :none, :activity, updated_at,
+                             regrouped, renamed, made_nodes, made_connections)
+ SELECT key, sequence, revision, :nodes, :none, :none, :none, :activity, updated_at, :none, NULL::text IS NOT NULL,
         ARRAY(SELECT id FROM nodes WHERE canvas_key = :canvas_key AND id = ANY(:nodes) AND made = bumped.sequence),
         ARRAY(SELECT id FROM connections WHERE canvas_key = :canvas_key AND id = ANY(:none) AND made = bumped.sequence)
  FROM bumped
@@ -81,10 +93,9 @@ WITH bumped AS (
  DELETE FROM canvas_changes USING bumped
  WHERE canvas_key = bumped.key AND canvas_changes.sequence <= bumped.sequence - :kept
 )
-SELECT key AS "key!", owner_uid AS "owner_uid!", id AS "id!", canvas_type, title AS "title!",
-       revision AS "revision!", sequence AS "sequence!", node_count AS "node_count!",
-       connection_count AS "connection_count!", graph_bytes AS "graph_bytes!", created_at AS "created_at!",
-       updated_at AS "updated_at!", NULL AS "role?" FROM bumped;
+SELECT key, owner_uid, id, canvas_type, title, revision, sequence, node_count, connection_count, graph_bytes,
+       created_at, updated_at, NULL AS role
+FROM bumped;
 
 UPDATE idempotency_keys SET outcome = :outcome WHERE account_uid = :uid AND key = :key;
 

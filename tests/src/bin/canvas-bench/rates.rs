@@ -11,11 +11,15 @@ use testkit::wait_for;
 use crate::jobs::{Starter, resize_here};
 use crate::load::Client;
 use crate::seed;
+use crate::statements::Recorder;
 use crate::table::BenchRow;
 
 /// Clients, each with its own account.
 const CLIENTS: usize = 8;
 const JOBS_EACH: i32 = 200;
+/// Jobs of each client for which statements are counted, and the goal for the statements of one.
+const RECORDED_EACH: i32 = 50;
+const STATEMENTS: f64 = 26.0;
 /// The goals for jobs per second, and for the share that remains while a snapshot is open
 /// (docs/reliability.md#r10-job-throughput).
 const JOBS_PER_SECOND: f64 = 500.0;
@@ -31,11 +35,17 @@ const PHOTOGRAPH: (u32, u32) = (4000, 3000);
 const PHOTOGRAPHS_EACH: i32 = 12;
 const WIDTH: u32 = 1024;
 
-/// Measures all three rates.
+/// Measures all three rates, and the statements of a small job.
 pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     let small = ("image/png", pictures::png(1, 1));
     let width = |_, _| json!({"width": 1});
     let plain = rate(stack, "jobs", JOBS_EACH, &small, width).await;
+    let recorder = Recorder::start(stack).await;
+    let recorded = f64::from(RECORDED_EACH) * CLIENTS as f64;
+    let record = async || drop(rate(stack, "recorded", RECORDED_EACH, &small, width).await);
+    // A statement that runs less often than for every tenth job belongs to the preparation or to an idle process.
+    let statements = recorder.calls_during(record, recorded as i64 / 10).await as f64 / recorded;
+    recorder.stop().await;
     let snapshot = Snapshot::hold(stack, DONE).await;
     let beside = rate(stack, "beside", JOBS_EACH, &small, width).await;
     snapshot.release().await;
@@ -54,6 +64,9 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
                  accepted after {:.1} s.",
                 plain.accepted
             )),
+        BenchRow::reported("SQL statements of a job", format!("{statements:.1}"))
+            .goal(format!("<= {STATEMENTS}"), statements <= STATEMENTS)
+            .note(format!("Of {recorded} such jobs, in all processes; bounds of transactions are not counted.")),
         BenchRow::reported(old, format!("{:.2}", beside.per_second / plain.per_second))
             .ours(format!("{:.0} /s", beside.per_second))
             .peer(format!("{:.0} /s", plain.per_second))
