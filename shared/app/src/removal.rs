@@ -68,7 +68,8 @@ impl Removal {
             ..GraphWrites::default()
         };
         db::canvases::write_graph(conn, canvas_key, &writes).await?;
-        let sections = self.nodes.iter().filter_map(Node::section_id).map(|section| NodeId::from_stored(section.to_owned()));
+        let sections =
+            self.nodes.iter().filter_map(Node::section_id).map(|section| NodeId::from_stored(section.to_owned()));
         let left: Vec<NodeId> = sections.collect::<BTreeSet<_>>().into_iter().collect();
         let freed: i64 = self.nodes.iter().map(serialized_size).sum::<i64>()
             + self.connections.values().map(serialized_size).sum::<i64>();

@@ -1,9 +1,9 @@
 //! Operations (docs/reference/operations.md).
 
 mod connections;
+mod layout;
 mod lenient;
 mod lenient_model;
-mod layout;
 mod placement;
 mod restore;
 

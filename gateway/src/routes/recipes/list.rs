@@ -94,7 +94,10 @@ pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUr
         handle: recipe.id.handle(),
     });
     if in_short {
-        return Ok(reply::ok(&RecipePage::Summary(RecipeSummaries { recipes: found.iter().map(entry).collect(), page })));
+        return Ok(reply::ok(&RecipePage::Summary(RecipeSummaries {
+            recipes: found.iter().map(entry).collect(),
+            page,
+        })));
     }
     let models = app.runnable(&mut connection, &caller.account).await?;
     let document = |recipe: &RecipeRecord| recipe.document(&of_recipe(&models, &recipe.definition));

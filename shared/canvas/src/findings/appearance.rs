@@ -197,7 +197,11 @@ mod tests {
             assert_eq!(of(width), if expected { vec!["picture_cropped"] } else { vec![] }, "{width}");
         }
         card.title = String::new();
-        assert_eq!(codes(vec![card], &stored(&[("a", (320.0, 240.0))])), [""; 0], "a card without a title crops nothing");
+        assert_eq!(
+            codes(vec![card], &stored(&[("a", (320.0, 240.0))])),
+            [""; 0],
+            "a card without a title crops nothing"
+        );
     }
 
     #[test]
@@ -205,9 +209,8 @@ mod tests {
         let line = |lines: usize| "word\n".repeat(lines);
         let of = |node: Node| codes(vec![node], &StoredAssets::new());
         // 160 units: a pad of 16 on each side, the title's 24 and lines of 21.3.
-        let most_of = |node: &dyn Fn() -> Node| {
-            (1..40).take_while(|lines| of(holding(node(), &line(*lines))).is_empty()).count()
-        };
+        let most_of =
+            |node: &dyn Fn() -> Node| (1..40).take_while(|lines| of(holding(node(), &line(*lines))).is_empty()).count();
         let most = most_of(&|| text("t"));
         assert_eq!(most, 5);
         assert_eq!(of(holding(text("t"), &line(most + 1))), ["text_truncated"]);

@@ -77,13 +77,22 @@ fn operations_on_nodes_touch_what_they_name_and_the_section_of_what_they_place()
         (one(json!({"type": "node.create", "node": new, "sectionId": "t"})), vec!["t"]),
         (one(json!({"type": "node.create", "node": {"type": "text", "metadata": {"sectionId": "t"}}})), vec!["t"]),
         (one(json!({"type": "node.update", "nodeId": "n", "patch": {"title": "T"}})), vec!["n"]),
-        (one(json!({"type": "node.move", "nodeId": "s", "position": {"x": 9, "y": 0}, "withMembers": true})), vec!["a", "s"]),
+        (
+            one(json!({"type": "node.move", "nodeId": "s", "position": {"x": 9, "y": 0}, "withMembers": true})),
+            vec!["a", "s"],
+        ),
         (one(json!({"type": "node.move", "nodeId": "s", "position": at, "withMembers": true})), vec!["s"]),
         (one(json!({"type": "layout.arrange", "nodeIds": ["a", "b"], "layout": "row"})), vec!["a", "b", "s"]),
-        (one(json!({"type": "layout.arrange", "nodeIds": ["b", "s"], "layout": "row", "near": "i"})), vec!["a", "b", "i", "s"]),
+        (
+            one(json!({"type": "layout.arrange", "nodeIds": ["b", "s"], "layout": "row", "near": "i"})),
+            vec!["a", "b", "i", "s"],
+        ),
         (one(json!({"type": "layout.arrange", "sectionId": "s", "layout": "row"})), vec!["a", "s"]),
         (one(json!({"type": "section.fit", "nodeId": "s"})), vec!["a", "s"]),
-        (one(json!({"type": "section.create", "title": "S", "nodeIds": ["a", "b"], "near": "t"})), vec!["a", "b", "s", "t"]),
+        (
+            one(json!({"type": "section.create", "title": "S", "nodeIds": ["a", "b"], "near": "t"})),
+            vec!["a", "b", "s", "t"],
+        ),
     ] {
         assert_eq!(nodes_of(operations.clone()), nodes, "{operations}");
     }

@@ -2,8 +2,8 @@
 
 mod findings;
 mod inverse;
-mod lenient;
 mod layout;
+mod lenient;
 mod model;
 mod placement;
 mod restore;
