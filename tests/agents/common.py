@@ -7,7 +7,7 @@ CAPTION = {"text": "Back to the harbor", "anchor": "bottom", "color": "#ffffff",
 RECIPE = "Product hero shot"
 BOARD = "Moodboard"
 
-NODE = re.compile(r'^\s*(image|text) (?:node:)?([\w-]+) ".*?" at (\S+),(\S+) size (\d+)x(\d+)', re.MULTILINE)
+NODE = re.compile(r'^\s*#\d+ (image|text) ([\w-]+) "(?:[^"\\]|\\.)*" ([-\d]+),([-\d]+) (\d+)x(\d+)', re.MULTILINE)
 
 
 def revision_in(outline):

@@ -62,8 +62,14 @@ fn canvases(schemas: &mut Value) {
         "description": "What clients wrote, and what the service keeps about the node.",
     });
     served_types(schemas);
-    let shows_image = json!({"if": {"required": ["asset"]}, "then": {"properties": {"type": {"const": "image"}}}});
-    extend(&mut schemas["NewNode"], shows_image);
+    let shows_other = json!({"required": ["asset"], "properties": {"type": {"not": {"const": "image"}}}});
+    extend(&mut schemas["NewNode"], json!({"not": shows_other}));
+    // An empty list is a page of either view.
+    for page in ["ActionPage", "ModelPage", "RecipePage"] {
+        let views = schemas[page]["oneOf"].take();
+        schemas[page]["anyOf"] = views;
+        schemas[page].as_object_mut().expect("a schema").remove("oneOf");
+    }
     let other = json!({"not": {"const": "reference"}});
     for operation in schemas["Operation"]["oneOf"].as_array_mut().expect("the variants of an operation") {
         let has = |operation: &Value, field: &str| operation["properties"].get(field).is_some();
