@@ -120,16 +120,19 @@ export const api = {
 
   drawing: async (canvas: string, signal: AbortSignal) => drawingOf(await render(canvas, "image/svg+xml", signal)),
 
+  // A list is in full unless `view` asks for less.
   actions: async (signal: AbortSignal) =>
-    (await answer(contract.GET("/api/canvas-agent/v1/actions", { params: { query: { limit: 100 } }, signal }))).actions,
+    ((await answer(contract.GET("/api/canvas-agent/v1/actions", { params: { query: { limit: 100 } }, signal }))) as components["schemas"]["ActionList"]).actions,
 
   /** Starts an Action. The target is an empty image node. */
   startAction: (actionKey: string, body: components["schemas"]["RunAction"]) =>
     answer(contract.POST("/api/canvas-agent/v1/actions/{actionKey}/runs", { params: { path: { actionKey } }, body, signal: patience() })),
 
   /** The models that can make pictures. */
-  models: async (signal: AbortSignal) =>
-    (await answer(contract.GET("/api/canvas-agent/v1/models", { params: { query: { limit: 100 } }, signal }))).models.filter(({ type }) => type === "image"),
+  models: async (signal: AbortSignal) => {
+    const list = await answer(contract.GET("/api/canvas-agent/v1/models", { params: { query: { limit: 100 } }, signal }));
+    return (list as components["schemas"]["ModelList"]).models.filter(({ type }) => type === "image");
+  },
 
   /** Credits that are left. */
   balance: async (signal: AbortSignal) => (await answer(contract.GET("/api/canvas-agent/v1/auth/status", { signal }))).creditBalance,
