@@ -186,7 +186,8 @@ async fn a_canceled_run_takes_its_empty_outputs_along(stack: &Stack) {
     let mut deleted: Vec<&str> =
         changes["deletedNodeIds"].as_array().expect("ids").iter().filter_map(Value::as_str).collect();
     let mut expected: Vec<&str> = outputs.iter().map(String::as_str).collect();
-    (deleted.sort_unstable(), expected.sort_unstable());
+    deleted.sort_unstable();
+    expected.sort_unstable();
     assert_eq!(deleted, expected, "{changes}");
     setting.user.delete(&path).await.expect(200);
     assert_eq!(setting.now().await, now, "a repetition changes nothing");

@@ -66,7 +66,7 @@ impl Run<'_> {
             ("quality", request.quality.as_deref()),
         ];
         let given = given.into_iter().filter_map(|(key, value)| Some((key, json!(value?))));
-        let stand_in = request.model.is_stand_in().then(|| ("standIn", json!(true)));
+        let stand_in = request.model.is_stand_in().then_some(("standIn", json!(true)));
         always.into_iter().chain(given).chain(stand_in).map(|(key, value)| (key.to_owned(), value)).collect()
     }
 }

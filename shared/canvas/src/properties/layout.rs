@@ -11,16 +11,18 @@ fn nodes() -> impl Strategy<Value = Vec<Node>> {
     let side = || prop_oneof![1.0..500.0, select(vec![1.0, 240.0, 320.5])];
     let frame = (-900.0..900.0, -900.0..900.0, side(), side());
     prop::collection::vec((frame, prop::option::weighted(0.4, 0..2usize)), 3..COUNT).prop_map(|frames| {
-        let node = |(place, ((x, y, width, height), home)): (usize, ((f64, f64, f64, f64), Option<usize>))| {
+        let placed = |place: usize, home: Option<usize>| {
             let name = format!("n{place}");
-            let node = match (place < 2, home) {
+            match (place < 2, home) {
                 (true, _) => section(&name),
                 (false, Some(home)) => member(text(&name), &format!("n{home}")),
                 (false, None) => text(&name),
-            };
-            Node { width, height, ..at(node, x, y) }
+            }
         };
-        frames.into_iter().enumerate().map(node).collect()
+        let nodes = frames.into_iter().enumerate();
+        nodes
+            .map(|(place, ((x, y, width, height), home))| Node { width, height, ..at(placed(place, home), x, y) })
+            .collect()
     })
 }
 

@@ -42,7 +42,9 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     let plain = rate(stack, "jobs", JOBS_EACH, &small, width).await;
     let recorder = Recorder::start(stack).await;
     let recorded = f64::from(RECORDED_EACH) * CLIENTS as f64;
-    let record = async || drop(rate(stack, "recorded", RECORDED_EACH, &small, width).await);
+    let record = async || {
+        let _ = rate(stack, "recorded", RECORDED_EACH, &small, width).await;
+    };
     // A statement that runs less often than for every tenth job belongs to the preparation or to an idle process.
     let statements = recorder.calls_during(record, recorded as i64 / 10).await as f64 / recorded;
     recorder.stop().await;
