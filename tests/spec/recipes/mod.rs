@@ -3,6 +3,7 @@
 mod catalogue;
 mod fork;
 mod runs;
+mod stand_ins;
 mod stops;
 mod workflows;
 
