@@ -199,7 +199,7 @@ scene("what an agent does is told, shown and undone", async ({ page, expect, isA
   await page.getByText("browser test").waitFor();
   await isAccessible();
   await page.getByRole("button", { name: "Show", exact: true }).click();
-  assert.equal(await page.locator(".react-flow__node.selected").count(), 2);
+  await page.locator(".react-flow__node.selected").nth(1).waitFor();
   await page.getByRole("button", { name: "Undo", exact: true }).last().click();
   const after = await until(canvas, "the move is undone", ({ nodes }) => nodes.every(({ position }) => position.y === 0));
   assert.equal(after.nodes.length, 2);
