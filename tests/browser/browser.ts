@@ -8,7 +8,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { env } from "node:process";
-import { after, before, test } from "node:test";
+import { after, test } from "node:test";
 
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 
@@ -31,12 +31,14 @@ const ARGUMENTS = [
   ...(process.getuid?.() === 0 ? ["--no-sandbox"] : []),
 ];
 
-let browser: Browser;
-before(async () => {
+/** Started by the first case: with --test-name-pattern a file may have none, and Node then runs `before` without `after`. */
+let started: Promise<Browser> | undefined;
+const browser = (): Promise<Browser> => {
   mkdirSync(PICTURES, { recursive: true });
-  browser = await chromium.launch({ executablePath: env["CHROMIUM"] ?? "/usr/bin/chromium", args: ARGUMENTS });
-});
-after(() => browser.close());
+  started ??= chromium.launch({ executablePath: env["CHROMIUM"] ?? "/usr/bin/chromium", args: ARGUMENTS });
+  return started;
+};
+after(async () => (await started)?.close());
 
 /** What a case works with. */
 export interface Scene {
@@ -64,7 +66,7 @@ export function scene(name: string, run: (scene: Scene) => Promise<void>): void 
     const contexts: BrowserContext[] = [];
     const tasks: (() => Promise<void>)[] = [];
     const visit = async (): Promise<Page> => {
-      const context = await browser.newContext({ baseURL: BASE_URL, reducedMotion: "reduce", viewport: { width: 1280, height: 800 } });
+      const context = await (await browser()).newContext({ baseURL: BASE_URL, reducedMotion: "reduce", viewport: { width: 1280, height: 800 } });
       contexts.push(context);
       await watch.attach(context);
       return context.newPage();
