@@ -1,6 +1,6 @@
 /** The frame of the screens for a person who is signed in. */
 import { type ReactNode, useEffect, useRef, useState } from "react";
-import { Link } from "wouter";
+import { Link, useLocation } from "wouter";
 import { day } from "../format.ts";
 import { useSession, useSigningIn } from "../session.ts";
 import { Avatar, Button, Icon, Mark, Notice } from "./parts.tsx";
@@ -14,6 +14,15 @@ interface Props {
   isFixed?: boolean;
   children: ReactNode;
 }
+
+const SCREENS = [
+  ["/", "Canvases"],
+  ["/runs", "Runs"],
+  ["/recipes", "Recipes"],
+  ["/elements", "Elements"],
+  ["/assets", "Assets"],
+  ["/settings", "Settings"],
+] as const;
 
 export function Shell({ header, isFixed = false, children }: Props) {
   const main = useRef<HTMLElement>(null);
@@ -29,13 +38,29 @@ export function Shell({ header, isFixed = false, children }: Props) {
           <Mark />
           <span className={isFixed ? "unseen" : styles.name}>Canvas Service</span>
         </Link>
-        <div className={styles.middle}>{header}</div>
+        <div className={styles.middle}>{header ?? (isFixed ? null : <Screens />)}</div>
         <AccountMenu />
       </header>
       <main id="content" ref={main} tabIndex={-1} className={styles.main}>
         {children}
       </main>
     </div>
+  );
+}
+
+function Screens() {
+  const [path] = useLocation();
+  return (
+    <nav className={styles.screens} aria-label="Screens">
+      {SCREENS.map(([to, label]) => {
+        const isCurrent = to === "/" ? path === to : path === to || path.startsWith(`${to}/`);
+        return (
+          <Link key={to} href={to} aria-current={isCurrent ? "page" : undefined}>
+            {label}
+          </Link>
+        );
+      })}
+    </nav>
   );
 }
 
