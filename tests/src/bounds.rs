@@ -60,7 +60,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["domain", "app", "db", "taskqueue", "providers", "raster", "embedded", "egress", "service", "worker"],
     ),
     ("webhook-dispatcher", &["domain", "db", "taskqueue", "blob", "cache", "providers", "egress", "service"]),
-    // A client of the service, which knows nothing but the contract.
+    // Clients of the service, which know nothing but the contract.
+    ("client", &["domain"]),
     ("demo", &[]),
     // Test support.
     ("testkit", &[]),
@@ -72,9 +73,9 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("lapin", &["broker"]),
     ("redis", &["cache"]),
     ("object_store", &["blob"]),
-    // blob only enables the TLS of object_store's own client, which connects to the operator's store. demo connects to the
-    // service from outside. service connects to the operator's collector, which callers cannot choose.
-    ("reqwest", &["egress", "blob", "demo", "service"]),
+    // blob only enables the TLS of object_store's own client, which connects to the operator's store. client and demo connect to
+    // the service from outside. service connects to the operator's collector, which callers cannot choose.
+    ("reqwest", &["egress", "blob", "client", "demo", "service"]),
     ("turbojpeg", &["raster"]),
     ("turbojpeg-sys", &["raster"]),
     ("openh264", &["embedded"]),

@@ -1,0 +1,40 @@
+//! What the operations answer.
+
+use serde_json::Value;
+
+pub type ActionPage = Value;
+pub type ActionRead = Value;
+pub type Started = Value;
+pub type AssetList = Value;
+pub type AssetRead = Value;
+pub type Bytes = Value;
+pub type AuthStatus = Value;
+pub type CampaignList = Value;
+pub type CampaignPlanned = Value;
+pub type CampaignRead = Value;
+pub type CanvasList = Value;
+pub type CanvasRead = Value;
+pub type CanvasChanges = Value;
+pub type NodeRead = Value;
+pub type OperationsAnswer = Value;
+pub type CanvasReview = Value;
+pub type WorkflowResult = Value;
+pub type CollectionList = Value;
+pub type CollectionRead = Value;
+pub type CollectionDeleted = Value;
+pub type ElementList = Value;
+pub type ElementRead = Value;
+pub type ElementOrVersion = Value;
+pub type VersionList = Value;
+pub type EventStream = Value;
+pub type ImageImport = Value;
+pub type Job = Value;
+pub type ModelPage = Value;
+pub type ModelRead = Value;
+pub type ProductImport = Value;
+pub type ConnectionList = Value;
+pub type RecipePage = Value;
+pub type RecipeRead = Value;
+pub type MutationResult = Value;
+pub type RunList = Value;
+pub type Run = Value;

@@ -1,0 +1,152 @@
+//! One method for each operation of the contract.
+
+use http::Method;
+use serde_json::Value;
+
+use crate::answers::*;
+use crate::{Call, Client};
+
+/// An operation of the contract: its `operationId`, method and path.
+pub type Operation = (&'static str, Method, &'static str);
+
+macro_rules! operations {
+    ($($(#[$doc:meta])+ $name:ident, $id:literal, $method:ident $path:literal $(, $segment:ident)* => $answer:ty;)+) => {
+        /// All operations. A test holds them equal to those of the contract document.
+        pub const OPERATIONS: &[Operation] = &[$(($id, Method::$method, $path)),+];
+
+        impl Client {
+            $(
+                $(#[$doc])+
+                pub fn $name(&self $(, $segment: &str)*) -> Call<$answer> {
+                    Call::new(self, Method::$method, $path, &[$($segment),*])
+                }
+            )+
+        }
+    };
+}
+
+operations! {
+    /// Image Actions. Query: `q`, `view`, `limit`, `cursor`.
+    list_actions, "listActions", GET "/actions" => ActionPage;
+    /// An Action with its parameters.
+    get_action, "getAction", GET "/actions/{actionKey}", action => ActionRead;
+    /// Starts an Action.
+    run_action, "runAction", POST "/actions/{actionKey}/runs", action => Started;
+    /// Assets of the account, or of a canvas. Query: `canvasId`, `limit`, `cursor`.
+    list_assets, "listAssets", GET "/assets" => AssetList;
+    /// Stores a picture. Query: `canvasId`. Takes its key as a header ([`Call::key`]).
+    upload_asset, "uploadAsset", POST "/assets" => AssetRead;
+    /// A picture by its preview token. Query: `token`, `w`.
+    get_asset_preview, "getAssetPreview", GET "/assets/preview" => Bytes;
+    /// An asset.
+    get_asset, "getAsset", GET "/assets/{assetId}", asset => AssetRead;
+    /// The bytes of an asset. Query: `w` for a rendition.
+    get_asset_content, "getAssetContent", GET "/assets/{assetId}/content", asset => Bytes;
+    /// Who the token belongs to, and what it may do.
+    get_auth_status, "getAuthStatus", GET "/auth/status" => AuthStatus;
+    /// Campaigns (deprecated).
+    list_campaigns, "listCampaigns", GET "/campaigns" => CampaignList;
+    /// Plans a campaign (deprecated).
+    plan_campaign, "planCampaign", POST "/campaigns/plan" => CampaignPlanned;
+    /// Starts a campaign (deprecated).
+    start_campaign, "startCampaign", POST "/campaigns/start" => CampaignRead;
+    /// Cancels a campaign (deprecated).
+    cancel_campaign, "cancelCampaign", DELETE "/campaigns/{runId}", run => CampaignRead;
+    /// A campaign (deprecated).
+    read_campaign, "readCampaign", GET "/campaigns/{runId}", run => CampaignRead;
+    /// Reviews a campaign (deprecated).
+    review_campaign, "reviewCampaign", POST "/campaigns/{runId}/review", run => CampaignRead;
+    /// Canvases of the account, owned and shared. Query: `limit`, `cursor`.
+    list_canvases, "listCanvases", GET "/canvases" => CanvasList;
+    /// Makes a canvas.
+    create_canvas, "createCanvas", POST "/canvases" => CanvasRead;
+    /// A canvas with all nodes and connections.
+    get_canvas, "getCanvas", GET "/canvases/{canvasId}", canvas => CanvasRead;
+    /// What changed since a revision. Query: `since`, `include`. Preference: `wait=N`.
+    get_canvas_changes, "getCanvasChanges", GET "/canvases/{canvasId}/changes", canvas => CanvasChanges;
+    /// A node.
+    get_node, "getNode", GET "/canvases/{canvasId}/nodes/{nodeId}", canvas, node => NodeRead;
+    /// Applies a batch of operations, or tries it. Preferences: `return=minimal`, `handling=lenient`.
+    apply_operations, "applyOperations", POST "/canvases/{canvasId}/operations", canvas => OperationsAnswer;
+    /// A canvas as text for a model.
+    get_canvas_outline, "getCanvasOutline", GET "/canvases/{canvasId}/outline", canvas => String;
+    /// A canvas as a picture. Query: `section`, `nodes`, `width`, `labels`.
+    render_canvas, "renderCanvas", GET "/canvases/{canvasId}/render", canvas => Bytes;
+    /// The findings of a canvas, and whether it may be called done.
+    review_canvas, "reviewCanvas", GET "/canvases/{canvasId}/review", canvas => CanvasReview;
+    /// Makes a Recipe from a part of a canvas.
+    create_workflow, "createWorkflow", POST "/canvases/{canvasId}/workflows", canvas => WorkflowResult;
+    /// The contract for language models.
+    get_digest, "getDigest", GET "/digest.md" => String;
+    /// Collections of Elements. Query: `limit`, `cursor`.
+    list_element_collections, "listElementCollections", GET "/element-collections" => CollectionList;
+    /// Makes a collection.
+    create_element_collection, "createElementCollection", POST "/element-collections" => CollectionRead;
+    /// Deletes a collection.
+    delete_element_collection, "deleteElementCollection", DELETE "/element-collections/{collectionId}", collection => CollectionDeleted;
+    /// Renames a collection.
+    rename_element_collection, "renameElementCollection", PATCH "/element-collections/{collectionId}", collection => CollectionRead;
+    /// Elements. Query: `state`, `search`, `limit`, `cursor`.
+    list_elements, "listElements", GET "/elements" => ElementList;
+    /// Makes an Element.
+    create_element, "createElement", POST "/elements" => ElementRead;
+    /// An Element, or one of its versions. Query: `version`.
+    get_element, "getElement", GET "/elements/{elementId}", element => ElementOrVersion;
+    /// Changes an Element, or archives it.
+    update_element, "updateElement", PATCH "/elements/{elementId}", element => ElementRead;
+    /// The versions of an Element. Query: `limit`, `cursor`.
+    list_element_versions, "listElementVersions", GET "/elements/{elementId}/versions", element => VersionList;
+    /// Streams the present state of canvases and runs ([`Client::follow`]). Query: `canvas`, `runs`.
+    follow_events, "followEvents", GET "/events" => EventStream;
+    /// Starts an edit of pictures.
+    edit_images, "editImages", POST "/images/edit" => Started;
+    /// Starts a generation of pictures.
+    generate_images, "generateImages", POST "/images/generate" => Started;
+    /// Imports a picture from a URL.
+    import_image, "importImage", POST "/images/import" => ImageImport;
+    /// Starts variations of a picture.
+    vary_images, "varyImages", POST "/images/variations" => Started;
+    /// Cancels a job. Query: `removeTargets`.
+    cancel_job, "cancelJob", DELETE "/jobs/{jobId}", job => Job;
+    /// A job. Query: `view`. Preference: `wait=N`.
+    get_job, "getJob", GET "/jobs/{jobId}", job => Job;
+    /// The film of a video job.
+    get_job_output, "getJobOutput", GET "/jobs/{jobId}/output", job => Bytes;
+    /// Models. Query: `q`, `provider`, `capability`, `view`, `limit`, `cursor`.
+    list_models, "listModels", GET "/models" => ModelPage;
+    /// A model.
+    get_model, "getModel", GET "/models/{modelKey}", model => ModelRead;
+    /// The contract document.
+    get_contract, "getContract", GET "/openapi.json" => Value;
+    /// Imports the pictures of a product page.
+    import_product_references, "importProductReferences", POST "/product-references/import" => ProductImport;
+    /// The account's connections to providers. Query: `limit`, `cursor`.
+    list_providers, "listProviders", GET "/providers" => ConnectionList;
+    /// Recipes. Query: `q`, `visibility`, `view`, `limit`, `cursor`.
+    list_recipes, "listRecipes", GET "/recipes" => RecipePage;
+    /// A Recipe. Query: `version`.
+    get_recipe, "getRecipe", GET "/recipes/{recipeId}", recipe => RecipeRead;
+    /// Copies a Recipe onto a canvas.
+    fork_recipe, "forkRecipe", POST "/recipes/{recipeId}/fork", recipe => MutationResult;
+    /// Starts a Recipe.
+    run_recipe, "runRecipe", POST "/recipes/{recipeId}/runs", recipe => Started;
+    /// Runs and jobs of the account. Query: `kind`, `status`, `canvasId`, `limit`, `cursor`.
+    list_runs, "listRuns", GET "/runs" => RunList;
+    /// Cancels a run. Query: `removeTargets`.
+    cancel_run, "cancelRun", DELETE "/runs/{runId}", run => Run;
+    /// A run. Query: `view`. Preference: `wait=N`.
+    get_run, "getRun", GET "/runs/{runId}", run => Run;
+    /// Streams the states of a run. Query: `view`.
+    follow_run, "followRun", GET "/runs/{runId}/events", run => EventStream;
+    /// Starts a video.
+    generate_video, "generateVideo", POST "/videos/generate" => Started;
+    /// The contract document as a page.
+    get_docs, "getDocs", GET "/docs" => String;
+}
+
+impl Client {
+    /// A request of any method to any path of the API, relative to its root, with its query.
+    pub fn request(&self, method: Method, path: &str) -> Call<Value> {
+        Call::to(self, method, format!("{}/{}", domain::API_ROOT, path.trim_start_matches('/')))
+    }
+}

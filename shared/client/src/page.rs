@@ -1,0 +1,61 @@
+//! Lists, page by page.
+
+use std::collections::VecDeque;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::call::Call;
+use crate::problem::{Error, Result};
+
+/// Position in a list (docs/reference/conventions.md#lists-and-pages).
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Page {
+    /// The `cursor` of the next page.
+    pub next_cursor: Option<String>,
+}
+
+/// The items of a list. Each page is read when its first item is asked for.
+pub struct Pages<F> {
+    list: F,
+    name: &'static str,
+    waiting: VecDeque<Value>,
+    next: Option<Option<String>>,
+}
+
+impl<F: Fn() -> Call<T>, T: 'static> Pages<F> {
+    /// The items in the member `name` of the answers of `list`, for example `canvases`.
+    pub fn new(name: &'static str, list: F) -> Self {
+        Self { list, name, waiting: VecDeque::new(), next: Some(None) }
+    }
+
+    /// The next item; `None` at the end of the list.
+    pub async fn next(&mut self) -> Result<Option<Value>> {
+        loop {
+            if let Some(item) = self.waiting.pop_front() {
+                return Ok(Some(item));
+            }
+            let Some(cursor) = self.next.take() else { return Ok(None) };
+            let mut answer = (self.list)().query_if("cursor", cursor).await?.json();
+            match answer.get_mut(self.name).map(Value::take) {
+                Some(Value::Array(items)) => self.waiting.extend(items),
+                _ => return Err(Error::Unexpected(format!("a page without {}", self.name))),
+            }
+            let page = answer.get_mut("page").map(Value::take).unwrap_or_default();
+            let page = Page::deserialize(page).unwrap_or_default();
+            self.next = page.next_cursor.map(Some);
+        }
+    }
+
+    /// At most `limit` items.
+    pub async fn take(mut self, limit: usize) -> Result<Vec<Value>> {
+        let mut items = Vec::new();
+        while items.len() < limit
+            && let Some(item) = self.next().await?
+        {
+            items.push(item);
+        }
+        Ok(items)
+    }
+}

@@ -1,0 +1,28 @@
+//! Pictures that are stored.
+
+/// The media type of a picture by its first bytes; `None` for what the service does not store
+/// (docs/reference/assets.md#accepted-files).
+pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::media_type;
+
+    #[test]
+    fn pictures_are_known_by_their_first_bytes() {
+        assert_eq!(media_type(b"\x89PNG\r\n\x1a\n"), Some("image/png"));
+        assert_eq!(media_type(b"\xff\xd8\xff\xe0"), Some("image/jpeg"));
+        assert_eq!(media_type(b"GIF89a"), Some("image/gif"));
+        assert_eq!(media_type(b"RIFF\0\0\0\0WEBPVP8 "), Some("image/webp"));
+        assert_eq!(media_type(b"RIFF\0\0\0\0WAVEfmt "), None);
+        assert_eq!(media_type(b""), None);
+    }
+}
